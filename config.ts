@@ -68,8 +68,8 @@ const Settings = z.object({
   /** Signs the tokens of signed-in users, at least 32 characters; if absent, a random key stored in Postgres. */
   JWT_SECRET: optionalText.pipe(z.string().min(32, { error: 'must have at least 32 characters' }).optional()),
   /**
-   * Keys that seal the secrets of webhooks in Postgres, each of at least 32 characters, separated by commas. The first one seals, each one
-   * opens. If absent, the secrets are stored unsealed.
+   * Keys that seal the secrets of webhooks and connections in Postgres, each of at least 32 characters, separated by commas. The first one
+   * seals, each one opens. If absent, these secrets are stored unsealed, and connections to accounts at providers are refused.
    */
   SECRETS_KEYS: listOfTexts.refine((keys) => keys.every((key) => key.length >= 32), {
     error: 'must be keys of at least 32 characters, separated by commas',
@@ -112,7 +112,7 @@ const Settings = z.object({
   IDENTITY_HOT_IDS: positive.default(4_000_000),
   /** Memory per partition for these filters. */
   IDENTITY_FILTER_MB: whole.default(256),
-  /** A drafted invoice is finalized this long after its last computation. */
+  /** Time between the last computation of a drafted invoice and its finalization. */
   FINALIZATION_DELAY_SECONDS: whole.default(7200),
   /** Interval at which the scheduler checks for due periods. */
   BILLING_INTERVAL_SECONDS: positive.default(120),
@@ -133,6 +133,10 @@ const Settings = z.object({
   SMTP_URL: optionalText.pipe(z.url({ protocol: /^smtps?$/, error: 'must be an smtp(s) URL' }).optional()),
   /** Sender of invoices: `billing@example.com`, or `Acme <billing@example.com>`; required with SMTP_URL. */
   MAIL_FROM: optionalText,
+  /** Addresses of providers in place of their public ones, for tests and proxies: name=http(s)://…, separated by commas. */
+  PROVIDER_ADDRESSES: listOfTexts.refine((entries) => entries.every((entry) => /^\w+=https?:\/\/[^\s/]/.test(entry)), {
+    error: 'must be name=http(s)://…, separated by commas',
+  }),
   /** Directory of exports, written and read by every process; if absent, connections to a directory are refused. */
   EXPORT_DIRECTORY: optionalDirectory,
   /** Delay of a scheduled export after the end of its range, so that it includes late records. */
@@ -264,7 +268,7 @@ function refuseUntraced(config: Config, environment: Record<string, string | und
     throw settingError(unknown, 'is no setting: traces go as OTLP over HTTP in JSON (.env.example lists the others)');
 }
 
-/** Shorter names resemble too many others. */
+/** Minimum length of a name that is compared: shorter names resemble too many others. */
 const COMPARED_FROM = 6;
 const TYPO_MAX = 2;
 

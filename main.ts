@@ -50,7 +50,7 @@ async function main(): Promise<void> {
  * After a signal, a start in progress may complete, which is orderly. The time is bounded, because a part that it waits for may never come.
  */
 const START_AFTER_SIGNAL_MS = 5_000;
-/** Equal to the limit of a single process (process/process.ts). */
+/** The limit equals that of a single process (process/process.ts). */
 const STOP_WITHIN_MS = 25_000;
 
 function giveUp(): never {

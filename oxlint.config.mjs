@@ -159,7 +159,6 @@ export default {
       files: ['test/**'],
       rules: {
         'no-unused-expressions': 'off',
-        'typescript/no-explicit-any': 'off',
         'typescript/no-base-to-string': 'off',
         'typescript/restrict-template-expressions': 'off',
         'typescript/require-array-sort-compare': 'off',

@@ -53,7 +53,8 @@ const SCRIPTS = {
   house: { file: 'test/support/house.ts', dev: true },
 };
 
-// The tests against a real Kafka need Java and Maven, and those with a spreadsheet LibreOffice, so they are asked for by name.
+// The tests against a real Kafka need Java and Maven, those with a spreadsheet LibreOffice, and those of doubles a package of Python, so they
+// are asked for by name.
 // Those that kill processes and break stores, or want the machine to themselves, take many minutes: `npm test -- test/chaos`,
 // `npm test -- test/faults`. Those that start the commands as a user does, each with stores of its own, take some:
 // `npm test -- test/start test/commands`; and so do those that play years, fill lists with ten thousand records, send spoilt requests, or go through many random
@@ -65,6 +66,7 @@ const APART = [
   'test/start/',
   'test/commands/',
   'test/spreadsheet/',
+  'test/doubles/',
   'test/long/',
 ];
 // Given out first, the longest before all: begun as one of the last it would be waited for by processes that have nothing to do.

@@ -23,7 +23,6 @@ import { measureLog } from './storage/log/log-metrics.ts';
 import { openLog } from './storage/log/open-log.ts';
 import { bootstrap } from './storage/models/operations/bootstrap.ts';
 import { measureStores } from './storage/monitoring/store-metrics.ts';
-import { trackOwnStatements } from './storage/postgres/interceptors/own-statements.ts';
 import { connectPostgres, PROCESS_POOL } from './storage/postgres/pool/postgres.ts';
 import { UsageCache } from './storage/usage/usage-cache.ts';
 
@@ -49,7 +48,7 @@ type ServiceOptions = {
 };
 
 const QUESTION_CONNECTIONS = 20;
-/** The embedded engine runs four statements at a time. */
+/** Number of connections for queries; the embedded engine runs only four statements at a time. */
 const EMBEDDED_QUESTION_CONNECTIONS = 2;
 
 /** Stop functions of the started parts, called in reverse order, also if a later part fails to start. */
@@ -88,7 +87,7 @@ async function startParts(
   stops.push(await startTracing(config, 'farthing'));
   const logger = options.logger ?? makeLogger(config, 'farthing');
   warnOfExperimental(config, logger);
-  // The port first: no part starts for a service that no client could reach.
+  // The port is opened first, so that no part starts for a service that no client could reach.
   const door = await openDoor(config);
   stops.push(() => door.close());
   const embedded = await startEmbedded({
@@ -100,8 +99,6 @@ async function startParts(
   });
   stops.push(() => embedded.stop());
   const postgres = connectPostgres(embedded.postgres_url, PROCESS_POOL);
-  // No other process writes to the embedded Postgres.
-  if (config.DATABASE_URL === undefined) trackOwnStatements(postgres, embedded.postgres_url);
   const cluster = config.CLICKHOUSE_CLUSTER;
   const clickhouse = connectClickHouse(embedded.clickhouse_url, { cluster });
   // Requests have their own connections, so that any number of queries leaves the engine free for the pipeline.
@@ -115,7 +112,7 @@ async function startParts(
   stops.push(() => log.close());
   measureLog(log, clock);
   measureStores({ postgres, clickhouse, data_dir: config.DATA_DIR, clock });
-  const services: Services = { postgres, clickhouse, log, config, logger, clock, usage_memory: new UsageCache() };
+  const services: Services = { postgres, clickhouse, log, config, logger, clock, usage_cache: new UsageCache() };
   const owner = `${hostname()}:${process.pid}`;
   const pipeline = await startPipeline(services, {
     owner,
@@ -127,7 +124,7 @@ async function startParts(
   stops.push(() => pipeline.stop());
   const scheduler = startScheduler(services, { clock });
   stops.push(() => scheduler.stop());
-  // `npm run tenants` and manual changes in the database are other processes.
+  // Access may be changed by other processes: `npm run tenants`, or manual changes in the database.
   const changes = listenForAccessChanges(services);
   stops.push(() => changes.close());
   publishRoles('api', 'pipeline', 'scheduler');

@@ -24,8 +24,8 @@ import { routes as allRoutes } from './resources.ts';
 export function buildListener(services: Services, routes: readonly Route[] = allRoutes): RequestListener {
   const metrics = httpMetrics();
   const app = buildApp(services, routes, metrics);
-  // Spans are created by the framework's handlers.
-  if (isTracing() || services.usage_memory === undefined) return app;
+  // With tracing, every request goes through the framework, because its handlers create the spans.
+  if (isTracing() || services.usage_cache === undefined) return app;
   return serveCachedReads(services, {
     routes,
     metrics,
@@ -74,7 +74,7 @@ export function buildApp(
 
 const isProviderWebhook = ({ access, path }: Route) => access === 'public' && path.startsWith('/webhooks/');
 
-/** A hidden path is answered like one that does not exist. */
+/** Restricts a path by the setting. Where it is hidden, the answer is the same as for a path that does not exist. */
 const shownWhere =
   (where: Config['METRICS']): RequestHandler =>
   (request, response, next) =>

@@ -9,11 +9,11 @@ import { listenForAccessChanges } from './http/access-changes.ts';
 import { startCacheAudit } from './operations/audit-cache.ts';
 
 runProcess('api', async (given) => {
-  const services = { ...given, usage_memory: new UsageCache({ isFed: true }) };
-  startUsageFeed(services.postgres, services.usage_memory);
+  const services = { ...given, usage_cache: new UsageCache({ isFed: true }) };
+  startUsageFeed(services.postgres, services.usage_cache);
   const { postgres, config, clock } = services;
   const { api_key } = await bootstrap(postgres, { api_key: config.BOOTSTRAP_API_KEY, now: clock() });
-  // Shown once, at the first start, and only if it was generated here: the owner knows a configured key.
+  // The key is shown once, at the first start, and only if it was generated: the operator knows a configured key.
   if (api_key !== null && config.BOOTSTRAP_API_KEY === undefined) console.log(`farthing api: first API key ${api_key}`);
   const changes = listenForAccessChanges(services);
   const audit = startCacheAudit(services);

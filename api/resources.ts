@@ -13,6 +13,10 @@ import { priceRoutes } from './catalog/prices/routes.ts';
 import { taxRoutes } from './catalog/taxes/routes.ts';
 import { creditGrantRoutes } from './credits/credit-grants/routes.ts';
 import { walletRoutes } from './credits/wallets/routes.ts';
+import { oauthRoutes } from './delivery/connections/oauth-routes.ts';
+import { connectionRoutes } from './delivery/connections/routes.ts';
+import { inboundWebhookRoutes } from './delivery/inbound/routes.ts';
+import { integrationRoutes } from './delivery/integrations/routes.ts';
 import { webhookRoutes } from './delivery/webhooks/routes.ts';
 import { workflowRoutes } from './foundation/workflows/routes.ts';
 import type { Route } from './http/route.ts';
@@ -30,15 +34,16 @@ import { auditLogRoutes } from './operations/audit-logs/routes.ts';
 import { authRoutes } from './operations/auth/routes.ts';
 import { environmentRoutes } from './operations/environments/routes.ts';
 import { rbacRoutes } from './operations/rbac/routes.ts';
+import { integrationSecretRoutes } from './operations/secrets/integration-routes.ts';
 import { secretRoutes } from './operations/secrets/routes.ts';
 import { settingRoutes } from './operations/settings/routes.ts';
 import { taskRoutes } from './operations/tasks/routes.ts';
 import { tenantRoutes } from './operations/tenants/routes.ts';
 import { userRoutes } from './operations/users/routes.ts';
+import { checkoutRoutes } from './payments/checkout-routes.ts';
 import { paymentRoutes } from './payments/routes.ts';
 import { customerEntitlementRoutes } from './rating/entitlements/customer-routes.ts';
 import { entitlementRoutes } from './rating/entitlements/routes.ts';
-import { connectionRoutes } from './reporting/connections/routes.ts';
 import { costsheetRoutes } from './reporting/costs/routes.ts';
 import { dashboardRoutes } from './reporting/dashboard/routes.ts';
 import { debuggerRoutes } from './reporting/events/debugger.ts';
@@ -59,6 +64,7 @@ export const routes: Route[] = [
   ...tenantRoutes,
   ...userRoutes,
   ...secretRoutes,
+  ...integrationSecretRoutes,
   ...rbacRoutes,
   ...settingRoutes,
   ...customerRoutes,
@@ -83,6 +89,7 @@ export const routes: Route[] = [
   ...subscriptionRoutes,
   ...invoiceRoutes,
   ...paymentRoutes,
+  ...checkoutRoutes,
   ...invoiceReprocessRoutes,
   ...invoicePdfRoutes,
   ...creditNoteRoutes,
@@ -98,9 +105,12 @@ export const routes: Route[] = [
   ...downloadRoutes,
   ...exportFileRoutes,
   ...connectionRoutes,
+  ...oauthRoutes,
+  ...integrationRoutes,
   ...aiRoutes,
   ...walletRoutes,
   ...webhookRoutes,
+  ...inboundWebhookRoutes,
   ...auditLogRoutes,
   ...testClockRoutes,
 ];

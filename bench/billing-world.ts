@@ -1,4 +1,6 @@
-/** What the benchmarks of billing bill: customers with a fixed price in advance and usage in arrears, by the clock of an environment. */
+/**
+ * Creates the environment that the billing benchmarks use: customers with a fixed price in advance and usage in arrears, and a test clock.
+ */
 import { mapConcurrently } from '../storage/concurrency/batch-loader.ts';
 import { copyCustomers } from './copied-customers.ts';
 import { post, type Service } from './processes.ts';
@@ -10,17 +12,17 @@ export type BillingCaller = {
   readonly url: string;
   readonly api_key: string;
   readonly environment_id: string;
-  /** The id of its clock. */
+  /** Id of the test clock of the environment. */
   readonly clock: string;
 };
 export type Size = {
   readonly customers: number;
   readonly months: number;
-  /** All customers but the first are copies of it: a request for each would take too long. */
+  /** If true, all customers but the first are copies of it: a request for each customer would take too long. */
   readonly copied?: boolean;
 };
 
-/** An environment of its own, where everything is sent that the months will need. */
+/** Creates an environment of its own and sends all usage of the months before they are billed. */
 export async function makeWorld(service: Service, { customers, months, copied = false }: Size): Promise<BillingCaller> {
   const { id: environment_id } = await service.post<Found>('/environments', { name: 'Clock', type: 'development' });
   const key = { name: 'Clock', type: 'private_key', environment_id };

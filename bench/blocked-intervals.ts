@@ -1,6 +1,7 @@
 /**
- * Who held the event loop, and for how long at one time: a CPU profile of some seconds, of which samples that follow one another and began in the
- * same function of ours are one stretch. What begins back to back is one, too: others had no turn in between.
+ * Measures which functions block the event loop, and for how long, by a CPU profile of some seconds. Consecutive samples that began in the
+ * same function of this repository are one interval. Calls that follow each other without a pause are one interval, too, because no other
+ * work ran in between.
  */
 import { type Profiler, Session } from 'node:inspector/promises';
 import { eachRead } from './request-times.ts';
@@ -10,18 +11,18 @@ export type BlockedIntervals = {
     readonly who: string;
     readonly total_ms: number;
     readonly longest_ms: number;
-    /** How many took longer than `LONG_MS`. */
+    /** Number of intervals longer than `LONG_MS`. */
     readonly long: number;
   }[];
   readonly slowest: Slowest;
 };
 
-/** The slowest hundredth of the reads, and what was on the event loop between the head of each and the end of its answer. */
+/** The slowest percent of the reads, and the work on the event loop between the request and the end of its answer. */
 type Slowest = {
   readonly count: number;
   readonly from_ms: number;
   readonly mean_ms: number;
-  /** By who held it, the mean of a read. */
+  /** Mean time per read, by the function that blocked the event loop. */
   readonly blocked_ms: readonly (readonly [who: string, mean_ms: number])[];
 };
 
@@ -32,7 +33,7 @@ const US_PER_MS = 1000;
 const NS_PER_MS = 1e6;
 const NOBODY = 'nobody: Postgres was waited for';
 
-/** From now on; what it answers ends it. */
+/** Starts to measure; the returned function stops and returns the result. */
 export async function watchBlockedIntervals(): Promise<() => Promise<BlockedIntervals>> {
   const session = new Session();
   session.connect();
@@ -53,11 +54,11 @@ export async function watchBlockedIntervals(): Promise<() => Promise<BlockedInte
 type Read = { readonly began_ms: number; readonly ended_ms: number };
 type Stretch = Read & { readonly who: string };
 
-/** In their order, by the clock of `performance.now`; what nobody held is one, too. */
+/** Intervals in order of time, by the clock of `performance.now`. An interval in which nothing ran is included. */
 function stretchesOf({ nodes, samples = [], timeDeltas = [], startTime }: Profiler.Profile): Stretch[] {
   const whoOf = beginnersOf(nodes);
   const stretches: { who: string; began_ms: number; ended_ms: number }[] = [];
-  // Its own clock and ours count from different moments.
+  // The profiler's clock and `performance.now` have different origins.
   const ahead_ms = Number(process.hrtime.bigint()) / NS_PER_MS - performance.now();
   let at_ms = startTime / US_PER_MS - ahead_ms;
   for (const [at, id] of samples.entries()) {
@@ -65,7 +66,7 @@ function stretchesOf({ nodes, samples = [], timeDeltas = [], startTime }: Profil
     const who = whoOf.get(id) ?? NOBODY;
     const last = stretches.at(-1);
     if (last) last.ended_ms = at_ms;
-    // A sample stands for the time until the next one.
+    // A sample represents the time until the next sample.
     if (who !== last?.who) stretches.push({ who, began_ms: at_ms, ended_ms: at_ms });
   }
   return stretches;
@@ -119,7 +120,7 @@ function summary(who: string, took_ms: readonly number[]): BlockedIntervals['int
   };
 }
 
-/** By each node of the profile: the first function of ours on the way to it; null while nothing is done. */
+/** By node of the profile: the first function of this repository on the path to it; null if the event loop was idle. */
 function beginnersOf(nodes: readonly Profiler.ProfileNode[]): Map<number, string | null> {
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const found = new Map<number, string | null>();

@@ -1,4 +1,4 @@
-/** The tenant that bench/calls.ts calls on behalf of, and what is called: so many of a hundred calls of each kind. */
+/** The tenant that bench/calls.ts calls, and the mix of calls: the number of each kind in a hundred. */
 import type { Due, RequestInput } from './due-requests.ts';
 import type { Service } from './processes.ts';
 import type { Random } from './workload.ts';
@@ -27,7 +27,7 @@ const PRICE = {
   invoice_cadence: 'ADVANCE',
 };
 
-/** What thousands are of is put straight into Postgres; the rest is made as anybody makes it. */
+/** Records that exist by the thousand are inserted into Postgres directly; all others are created by the API. */
 export async function makeWorld(service: Service, customers: number): Promise<World> {
   await service.call({ what: 'postgres', sql: customersOf(customers) });
   await service.call({ what: 'postgres', sql: 'vacuum (analyze) customers' });
@@ -73,7 +73,7 @@ function subscriptionOf(customer: number, plan_id: string) {
 
 type Picked = World & { number: number; customer: number; one(of: readonly string[]): string };
 
-/** How many of a hundred, and what is asked. */
+/** Calls of each kind in a hundred, and the request of the kind. */
 const CALLS: Record<string, [share: number, asked: (picked: Picked) => RequestInput]> = {
   'customer by id': [10, ({ customer }) => get(`/customers/cust_bench_${padded(customer)}`)],
   'customer by external id': [6, ({ customer }) => get(`/customers/external/customer_${customer}`)],
@@ -130,7 +130,7 @@ const get = (path: string): RequestInput => ({ method: 'GET', path: `/v1${path}`
 const post = (path: string, body: object): RequestInput => ({ method: 'POST', path: `/v1${path}`, body });
 const put = (path: string, body: object): RequestInput => ({ method: 'PUT', path: `/v1${path}`, body });
 
-/** A name is made once, in all runs together. */
+/** Counts created names, so that no name occurs twice in all runs. */
 let made = 0;
 
 export function nextCall(world: World, random: Random): () => Due<string> {

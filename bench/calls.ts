@@ -1,8 +1,8 @@
 /**
- * A hundred calls a second to the records of a tenant with 10,000 customers: reads and changes of the catalogue, customers,
- * entitlements, prices and subscriptions, lists and searches, the audit log, webhook endpoints. Beside them, in the same run and
- * at the same rate, calls that do nothing (`/health`) and that ask the stores whether they live (`/ready`): the floor of what any
- * call takes on this machine. `--seconds=10 --runs=1 --customers=1000` is a short try.
+ * A hundred calls a second to the records of a tenant with 10,000 customers: reads and changes of the catalogue, customers, entitlements,
+ * prices and subscriptions, lists and searches, the audit log, webhook endpoints. In the same run and at the same rate it calls `/health`,
+ * which does nothing, and `/ready`, which pings the stores. Their times are the minimum of any call on this machine. For a short try:
+ * `--seconds=10 --runs=1 --customers=1000`.
  */
 
 import { KINDS, makeWorld, nextCall } from './calls-world.ts';
@@ -11,11 +11,11 @@ import { type Service, startService } from './processes.ts';
 import { check, claim, fixed, flag, median, quantile, say } from './report.ts';
 import { seeded } from './workload.ts';
 
-/** As of the mixed load. */
+/** Limit of the mixed load, too. */
 const MUST_P99_MS = 250;
-/** Compilers, connections, first pages. */
+/** Until then the code is compiled, connections are open, and pages are cached. */
 const WARM_UP_S = 5;
-/** The floor is even, so that less of it is enough. */
+/** The minimum varies little, so fewer calls suffice to measure it. */
 const FLOOR_PART = 4;
 
 type Run = { all: number[]; byKind: Map<string, number[]>; floor: number[]; refused: number };
@@ -77,7 +77,7 @@ async function once(
   return { all: answers.map(({ ms }) => ms), byKind, floor: health.map(({ ms }) => ms), refused: refused.length };
 }
 
-/** The median of the runs, of each number by itself. */
+/** Reports the median over the runs, for each number separately. */
 function report(runs: readonly Run[]): void {
   const of = (part: number, pick: (run: Run) => readonly number[]) =>
     median(

@@ -1,13 +1,15 @@
 /**
- * Customers with a subscription, as copies of one that was made through the interface: the same rows with ids of their own. A request
- * for each of twenty thousand takes longer than all that is measured of them.
+ * Creates customers with a subscription by copying the rows of one that the API created, with new ids. Twenty thousand requests would take
+ * longer than the measurement itself.
  */
 import type { Service } from './processes.ts';
 
-/** In this order, because the later name the earlier. */
+/** In this order, because later tables reference earlier ones. */
 const TABLES = ['customers', 'subscriptions', 'subscription_line_items', 'invoices', 'invoice_line_items'] as const;
 
-/** Of the only customer of this environment, whose external id ends in 0: so many more, whose external ids end in 1, 2, 3 … */
+/**
+ * Copies the only customer of this environment, whose external id ends in 0, `count` times; the external ids of the copies end in 1, 2, 3 …
+ */
 export async function copyCustomers(
   service: Pick<Service, 'call'>,
   environment_id: string,
@@ -32,11 +34,14 @@ export async function copyCustomers(
   await sql(`update invoice_numbers set last_number = last_number + ${count} where ${own}`);
 }
 
-/** The prefix and the time of an id stay, and so does the end; the first of its entropy says which copy it is. */
+/**
+ * Builds the id of a copy: the prefix, the time and the end of the original id remain, and the start of its entropy is the number of the
+ * copy.
+ */
 function copiedId(id: string): [from: string, to: string] {
   return [`'${id}'`, `'${id.slice(0, -16)}' || lpad(nth::text, 6, '0') || '${id.slice(-10)}'`];
 }
 
-/** One behind the other, as if each had been opened behind the one before. */
+/** Consecutive invoice numbers, as if the subscriptions had been opened one after the other. */
 const NUMBERED = `jsonb_build_object('invoice_number', left(original.invoice_number, -5) ||
   lpad((right(original.invoice_number, 5)::int + nth)::text, 5, '0'))`;

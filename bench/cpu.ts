@@ -1,10 +1,10 @@
-/** What processes and everything below them have used, from /proc. */
+/** CPU time and memory that processes and their descendants have used, from /proc. */
 import { readdirSync, readFileSync } from 'node:fs';
 
 const TICKS_PER_SECOND = 100;
 const NS_PER_SECOND = 1e9;
 
-/** Seconds of CPU until now of these processes and all their descendants: user and system, the dead children included. */
+/** CPU seconds of these processes and all their descendants so far, user and system, including descendants that have ended. */
 export function cpuOfTree(pids: readonly number[]): number {
   return sumOfTree(pids, (pid) => {
     const fields = statOf(pid);
@@ -12,19 +12,19 @@ export function cpuOfTree(pids: readonly number[]): number {
   });
 }
 
-/** Seconds of CPU until now of one thread of a process; the main thread has the number of the process. */
+/** CPU seconds of one thread of a process so far; the main thread has the id of the process. */
 export function cpuOfThread(pid: number, thread: number): number {
   const text = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8');
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
-/** Seconds until now in which it was able to run and no core was free. */
+/** Seconds so far in which the thread was runnable and waited for a core. */
 export function lineOfThread(pid: number, thread: number): number {
   return Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[1]) / NS_PER_SECOND;
 }
 
-/** Bytes of memory of these processes and all their descendants, without what they share with each other. */
+/** Memory in bytes of these processes and all their descendants, without shared memory segments. */
 export function memoryOfTree(pids: readonly number[]): number {
   return sumOfTree(pids, (pid) => {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8');
@@ -52,13 +52,13 @@ function treeOf(roots: readonly number[]): number[] {
   return [...wanted];
 }
 
-/** The fields behind the name of the program, which may contain anything. */
+/** Fields of /proc/PID/stat after the name of the program, which is in parentheses and may contain any character. */
 function statOf(pid: number): string[] {
   const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
   return text.slice(text.lastIndexOf(')') + 2).split(' ');
 }
 
-/** Undefined when the process ends while we look. */
+/** Undefined if the process ends during the read. */
 function unlessEnded<T>(look: () => T): T | undefined {
   try {
     return look();

@@ -1,12 +1,12 @@
 /**
- * Requests that begin when they are due, whether or not the ones before are answered: a service that is too slow by a little
- * collapses here, as it would in life.
+ * Sends each request when it is due, even if earlier requests are unanswered. A service that is slightly too slow therefore accumulates a
+ * backlog, as it would with real clients.
  */
 import { Agent, request } from 'node:http';
 import { pause } from './processes.ts';
 import { fixed, quantile } from './report.ts';
 
-/** `path` is what follows the address of the service. */
+/** `path` is relative to the base URL of the service. */
 export type RequestInput = { method: 'GET' | 'POST' | 'PUT' | 'DELETE'; path: string; body?: object };
 export type Due<Kind> = { kind: Kind; request: RequestInput };
 export type Answered<Kind> = { kind: Kind; status: number; ms: number; second: number };

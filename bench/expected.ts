@@ -1,4 +1,4 @@
-/** What the workload must come to, computed plainly: JSON.parse, a loop over the meters, whole thousandths. */
+/** Computes the expected result of the workload in the simplest way: JSON.parse, a loop over the meters, integers in thousandths. */
 import { bulkBodies, meterDefinitions, type WorkloadOptions } from './workload.ts';
 
 export type Expected = { events: number; counts: number[]; thousandths: bigint[] };

@@ -1,7 +1,7 @@
 /**
- * What an evaluation may cost: each weight of the table in core/metering/expression/work.ts against what it measures here,
- * and a search for the slowest expression and values that the cap and the budget let pass. The search keeps the slowest
- * that it has found and changes them, so that minutes of it find more than seconds (`--seconds=60`, `--seed=2`).
+ * Measures the cost of expressions: compares each weight in core/metering/expression/work.ts with its measured time, and searches for the
+ * slowest expression and values that cap and budget allow. The search varies the slowest candidates found so far, so a longer search finds
+ * more (`--seconds=60`, `--seed=2`).
  */
 import { properties } from '../core/metering/event-text.ts';
 import { EXPRESSION_COST_MAX, WEIGHTS, type Weighed } from '../core/metering/expression/work.ts';
@@ -14,7 +14,7 @@ const UNITS_PER_US = 10;
 
 const VALUES = '{"a":1234.56,"b":7.13,"c":0.31,"n":12,"m":"gpt-4o"}';
 
-/** What an expression with the operation costs more than the same without it. */
+/** Pairs of expressions with and without an operation; the difference of their times is the cost of the operation. */
 const MEASURED: Record<Weighed, readonly [withIt: string, without: string]> = {
   number: ['a * b + c', 'a * 2 + 3'],
   text: ['m == "gpt-4" ? n : 1', 'true ? n : 1'],
@@ -46,7 +46,7 @@ export async function run(): Promise<void> {
 type Candidate = { readonly text: string; readonly values: string };
 type Found = Candidate & { readonly us: number };
 
-/** Within the cap for new expressions, or of before the cap, when only length and parts were limited. */
+/** Searches expressions within the cap, or those from before the cap, for which only length and number of parts are limited. */
 function search(isNew: boolean, seconds: number, seed: number): void {
   const random = seeded(seed);
   const until = performance.now() + seconds * 1000;
@@ -61,7 +61,7 @@ function search(isNew: boolean, seconds: number, seed: number): void {
     if (slowest.length < KEPT || us > slowest.at(-1)!.us)
       slowest = [...slowest, { ...candidate, us }].sort((a, b) => b.us - a.us).slice(0, KEPT);
   }
-  // Once more, with time: what was slow by chance of the machine falls back.
+  // Measures the candidates again for longer: one that was slow only by chance moves down.
   const sure = slowest.map((one) => ({ ...one, us: timeOf(one, isNew, 2_000)! })).sort((a, b) => b.us - a.us);
   const [worst] = sure;
   check(worst !== undefined, 'nothing was found');
@@ -83,7 +83,7 @@ function timeOf({ text, values }: Candidate, isNew: boolean, times = 40): number
   return microsecondsOf(text, properties(values), times);
 }
 
-/** The best of several runs: what else the machine does only adds. */
+/** Minimum of several runs, because other work on the machine only adds time. */
 function microsecondsOf(text: string, values: ReturnType<typeof properties>, times: number): number {
   const compiled = compileExpression(text);
   let best = Number.POSITIVE_INFINITY;
@@ -104,7 +104,7 @@ function made(random: Random): Candidate {
   return { text: `a + ${expressionOf(random, depth)}`.slice(0, 512), values: valuesOf(random) };
 }
 
-/** Other values for the same expression, or more of the same. */
+/** Changes the values of the same expression, or extends it. */
 function changed({ text, values }: Candidate, random: Random): Candidate {
   const turn = random();
   if (turn < 0.4) return { text, values: valuesOf(random) };

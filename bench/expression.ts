@@ -1,8 +1,8 @@
 /**
- * What one evaluation of a meter's expression costs: ours in exact decimals, @bufbuild/cel's own planner in doubles, and
- * cel-js in doubles. Each engine gets the event in the shape that it wants, so that only evaluating is measured; ours
- * also parses the number texts, which the others have behind them, and once more with finding the properties in the JSON
- * text of the event. Medians of several runs, engines taken in turn.
+ * Compares the cost of evaluating a meter's expression: this engine in exact decimals, the planner of @bufbuild/cel in doubles, and cel-js
+ * in doubles. Each engine gets the event in the form that it needs, so that only the evaluation is measured. This engine also parses the
+ * texts of numbers, which the others get as numbers. A second measurement includes finding the properties in the JSON text. The result is
+ * the median of several runs that alternate between the engines.
  */
 import { celEnv, parse, plan } from '@bufbuild/cel';
 import * as celJs from 'cel-js';
@@ -22,11 +22,11 @@ type Engine = { readonly name: string; readonly evaluate: (index: number) => unk
 type Case = {
   readonly ours: string;
   readonly theirs?: string;
-  /** The same in decimal.js, which our answers must equal. */
+  /** The expected value, computed with decimal.js. */
   expected(row: Record<'tokens' | 'duration' | 'pixel', Decimal> & { model: string }): Decimal;
 };
 
-/** Strict CEL has no double × int and no ceil, and cel-js refuses to divide decimals: those cases are ours alone. */
+/** Strict CEL has no double × int and no ceil, and cel-js refuses to divide decimals. Such cases are measured for this engine only. */
 const CASES: readonly Case[] = [
   {
     ours: 'tokens * duration * pixel',
@@ -124,7 +124,7 @@ function medianRates(engines: readonly Engine[]): number[] {
   return rates.map((values) => values.sort((a, b) => a - b)[Math.floor(RUNS / 2)]!);
 }
 
-/** Evaluations per second of processor time, so that other work on the machine counts as little as possible. */
+/** Evaluations per second of CPU time, which other work on the machine affects least. */
 function rateOf(engine: Engine): number {
   let evaluations = 0;
   const start = performance.now();

@@ -1,6 +1,6 @@
 /**
- * API and workers as processes of their own on a real Kafka, for the benchmarks: `npm run api` and `npm run pipeline` with a
- * Postgres and a ClickHouse that a process of ours holds. The broker is started by test/support/kafka.
+ * Starts API and workers as separate processes on a real Kafka: `npm run api` and `npm run pipeline`, with a Postgres and a ClickHouse that
+ * a benchmark process owns. test/support/kafka starts the broker.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -30,7 +30,7 @@ const ROOT = join(import.meta.dirname, '..');
 const KEY = 'farthing-bench-key';
 
 type KafkaService = Service & {
-  /** As many workers as this; each worker that is added has taken its share when this resolves. */
+  /** Starts or stops workers until this number runs; resolves when each new worker has its share of the partitions. */
   workers(count: number): Promise<void>;
 };
 
@@ -86,7 +86,7 @@ async function startParts(dir: string, { partitions: partition_count, stops, sto
   stops.push(async () => Promise.all(running.map((worker) => worker.stop())));
   const postgresPid = embedded.pids().find(isPostgres)!;
   const clickhousePid = embedded.pids().find((pid) => pid !== postgresPid)!;
-  /** Of workers that have ended. */
+  /** CPU time of workers that have ended. */
   let spent = 0;
   const query = async (sql: string) => (await clickhouse.query({ query: sql, format: 'JSONEachRow' })).json<unknown>();
   const lag = async () => (await log.lag()).reduce((sum, { unprocessed_records }) => sum + unprocessed_records, 0);
@@ -139,7 +139,7 @@ async function startProcess(entrance: string, settings: Record<string, string>):
     env: { ...bareEnvironment(), ...settings },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  // An end of ours that nobody planned must not leave them behind.
+  // An unexpected end of this process must not leave its children running.
   process.once('exit', () => child.kill('SIGKILL'));
   const url = await untilReady(child);
   return {

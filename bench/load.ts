@@ -1,16 +1,18 @@
-/** A child process of a benchmark: makes the bodies first, then sends them; what it costs is nobody's but its own. */
+/**
+ * Child process that generates load: it builds the bodies first and then sends them, so its CPU time is separate from that of the service.
+ */
 import { Agent, request } from 'node:http';
 import { bulkBodies, type WorkloadOptions } from './workload.ts';
 
 export type Load = {
   url: string;
   api_key: string;
-  /** Bodies of this workload, made before the clock starts. */
+  /** Bodies of this workload, built before the measurement starts. */
   seed: number;
   total: number;
   size: number;
   connections: number;
-  /** Events per second; as fast as they are taken when absent. */
+  /** Events per second; if absent, as fast as the service accepts them. */
   rate?: number;
   workload?: WorkloadOptions;
 };

@@ -1,4 +1,4 @@
-/** `npm run bench [-- name …] [--flag=value …]`: each benchmark in a process of its own, one after the other. */
+/** `npm run bench [-- name …] [--flag=value …]`: runs each benchmark in its own process, one after the other. */
 import { spawn } from 'node:child_process';
 import { cpus, loadavg, totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
@@ -28,11 +28,15 @@ const BENCHMARKS: Record<string, { file: string; claim: string }> = {
   p13: { file: './p13-dashboard.ts', claim: 'the revenue dashboard of 100,000 customers and three years' },
   p14: { file: './p14-export.ts', claim: 'an export of a million events to a file: rows per second, memory' },
   p15: { file: './p15-corrections.ts', claim: 'a thousand corrections among 100,000 events against the events alone' },
+  pushes: {
+    file: './pushes.ts',
+    claim: 'five invoices to a provider among 10,000 of another tenant, and the rate of requests',
+  },
   neighbour: { file: './neighbour.ts', claim: 'what one tenant feels while another does its worst' },
   cost: { file: './expression-cost.ts', claim: 'the weights of expressions, and the slowest that is let pass' },
 };
 
-/** Taken only when they are named. */
+/** Benchmarks that run only if they are named. */
 const LONG = new Set(['scale', 'p2k']);
 
 const names = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
@@ -61,7 +65,7 @@ for (const name of names.length > 0 ? names : Object.keys(BENCHMARKS).filter((on
 }
 process.exitCode = failed > 0 ? 1 : 0;
 
-/** A fresh process: what one benchmark leaves behind in memory or compiled code is none of the next one's. */
+/** A new process, so that memory and compiled code of one benchmark do not affect the next. */
 function runOne(file: string): Promise<number> {
   const starter = fileURLToPath(new URL('./one.ts', import.meta.url));
   const url = new URL(file, import.meta.url).href;

@@ -1,6 +1,6 @@
 /**
- * The mixed load of a small company: a hundred requests a second from one tenant with 200 customers, most of them questions
- * about "until now", one customer hot, who alone sends 500 events a second meanwhile.
+ * The mixed load of a small company: a hundred requests a second from one tenant with 200 customers. Most of them query usage until now.
+ * One customer sends 500 events a second meanwhile.
  */
 import { Agent } from 'node:http';
 import { groupBy } from '../core/foundation/group-by.ts';
@@ -10,7 +10,7 @@ import { claim, fixed, flag, hasFlag, quantile, say } from './report.ts';
 import { EVENT_NAMES, type Random, seeded } from './workload.ts';
 
 const MUST_P99_MS = 250;
-/** As in the other benchmarks a warm-up: compilers, connections, first pages. It is told beside what is measured. */
+/** Warm-up as in the other benchmarks: code is compiled, connections are open, pages are cached. It is reported separately. */
 const WARM_UP_S = 5;
 const CUSTOMERS = 200;
 const HOT_PER_SECOND = 500;
@@ -95,7 +95,7 @@ const PRICE = {
 
 type Kind = 'usage' | 'analytics' | 'subscription usage' | 'preview' | 'events' | 'ingest' | 'records';
 
-/** Of a hundred requests so many. */
+/** Number of requests of each kind in a hundred. */
 const MIX: Record<Kind, number> = {
   usage: 30,
   analytics: 15,
@@ -107,7 +107,7 @@ const MIX: Record<Kind, number> = {
 };
 
 function askedOf(kind: Kind, random: Random, { meter_ids, subscription_ids }: World): RequestInput {
-  // A fifth of all asks about the hot customer.
+  // A fifth of the requests are about the customer that sends the events.
   const customer = random() < 0.2 ? 0 : Math.floor(random() * CUSTOMERS);
   const external_customer_id = `customer_${customer}`;
   const meter_id = meter_ids[Math.floor(random() * meter_ids.length)];
@@ -143,7 +143,7 @@ function load(service: Service, world: World, { seconds, rate, seed }: Load): Pr
   });
 }
 
-/** `--kinds`: what a request of each kind costs, one after the other, while nothing arrives. */
+/** `--kinds`: measures the cost of each kind of request, one after the other, while no events arrive. */
 async function costOfKinds(service: Service, world: World): Promise<void> {
   const random = seeded(3);
   const agent = new Agent({ keepAlive: true });

@@ -1,6 +1,6 @@
 /**
- * One tenant does its worst in many ways, another sends single events and asks its usage: what that one feels, against what
- * it feels of a quiet service. `--seconds=10` for each way.
+ * Measures how one tenant affects another. The first overloads the service in several ways, for `--seconds=10` each. The second sends
+ * single events and queries its usage; its times are compared with those on a quiet service.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ import {
 import { startService } from './processes.ts';
 import { claim, fixed, flag, quantile, say } from './report.ts';
 
-/** Of a machine with two cores, where the stores, the service and whoever disturbs it share them. */
+/** Limit for a machine with two cores, which the stores, the service and the load generators share. */
 const NOISE_MS = 250;
 
 export async function run(): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * P1: durable bulk accepts over HTTP against the ceiling of any JSON interface, which is Buffer → JSON.parse of the same
- * bodies. Only the accepting half runs; its node process and its Postgres are counted. In each round the two take turns.
+ * P1: durable bulk accepts over HTTP, compared with the minimum cost of any JSON API: Buffer → JSON.parse of the same bodies. Only the
+ * accepting part of the service runs; CPU time of its node process and its Postgres counts. Each round measures both.
  */
 import { startGenerator, startService } from './processes.ts';
 import { check, claim, fixed, flag, median, micros, say } from './report.ts';
@@ -31,7 +31,7 @@ export async function run(): Promise<void> {
     };
   };
   try {
-    // A few hundred requests run in the interpreter; a service that has run for a minute has compiled them.
+    // The first few hundred requests run interpreted; a service that has run for a minute has compiled its code.
     for (let round = 0; round < WARM_UP_ROUNDS; round++) await send(1);
     ceilingOf(bodies, events);
     for (let index = 0; index < runs; index++) {
@@ -60,7 +60,7 @@ export async function run(): Promise<void> {
   }
 }
 
-/** Microseconds of CPU per event for decoding and parsing the bodies, again and again, to so many events. */
+/** CPU microseconds per event for decoding and parsing the bodies, repeated until this number of events. */
 function ceilingOf(bodies: readonly Buffer[], events: number): number {
   const before = process.cpuUsage();
   let parsed = 0;

@@ -1,15 +1,16 @@
 /**
- * P12: the clock of an environment. So many customers with a fixed price in advance and usage in arrears, so many months, in one
- * advance: billing periods per second, with every invoice, number, change and system event. Beside it the same months, but no more than
- * a year of them, in another environment through the interface, invoice by invoice: advanced to the end of each month, where each draft is
- * computed and made final by a call. Both must say the same of these. `--customers=100 --months=120` are the ten years of a hundred.
+ * P12: the test clock of an environment. Advances an environment over many months at once: customers with a fixed price in advance and
+ * usage in arrears. The result is billing periods per second, including all invoices, numbers, changes and system events. For comparison,
+ * up to a year of the same months runs in another environment by single API calls: the clock is advanced to the end of each month, and each
+ * draft is computed and finalized by a call. The invoices of both must be equal. Ten years of a hundred customers: `--customers=100
+ * --months=120`.
  */
 import { type BillingCaller, type Found, makeWorld, type Size } from './billing-world.ts';
 import { pause, post, startService } from './processes.ts';
 import { check, claim, fixed, flag, say } from './report.ts';
 
 const MUST_PER_SECOND = 300;
-/** A period by hand takes long, and each as long as the others. */
+/** Months billed by single calls: they take long, and each takes about the same time. */
 const MONTHS_BY_HAND = 12;
 
 type Clock = Found & {
@@ -55,7 +56,7 @@ async function timed(work: () => Promise<Clock>): Promise<Timed> {
   return { seconds: (performance.now() - began) / 1000, progress };
 }
 
-/** When the drafts of this month have rested. */
+/** Instant at which the finalization delay of this month's drafts is over. */
 function afterRest(month: number): string {
   return new Date(Date.UTC(2026, month, 1, 3)).toISOString();
 }
@@ -94,7 +95,10 @@ async function invoicesOf(caller: BillingCaller): Promise<Invoice[]> {
   }
 }
 
-/** Of the months that both have. Numbers are given in the order in which drafts become final, which by hand is another. */
+/**
+ * Compares the months that both environments have. The order of invoice numbers may differ, because single calls finalize the drafts in
+ * another order.
+ */
 function same(whole: readonly Invoice[], single: readonly Invoice[]): boolean {
   const numbers = new Set(single.map(({ invoice_number }) => invoice_number));
   const said = (invoices: readonly Invoice[]) => [

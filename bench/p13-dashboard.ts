@@ -1,10 +1,11 @@
 /**
- * P13: the revenue dashboard over HTTP, of three years of 100,000 customers who were invoiced every month, one of them after the other: all
- * customers, a page of them, the graph by months and what recurs in each. Rows come as the job writes them, in blocks, and a part of them a
- * second time. `--customers=100000 --years=3 --requests=60`.
+ * P13: the revenue dashboard over HTTP, for three years of 100,000 customers with an invoice every month: all customers, a page of them,
+ * the chart by months, and the recurring revenue of each month, one request after the other. The rows are written in blocks as the job
+ * writes them, and some are written twice. `--customers=100000 --years=3 --requests=60`.
  */
 import { Decimal } from '../core/foundation/decimal.ts';
 import type { Stores } from '../storage/foundation/stores.ts';
+import type { RevenueDashboard } from '../test/support/answers.ts';
 import { startTestApi, type TestApi } from '../test/support/api.ts';
 import { cpuOfTree } from './cpu.ts';
 import { check, claim, fixed, flag, quantile, say } from './report.ts';
@@ -58,7 +59,7 @@ async function makeCustomers({ services, scope }: TestApi, customers: number): P
   );
 }
 
-/** A customer is charged $10 for usage of each month, and as many dollars as its number has hundreds. */
+/** A customer is charged $10 for the usage of each month, plus one dollar for each hundred of its number. */
 async function makeRows({ services, scope }: { services: Stores; scope: TestApi['scope'] }, size: Size): Promise<void> {
   const { clickhouse } = services;
   const put = (query: string) =>
@@ -72,12 +73,12 @@ async function makeRows({ services, scope }: { services: Stores; scope: TestApi[
             arrayMap(month -> addMinutes(addMonths(toDateTime64('${year}-01-01 00:00:00', 3, 'UTC'), month), number % 40000), range(${MONTHS})),
             ${monthly('10')}, ${monthly('intDiv(number, 100)')}, 10 * ${MONTHS}, intDiv(number, 100) * ${MONTHS}, ${version}
        from numbers(${size.customers})`;
-  // As the job writes them: some customers at once, and the running year once more with every month.
+  // Written as the job does it: a part of the customers at a time, and the running year again with each month.
   for (let year = FIRST_YEAR; year < FIRST_YEAR + size.years; year++)
     for (let part = 0; part < 10; part++) await put(`${rowOf(year, 1)} where number % 10 = ${part}`);
   for (let part = 0; part < 10; part++)
     await put(`${rowOf(FIRST_YEAR + size.years - 1, 2)} where number % 100 = ${part}`);
-  // Years that are over were merged long ago.
+  // Merges the parts of past years, as ClickHouse would have done long ago.
   for (let year = FIRST_YEAR; year < FIRST_YEAR + size.years - 1; year++)
     await put(`optimize table revenue partition ${year} final`);
   await put(
@@ -89,10 +90,7 @@ async function makeRows({ services, scope }: { services: Stores; scope: TestApi[
 }
 
 /** Every figure that can be said beforehand. */
-function checkAnswer(
-  answer: { summaries: Record<string, Record<string, string>>; items: unknown[]; mrr: Record<string, { mrr: string }> },
-  size: Size,
-): void {
+function checkAnswer(answer: RevenueDashboard, size: Size): void {
   let hundreds = 0;
   for (let number = 0; number < size.customers; number++) hundreds += Math.floor(number / 100);
   const fixedRevenue = new Decimal(hundreds).times(size.years * MONTHS);

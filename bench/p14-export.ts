@@ -1,6 +1,6 @@
 /**
- * P14: an export of many events of one tenant to a directory, as a scheduled task writes it: CSV, CSV packed, Parquet; beside the floor, the same
- * statement whose lines the store makes and nobody reads. What is in memory is that of this process. `--rows=1000000`.
+ * P14: exports many events of one tenant to a directory, as a scheduled task does: CSV, compressed CSV, Parquet. The minimum for comparison
+ * is the same statement, whose lines the store formats and nobody reads. Memory is that of this process. `--rows=1000000`.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream, mkdtempSync, rmSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { buildExportFile } from '../actions/reporting/exports/export-file.ts';
 import { EXPORT_KINDS } from '../actions/reporting/exports/kinds.ts';
 import type { Compression, ExportFormat } from '../core/platform/export/record.ts';
-import { createDirectoryDestination } from '../integrations/export-destinations/directory.ts';
+import { createDirectoryDestination } from '../integrations/directory/export-destination.ts';
 import { startTestApi, type TestApi } from '../test/support/api.ts';
 import { cpuOfTree } from './cpu.ts';
 import { check, claim, fixed, flag, say } from './report.ts';

@@ -1,7 +1,7 @@
 /**
- * P15: corrections that wait among events. A log that holds 100,000 events, with and without 1,000 corrections between them, half of
- * events from before and half of events in the log itself: how long until everything has its effect. What waits together is one rebuild. And sixty corrections with single events between them that
- * arrive while the pipeline runs.
+ * P15: waiting corrections. A log contains 100,000 events, with and without 1,000 corrections between them; half of the corrections concern
+ * earlier events, half concern events of this log. The result is the time until everything has taken effect; waiting corrections share one
+ * rebuild. A second measurement has sixty corrections that arrive one by one, with single events between them, while the pipeline runs.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -99,7 +99,7 @@ async function measure(stores: Stores, { events, corrections, runs }: Wanted) {
   }
   await measureTrickle(stores, seed, known);
   const { differences, rows } = await auditUsage(stores, {}, () => {});
-  check(differences === 0 && rows > 0, `${differences} usage rows differ from the raw events`);
+  check(differences === 0 && rows > 0, `${differences} bucket rows differ from the raw events`);
   const { rows: open } = await stores.postgres.raw(
     `select count(*)::int as n from event_corrections where state <> 'applied'`,
   );
@@ -109,7 +109,7 @@ async function measure(stores: Stores, { events, corrections, runs }: Wanted) {
 
 const TRICKLED = 60;
 
-/** Each correction is followed by a single event, while the pipeline works on those before. */
+/** Sends a single event after each correction, while the pipeline processes the earlier ones. */
 async function measureTrickle(stores: Stores, seed: number, known: readonly string[]): Promise<void> {
   const rebuilds = async () => (await stores.postgres.raw(`select max(rebuilds)::int as n from slices`)).rows[0].n;
   const before: number = await rebuilds();
@@ -119,7 +119,7 @@ async function measureTrickle(stores: Stores, seed: number, known: readonly stri
   );
 }
 
-/** Into the log; answers the texts of the events. */
+/** Appends events to the log; returns the texts of the events. */
 async function send(
   stores: Stores,
   seed: number,
@@ -129,7 +129,7 @@ async function send(
   body_events = BODY_EVENTS,
 ): Promise<string[]> {
   const texts: string[] = [];
-  // Each time on a day of its own, as life goes on: what is recounted are the days of the corrected events.
+  // Each call uses another day, because a correction recounts the days of the corrected events.
   const from_ms = (FIRST_DAY + seed) * DAY_MS;
   const bodies = [...bulkBodies(seed, total, body_events, { from_ms })];
   const each = corrections / bodies.length;
@@ -171,7 +171,7 @@ async function correct({ postgres }: Stores, text: string, number: number): Prom
   );
 }
 
-/** CPU time is that of this process and its children, the embedded stores among them. `sendMore` is called while the pipeline runs. */
+/** CPU time includes this process and its children, such as the embedded stores. `sendMore` is called while the pipeline runs. */
 async function timeUntilDone(
   stores: Stores,
   sendMore?: () => Promise<unknown>,

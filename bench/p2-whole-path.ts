@@ -1,7 +1,7 @@
 /**
- * P2: accepted → deduplicated → metered → queryable, in events per second per core consumed, on the embedded stores. All
- * processes and stores are counted, the load generator is not. The naive way beside it: one produce and one insert an event.
- * `--kept=400`: and in turns with the running usage of so many customers kept up.
+ * P2: accepted → deduplicated → metered → queryable, in events per second per core consumed, on the embedded stores. All processes and
+ * stores count, except the load generator. The naive way for comparison: one produce and one insert per event. `--kept=400` also measures
+ * the cost of keeping the running usage of so many customers in the cache.
  */
 import type { Service } from './processes.ts';
 import { claim, fixed, flag, median, micros, say } from './report.ts';
@@ -31,9 +31,9 @@ export async function run(): Promise<void> {
 }
 
 /**
- * The same while the usage of running periods is kept (docs/decisions/0007-cached-answers.md): of the customers who send most, each meter. By
- * a second service, in turns with one of which nobody has ever asked anything: whatever else the machine does, it does to both. What
- * is kept costs node and Postgres something, and nothing of it is work of ClickHouse, whose merges differ from run to run by more.
+ * Measures the whole path while the usage of running periods is cached (docs/decisions/0007-cached-answers.md), for each meter of the
+ * customers with the most events. A second service without cached usage alternates with it, so that other load on the machine affects both.
+ * Only node and Postgres are compared: the cache causes no work in ClickHouse, whose merges vary more between runs than the cache costs.
  */
 async function withLines(events: number, runs: number): Promise<void> {
   const customers = flag('kept', 0);
@@ -86,7 +86,10 @@ function report(found: readonly WholePath[], naive: number): void {
   claim('P2 whole path', measured, `${MUST_PER_CORE}`, ours >= MUST_PER_CORE);
 }
 
-/** Each event committed to a table of Postgres by itself, then inserted into ClickHouse by itself. CPU of both, and of us. */
+/**
+ * Commits each event to a Postgres table in its own transaction, then inserts it into ClickHouse by its own statement. CPU time of both
+ * stores and of this process counts.
+ */
 async function onePerEvent(service: Service): Promise<number> {
   await service.call({ what: 'postgres', sql: 'create table bench_produce (id bigserial primary key, body text)' });
   await service.call({

@@ -1,7 +1,7 @@
 /**
- * P2k: accepted → deduplicated → metered → queryable on Kafka, in events per second per core consumed: API, workers,
- * ClickHouse and Postgres are counted, the broker and the load generator are not. Then the rate on the clock with one, two
- * and three workers, on whatever cores there are: broker, stores and generator share them.
+ * P2k: accepted → deduplicated → metered → queryable on Kafka, in events per second per core consumed. API, workers, ClickHouse and
+ * Postgres count; the broker and the load generator do not. Then it measures events per second of elapsed time with one, two and three
+ * workers; broker, stores and generator share their cores.
  */
 import { startKafkaService } from './kafka-processes.ts';
 import { makeMeters, startGenerator } from './processes.ts';
@@ -14,7 +14,7 @@ const WORKERS = [1, 2, 3];
 export async function run(): Promise<void> {
   const events = flag('events', 200_000);
   const runs = flag('runs', 3);
-  // A slice is a second of one partition: at the rates of one machine more partitions make small slices.
+  // A slice is one second of one partition, so at the rate of one machine more partitions would make smaller slices.
   const service = await startKafkaService(flag('partitions', WORKERS.length));
   try {
     await service.workers(1);

@@ -1,15 +1,15 @@
 /**
- * P3: the whole path against inserting the same events raw into the same engine, through its client as JSONEachRow, with
- * the engine and the client counted, and the merges that are left. The raw way neither keeps a log nor knows an id twice
- * nor meters anything, and gets its rows ready made. The claim is about CPU; beside it stand the events per second on the
- * clock, with as many connections for the one as for the other, until everything can be asked for.
+ * P3: the whole path, compared with raw inserts of the same events into the same engine by its client, as JSONEachRow. CPU time of engine
+ * and client counts, including remaining merges. Raw inserts write no log, detect no duplicate ids, measure nothing and get prepared rows.
+ * The target is CPU time. Events per second of elapsed time are reported as well, with equal numbers of connections, until all events can
+ * be queried.
  */
 import { type RawInserter, startRawInserter } from './processes.ts';
 import { check, claim, fixed, flag, micros, say } from './report.ts';
 import { type WholePath, WholePathBench } from './whole-path.ts';
 
 const MUST = 0.5;
-/** As many rows as a producer sends in a request, as few as ClickHouse wants in an insert, and as many as one of our slices has. */
+/** Rows per insert: a request of a producer, the least that ClickHouse recommends, and a slice of this service. */
 const ROWS_PER_INSERT = [1_000, 10_000, 50_000];
 
 export async function run(): Promise<void> {
@@ -46,7 +46,7 @@ export async function run(): Promise<void> {
 
 type Found = { ours: WholePath; inserts: RawFound[] };
 
-/** By the mean of all runs: what a run costs depends on the merges that fall into it, of ours as of the raw way. */
+/** The mean of all runs, because the cost of a run depends on the merges that happen during it, on both sides. */
 function report(found: readonly Found[]): void {
   const ours = mean(found.map((one) => one.ours.total));
   const clock = mean(found.map((one) => one.ours.elapsed_rate));
@@ -64,7 +64,7 @@ function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-/** The columns of our own table, without the place in the log. */
+/** The columns of the service's own table, without the log position. */
 const RAW_TABLE = `create table bench_raw (
   tenant_id LowCardinality(String), environment_id LowCardinality(String), external_customer_id String,
   event_name LowCardinality(String), timestamp DateTime64(6, 'UTC') CODEC(Delta, ZSTD(1)), event_id String,
@@ -73,9 +73,9 @@ const RAW_TABLE = `create table bench_raw (
   order by (tenant_id, environment_id, external_customer_id, event_name, timestamp, event_id)`;
 
 type RawRun = { seed: number; events: number; rows_per_insert: number };
-/** Microseconds of CPU per event, and events per second on the clock. */
+/** CPU microseconds per event, and events per second of elapsed time. */
 type RawFound = { cost: number; rate: number };
-/** As many as the generator of the whole path has. */
+/** Equal to the connections of the whole path's load generator. */
 const CONNECTIONS = 4;
 
 async function rawRun(

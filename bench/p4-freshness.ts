@@ -1,6 +1,6 @@
 /**
- * P4: from accepted to visible in usage, at half of the load at which the service is saturated. A probe sends one event at
- * a time for a customer of its own, and asks for that customer's usage again and again, as anybody would: over HTTP.
+ * P4: time from accepted to visible in usage, at half of the load that saturates the service. A probe sends one event at a time for its own
+ * customer and queries that customer's usage repeatedly over HTTP.
  */
 import { makeMeters, pause, type Service, startGenerator, startService } from './processes.ts';
 import { check, claim, fixed, flag, quantile, say } from './report.ts';
@@ -49,7 +49,7 @@ export async function run(): Promise<void> {
   }
 }
 
-/** Events per second on the clock when they are sent as fast as they are taken, until the last is in the stores. */
+/** Events per second of elapsed time if they are sent as fast as they are accepted, until the last is in the stores. */
 async function saturation(service: Service, go: () => Promise<unknown>, events: number): Promise<number> {
   const began = performance.now();
   await go();
@@ -68,7 +68,7 @@ class Probe {
     this.#meter_id = meter_id;
   }
 
-  /** The events become visible in the order of the log, so the number that is seen tells which ones. */
+  /** Events become visible in the order of the log, so the visible count shows which ones are visible. */
   async run(for_ms: number): Promise<number[]> {
     const until = performance.now() + for_ms;
     const sending = this.#sendUntil(until);

@@ -1,11 +1,10 @@
 /**
- * P5: one customer-month, asked through the one door to usage (buckets, with the reads of progress that make it exact while
- * data arrive), against what peers do: a ReplacingMergeTree read with FINAL. Both are loaded by the same inserts, 40 for all
- * events, and the answers must agree. What FINAL costs depends on the parts that it merges while it reads, so both are asked
- * in the three states in which a table can be: the parts as they were inserted (merges are held back, as they lag behind under
- * load), as the engine has merged them when it had time, and all in one. The claim is about the first, which is how the month
- * that is being billed looks while events arrive. Growth is from a tenth of the events to all of them.
- * The claim is made for `--usage-events=20000000`, which takes some minutes.
+ * P5: usage of one customer-month, read by the service (buckets, and the progress reads that make it exact while data arrive), compared
+ * with the common alternative: a ReplacingMergeTree read with FINAL. Both are loaded by the same 40 inserts, and their answers must agree.
+ * The cost of FINAL depends on the parts that it merges during the read. So both are measured in three states: the parts as inserted
+ * (merges are stopped, as they lag under load), merged by the engine, and merged to one part. The target concerns the first state, which is
+ * that of a month being billed while events arrive. Growth is measured from a tenth of the events to all of them. The target applies to
+ * `--usage-events=20000000`, which takes some minutes.
  */
 import { type Service, startService } from './processes.ts';
 import { check, claim, fixed, flag, median, say } from './report.ts';
@@ -49,7 +48,7 @@ async function eachTable(service: Service, statement: (table: string) => string)
   for (const table of TABLES) await service.call({ what: 'command', sql: statement(table) });
 }
 
-/** Milliseconds by customer, and how many parts the two tables had. */
+/** Milliseconds by customer, and the number of parts of both tables. */
 type Asked = { ours: number[]; raw: number[]; parts: string };
 type States = Record<'few' | 'inserted' | 'merged' | 'whole', Asked>;
 
@@ -70,13 +69,13 @@ function report(events: number, { few, inserted, merged, whole }: States): void 
   claim('P5 growth to ten times the events', `${fixed(growth, 2)} times`, `${MUST_GROWTH}`, growth <= MUST_GROWTH);
 }
 
-/** A live SUM meter by the public interface; everything loaded stands before offset 1 of partition 0. */
+/** Creates a live SUM meter by the API. All loaded rows count as events before offset 1 of partition 0. */
 async function makeMeter(service: Service): Promise<string> {
   const aggregation = { type: 'SUM', field: 'tokens' };
   const { id } = await service.post<{ id: string }>('/meters', { name: 'tokens', event_name: 'api.0', aggregation });
   const open = `select count(*)::int as n from meter_versions where state <> 'live'`;
   while ((await service.call<{ n: number }[]>({ what: 'postgres', sql: open }))[0]!.n > 0);
-  // The rows that are made up here are of days that are over.
+  // Marks the days of the loaded rows as over, so that daily rollups are read for them.
   await service.call({ what: 'postgres', sql: `update slices set days_before = ${MONTH.end_us / 86_400_000_000}` });
   const like = 'select * from events limit 0';
   await service.call({
@@ -88,8 +87,8 @@ async function makeMeter(service: Service): Promise<string> {
 }
 
 /**
- * Log-uniform customers, 20 names, a month of time: the same arithmetic for the raw table, then the buckets from it. Each
- * insert is one block of events and one of bucket rows of both sizes, as a slice of the log leaves them.
+ * Log-uniform customers, 20 names, a month of time: the same computation fills the raw table, and the buckets are derived from it. Each
+ * insert is one block of events and one of bucket rows of both sizes, as a slice of the log writes them.
  */
 async function load(
   service: Service,

@@ -1,7 +1,7 @@
 /**
- * P5b: what everybody asks, over HTTP: the usage of a customer and meter from the start of the month until now, a million events
- * behind it, most of them in the hour that runs, while more arrive. The limit beside it is the same question up to the full
- * hour; the naive way reads the raw events of the hour that runs.
+ * P5b: the most frequent query over HTTP: usage of a customer and meter from the start of the month until now. It covers a million events,
+ * most of them in the current hour, while more arrive. The limit for comparison is the same query until the last full hour. The naive way
+ * reads the raw events of the current hour.
  */
 import { makeMeters, type Service, startGenerator, startService } from './processes.ts';
 import { check, claim, fixed, flag, quantile, say } from './report.ts';
@@ -11,7 +11,7 @@ const MUST_P50_MS = 8;
 const MUST_P99_MS = 30;
 const ARRIVING = 2_000;
 const HOUR_MS = 3_600_000;
-/** Events are up to so much later than their place in the workload. */
+/** Events may be later than their place in the workload by up to this time. */
 const JITTER_MS = 60_000;
 const CUSTOMERS = ['customer_0', 'customer_2', 'customer_60', 'customer_600'];
 const WAYS = ['until now', 'full hour', 'raw hour'] as const;
@@ -41,7 +41,7 @@ export async function run(): Promise<void> {
     };
     await (await generator.prepare(load))();
     await service.waitUntilMerged();
-    // They are asked while it sends: a round takes about a fifth of a second.
+    // Queries run while events are sent; a round takes about a fifth of a second.
     const seconds = Math.ceil(rounds / 3);
     const from_ms = Date.now() - JITTER_MS;
     const arriving = { ...common, connections: 2, seed: 2, total: ARRIVING * seconds, rate: ARRIVING };
@@ -70,7 +70,7 @@ async function askAll(service: Service, { meter, rounds }: Asked): Promise<Recor
       const external_customer_id = CUSTOMERS[round % CUSTOMERS.length];
       const began = performance.now();
       await service.post(...questionOf(way, meter, external_customer_id!));
-      // The first ones warm up.
+      // The first tenth of the rounds is the warm-up.
       if (round >= rounds / 10) took[way].push(performance.now() - began);
     }
   return took;
@@ -87,7 +87,7 @@ function questionOf(way: Way, meter: Asked['meter'], external_customer_id: strin
     return ['/events/usage/meter', { ...of, meter_id: meter.meter_id, end_time: text(hour + HOUR_MS) }];
   const { event_name, aggregation } = meter;
   const counted = { event_name, aggregation_type: aggregation.type, property_name: aggregation.field };
-  // Buckets that the meter has not: it would answer from its rows.
+  // A bucket size that the meter does not have, because otherwise its rows would answer.
   const asked = { ...counted, bucket_size: 'HOUR' };
   return ['/events/usage', { ...of, ...asked, start_time: text(hour), end_time: text(now) }];
 }

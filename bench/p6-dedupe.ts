@@ -1,7 +1,7 @@
 /**
- * P6: what it costs to know every id. With and without: the steps of the pipeline on the same records, and the stored
- * identities, which exist for nothing else. Memory: bytes per id at every size of the set. Verdicts: ids that were seen are
- * never taken for new; a new one that is taken for seen costs a look-up and is decided there. `--full` makes it 10^8 ids.
+ * P6: the cost of recognizing every id. CPU: the steps of the pipeline on the same records with and without it, and the stored identities,
+ * which serve only this. Memory: bytes per id at every size of the set. Correctness: a seen id is never taken for new; a new id that may
+ * have been seen costs a query and is decided by it. `--full` uses 10^8 ids.
  */
 
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
@@ -17,7 +17,7 @@ import { EventReader, type ReadEvent } from '../pipeline/steps/read-events.ts';
 import { connectClickHouse } from '../storage/clickhouse/clickhouse.ts';
 import { encodeNativeBlock } from '../storage/events/native.ts';
 import { writeRows } from '../storage/events/rows.ts';
-import { EVENT_IDENTITIES, EVENTS, usageBucketsTarget } from '../storage/events/tables.ts';
+import { bucketRowsTarget, EVENT_IDENTITIES, EVENTS } from '../storage/events/tables.ts';
 import type { LogRecord } from '../storage/log/log.ts';
 import { startService } from './processes.ts';
 import { check, claim, fixed, flag, hasFlag, median, micros, say } from './report.ts';
@@ -34,7 +34,7 @@ export async function run(): Promise<void> {
   await throughput({ known, runs });
 }
 
-/** A start reads all of the identity files and compares every byte with its checksum; what stands in them is not asked for. */
+/** A start reads all identity files and compares every byte with its checksum; it does not query the ids in them. */
 async function openingFiles(count: number): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), 'farthing-p6-'));
   const place = { partition: 0, partition_count: 1, installation: 'bench' };
@@ -69,7 +69,7 @@ async function openingFiles(count: number): Promise<void> {
   }
 }
 
-/** Ids from a counter, each hundredth sent again at once or much later. */
+/** Ids from a counter; every hundredth is sent again, at once or much later. */
 function memoryAndVerdicts(count: number): void {
   const set = new IdentitySet();
   const hasher = new IdentityHasher(SCOPE);
@@ -109,15 +109,15 @@ async function throughput({ known, runs }: { known: number; runs: number }): Pro
       const records = recordsOf(number);
       const before = { own: process.cpuUsage(), engine: service.cpu().clickhouse };
       const { events } = new EventReader().read(records);
-      const accepted = isDeduped ? (await dedupe(clickhouse, seen, events)).accepted : events;
+      const accepted = isDeduped ? (await dedupe(clickhouse, seen, events)).new_events : events;
       check(accepted.length === SLICE, `${accepted.length} of ${SLICE} events are new`);
       const attempt = { writer: 'bench', attempt: BigInt(number) };
-      const { buckets } = await meterEvents(accepted as ReadEvent[], () => index);
+      const { bucket_rows: buckets } = await meterEvents(accepted as ReadEvent[], () => index);
       await writeRows(clickhouse, EVENTS, { rows: accepted, attempt });
       if (isDeduped) await writeRows(clickhouse, EVENT_IDENTITIES, { rows: accepted, attempt });
       await writeRows(
         clickhouse,
-        usageBucketsTarget(() => 1),
+        bucketRowsTarget(() => 1),
         { rows: buckets, attempt },
       );
       await service.waitUntilMerged();
@@ -154,7 +154,7 @@ function recordsOf(number: number): LogRecord[] {
     partition: 0,
     kind: 'events',
     received_at_us: 1_788_000_000_000_000,
-    made_ids: null,
+    generated_ids: null,
     event_count: 1000,
     body: body.subarray(body.indexOf('['), body.length - 1),
     offset: BigInt(number * 1000 + index),

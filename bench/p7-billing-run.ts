@@ -1,17 +1,17 @@
 /**
- * P7: the billing run at the end of a month, of so many subscriptions with usage: drafts, and invoices that become final. Beside the
- * finalizing stands COPY, the quickest way into Postgres, of exactly the rows that it wrote, into tables with the same indexes; and
- * the same one after the other, each by the same functions in transactions of its own. Numbers must have no gap, and memory a bound.
- * `--subscriptions=20000` is the size of the claim.
+ * P7: the billing run at the end of a month, for many subscriptions with usage: drafts, then finalized invoices. Finalization is compared
+ * with two others. One is COPY, the fastest way into Postgres, of the rows that it wrote, into tables with the same indexes. The other is
+ * finalization of one invoice at a time by the same functions, each in its own transaction. Numbers must have no gap, and memory must be
+ * bounded. The target applies to `--subscriptions=20000`.
  */
 import { type BillingCaller, makeWorld } from './billing-world.ts';
 import { type Service, startService } from './processes.ts';
 import { check, claim, fixed, flag, say } from './report.ts';
 
 const [MUST_OF_COPY, MUST_TIMES] = [0.2, 20];
-/** What a run may take more of memory, whatever its size. */
+/** Memory by which a run may grow, whatever its size. */
 const MEMORY_MUST = 512 * 2 ** 20;
-/** The end of January, and when its drafts have rested. */
+/** The end of January, and the instant at which the finalization delay of its drafts is over. */
 const [ENDED, RESTED] = ['2026-02-01T00:00:00.000Z', '2026-02-01T02:00:00.000Z'];
 
 type Ran<Report> = {
@@ -88,7 +88,7 @@ async function draftsOf(service: Service, { environment_id }: BillingCaller): Pr
   return (await sql<{ id: string }>(service, `select id from invoices where ${open} order by id`)).map(({ id }) => id);
 }
 
-/** Of the month, behind those of the openings. */
+/** Checks the numbers of the month's invoices, which follow those of the opening invoices. */
 async function checkNumbers(service: Service, { environment_id }: BillingCaller, customers: number): Promise<void> {
   const [found] = await sql<{ first: string; last: string; count: number }>(
     service,
@@ -99,7 +99,7 @@ async function checkNumbers(service: Service, { environment_id }: BillingCaller,
   check(span === customers && found!.count === customers, `numbers ${JSON.stringify(found)}`);
 }
 
-/** Which rows the finalizing writes: its place among those that were told before. */
+/** Marks the current position among the recorded changes, to find the rows that finalization writes. */
 async function markNow(service: Service): Promise<void> {
   await sql(service, 'create table bench_told as select id from system_events union all select id from audit_entries');
 }
@@ -110,7 +110,7 @@ const WRITTEN: readonly [table: string, rows: string][] = [
   ['audit_entries', 'id not in (select id from bench_told)'],
 ];
 
-/** The rows of the run into empty tables like theirs, from files that the server reads. */
+/** Copies the rows of the run into empty tables with the same indexes, from files that the server reads. */
 async function copyAgain(
   service: Service,
   { environment_id }: BillingCaller,

@@ -1,7 +1,7 @@
 /**
- * P8: debits per second of one hot wallet, each durable, with a key and a result of its own. Ours are debits that are asked for at one time and
- * written together (actions/credits/wallets/debit-wallet.ts); beside it the usual way: a transaction for each, which holds the row with FOR UPDATE,
- * reads the lots, and writes the same rows. `--debits=2000 --callers=100`.
+ * P8: durable debits per second of one busy wallet, each with its own key and result. The service writes concurrent debits in one batch
+ * (actions/credits/wallets/debit-wallet.ts). The usual way for comparison is a transaction per debit, which locks the row with FOR UPDATE,
+ * reads the lots and writes the same rows. `--debits=2000 --callers=100`.
  */
 
 import { createWallet } from '../actions/credits/wallets/create-wallet.ts';

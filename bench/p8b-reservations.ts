@@ -1,7 +1,8 @@
 /**
- * P8b: holds per second of one hot feature of one customer, each durable, exact and with a key of its own. Ours are those that are asked for at one time and
- * decided together (actions/reservations/submit-reservation.ts); beside it the usual way: a transaction for each, which takes the pool with FOR UPDATE,
- * adds up what is held, and writes the row. `--holds=4000 --callers=100`. Besides how long a check takes, from call to answer, one after the other.
+ * P8b: durable, exact holds per second of one busy feature of one customer, each with its own key. The service decides concurrent holds in
+ * one batch (actions/reservations/submit-reservation.ts). The usual way for comparison is a transaction per hold, which locks the pool with
+ * FOR UPDATE, sums the holds and writes the row. Also measures the time of single checks, one after the other. `--holds=4000
+ * --callers=100`.
  */
 import { auditReservations } from '../actions/operations/audit/reservations.ts';
 import { checkReservation as ask, type ReservationCheckResult } from '../actions/reservations/check.ts';

@@ -1,11 +1,10 @@
 /**
- * P9: balances and entitlement reads at 5,000 a second, of 100,000 customers, while events arrive: a third balances of wallets, a third
- * usage against limits, a third entitlements, each of a customer taken at random. Who asks, and who sends events, is a process of its own. Server
- * time is what node's HTTP server in the service measures of each request (request-times.ts); beside it what a client sees, from when a
- * read was due. First everybody is read once, which is what gathering costs, unless `--warm=0` leaves them to be gathered under the load. In the end
- * balances are compared with those of a preview.
- * `--customers=100000 --rate=5000 --seconds=30 --events=2000 --warm=1 --why=1 --beside=0`: with `--beside=n` the reads go to n interfaces that are processes of their
- * own, and what is said of server time, CPU and the event loop is said of the first of them.
+ * P9: 5,000 reads a second of 100,000 customers while events arrive: a third wallet balances, a third usage against limits, a third
+ * entitlements, each of a random customer. A separate process sends the reads and the events. Server time is measured by node's HTTP server
+ * in the service (request-times.ts). Client time is reported as well, from the instant at which a read was due. First every customer is
+ * read once, which measures uncached reads; with `--warm=0` these happen under the load. At the end, balances are compared with previews.
+ * `--customers=100000 --rate=5000 --seconds=30 --events=2000 --warm=1 --why=1 --beside=0`: with `--beside=n`, n separate API processes get
+ * the reads, and server time, CPU and event loop are those of the first.
  */
 import { readFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
@@ -22,7 +21,7 @@ const AIM_MS = 1.5;
 const CONNECTIONS = 32;
 const WHY_SECONDS = 8;
 const WHO_MAX = 10;
-/** How many are gathered at a time before the load. */
+/** Number of customers read at a time before the load. */
 const WARMED_AT_ONCE = 256;
 
 type Size = { readonly customers: number; readonly rate: number; readonly seconds: number; readonly events: number };
@@ -59,7 +58,7 @@ export async function run(): Promise<void> {
   }
 }
 
-/** The interface as a process of its own, which is read, beside one that takes the events. */
+/** Starts a separate API process for the reads, next to the service that accepts the events. */
 async function besideOf(service: EmbeddedService, settings: Record<string, string>): Promise<EmbeddedService> {
   const urls = await service.call<Record<string, string>>({ what: 'store_urls' });
   return startService('beside', { ...settings, ...urls, BOOTSTRAP_API_KEY: service.api_key });
@@ -89,12 +88,12 @@ async function warm(service: EmbeddedService, readers: Readers, { customers }: S
   );
 }
 
-/** Bytes that are in use behind a collection. */
+/** Heap in bytes after a garbage collection. */
 function heapOf(service: Service): Promise<number> {
   return service.call({ what: 'heap' });
 }
 
-/** Bytes of memory of the service without its stores. */
+/** Memory in bytes of the service without its stores. */
 function residentOf({ pids: [pid] }: EmbeddedService): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024;
 }
@@ -148,7 +147,7 @@ async function measure(
   say(`  as a client sees it, from when each was due: ${quantiles(took_ms)}`);
 }
 
-/** The same load once more, for some seconds under a profile, which costs something itself. */
+/** Repeats the load for some seconds under a CPU profile, which itself takes time. */
 async function tellWhy(service: Service, readers: Readers, size: Size): Promise<void> {
   const { url, api_key } = service;
   const seconds = Math.min(WHY_SECONDS, size.seconds);
@@ -195,14 +194,14 @@ function quantiles(took_ms: readonly number[]): string {
   return `${said.join(', ')} ms`;
 }
 
-/** What answers were made of so far, as the service counts it. */
+/** Number of answers by their source so far, from the metrics of the service. */
 async function answersOf({ url }: Service): Promise<Map<string, number>> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const found = text.matchAll(/^farthing_running_answers_total\{from="(\w+)"\} (\d+)/gm);
   return new Map([...found].map(([, from, n]) => [from!, Number(n)]));
 }
 
-/** What is kept against what a preview says. */
+/** Compares cached balances with previews. */
 async function compare(service: Service, { customers }: Size): Promise<void> {
   await service.waitUntilMerged();
   for (let taken = 0; taken < 25; taken++) {

@@ -1,9 +1,9 @@
-/** The customers of P9: how they are made, what is asked about them, and what they use. */
+/** The customers of P9: their creation, the reads about them, and their usage. */
 import { post, type Service } from './processes.ts';
 
 const MONTHLY = { billing_period: 'MONTHLY', billing_period_count: 1 };
 
-/** One through the interface, and the others as copies of its rows: what is measured is reading. */
+/** Creates one customer by the API and the others as copies of its rows, because only reads are measured. */
 export async function makeCustomers(service: Service, customers: number): Promise<void> {
   const made = async (path: string, body: object) => (await service.post<{ id: string }>(path, body)).id;
   const aggregation = { type: 'SUM', field: 'n' };
@@ -48,7 +48,7 @@ export const PATHS: Record<(typeof KINDS)[number], (n: number) => string> = {
   entitlements: (n) => `/v1/customers/${copyName('cust', n)}/entitlements`,
 };
 
-/** Of the nth copy (p9-customers.ts). */
+/** Name of the nth copy (p9-customers.ts). */
 export function copyName(prefix: string, n: number): string {
   return `${prefix}_${n.toString(16).toUpperCase().padStart(26, '0')}`;
 }

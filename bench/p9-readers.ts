@@ -1,6 +1,6 @@
 /**
- * A child process of P9: reads that begin when they are due, and events beside them. What it costs is its own, and its own queue is in
- * what it says that a read took: from when it was due.
+ * Child process of P9 that sends reads when they are due, and events. Its CPU time is not that of the service. The time of a read counts
+ * from when it was due, so it includes the wait in this process.
  */
 import { KINDS, PATHS, sendEvents } from './p9-customers.ts';
 import { Readers } from './p9-sockets.ts';
@@ -9,7 +9,7 @@ import { pause } from './processes.ts';
 export type Reading = {
   readonly url: string;
   readonly api_key: string;
-  /** How many sockets, each of which asks one thing at a time. */
+  /** Number of sockets; each has one read in progress. */
   readonly connections: number;
   readonly customers: number;
 } & (
@@ -25,7 +25,7 @@ export type Reading = {
 
 export type Readings = { readonly took_ms: number[]; readonly elapsed_ms: number; readonly events_sent: number };
 
-/** A thousand in a body at most. */
+/** Maximum number of events in a body. */
 const EVENTS_AT_ONCE = 1000;
 
 process.on('disconnect', () => process.exit(0));

@@ -1,4 +1,4 @@
-/** Reads over plain sockets, which cost little: each asks one thing at a time. */
+/** Reads over plain sockets, which cost little CPU. Each socket has one read in progress. */
 import { createConnection, type Socket } from 'node:net';
 
 type Opened = { readonly url: string; readonly api_key: string; readonly connections: number };
@@ -16,7 +16,7 @@ export class Readers {
       this.#free.push(await Reader.connect(new URL(urls[n % urls.length]!), api_key));
   }
 
-  /** Where all are busy it waits, and the wait since it was due is in what it took. */
+  /** If all sockets are busy, the read waits; its time counts from when it was due. */
   read(path: string, due: number): Promise<void> {
     return new Promise((done, failed) => {
       this.#waiting.push({ path, due, done, failed });

@@ -1,4 +1,4 @@
-/** Starts the child processes of a benchmark and talks to them. */
+/** Starts the child processes of a benchmark and communicates with them. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,20 +13,20 @@ import { meterDefinitions } from './workload.ts';
 export type Service = {
   readonly url: string;
   readonly api_key: string;
-  /** Seconds of CPU so far: everything, and the two stores of it. */
+  /** CPU seconds so far: in total, and of the two stores in it. */
   cpu(): { total: number; clickhouse: number; postgres: number };
   call<T>(asked: object): Promise<T>;
   post<T>(path: string, body: unknown): Promise<T>;
-  /** Resolves when everything accepted is in the stores, and the merges that this left are done. */
+  /** Resolves when all accepted events are in the stores and the resulting merges have ended. */
   waitUntilMerged(): Promise<void>;
-  /** What it stored goes with it, unless it is to be kept for another start. */
+  /** Deletes the stored data, unless another start will use it. */
   stop(what?: { keep: boolean }): Promise<void>;
 };
 
-/** One that runs on embedded stores in a directory; the pids of the service, ClickHouse and Postgres. */
+/** A service on embedded stores in a directory; the pids are those of the service, ClickHouse and Postgres. */
 export type EmbeddedService = Service & { readonly dir: string; readonly pids: readonly number[] };
 
-/** Node as `npm start` runs it, and before the file: our sources are TypeScript. */
+/** Starts node as `npm start` does, with the flags for the TypeScript sources. */
 export const NODE = 'sh';
 export const NODE_FLAGS = [
   fileURLToPath(new URL('../process/node.sh', import.meta.url)),
@@ -83,20 +83,20 @@ export async function startService(
   };
 }
 
-/** `--profile=directory` keeps a CPU profile of the service there. */
+/** `--profile=directory` writes a CPU profile of the service into the directory. */
 function profiling(): string[] {
   const asked = process.argv.find((argument) => argument.startsWith('--profile='));
   return asked === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${asked.slice('--profile='.length)}`];
 }
 
-/** What a process needs of ours; everything else would be a setting that nobody meant. */
+/** Only the variables that a process needs; any other one could be an unintended setting. */
 export function bareEnvironment(): Record<string, string | undefined> {
   const { PATH, HOME } = process.env;
-  // Which node process/node.sh becomes: ours, whichever stands first in PATH.
+  // The node binary that process/node.sh starts: this one, whichever is first in PATH.
   return { PATH, HOME, npm_node_execpath: process.execPath };
 }
 
-/** The stores start side by side, and are listed as they became ready. */
+/** The stores start concurrently, so the order of their pids varies. */
 export function isPostgres(pid: number): boolean {
   return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[0]!.includes('postgres');
 }
@@ -126,7 +126,7 @@ export async function waitUntilMerged(call: Service['call']): Promise<void> {
 
 const MS_PER_DAY = 86_400_000;
 
-/** Daily rollups of all days until tomorrow; resolves when they are there. */
+/** Requests daily rollups of all days until tomorrow; resolves when they exist. */
 export async function makeDailyRollups(service: Service): Promise<void> {
   const days_before = Math.floor(Date.now() / MS_PER_DAY) + 2;
   const open = `select count(*)::int as n from slices where days_before < ${days_before}`;
@@ -141,7 +141,7 @@ export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** The 50 meters of the workload, live; their ids in the order of their definitions. */
+/** Creates the 50 meters of the workload and waits until they are live; returns their ids in the order of their definitions. */
 export async function makeMeters(service: Service): Promise<string[]> {
   const ids: string[] = [];
   for (const definition of meterDefinitions()) {
@@ -153,7 +153,7 @@ export async function makeMeters(service: Service): Promise<string[]> {
   return ids;
 }
 
-/** A child that prepares a piece of work, and does it when it is told to. */
+/** A child process that prepares its work, and starts it on request. */
 export type Worker<Work, Done> = {
   prepare(work: Work): Promise<() => Promise<Done>>;
   cpu(): number;
@@ -188,7 +188,7 @@ export async function startWorker<Work extends object, Done>(file: string): Prom
   };
 }
 
-/** The next message of a child; its end is an error. */
+/** Resolves with the next message of a child; rejects if the child ends. */
 function told(child: ChildProcess): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const onExit = (code: number | null) => reject(new Error(`a process of the benchmark ended with ${code}`));

@@ -1,4 +1,4 @@
-/** A child process of a benchmark: inserts the raw events of a workload through the client, as JSONEachRow; its CPU counts. */
+/** Child process that inserts the raw events of a workload by the client, as JSONEachRow; its CPU time counts. */
 import { Agent } from 'node:http';
 import { createClient } from '@clickhouse/client';
 import { bulkBodies } from './workload.ts';
@@ -43,7 +43,7 @@ function told(): Promise<unknown> {
   return new Promise((resolve) => process.once('message', resolve));
 }
 
-/** Rows ready for the client: what parsing and shaping them costs is not counted. */
+/** Prepared rows for the client, so that parsing and converting them is not measured. */
 function batchesOf({ seed, total, rows_per_insert }: RawInsert): object[][] {
   const batches: object[][] = [];
   for (const body of bulkBodies(seed, total, rows_per_insert)) {

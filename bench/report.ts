@@ -1,4 +1,4 @@
-/** How benchmarks say what they found. */
+/** Output of the benchmarks. */
 
 export function median(values: readonly number[]): number {
   return quantile(values, 0.5);
@@ -9,7 +9,7 @@ export function quantile(values: readonly number[], part: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))]!;
 }
 
-/** A number from `--name=value`, or what it is without. */
+/** Number of `--name=value`, or the default. */
 export function flag(name: string, otherwise: number): number {
   const given = process.argv.find((argument) => argument.startsWith(`--${name}=`));
   const value = given === undefined ? otherwise : Number(given.slice(name.length + 3));
@@ -25,12 +25,12 @@ export function say(line = ''): void {
   console.log(line);
 }
 
-/** One line of result: the measure, what came out, what it must be, and whether it is. */
+/** Prints one result: the measure, its value, its target, and whether the target is met. */
 export function claim(name: string, measured: string, must: string, isMet: boolean): void {
   say(`  ${isMet ? 'reached ' : 'MISSED  '} ${name}: ${measured} (must: ${must})`);
 }
 
-/** Numbers that are wrong make a fast benchmark worthless. */
+/** Throws for a wrong result, because a fast benchmark with wrong results is worthless. */
 export function check(isRight: boolean, what: string): void {
   if (!isRight) throw new Error(`wrong result: ${what}`);
 }

@@ -1,7 +1,7 @@
 /**
- * How long the service took for each request, by its own clock, exactly: from the head of the request to the last byte of the answer, told by
- * node's own HTTP server and so outside of all that is measured. Answers that came from before the framework stand apart from those that went
- * through it (api/http/cached-reads.ts): the ones were kept, of the others something was gathered or had to be read first.
+ * Measures the exact time of the service per request by its own clock, from the request headers to the last byte of the answer. Node's HTTP
+ * server reports it, so the measurement is outside the measured code. Answers from the cache before the framework are separate from those
+ * that went through it (api/http/cached-reads.ts).
  */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -11,21 +11,21 @@ import { quantile } from './report.ts';
 export type RequestTimes = {
   readonly cached_ms: number[];
   readonly framework_ms: number[];
-  /** By how much the event loop was late, and the part of the time in which it was busy. */
+  /** Delay of the event loop, and the share of time in which it was busy. */
   readonly loop: { readonly p50_ms: number; readonly p99_ms: number; readonly max_ms: number; readonly busy: number };
-  /** Pauses for the collection of what is young, and of all else. */
+  /** Pauses for collections of the young generation, and for all others. */
   readonly garbage: { readonly minor: Pauses; readonly other: Pauses };
 };
 
 type Pauses = { readonly count: number; readonly total_ms: number; readonly p50_ms: number; readonly max_ms: number };
 
 const BEGAN = Symbol('began');
-/** A weak map of requests would itself be what the collection of garbage waits for. */
+/** A property of the request, because a weak map of requests would itself delay garbage collection. */
 type Timed = IncomingMessage & { [BEGAN]?: number };
 
 type TimedRead = { readonly began_ms: number; readonly ended_ms: number; readonly isCached: boolean };
 
-/** Each that is answered from now on; what it answers ends it. */
+/** Calls `onRead` for each answer from now on; the returned function ends this. */
 export function eachRead(onRead: (read: TimedRead) => void): () => void {
   const onStart = (message: unknown) => {
     const { request } = message as { request: Timed };
@@ -45,7 +45,7 @@ export function eachRead(onRead: (read: TimedRead) => void): () => void {
   };
 }
 
-/** Grows outside of the heap. */
+/** Typed array, which grows outside the heap. */
 class Times {
   #values = new Float64Array(1 << 16);
   #count = 0;
@@ -72,7 +72,7 @@ function pausesOf(pauses: readonly number[]): Pauses {
 
 const NS_PER_MS = 1e6;
 
-/** From now on; what it answers ends it. */
+/** Starts to measure; the returned function stops and returns the result. */
 export function watchRequests(): () => RequestTimes {
   const times = { kept_ms: new Times(), framework_ms: new Times() };
   const leave = eachRead(({ began_ms, ended_ms, isCached: isKept }) =>

@@ -1,7 +1,7 @@
 /**
- * Scale: 50 million events of 10,000 customers into 50 meters on one machine. Ingested as fast as they are taken, then the
- * service is stopped and started again, meters are audited against the raw events, and usage is asked for. Memory is looked
- * at all the time, by process; the sums of all meters must be right to the last digit.
+ * Scale: 50 million events of 10,000 customers and 50 meters on one machine. They are ingested as fast as they are accepted. Then the
+ * service is restarted, meters are audited against the raw events, and usage is queried. Memory is sampled all the time, by process. The
+ * sums of all meters must be exact.
  */
 import { memoryOfTree } from './cpu.ts';
 import { computeExpected } from './expected.ts';
@@ -22,7 +22,7 @@ const DAY_MS = 86_400_000;
 const SPAN_MS = 7 * DAY_MS;
 /** The week before today. */
 const FROM_MS = Math.floor(Date.now() / DAY_MS) * DAY_MS - SPAN_MS;
-/** Given, because a key that is made is told at the first start alone. */
+/** A configured key, because a generated one is shown at the first start only. */
 const SETTINGS = { BOOTSTRAP_API_KEY: 'farthing-bench-only', DAY_ROWS_AFTER_DAYS: '8' };
 
 export async function run(): Promise<void> {
@@ -60,7 +60,7 @@ async function ingest(service: EmbeddedService, { rounds, workloadOf }: Rounds):
       const load = { url: service.url, api_key: service.api_key, seed, total: ROUND, size: 1000, connections: 4 };
       const go = await generator.prepare({ ...load, workload: workloadOf(seed) });
       await go();
-      // The log is bounded by the disk, not by us: the pipeline may fall behind by a round and no more.
+      // Bounds the lag of the pipeline to one round, because otherwise the disk alone would bound the log.
       while ((await service.call<number>({ what: 'lag' })) > ROUND / 1000) await pause(100);
       if (seed % Math.ceil(rounds / 10) === 0) progress(service, { seed, began, memory: memory.now() });
     }
@@ -75,7 +75,7 @@ async function ingest(service: EmbeddedService, { rounds, workloadOf }: Rounds):
   say(`  most memory: ${memory.stop()}`);
 }
 
-/** As the scheduler asks for them when the days are over. */
+/** Requests daily rollups as the scheduler does when days are over. */
 async function dailyRollups(service: EmbeddedService): Promise<void> {
   const began = performance.now();
   await makeDailyRollups(service);
@@ -176,7 +176,7 @@ async function ask(service: EmbeddedService, meter_ids: readonly string[]): Prom
   );
 }
 
-/** The memory of each process with all below it, and the most of it that was seen. */
+/** Samples the memory of each process with its descendants, and records the maximum. */
 function watchMemory(service: EmbeddedService) {
   const names = ['service', 'ClickHouse', 'Postgres'];
   const most = names.map(() => 0);

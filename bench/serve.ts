@@ -1,6 +1,6 @@
 /**
- * A child process of a benchmark: the service as `npm start` runs it, or only its accepting half, on fresh embedded stores.
- * It answers the parent's questions over the channel between the two, which cost nothing while nobody asks.
+ * Child process that runs the service as `npm start` does, or only its accepting part, on new embedded stores. It answers requests of the
+ * parent over the IPC channel, which costs nothing otherwise.
  */
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
@@ -55,8 +55,8 @@ type Asked =
   | { what: 'stop'; keep: boolean };
 
 /**
- * Everything; without the scheduler, whose audit would rightly object to rows that a benchmark made up; the entrance alone; the interface as a process
- * of its own (`npm run api`) on the stores of another.
+ * `whole`: all of `npm start`. `unscheduled`: without the scheduler, whose audit would report the rows that a benchmark writes directly.
+ * `api`: only the accepting part. `beside`: the API as a separate process (`npm run api`) on the stores of another service.
  */
 export type Part = 'whole' | 'unscheduled' | 'api' | 'beside';
 
@@ -134,7 +134,7 @@ async function answer(asked: Asked): Promise<unknown> {
   }
 }
 
-/** As the jobs of the scheduler do it, or one after the other. */
+/** Bills as the scheduler's jobs do, or one invoice after the other. */
 type BillingPart = { part: 'drafts' | 'final' } | { part: 'one by one'; invoice_ids: readonly string[] };
 
 async function billed({ scope, ...asked }: { scope: Scope; now: string } & BillingPart): Promise<unknown> {
@@ -153,7 +153,7 @@ async function oneByOne(scope: Scope, invoice_ids: readonly string[], now: Date)
   return null;
 }
 
-/** Running usage of each meter of the first customers of the workload, as somebody who asks for it keeps it. */
+/** Keeps the running usage of each meter of the first customers in the cache, as repeated queries would. */
 async function keepLines({ meter_ids, customers, ...range }: Extract<Asked, { what: 'keep_lines' }>): Promise<number> {
   const { services } = running;
   const { postgres } = services;
@@ -168,7 +168,7 @@ async function keepLines({ meter_ids, customers, ...range }: Extract<Asked, { wh
   return wanted.length;
 }
 
-/** With what it took, and by how much memory grew while it ran. */
+/** Returns the result with the time that it took and the growth of memory meanwhile. */
 async function watched(work: () => Promise<unknown>) {
   const [before, cpu] = [process.memoryUsage().rss, process.cpuUsage()];
   let most = before;
@@ -181,7 +181,7 @@ async function watched(work: () => Promise<unknown>) {
   return { report, seconds, cpu_seconds: (user + system) / 1e6, bytes: most - before };
 }
 
-/** The service keeps the address of its engine to itself; the connection of the client knows it. */
+/** The service does not export the address of its engine, so it is read from the client's connection. */
 function clickhouseUrl(): string {
   const { connectionParams } = running.services.clickhouse as unknown as {
     connectionParams: { url: URL; auth: { username: string; password: string }; database: string };
@@ -193,7 +193,7 @@ function clickhouseUrl(): string {
   return url.href;
 }
 
-/** One value, asked for again and again, with the milliseconds that each answer took. */
+/** Runs the statement repeatedly; returns its value and the milliseconds of each run. */
 async function timed({ sql, times }: { sql: string; times: number }) {
   const took: number[] = [];
   let value = '';
@@ -207,7 +207,7 @@ async function timed({ sql, times }: { sql: string; times: number }) {
   return { value, took };
 }
 
-/** Asked again and again; the answer with the milliseconds that each took. */
+/** Queries the usage repeatedly; returns the answer and the milliseconds of each query. */
 async function usage({ meter_id, customer, start_us, end_us, times }: Extract<Asked, { what: 'usage' }>) {
   const { postgres } = running.services;
   const [scope] = (await postgres.raw(`select tenant_id, environment_id from meters where id = ?`, [meter_id])).rows;
@@ -220,7 +220,7 @@ async function usage({ meter_id, customer, start_us, end_us, times }: Extract<As
     const report = await readUsageReport(running.services, scope, question);
     took.push(performance.now() - began);
     value = report.usage[0]?.total.value.toFixed() ?? '0';
-    from = report.from;
+    from = report.source;
   }
   return { value, from, took };
 }
@@ -235,9 +235,9 @@ async function startBeside() {
   const postgres = connectPostgres(config.DATABASE_URL!, PROCESS_POOL);
   const clickhouse = connectClickHouse(config.CLICKHOUSE_URL!);
   const log = await openLog(config, { postgres, logger });
-  const usage_memory = new UsageCache({ isFed: true });
-  startUsageFeed(postgres, usage_memory);
-  const services: Services = { postgres, clickhouse, log, config, logger, clock: () => new Date(), usage_memory };
+  const usage_cache = new UsageCache({ isFed: true });
+  startUsageFeed(postgres, usage_cache);
+  const services: Services = { postgres, clickhouse, log, config, logger, clock: () => new Date(), usage_cache };
   const { url, close } = await serve(buildListener(services));
   const stop = async () => {
     close();

@@ -1,4 +1,4 @@
-/** Sends a workload through the whole path and says what it cost; used by several benchmarks. */
+/** Sends a workload through the whole path and measures its cost; several benchmarks use it. */
 import { computeExpected } from './expected.ts';
 import {
   type Generator,
@@ -12,13 +12,13 @@ import { check, fixed, micros } from './report.ts';
 import { meterDefinitions } from './workload.ts';
 
 export type WholePath = {
-  /** Microseconds of CPU per event, by process; `total` is the sum of all of them. */
+  /** CPU microseconds per event, by process; `total` is their sum. */
   readonly total: number;
   readonly node: number;
   readonly clickhouse: number;
   readonly postgres: number;
   readonly events_per_core: number;
-  /** Events per second on the clock, all cores, generator included. */
+  /** Events per second of elapsed time, on all cores, with the generator running. */
   readonly elapsed_rate: number;
 };
 
@@ -58,7 +58,7 @@ export class WholePathBench {
     this.#events = parts.events;
   }
 
-  /** One run: from the first request until everything can be asked for and the merges that it left are done. */
+  /** One run: from the first request until everything can be queried and the resulting merges have ended. */
   async run(): Promise<WholePath> {
     const { service, generator } = this;
     const seed = this.#seeds.length + 1;
@@ -80,7 +80,7 @@ export class WholePathBench {
     return { total, node, clickhouse, postgres, events_per_core: 1e6 / total, elapsed_rate: this.#events / wall_s };
   }
 
-  /** Every event is stored once, the base rows of every meter and the daily rollups made of them are right to the last digit. */
+  /** Checks that every event is stored once, and that the base rows and daily rollups of every meter are exact. */
   async verify(): Promise<void> {
     const { service, meter_ids } = this;
     const expected = computeExpected(this.#seeds, this.#events);

@@ -3,7 +3,7 @@ import type { MeterDefinition } from '../core/metering/meter-definition.ts';
 
 export type Random = () => number;
 
-/** A small seeded generator (mulberry32): the same workload for every run. */
+/** A small seeded generator (mulberry32), so that every run has the same workload. */
 export function seeded(seed: number): Random {
   let state = seed >>> 0;
   return () => {
@@ -25,10 +25,10 @@ const RECENT_MS = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - SPAN_MS;
 
 export type WorkloadOptions = { customers?: number; from_ms?: number; span_ms?: number; run?: number };
 
-/** One event as JSON text. Time runs forward through the span, with a little jitter, as it does in life. */
+/** JSON text of one event. Times increase over the span, with a small random deviation. */
 function eventText(random: Random, index: number, total: number, options: WorkloadOptions = {}): string {
   const { customers = 5_000, from_ms = RECENT_MS, span_ms = SPAN_MS, run = 0 } = options;
-  // Log-uniform: a few customers send half of the events, as in life.
+  // Log-uniform: a few customers send half of the events.
   const customer = Math.floor(customers ** random()) - 1;
   const at = new Date(from_ms + Math.floor((index / total) * span_ms + random() * 60_000));
   const entropy = Math.floor(random() * 2 ** 48)

@@ -3,7 +3,7 @@ import type { IdentityFiles } from '../actions/operations/audit/identity-files.t
 import { compareIdentityFiles, readIdentityFiles } from '../pipeline/identity/identity-files.ts';
 import type { ClickHouseClient } from '../storage/clickhouse/clickhouse.ts';
 
-/** Covers partitions whose files belong to this installation: a worker rebuilds all others. */
+/** Compares the files of partitions that belong to this installation. All other files are rebuilt by a worker. */
 export async function compareAllIdentityFiles(
   clickhouse: ClickHouseClient,
   dir: string,

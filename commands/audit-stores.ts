@@ -1,6 +1,6 @@
 /**
  * The stores that an audit reads: the configured ones, or those of the data directory. The latter belong to a running service, or are
- * started for the audit. Then the pipeline runs during the audit too, because only it writes usage rows.
+ * started for the audit. Then the pipeline runs during the audit too, because only it writes bucket rows.
  */
 import { pino } from 'pino';
 import type { AuditRecordsInput } from '../actions/operations/audit/records.ts';
@@ -20,7 +20,7 @@ import { findRunning, reportDirectory, startBeside } from './reach-postgres.ts';
 
 export type OpenedStores = { readonly stores: Pick<Stores, 'postgres' | 'clickhouse'>; close(): Promise<void> };
 
-/** One query may read a whole table. */
+/** Timeout of a query, which may read a whole table. */
 const ANSWER_WITHIN_MS = 30 * 60_000;
 
 export async function openStores(config: Config, note: (line: string) => void): Promise<OpenedStores> {

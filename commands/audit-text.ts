@@ -7,7 +7,7 @@ export type AuditPrinter = {
   finding(finding: Finding): void;
   difference(difference: UsageDifference): void;
   check(report: CheckReport): void;
-  /** An action of the audit, as opposed to a finding. */
+  /** Reports an action of the audit, as opposed to a finding. */
   note(line: string): void;
 };
 

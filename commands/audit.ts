@@ -1,7 +1,7 @@
 /**
  * `npm run audit -- [--check NAME …] [--tenant T] [--environment E] [--meter M] [--from ISO --to ISO] [--json] [--repair] [--stores]`
  *
- * Checks that the stores have every accepted event, or its outcome, exactly once (actions/operations/audit/records.ts). It recounts the usage rows
+ * Checks that the stores have every accepted event, or its outcome, exactly once (actions/operations/audit/records.ts). It recounts the bucket rows
  * from the raw events, and prints the differences. `--stores` also reads the files of exports in S3. The exit code is 1 if a difference is
  * left, and 2 if there was nothing to audit. Tenant, meter and range narrow the recount; the records of the log cover all tenants.
  */
@@ -94,7 +94,10 @@ async function checkRecords(
   return findings;
 }
 
-/** The pipeline applies the corrections again as they were accepted; then all checks run once more. Skipped while raw rows are in doubt. */
+/**
+ * The pipeline applies the corrections again as they were accepted; then all checks run once more. No correction is applied while raw rows
+ * are in doubt.
+ */
 async function repairCorrections(
   config: Config,
   stores: OpenedStores['stores'],
@@ -161,7 +164,7 @@ async function checkUsage(stores: OpenedStores['stores'], options: AuditArgument
 
 type RepairInput = { readonly findings: readonly Finding[]; readonly found: readonly UsageDifference[] };
 
-/** The pipeline rebuilds the rows, in order with its slices; then the usage rows are audited again. */
+/** The pipeline rebuilds the rows, in order with its slices; then the bucket rows are audited again. */
 async function repair(
   stores: OpenedStores['stores'],
   options: AuditArguments,
@@ -171,7 +174,7 @@ async function repair(
   const spoilt = [...new Set(findings.filter(spoilsRecount).map(({ kind }) => kind))];
   if (spoilt.length > 0) {
     note(
-      `nothing is repaired: usage rows would be made from raw events that are in doubt (${spoilt.join(', ')}). ` +
+      `nothing is repaired: bucket rows would be made from raw events that are in doubt (${spoilt.join(', ')}). ` +
         'docs/operations.md, "What the audit finds", says what each means and what to do first',
     );
     return 1;

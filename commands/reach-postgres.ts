@@ -8,7 +8,7 @@ import { connectPostgres, pingPostgres } from '../storage/postgres/pool/postgres
 
 type ReachedPostgres = { readonly postgres_url: string; stop(): Promise<void> };
 
-/** `beside`: a command that may run next to a running service. The lock on the directory rejects any other one. */
+/** `beside`: true for a command that may run next to a running service. Any other command is rejected by the lock on the directory. */
 export async function reachPostgres(
   { DATA_DIR, DATABASE_URL, CLICKHOUSE_URL }: Config,
   { beside = false } = {},
@@ -23,7 +23,7 @@ export async function reachPostgres(
   return beside ? startBeside(options) : startEmbedded(options);
 }
 
-/** For a command that found no reachable service. An unreachable one may still hold the directory. */
+/** Starts the stores for a command that found no reachable service. An unreachable service may still hold the lock on the directory. */
 export async function startBeside(options: EmbeddedOptions): Promise<EmbeddedStack> {
   try {
     return await startEmbedded(options);

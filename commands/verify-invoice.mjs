@@ -568,6 +568,51 @@ function expressionOf({ expression }) {
 // ---------------------------------------------------------------------------------------------------------------------
 // From events to a quantity.
 
+// The block up to its end is written by `GOLDEN=write npm test -- test/core/metering/aggregation-files.test.ts`, of core/metering/aggregations/.
+const AGGREGATIONS = {
+  COUNT: {
+    value_kind: 'none',
+    chain_rule: 'additive',
+    number: (of) => new Fraction(BigInt(of.count)),
+  },
+  SUM: {
+    value_kind: 'number',
+    chain_rule: 'additive',
+    number: (of) => quantityOf(of.sum),
+  },
+  AVG: {
+    value_kind: 'number',
+    chain_rule: 'shared',
+    number: (of) => quantityOf(divided(of.sum, BigInt(of.count))),
+  },
+  COUNT_UNIQUE: {
+    value_kind: 'identity',
+    chain_rule: 'shared',
+    number: (of) => new Fraction(BigInt(of.values.size)),
+  },
+  LATEST: {
+    value_kind: 'number',
+    chain_rule: 'shared',
+    number: (of) => quantityOf(of.newest),
+  },
+  SUM_WITH_MULTIPLIER: {
+    value_kind: 'number',
+    chain_rule: 'additive',
+    number: (of, { multiplier }) => quantityOf(of.sum).times(decimal(multiplier, 'multiplier')),
+  },
+  MAX: {
+    value_kind: 'number',
+    chain_rule: 'shared',
+    number: (of) => quantityOf(of.greatest),
+  },
+  WEIGHTED_SUM: {
+    value_kind: 'number',
+    chain_rule: 'integral',
+    number: (of, { start, end }) => quantityOf(divided(of.sum * BigInt(end) - of.weighted, BigInt(end - start))),
+  },
+};
+// End of the written block.
+
 /** What a meter makes of the events of one group in one stretch of time. */
 class Measure {
   count = 0;
@@ -587,17 +632,10 @@ class Measure {
     }
   }
   number({ type, multiplier }, start, end) {
-    if (type === 'COUNT') return new Fraction(BigInt(this.count));
-    if (type === 'COUNT_UNIQUE') return new Fraction(BigInt(this.values.size));
     if (this.count === 0) return ZERO;
-    if (type === 'SUM') return quantityOf(this.sum);
-    if (type === 'SUM_WITH_MULTIPLIER') return quantityOf(this.sum).times(decimal(multiplier, 'multiplier'));
-    if (type === 'AVG') return quantityOf(divided(this.sum, BigInt(this.count)));
-    if (type === 'MAX') return quantityOf(this.greatest);
-    if (type === 'LATEST') return quantityOf(this.newest);
-    if (type === 'WEIGHTED_SUM')
-      return quantityOf(divided(this.sum * BigInt(end) - this.weighted, BigInt(end - start)));
-    throw new Unreadable(`the aggregation ${type} is not known`);
+    const aggregation = AGGREGATIONS[type];
+    if (!aggregation) throw new Unreadable(`the aggregation ${type} is not known`);
+    return aggregation.number(this, { start, end, multiplier });
   }
 }
 
@@ -703,9 +741,10 @@ class LineEvents {
     const property = group_by ? event.properties.get(group_by) : null;
     const group = property === undefined || property === null ? '' : identity(property);
     if (group === undefined) return `its ${group_by} is no group`;
-    if (type === 'COUNT') return { value: null, text: '', group };
-    if (expression) return this.expressed(event, { group, type });
-    if (type === 'COUNT_UNIQUE') {
+    const { value_kind } = AGGREGATIONS[type] ?? {};
+    if (value_kind === 'none') return { value: null, text: '', group };
+    if (expression) return this.expressed(event, { group, value_kind });
+    if (value_kind === 'identity') {
       const text = identity(event.properties.get(field));
       return text === undefined ? `its ${field ?? 'value'} cannot be told apart` : { value: text, text, group };
     }
@@ -715,7 +754,7 @@ class LineEvents {
       : { value, text: textOf(quantityOf(value), PLACES), group };
   }
   /** What the expression makes of it: computed where that can be, else what is said of it. */
-  expressed(event, { group, type }) {
+  expressed(event, { group, value_kind }) {
     const said = event.values.get(this.id);
     const computed = this.computed(event.properties);
     if (computed === null) {
@@ -727,7 +766,9 @@ class LineEvents {
     const text = textOf(quantityOf(value), PLACES);
     if (computed !== null && said !== undefined && quantity(said) !== value)
       return `its expression gives ${text}, and not ${JSON.stringify(said)}`;
-    return type === 'COUNT_UNIQUE' ? { value: canonical(text), text: canonical(text), group } : { value, text, group };
+    return value_kind === 'identity'
+      ? { value: canonical(text), text: canonical(text), group }
+      : { value, text, group };
   }
   /** When the customer is not counted any more. */
   leaves(customer) {
@@ -1006,7 +1047,6 @@ const PARTS = ['utilized', 'overage', 'lacking'];
 // what it costs until its begin. A line here is {from, start, end, measured}, in milliseconds, in order of time.
 
 const CHAIN_VERSION = 1;
-const CHAIN_RULES = { COUNT: 'additive', SUM: 'additive', SUM_WITH_MULTIPLIER: 'additive', WEIGHTED_SUM: 'integral' };
 
 /** Terms are equal as numbers: 1 and 1.00 are one amount. */
 function termsText({ billing_model, currency, tier_mode, amount, tiers, transform_quantity }) {
@@ -1481,7 +1521,7 @@ const METER = {
   version: 'integer',
   event_name: '~text',
   aggregation: {
-    type: '~COUNT|COUNT_UNIQUE|SUM|SUM_WITH_MULTIPLIER|AVG|MAX|LATEST|WEIGHTED_SUM',
+    type: `~${Object.keys(AGGREGATIONS).join('|')}`,
     field: '~text?',
     expression: '~text?',
     multiplier: '~decimal?',
@@ -2007,7 +2047,7 @@ class LineCheck {
     if (chain.version !== CHAIN_VERSION)
       throw new Unreadable(`rule ${chain.version} of lines that are charged together is not known`);
     const { type } = entry.counted?.meter.aggregation ?? {};
-    if (type) this.same('computed_from.chain.rule', chain.rule, CHAIN_RULES[type] ?? 'shared');
+    if (type) this.same('computed_from.chain.rule', chain.rule, AGGREGATIONS[type]?.chain_rule ?? 'shared');
     else this.report.fields.add(this.path('line.computed_from.chain.rule'));
     if (chain.rule === 'integral')
       this.same('computed_from.chain.level_since', instant(chain.level_since), instant(from.window_start));

@@ -20,7 +20,7 @@ export class Client {
     return this.#request<Answer>('POST', path, body) as Promise<Answer>;
   }
 
-  /** Null if there is no such record. */
+  /** Finds the record at this path; null if there is none. */
   find<Answer>(path: string): Promise<Answer | null> {
     return this.#request<Answer>('GET', path, undefined, { or_null: true });
   }

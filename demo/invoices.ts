@@ -26,7 +26,7 @@ type Wait = {
   readonly finalize: boolean;
 };
 
-/** The scheduler drafts an invoice for each past period; every draft must become final. */
+/** Waits until all invoices are final: the scheduler drafts one for each past period. */
 export async function waitForInvoices(client: Client, wait: Wait): Promise<DemoInvoice[]> {
   const until = performance.now() + wait.patience_ms;
   for (;;) {

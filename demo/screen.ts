@@ -100,7 +100,7 @@ export function renderChart(title: string, hours: readonly Hour[]): string {
   return [`  ${title}`, ...(before > 0 ? [`  … ${before} hours before`] : []), ...bars].join('\n');
 }
 
-/** Columns as wide as their widest cell; the first is aligned left, numbers right. */
+/** Formats a table. A column is as wide as its widest cell; the first one is aligned left, numbers are aligned right. */
 export function renderTable(rows: readonly (readonly string[])[]): string {
   const widths = rows[0]!.map((_cell, column) => Math.max(...rows.map((row) => row[column]!.length)));
   const line = (row: readonly string[]) =>

@@ -15,7 +15,7 @@ export type UsageRow = {
 
 export type UsageFile = {
   readonly name: string;
-  /** Derived from the content alone: an equal file gives equal ids, so a second run is a re-send. */
+  /** The digest is computed from the content alone: an equal file gives equal ids, so a second run is a re-send. */
   readonly digest: string;
   readonly rows: readonly UsageRow[];
 };

@@ -18,8 +18,8 @@ type YearCustomer = (typeof CUSTOMERS)[number];
 type Month = number;
 
 /**
- * In cents. Acme pays $20 in advance and one cent per call of the previous month. Bolt pays $20 a month from its trial to its end. Cora
- * pays $200 for a year.
+ * Computes the expected amount in cents. Acme pays $20 in advance and one cent per call of the previous month. Bolt pays $20 a month from
+ * its trial to its end. Cora pays $200 for a year.
  */
 function expected(customer: YearCustomer, month: Month): bigint {
   if (customer === 'Acme') return 2_000n + BigInt(callsIn(month - 1));

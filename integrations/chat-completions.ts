@@ -3,6 +3,7 @@
  * `service_unavailable`; the caller must work without an answer.
  */
 import { FarthingError } from '../core/foundation/error.ts';
+import { readBoundedText } from './read-bounded-text.ts';
 
 export type ChatEndpoint = {
   /** URL to which `/chat/completions` is appended. */
@@ -37,22 +38,11 @@ export async function requestJson(endpoint: ChatEndpoint, prompt: { system: stri
       signal: AbortSignal.timeout(timeout_ms),
     });
     if (!response.ok) throw new Error(`it answered ${response.status}`);
-    return parseContent(JSON.parse(await readBoundedText(response)));
+    return parseContent(JSON.parse(await readBoundedText(response, ANSWER_BYTES_MAX)));
   } catch (error) {
     const why = error instanceof Error && error.name === 'TimeoutError' ? 'no answer in time' : 'no usable answer';
     throw new FarthingError('service_unavailable', `the language model gave ${why}`, { cause: error });
   }
-}
-
-async function readBoundedText(response: Response): Promise<string> {
-  const parts: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const part of response.body ?? []) {
-    bytes += part.byteLength;
-    if (bytes > ANSWER_BYTES_MAX) throw new Error('its answer is too long');
-    parts.push(part);
-  }
-  return Buffer.concat(parts).toString('utf8');
 }
 
 type Completion = { choices?: { message?: { content?: unknown } }[] };

@@ -17,7 +17,7 @@ type Guard = {
   readonly allowed_addresses?: readonly string[];
 };
 
-/** For `https:` or `http:`. A connection serves one request. */
+/** Creates an agent for `https:` or `http:`. A connection serves one request. */
 export function createGuardedAgent(protocol: string, guard: Guard): HttpAgent | HttpsAgent {
   const { allowed_addresses = [] } = guard;
   const settings = { keepAlive: false, allowIPAddressList: [...allowed_addresses], lookup: createGuardedLookup(guard) };

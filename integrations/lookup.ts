@@ -14,7 +14,7 @@ export function createResolverLookup({ servers, timeout_ms = TIMEOUT_MS }: NameS
   const resolver = new promises.Resolver({ timeout: timeout_ms, tries: TRIES });
   if (servers) resolver.setServers(servers);
   return (hostname, options, callback) => {
-    // No DNS server resolves it.
+    // No DNS server resolves `localhost`.
     if (hostname === 'localhost') return dns.lookup(hostname, options, callback);
     resolveAddresses(resolver, hostname).then(
       (addresses) => {

@@ -8,7 +8,7 @@ const events = new Counter({
   labelNames: ['outcome'] as const,
   registers: [register],
 });
-// A series that starts at its first event of a kind shows an alert no increase, so each starts at 0.
+// Each series starts at 0, because an alert sees no increase in a series that begins with its first event.
 for (const outcome of ['accepted', 'unmatched', ...Object.keys(countOutcomes({ outcomes: [] }))])
   events.inc({ outcome }, 0);
 const sliceSeconds = new Histogram({
@@ -53,7 +53,7 @@ const dailyRollupsFailed = new Counter({
 });
 
 export const pipelineMetrics = {
-  /** Counts once, when the slice is done; failed attempts count nothing. */
+  /** Counts a slice when it is done. Failed attempts are not counted. */
   count(slice: PreparedSlice): void {
     const counts = { accepted: slice.events.length, ...countOutcomes(slice), unmatched: slice.unmatched };
     for (const [outcome, count] of Object.entries(counts)) events.inc({ outcome }, count);
@@ -80,7 +80,7 @@ export const pipelineMetrics = {
   identityFilesRemade(): void {
     identityFilesRemade.inc();
   },
-  /** Another worker owns the partition and reports its own number. */
+  /** Removes the number of ids of a partition that this worker does not own any more: the new owner reports it. */
   noIdentities(partition: number): void {
     identities.remove({ partition: String(partition) });
   },

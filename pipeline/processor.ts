@@ -12,7 +12,7 @@ import type {
   LogRecord,
   PartitionBatch,
   PartitionHandler,
-  StoredPlace,
+  StoredPosition,
 } from '../storage/log/log.ts';
 import { FencedError, SliceOrderError } from '../storage/progress/slices.ts';
 import type { IdentityOptions } from './identity/identity-memory.ts';
@@ -37,7 +37,7 @@ export async function startProcessor(stores: Stores, options: ProcessorOptions):
 class Processor implements PartitionHandler {
   readonly #stores: Stores;
   readonly #options: ProcessorOptions;
-  readonly #partitions = new Map<number, { partition: Partition; held: LogRecord[] }>();
+  readonly #partitions = new Map<number, { partition: Partition; pending: LogRecord[] }>();
   /** Reason why a partition is halted; each reason is logged once. */
   readonly #stopped = new Map<number, string>();
 
@@ -46,14 +46,14 @@ class Processor implements PartitionHandler {
     this.#options = options;
   }
 
-  async assigned(partition: number): Promise<StoredPlace> {
+  async assigned(partition: number): Promise<StoredPosition> {
     const taken = await Partition.take(this.#stores, partition, this.#options);
     this.#drop(partition);
-    this.#partitions.set(partition, { partition: taken, held: [] });
+    this.#partitions.set(partition, { partition: taken, pending: [] });
     pipelineMetrics.identities(partition, taken.identities.count);
     pipelineMetrics.stopped(partition, this.#stopped.has(partition));
     const { next_offset, last_record, unfinished } = taken;
-    return { next_offset, last_record, seen_until: unfinished?.to ?? next_offset };
+    return { next_offset, last_record, min_end_offset: unfinished?.to ?? next_offset };
   }
 
   async revoked(partition: number): Promise<void> {
@@ -76,8 +76,8 @@ class Processor implements PartitionHandler {
     logger.error({ err: error, partition }, 'a partition of the event log is halted');
   }
 
-  noticed(partition: number, error: unknown): void {
-    this.#options.logger.warn({ err: error, partition }, 'what the event log does beside a batch failed');
+  failedInBackground(partition: number, error: unknown): void {
+    this.#options.logger.warn({ err: error, partition }, 'background work of the event log failed');
   }
 
   caughtUp(partition: number): void {
@@ -95,14 +95,14 @@ class Processor implements PartitionHandler {
   async process(batch: PartitionBatch): Promise<ConsumerProgress> {
     const entry = this.#partitions.get(batch.partition);
     if (!entry) throw new FencedError(batch.partition);
-    const { partition, held } = entry;
+    const { partition, pending } = entry;
     const { unfinished, next_offset } = partition;
-    checkContinues(batch.partition, next_offset + BigInt(held.length), batch.records);
-    const records = [...held, ...batch.records];
+    checkContinues(batch.partition, next_offset + BigInt(pending.length), batch.records);
+    const records = [...pending, ...batch.records];
     const read_from = next_offset + BigInt(records.length);
-    // The slice that a crash left runs again as a whole. Its records wait for the missing ones, and none of them is stored yet.
-    entry.held = unfinished && read_from < unfinished.to ? records : [];
-    if (entry.held.length > 0 || records.length === 0) return { stored_until: next_offset, read_from };
+    // The slice that a crash left runs again as a whole. Until all its records are read, those that were read wait, and none is stored.
+    entry.pending = unfinished && read_from < unfinished.to ? records : [];
+    if (entry.pending.length > 0 || records.length === 0) return { stored_until: next_offset, read_from };
     const bounds = { events_max: this.#options.slice_events_max, computeWork: partition.computeWork };
     for (const slice of cut(records, unfinished, bounds)) await this.#run(batch, partition, slice);
     pipelineMetrics.identities(batch.partition, partition.identities.count);
@@ -114,36 +114,37 @@ class Processor implements PartitionHandler {
     const began = performance.now();
     const [first] = slice as [LogRecord];
     if (!belongsToSlices(first)) {
-      const problem = await this.#untilDone(batch, () => partition.passControl(first));
+      const problem = await this.#retryWhileUnavailable(batch, () => partition.applyControlMessage(first));
       if (problem)
         this.#options.logger.error({ err: problem, partition: batch.partition }, 'daily rollups were not made');
       return;
     }
-    await traceSlice(slice, () => this.#giveEffect(batch, partition, slice));
-    await this.#untilDone(batch, () => partition.maintain());
+    await traceSlice(slice, () => this.#applySlice(batch, partition, slice));
+    await this.#retryWhileUnavailable(batch, () => partition.maintain());
     pipelineMetrics.slice((performance.now() - began) / 1000);
   }
 
-  async #giveEffect(batch: PartitionBatch, partition: Partition, slice: readonly LogRecord[]): Promise<void> {
+  async #applySlice(batch: PartitionBatch, partition: Partition, slice: readonly LogRecord[]): Promise<void> {
     try {
-      await this.#take(batch, partition, slice);
+      await this.#prepareAndWrite(batch, partition, slice);
     } catch (error) {
-      if (isNoEvents(error) || !(await this.#untilDone(batch, () => partition.isolate(slice)))) throw error;
+      if (isNoEvents(error) || !(await this.#retryWhileUnavailable(batch, () => partition.rejectFaultyEvents(slice))))
+        throw error;
       this.#options.logger.error(
         { err: error, partition: batch.partition },
-        'events that cannot be written were dead-lettered',
+        'events that the stores reject were dead-lettered',
       );
-      await this.#take(batch, partition, slice);
+      await this.#prepareAndWrite(batch, partition, slice);
     }
   }
 
-  async #take(batch: PartitionBatch, partition: Partition, slice: readonly LogRecord[]): Promise<void> {
-    const prepared = await this.#untilDone(batch, () => partition.prepare(slice));
-    await this.#untilDone(batch, () => partition.write(prepared));
+  async #prepareAndWrite(batch: PartitionBatch, partition: Partition, slice: readonly LogRecord[]): Promise<void> {
+    const prepared = await this.#retryWhileUnavailable(batch, () => partition.prepare(slice));
+    await this.#retryWhileUnavailable(batch, () => partition.write(prepared));
   }
 
   /** Retries while a store is unavailable and this worker owns the partition; heartbeats go to the log meanwhile. */
-  async #untilDone<T>(batch: PartitionBatch, work: () => Promise<T>): Promise<T> {
+  async #retryWhileUnavailable<T>(batch: PartitionBatch, work: () => Promise<T>): Promise<T> {
     for (let failures = 0; ; failures++) {
       if (!batch.isOwner()) throw new FencedError(batch.partition);
       try {
@@ -151,7 +152,10 @@ class Processor implements PartitionHandler {
       } catch (error) {
         if (error instanceof FencedError || !isUnavailable(error)) throw error;
         pipelineMetrics.retry();
-        this.#options.logger.warn({ err: error, partition: batch.partition }, 'a store is away, the slice waits');
+        this.#options.logger.warn(
+          { err: error, partition: batch.partition },
+          'a store is unavailable, the slice waits',
+        );
         await pause(Math.min(5_000, 100 * 2 ** Math.min(failures, 6)));
         await batch.heartbeat();
       }
@@ -159,7 +163,7 @@ class Processor implements PartitionHandler {
   }
 }
 
-/** A slice is in memory several times: as bytes, as text, as rows in transit. */
+/** Maximum size of a slice, which is in memory several times: as bytes, as text, and as rows that are being sent. */
 const SLICE_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Corrections per slice; they form one rebuild. */
@@ -167,7 +171,10 @@ const CORRECTIONS_MAX = 1_000;
 
 type SliceBounds = {
   readonly events_max: number;
-  /** Worst-case work of a record. Evaluated when the record is next, because a control message before it may change the meters. */
+  /**
+   * Worst-case work of a record. It is computed just before the record is processed, because a control message before it may change the
+   * meters.
+   */
   readonly computeWork: (record: LogRecord) => number;
 };
 

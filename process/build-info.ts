@@ -9,7 +9,7 @@ const buildInfo = new Gauge({
 });
 buildInfo.set({ version: VERSION, node: process.versions.node }, 1);
 
-/** Each role needs at least one process; `npm start` has all of them. */
+/** Role of a process. Each role needs at least one process; the process of `npm start` has all of them. */
 export type ProcessRole = 'api' | 'pipeline' | 'scheduler';
 
 const roles = new Gauge({

@@ -20,7 +20,7 @@ export const HELP = {
   scheduler: { does: 'the jobs of the clock alone; needs DATABASE_URL and CLICKHOUSE_URL' },
   migrate: { does: 'brings DATABASE_URL and CLICKHOUSE_URL to the schema of this version' },
   audit: {
-    does: 'checks that every accepted event is stored once, and the usage rows with a recount of the raw events',
+    does: 'checks that every accepted event is stored once, and the bucket rows with a recount of the raw events',
     options: [
       ['--check <name>', 'this check alone; may be repeated'],
       ['--tenant <id>', 'recounts this tenant alone'],

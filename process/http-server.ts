@@ -24,13 +24,13 @@ const NO_HOST = 'the header Host is missing';
 const UNEXPECTED = 'the header Expect may ask for 100-continue alone';
 
 /**
- * Longer than balancers reuse an idle connection (60 s to 10 min). If the server closes a connection at the moment of reuse, that request
- * is lost. Its effect is unknown, so the client may not repeat it.
+ * Time after which an idle connection is closed. It is longer than load balancers keep one for reuse (60 s to 10 min). If the server closes
+ * a connection at the moment of reuse, that request is lost. Its effect is unknown, so the client may not repeat it.
  */
 const IDLE_CONNECTION_MS = 620_000;
 
 export function makeHttpServer(listener: RequestListener, options: ServerOptions = {}): Server {
-  /** Response begun last on each connection. Most clients wait for it before the next request, and then need no further state. */
+  /** Last response that was begun on each connection. Most clients wait for it before the next request, and then need no further state. */
   const inHand = new WeakMap<Socket, ServerResponse>();
   const queues = new WeakMap<Socket, ConnectionQueue>();
   const begin = (request: IncomingMessage, response: ServerResponse, handle: RequestListener) => {
@@ -46,7 +46,8 @@ export function makeHttpServer(listener: RequestListener, options: ServerOptions
     const { socket } = request;
     const before = inHand.get(socket);
     if (before === undefined || before.closed) return begin(request, response, handle);
-    // Binds the context of this request, which has no caller yet, so it does not inherit the caller of the previous response.
+    // The waiting request keeps its own async context, which has no caller yet. Otherwise it would inherit the caller of the previous
+    // response.
     waitBehind(
       before,
       socket,
@@ -67,16 +68,16 @@ export function makeHttpServer(listener: RequestListener, options: ServerOptions
     if (!socket.writable || error.code === 'ECONNRESET') return socket.destroy(error);
     const refuse = () => void socket.end(buildErrorResponse(error.code));
     if (begun === undefined || begun.closed) return refuse();
-    // The fault came after a complete request, which gets its response first.
+    // The invalid bytes came after a complete request, which gets its response first.
     if (begun.req.complete) return waitBehind(begun, socket, refuse);
-    // Half of the response is already sent; only closing the connection shows the client that it is incomplete.
+    // A part of the response is already sent; only closing the connection shows the client that it is incomplete.
     if (begun.headersSent) return socket.destroy(error);
     refuse();
   });
   return server;
 }
 
-/** Queued requests after which no more is read from a connection. Node parses all that it has read, 64 KiB at a time. */
+/** Number of queued requests at which reading from a connection stops. Node parses all that it has read, 64 KiB at a time. */
 const WAITING_MAX = 100;
 
 /** Requests that arrive on a connection while a response is in progress. */
@@ -89,7 +90,7 @@ class ConnectionQueue {
   constructor(socket: Socket, answerInHand: () => ServerResponse) {
     this.socket = socket;
     this.answerInHand = answerInHand;
-    // Node resumes reading after each request, and when a body is read.
+    // Node resumes reading after each request and when a body is read, so the connection is paused again.
     socket.on('resume', () => {
       if (this.isFull) socket.pause();
     });
@@ -103,7 +104,7 @@ class ConnectionQueue {
   }
 
   private readonly next = (): void => {
-    // The client is gone and reads no answer.
+    // The client has disconnected, so its queued requests are dropped.
     if (!this.socket.writable) this.waiting.length = 0;
     this.waiting.shift()?.();
     if (this.waiting.length > 0) this.answerInHand().once('close', this.next);
@@ -114,12 +115,15 @@ class ConnectionQueue {
   };
 }
 
-/** HTTP/1.0 does not require it. */
+/** Whether a required Host header is missing; HTTP/1.0 does not require one. */
 function lacksHost({ headers, httpVersion }: IncomingMessage): boolean {
   return httpVersion === '1.1' && headers.host === undefined;
 }
 
-/** The server does not wait for a body. A client that sent `Expect` may now skip its body, and its next request would be read as one. */
+/**
+ * Creates the answer to a request that is rejected before its body is read. A client that sent `Expect` may then omit the body, and its
+ * next request would be taken for the body, so the connection is closed.
+ */
 function createRejection(status: number, why: string): RequestListener {
   return ({ headers }, response) => {
     const body = buildErrorBody(status, why);

@@ -20,7 +20,7 @@ export type Door = {
   /** URL of INTERNAL_PORT (`http://host:port`), if it is set. */
   readonly internal_url: string | undefined;
   open(listener: RequestListener): void;
-  /** Accepts no new connections; requests in progress are answered. */
+  /** Stops accepting connections; requests in progress are answered. */
   close(): Promise<void>;
 };
 
@@ -107,7 +107,7 @@ export function createHealthListener(stores: Stores & { readonly config: Config 
     const shown = PATHS.has(path) && (path !== '/metrics' || canShowMetrics(stores.config.METRICS, request));
     if (!shown) return sendError(response, new FarthingError('not_found', SHOWN_HERE));
     if (!READING.has(request.method ?? '')) return rejectMethod(request, response, path);
-    // These operations take no parameters: their needs of the stores and their answers are fixed.
+    // These operations have no query parameters.
     const [unknown] = parameters;
     if (unknown !== undefined) return sendError(response, invalid(unknown, 'is no query parameter of this operation'));
     if (path === '/health') return send(response, 200, ALIVE);

@@ -39,7 +39,7 @@ type ProcessPart = {
 
 /** How long the start waits for stores that start at the same time. */
 const STORES_WITHIN_MS = 60_000;
-/** Below the grace period of docker-compose.yml, after which the process is killed. */
+/** The limit is below the grace period of docker-compose.yml, after which the process is killed. */
 const STOP_WITHIN_MS = 25_000;
 
 type StopFunctions = (() => Promise<unknown>)[];
@@ -64,7 +64,7 @@ export function runProcess(name: ProcessRole, begin: (services: ProcessServices)
   };
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.on(signal, () => {
-      if (!ending) announcer.info(`farthing ${name} is told to end (${signal})`);
+      if (!ending) announcer.info(`farthing ${name} received ${signal}`);
       end(0);
     });
   startAll(name, begin, stops).then(
@@ -117,7 +117,7 @@ async function startAll(
   return door.url;
 }
 
-/** In reverse order of the start; a failure does not prevent the other stops. */
+/** Stops all parts in reverse order of the start; a failure does not prevent the other stops. */
 async function stopAll(stops: StopFunctions): Promise<unknown[]> {
   const failures: unknown[] = [];
   for (const stop of stops.splice(0).reverse()) await stop().catch((error: unknown) => failures.push(error));

@@ -4,7 +4,7 @@ import { isUnavailable } from '../storage/foundation/failure.ts';
 import type { Stores } from '../storage/foundation/stores.ts';
 import { pingPostgres } from '../storage/postgres/pool/postgres.ts';
 
-/** How long to wait for a store that starts at the same time. */
+/** Maximum wait for a store that starts at the same time. */
 type Patience = { readonly within_ms: number; readonly logger: Logger };
 
 /** Throws `configuration: DATABASE_URL: …` or `configuration: CLICKHOUSE_URL: …`, with the message of the store or the network. */

@@ -9,7 +9,7 @@ export type ScheduledJob = {
   readonly every_seconds: number;
   /** `onDone` gets the counts so far while a long run is in progress. */
   run(now: Date, onDone?: (done: JobReport['done']) => void): Promise<JobReport>;
-  /** For jobs whose runs leave work in flight for the next run: begins nothing more, and resolves when all of it has ended. */
+  /** Ends a job whose runs leave work in flight for the next run: begins nothing more, and resolves when all of that work has ended. */
   end?(): Promise<void>;
 };
 
@@ -26,7 +26,7 @@ export type QueuedWork = {
   readonly lane?: WorkerLane;
   /** The jobs of a tenant run in the order of their requests, each to its end: none yields its slot to the tenant's next one. */
   readonly in_order?: true;
-  /** A resumed run rereads the input that is done already; its time slice is at least as long as that takes. */
+  /** True if a resumed run rereads input that was processed already. Its time slice is then at least as long as the rereading. */
   readonly rereads_input?: true;
   run(payload: unknown, attempt: WorkAttempt): Promise<TaskOutcome>;
 };
@@ -38,13 +38,23 @@ export type QueuedWork = {
  * - `copies`: copies of environments, which yield no slot before they end
  * - `imports`: imports of files that are already here
  * - `fetched-imports`, `files`: imports of fetched files, and files of exports, as slow as their sender or receiver
+ * - `providers`: records for the accounts of tenants at providers, as slow as these
  * - `slow-files`: exports that were not done after their time slice
  */
-export const LANES = ['soon', 'long', 'copies', 'imports', 'fetched-imports', 'files', 'slow-files'] as const;
+export const LANES = [
+  'soon',
+  'long',
+  'copies',
+  'imports',
+  'fetched-imports',
+  'files',
+  'slow-files',
+  'providers',
+] as const;
 export type WorkerLane = (typeof LANES)[number];
 
-/** Jobs of these lanes hold a slot for minutes or hours. Waiting for a slot is by design while any job of the lane runs. */
-export const PATIENT_LANES: readonly WorkerLane[] = ['copies', 'fetched-imports', 'files', 'slow-files'];
+/** Jobs of these lanes hold a slot for minutes or hours. While any job of such a lane runs, it is normal that others wait for a slot. */
+export const PATIENT_LANES: readonly WorkerLane[] = ['copies', 'fetched-imports', 'files', 'slow-files', 'providers'];
 
 export type WorkAttempt = {
   /** 1 for the first. */
@@ -52,7 +62,7 @@ export type WorkAttempt = {
   readonly is_last: boolean;
   /** Aborted when the process is about to end and has waited for some seconds. */
   readonly signal: AbortSignal;
-  /** False if its time slice is over and another job waits for a slot of its lane; for work that another job can resume. */
+  /** Returns false if the time slice is over and another job waits for a slot of the lane. For work that another job can resume. */
   readonly mayGoOn: () => Promise<boolean>;
 };
 

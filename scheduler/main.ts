@@ -26,7 +26,9 @@ import { billThresholdWork } from './jobs/bill-threshold.ts';
 import { checkAlertsWork } from './jobs/check-alerts.ts';
 import { cloneEnvironmentWork } from './jobs/clone-environment.ts';
 import { computeInvoiceWork } from './jobs/compute-invoice.ts';
+import { createConnectionWork } from './jobs/connection-work.ts';
 import { createDueJobs } from './jobs/due-work.ts';
+import { enqueueReadsJob } from './jobs/enqueue-provider-reads.ts';
 import { createExportWork, EXPORT_SLICE_MS } from './jobs/export.ts';
 import { finalizeInvoiceWork } from './jobs/finalize-invoice.ts';
 import { createImportWork } from './jobs/import-records.ts';
@@ -46,7 +48,7 @@ import { sendWebhooksJob } from './jobs/send-webhooks.ts';
 import { streamRevenueJob } from './jobs/stream-revenue.ts';
 import { streamSystemEventsJob } from './jobs/stream-system-events.ts';
 import { syncPlanPricesWork } from './jobs/sync-plan-prices.ts';
-import { jobMetrics, measureJobWaits, measureWebhooks, webhookMetrics } from './metrics.ts';
+import { jobMetrics, measureJobWaits, measurePushes, measureWebhooks, webhookMetrics } from './metrics.ts';
 import { startTicks } from './ticks.ts';
 import { createTimeSlice } from './time-slice.ts';
 import { type Liveness, startWorker } from './worker.ts';
@@ -65,6 +67,7 @@ export type SchedulerServices = Stores & {
     | 'IMPORT_FILE_MAX_MB'
     | 'MAIL_FROM'
     | 'PDF_FONTS_DIR'
+    | 'PROVIDER_ADDRESSES'
     | 'RESERVATION_EVENT_RETENTION_DAYS'
     | 'SECRETS_KEYS'
     | 'SMTP_URL'
@@ -113,6 +116,7 @@ function createJobs(services: SchedulerServices): ScheduledJob[] {
     makeDailyRollupsJob(services, { every_seconds: FIVE_MINUTES, after_days: DAY_ROWS_AFTER_DAYS }),
     streamRevenueJob(services, TWO_SECONDS),
     ...createEventJobs(services),
+    enqueueReadsJob(services, MINUTE),
   ];
 }
 
@@ -168,6 +172,7 @@ export function createWork(
     billThresholdWork(services, { clock }),
     checkAlertsWork(services, { clock }),
     mailInvoiceWork(services, { clock, ...createMailOptions(services) }),
+    ...createConnectionWork(services, { clock, settings: services.config }),
     ...createImportWork(services, { clock, settings: services.config }),
     ...createExportWork(services, { clock, settings: services.config, slice_ms: export_slice_ms }),
   ];
@@ -190,6 +195,7 @@ export function startScheduler(
   const jobs = createJobs(services);
   measureLedger(services);
   measureWebhooks(services);
+  measurePushes(services);
   const work = createWork(services, clock, export_slice_ms);
   const tasks = createTasks(services, { jobs, work, clock });
   jobMetrics.known(Object.keys(tasks));
@@ -199,7 +205,7 @@ export function startScheduler(
   return {
     async stop() {
       await ticks.stop();
-      // A running job ends together with its deliveries in flight; a finished run has left its own here.
+      // Running jobs end with their deliveries in flight. Deliveries that a finished run left in flight are ended here.
       const end = () => jobs.flatMap((job) => job.end?.() ?? []);
       await Promise.all([...end(), ...workers.map((worker) => worker.stop())]);
       await Promise.all(end());
@@ -222,7 +228,7 @@ export function createTasks(
     ...work.map((each) => [each.name, workTask(each, services, listLaneNames(each, work))] as const),
   ];
   const tasks = Object.fromEntries(all);
-  // With two tasks of one name the queue would run only one of them.
+  // If two tasks had one name, the queue would run only one of them.
   if (Object.keys(tasks).length < all.length)
     throw new Error(
       `two jobs have one name: ${all
@@ -269,7 +275,7 @@ function listLaneNames({ lane }: QueuedWork, work: readonly QueuedWork[]): strin
   return work.filter((other) => other.lane === lane).map(({ name }) => name);
 }
 
-/** `lane`: names of all work that shares its slots. */
+/** Builds the queue task of a kind of work. `lane`: names of all work that shares its slots. */
 function workTask(work: QueuedWork, services: SchedulerServices, lane: readonly string[]): TaskList[string] {
   const { logger, postgres } = services;
   return async (payload, { job, abortSignal: signal }) => {
@@ -289,7 +295,7 @@ function workTask(work: QueuedWork, services: SchedulerServices, lane: readonly 
   };
 }
 
-/** If tenants wait for each other, the payload names the job's line (storage/queue/fair-jobs.ts). */
+/** If tenants take turns for the slots, the payload names the queue of the tenant's jobs (storage/queue/fair-jobs.ts). */
 const InLine = z.object({ line: z.object({ task: z.string(), queue: z.string() }).optional() });
 
 async function runInQueue<Done>(

@@ -6,6 +6,7 @@ import { runWithTimeout } from '../storage/foundation/in-time.ts';
 import type { Stores } from '../storage/foundation/stores.ts';
 import { countWaitingDeliveries } from '../storage/queue/due-deliveries.ts';
 import { loadJobWaits, type WaitingTask } from '../storage/queue/job-waits.ts';
+import { countPushes } from '../storage/queue/pending-pushes.ts';
 import type { TaskOutcome } from './job.ts';
 
 const jobs = new Counter({
@@ -39,7 +40,7 @@ const ticksFailed = new Counter({
 });
 
 export const jobMetrics = {
-  /** A series that starts at its first failure shows an alert no increase, so each starts at 0. */
+  /** Each series starts at 0, because an alert sees no increase in a series that begins with its first failure. */
   known(tasks: readonly string[]): void {
     for (const task of tasks) {
       jobs.inc({ task, outcome: 'thrown' }, 0);
@@ -84,8 +85,8 @@ export const jobMetrics = {
 const WAIT = 'farthing_job_wait_seconds';
 
 /**
- * Measures the queue, which all schedulers share, so each reports equal values. While Postgres is unavailable there is no value, rather
- * than 0.
+ * Measures the queue, which all schedulers share, so each reports the same values. While Postgres is unavailable no value is reported, and
+ * not 0.
  */
 export function measureJobWaits({ postgres }: Pick<Stores, 'postgres'>, tasks: readonly WaitingTask[]): void {
   register.removeSingleMetric(WAIT);
@@ -124,7 +125,7 @@ export const webhookMetrics = {
 
 const WAITING = 'farthing_webhooks_waiting';
 
-/** While Postgres is unavailable there is no value, rather than 0. */
+/** Measures the waiting deliveries. While Postgres is unavailable no value is reported, and not 0. */
 export function measureWebhooks({ postgres }: Pick<Stores, 'postgres'>): void {
   register.removeSingleMetric(WAITING);
   new Gauge({
@@ -132,15 +133,59 @@ export function measureWebhooks({ postgres }: Pick<Stores, 'postgres'>): void {
     help: 'Deliveries of webhooks that are not taken and not given up',
     async collect() {
       const count = await runWithTimeout(() => countWaitingDeliveries(postgres));
-      if (count === null) this.reset();
+      if (count === null) this.remove();
       else this.set(count);
     },
   });
 }
 
+type PushCount = keyof Awaited<ReturnType<typeof countPushes>>;
+
+const PUSH_GAUGES: readonly { readonly name: string; readonly count: PushCount; readonly help: string }[] = [
+  {
+    name: 'farthing_pushes_pending',
+    count: 'pending',
+    help: 'Records that wait to be sent to a provider',
+  },
+  {
+    name: 'farthing_pushes_oldest_seconds',
+    count: 'oldest_seconds',
+    help: 'How long the first of them has waited, without those of connections that need a person',
+  },
+  {
+    name: 'farthing_pushes_refused',
+    count: 'refused',
+    help: 'Records that a provider refused; each waits for a person',
+  },
+  {
+    name: 'farthing_connections_needing_attention',
+    count: 'needing_attention',
+    help: 'Connections whose provider refuses the credentials, so that nothing is sent',
+  },
+];
+
+/** Measures the records for providers, by one query per scrape. While Postgres is unavailable no value is reported, and not 0. */
+export function measurePushes({ postgres }: Pick<Stores, 'postgres'>): void {
+  let running: ReturnType<typeof load> | null = null;
+  const load = () => runWithTimeout(() => countPushes(postgres));
+  const loadShared = () => (running ??= load().finally(() => (running = null)));
+  for (const { name, count, help } of PUSH_GAUGES) {
+    register.removeSingleMetric(name);
+    new Gauge({
+      name,
+      help,
+      async collect() {
+        const counts = await loadShared();
+        if (counts === null) this.remove();
+        else this.set(counts[count]);
+      },
+    });
+  }
+}
+
 const auditedRows = new Counter({
   name: 'farthing_audit_rows_total',
-  help: 'Usage rows that were recounted from the raw events',
+  help: 'Bucket rows that were recounted from the raw events',
   registers: [register],
 });
 const auditedDays = new Counter({
@@ -155,11 +200,11 @@ const auditedRanges = new Counter({
 });
 const auditDifferences = new Counter({
   name: 'farthing_audit_differences_total',
-  help: 'What an audit found, by check; of usage rows their fields: anything but 0 is a fault to be looked into',
+  help: 'What an audit found, by check; of bucket rows their fields: anything but 0 is a fault to be looked into',
   labelNames: ['check'] as const,
   registers: [register],
 });
-// A series that starts at its first fault shows an alert no increase, so each starts at 0.
+// Each series starts at 0, because an alert sees no increase in a series that begins with its first fault.
 for (const check of CHECKS) auditDifferences.inc({ check }, 0);
 const auditedAt = new Gauge({
   name: 'farthing_audit_last_sample_seconds',

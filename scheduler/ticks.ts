@@ -14,7 +14,7 @@ export function startTicks(jobs: readonly ScheduledJob[], services: TickServices
   let adding = Promise.resolve();
   let busy = false;
 
-  // One tick a second for all jobs: an interval may be any number of seconds, which cron fields cannot express.
+  // One timer per second serves all jobs: an interval may be any number of seconds, which cron fields cannot express.
   const tick = () => {
     if (busy) return;
     busy = true;
@@ -22,7 +22,7 @@ export function startTicks(jobs: readonly ScheduledJob[], services: TickServices
       busy = false;
     });
   };
-  // The next second makes up for a missed one, so an operator needs no warning.
+  // A missed second needs no warning, because the next one makes up for it.
   const ticks = cron.schedule('* * * * * *', tick, {
     suppressMissedWarning: true,
     logger: cronLogger(services.logger),

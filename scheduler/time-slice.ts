@@ -18,8 +18,8 @@ type TimeSliceInput = {
 
 /**
  * Returns a function that answers whether the job may continue. The slice begins at the first call, because earlier waiting is not the
- * job's own work. If it is over and no job waits, another slice begins. For work that rereads its input, at most half of all work is
- * rereading.
+ * job's own work. If it is over and no job waits, another slice begins. For work that rereads its input, the slice is at least as long as
+ * the rereading, so that at most half of the time is spent on that.
  */
 export function createTimeSlice(
   database: Database,

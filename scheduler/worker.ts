@@ -20,7 +20,7 @@ import { jobMetrics } from './metrics.ts';
 
 export type Liveness = {
   readonly beat_ms: number;
-  /** A worker without a heartbeat for so long is dead; together with `beat_ms` this is below 15 seconds. */
+  /** Time without a heartbeat after which a worker is dead; together with `beat_ms` this is below 15 seconds. */
   readonly dead_after_ms: number;
 };
 const LIVENESS: Liveness = { beat_ms: 2_500, dead_after_ms: 10_000 };
@@ -46,7 +46,7 @@ export function startWorker(
   const stopping = new AbortController();
   let runner: Runner | undefined;
   const start = async () => {
-    // A pool of its own: the connections of a shutdown that hangs would be missing for the next start.
+    // Each start gets its own pool, because a shutdown that hangs would still occupy connections of a shared one.
     const pool = connectJobs(postgres, {
       max: CONNECTIONS,
       log: (message) => logger.warn({ reason: message }, 'the job queue lost a connection'),
@@ -96,7 +96,7 @@ export function startWorker(
   };
 }
 
-/** A queue that lost its database during an operation may never end; this is the longest wait for it. */
+/** Longest wait for the end of a queue, because a queue that lost its database during an operation may never end. */
 const END_MS = 20_000;
 
 class WorkerEnding {
@@ -119,12 +119,15 @@ class WorkerEnding {
   }
 }
 
-/** Consecutive heartbeats that reached the database while every attempt to take a job failed. Each worker tries every two seconds. */
+/**
+ * Number of consecutive heartbeats that reached the database while every attempt to take a job failed, after which the worker counts as
+ * stuck. Each worker tries every two seconds.
+ */
 const STUCK_BEATS = 3;
 
 /**
- * Whether jobs can be taken. graphile-worker caches the result of loading its tasks at its start, also a failure. If the connection broke
- * at that moment, it would never take a job again.
+ * Detects that no jobs can be taken. graphile-worker caches the result of loading its tasks at its start, also a failure. If the connection
+ * broke at that moment, it would never take a job again.
  */
 class JobFetches {
   #isFailing = false;
@@ -165,11 +168,12 @@ function runTasks(taskList: TaskList, { pool, logger, onPool, onShutdown, fetche
     taskList,
     parsedCronItems: [],
     concurrency: JOBS_AT_ONCE,
-    // The process has its own order of shutdown.
+    // The process itself handles signals, because it shuts its parts down in order.
     noHandleSignals: true,
     events,
     logger: queueLogger(logger),
-    // Without a delay, a job that is returned while the database is unavailable would end the process, because nothing awaits that promise.
+    // Both delays are set, because otherwise returning a job while the database is unavailable would end the process: nothing would await
+    // that promise.
     preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
   });
 }

@@ -29,19 +29,19 @@ import { splitStatements } from '../storage/clickhouse/tokens.ts';
 import { migrateJobs } from '../storage/queue/jobs.ts';
 
 interface MigrationOptions {
-  /** Where the files are; the ones of this version when absent. */
+  /** Folder of the files; the folder of this version if absent. */
   folder?: string;
 }
 
 interface ClickHouseMigrationOptions extends MigrationOptions {
-  /** The cluster whose servers all get the tables; one server when absent. */
+  /** The cluster whose servers all get the tables; a single server if absent. */
   cluster?: string | undefined;
 }
 
-/** Any number, the same in every process. */
+/** Key of an advisory lock: arbitrary, but equal in every process. */
 const LOCK = 7_155_019;
 
-/** Both databases, one process at a time: the lock of Postgres guards ClickHouse too, which has none. */
+/** Migrates both databases, in one process at a time: ClickHouse has no lock, so the lock of Postgres covers both. */
 export async function migrate(
   { postgres, clickhouse }: { postgres: Knex; clickhouse: ClickHouseClient },
   options: { cluster?: string | undefined } = {},
@@ -55,7 +55,7 @@ export async function migrate(
   });
 }
 
-/** Applies what is new and returns the names of the applied files. */
+/** Applies the new files and returns their names. */
 export async function migratePostgres(database: Knex, options: MigrationOptions = {}): Promise<string[]> {
   return locked(database, async (transaction) => {
     await migrateJobs(database);
@@ -63,7 +63,10 @@ export async function migratePostgres(database: Knex, options: MigrationOptions 
   });
 }
 
-/** Knex has a lock of its own, but making its table is a race that two first starts can lose. */
+/**
+ * Runs the migration under an advisory lock. Knex has a lock of its own, but two concurrent first starts may both create its table, and one
+ * of them fails.
+ */
 function locked<Result>(database: Knex, work: (transaction: Knex.Transaction) => Promise<Result>): Promise<Result> {
   return database.transaction(async (transaction) => {
     await transaction.raw('select pg_advisory_xact_lock(?)', [LOCK]);
@@ -78,7 +81,7 @@ async function applyTo(transaction: Knex.Transaction, { folder = findFolder('pos
     getMigrations: async () => files,
     getMigrationName: (file) => file.name,
     getMigration: async ({ sql }) => ({
-      // Knex would take a question mark, which is an operator of jsonb, for the place of a value.
+      // The jsonb operator `?` is escaped, because knex would treat it as a placeholder.
       up: async (knex: Knex) => void (await knex.raw(sql.replaceAll('?', '\\?'))),
       down: () => Promise.reject(new Error('migrations go forward only')),
     }),
@@ -88,7 +91,7 @@ async function applyTo(transaction: Knex.Transaction, { folder = findFolder('pos
   return applied as string[];
 }
 
-/** Answers the files without a checksum: new ones, and those of an older version, of which nobody knows how they were then. */
+/** Returns the files without a stored checksum: new ones, and those that an earlier release applied without recording one. */
 async function checkApplied(transaction: Knex.Transaction, files: readonly SqlFile[]): Promise<SqlFile[]> {
   await transaction.raw(
     'create table if not exists schema_migration_checksums (name text primary key, checksum text not null)',
@@ -106,7 +109,7 @@ async function noteChecksums(transaction: Knex.Transaction, files: readonly SqlF
   await transaction('schema_migration_checksums').insert(rows);
 }
 
-/** Applies what is new and returns the names of the files it applied statements of. */
+/** Applies the new statements and returns the names of their files. */
 export async function migrateClickHouse(
   client: ClickHouseClient,
   { cluster, folder = findFolder('clickhouse') }: ClickHouseMigrationOptions = {},
@@ -149,7 +152,7 @@ async function readJournal(client: ClickHouseClient): Promise<Map<string, string
   return new Map(rows.map(({ name, position, checksum }) => [`${name}#${position}`, checksum]));
 }
 
-/** A statement that was applied and then edited would leave old and new installations with different tables. */
+/** Rejects an edited statement that was applied before: old and new installations would have different tables. */
 function checkHistory({ name, statements, known }: { name: string; statements: string[]; known: Map<string, string> }) {
   const applied = [...known].filter(([key]) => key.startsWith(`${name}#`));
   for (const [key, checksum] of applied) {
@@ -166,7 +169,7 @@ function computeChecksum(statement: string): string {
   return createHash('sha256').update(statement).digest('hex');
 }
 
-/** Replaces the placeholders that the head of this file describes. */
+/** Replaces the placeholders that the comment at the top of this file describes. */
 export function expandPlaceholders(sql: string, cluster?: string): string {
   const replicated = cluster !== undefined;
   return sql
@@ -179,8 +182,8 @@ export function expandPlaceholders(sql: string, cluster?: string): string {
 }
 
 /**
- * A run may end between a statement and its record, and the next one carries the statement out again. On a cluster a table
- * is not made again where it is missing: there it would get another id, and be a table of its own.
+ * A run may end between a statement and its record, and the next run then repeats the statement. On a cluster a missing table is not
+ * created again: it would get another id and would not be a replica.
  */
 function repeatable(sql: string, cluster?: string): string {
   const altered = sql
@@ -189,7 +192,10 @@ function repeatable(sql: string, cluster?: string): string {
   return cluster === undefined ? altered.replace(/^(CREATE (?:TABLE|VIEW)) (?!IF )/gim, '$1 IF NOT EXISTS ') : altered;
 }
 
-/** Both kinds of table accept the settings of the other kind. A replicated one also forgets by time: after a week. */
+/**
+ * Settings for the deduplication of inserts. Both kinds of table accept the settings of the other kind. A replicated table also forgets
+ * tokens after a week.
+ */
 function deduplication(window: string): string {
   return [
     `non_replicated_deduplication_window = ${window}`,
@@ -200,7 +206,7 @@ function deduplication(window: string): string {
 
 async function command(client: ClickHouseClient, query: string, what = 'schema_migrations'): Promise<void> {
   try {
-    // On a cluster the answer comes when every server has done it.
+    // On a cluster the answer arrives when every server has executed the statement.
     await client.command({ query, clickhouse_settings: { distributed_ddl_task_timeout: '120' } });
   } catch (error) {
     throw toClickHouseFailure(`sql/clickhouse/${what}`, error);
@@ -228,7 +234,7 @@ export function readSqlFiles(folder: string): SqlFile[] {
   return names.map((name) => ({ name, sql: readFileSync(`${folder}/${name}`, 'utf8') }));
 }
 
-/** `npm run migrate`, for stores that run by themselves. */
+/** `npm run migrate`, for stores that are not embedded. */
 async function migrateFromCommandLine(): Promise<void> {
   const { readConfig } = await import('../config.ts');
   const { connectClickHouse } = await import('../storage/clickhouse/clickhouse.ts');

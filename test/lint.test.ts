@@ -48,6 +48,7 @@ const CASES: [file: string, text: string, rule: string | null][] = [
   ['api/await-nothing.ts', 'export const f = async () => await (3 as number);', 'typescript(await-thenable)'],
   ['api/loose.ts', 'export const f = (a: unknown) => a == null;', 'eslint(eqeqeq)'],
   ['api/any.ts', 'export const f = (a: any) => a;', 'typescript(no-explicit-any)'],
+  ['test/any.ts', 'export const f = (a: any) => a;', 'typescript(no-explicit-any)'],
   ['api/talks.ts', "console.log('here');", 'eslint(no-console)'],
   ['api/main.ts', "console.log('http://localhost');", null],
   [

@@ -29,7 +29,7 @@ export const perSeat = {
 `;
 
 /** What the compiler must allow once the model is listed. */
-const USE = `import { usageCharge } from './rating/line-amount.ts';
+const USE = `import { priceUsageCharge } from './rating/line-amount.ts';
 import { createPriceShape, CRITICAL_FIELDS, definePrice, replaceCharge } from './catalog/price/record.ts';
 import { Decimal } from './foundation/decimal.ts';
 import { chargeParts, type PriceTerms, priceText } from './catalog/pricing/charge.ts';
@@ -44,7 +44,7 @@ export const terms: PriceTerms = {
   free_seats: '2',
 };
 export const override: PriceOverride = { price_id: 'price_1', free_seats: '3' };
-export { CRITICAL_FIELDS, Decimal, chargeParts, createPriceShape, definePrice, overrideLineItemShape, priceText, planSuccessor, usageCharge, replaceCharge };
+export { CRITICAL_FIELDS, Decimal, chargeParts, createPriceShape, definePrice, overrideLineItemShape, priceText, planSuccessor, priceUsageCharge, replaceCharge };
 `;
 
 describe('the registry of price models', () => {
@@ -102,7 +102,7 @@ describe('the registry of price models', () => {
         high_water: {},
         meter_version: 1,
       };
-      const line = core.usageCharge(
+      const line = core.priceUsageCharge(
         { price: terms, meter_id: null },
         { start: 0, end: 1 },
         { measured, currency: 'usd' },

@@ -2,11 +2,15 @@
 // is a line in the rule's own list, with a reason of its own.
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, relative, sep } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
 import { readConfig } from '../config.ts';
 import { measureHouse, RATCHET } from './support/house.ts';
 
 const ROOT = join(import.meta.dirname, '..');
+const { ORDER } = (await import(pathToFileURL(join(ROOT, 'oxlint.config.mjs')).href)) as {
+  ORDER: Record<string, string[]>;
+};
 const OWN = 'test/tidy.test.ts';
 const NOT_OURS = ['node_modules', '.git', '.farthing', 'coverage', 'package-lock.json', 'LICENSE', '.env'];
 
@@ -44,8 +48,11 @@ const LINE_RULES: LineRule[] = [
       'actions/foundation/workflows/run.ts': 'how far a workflow is, which is not audited',
       'storage/models/invoicing/invoice-line-item.ts': 'lines of an invoice, which are told with it',
       'storage/models/alerts/alert-states.ts': 'levels of alerts, which are not audited',
-      'storage/models/payments/sandbox-book.ts': 'charges in the books of the sandbox provider, which are not audited',
+      'storage/models/payments/simulated-charges.ts':
+        'charges in the books of the sandbox provider, which are not audited',
       'storage/models/reporting/export-parts.ts': 'how far an export is, which is not audited',
+      'storage/models/foundation/oauth-sessions.ts':
+        'flows that have begun; the connection that they create is audited',
       'storage/models/operations/import-files.ts': 'bytes of a file, which are not audited',
       'storage/models/operations/import-faults.ts': 'faults of an import, which are not audited',
       'actions/schedule/test-clocks/advance-test-clock.ts': 'how far a clock is, which is not audited',
@@ -223,6 +230,13 @@ describe('the house is tidy', () => {
     );
     expect(listed).to.have.members(pages.map((page) => basename(page)));
     for (const page of pages) expect(new Set(headingsOf(page)), page).to.have.property('size', headingsOf(page).length);
+  });
+
+  it('docs/rules has its tables in the order of the domains', () => {
+    const sections = read('docs/rules/README.md').split(/^## /m).slice(1);
+    const headings = sections.map((section) => section.split('\n')[0]!.toLowerCase());
+    expect(headings, 'ORDER of oxlint.config.mjs').to.deep.equal(ORDER.actions);
+    for (const section of sections) expect(section, 'a heading without a page').to.match(/^\| \[[a-z-]+\.md\]/m);
   });
 
   it('what runs is what is tested: nothing is there for tests alone', () => {

@@ -191,7 +191,7 @@ class OpenTelemetrySpan implements Span {
     this.#span.updateName(name);
   }
 
-  /** Only the kind of the error: messages of the stores quote values. */
+  /** Records only the kind of the error: messages of the stores quote values. */
   fail(error: unknown): void {
     const { name, code } = error as { name?: string; code?: string | number };
     this.#span.setStatus({ code: SpanStatusCode.ERROR });

@@ -40,7 +40,7 @@ export async function createAlertSetting(
   });
 }
 
-/** The watched records must exist and belong to the same subscription. */
+/** Checks that the watched records exist and belong to the same subscription. */
 async function checkWatched(
   transaction: Transaction,
   scope: Scope,

@@ -43,13 +43,13 @@ export async function checkAlerts(
     next: (left) => listCustomersToAlert(stores.postgres, { left, only }),
     act: async ({ id, ...scope }: DueRecord) => {
       try {
-        // Awaited before the sum is read: `report.alerted += await …` would lose concurrent additions.
+        // The result is awaited before the sum is read: `report.alerted += await …` would lose concurrent additions.
         const changed = await checkCustomer(stores, scope, { customer_id: id, now });
         report.alerted += changed;
       } catch (error) {
         report.failed.push({ id, error });
       }
-      // A run checks each customer once.
+      // False excludes the record from the rest of the run, which checks each customer once.
       return false;
     },
     workers: only ? 1 : WORKERS,

@@ -38,7 +38,7 @@ export async function checkGrants(
   return stores.postgres.transaction(async (transaction) => {
     // Customers that share a subscription share its grants, so the lock is per subscription.
     for (const { id } of subscriptions) await lockAlerts(transaction, `grants ${id}`);
-    // Read under the lock, after the previous check, so that changed thresholds do not repeat an alert.
+    // The grants and their thresholds are read under the lock, after the previous check, so that changed thresholds do not repeat an alert.
     const entitled = await granted();
     const usages = await gatherGrantedUsage(stores, { entitled, reading });
     const measured = usages.flatMap(listMeasuredGrants);
@@ -122,7 +122,7 @@ async function recordGrantAlert(
   return true;
 }
 
-/** A grant has no record, so its id is derived: every check computes the same one. */
+/** Returns the id of a grant. A grant has no record, so its id is derived: every check computes the same one. */
 function formatGrantId({ subscription, entitlement_id }: SubscriptionEntitlementSource, start: number): string {
   const bytes = createHash('sha256')
     .update(JSON.stringify([subscription.id, entitlement_id]))

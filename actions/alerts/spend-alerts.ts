@@ -61,7 +61,7 @@ async function loadGroupMeters(
   return new Map(ids.map((id) => [id, new Set(listMeters(id))]));
 }
 
-/** A line belongs to a group by its price, or by the feature of its meter. */
+/** Sums the spend per group. A line belongs to a group by its price, or by the feature of its meter. */
 function sumSpend(
   { entity_type, entity_id }: AlertSettingModel,
   charges: readonly SubscriptionUsageCharge[],
@@ -69,8 +69,8 @@ function sumSpend(
 ): Decimal {
   const isInScope = ({ item }: SubscriptionUsageCharge) => {
     if (entity_type === 'subscription') return true;
-    if (entity_type === 'subscription_line_item') return item.record.id === entity_id;
-    return item.price_record.group_id === entity_id || groups.get(entity_id)!.has(item.meter_id ?? '');
+    if (entity_type === 'subscription_line_item') return item.line_item.id === entity_id;
+    return item.price.group_id === entity_id || groups.get(entity_id)!.has(item.meter_id ?? '');
   };
   return sumDecimals(charges.filter(isInScope).map(({ amount }) => amount));
 }

@@ -69,14 +69,15 @@ function checkWallet(stores: Stores, scope: Scope, { id, now }: { id: string; no
     const left = await loadRealTimeBalance(stores, seen, now);
     const wallet = await WalletModel.fetch(scope, id, { database: transaction, lock: true });
     if (wallet.wallet_status !== 'active') return 0;
-    // Current settings: a change of settings made meanwhile did its own comparison.
+    // Loads the current settings. If they changed since the check began, that change has compared the balance already.
     const settings = await loadWalletAlertSettings(transaction, wallet, await loadBalanceWatchers(transaction, wallet));
     const features = await listAlertingFeatures(transaction, wallet, watching);
     const value = new Decimal(left.real_time_credit_balance);
     let changed = 0;
     if (settings?.alert_enabled) {
       const compared = { settings, by: { now } };
-      // The environment's default may have changed; the wallet's own settings were compared by their change.
+      // Credits are compared again only with the environment's default, which may have changed. A change of the wallet's own settings
+      // compares them at once.
       const credits = wallet.alert_settings
         ? { wallet, isEmitted: false }
         : await recordCreditBalanceAlert(transaction, { ...compared, wallet });

@@ -7,7 +7,7 @@ import { runWithTimeout } from '../../storage/foundation/in-time.ts';
 import type { DueRecord } from '../../storage/queue/due-billing.ts';
 
 type BatchLoop = {
-  /** The next due records, without those in `left`. */
+  /** The next due records, without the records in `left`. */
   readonly next: (left: readonly string[]) => Promise<DueRecord[]>;
   /** True if the record was processed; otherwise it is left for the next run. */
   readonly act: (due: DueRecord) => Promise<boolean>;
@@ -99,7 +99,7 @@ class OrderedWorker {
     }
     const last = this.#last;
     let begun = this.#start(group, actTogether, last);
-    // Both groups failed: this one gave way to the previous one, which is retried first.
+    // If the previous group failed, this group was rolled back for it. The previous group is retried first, and then this one.
     const shouldRepeat = last !== undefined && (await last.ended) === null && (await begun.begun.ended) === null;
     left.push(...(await this.end()));
     if (shouldRepeat) begun = this.#start(group, actTogether);

@@ -19,7 +19,7 @@ type SystemEventChange = {
   readonly also?: Readonly<Record<string, unknown>>;
 };
 
-/** `record` is the record after the change. Returns the id of the event. */
+/** Emits an event. `record` is the record after the change. Returns the id of the event. */
 export async function emit(
   transaction: Transaction,
   name: SystemEventName,

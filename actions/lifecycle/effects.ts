@@ -1,8 +1,9 @@
 /**
  * Effects of a lower remaining amount of an invoice in other domains (docs/rules/subscriptions.md, "States"; docs/rules/payments.md,
- * "What becomes of the invoice"). Payments, credit notes, voiding and recomputed invoices all call this list:
+ * "What becomes of the invoice"). Payments, credit notes, voiding, credits of changes and recomputed invoices all call this list:
  * - its other open payments are voided;
- * - nothing remains: the credits that it sells are granted, and the subscription that waits for it becomes active.
+ * - nothing remains: the credits that it sells are granted, the subscription that waits for it becomes active, and its checkout is
+ *   completed.
  *
  * A collection that has failed for the last time acts on the subscription in `payments/retries-exhausted.ts`.
  */
@@ -18,10 +19,12 @@ import { completePurchase } from '../credits/wallets/pending-credits.ts';
 import { type ChangeAuthor, emit } from '../foundation/emit.ts';
 import { voidOpenPayments } from '../invoicing/collection/void-open-payments.ts';
 import type { LockedInvoice } from '../invoicing/invoices/lock-invoice.ts';
+import { toScope } from '../rating/billable-items.ts';
+import { completeCheckout } from './checkout/complete-checkout.ts';
 import { propagateToChildren } from './subscriptions/propagate-to-children.ts';
 
-/** Called after any decrease of the remaining amount, by a payment or a credit note. */
-export async function completeIfPaid(
+/** Applies the effects of a lower remaining amount. Called after any decrease of it, by a payment or a credit note. */
+export async function applyLowerRemaining(
   stores: Stores,
   transaction: Transaction,
   { invoice, subscription, by }: LockedInvoice & { by: ChangeAuthor },
@@ -29,11 +32,12 @@ export async function completeIfPaid(
   await voidOpenPayments(transaction, { invoice, by });
   if (new Decimal(invoice.amount_remaining).gt(0)) return;
   await completePurchase(transaction, { invoice, by });
-  await activateAwaiting(stores, transaction, { invoice, subscription, by });
+  await activateIncompleteSubscription(stores, transaction, { invoice, subscription, by });
+  await completeCheckout(transaction, { invoice, by });
 }
 
-/** Called when the invoice needs no payment any more: it is paid or void. */
-export async function activateAwaiting(
+/** Activates a subscription whose invoice needs no payment any more, because it is paid or void. */
+export async function activateIncompleteSubscription(
   stores: Stores,
   transaction: Transaction,
   { invoice, subscription, by }: LockedInvoice & { by: ChangeAuthor },
@@ -50,6 +54,23 @@ export async function activateAwaiting(
   await propagateToChildren(stores, transaction, { parent: activated, by });
 }
 
+/**
+ * Activates subscriptions that waited for invoices which the credit of a change or of another invoice lowered. An incomplete parent may
+ * wait for one of them. A subscription is locked only if it does, because the transaction has locked the invoices.
+ */
+export async function activateAfterLowered(
+  stores: Stores,
+  transaction: Transaction,
+  { lowered, by }: { lowered: readonly InvoiceModel[]; by: ChangeAuthor },
+): Promise<void> {
+  for (const { id: invoice_id, subscription_id, ...scope } of lowered) {
+    if (!subscription_id) continue;
+    const { subscription_status } = await SubscriptionModel.fetch(scope, subscription_id, { database: transaction });
+    if (subscription_status === 'incomplete')
+      await activateIfNothingDue(stores, transaction, { scope: toScope(scope), invoice_id, by });
+  }
+}
+
 /** A recomputed invoice may be 0 and then needs no payment. */
 export async function activateIfNothingDue(
   stores: Stores,
@@ -62,11 +83,11 @@ export async function activateIfNothingDue(
   const holding = { database: transaction, lock: true };
   const subscription = await SubscriptionModel.fetch(scope, invoice.subscription_id, holding);
   if (subscription.subscription_status === 'incomplete')
-    await completeIfPaid(stores, transaction, { invoice, subscription, by });
+    await applyLowerRemaining(stores, transaction, { invoice, subscription, by });
 }
 
-/** Invoices of these reasons keep an incomplete subscription waiting; so does any invoice whose collection failed. */
-const WAITED_FOR: readonly BillingReason[] = [
+/** Reasons of invoices whose payment an incomplete subscription awaits. It also awaits payment of any invoice whose collection failed. */
+const AWAITED_REASONS: readonly BillingReason[] = [
   'SUBSCRIPTION_CREATE',
   'SUBSCRIPTION_TRIAL_END',
   'SUBSCRIPTION_UPDATE',
@@ -74,7 +95,7 @@ const WAITED_FOR: readonly BillingReason[] = [
   'THRESHOLD_BILLING',
 ];
 
-/** True if this invoice is one of those, and no other one of them is unpaid. */
+/** True if an incomplete subscription waits for this invoice and for no other unpaid one. */
 async function isAwaited(
   transaction: Transaction,
   { invoice, subscription }: { invoice: InvoiceModel; subscription: SubscriptionModel },
@@ -84,11 +105,11 @@ async function isAwaited(
     .where({ subscription_id: subscription.id, invoice_status: 'FINALIZED', status: 'published' })
     .where('amount_remaining', '>', 0);
   const failed = await failedCollections([invoice, ...unpaid], transaction);
-  const isOne = ({ id, billing_reason }: InvoiceModel) => WAITED_FOR.includes(billing_reason) || failed.has(id);
+  const isOne = ({ id, billing_reason }: InvoiceModel) => AWAITED_REASONS.includes(billing_reason) || failed.has(id);
   return isOne(invoice) && !unpaid.some(isOne);
 }
 
-/** Invoices whose automatic collection failed, even if they were paid otherwise later. */
+/** Finds the invoices whose automatic collection failed, even if they were paid otherwise later. */
 async function failedCollections(invoices: readonly InvoiceModel[], transaction: Transaction): Promise<Set<string>> {
   const [first] = invoices;
   const failed = await PaymentModel.in(first!, transaction)

@@ -7,9 +7,12 @@ const MINUTE_MS = 60_000;
  * Returns the key of this minute and those of the neighbouring minutes. The earlier minute finds a recent request; the later one covers
  * processes whose clocks differ.
  */
-export function deriveKeys(parts: readonly unknown[], now: Date): { readonly key: string; readonly beside: string[] } {
-  const beside = [-MINUTE_MS, MINUTE_MS].map((away) => computeKey(parts, new Date(now.getTime() + away)));
-  return { key: computeKey(parts, now), beside };
+export function deriveKeys(
+  parts: readonly unknown[],
+  now: Date,
+): { readonly key: string; readonly neighbouring_keys: string[] } {
+  const neighbouring_keys = [-MINUTE_MS, MINUTE_MS].map((away) => computeKey(parts, new Date(now.getTime() + away)));
+  return { key: computeKey(parts, now), neighbouring_keys };
 }
 
 function computeKey(parts: readonly unknown[], instant: Date): string {

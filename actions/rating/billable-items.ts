@@ -20,12 +20,15 @@ import { loadSubscriptionAllowances } from './allowances/gather-allowances.ts';
 
 /** A line item as core prices it, with its source records. */
 export type BillableItem = PricedItem & {
-  readonly record: SubscriptionLineItemModel;
-  readonly price_record: PriceModel;
+  readonly line_item: SubscriptionLineItemModel;
+  readonly price: PriceModel;
   readonly meter: MeterModel | null;
 };
 
-/** `at`: allowances in force at this instant are free. `withRemoved` also returns lines that a change ended at their start. */
+/**
+ * Gathers the items. `at`: allowances in force at this instant are free. `withRemoved` also returns lines that a change ended at their
+ * start.
+ */
 export async function gatherItems(
   database: Database,
   subscription: SubscriptionModel,
@@ -39,24 +42,24 @@ export async function gatherItems(
   const prices = await PriceModel.byId(scope, priceIds, database);
   const meterIds = Array.from(prices.values(), ({ meter_id }) => meter_id);
   const meters = await MeterModel.byId(scope, meterIds, database);
-  const priced = records.map((record) => {
-    const price = requireRecord(prices, record.price_id, 'price');
-    const meter = record.price_type === 'USAGE' ? requireRecord(meters, price.meter_id ?? '', 'meter') : null;
-    return billableItem(record, { price, meter, subscription });
+  const priced = records.map((line_item) => {
+    const price = requireRecord(prices, line_item.price_id, 'price');
+    const meter = line_item.price_type === 'USAGE' ? requireRecord(meters, price.meter_id ?? '', 'meter') : null;
+    return toBillableItem(line_item, { price, meter, subscription });
   });
   const items = withCommittedLines(priced);
   const isMeasured = items.some(({ meter }) => meter !== null);
   return (at && isMeasured ? await withAllowances(items, { database, subscription, at }) : items).sort(inOrder);
 }
 
-/** Each line of a shared commitment gets the list of all its lines. A commitment per window belongs to one line alone. */
-export function withCommittedLines<Item extends Pick<BillableItem, keyof PricedItem | 'record'>>(
+/** Gives each line of a shared commitment the list of all its lines. A commitment per window belongs to one line alone. */
+export function withCommittedLines<Item extends Pick<BillableItem, keyof PricedItem | 'line_item'>>(
   items: readonly Item[],
 ): Item[] {
   const committed = items.filter(({ commitment }) => commitment && !commitment.windows);
-  const groups = groupBy(committed, ({ record }) => record.commitment_line_id ?? record.id);
+  const groups = groupBy(committed, ({ line_item }) => line_item.commitment_line_id ?? line_item.id);
   return items.map((item) => {
-    const lines = groups.get(item.record.commitment_line_id ?? item.id) ?? [];
+    const lines = groups.get(item.line_item.commitment_line_id ?? item.id) ?? [];
     if (lines.length < 2 || lines.every(({ id }) => id !== item.id)) return item;
     const ends = lines.map(({ end_ms }) => end_ms ?? Number.POSITIVE_INFINITY);
     const last = Math.max(...ends);
@@ -78,57 +81,57 @@ async function withAllowances(
   return items.map((item) => ({ ...item, allowances: allowances.get(item.meter_id ?? '') ?? [] }));
 }
 
-/** Order of addition; lines added at one instant follow the order of prices in the plan. */
+/** Compares by the order of addition; lines added at one instant follow the order of prices in the plan. */
 function inOrder(a: BillableItem, b: BillableItem): number {
   return (
-    toInstant(a.record.created_at) - toInstant(b.record.created_at) ||
-    a.price_record.sequence - b.price_record.sequence ||
-    place(a) - place(b) ||
+    toInstant(a.line_item.created_at) - toInstant(b.line_item.created_at) ||
+    a.price.sequence - b.price.sequence ||
+    getLinePosition(a) - getLinePosition(b) ||
     (a.id < b.id ? -1 : 1)
   );
 }
 
-function place({ record: { position } }: BillableItem): number {
+function getLinePosition({ line_item: { position } }: BillableItem): number {
   return position ?? Number.MAX_SAFE_INTEGER;
 }
 
 type LineItemPricing = { price: PriceModel; meter: MeterModel | null; subscription: SubscriptionModel };
 
-export function billableItem(
-  record: SubscriptionLineItemModel,
+export function toBillableItem(
+  line_item: SubscriptionLineItemModel,
   { price, meter, subscription }: LineItemPricing,
 ): BillableItem {
   return {
-    ...billedItem(record, subscription),
+    ...toBilledLineItem(line_item, subscription),
     reset_usage: meter?.reset_usage ?? null,
     price,
-    quantity: new Decimal(record.quantity),
-    display_name: record.display_name || record.meter_display_name || record.plan_display_name || record.price_id,
+    quantity: new Decimal(line_item.quantity),
+    display_name:
+      line_item.display_name || line_item.meter_display_name || line_item.plan_display_name || line_item.price_id,
     meter_id: meter?.id ?? null,
-    commitment: deriveCommitment(record, meter, subscription),
-    chain_terms: chainTerms(record, meter, subscription),
-    record,
-    price_record: price,
+    commitment: deriveCommitment(line_item, meter, subscription),
+    chain_terms: deriveChainTerms(line_item, meter, subscription),
+    line_item,
     meter,
   };
 }
 
-/** Cadence and billed interval of a line, as far as its record defines them. */
-export function billedItem(
-  record: SubscriptionLineItemModel,
+/** Returns the cadence and billed interval of a line, as far as its record defines them. */
+export function toBilledLineItem(
+  line_item: SubscriptionLineItemModel,
   subscription: SubscriptionModel,
 ): Omit<BilledItem, 'reset_usage'> {
   // The trial is never billed: paid periods begin at its end.
   const trialEnd = subscription.trial_end ? toInstant(subscription.trial_end) : Number.NEGATIVE_INFINITY;
   return {
-    id: record.id,
-    price_type: record.price_type,
-    invoice_cadence: record.invoice_cadence,
-    billing_period: record.billing_period,
-    billing_period_count: record.billing_period_count,
-    start_ms: Math.max(toInstant(record.charged_from ?? record.start_date), trialEnd),
-    anchor_ms: record.period_anchor ? Math.max(toInstant(record.period_anchor), trialEnd) : null,
-    end_ms: instantOrNull(record.charged_until ?? record.end_date),
+    id: line_item.id,
+    price_type: line_item.price_type,
+    invoice_cadence: line_item.invoice_cadence,
+    billing_period: line_item.billing_period,
+    billing_period_count: line_item.billing_period_count,
+    start_ms: Math.max(toInstant(line_item.charged_from ?? line_item.start_date), trialEnd),
+    anchor_ms: line_item.period_anchor ? Math.max(toInstant(line_item.period_anchor), trialEnd) : null,
+    end_ms: instantOrNull(line_item.charged_until ?? line_item.end_date),
   };
 }
 
@@ -138,53 +141,58 @@ function instantOrNull(timestamp: string | null | undefined): number | null {
 
 /** Null without a commitment. */
 export function deriveCommitment(
-  record: SubscriptionLineItemModel,
+  line_item: SubscriptionLineItemModel,
   meter: MeterModel | null,
   subscription: SubscriptionModel,
 ) {
   const { timezone, billing_anchor } = subscription;
-  return lineCommitment(record, { bucket_size: meter?.aggregation.bucket_size ?? null, timezone, billing_anchor });
+  return lineCommitment(line_item, { bucket_size: meter?.aggregation.bucket_size ?? null, timezone, billing_anchor });
 }
 
 /**
  * Null if the line is charged by itself. A meter that never resets has a price per period and no chain, unless it measures a level. A
  * commitment per window covers one line.
  */
-export function chainTerms(
-  record: SubscriptionLineItemModel,
+export function deriveChainTerms(
+  line_item: SubscriptionLineItemModel,
   meter: MeterModel | null,
   subscription: SubscriptionModel,
 ): ChainTerms | null {
-  if (meter === null || deriveCommitment(record, meter, subscription)?.windows) return null;
+  if (meter === null || deriveCommitment(line_item, meter, subscription)?.windows) return null;
   const { chain_rule: rule } = AGGREGATIONS[meter.aggregation.type];
   if (meter.reset_usage === 'NEVER' && rule !== 'integral') return null;
-  const source = record.entity_type === 'addon' ? record.entity_id : 'plan';
+  const source = line_item.entity_type === 'addon' ? line_item.entity_id : 'plan';
   const { timezone } = subscription;
   const { bucket_size: size } = meter.aggregation;
   const billing_anchor = toInstant(subscription.billing_anchor);
   return {
     rule,
     key: `${source} ${meter.id}`,
-    follows_id: record.follows_line_item_id,
+    follows_id: line_item.follows_line_item_id,
     windows: size ? { size, timezone, billing_anchor } : null,
   };
 }
 
-/** A line item whose price or meter is gone cannot be measured or priced. That is an error, never a missing line. */
+/**
+ * Returns the price or meter of a line item. If it is gone, the item cannot be measured or priced. That is an error, never a missing line.
+ */
 export function requireRecord<M>(records: ReadonlyMap<string, M>, id: string, what: string): M {
   const record = records.get(id);
   if (!record) throw new FarthingError('system_error', `${what} ${id} of a subscription line item does not exist`);
   return record;
 }
 
-/** Charges measured concurrently form one batch for the stores (storage/usage/bucket-lines.ts); one statement takes this many. */
+/**
+ * Number of charges that are measured concurrently. They form one batch for the stores (storage/usage/batched-cells.ts); one statement
+ * takes this many.
+ */
 export const CHARGES_AT_ONCE = 50;
 
 export function toScope(record: Scope): Scope {
   return { tenant_id: record.tenant_id, environment_id: record.environment_id };
 }
 
-export function billedSubscription(subscription: SubscriptionModel): BilledSubscription {
+export function toBilledSubscription(subscription: SubscriptionModel): BilledSubscription {
   return {
     start_ms: toInstant(subscription.start_date),
     end_ms: computeSubscriptionEnd(subscription),
@@ -210,17 +218,17 @@ export function currentPeriod(subscription: SubscriptionModel): Period {
   return { start: toInstant(subscription.current_period_start), end: toInstant(subscription.current_period_end) };
 }
 
-/** Current period, cut at the subscription's end. */
+/** Returns the current period, cut at the subscription's end. */
 export function currentPeriodUntilEnd(subscription: SubscriptionModel): Period {
   const { start, end } = currentPeriod(subscription);
-  return { start, end: Math.min(end, billedSubscription(subscription).end_ms ?? end) };
+  return { start, end: Math.min(end, toBilledSubscription(subscription).end_ms ?? end) };
 }
 
 export function toRunningPeriod(subscription: SubscriptionModel): {
   subscription: BilledSubscription;
   current: Period;
 } {
-  return { subscription: billedSubscription(subscription), current: currentPeriod(subscription) };
+  return { subscription: toBilledSubscription(subscription), current: currentPeriod(subscription) };
 }
 
 function computeSubscriptionEnd(subscription: SubscriptionModel): number | null {

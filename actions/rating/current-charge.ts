@@ -6,35 +6,36 @@
 import type { Decimal } from '../../core/foundation/decimal.ts';
 import type { Chain } from '../../core/rating/chains/chain.ts';
 import { usageToRead } from '../../core/rating/chains/charge-chains.ts';
-import { planFollowing } from '../../core/rating/invoices-to-come.ts';
+import { type ComingInvoiceInput, planFollowing } from '../../core/rating/invoices-to-come.ts';
 import type { MeasuredUsage, PricedItem } from '../../core/rating/line-amount.ts';
-import { type InvoicePlanInput, openCharges, planDiscounted } from '../../core/rating/plan-invoice.ts';
+import { type InvoicePlanInput, listOpenCharges, planDiscounted } from '../../core/rating/plan-invoice.ts';
 import { totalUsageNet, usageNet } from '../../core/rating/usage-net.ts';
 import type { ComputedAnswer, ReadCached } from '../../storage/cache/cache-entry.ts';
 import { internValue } from '../../storage/cache/shared-value.ts';
 import type { BillableItem } from './billable-items.ts';
 import { buildLocalMeasure } from './measure-usage.ts';
 
-/** Several inputs are consecutive invoices that are not made yet. */
+/** Builds the current charge. Each input plans one invoice that does not exist yet. Several inputs are for consecutive periods. */
 export function buildCurrentCharge(gathered: readonly InvoicePlanInput<BillableItem>[]): ComputedAnswer<Decimal> {
   const closing = gathered.find(({ reference }) => reference !== 'period_start');
-  const invoices = gathered.map(buildReplayedQuestion);
+  const invoices = gathered.map(buildReplayedInput);
   return {
-    answer: sumUsage(gathered),
-    again: (read) => sumUsage(invoices.map((questionOf) => questionOf(read))),
+    answer: sumUsage(gathered.map((input) => ({ ...input, open_charges: listOpenCharges(input) }))),
+    again: (read) => sumUsage(invoices.map((replay) => replay(read))),
     // Late usage of an invoiced period is a correction; its inputs are gathered again.
     ...(closing ? { late_before_ms: closing.period.start } : {}),
   };
 }
 
-function buildReplayedQuestion(
+function buildReplayedInput(
   gathered: InvoicePlanInput<BillableItem>,
-): (read: ReadCached) => InvoicePlanInput<PricedItem> {
-  const question = slim(gathered);
-  // New events change neither the charges nor their allowances. Finding both takes longer than pricing them.
-  const open = openCharges(question);
-  const measures = usageToRead(open).map(({ item, keys, ...options }) => {
-    const measure = buildLocalMeasure(question.subscription, item, options);
+): (read: ReadCached) => ComingInvoiceInput<PricedItem> {
+  const input = slim(gathered);
+  // New events change neither the list of charges nor their allowances. Both are computed once here, because that takes longer than
+  // pricing.
+  const open_charges = listOpenCharges(input);
+  const measures = usageToRead(open_charges).map(({ item, keys, ...options }) => {
+    const measure = buildLocalMeasure(input.subscription, item, options);
     return { keys, measured: (read: ReadCached) => measure((window) => read(item.meter_id!, window)) };
   });
   return (read) => {
@@ -43,13 +44,15 @@ function buildReplayedQuestion(
       const one = measured(read);
       for (const key of keys) usage.set(key, one);
     }
-    return { ...question, open, usage };
+    return { ...input, open_charges, usage };
   };
 }
 
-function sumUsage(questions: readonly InvoicePlanInput<PricedItem>[]): Decimal {
-  const [only, ...others] = questions;
-  return others.length === 0 ? usageNet(planDiscounted(only!)) : totalUsageNet(planFollowing(questions));
+function sumUsage(inputs: readonly ComingInvoiceInput<PricedItem>[]): Decimal {
+  const [only, ...others] = inputs;
+  return others.length === 0
+    ? usageNet(planDiscounted(only!, only!.open_charges))
+    : totalUsageNet(planFollowing(inputs));
 }
 
 function slim(gathered: InvoicePlanInput<BillableItem>): InvoicePlanInput<PricedItem> {
@@ -57,7 +60,7 @@ function slim(gathered: InvoicePlanInput<BillableItem>): InvoicePlanInput<Priced
   const slimItem = (item: BillableItem): PricedItem => {
     const known = items.get(item);
     if (known) return known;
-    const { record: _record, price_record: _price, meter: _meter, ...priced } = item;
+    const { line_item: _record, meter: _meter, ...priced } = item;
     const made = { ...priced, price: internValue(priced.price) };
     items.set(item, made);
     return made;

@@ -19,7 +19,10 @@ export type RecordedCharge = Omit<ClosedCharge<BillableItem>, 'measured'> & {
   readonly limited: readonly AllowanceWindows[];
 };
 
-/** A limit that began before the charge shares its free units with earlier usage. Late usage before the charge has used some of them. */
+/**
+ * Whether a limit of the charge began before the charge. Usage before the charge, including late usage, has then used some of the free
+ * units.
+ */
 export function hasEarlierUse({ limited, usage_window }: RecordedCharge): boolean {
   return computeLimitedSince(limited) < usage_window.start;
 }
@@ -28,7 +31,7 @@ export function hasEarlierUse({ limited, usage_window }: RecordedCharge): boolea
 export type ChainedWindow = {
   readonly charge: RecordedCharge;
   readonly chain: NonNullable<ComputedFrom['chain']>;
-  /** Progressive billing invoiced more than could be offset since. */
+  /** True if progressive billing invoiced an amount that later invoices could not fully offset. */
   readonly isCarrying: boolean;
   /** No late event can affect the charge. */
   readonly isSame: boolean;
@@ -42,11 +45,11 @@ export async function gatherClosedChains(
   measure: UsageMeasure,
 ): Promise<ClosedCharge<BillableItem>[]> {
   const closed: ClosedCharge<BillableItem>[] = [];
-  const byId = new Map(items.map((item) => [item.id, item]));
+  const itemsById = new Map(items.map((item) => [item.id, item]));
   for (const those of groupBy(windows, ({ chain }) => JSON.stringify([chain.rule, chain.lines])).values()) {
     if (those.every(({ isSame }) => isSame)) continue;
     const chain = recordedChain(those[0].chain, {
-      findItem: (id) => byId.get(id),
+      items: itemsById,
       windows: those[0].charge.item.chain_terms?.windows ?? null,
     });
     // A line that no longer exists was never charged.
@@ -72,7 +75,7 @@ export async function gatherClosedChains(
   return closed;
 }
 
-/** Lines that charge one number have all counted the same events. */
+/** Counts late events. If all lines of the chain count the same events, the largest count applies; otherwise the counts add up. */
 function countLate(rule: string, charges: readonly { readonly late: number }[]): number {
   const lates = charges.map(({ late }) => late);
   return rule === 'additive' ? lates.reduce((sum, late) => sum + late, 0) : Math.max(...lates);

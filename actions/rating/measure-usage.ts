@@ -7,6 +7,7 @@ import { termsKey } from '../../core/catalog/pricing/equal-terms.ts';
 import { FarthingError } from '../../core/foundation/error.ts';
 import { formatUs, type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
 import type { Period } from '../../core/foundation/time/period.ts';
+import { measureGrants } from '../../core/rating/allowances/allowance.ts';
 import type { Granting } from '../../core/rating/allowances/grants.ts';
 import { type Chain, computeGaps } from '../../core/rating/chains/chain.ts';
 import { integrateLevel, type LevelReading, levelReadings } from '../../core/rating/chains/levels.ts';
@@ -31,7 +32,7 @@ import {
   limitedWindows,
   measureAllowances,
 } from './allowances/gather-allowances.ts';
-import { type BillableItem, billedSubscription, toScope } from './billable-items.ts';
+import { type BillableItem, toBilledSubscription, toScope } from './billable-items.ts';
 import { buildCustomerFilter, loadMembers } from './members.ts';
 
 type MeasureOptions<Item extends PricedItem = BillableItem> = {
@@ -82,20 +83,20 @@ export async function createUsageReader(
   const inPlace = <Answer>(ask: () => Promise<Answer>): Promise<Answer> =>
     isBatched(database) ? getSemaphore(database).within(ask) : ask();
   const read = (item: BillableItem, window: Period, about: ReadUsageOptions): Promise<MeasuredUsage> => {
-    const question = buildUsageQuery(item, window, about);
+    const query = buildUsageQuery(item, window, about);
     return inPlace(async () => ({
-      ...(await readUsage(stores, scope, question)),
-      counted: buildCountedCustomers(question, subscription),
+      ...(await readUsage(stores, scope, query)),
+      counted: buildCountedCustomers(query, subscription),
     }));
   };
   const readInOrder = (item: BillableItem, since: Milliseconds, window: Period): Promise<OrderedUsageRead> => {
-    const question = buildUsageQuery(item, { start: since, end: window.end }, { service: window });
+    const query = buildUsageQuery(item, { start: since, end: window.end }, { service: window });
     return inPlace(async () => ({
-      ...(await readUsageInOrder(stores, scope, question)),
+      ...(await readUsageInOrder(stores, scope, query)),
       counted: buildCountedCustomers(buildUsageQuery(item, window, { service: window }), subscription),
     }));
   };
-  return buildMeasure(billedSubscription(subscription), { read, readInOrder });
+  return buildMeasure(toBilledSubscription(subscription), { read, readInOrder });
 }
 
 type OrderedUsageRead = UsageInOrder & Pick<MeasuredUsage, 'counted'>;
@@ -109,7 +110,10 @@ export type UsageReading<Item extends PricedItem> = {
   readInOrder(item: Item, since: Milliseconds, window: Period): Promise<OrderedUsageRead>;
 };
 
-/** The measure adds to the usage of a window the usage that allowances of the item need. The reading decides where usage comes from. */
+/**
+ * Builds a function that measures the usage of a window, with the additional usage that allowances of the item need. The reading decides
+ * where usage comes from.
+ */
 export function buildMeasure<Item extends PricedItem>(
   billed: BilledSubscription,
   { read, readInOrder }: UsageReading<Item>,
@@ -123,19 +127,20 @@ export function buildMeasure<Item extends PricedItem>(
     const inOrder = isInOrder ? await readInOrder(item, computeLimitedSince(limited.filter(isGranting)), window) : null;
     const measured = inOrder ? toMeasuredUsage(inOrder, window) : await read(item, window, { service, gaps });
     if (limited.length === 0) return measured;
-    // A value that never resets excludes customers that left before the service. Other usage includes them, because they used it.
+    // For a meter that never resets, customers that left before the service are excluded. For any other meter they are included, because
+    // they caused the usage.
     const readOther = (other: Period) =>
       read(item, other, { service: item.reset_usage === 'NEVER' ? service : other, gaps });
     const granted = async (granting: Granting) => {
       const { usage } = inOrder!;
-      const grants = await computeGrants(granting, { usage, tariffs: deriveTariffs(item, window, chain) });
-      return grants(window);
+      const used = await computeGrants(granting, { usage, tariffs: deriveTariffs(item, window, chain) });
+      return { allowance: measureGrants(used.free, { usage: used.usage, charge: window, granting }), usage };
     };
     return { ...measured, ...(await measureAllowances(limited, { window, measured, read: readOther, granted })) };
   };
 }
 
-/** Tariffs that value usage for grants of money. Tiers continue if the next line of a chain has equal terms. */
+/** Derives the tariffs that value usage for grants of money. Tiers continue if the next line of a chain has equal terms. */
 function deriveTariffs(
   { price }: PricedItem,
   window: Period,
@@ -186,7 +191,7 @@ function computeLevel(readings: readonly LevelReading[], answers: readonly Measu
   return { ...last, ...integrateLevel(readings, answers), as_of };
 }
 
-/** Usage of the window alone, as a separate read would return it. */
+/** Returns the usage of the window alone, as a separate read would return it. */
 function toMeasuredUsage({ usage, event_counts, ...read }: OrderedUsageRead, window: Period): MeasuredUsage {
   const [from, to] = [usage.findIndex(window.start), usage.findIndex(window.end)];
   const event_count = event_counts.slice(from, to).reduce((sum, count) => sum + count, 0);
@@ -222,7 +227,7 @@ export function buildLocalMeasure(
   };
 }
 
-/** Recorded for later computations of the line: the customers and the clock may have changed by then. */
+/** Builds the record of the counted customers and the time zone, because both may differ when the line is computed again. */
 export function buildCountedCustomers(
   { external_customer_ids, clipped }: Pick<BilledUsageQuery, 'external_customer_ids' | 'clipped'>,
   { timezone, billing_anchor }: Pick<SubscriptionModel, 'timezone' | 'billing_anchor'>,

@@ -13,7 +13,7 @@ import { CustomerModel } from '../../storage/models/catalog/customer.ts';
 import { buildChildrenQuery, type SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
 import type { MeterUsageQuery } from '../../storage/usage/usage-query.ts';
 
-/** By subscription id. Customers that have left are included, with the day on which they left. */
+/** Loads the customers by subscription id. Customers that have left are included, with the day on which they left. */
 export async function loadMembers(
   database: Database,
   scope: Scope,
@@ -49,7 +49,7 @@ function toMember({ start_date, end_date }: SubscriptionModel, external_customer
   return { external_customer_id, joined_ms: toInstant(start_date), left_ms: end_date ? toInstant(end_date) : null };
 }
 
-/** Customers and their counted intervals in the form of a usage query. */
+/** Converts customers and their counted intervals to the form of a usage query. */
 export function buildCustomerFilter(
   members: readonly SubscriptionMember[],
   window: Period,

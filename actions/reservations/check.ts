@@ -134,7 +134,10 @@ async function checkFeature(
   };
 }
 
-/** An expiring reservation may be charged as requested, so the meter has to accept its event before it is reserved. */
+/**
+ * Checks that the reservation can be charged. If it expires, it may be charged as requested, so the meter has to accept its event before it
+ * is reserved.
+ */
 function checkHoldChargeable(
   meter: CompiledMeter,
   quantity: Decimal,
@@ -164,14 +167,14 @@ async function checkCredits(
   if (!wallet) {
     const verdict = { allowed: false, reason: 'no_wallet', is_doubtful: false } as const;
     return buildCheck(
-      { kind: 'told', verdict, held: new Decimal('0'), room: null, reservation: null },
+      { kind: 'answered', verdict, held: new Decimal('0'), room: null, reservation: null },
       { customer, quantity },
     );
   }
   const counter = createWalletCounter(stores, scope, { wallet, when_in_doubt: config.when_in_doubt });
   const op = buildCheckOp(quantity, { request, author, config });
   const outcome = (await submitReservation(stores, counter, op)) as CheckOutcome<SpendableCredits>;
-  // Credits that are usable until the requested reservation ends, less all reserved ones, this one included.
+  // Credits that are usable until the requested reservation ends, less all reserved credits, including those of this reservation.
   const until = op.now + (op.hold?.ttl_seconds ?? 0) * 1000;
   const remaining = outcome.room?.spendable(until)?.minus(outcome.held) ?? null;
   return {
@@ -219,7 +222,10 @@ function buildCheck(
   };
 }
 
-/** Returns the limit with the smallest remaining quantity, and all limits. `held` includes the reservations of sharing customers. */
+/**
+ * Returns the limit with the smallest remaining quantity, and all limits. `held` includes reservations of other customers that share the
+ * limit.
+ */
 function pickTightestLimit(limits: readonly FeatureLimit[], { held }: CheckOutcome<FeatureRoom>) {
   const first = findTightestLimit(limits);
   if (!first) return {};

@@ -16,7 +16,7 @@ type EndFaults = { id: string; error: unknown }[];
 /** `uncharged`: reservations that ended without the requested charge, with the reason. */
 type EndReservationsReport = { ended: number; sent: number; failed: EndFaults; uncharged: EndFaults };
 const WORKERS = 8;
-/** Longer than the lag of a running pipeline. */
+/** Maximum wait until events are counted. It is longer than the lag of a running pipeline. */
 const COUNTED_WITHIN_MS = 60_000;
 
 export async function endDueReservations(
@@ -52,7 +52,8 @@ export async function endDueReservations(
     ),
     workers: WORKERS,
   });
-  // With a test clock a period may end at this instant; its invoice contains the charged usage.
+  // In an environment with a test clock, a period may end at this instant. The charged usage must be counted before, so that its invoice
+  // contains it.
   if (only && report.ended + report.sent > 0) await waitUntilCounted(stores, only);
   return report;
 }

@@ -2,12 +2,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { buildCommittedEvents, type CommittedEvents } from '../../core/credits/reservations/event.ts';
 import type { ReservationCommitInput } from '../../core/credits/reservations/request.ts';
-import { checkCredits } from '../../core/credits/wallet/rates.ts';
 import { Decimal } from '../../core/foundation/decimal.ts';
 import { FarthingError, invalid, notAllowed } from '../../core/foundation/error.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { Author } from '../../core/foundation/stamp.ts';
 import { formatMs, type Milliseconds } from '../../core/foundation/time/instant.ts';
+import { checkCredits } from '../../core/rating/wallet/rates.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { CustomerModel } from '../../storage/models/catalog/customer.ts';
 import { FeatureModel } from '../../storage/models/catalog/feature.ts';
@@ -40,7 +40,10 @@ export async function commitReservation(
   return ReservationModel.fetch(scope, id, { database: stores.postgres });
 }
 
-/** A repeated commit must have the properties of the stored event, apart from the meter's field, which contains the quantity. */
+/**
+ * Checks that a repeated commit has the properties of the stored event. The meter's field is not compared, because it contains the
+ * quantity.
+ */
 async function checkSameCommit(
   { postgres }: Stores,
   { reservation, properties }: { reservation: ReservationModel; properties: Record<string, unknown> | null },
@@ -69,7 +72,10 @@ export async function releaseReservation(
   return endReservation(stores, reservation, { kind: 'release', id, now: author.now.getTime(), author });
 }
 
-/** A reservation that is charged at expiry is charged as of that instant, whether or not the job has run. */
+/**
+ * Loads the reservation in its current state. If it has expired and is to be charged then, it is charged first, even if the job has not run
+ * yet.
+ */
 async function loadCurrent(
   stores: Stores,
   scope: Scope,
@@ -127,7 +133,7 @@ async function buildExpiryCharge(stores: Stores, reservation: ReservationModel) 
     });
     return { events, refusal: null };
   } catch (error) {
-    // A retry would fail in the same way and block the customer meanwhile.
+    // A refusal is final, because a retry would be refused, too, and would block the customer meanwhile.
     if (error instanceof FarthingError && error.http_status_code < 500) return { events: null, refusal: error };
     throw error;
   }
@@ -173,7 +179,7 @@ async function loadCommittedEvents(
   { reservation, quantity, properties, at }: CommitUsage,
 ): Promise<(CommittedEvents & { at: string }) | null> {
   const scope = toScope(reservation);
-  // Committed events do not change, even if the meter changes.
+  // The events of a committed reservation are stored and do not depend on the current meter.
   if (reservation.reservation_status === 'committed') return null;
   if (reservation.wallet_id !== null) {
     if (properties !== null) throw invalid('properties', 'are of an event: credits become none');

@@ -51,7 +51,7 @@ function listActiveWallets(
     .where(currency === null ? {} : { currency: currency.toLowerCase() });
 }
 
-/** Customers that are invoiced for the customer's current usage. */
+/** Lists the customers that are invoiced for the customer's current usage. */
 async function listPayers({ id }: CustomerModel, reading: EntitlementReadContext): Promise<string[]> {
   const subscriptions = await listGrantingSubscriptions(id, undefined, reading);
   const payers = new Set<string>();

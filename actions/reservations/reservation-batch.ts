@@ -73,7 +73,7 @@ export type EndedReservation = {
 };
 
 export type CheckOutcome<Room> = {
-  readonly kind: 'told';
+  readonly kind: 'answered';
   readonly verdict: ReservationVerdict;
   /** Sum of all reservations, including this one. */
   readonly held: Decimal;
@@ -84,7 +84,7 @@ export type ReservationOutcome<Room> =
   | CheckOutcome<Room>
   | { readonly kind: 'ended'; readonly reservation: ReservationModel }
   | { readonly kind: 'refused'; readonly error: FarthingError; readonly is_doubtful: boolean }
-  /** The operation has to be repeated, with the room gathered. */
+  /** The operation must be repeated after the room of the pool is gathered. */
   | { readonly kind: 'again' };
 
 export function runReservationBatch<Room>(
@@ -150,7 +150,7 @@ async function loadKnown(
   return { byId, byKey: new Map(found.map((one) => [one.idempotency_key!, one])) };
 }
 
-/** An operation with its decision; `before` is the reservation that has its key. */
+/** An operation with its decision; `before` is the existing reservation with the idempotency key of the operation. */
 type DecidedOp =
   | (ReservationDecision & { readonly op: ReservationOp; readonly of?: ReservationModel; readonly isFresh?: boolean })
   | {
@@ -213,7 +213,7 @@ function decideEnd(
   return op.kind === 'release' ? decideRelease(op, about, state) : decideExpiry(op, about, state);
 }
 
-/** A key that was used for another reservation is refused. */
+/** Refuses a key that was used for another reservation. */
 function checkSameKey(
   existing: ReservationModel,
   pool: ReservationPool,
@@ -271,7 +271,7 @@ async function writeDecisions<Room>(
   return written;
 }
 
-/** The caller expects the charge and made no request that could return its error, so an event reports it. */
+/** Emits an event for a failed charge: the caller expects the charge and made no request that could return its error. */
 async function emitFailedCharge(transaction: Transaction, op: ReservationOp, record: ReservationModel): Promise<void> {
   if (op.kind !== 'expire' || !op.refusal || record.reservation_status !== 'expired') return;
   const { code, message, details } = errorRecord(op.refusal);
@@ -308,7 +308,7 @@ function toOutcome<Room>(
   const { held } = one.state;
   if (one.kind === 'known') {
     const verdict = { allowed: true, reason: one.before.reason, is_doubtful: false };
-    return { kind: 'told', verdict, held, room, reservation: one.before };
+    return { kind: 'answered', verdict, held, room, reservation: one.before };
   }
-  return { kind: 'told', verdict: one.verdict, held, room, reservation: written };
+  return { kind: 'answered', verdict: one.verdict, held, room, reservation: written };
 }

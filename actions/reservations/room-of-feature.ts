@@ -29,7 +29,7 @@ import {
 import type { FeatureUsageSnapshot } from '../rating/entitlements/feature-usage.ts';
 import { gatherUsageSnapshot } from '../rating/entitlements/limited-usage.ts';
 
-/** Limits without later commits, which are known only under the pool's lock. */
+/** Room without commits after the usage was read: these are known only under the pool's lock. */
 export type GatheredRoom =
   | Exclude<FeatureRoom, { kind: 'limited' }>
   | { readonly kind: 'counted'; readonly usages: FeatureUsageSnapshot[]; readonly inherited: InheritedSubscriptions };
@@ -78,12 +78,15 @@ async function listInheritedSubscriptions(
   return groupBy(inherited, ({ parent_subscription_id }) => parent_subscription_id!);
 }
 
-/** The customers whose usage counts against the limits. */
+/** Lists the customers whose usage counts against the limits. */
 export function listSharingCustomers({ usages, inherited }: CountedRoom): string[] {
   return usages.flatMap((usage) => listSharers(usage, inherited).map(({ customer_id }) => customer_id));
 }
 
-/** A customer that inherits a subscription shares its limits from the start to the end of the inheritance. */
+/**
+ * Lists the customers that share limits. A customer that inherits a subscription shares its limits from the start to the end of the
+ * inheritance.
+ */
 function listSharers({ sources }: FeatureUsageSnapshot, inherited: InheritedSubscriptions): Sharer[] {
   const subscriptions = [...indexById(sources.map(({ subscription }) => subscription)).values()];
   const own = new Set(subscriptions.map(({ customer_id }) => customer_id));
@@ -120,7 +123,10 @@ export async function computeRoom(
   return { kind: 'limited', limits, as_of: gathered.usages[0]!.as_of };
 }
 
-/** A reservation is used now or later: a customer that has left uses it under other limits. */
+/**
+ * Whether the customer shares the limit now. Reservations of a customer that has left the hierarchy do not count, because they will be used
+ * under the limits of that customer.
+ */
 function isSharing({ joined, left }: Sharer, now: Date): boolean {
   return (joined === null || toInstant(joined) <= now.getTime()) && (left === null || now.getTime() < toInstant(left));
 }
@@ -134,11 +140,11 @@ function toLimit({ combined, used, window, sources, granted }: FeatureUsageSnaps
     window_start: formatMs(window.start),
     window_end: window.end === null ? null : formatMs(window.end),
     counted: used,
-    ...(granted?.measure === 'amount' ? { worth: granted.worth } : {}),
+    ...(granted?.valuation ? { valuation: granted.valuation } : {}),
   };
 }
 
-/** A partition that was not read has offset 0, so all its commits count as later. */
+/** Adds offset 0 for each partition that was not read, so that all commits on it count as later. */
 function fillPartitions(high_water: Readonly<Record<string, string>>, partitions: number): Record<string, string> {
   const all = Array.from({ length: partitions }, (_, partition) => [String(partition), '0']);
   return { ...Object.fromEntries(all), ...high_water };

@@ -1,6 +1,6 @@
 /**
  * Sends committed reservations as events (docs/rules/reservations.md, "The event"): they are appended to the log under their ids, and their
- * offsets are stored. After a crash they are sent again: the bytes are the same, and an id is counted once.
+ * offsets are stored. After a crash the same bytes are sent again, and each id is counted once.
  */
 
 import { buildEventTexts, computeEventsBytes, computeUnitsPerEvent } from '../../core/credits/reservations/event.ts';
@@ -16,11 +16,11 @@ import {
   type ReservationModel,
   recordSent,
 } from '../../storage/models/reservations/reservation.ts';
-import { type AppendedEvent, appendPlacedEvents, toOneBody } from '../metering/events/append-events.ts';
+import { type AppendedEvent, appendEventsWithPositions, toOneBody } from '../metering/events/append-events.ts';
 
 const AT_ONCE_MAX = 500;
 const BYTES_MAX = 1024 * 1024;
-/** A batch may contain this many small reservations; larger ones have batches of their own. */
+/** Maximum size of the events of a small reservation. Larger reservations have separate batches, so that small ones are not delayed. */
 const LARGE_BYTES = 64 * 1024;
 /** Upper bound of the event bytes built at a time, independent of the number of requests. */
 const GROUP_BYTES = 8 * 1024 * 1024;
@@ -68,7 +68,7 @@ async function sendGroup(stores: Stores, reservations: readonly ReservationModel
   const now = await loadReceivedTime(stores.postgres);
   const placed: (AppendedEvent & CommittedEvent)[] = [];
   for (const some of splitIntoGroups(events, { max: BYTES_MAX, bytesOf: ({ text }) => text.length })) {
-    const places = await appendPlacedEvents(stores.log, scope, { ...toOneBody(some.map(toBytes)), now });
+    const places = await appendEventsWithPositions(stores.log, scope, { ...toOneBody(some.map(toBytes)), now });
     placed.push(...some.map((event, index) => ({ ...event, ...places[index]! })));
   }
   await stores.postgres.transaction((transaction) => recordSent(transaction, scope, toPlacedEvents(placed)));

@@ -19,7 +19,7 @@ export type ReservationCounter<Gathered, Room> = {
   readonly pool: ReservationPool;
   /** Runs before the pool is locked, because it takes longer than a lock may last. */
   gather(now: Date): Promise<Gathered>;
-  /** Without gathered data the handler knows no room. */
+  /** Without gathered data the handler cannot decide whether there is room. */
   createPool(gathered: Gathered | null): ReservationPoolHandler<Room>;
   /** Sends commits of a crashed process, so that doubtful counts become certain. */
   mend?(): Promise<void>;
@@ -40,15 +40,15 @@ const BATCHES = new KeyedBatchLoader<Database, ReservationCall, ReservationOutco
   { batchMax: 500, restMax_ms: 5 },
 );
 
-/** Usage in flight is settled within milliseconds; a doubtful refusal is retried for 12 × 15 ms at most. */
+/** Maximum number of attempts after a doubtful refusal. Usage in flight becomes certain within milliseconds, and 12 × 15 ms is enough. */
 const TRIES = 12;
 const PAUSE_MS = 15;
-/** By this attempt a running process has sent its commits. */
+/** Number of the attempt at which commits of crashed processes are sent: by then a running process has sent its own commits. */
 const MEND_AT = 4;
-/** Attempts that only improve the returned numbers of a known verdict. */
+/** Maximum number of attempts that only improve the returned numbers, because the verdict is certain. */
 const TRIES_FOR_NUMBERS = 6;
 
-/** Each operation resolves with its own answer; retries and failures of others do not affect it. */
+/** Submits an operation, which resolves with its own answer; retries and failures of others do not affect it. */
 export async function submitReservation<Gathered, Room>(
   { postgres }: Stores,
   counter: ReservationCounter<Gathered, Room>,
@@ -86,7 +86,8 @@ async function runIndividuallyOnConflict(
   } catch (error) {
     if (!(error instanceof FarthingError) || error.code !== 'already_exists') throw error;
     if (calls.length === 1) return [error];
-    // One operation used a key that a concurrent request uses elsewhere; only that one fails.
+    // An operation conflicts with a concurrent request with the same key. Each operation is repeated alone, so that only the conflicting
+    // one fails.
     const alone: (ReservationOutcome<unknown> | FarthingError)[] = [];
     for (const one of calls) alone.push(...(await runIndividuallyOnConflict(postgres, [one])));
     return alone;
@@ -97,17 +98,17 @@ async function runBatch(postgres: Database, calls: readonly ReservationCall[]): 
   const { counter } = calls[0]!;
   const ops = calls.map(({ op }) => op);
   const needsRoom = calls.some(({ op, tries }) => tries > 0 || op.kind === 'check');
-  // Not awaited; if it fails, the job sends the commits.
+  // This call is not awaited: if it fails, the job for due reservations sends the commits.
   if (calls.some(({ tries }) => tries === MEND_AT)) counter.mend?.().catch(() => undefined);
   const now = new Date(Math.max(...ops.map((op) => op.now)));
   const gathered = needsRoom ? await counter.gather(now) : null;
   return runReservationBatch(postgres, counter.createPool(gathered), ops);
 }
 
-/** A reservation is not repeated once it is made; only a check is repeated for better numbers. */
+/** Returns the maximum number of attempts. A reservation that was made is not attempted again; a check is, for better numbers. */
 function getTriesMax(op: ReservationOp, outcome: ReservationAnswer<unknown>): number {
   if (outcome.kind === 'refused') return outcome.is_doubtful ? TRIES : 0;
-  if (outcome.kind !== 'told') return 0;
+  if (outcome.kind !== 'answered') return 0;
   if (!outcome.verdict.is_doubtful) return outcome.verdict.is_unclear ? TRIES_FOR_NUMBERS : 0;
   if (!outcome.verdict.allowed) return TRIES;
   return op.kind === 'check' && op.hold === null ? TRIES_FOR_NUMBERS : 0;

@@ -5,14 +5,14 @@
 
 import type { DecideVerdict } from '../../core/credits/reservations/decide.ts';
 import { computeSpendable, deriveCreditsVerdict } from '../../core/credits/reservations/room.ts';
-import { deductFromLots, sumUsableCredits, takeFromLots } from '../../core/credits/wallet/lots.ts';
 import type { WalletHolding } from '../../core/credits/wallet/movement.ts';
 import { toOwnKey } from '../../core/credits/wallet/movement-key.ts';
-import { canKeepPromises, listExpiries } from '../../core/credits/wallet/promises.ts';
-import { toCredits } from '../../core/credits/wallet/rates.ts';
 import { Decimal, ZERO } from '../../core/foundation/decimal.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import { type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
+import { deductFromLots, sumUsableCredits, takeFromLots } from '../../core/rating/wallet/lots.ts';
+import { canKeepPromises, listExpiries } from '../../core/rating/wallet/promises.ts';
+import { toCredits } from '../../core/rating/wallet/rates.ts';
 import { isUnavailable } from '../../storage/foundation/failure.ts';
 import type { Stores, Transaction } from '../../storage/foundation/stores.ts';
 import { WalletModel } from '../../storage/models/credits/wallet.ts';
@@ -94,7 +94,7 @@ async function loadUnpaid(stores: Stores, wallet: WalletModel, now: Date): Promi
   }
 }
 
-/** Reserved credits are debited even if the balance no longer covers them; the rest is owed. */
+/** Debits the committed credits even if the balance no longer covers them; the rest becomes overdraft. */
 async function debitCommits(
   transaction: Transaction,
   scope: Scope,

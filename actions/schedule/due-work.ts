@@ -47,22 +47,21 @@ export type DueWork = {
   /** Set if the job runs less or more often than billing. */
   readonly every_seconds?: number;
   /**
-   * When the next work of this environment is due, possibly in the past; null if none will be due by itself. `from` is the time of its
-   * clock.
+   * When the next work of this environment is due, possibly in the past; null if no work has a due time. `from` is the time of its clock.
    */
   next(database: Database, scope: Scope, from: Date): Instant;
-  /** For work without a due time of its own: when to check for it, after `from`. Called if `next` finds any. */
+  /** Next check, after `from`, for work without a due time of its own. Called if `next` shows that there is any. */
   nextCheck?(stores: Stores, scope: Scope, from: Date): Promise<Date | null>;
   /** Does all work due by `now`, for the environment in `only` or for all without a clock. Two runs may overlap. */
   run(stores: Stores, due: DueWorkRun): Promise<DueWorkReport>;
   /**
-   * `minds`: the kind manages the draft-plan cache itself. `leaves`: the kind writes no input of a plan. Any other kind may change such
-   * inputs, so the cache is cleared.
+   * `minds`: this kind of work manages the draft-plan cache itself. `leaves`: this kind of work writes no input of a plan. Any other kind
+   * may change such inputs, so the cache is cleared.
    */
   readonly draft_plan_cache?: 'minds' | 'leaves';
   /**
-   * The run calls `mayGoOn`, and a later run does the rest. A kind that checks each record once per run is not interruptible, because it
-   * would begin with the first record again.
+   * True if a run calls `mayGoOn` and may leave the rest to a later run. Work that checks each record once per run is not interruptible,
+   * because a later run would begin with the first record again.
    */
   readonly is_interruptible?: true;
   /** Other processes do the work and may take long. The clock advance waits for them and gives its slot to other clocks meanwhile. */
@@ -81,7 +80,7 @@ type OnDone = (done: DueWorkReport['done']) => void | Promise<void>;
 
 export type DueWorkReport = {
   readonly done: Readonly<Record<string, number>>;
-  /** Ids left because their usage is not complete. */
+  /** Ids of records that wait because their usage is not complete. */
   readonly waiting: readonly string[];
   readonly failed: readonly { readonly id: string; readonly error: unknown }[];
   /** Done, but their alert checks could not be enqueued; the hourly sweep will run them. */

@@ -12,12 +12,12 @@ import { findNextPeriodAfterReached, listExternalIdsToAlert } from '../../storag
 import { listThresholdCustomers } from '../../storage/queue/due-billing.ts';
 import { nextMovement } from '../../storage/queue/due-wallets.ts';
 
-/** After `from`, the time of the clock; null if no threshold can be reached. */
+/** Returns the next check after `from`, the time of the clock; null if no threshold can be reached. */
 export function findThresholdCheck(stores: Stores, scope: Scope, from: Date): Promise<Date | null> {
   return findNextCheck(stores, scope, { from, of: listThresholdCustomers });
 }
 
-/** Next alert check. A movement of credits triggers one as usage does; the start of a period triggers one for the period before. */
+/** Returns the next alert check. It is triggered by usage, by a movement of credits, or by the start of a period, for the period before. */
 export async function findAlertCheck(stores: Stores, scope: Scope, from: Date): Promise<Date | null> {
   const moved = (since: Date) => nextMovement(stores.postgres, scope, since);
   const midnight = await findNextCheck(stores, scope, { from, of: listExternalIdsToAlert, moved });
@@ -26,9 +26,9 @@ export async function findAlertCheck(stores: Stores, scope: Scope, from: Date): 
 
 type NextCheckInput = {
   readonly from: Date;
-  /** External ids of the customers whose usage may reach it. */
+  /** External ids of the customers whose usage may reach a threshold. */
   of(database: Database, scope: Scope): Promise<readonly string[]>;
-  /** The first other trigger, at or after this instant. */
+  /** Returns the first trigger other than usage, at or after `since`. */
   moved?(since: Date): Promise<Date | null>;
 };
 

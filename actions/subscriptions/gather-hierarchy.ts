@@ -27,7 +27,7 @@ export type GatheredHierarchy = {
 const NOBODY = { inheriting: [], grouped: [], children: [] };
 const NO_PARENT = { invoicing_customer_id: null, parent_subscription_id: null };
 
-/** For a child that is created with its group. */
+/** Builds the hierarchy of a child that is created with its group. */
 export function buildGroupHierarchy(parent: SubscriptionModel): GatheredHierarchy {
   const subscription_type = 'grouped_invoicing';
   return { ...NOBODY, terms: { ...NO_PARENT, subscription_type, parent_subscription_id: parent.id } };
@@ -111,7 +111,7 @@ export async function createHierarchy(
   await addToGroup({ parent, children: grouped, author, field }, transaction);
 }
 
-/** Request for a child that is created with its group; the parent's values are the defaults. */
+/** Builds the request for a child that is created with its group; the parent's values are the defaults. */
 export function buildChildRequest(
   child: GroupChild,
   { request, parent }: { request: CreateSubscription; parent: SubscriptionModel },

@@ -11,7 +11,7 @@ import { SubscriptionModel } from '../../storage/models/subscriptions/subscripti
 import { SubscriptionScheduleModel } from '../../storage/models/subscriptions/subscription-schedule.ts';
 import { emit } from '../foundation/emit.ts';
 
-/** Locked in the order of their ids, which prevents deadlocks. */
+/** Locks the subscriptions in the order of their ids, which prevents deadlocks. */
 export async function loadLockedSubscriptions(
   scope: Scope,
   ids: readonly string[],
@@ -47,7 +47,7 @@ export async function checkGroup(
   await checkKeepPlans(parent, { subscriptions: [parent], field: 'parent_subscription_id' }, database);
 }
 
-/** A hierarchy refuses a plan change, so a scheduled one would fail at its instant. */
+/** Checks that no plan change is scheduled: a hierarchy refuses a plan change, so it would fail at its instant. */
 export async function checkKeepPlans(
   scope: Scope,
   { subscriptions, field }: { subscriptions: readonly SubscriptionModel[]; field: string },
@@ -64,7 +64,7 @@ export async function checkKeepPlans(
     });
 }
 
-/** `transaction` holds the locks on all of them. */
+/** Adds subscriptions to a group. `transaction` holds the locks on all of them. */
 export async function addToGroup(
   { parent, children, author, field }: AddToGroupInput,
   transaction: Transaction,
@@ -74,7 +74,10 @@ export async function addToGroup(
   return changeEach(children, changes, author, transaction);
 }
 
-/** Afterwards each child is invoiced by itself, including the part of the running period that the parent's invoices do not contain. */
+/**
+ * Removes children from a group. Afterwards each child is invoiced by itself, including the part of the running period that the parent's
+ * invoices do not contain.
+ */
 export async function removeFromGroup(
   children: readonly SubscriptionModel[],
   author: Author | Pick<Author, 'now'>,

@@ -20,7 +20,7 @@ import { checkKeepPlans } from './group.ts';
 import { loadRequestedCustomer } from './load-requested-customer.ts';
 import { checkBeginAfterFormerHolders, checkHasNoneOfTheirOwn, checkInheritsNothing } from './one-of-a-kind.ts';
 
-/** The customers with these external ids, locked in the order of their ids, which prevents deadlocks. */
+/** Locks the customers with these external ids in the order of their ids, which prevents deadlocks. */
 export async function lockCustomersByExternalId(
   scope: Scope,
   { external_ids, field }: { external_ids: readonly string[]; field: string },
@@ -66,7 +66,7 @@ export async function checkInheritingCustomers(
   await checkBeginAfterFormerHolders(scope, beginning, database);
 }
 
-/** `transaction` holds the locks on the rows of the parent and of the customers. */
+/** Creates inherited subscriptions. `transaction` holds the locks on the rows of the parent and of the customers. */
 export async function createInheritedSubscriptions(
   scope: Scope,
   joining: InheritInput,
@@ -82,7 +82,7 @@ export async function createInheritedSubscriptions(
   return inheritedSubscriptions;
 }
 
-/** Billing terms are copied from the parent; the type shows that the parent pays. */
+/** Builds an inherited subscription. Its billing terms are copied from the parent; the type shows that the parent pays. */
 function buildInheritedRecord({ parent, start_date, requested, author }: InheritInput, customer: CustomerModel) {
   const { version: _version, ...terms } = parent;
   return {
@@ -107,7 +107,7 @@ function buildInheritedRecord({ parent, start_date, requested, author }: Inherit
   };
 }
 
-/** A subscription becomes a PARENT with its first inherited subscription. */
+/** Promotes a subscription to a PARENT when it gets its first inherited subscription. */
 export async function promoteToParent(
   parent: SubscriptionModel,
   author: Author,
@@ -135,7 +135,7 @@ const OF_THE_PARENT = [
 ] as const;
 const SAME_AS_THE_PARENT = ['plan_id', 'currency', 'billing_period'] as const;
 
-/** One customer joins an existing subscription; the join date is not in an invoiced period. */
+/** Adds one customer to an existing subscription; the caller has checked that the join date is not in an invoiced period. */
 export async function inheritSubscription(
   scope: Scope,
   {
@@ -154,7 +154,7 @@ export async function inheritSubscription(
   const holding = { database: transaction, lock: true };
   const parent = await SubscriptionModel.fetch(scope, parent_subscription_id, holding);
   if (parent.subscription_status === 'cancelled') throw invalid(field, `subscription ${parent.id} is cancelled`);
-  // Checked with the current type, because the subscription becomes a parent below.
+  // The check uses the current type, because the subscription becomes a parent below.
   checkCanHaveInherited(parent);
   refuseUnsupported(request);
   for (const own of OF_THE_PARENT)

@@ -13,7 +13,7 @@ type InlineLine = {
   readonly field: string;
 };
 
-/** `writing` holds the transaction that locks or creates the subscription. */
+/** Stores an inline price. `writing` holds the transaction that locks or creates the subscription. */
 export async function storeInlinePrice(
   inline: InlinePrice,
   { subscription, start_date, field }: InlineLine,

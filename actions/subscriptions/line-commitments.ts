@@ -28,7 +28,7 @@ type CommitmentLine = {
   readonly prefix: string;
 };
 
-/** A line from a plan; its price already contains the requested times of day. */
+/** Loads the commitment of a line from a plan. The price of the line already contains the requested times of day. */
 export async function loadPlanLineCommitment(
   { scope }: LinePriceWriting,
   { price, requested, prefix }: CommitmentLine,
@@ -40,7 +40,7 @@ export async function loadPlanLineCommitment(
   return { price, commitment: toStoredCommitment(requested, { price, prefix, bucket_size }) };
 }
 
-/** A line from a request. */
+/** Creates a line from a request with a commitment. Times of day need a price of the subscription's own. */
 export async function createCommittedLine(
   writing: LinePriceWriting,
   {
@@ -63,7 +63,7 @@ export async function createCommittedLine(
   return { price, commitment: commitment! };
 }
 
-/** A price of the subscription itself; its times of day are checked against the windows of the meter. */
+/** Stores a price of the subscription itself; its times of day are checked against the windows of the meter. */
 export async function storeOwnPrice(
   price: PriceDefinition,
   { scope, author }: LinePriceWriting,

@@ -5,7 +5,7 @@ import type { CreateSubscription } from '../../core/subscriptions/record.ts';
 import type { Database } from '../../storage/foundation/stores.ts';
 import { CustomerModel } from '../../storage/models/catalog/customer.ts';
 
-/** The lock on the customer's row prevents its archival meanwhile. */
+/** Loads the requested customer. The lock on its row prevents its archival meanwhile. */
 export async function loadRequestedCustomer(
   scope: Scope,
   { customer_id, external_customer_id }: Pick<CreateSubscription, 'customer_id' | 'external_customer_id'>,

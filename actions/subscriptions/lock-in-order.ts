@@ -14,7 +14,7 @@ import { SubscriptionModel } from '../../storage/models/subscriptions/subscripti
 
 const RANK = `case when subscription_type = 'PARENT' then 0 when parent_subscription_id is null then 1 else 2 end`;
 
-/** Postgres locks rows as it returns them, so one statement locks any number in this order. */
+/** Locks subscriptions in this order. Postgres locks rows as it returns them, so one statement locks any number of them. */
 export async function lockSubscriptions(scope: Scope, ids: readonly string[], transaction: Transaction): Promise<void> {
   if (ids.length === 0) return;
   await SubscriptionModel.in(scope, transaction)
@@ -63,7 +63,7 @@ export async function lockHierarchy(
           .whereIn('id', [customer_id, payer_id].filter(isNamed))
           .orWhereIn('external_id', external_ids.filter(isNamed)),
     );
-  // A customer who only pays gets a shared lock, because many subscriptions have one payer.
+  // The row of a customer who only pays gets a shared lock, because many subscriptions may have the same payer.
   const isOwn = (one: CustomerModel) => one.id === customer_id || one.external_id === external_customer_id;
   for (const one of customers.sort((a, b) => (a.id < b.id ? -1 : 1))) {
     const lockedRows = CustomerModel.in(scope, transaction).select('id').where('id', one.id);

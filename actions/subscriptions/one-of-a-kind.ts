@@ -18,7 +18,7 @@ type SubscriptionStartCheck = {
   readonly field: string;
 };
 
-/** A customer that inherits a subscription has no other one, and inherits no second one. */
+/** Throws if one of the customers inherits a subscription: such a customer has no other subscription and inherits no second one. */
 export async function checkInheritsNothing(
   scope: Scope,
   { customers, from, field }: SubscriptionStartCheck,
@@ -35,10 +35,10 @@ export async function checkInheritsNothing(
     );
 }
 
-/** The payer does not matter: the usage would be counted twice with any of them. */
+/** Types of subscriptions that count the usage of their customer, regardless of the payer. */
 const OF_THEIR_OWN = ['STANDALONE', 'PARENT', 'grouped_invoicing', 'DELEGATED_INVOICING'];
 
-/** A customer with a subscription of their own inherits no other. A draft is checked at its activation. */
+/** Refuses a customer with a subscription of its own, because such a customer inherits no other. A draft is checked at its activation. */
 export async function checkHasNoneOfTheirOwn(
   scope: Scope,
   { customers, from, field }: SubscriptionStartCheck,
@@ -55,7 +55,10 @@ export async function checkHasNoneOfTheirOwn(
     });
 }
 
-/** Usage sent under an external id before the customer had it was charged to the former holder. */
+/**
+ * Checks that the subscriptions begin after former holders of the external ids. Usage sent under an external id before the customer had it
+ * was charged to the former holder.
+ */
 export async function checkBeginAfterFormerHolders(
   scope: Scope,
   { customers, from }: Pick<SubscriptionStartCheck, 'customers' | 'from'>,
@@ -72,7 +75,7 @@ function listSubscriptions(scope: Scope, customers: readonly CustomerModel[], da
 
 const ENDS = `least(end_date, cancel_at, case when subscription_status = 'cancelled' then cancelled_at end)`;
 
-/** Subscriptions that last beyond an instant and have lasted at all. */
+/** Filters the subscriptions that last beyond an instant and have lasted at all. */
 function filterLastingAfter(subscriptions: ReturnType<typeof listSubscriptions>, from: Milliseconds) {
   return subscriptions.whereRaw(`coalesce(${ENDS} > greatest(?::timestamptz, start_date), true)`, [formatMs(from)]);
 }

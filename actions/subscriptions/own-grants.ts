@@ -25,7 +25,10 @@ export async function addGrants(
   if (records.length > 0) await CreditGrantModel.addAll(scope, records, { database });
 }
 
-/** Grants that began with the draft, or would begin before the new start, begin with the new start; so do their periods. */
+/**
+ * Moves the start of grants. Grants that began with the draft, or would begin before the new start, begin with the new start; so do their
+ * periods.
+ */
 export async function moveGrants(
   { draft, started, author }: { draft: SubscriptionModel; started: SubscriptionModel; author: Author },
   transaction: Transaction,

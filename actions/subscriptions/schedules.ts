@@ -91,7 +91,7 @@ export async function noteFailed(
   await emit(transaction, 'subscription.plan_change.failed', { record: subscription, by, also });
 }
 
-/** Called after a failed attempt. A refusal is final; any other error is retried later, until the retries are exhausted. */
+/** Records a failed attempt. A refusal is final; any other error is retried later, until the retries are exhausted. */
 export async function noteTry(
   { postgres }: Pick<Stores, 'postgres'>,
   error: ScheduleNotDone,
@@ -116,7 +116,10 @@ export async function noteTry(
   });
 }
 
-/** The subscription has ended. A scheduled cancellation is recorded as executed; any other scheduled change is cancelled. */
+/**
+ * Closes the schedule of a subscription that has ended. A scheduled cancellation is recorded as executed; any other scheduled change is
+ * cancelled.
+ */
 export async function closeSchedule(
   transaction: Transaction,
   subscription: SubscriptionModel,

@@ -17,7 +17,7 @@ import { loadSetting } from '../../storage/models/foundation/setting.ts';
 import { MeterModel } from '../../storage/models/metering/meter.ts';
 import { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscriptions/subscription-line-item.ts';
-import { billedSubscription, toScope } from '../rating/billable-items.ts';
+import { toBilledSubscription, toScope } from '../rating/billable-items.ts';
 
 export type SharedMeterLine = Pick<
   SubscriptionLineItemModel,
@@ -35,7 +35,7 @@ export async function checkSharedMeters(
   await refuseIfShared(transaction, subscription, begun);
 }
 
-/** For a preview, which locks no rows. */
+/** Checks shared meters for a preview, which locks no rows. */
 export async function checkSharedMetersAhead(
   database: Database,
   subscription: SubscriptionModel,
@@ -44,7 +44,7 @@ export async function checkSharedMetersAhead(
   if (await refusesShared(database, subscription, begun)) await refuseIfShared(database, subscription, begun);
 }
 
-/** A draft charges nothing, and is checked when it is activated. */
+/** Whether the subscription refuses shared meters. A draft charges nothing, and is checked when it is activated. */
 async function refusesShared(
   database: Database,
   subscription: SubscriptionModel,
@@ -61,12 +61,12 @@ async function refuseIfShared(database: Database, subscription: SubscriptionMode
   throw refuseSharedMeter(shared, meter.name);
 }
 
-/** A line that follows another changes its terms, and shares no new meter. */
+/** Excludes lines that follow another line: they change its terms and charge no additional meter. */
 function withNewMeters(begun: readonly SharedMeterLine[]): SharedMeterLine[] {
   return begun.filter(({ meter_id, follows_line_item_id }) => meter_id && !follows_line_item_id);
 }
 
-/** Messages for people, one sentence per meter. */
+/** Formats messages for people, one sentence per meter. */
 export async function describeSharedMeters(
   database: Database,
   subscription: SubscriptionModel,
@@ -109,7 +109,7 @@ function chargingLine(
   subscription: SubscriptionModel,
 ): ChargingLine | null {
   if (price_type !== 'USAGE' || !meter_id) return null;
-  const { end_ms: over_ms, start_ms } = billedSubscription(subscription);
+  const { end_ms: over_ms, start_ms } = toBilledSubscription(subscription);
   const ends = [over_ms, end_date ? toInstant(end_date) : null].flatMap((end) => end ?? []);
   const end_ms = ends.length > 0 ? Math.min(...ends) : null;
   const begins = [start_ms, toInstant(start_date), subscription.trial_end ? toInstant(subscription.trial_end) : 0];

@@ -16,7 +16,7 @@ export function listenForAccessChanges(services: Services, url: string = readUrl
   return listen(url, {
     channel: CHANNEL,
     heard: (tenant_id) => forget(services, tenant_id),
-    // Notifications sent before the connection are lost, so everything is cleared.
+    // Notifications from before the connection are lost, so all cached callers are cleared.
     begun: () => forget(services),
     lost: (error) =>
       services.logger.warn({ err: error }, 'changes of keys are not heard: what is known of a key holds for 5 s'),

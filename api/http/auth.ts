@@ -26,11 +26,14 @@ import { type Claims, verifyToken } from './token.ts';
 
 export type AuthenticatedPrincipal = AuthenticatedKey & { readonly environment_id: string };
 
-/** A revoked key stops working at once (access-changes.ts), or after this time if the process missed the notification. */
+/**
+ * Time for which a cached holder of a key is current. A revoked key stops working at once (access-changes.ts), or after this time if the
+ * process missed the notification.
+ */
 const FRESH_MS = 5_000;
-/** Age after which the next use of a cached holder reloads it in advance. */
+/** Age of a cached holder from which the next request reloads it, before it expires. */
 const RENEWED_MS = 2_500;
-/** While Postgres is unavailable nothing can be loaded, so callers cached for less than this can still send events. */
+/** Age up to which cached callers can still send events while Postgres is unavailable and nothing can be loaded. */
 const KNOWN_MS = 60_000;
 const TRIED_EVERY_MS = 1_000;
 const TOUCHED_EVERY_MS = 60_000;
@@ -70,8 +73,8 @@ export async function authenticate(
 }
 
 /**
- * Synchronous `authenticate` for a key of one environment whose holder is cached. Undefined if anything must be loaded or refused, which
- * `authenticate` does.
+ * Authenticates synchronously if the key belongs to one environment and its holder is cached. Returns undefined if something must be loaded
+ * or refused: then `authenticate` decides.
  */
 export function findCachedPrincipal(
   { headers }: Pick<Request, 'headers'>,
@@ -109,11 +112,14 @@ function headerValue(value: string | string[] | undefined): string | null {
   return (typeof value === 'string' && value.trim()) || null;
 }
 
-/** Called after a key, a user or the state of this tenant changed; without a tenant, all tenants. */
+/**
+ * Marks the cached holders of keys as stale after a key, a user or the state of this tenant has changed; without a tenant, those of all
+ * tenants.
+ */
 export function forgetKeys({ postgres }: Pick<Services, 'postgres'>, tenant_id?: string): void {
   changes++;
   const cached = holders.get(postgres);
-  // A new key, such as the configured one, may have been tried before it existed.
+  // Forgets which keys were wrong: a new key may have been tried before it existed.
   wrong.get(postgres)?.clear();
   for (const [name, known] of [...(cached?.entries() ?? [])])
     if (tenant_id === undefined || known.holder.tenant_id === tenant_id)
@@ -144,13 +150,13 @@ type HolderLookup = {
   readonly postgres: Database;
   readonly now: Date;
   find(): Promise<AuthenticatedKey>;
-  /** Used if the holder is not cached. Cached holders are exempt from the wrong-key limit of their address. */
+  /** Loads the holder if it is not cached. Cached holders are exempt from the wrong-key limit of their address. */
   findNew?(): Promise<AuthenticatedKey>;
 };
 
 async function remembered(name: string, lookup: HolderLookup): Promise<AuthenticatedKey> {
   const had = getHolderCache(lookup.postgres).get(name);
-  // While one request reloads the entry, the others use it: an unresponsive Postgres would delay all of them.
+  // While one request reloads the entry, other requests use the old one, because an unresponsive Postgres would delay all of them.
   if (had && !had.stale && isFresh(had, lookup.now.getTime())) return had.holder;
   return refreshHolder(name, had, lookup);
 }
@@ -221,7 +227,10 @@ function made<Kind extends object>(of: WeakMap<Database, Kind>, database: Databa
   return known;
 }
 
-/** Empty only if none is needed: users, environments and tenants are not part of an environment. */
+/**
+ * Resolves the environment. The result is empty only if the access needs no environment: users, environments and tenants are not part of an
+ * environment.
+ */
 async function resolveEnvironment(
   request: Request,
   holder: AuthenticatedKey,

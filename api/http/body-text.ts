@@ -8,7 +8,7 @@ import type { Context } from './route.ts';
 /** A body as text with one character per byte, so that positions in it are byte offsets, and as a value. */
 export type Body = { readonly bytes: Buffer; readonly characters: string; readonly value: unknown };
 
-/** For a route with `raw_body`. `events_at` locates the events in a batch. */
+/** Reads the body of a route with `raw_body`. `events_at` locates the events in a batch. */
 export function readBody(context: Context, events_at?: EventsAt): Body {
   const bytes: Buffer = context.request.body;
   if (bytes.length === 0) throw invalid('body', 'is required');
@@ -16,7 +16,7 @@ export function readBody(context: Context, events_at?: EventsAt): Body {
   return parseBody(bytes.toString('latin1'), bytes);
 }
 
-/** `characters` is JSON text with one character per byte. */
+/** Parses a body. `characters` is JSON text with one character per byte. */
 export function parseBody(characters: string, bytes: Buffer = Buffer.from(characters, 'latin1')): Body {
   return { bytes, characters, value: parsed(isAscii(bytes) ? characters : bytes.toString('utf8')) };
 }

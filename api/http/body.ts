@@ -13,9 +13,9 @@ const MIB = 1024 * 1024;
 export const BODY_LIMIT = 1 * MIB;
 export const RAW_BODY_LIMIT = 32 * MIB;
 
-/** `request.body` is a Buffer, or undefined without a body. */
-export function readBytes(limit: number): RequestHandler {
-  return express.raw({ type: () => true, limit });
+/** Reads the body as bytes. `request.body` is then a Buffer, or undefined without a body. Without `inflate` a compressed body is refused. */
+export function readBytes(limit: number, { inflate = true }: { inflate?: boolean } = {}): RequestHandler {
+  return express.raw({ type: () => true, limit, inflate });
 }
 
 /** The JSON value of the body; undefined without one. */
@@ -29,7 +29,7 @@ export function parseJsonBody(bytes: unknown, contentType: string | undefined): 
   return value;
 }
 
-/** Bytes in another format or encoding would be stored unchanged and later misread. */
+/** Checks that the bytes are JSON: bytes in another format or encoding would be stored unchanged and later misread. */
 export function checkJsonBytes(bytes: Buffer, contentType: string | undefined): void {
   if (bytes.length === 0) return;
   if (!isJson(contentType))
@@ -57,7 +57,7 @@ function mediaType(contentType: string | undefined): string {
 
 const CHARSETS = ['utf-8', 'utf8', 'us-ascii'];
 
-/** A body in another charset would be misread, even if its bytes happen to be valid UTF-8. */
+/** Checks the charset. A body in another charset would be misread, even if its bytes happen to be valid UTF-8. */
 function checkCharset(contentType: string | undefined): void {
   const charset = /;\s*charset\s*=\s*"?([^";\s]*)/i.exec(contentType ?? '')?.[1];
   if (charset === undefined || CHARSETS.includes(charset.toLowerCase())) return;

@@ -10,7 +10,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import type { Permission } from '../../core/foundation/access/role.ts';
 import { errorRecord, type FarthingError } from '../../core/foundation/error.ts';
-import { viewCached, viewLastCached } from '../../storage/cache/cached-answers.ts';
+import { viewCached } from '../../storage/cache/cached-answers.ts';
 import { type AuthenticatedPrincipal, findCachedPrincipal, getRateLimits } from './auth.ts';
 import { setErrorHeaders, toFarthingError } from './errors.ts';
 import type { HttpMetrics } from './metrics.ts';
@@ -60,8 +60,8 @@ type CachedReadExchange = {
 };
 
 /**
- * A cache miss or failure goes to the framework, which reports the error. The text of the loaded record is then serialized for the next
- * request.
+ * Answers from the cache. A cache miss or failure goes to the framework, which reports the error. The text of the loaded record is then
+ * serialized for the next request.
  */
 function answerFromCache(request: IncomingMessage, response: ServerResponse, answering: CachedReadExchange): void {
   const { services, mounted, matched, principal } = answering;
@@ -76,24 +76,27 @@ function answerFromCache(request: IncomingMessage, response: ServerResponse, ans
     try {
       answer(request, response, { answering, read });
     } catch (error) {
-      // Requests that are answered in the same batch must not fail because of this one.
+      // The error is handled here, so that other requests in the same batch do not fail because of it.
       services.logger.error({ err: error }, 'request failed');
       response.destroy();
     }
   });
 }
 
-/** Loading a record takes milliseconds, so microseconds of serialization matter little here; later reads save them. */
+/** Serializes the answer in advance, for later reads. This takes microseconds, after a load that took milliseconds. */
 function prepare({ statusCode }: ServerResponse, { services, matched, principal }: CachedReadExchange): void {
   if (statusCode !== matched.route.route.success) return;
-  const cache = viewLastCached(services, principal);
-  const read = cache && tryReadCached(matched, { cache, now: services.clock() });
-  if (!read) return;
-  try {
-    prepareText(matched.route.route.answer!, read);
-  } catch (error) {
-    services.logger.error({ err: error }, 'an answer that was given cannot be prepared for who asks next');
-  }
+  const { tenant_id, environment_id } = principal;
+  const now = services.clock();
+  viewCached(services, { tenant_id, environment_id, now }, (cache) => {
+    const read = cache === null ? undefined : tryReadCached(matched, { cache, now });
+    if (!read) return;
+    try {
+      prepareText(matched.route.route.answer!, read);
+    } catch (error) {
+      services.logger.error({ err: error }, 'an answer that was given cannot be prepared for who asks next');
+    }
+  });
 }
 
 function tryReadCached({ route, input }: CachedReadMatch, context: CachedReadContext): CachedAnswerRead | undefined {
@@ -161,7 +164,7 @@ class HeaderList {
   }
 }
 
-/** Synchronous: nothing in the answer needs to be awaited. */
+/** Answers a request synchronously, because nothing in the answer needs to be awaited. */
 function answer(
   request: IncomingMessage,
   response: ServerResponse,
@@ -198,7 +201,7 @@ function answer(
   services.logger[level](line, 'request completed');
 }
 
-/** Headers that these handlers set on every answer, regardless of the request. */
+/** Collects the headers that `handlers` set on every answer, regardless of the request. */
 export function collectHeaders(handlers: readonly RequestHandler[]): Headers {
   const request = new IncomingMessage(new Socket());
   request.method = 'GET';

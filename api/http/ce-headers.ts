@@ -4,7 +4,7 @@ import { invalid } from '../../core/foundation/error.ts';
 
 const PREFIX = 'ce-';
 
-/** Keyed by attribute name, without the prefix. */
+/** Returns the ce-headers by attribute name, without the prefix. */
 export function ceHeaders({ headersDistinct }: Request): Record<string, string> {
   const found: Record<string, string> = {};
   for (const [header, values = []] of Object.entries(headersDistinct)) {
@@ -16,13 +16,15 @@ export function ceHeaders({ headersDistinct }: Request): Record<string, string> 
   return found;
 }
 
-/** Part of the request hash: two requests with equal bodies and different ce-headers are different events. */
+/**
+ * Returns the text of the ce-headers for the request hash: two requests with equal bodies and different ce-headers are different events.
+ */
 export function ceHeaderText(request: Request): string {
   const headers = Object.entries(request.headersDistinct).filter(([header]) => header.startsWith(PREFIX));
   return headers.length === 0 ? '' : JSON.stringify(headers.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** A value may be quoted. One round of percent-decoding as UTF-8 follows. */
+/** Decodes a value. It may be quoted. One round of percent-decoding as UTF-8 follows. */
 function decoded(name: string, value: string): string {
   const isQuoted = value.length > 1 && value.startsWith('"') && value.endsWith('"');
   const text = isQuoted ? value.slice(1, -1).replace(/\\(.)/g, '$1') : value;

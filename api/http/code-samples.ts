@@ -25,17 +25,12 @@ const client = new Flexprice({ serverURL: '${SERVER}', apiKeyAuth: process.env.K
 function buildCurl(route: Route, path: string, body: unknown): string {
   const method = route.method === 'get' ? '' : ` -X ${route.method.toUpperCase()}`;
   const key = route.access === 'public' ? [] : [`-H "x-api-key: $KEY"`];
-  const signed = route.signed ? SIGNATURE : [];
+  const signed = (route.signed ?? []).map((name) => `-H "${name}: $${name.toUpperCase().replaceAll('-', '_')}"`);
   const into = route.file_type === 'application/pdf' && !path.includes('url=true') ? ['-o invoice.pdf'] : [];
   return [`curl${method} ${quoted(SERVER + path)}`, ...key, ...signed, ...sentBody(route, body), ...into].join(
     ' \\\n  ',
   );
 }
-
-/** Only a holder of the secret can compute the signature: docs/rules/payments.md, "The sandbox". */
-const SIGNATURE = ['id', 'timestamp', 'signature'].map(
-  (part) => `-H "webhook-${part}: $WEBHOOK_${part.toUpperCase()}"`,
-);
 
 function sentBody({ takes_file }: Route, body: unknown): string[] {
   const [file] = Object.entries(takes_file ?? {});
@@ -45,5 +40,5 @@ function sentBody({ takes_file }: Route, body: unknown): string[] {
 
 const typed = (type: string, text: string) => [`-H 'content-type: ${type}'`, `--data-binary ${quoted(text)}`];
 
-/** Shell quoting: everything between single quotes is literal. */
+/** Quotes a text for the shell: everything between single quotes is literal. */
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;

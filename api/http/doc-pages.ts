@@ -1,5 +1,5 @@
 /**
- * Serves docs/rules and the pages that they link to as HTML below /docs, for readers of the API documentation. Links between the pages work
+ * Serves docs/rules, docs/integrations and the pages that they link to as HTML below /docs, for readers of the API documentation. Links between the pages work
  * as they are in the files.
  */
 import { readdirSync, readFileSync } from 'node:fs';
@@ -12,14 +12,19 @@ import { getOnly } from './errors.ts';
 const DOCS = join(import.meta.dirname, '../../docs');
 const INDEX = 'rules/README.md';
 
-/** Relative to docs/. Pages for operators and developers stay in the repository. */
+/** Published pages, relative to docs/. Pages for operators and developers stay in the repository. */
 const PAGES: ReadonlySet<string> = new Set([
-  ...readdirSync(join(DOCS, 'rules'))
-    .filter((file) => file.endsWith('.md'))
-    .map((file) => `rules/${file}`),
+  ...listPages('rules'),
+  ...listPages('integrations'),
   'permissions.md',
   'reliability.md',
 ]);
+
+function listPages(folder: string): string[] {
+  return readdirSync(join(DOCS, folder))
+    .filter((file) => file.endsWith('.md'))
+    .map((file) => `${folder}/${file}`);
+}
 
 const POLICY = helmet.contentSecurityPolicy({
   useDefaults: false,

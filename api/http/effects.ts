@@ -5,7 +5,7 @@
 import { alreadyExists } from '../../core/foundation/error.ts';
 import type { RequestEffect, RequestEffects } from '../../storage/models/foundation/request-effects.ts';
 
-/** Records that the previous holder of the key committed. */
+/** The records that the previous holder of the key committed. */
 export class Effects {
   readonly all: readonly RequestEffect[];
   readonly #answer: unknown;

@@ -35,24 +35,24 @@ export const ErrorAnswer = z
   })
   .meta({ id: 'ErrorResponse' });
 
-/** 401: the caller is unknown. It shares the code permission_denied (docs/rules/errors.md, "Codes"). */
+/** Builds error 401: the caller is unknown. It shares the code permission_denied (docs/rules/errors.md, "Codes"). */
 export function unauthenticated(why: string): FarthingError {
   return new FarthingError('permission_denied', why, { http_status_code: 401 });
 }
 
-/** The path exists, but not with this method. */
+/** Refuses a method: the path exists, but not with this method. */
 export function refuseMethod(request: Request, response: Response, methods: readonly string[]): never {
   throw wrongMethod(request, response, methods);
 }
 
-/** The Allow header of the answer lists the methods of the path. */
+/** Builds the error for a wrong method. The Allow header of the answer lists the methods of the path. */
 export function wrongMethod(request: Request, response: Response, methods: readonly string[]): FarthingError {
   const allowed = methods.includes('GET') ? [...methods, 'HEAD'] : [...methods];
   response.set('Allow', [...new Set([...allowed, 'OPTIONS'])].sort().join(', '));
   return methodNotAllowed(request);
 }
 
-/** Mounted after the GET of a path that has no other method. */
+/** Refuses other methods; must be mounted after the GET route of a path that has no other method. */
 export const getOnly: RequestHandler = (request, response) => refuseMethod(request, response, ['GET']);
 
 /** Last of all handlers: the path does not exist. */
@@ -60,14 +60,14 @@ export const refuseUnknownPath: RequestHandler = ({ method, originalUrl }) => {
   throw new FarthingError('not_found', `${method} ${originalUrl.split('?')[0]} does not exist`);
 };
 
-/** Only place that turns a thrown value into an answer. */
+/** Turns a thrown value into an answer; no other code does this. */
 export const sendError: ErrorRequestHandler = (error, request, response, next) => {
   const known = toFarthingError(error);
   if (known.http_status_code >= 500) request.log?.error({ err: error }, 'request failed');
   // A streamed answer has begun, so a broken connection is the only way to show that it is incomplete.
   if (response.headersSent) return next(error);
   setErrorHeaders(response, known);
-  // A request that was refused before its route was found has no such header yet.
+  // A request that was refused before its route was found has no Cache-Control header yet.
   response.set('Cache-Control', 'no-store');
   response.status(known.http_status_code).json(errorRecord(known));
 };
@@ -91,7 +91,7 @@ function unexpected(cause: unknown): FarthingError {
   return new FarthingError('internal_error', 'an unexpected error occurred', { cause });
 }
 
-/** Errors of the HTTP layer: sizes, encodings, invalid bodies, invalid escapes in a path. */
+/** Converts errors of the HTTP layer: sizes, encodings, invalid bodies, invalid escapes in a path. */
 function fromRequest(error: unknown): FarthingError | undefined {
   const { type, status, statusCode } = error as { type?: string; status?: number; statusCode?: number };
   const why = type === undefined ? undefined : BODY_FAULTS[type];

@@ -1,14 +1,14 @@
 /**
  * Recorded request and answer examples of each operation. They come from one story that was run against a service;
- * test/interface/examples.test.ts replays it and compares every answer. Answers are in a file per tag. Answered files, request paths and
- * the equivalent calls of the published client are in a file each.
+ * test/interface/examples.test.ts replays it and compares every answer. Answers are in one file per tag. Examples of
+ * file downloads, request paths and calls of the published client are in the three files below.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import type { Route } from './route.ts';
 
 const FOLDER = new URL('../examples/', import.meta.url);
 
-/** File name of a tag: `API keys` is in api-keys.json. */
+/** Returns the file name of a tag: `API keys` is in api-keys.json. */
 export const exampleFile = (tag: string): string => `${tag.toLowerCase().replaceAll(' ', '-')}.json`;
 
 /** Keyed by operation id. */
@@ -42,7 +42,7 @@ export function readExamples(routes: readonly Route[]): (route: Route) => Exampl
   });
 }
 
-/** Tags of test routes have no file. */
+/** Reads a file of examples. The result is empty if there is no such file: tags of test routes have none. */
 function examplesIn<Value = unknown>(name: string): Record<string, Value> {
   const file = new URL(name, FOLDER);
   return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};

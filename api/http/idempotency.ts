@@ -31,12 +31,12 @@ export type Reply = { readonly http_status: number; readonly body: string | null
 
 const KEY_MAX = 255;
 
-/** Runs the request, or only its remainder if effects were committed earlier. */
+/** Runs the request. If effects were committed earlier, only the rest of its work is done. */
 type Produce = (done: Effects | null) => Promise<Reply | null>;
 
 /** Runs the request or replays its stored answer. Without the header the request simply runs. */
 export async function answerOnce(route: Route, context: Context, produce: Produce): Promise<Reply | null> {
-  // Callers of a public route are indistinguishable, so an answer must not be replayed to any of them.
+  // Callers of a public route cannot be distinguished, so no stored answer may be returned to them.
   const applies = route.method === 'post' && route.access !== 'public';
   const key = applies ? context.request.get('idempotency-key') : undefined;
   if (key === undefined) return produce(null);
@@ -47,7 +47,7 @@ export async function answerOnce(route: Route, context: Context, produce: Produc
   return verdict.kind === 'ours' ? handle(claim, route, context, produce) : replayAnswer(verdict, route, context);
 }
 
-/** This request owns the key. Its answer is stored unless it was refused, failed on the server or was streamed. */
+/** Handles the request that owns the key. Its answer is stored unless it was refused, failed on the server or was streamed. */
 async function handle(claim: Claim, route: Route, context: Context, produce: Produce): Promise<Reply | null> {
   const stopRenewing = keepRenewing(claim, context);
   const { postgres } = context.services;
@@ -67,7 +67,7 @@ async function handle(claim: Claim, route: Route, context: Context, produce: Pro
   }
 }
 
-/** Committed effects stay recorded, and the next request with the key resumes from them. */
+/** Releases the key. Committed effects stay recorded, and the next request with the key resumes from them. */
 async function release(claim: Claim, { has_effects }: RequestKey, { services: { postgres } }: Context): Promise<void> {
   const isDone = has_effects && (await loadEffects(postgres, claim, claim.now)) !== null;
   await (isDone ? endLease(postgres, claim) : releaseKey(postgres, claim));
@@ -82,7 +82,8 @@ async function keep({ http_status, body }: Reply, { claim, key, route, context }
 }
 
 /**
- * The route's effects are committed whether or not this write succeeds. The caller gets the true answer, and the lease expires by itself.
+ * Logs a failure to write the note. The route's effects are committed whether or not this write succeeds. The caller gets the true answer,
+ * and the lease expires by itself.
  */
 async function logFailure(context: Context, note: Promise<void>): Promise<void> {
   await note.catch((error) => context.log.error({ err: error }, 'the outcome of an idempotent request was not kept'));

@@ -65,7 +65,7 @@ export function reportIgnoredKeys(names: readonly string[], { response }: Pick<C
   response.set(IGNORED_KEYS_HEADER, named ? `${named}, ${more}` : more);
 }
 
-/** A header allows few characters, and a key any. */
+/** Formats the ignored keys for a header, which allows only few characters; a key may contain any. */
 function formatIgnoredKeys(keys: readonly IgnoredKey[]): string {
   const named = keys.slice(0, NAMED_MAX).map((key) =>
     fieldPath(key.path)

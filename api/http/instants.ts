@@ -42,8 +42,8 @@ export async function loadRequestClock({
 const INVOICING: ReadonlySet<string> = new Set(['subscription:write', 'invoice:write']);
 
 /**
- * Instants of a stopped clock do not order events and requests. So the pipeline counts every earlier event first, and equal requests make
- * equal invoices (docs/rules/clock.md, "Complete").
+ * Until a test clock is advanced, all events and requests have its instant. The request therefore waits until all earlier events are counted, so
+ * that equal requests make equal invoices (docs/rules/clock.md, "Complete").
  */
 export async function waitForPriorEvents({ access }: { readonly access: Access }, context: Context): Promise<void> {
   if (context.clock && INVOICING.has(access)) await waitBeforeRequest(context.services, context.scope);

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { ZodOpenApiOverride, ZodOpenApiOverrideContext } from 'zod-openapi';
 
-/** Types without a JSON Schema (a transform, for example) are described as any value instead of being refused. */
+/** Types without a JSON Schema (a transform, for example), which are described as any value instead of being refused. */
 export const ANY = Object.fromEntries(
   ['any', 'unknown', 'custom', 'transform', 'date', 'bigint', 'undefined'].map((type) => [
     type,

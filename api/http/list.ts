@@ -84,7 +84,7 @@ const FilterCondition = z.object({
 });
 type FilterCondition = z.infer<typeof FilterCondition>;
 
-/** Each condition is evaluated per record: eight thousand of them occupied a connection for twenty seconds. */
+/** Maximum number of conditions. Each is evaluated per record: eight thousand of them occupied a connection for twenty seconds. */
 const CONDITIONS_MAX = 100;
 
 const SortCondition = z.object({
@@ -212,7 +212,7 @@ export async function fetchPage<M extends PageRecord>(
   return loadPage(narrow(query, conditions), { limit, offset, order: buildOrder(input, grammar) });
 }
 
-/** An unknown path is refused, never ignored. */
+/** Refuses an unknown path, which is never ignored. */
 export function checkExpand(paths: readonly string[], grammar: ListGrammar): void {
   for (const path of paths) {
     if (!grammar.expand?.includes(path)) {
@@ -221,7 +221,7 @@ export function checkExpand(paths: readonly string[], grammar: ListGrammar): voi
   }
 }
 
-/** `record` provides the enum values of the columns. */
+/** Builds the conditions. `record` provides the enum values of the columns. */
 function buildConditions(input: ListInput, grammar: ListGrammar, record: z.ZodObject | undefined): Condition[] {
   const { status = 'published', start_time, end_time, filters = [], metadata } = input;
   if (start_time && end_time && toInstant(end_time) < toInstant(start_time))
@@ -260,7 +260,7 @@ function buildCondition(filter: FilterCondition, grammar: ListGrammar, record: z
   const kind = columnKind(field, grammar, 'filters');
   const rule = OPERATORS[operator];
   const given = value.boolean ?? value[data_type];
-  // Identifies the condition without its value, which may be ten thousand ids.
+  // The error names the condition without its value, which may be ten thousand ids.
   const which = { filter: { field, operator, data_type } };
   if (!rule.types.includes(data_type) || given === null || given === undefined) {
     throw invalid('filters', `${operator} on ${field} needs a value of type ${rule.types.join(' or ')}`, which);
@@ -273,7 +273,7 @@ function buildCondition(filter: FilterCondition, grammar: ListGrammar, record: z
   return [field, rule.operator, Array.isArray(given) ? given.map(asSpelled) : given];
 }
 
-/** The other text operators match a part of the text, in any case. */
+/** Operators that compare the whole value. The other text operators match a part of the text, in any case. */
 const WHOLE_VALUE_OPERATORS: readonly FilterCondition['operator'][] = ['eq', 'in', 'not_in'];
 
 function buildOrder(input: ListInput, grammar: ListGrammar): z.output<typeof SortCondition>[] {

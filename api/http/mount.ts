@@ -4,7 +4,7 @@
  */
 import { type Request, type Response, Router } from 'express';
 import { z } from 'zod';
-import { errorRecord, type FarthingError, invalid } from '../../core/foundation/error.ts';
+import { errorRecord, FarthingError, invalid } from '../../core/foundation/error.ts';
 import { withField } from '../../core/foundation/field-at-fault.ts';
 import { groupBy } from '../../core/foundation/group-by.ts';
 import { jsonText } from '../../core/foundation/json/json-text.ts';
@@ -36,7 +36,9 @@ export function mountRoutes(routes: readonly Route[], services: Services): Route
   }));
   refuseStaticPaths(router, mounted);
   for (const route of mounted.sort(staticFirst)) {
-    const bytes = readBytes(route.body_limit ?? (route.raw_body ? RAW_BODY_LIMIT : BODY_LIMIT));
+    const limit = route.body_limit ?? (route.raw_body ? RAW_BODY_LIMIT : BODY_LIMIT);
+    // A signature covers the bytes, so nothing is inflated for a sender that has not proved who it is.
+    const bytes = readBytes(limit, { inflate: route.signed === undefined });
     router[route.method](route.path, async (request, response, next) => {
       response.locals.route = route.path;
       const context = await createContext(route, request, response, services);
@@ -68,21 +70,24 @@ function findStaticPaths({ method, path }: Route, static_routes: readonly Route[
   return new Map(free.map(([word, some]) => [word, some.map((one) => one.method.toUpperCase())]));
 }
 
-/** `search` is no id. A request for it with a method of a record is answered 405 with the methods of the path, instead of 404. */
+/**
+ * Refuses a static path as an id: `search` is none. A request for it with a method of a record is answered 405 with the methods of the
+ * path, instead of 404.
+ */
 function refuseStaticPaths(router: Router, routes: readonly MountedRoute[]): void {
   for (const { method, static_paths, ids_are_texts } of routes)
     for (const [path, methods] of ids_are_texts ? [] : static_paths)
       router[method](path, (request, response) => refuseMethod(request, response, methods));
 }
 
-/** A changed record may be sent back as it was read, so its read-only keys are not unknown keys. */
+/** Lists the read-only keys that an update accepts: a record may be sent back as it was read. */
 function readableKeys({ method, path }: Route, routes: readonly Route[]): string[] {
   if (method !== 'put') return [];
   const ofRecord = routes.filter((route) => route.path === path);
   return ofRecord.flatMap(({ answer }) => (answer instanceof z.ZodObject ? Object.keys(answer.shape) : []));
 }
 
-/** Mounted after all routes, because a path may match several of them; the allowed methods are those of all matches. */
+/** Must be called after all routes are mounted: a path may match several of them, and the allowed methods are those of all matches. */
 function refuseOtherMethods(router: Router, routes: readonly MountedRoute[]): void {
   for (const { method, path, static_paths, ids_are_texts } of routes) {
     router.all(path, (request, response, next) => {
@@ -97,11 +102,13 @@ function refuseOtherMethods(router: Router, routes: readonly MountedRoute[]): vo
   });
 }
 
-/** The key is checked before a byte of the body is read. */
+/** Creates the context. The key, or the presence of a signature, is checked before a byte of the body is read. */
 async function createContext(route: Route, request: Request, response: Response, services: Services): Promise<Context> {
   const received_at = services.clock();
   // logRequests set the id, and it is text.
   const base = { services, received_at, request_id: request.id as string, request, response };
+  if (route.signed?.some((name) => !request.get(name)))
+    throw new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
   if (route.access === 'public') return { ...base, ...NOBODY, now: received_at, log: request.log };
   const { tenant_id, environment_id, user_id, roles, secret_id } = await authenticate(
     request,
@@ -142,7 +149,7 @@ async function answer(route: MountedRoute, context: Context): Promise<void> {
   else response.type('application/json').send(reply.body);
 }
 
-/** `done` holds the effects that a dead process committed before it could answer. */
+/** Produces the answer. `done` holds the effects that a dead process committed before it could answer. */
 async function produce(route: MountedRoute, context: Context, done: Effects | null): Promise<Reply | null> {
   const { response } = context;
   let input: ReturnType<typeof decode> | undefined;
@@ -167,7 +174,9 @@ async function produce(route: MountedRoute, context: Context, done: Effects | nu
   }
 }
 
-/** If any text may be an id and no record has this one, the path meant the static route. */
+/**
+ * Returns the error to throw. If the path equals a static route and no record has that id, it is 405 for the static route instead of 404.
+ */
 function notFoundOr405(error: unknown, { static_paths }: MountedRoute, { request, response }: Context): FarthingError {
   const known = toFarthingError(error);
   const methods = known.code === 'not_found' ? static_paths.get(request.path) : undefined;
@@ -186,7 +195,9 @@ function decode(route: MountedRoute, context: Context) {
   };
 }
 
-/** A misspelled parameter would filter nothing, so the caller would mistake all records for the filtered ones. */
+/**
+ * Refuses unknown parameters. A misspelled parameter would filter nothing, so the caller would mistake all records for the filtered ones.
+ */
 function refuseUnknownParameters({ query }: Route, request: Request): void {
   if (query !== undefined && !(query instanceof z.ZodObject)) return;
   const names = Object.keys(query?.shape ?? {});
@@ -194,7 +205,7 @@ function refuseUnknownParameters({ query }: Route, request: Request): void {
     if (!names.includes(name)) throw invalid(name, describeUnknownParameter(name, names));
 }
 
-/** The route reads the bytes itself. */
+/** Returns the unparsed bytes for a route that reads them itself, and checks their type. */
 function rawBody(route: MountedRoute, request: Request): Buffer {
   request.body ??= Buffer.alloc(0);
   const contentType = request.get('content-type');
@@ -204,7 +215,7 @@ function rawBody(route: MountedRoute, request: Request): Buffer {
 }
 
 /**
- * For a route without a body shape: keys in the body are refused, because they may be misplaced query parameters. The body must be JSON, or
+ * Refuses keys in the body of a route without a body shape, because they may be misplaced query parameters. The body must be JSON, or
  * absent.
  */
 function refuseKeys(context: Context): undefined {
@@ -219,7 +230,7 @@ const NO_KEYS = z.object({});
 
 function jsonBody(shape: z.ZodType, request: Request): unknown {
   const body = parseJsonBody(request.body, request.get('content-type'));
-  // A body without required keys may be omitted, so a shape that accepts undefined gets undefined, and any other shape an empty object.
+  // A request may omit the body. A shape that accepts undefined gets undefined, and any other shape gets an empty object.
   if (body !== undefined) return body;
   return shape.safeParse(undefined).success ? undefined : {};
 }
@@ -228,7 +239,7 @@ function parsedBody(route: MountedRoute, context: Context): unknown {
   if (!route.body) return refuseKeys(context);
   const body = jsonBody(route.body, context.request);
   checkTexts(body, []);
-  // Checked before the shape, which would report the missing key and not name the misspelled one.
+  // Keys are checked before the shape, which would report the missing key and not name the misspelled one.
   checkKeys(route.body, body, { ...context, readable: route.readable });
   return parseShape(route.body, body, 'body');
 }

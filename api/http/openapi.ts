@@ -65,11 +65,16 @@ const TAGS: Record<string, string> = {
   Prices: 'Cost of a quantity: [pricing](/docs/rules/pricing.md).',
   'Price units': 'Custom currencies for prices: [pricing](/docs/rules/pricing.md#prices-in-units-of-your-own).',
   Groups: 'Sets of prices or features: [records](/docs/rules/records.md#groups).',
+  Checkout: 'Pages on which a customer pays before a request takes effect: [checkout](/docs/rules/checkout.md).',
   Payments: 'Payment, collection, retries and refunds of invoices: [payments](/docs/rules/payments.md).',
   Wallets: 'Balances and credits of customers: [wallets](/docs/rules/wallets.md).',
   Coupons: 'Discounts, their duration and their redemption: [coupons](/docs/rules/coupons.md).',
   Taxes: 'Tax rates and their assignment: [taxes](/docs/rules/taxes.md).',
-  Connections: 'Export destinations and their credentials: [connections](/docs/rules/exports.md#connections).',
+  Connections:
+    'Accounts at providers and export destinations, with their credentials: [integrations](/docs/integrations/README.md), ' +
+    '[exports](/docs/rules/exports.md#connections).',
+  Integrations:
+    'Records of this service and their counterparts at providers: [integrations](/docs/integrations/README.md).',
   Costs:
     'Your own costs and margins: [cost sheets](/docs/rules/pricing.md#cost-sheets), [costs](/docs/rules/costs.md).',
   Dashboard: 'Revenue per customer and recurring revenue: [revenue](/docs/rules/revenue.md).',
@@ -193,7 +198,7 @@ const ERRORS = {
 
 function buildErrors(route: Route): Record<string, { $ref: string }> {
   const answered = Object.keys(ERRORS).filter((status) => {
-    if (status === '401') return route.access !== 'public' || route.signed === true;
+    if (status === '401') return route.access !== 'public' || route.signed !== undefined;
     // Sign-in requests are public, and can be refused.
     if (status === '403' || status === '429') return route.access !== 'public' || route.body !== undefined;
     if (status === '404') return mayNameARecord(route);

@@ -11,7 +11,7 @@ export function parseQuery(given: string | null): Record<string, unknown> {
   const query: Record<string, unknown> = {};
   for (const [name, value] of new URLSearchParams(text)) {
     const [, outer, inner] = /^([^[\]]+)\[([^\]]*)\]$/.exec(name) ?? [undefined, name, undefined];
-    // A filter of that name would match everything, so the caller would mistake all records for the filtered ones.
+    // A filter with such a name would match everything, so the caller would mistake all records for the filtered ones.
     if (outer === '__proto__' || inner === '__proto__') throw invalid(name, 'is no name that can be used');
     if (outer === undefined) continue;
     if (inner) put(mapAt(query, outer), inner, value);

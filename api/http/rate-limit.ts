@@ -16,7 +16,7 @@ type CountedWindow = { count: number; readonly ends_ms: number };
 const NAMES_MAX = 100_000;
 
 /**
- * Counts per name; the first count of a name begins its window. Synchronous, unlike the libraries' promises: cached reads arrive
+ * Counts per name; the first count of a name begins its window. Counting is synchronous, unlike in the libraries: cached reads arrive
  * thousands of times a second and await nothing else.
  */
 class WindowCounter {
@@ -29,7 +29,7 @@ class WindowCounter {
     return window;
   }
 
-  /** The running window of a name that was counted in it. */
+  /** Finds the running window of a name that was counted in it. */
   find(name: string): CountedWindow | undefined {
     const window = this.#windows.get(name);
     return window && window.ends_ms > performance.now() ? window : undefined;
@@ -83,11 +83,11 @@ export class RateLimits {
   }
 }
 
-/** Per address and minute. Each sign-in takes a tenth of a second of a core. */
+/** Maximum number of sign-ins per address and minute. Each takes a tenth of a second of a core. */
 const SIGN_INS_MAX = 60;
 
 function secondsLeft({ ends_ms }: CountedWindow): number {
-  // Adding and subtracting an instant may leave a rounding error.
+  // The result is limited to the window, because adding and subtracting instants may leave a rounding error.
   return Math.min(WINDOW_SECONDS, Math.max(1, Math.ceil((ends_ms - performance.now()) / 1000)));
 }
 
@@ -99,7 +99,7 @@ function tooMany(what: string, limit: number, window: CountedWindow): FarthingEr
   });
 }
 
-/** An IPv6 host owns a whole /64, so the limit applies to its prefix. */
+/** Returns the address to which a limit applies. An IPv6 host owns a whole /64, so the limit applies to its prefix. */
 export function clientAddress({ ip = '' }: Pick<Request, 'ip'>): string {
   const plain = ip.replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/, '');
   if (!isIPv6(plain)) return plain;

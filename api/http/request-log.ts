@@ -12,7 +12,7 @@ const HARMLESS_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 const SECRETS = ['x-api-key', 'authorization', 'cookie', 'x-session-token'];
 const QUIET = new Set(['/health', '/ready', '/metrics']);
 
-/** Probes arrive every few seconds. They are not logged, even while a store is unavailable. */
+/** Whether a request of this path is a probe. Probes arrive every few seconds and are not logged, even while a store is unavailable. */
 export function isQuiet(url: string | undefined): boolean {
   return QUIET.has((url ?? '').split('?')[0]!);
 }
@@ -27,7 +27,7 @@ export function readRequestId({ headers }: Pick<IncomingMessage, 'headers'>): st
 }
 
 export function logRequests(logger: Logger): RequestHandler {
-  // The redaction guards against a later line that logs a whole request.
+  // Protects secrets even if a log line that is added in future contains a whole request.
   const paths = SECRETS.flatMap((name) => [`req.headers["${name}"]`, `headers["${name}"]`, `["${name}"]`]);
   return pinoHttp({
     logger: logger.child({}, { redact: { paths, censor: '[redacted]' } }),
@@ -50,10 +50,10 @@ export function logRequests(logger: Logger): RequestHandler {
   });
 }
 
-/** Path parameter of this name holds a token that opens something without a key. */
+/** Name of the path parameter with a token that grants access without a key. */
 const SECRET_PARAMETER = ':token';
 
-/** A reader of the log could otherwise use the address. Also covers a token in a wrong place. */
+/** Replaces tokens in a path, because a reader of the log could use the address. Tokens in a wrong place are replaced, too. */
 function withoutSecrets(path: string, route: string | undefined): string {
   const parts = path.split('/');
   const segments = route?.split('/') ?? [];
@@ -63,7 +63,9 @@ function withoutSecrets(path: string, route: string | undefined): string {
     .join('/');
 }
 
-/** A signed token has three parts, and the first begins like JSON; an API key begins with its kind. */
+/**
+ * Whether a part of a path is a secret. A signed token has three parts, and the first begins like JSON; an API key begins with its kind.
+ */
 function isSecret(part: string): boolean {
   return /^eyJ[\w-]*\.[\w-]*\.[\w-]*/.test(part) || /^(sk|pk)_/.test(part);
 }

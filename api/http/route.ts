@@ -17,7 +17,7 @@ import type { Services } from './services.ts';
 
 type HttpMethod = 'get' | 'post' | 'put' | 'delete';
 
-/** The permission that the caller needs; `public` needs no key. docs/permissions.md lists them all. */
+/** The permission that the caller needs; `public` needs no key. The OpenAPI document states it. */
 export type Access = 'public' | Permission;
 
 export type RequestPrincipal = {
@@ -40,7 +40,7 @@ export type Context = {
   readonly clock: EnvironmentClock | null;
   readonly request_id: string;
   readonly log: Logger;
-  /** For the few routes that stream or need raw bytes. */
+  /** Express objects, for the few routes that stream or need raw bytes. */
   readonly request: Request;
   readonly response: Response;
 };
@@ -49,9 +49,9 @@ type RouteShape = z.ZodType;
 export type DecodedInput<S> = S extends RouteShape ? z.output<S> : undefined;
 
 /**
- * `reads`: it writes nothing. `same`: it is idempotent by nature. `inner_key`: its action has an idempotency key, from the body or derived
- * from the header (withInnerKey). `shown_once`: its effects are recorded, and its answer cannot be read a second time. Otherwise its
- * effects are recorded in the same transaction; `replay` completes the work and answers with the records as they are now.
+ * `reads`: the route writes nothing. `same`: it is idempotent by nature. `inner_key`: its action has an idempotency key, from the body or
+ * derived from the header (withInnerKey). `shown_once`: the effects of the route are recorded, and its answer cannot be read a second time.
+ * `replay`: the effects are recorded in the same transaction; the function completes the work and answers with the records as they are now.
  */
 export type IdempotencyStrategy<Input> =
   | 'reads'
@@ -81,7 +81,7 @@ export type RouteDefinition<
   also_takes?: Readonly<Record<string, { schema: RouteShape; example: unknown }>>;
   /** The handler reads the inflated bytes: `context.request.body` is a Buffer of up to 32 MiB. */
   raw_body?: boolean;
-  /** Inflated bytes. Set only if the limit is below the usual one. */
+  /** Maximum number of inflated bytes. Set only if the limit is below the usual one. */
   body_limit?: number;
   /**
    * The body is a file of one of these content types, each with an example for the documentation. It arrives as raw bytes (raw_body), and
@@ -90,13 +90,13 @@ export type RouteDefinition<
   takes_file?: Readonly<Record<string, string | readonly object[]>>;
   /** `:id` may be any text that a producer chose, even one that equals a static path. */
   ids_are_texts?: boolean;
-  /** For a public route: each request must carry a signature, else the answer is 401. */
-  signed?: boolean;
+  /** For a public route: headers with the signature of a request. Without it the answer is 401. */
+  signed?: readonly string[];
   /**
    * The answer contains a secret. It is stored for a repeated request only after encryption with a key derived from the caller's API key.
    */
   shows_secret?: boolean;
-  /** Success status of the operation. `answerWithStatus()` serves the few operations that have two. */
+  /** Success status of the operation. The few operations with two statuses use `answerWithStatus()`. */
   success: 200 | 201 | 202 | 204;
   /** Every declared key is present in the answer, null when unset. Absent with 204 and for streamed answers. */
   answer?: RouteShape;

@@ -9,7 +9,7 @@ export type AnswerMoment = Readonly<Record<string, unknown>>;
 
 /** Cached answer of a route (route.ts). */
 export type CachedAnswerRead<CachedRecord extends object = object> = {
-  /** Sources of the answer. The text is valid while they are identical, and is stored on the first, so it is freed with it. */
+  /** Sources of the answer. The text is valid while they are identical. It is stored on the first source and freed together with that. */
   readonly of: readonly [record: CachedRecord, ...others: unknown[]];
   /**
    * Builds the answer from the cached record and the current values. Pass a constant function: identity is compared, and no closure is
@@ -21,7 +21,7 @@ export type CachedAnswerRead<CachedRecord extends object = object> = {
 };
 
 type SerializedAnswer = {
-  /** One more than the number of inserted values, which go between the pieces in the order of the shape. */
+  /** Pieces of the text. Values are inserted between them, in the order of the shape, so there is one piece more than values. */
   readonly pieces: readonly string[];
   readonly names: readonly string[];
 };
@@ -32,7 +32,10 @@ type SerializedCacheEntry = Pick<CachedAnswerRead, 'of' | 'show'> & {
   readonly text: SerializedAnswer;
 };
 
-/** Stored on the cached record itself: a map with hundreds of thousands of entries would be rebuilt each time it is full. */
+/**
+ * Key under which the text is stored on the cached record itself: a map with hundreds of thousands of entries would be rebuilt each time it
+ * is full.
+ */
 const TEXT = Symbol('text');
 type HasSerializedAnswer = { [TEXT]?: SerializedCacheEntry };
 
@@ -64,7 +67,7 @@ function isSameRead({ of, show }: SerializedCacheEntry, read: CachedAnswerRead):
   return true;
 }
 
-/** Never part of an answer's text: Postgres does not store this character. */
+/** Separator that never is part of an answer's text, because Postgres does not store this character. */
 const MARK = '\u0000';
 
 function made(shape: z.core.$ZodType, read: CachedAnswerRead): SerializedAnswer {
@@ -75,7 +78,7 @@ function made(shape: z.core.$ZodType, read: CachedAnswerRead): SerializedAnswer 
   return { pieces: parts.filter((_, index) => index % 2 === 0), names: sharedNames(shape, names) };
 }
 
-/** Hundreds of thousands of entries have equal names, so they share the latest array of the shape if it is equal. */
+/** Returns the latest array of the shape if it is equal, because hundreds of thousands of entries have equal names. */
 function sharedNames(shape: z.core.$ZodType, names: readonly string[]): readonly string[] {
   const last = lastNames.get(shape);
   if (last?.length === names.length && names.every((name, index) => name === last[index])) return last;

@@ -23,7 +23,7 @@ import {
 type ResourceShape = z.ZodType;
 type ResourceId = z.output<typeof idParams>;
 
-/** Texts of an operation beyond those that follow from its noun. */
+/** Texts of an operation that cannot be derived from its noun. */
 type OperationText = Pick<RouteDefinition<undefined, undefined, undefined>, 'summary' | 'description' | 'example'>;
 type OperationDefinition<Input, Result> = OperationText & {
   idempotency?: IdempotencyStrategy<never>;

@@ -39,7 +39,7 @@ export async function makeToken(signing: Signing, claims: Omit<Claims, 'issued_a
     .sign(await loadSigningKey(signing));
 }
 
-/** Claims of the token, or 401. Checks signature, algorithm and expiry; a token without an expiry is refused. */
+/** Verifies a token and returns its claims, or throws 401. Checks signature, algorithm and expiry; a token without an expiry is refused. */
 export async function verifyToken(signing: Signing, token: string, now: Date): Promise<Claims> {
   const key = await loadSigningKey(signing);
   try {

@@ -1,17 +1,22 @@
 /** Saved payment methods of a customer. */
 import { z } from 'zod';
+import { startCustomerSetup } from '../../actions/payments/card-setups.ts';
 import { removePaymentMethod, savePaymentMethod } from '../../actions/payments/payment-methods.ts';
+import { newId } from '../../storage/foundation/new-id.ts';
 import { CustomerModel } from '../../storage/models/catalog/customer.ts';
 import { narrow } from '../../storage/models/foundation/page.ts';
 import { PaymentMethodModel } from '../../storage/models/payments/payment-method.ts';
+import { requestIdentity } from '../http/idempotency.ts';
 import { fetchPage } from '../http/list.ts';
 import { type Context, idParams, MessageAnswer, type Route, route, toAuthor } from '../http/route.ts';
 import {
+  CardSetupAnswer,
   PaymentMethodAnswer,
   PaymentMethodFilter,
   PaymentMethodListAnswer,
   paymentMethodGrammar,
   SavePaymentMethod,
+  StartCardSetup,
 } from './schema.ts';
 
 const tag = 'Payments';
@@ -76,6 +81,33 @@ export const paymentMethodRoutes: Route[] = [
       const removing = { customer_id: params.id, id: params.method_id, author: toAuthor(context) };
       await removePaymentMethod(context.services, context.scope, removing);
       return { message: 'payment method removed' };
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/payments/customers/:id/setup/intent',
+    operation_id: 'startCardSetup',
+    summary: 'Start a card setup',
+    description:
+      'Starts a setup at a provider, in which the customer enters a card without paying. With `success_url` the ' +
+      'answer has a page for that. The card is saved here when the provider reports it by its webhook.',
+    tag,
+    access: 'payment:write',
+    // The client secret lets its holder finish the setup.
+    shows_secret: true,
+    params: idParams,
+    body: StartCardSetup,
+    success: 201,
+    answer: CardSetupAnswer,
+    // With an idempotency key the provider returns the same setup; without one each request starts a new one.
+    idempotency: 'same',
+    handle: async ({ params, body }, context) => {
+      const author = toAuthor(context);
+      const key = `setup:${requestIdentity(context) ?? newId('payment_method', author.now.getTime())}`;
+      const setup = { customer_id: params.id, request: body, key, author };
+      const started = await startCustomerSetup(context.services, context.scope, setup);
+      const { provider, provider_setup_id: setup_intent_id, url: checkout_url, client_secret } = started;
+      return { provider, customer_id: params.id, setup_intent_id, checkout_url, client_secret };
     },
   }),
 ];

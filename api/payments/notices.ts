@@ -10,7 +10,7 @@ const Place = z.object({
   environment_id: z.string().min(1).meta({ description: 'Id of the environment.' }),
 });
 
-/** Parsed from its bytes, because the signature covers the bytes. */
+/** The body is parsed from its bytes, because the signature covers the bytes. */
 const SandboxNotice = z.record(z.string(), z.unknown()).meta({
   id: 'SandboxNotice',
   example: { type: 'payment.succeeded', data: { gateway_payment_id: 'sbx_01JZ8K3M5N7P9Q1R3S5T7V9W1X' } },
@@ -29,7 +29,7 @@ export const providerNoticeRoutes: Route[] = [
       'retries.',
     tag: 'Payments',
     access: 'public',
-    signed: true,
+    signed: ['webhook-id', 'webhook-timestamp', 'webhook-signature'],
     params: Place,
     body: SandboxNotice,
     success: 200,

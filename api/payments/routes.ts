@@ -2,7 +2,7 @@
 
 import { createPayment } from '../../actions/lifecycle/payments/create-payment.ts';
 import { processPayment } from '../../actions/lifecycle/payments/process-payment.ts';
-import { actInSandbox } from '../../actions/lifecycle/payments/receive-notice.ts';
+import { applySimulatedOutcome } from '../../actions/lifecycle/payments/receive-notice.ts';
 import { refundPayment } from '../../actions/lifecycle/payments/refund-payment.ts';
 import { archivePayment, updatePayment } from '../../actions/lifecycle/payments/update-payment.ts';
 import { narrow } from '../../storage/models/foundation/page.ts';
@@ -46,7 +46,7 @@ const verb = {
   answer: PaymentAnswer,
 } as const;
 
-/** The scheduler completes the remaining work. */
+/** Answers a repeated request with the payment as it is now; the scheduler completes the remaining work. */
 const asItIs = {
   replay: async (_done: Effects, { params }: { params: { id: string } }, context: Context) => {
     const { scope, services } = context;
@@ -87,7 +87,8 @@ export const paymentRoutes: Route[] = [
   }),
   payments.archive({
     summary: 'Archive a payment',
-    description: 'Archives a payment and stops its attempts. Refused if the payment has brought money or is about to.',
+    description:
+      'Archives a payment and stops its attempts. Refused if money was received with the payment or may still be.',
     handle: ({ params }, context) =>
       archivePayment(context.services, context.scope, { id: params.id, author: toAuthor(context) }),
   }),
@@ -131,7 +132,7 @@ export const paymentRoutes: Route[] = [
     idempotency: asItIs,
     handle: async ({ params, body }, context) => {
       const options = { id: params.id, outcome: body.outcome, by: toAuthor(context) };
-      return showPayment(await actInSandbox(context.services, context.scope, options), context);
+      return showPayment(await applySimulatedOutcome(context.services, context.scope, options), context);
     },
   }),
   ...paymentMethodRoutes,

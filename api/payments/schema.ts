@@ -12,6 +12,8 @@ import {
   PaymentRefund,
   refundPaymentShape,
   savePaymentMethodShape,
+  startCardSetupShape,
+  startedCardSetupShape,
   updatePaymentShape,
 } from '../../core/payments/record.ts';
 import { BASE_COLUMNS, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
@@ -42,6 +44,11 @@ export const SavePaymentMethod = savePaymentMethodShape.meta({
   id: 'SavePaymentMethodRequest',
   example: { payment_gateway: 'sandbox', gateway_payment_method_id: 'pm_sandbox_card' },
 });
+export const StartCardSetup = startCardSetupShape.meta({
+  id: 'StartCardSetupRequest',
+  example: { provider: 'stripe', success_url: 'https://shop.example/cards', set_default: true },
+});
+export const CardSetupAnswer = startedCardSetupShape.meta({ id: 'CardSetupResponse' });
 export const ActInSandbox = z
   .object({ outcome: z.enum(['succeeded', 'failed']).meta({ description: 'Outcome of the payment.' }) })
   .meta({ id: 'ActInSandboxRequest', example: { outcome: 'succeeded' } });
@@ -67,7 +74,7 @@ export const PaymentFilter = listShape({
   payment_status: paymentStatus.optional().meta({ description: 'Status of the payment.' }),
   payment_gateway: anyCase(PAYMENT_GATEWAYS).optional().meta({ description: 'Payment provider.' }),
   currency: z.string().optional().meta({ description: 'Currency code (ISO 4217), case-insensitive.' }),
-  gateway_payment_id: z.string().optional().meta({ description: 'Id of the payment at its provider.' }),
+  gateway_payment_id: z.string().optional().meta({ description: 'Id of the payment at the payment provider.' }),
   gateway_tracking_id: z
     .string()
     .optional()

@@ -52,8 +52,8 @@ export const CheckAnswer = z
     limit: decimalText
       .nullable()
       .meta({ description: 'Limit with the least remaining amount; null for credits, and if nothing is limited.' }),
-    is_soft_limit: z.boolean().meta({ description: 'True if usage may continue beyond that limit.' }),
-    used: decimalText.nullable().meta({ description: 'Usage against that limit.' }),
+    is_soft_limit: z.boolean().meta({ description: 'True if usage may continue beyond `limit`.' }),
+    used: decimalText.nullable().meta({ description: 'Usage that counts against `limit`.' }),
     held: decimalText.meta({ description: 'Held amount of the feature or the wallet, including this reservation.' }),
     remaining: decimalText.nullable().meta({
       description:

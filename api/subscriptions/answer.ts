@@ -1,4 +1,5 @@
 /** Answer shapes of subscriptions and their line items. */
+
 import { z } from 'zod';
 import { SubscriptionPhase } from '../../core/subscriptions/phases.ts';
 import { Subscription, SubscriptionLineItem } from '../../core/subscriptions/record.ts';
@@ -7,6 +8,7 @@ import { CreditGrantAnswer } from '../catalog/credit-grants/schema.ts';
 import { CustomerAnswer } from '../catalog/customers/schema.ts';
 import { PlanAnswer } from '../catalog/plans/schema.ts';
 import { PriceAnswer } from '../catalog/prices/schema.ts';
+import { CheckoutSessionAnswer } from '../foundation/checkout-session.ts';
 import { MeterAnswer } from '../metering/meters/schema.ts';
 import { EntitledFeatureAnswer } from '../rating/entitlements/entitled.ts';
 import { InvoiceWithoutParts } from './invoice-answer.ts';
@@ -39,7 +41,7 @@ const clientCompatibilityFields = {
     .array(SubscriptionPhaseAnswer)
     .meta({ description: 'Intervals with separate terms, in order; empty without phases.' }),
   credit_grants: z.array(CreditGrantAnswer).meta({
-    description: 'Sources of its credits: published grants of its plan and its add-ons, and its own.',
+    description: 'Published credit grants of the subscription: those of its plan, of its add-ons, and its own.',
   }),
 };
 
@@ -69,7 +71,9 @@ export const SubscriptionAnswer = Subscription.extend({
     .array(EntitledFeatureAnswer)
     .nullable()
     .meta({ description: 'Current entitlements. Present if `expand` names entitlements; else null.' }),
-  checkout_session: z.null().meta({ description: 'Always null; checkouts are not supported yet.' }),
+  checkout_session: CheckoutSessionAnswer.nullable().meta({
+    description: 'Checkout of the subscription, in the answer to its creation; null without one.',
+  }),
   warnings,
 }).meta({ id: 'SubscriptionResponse' });
 

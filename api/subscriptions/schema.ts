@@ -60,7 +60,7 @@ export const CancelSubscription = z
         'none: advance charges stand. create_prorations: if the subscription ends within a period, unused advance ' +
         'charges are credited to the prepaid wallet. Default none.',
     }),
-    reason: orNull(z.string()).meta({ description: 'Reason, for people.' }),
+    reason: orNull(z.string()).meta({ description: 'Reason for the cancellation, for people.' }),
   })
   .meta({
     id: 'CancelSubscriptionRequest',
@@ -70,7 +70,7 @@ export const CancelSubscription = z
 const ProrationDetailAnswer = z
   .object({
     line_item_id: z.string().meta({ description: 'Id of the credited line item.' }),
-    price_id: z.string().meta({ description: 'Id of its price.' }),
+    price_id: z.string().meta({ description: 'Id of the price of the line item.' }),
     plan_name: z.string().nullable().meta({ description: 'Name of the plan; null without one.' }),
     original_amount: decimalText.meta({ description: 'Cost of a whole period.' }),
     credit_amount: decimalText.meta({ description: 'Credited amount.' }),

@@ -11,7 +11,7 @@ export async function showUsage(usage: SubscriptionUsage, context: Context) {
   const { subscription, period, charges, amount } = usage;
   const { currency } = subscription;
   const prices = await showPrices(
-    charges.map(({ item }) => item.price_record),
+    charges.map(({ item }) => item.price),
     [],
     context,
   );
@@ -76,7 +76,7 @@ function showCharge(
     quantity: quantity.toFixed(),
     filter_values: Object.fromEntries((item.meter?.filters ?? []).map(({ key, values }) => [key, values])),
     meter_id: item.meter_id,
-    meter_display_name: item.record.meter_display_name ?? item.meter?.name,
+    meter_display_name: item.line_item.meter_display_name ?? item.meter?.name,
     is_overage: is_overage ?? false,
     overage_factor: commitment_info?.overage_factor ?? null,
   };

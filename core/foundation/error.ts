@@ -79,14 +79,14 @@ function withShortId({ message, details }: FarthingError): Pick<FarthingError, '
 }
 
 const ID_MAX = 100;
-const TEXT_MAX = 500;
+const TEXT_MAX = 600;
 const LIST_MAX = 100;
 /** Maximum characters of all details. */
 const DETAILS_MAX = 10_000;
 
 /**
- * Repeats input only as far as it helps to find the fault. Each text has a limit. A map contains the entries that fit. A list ends before
- * the first entry that does not fit completely.
+ * Shortens input for an error to what helps to find the fault. Each text has a limit. A map contains the entries that fit. A list ends
+ * before the first entry that does not fit completely.
  */
 function shortened(value: unknown, room: DetailsRoom): unknown {
   if (typeof value !== 'object' || value === null) {
@@ -111,7 +111,7 @@ function shortened(value: unknown, room: DetailsRoom): unknown {
 /** Remaining characters, and the number of omitted values. */
 type DetailsRoom = { left: number; omitted: number };
 
-/** Characters around each value: quotation marks and a comma. */
+/** Approximate number of characters around each value: quotation marks and a comma. */
 const AROUND = 4;
 
 function shortenText(text: string): string {

@@ -41,7 +41,7 @@ function listInner(value: unknown): [string | number, unknown][] {
   return typeof value === 'object' && value !== null ? Object.entries(value) : [];
 }
 
-/** Key of the request that is a word of the message: "a customer with external_id acme exists already". */
+/** Finds a key of the request that is a word of the message: "a customer with external_id acme exists already". */
 function namedIn(message: string, request: unknown): string | undefined {
   if (typeof request !== 'object' || request === null || Array.isArray(request)) return undefined;
   const words = new Set(message.split(/[^\w]+/));

@@ -54,6 +54,7 @@ export const ID_PREFIX = {
   payment_attempt: 'attempt',
   payment_refund: 'refund',
   payment_method: 'paym',
+  checkout_session: 'cs',
   sandbox_charge: 'sbx',
   webhook_endpoint: 'whep',
   webhook_delivery: 'whd',
@@ -61,6 +62,9 @@ export const ID_PREFIX = {
   task: 'task',
   scheduled_task: 'schedtask',
   connection: 'conn',
+  integration_mapping: 'imap',
+  oauth_session: 'oauth',
+  provider_event: 'pevt',
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIX;
@@ -72,7 +76,7 @@ export function formatId(kind: IdKind, timeMs: number, entropy: Uint8Array): str
   return `${ID_PREFIX[kind]}_${base32(timeMs, 10)}${base32(fortyBits(entropy, 0), 8)}${base32(fortyBits(entropy, 5), 8)}`;
 }
 
-/** Five bytes as one integer: 40 bits stay below 2^53. */
+/** Reads five bytes as one integer: 40 bits stay below 2^53. */
 function fortyBits(bytes: Uint8Array, from: number): number {
   let value = 0;
   for (let i = from; i < from + 5; i++) value = value * 256 + bytes[i]!;

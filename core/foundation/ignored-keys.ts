@@ -23,7 +23,7 @@ export function findIgnoredKeys(shape: z.core.$ZodType, value: unknown): Ignored
   return found;
 }
 
-/** Position of the walk, and the keys found. Events arrive by the thousand, so a valid value allocates nothing. */
+/** Position of the walk, and the keys found. One object serves the whole walk, because events arrive by the thousand. */
 type KeyWalkPlace = { readonly path: (string | number)[]; readonly found: IgnoredKey[] };
 type KeyWalk = (def: never, value: object, place: KeyWalkPlace) => void;
 
@@ -42,7 +42,7 @@ function walkUnder(step: string | number, shape: z.core.$ZodType, value: unknown
 
 const inner: KeyWalk = ({ innerType }: z.core.$ZodOptionalDef, value, place) => walk(innerType, value, place);
 
-/** A type that is not listed has no keys, or accepts any. */
+/** Walk for each type of shape. A type that is not listed has no keys, or accepts any key. */
 const WALKS: Partial<Record<z.core.$ZodTypeDef['type'], KeyWalk>> = {
   object: inObject as KeyWalk,
   array: ({ element }: z.core.$ZodArrayDef, value, place) => {
@@ -75,7 +75,7 @@ function inObject({ shape, catchall }: z.core.$ZodObjectDef, value: object, plac
   }
 }
 
-/** The intended branch is the one that ignores the fewest keys. A branch that accepts anything ignores none. */
+/** Finds the ignored keys of a union: those of the branch that ignores the fewest. A branch that accepts any key ignores none. */
 function inUnion({ options }: z.core.$ZodUnionDef, value: object, { path, found }: KeyWalkPlace): void {
   const ofBranches = options
     .filter(({ _zod }) => !TEXTS.has(_zod.def.type))
@@ -87,5 +87,5 @@ function inUnion({ options }: z.core.$ZodUnionDef, value: object, { path, found 
   for (const key of ofBranches.sort((a, b) => a.length - b.length)[0] ?? []) found.push(key);
 }
 
-/** An object cannot match a union branch of these types. */
+/** Types of shapes that an object cannot match as a branch of a union. */
 const TEXTS = new Set<string>(['string', 'number', 'boolean', 'literal', 'enum', 'null']);

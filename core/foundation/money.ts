@@ -41,13 +41,13 @@ export function withSymbol(amount: DecimalInput, symbol: string, decimalsAtLeast
 
 /**
  * Maximum digits of an amount or quantity before and after the point. A product of two such values is exact at 60 digits except for its
- * last places, far below any minor unit. No text can make a number of unbounded size.
+ * last places, far below any minor unit. The limits bound the size of every parsed number.
  */
 export const MAX_INTEGER_DIGITS = 20;
 export const MAX_FRACTION_DIGITS = 18;
 const DECIMAL_TEXT = /^-?(\d+)(?:\.(\d+))?$/;
 
-/** Strict decimal text: digits with at most one point and an optional minus. Undefined for anything else. */
+/** Parses strict decimal text: digits with at most one point and an optional minus. Returns undefined for any other text. */
 export function parseDecimal(text: string): Decimal | undefined {
   const parts = DECIMAL_TEXT.exec(text);
   if (parts === null) return undefined;
@@ -62,13 +62,13 @@ function withoutNegativeZero(value: Decimal): Decimal {
   return value.isZero() ? value.abs() : value;
 }
 
-/** ISO 4217 lists these with the minor unit "N.A.". Nothing can be rounded to them, so nothing is billed in them. */
+/** Currencies that ISO 4217 lists with the minor unit "N.A.". Amounts cannot be rounded to a minor unit, so nothing is billed in them. */
 const NO_MINOR_UNIT = new Set('XAG XAU XBA XBB XBC XBD XDR XPD XPT XSU XTS XUA XXX'.split(' '));
 
-/** In force since 2025-03-31, after the package published its list. */
+/** Currencies that the list of the package lacks. They are in force since 2025-03-31, after it was published. */
 const NEWER_CURRENCIES: ReadonlyMap<string, { digits: number }> = new Map([['XCG', { digits: 2 }]]);
 
-/** Cached, because the package searches its list and few currencies are used often. */
+/** Currencies that were found. They are cached, because the package searches its list and few currencies are used often. */
 const found = new Map<string, { digits: number }>();
 
 function findCurrency(currency: string): { digits: number } | undefined {

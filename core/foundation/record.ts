@@ -48,7 +48,7 @@ export function buildBoundedInteger(least: number, most: number) {
 /** An integer that fits the 32-bit columns of counts and days. */
 export const int32 = wholeNumber.pipe(z.int32());
 
-/** Keys and names are indexed, and an index entry has a maximum length. */
+/** Maximum length of a key or name. They are indexed, and an index entry has a maximum length. */
 const KEY_LENGTH_MAX = 255;
 export const keyText = z.string().max(KEY_LENGTH_MAX);
 
@@ -65,7 +65,10 @@ export const optionalKey = keyText
   .transform((text) => (text === '' ? null : text))
   .pipe(z.string().nullable());
 
-/** Automatic records have keys that match `ours`. A client that took such a key first would block the automatic record. */
+/**
+ * Shape of a client's key that must not match `ours`, the form of keys of automatic records. A client that took such a key first would
+ * block the automatic record.
+ */
 export const keyNotMatching = (ours: RegExp) =>
   keyText.refine((text) => !ours.test(text), {
     error: 'is like those of records that are made by themselves: state another',
@@ -138,7 +141,7 @@ export const metadataMap = z
     description: `At most ${METADATA_PAIRS_MAX} pairs of your own; a map that is sent replaces the one before.`,
   });
 export const metadata = orNull(metadataMap);
-/** For a record that always has a map: null clears it. */
+/** Map of a record that always has one: null clears it. */
 export const clearedMap = metadataMap
   .nullable()
   .transform((map) => map ?? {})
@@ -171,8 +174,8 @@ export const baseFields = {
 };
 
 /**
- * Text of a JSON number, which was parsed as a binary float. Up to 15 significant digits it still equals the sent text. Beyond that it may
- * differ, so the number is left unchanged and will be refused.
+ * Converts a JSON number, which was parsed as a binary float, to text. Up to 15 significant digits it still equals the sent number. With
+ * more digits it may differ, so it stays a number and is refused later.
  */
 function toNumberText(input: unknown): unknown {
   if (typeof input !== 'number' || !Number.isFinite(input)) return input;

@@ -10,7 +10,7 @@ export function parseShape<Shape extends z.ZodType>(shape: Shape, value: unknown
   return result.data;
 }
 
-/** The error names the field of the first fault; its details list all faults. */
+/** Converts an error of Zod. The result names the field of the first fault; its details list all faults. */
 export function fromZod(error: z.core.$ZodError, part = 'body'): FarthingError {
   const faults = error.issues
     .map(deepest)

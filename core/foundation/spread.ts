@@ -7,7 +7,7 @@ import { Decimal, sumDecimals, ZERO } from './decimal.ts';
 import { FarthingError } from './error.ts';
 import { minorUnits } from './money.ts';
 
-/** `amount` and `weights` must not be negative, and `amount` must be in whole minor units. */
+/** Spreads an amount by weights. `amount` and `weights` must not be negative, and `amount` must be in whole minor units. */
 export function spread(amount: Decimal, weights: readonly Decimal[], currency: string): Decimal[] {
   const whole = sumDecimals(weights);
   if (amount.isZero()) return weights.map(() => ZERO);

@@ -89,7 +89,7 @@ const PARTS: Record<string, [one: string, more: string]> = {
   array: ['entry', 'entries'],
 };
 
-/** Undefined if the bound limits the value itself, not the number of its parts. */
+/** Formats a bound on the number of parts, such as characters. Returns undefined if the bound limits the value itself. */
 function formatCount(count: number | bigint, origin: string): string | undefined {
   const parts = PARTS[origin];
   return parts && `${count} ${Number(count) === 1 ? parts[0] : parts[1]}`;

@@ -4,7 +4,7 @@ import { invalid } from '../foundation/error.ts';
 import type { MeterAggregator } from './aggregations/aggregation.ts';
 import { AGGREGATIONS } from './aggregations/index.ts';
 import { type BaseSize, toBaseSize } from './bucket-size.ts';
-import type { Contribution, MeteredEvent, Unusable, ValueSource } from './contribution.ts';
+import { CONTRIBUTE, type Contribution, type MeteredEvent, type Unusable, type ValueSource } from './contribution.ts';
 import { compileExpression } from './expression.ts';
 import { type CompiledFilter, compileFilter } from './filter.ts';
 import type { BucketSize, MeterDefinition } from './meter-definition.ts';
@@ -26,7 +26,8 @@ export function compileMeter(definition: MeterDefinition): CompiledMeter {
   const { type, field, expression, multiplier, bucket_size, group_by } = definition.aggregation;
   const aggregation: MeterAggregator | undefined = AGGREGATIONS[type];
   if (aggregation === undefined) throw invalid('aggregation.type', 'is not an aggregation');
-  if (aggregation.needs_value && !expression && !field) throw invalid('aggregation.field', `is required for ${type}`);
+  const needsValue = aggregation.value_kind !== 'none';
+  if (needsValue && !expression && !field) throw invalid('aggregation.field', `is required for ${type}`);
   if (aggregation.takes.includes('multiplier') && !multiplier)
     throw invalid('aggregation.multiplier', `is required for ${type}`);
   return {
@@ -36,7 +37,7 @@ export function compileMeter(definition: MeterDefinition): CompiledMeter {
     filters: definition.filters.map(compileFilter),
     aggregation,
     field: field || undefined,
-    expression: expression && aggregation.needs_value ? compileExpression(expression) : undefined,
+    expression: expression && needsValue ? compileExpression(expression) : undefined,
     group_by: group_by || undefined,
     multiplier: multiplier ? new Decimal(multiplier) : undefined,
     base_size: toBaseSize(bucket_size ?? undefined),
@@ -62,5 +63,5 @@ export function compiledMeter(definition: MeterDefinition): CompiledMeter {
 }
 
 export function measure(meter: CompiledMeter, event: MeteredEvent): Contribution | Unusable {
-  return meter.aggregation.measure(meter, event);
+  return CONTRIBUTE[meter.aggregation.value_kind](meter, event);
 }

@@ -12,7 +12,10 @@ import { type Exact, exactText } from './exact.ts';
 import type { CompiledExpression } from './expression.ts';
 import { parseQuantity } from './quantity.ts';
 
-/** Characters; equals the limit of ids and names of events, because each row stores its distinct values and its group. */
+/**
+ * Maximum number of characters of an identity or a group, as of event ids and names, because each row stores its distinct values and its
+ * group.
+ */
 const IDENTITY_MAX = 1_024;
 
 export type MeteredEvent = {
@@ -27,11 +30,14 @@ export type Contribution = {
   readonly event: MeteredEvent;
   /** Group of a meter with group_by; '' for an event without that property and for a meter without group_by. */
   readonly group_key: string;
-  /** Number to aggregate; undefined for COUNT and COUNT_UNIQUE. */
+  /** Number to aggregate, of the value kind `number`. */
   readonly value: Exact | undefined;
-  /** Canonical text of the value that COUNT_UNIQUE counts. */
+  /** Canonical text that is equal for equal values, of the value kind `identity`. */
   readonly identity: string | undefined;
 };
+
+/** An aggregation uses the occurrence of an event alone, its number, or the identity of its value. */
+export type ValueKind = 'none' | 'number' | 'identity';
 
 export type Unusable = { readonly unusable: string };
 
@@ -42,11 +48,15 @@ export type ValueSource = {
   readonly group_by: string | undefined;
 };
 
-export function contributeEvent(source: ValueSource, event: MeteredEvent): Contribution | Unusable {
+export const CONTRIBUTE: Readonly<
+  Record<ValueKind, (source: ValueSource, event: MeteredEvent) => Contribution | Unusable>
+> = { none: contributeEvent, number: contributeNumber, identity: contributeIdentity };
+
+function contributeEvent(source: ValueSource, event: MeteredEvent): Contribution | Unusable {
   return contribution(source, event, undefined, undefined);
 }
 
-export function contributeNumber(source: ValueSource, event: MeteredEvent): Contribution | Unusable {
+function contributeNumber(source: ValueSource, event: MeteredEvent): Contribution | Unusable {
   if (source.expression !== undefined) {
     const result = source.expression.evaluate(event.properties);
     return result.unusable === undefined ? contribution(source, event, result.value, undefined) : result;
@@ -61,8 +71,8 @@ export function contributeNumber(source: ValueSource, event: MeteredEvent): Cont
   return contribution(source, event, value, undefined);
 }
 
-/** For COUNT_UNIQUE. Numbers are canonical, so 1, 1.0 and "1" are one value. */
-export function contributeIdentity(source: ValueSource, event: MeteredEvent): Contribution | Unusable {
+/** Numbers are canonical, so 1, 1.0 and "1" are one value. */
+function contributeIdentity(source: ValueSource, event: MeteredEvent): Contribution | Unusable {
   if (source.expression !== undefined) {
     const result = source.expression.evaluate(event.properties);
     if (result.unusable !== undefined) return result;

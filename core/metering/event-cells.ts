@@ -7,7 +7,7 @@ import { UsageBucket } from './bucket.ts';
 import { type CompiledMeter, measure } from './compiled-meter.ts';
 import type { MeteredEvent } from './contribution.ts';
 import { matches } from './match.ts';
-import type { PlacedCell } from './usage.ts';
+import type { UsageCell } from './usage.ts';
 
 type EventCellQuery<Event extends MeteredEvent> = {
   readonly meter: CompiledMeter;
@@ -20,7 +20,7 @@ type EventCellQuery<Event extends MeteredEvent> = {
 
 /** Takes distinct events with the meter's event name inside the range. Skips events that the meter does not use. */
 export class EventCells<Event extends MeteredEvent> {
-  readonly #cells = new Map<string, PlacedCell>();
+  readonly #cells = new Map<string, UsageCell>();
   readonly #keys = new Set<string>();
   readonly #query: EventCellQuery<Event>;
   readonly #segmentAt: (at: number) => UsageSegment;
@@ -38,7 +38,7 @@ export class EventCells<Event extends MeteredEvent> {
     return this.#keys.size;
   }
 
-  all(): PlacedCell[] {
+  all(): UsageCell[] {
     return [...this.#cells.values()];
   }
 

@@ -1,7 +1,7 @@
 /**
- * Walks once over an event in the JSON text that the producer sent and records positions only: those of its known fields
- * and of its first-level properties. Strings are cut out on demand. A slice of fifty thousand events would otherwise give
- * the garbage collector half a million live strings to move.
+ * Walks once over an event in the JSON text that the producer sent and records only the positions of its known fields and of its
+ * first-level properties. Strings are cut out on demand. A slice of fifty thousand events would otherwise give the garbage collector half a
+ * million live strings to move.
  */
 import { invalid } from '../foundation/error.ts';
 import { CLOSE_BRACE, LETTER_N, OPEN_BRACE, QUOTE } from '../foundation/json/characters.ts';
@@ -51,13 +51,12 @@ export const EVENT_END = 1;
 const FIRST_FIELD = 2;
 export const PROPERTIES_START = FIRST_FIELD + STRING_FIELDS.length * 2;
 export const PROPERTIES_END = PROPERTIES_START + 1;
-/** Offset of the word with the end position of the member marks, which begin at MEMBERS_START. */
+/** Offset of the word that contains the end index of the member marks; they begin at MEMBERS_START. */
 export const MEMBERS_END = PROPERTIES_START + 2;
 export const MEMBERS_START = PROPERTIES_START + 3;
 
 /**
- * Marks a field that is absent or null, or blank if blank counts as absent. A sentinel is necessary because an Int32Array
- * holds integers only.
+ * Mark of a field that is absent or null, or blank if blank counts as absent. It is a number, because an Int32Array contains only integers.
  */
 export const ABSENT = -1;
 
@@ -173,7 +172,7 @@ function isBlank(text: string, words: Int32Array, mark: number): boolean {
   return stringAt(text, start, words[mark + 1]!).trim() === '';
 }
 
-/** The mark of the known field that the key names. Its length and first letter leave at most one candidate. */
+/** Returns the mark of the known field that a key names. The length and the first letter of the key leave at most one candidate. */
 function fieldAt(text: string, open: number, keyEnd: number): number | undefined {
   if (keyEnd < 0) return MARK_BY_NAME.get(stringAt(text, open, keyEnd));
   const length = keyEnd - open - 2;

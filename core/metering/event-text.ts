@@ -39,7 +39,7 @@ export type TextSpan = { readonly start: number; readonly end: number };
 type EventFields = {
   /** Undefined if it was blank: the server generates one (docs/rules/identity.md, "Events without an id"). */
   event_id: string | undefined;
-  /** Trimmed (docs/rules/events.md, "What an event must have"). */
+  /** Name without leading and trailing white space (docs/rules/events.md, "What an event must have"). */
   event_name: string;
   external_customer_id: string | undefined;
   customer_id: string | undefined;
@@ -68,7 +68,7 @@ export function readEvent(text: string, start = 0, end = text.length): EventFiel
   };
 }
 
-/** Undefined if the marked event has no properties. */
+/** Returns the properties of a marked event; undefined if it has none. */
 export function toEventProperties(text: string, words: Int32Array, event: number): EventProperties | undefined {
   const start = words[event + PROPERTIES_START]!;
   if (start < 0) return undefined;

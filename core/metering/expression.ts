@@ -40,7 +40,10 @@ export function compileExpression(text: string): CompiledExpression {
   };
 }
 
-/** Checks the cost cap as well. Expressions from before the cap still work, and the work budget limits their evaluation. */
+/**
+ * Compiles a new expression and checks its cost against the cap. Older expressions may exceed the cap; the work budget limits their
+ * evaluation.
+ */
 export function compileNewExpression(text: string): CompiledExpression {
   const compiled = compileExpression(text);
   if (compiled.cost <= EXPRESSION_COST_MAX) return compiled;
@@ -88,7 +91,7 @@ function invalidExpression(why: string): Error {
   return invalid('aggregation.expression', why);
 }
 
-/** Checked before parsing, because the parser takes half a second to report 500 open brackets. */
+/** The depth is checked before parsing, because the parser takes half a second to report 500 open brackets. */
 function bracketDepth(text: string): number {
   let depth = 0;
   let deepest = 0;

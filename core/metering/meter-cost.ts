@@ -12,18 +12,18 @@ import { compileMeters, type MeterIndex } from './match.ts';
 import type { MeterDefinition } from './meter-definition.ts';
 
 const METER_WEIGHTS = {
-  /** Matching, measuring and adding to an existing row. */
+  /** Cost of matching and measuring an event and adding it to an existing row. */
   meter: 4,
   filter: 1,
-  /** Per character of the accepted values: every partition compiles and caches them. */
+  /** Cost per character of the accepted values: every partition compiles and caches them. */
   filter_character: 0.001,
-  /** Each row holds a set of texts. */
+  /** Additional cost of a row with a set of texts. */
   uniques: 16,
 } as const;
 
 export const EVENT_NAME_COST_MAX = 1_000;
 
-/** Assumes ordinary values and rows that gather many events. */
+/** Computes the cost of a meter for one event. Assumes ordinary values and rows that gather many events. */
 export function computeMeterCost({ filters, expression, aggregation }: CompiledMeter): number {
   const uniques = aggregation.fills.includes('uniques') ? METER_WEIGHTS.uniques : 0;
   return METER_WEIGHTS.meter + computeFilterCost(filters) + uniques + (expression?.cost ?? 0);

@@ -22,7 +22,7 @@ export const QUANTITY_PLACES = 24;
 const QUANTITY_DIGITS = 24;
 const QUANTITY_LIMIT = 10n ** BigInt(QUANTITY_DIGITS + QUANTITY_PLACES);
 
-/** No real number has so many characters, and reading a megabyte of them for each meter takes milliseconds. */
+/** Maximum length of a number's text. No real number is longer, and reading a megabyte of digits for each meter would take milliseconds. */
 export const NUMBER_TEXT_MAX = 8_192;
 
 type NotAQuantity = 'is not a number' | 'is too large' | 'is a number of more than 8192 characters';

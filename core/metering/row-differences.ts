@@ -1,9 +1,9 @@
 /**
- * Compares expected usage rows with stored rows, field by field. Usage rows must equal a recomputation from the raw
+ * Compares expected bucket rows with stored rows, field by field. Bucket rows must equal a recomputation from the raw
  * events, always, to the last digit (docs/reliability.md).
  */
 import { formatUs, type Microseconds } from '../foundation/time/instant.ts';
-import type { BucketRow } from './plan.ts';
+import type { BucketRow } from './bucket-aggregator.ts';
 import { scaledToDecimal } from './quantity.ts';
 
 /** A stored row. Instead of its set of distinct values it has the size of the set and the size of its union with the expected set. */
@@ -18,12 +18,12 @@ export type RowDifference = {
   readonly bucket_start_us: Microseconds;
   readonly group_key: string;
   readonly field: string;
-  /** Null if there is no such row. */
+  /** Stored row; null if there is none. */
   readonly stored: string | null;
   readonly expected: string | null;
 };
 
-type BucketRowPlace = Pick<BucketRow, 'size' | 'external_customer_id' | 'bucket_start_us' | 'group_key'>;
+type BucketRowKey = Pick<BucketRow, 'size' | 'external_customer_id' | 'bucket_start_us' | 'group_key'>;
 
 export function rowDifferences(expected: readonly BucketRow[], stored: readonly StoredFields[]): RowDifference[] {
   const rest = new Map(stored.map((row) => [toRowKey(row), row]));
@@ -48,7 +48,7 @@ function fieldDifferences(expected: BucketRow, stored: StoredFields): RowDiffere
   }
   for (const field of ['first_us', 'last_us'] as const) {
     const values = { stored: instantText(stored[field]), expected: instantText(expected[field]) };
-    // Rows of an older version and daily rollups have no first_us and last_us, and no reader depends on them then.
+    // Rows of an older version and daily rollups have no first_us and last_us. No reader needs these fields then, so null is no difference.
     if (values.stored !== null && values.expected !== null && values.stored !== values.expected)
       differences.push(buildDifference(expected, field, values));
   }
@@ -86,13 +86,13 @@ function summary(row: Numbers): string {
 }
 
 function buildDifference(
-  { size, external_customer_id, bucket_start_us, group_key }: BucketRowPlace,
+  { size, external_customer_id, bucket_start_us, group_key }: BucketRowKey,
   field: string,
   values: { stored: string | null; expected: string | null },
 ): RowDifference {
   return { size, external_customer_id, bucket_start_us, group_key, field, ...values };
 }
 
-function toRowKey({ size, external_customer_id, bucket_start_us, group_key }: BucketRowPlace): string {
+function toRowKey({ size, external_customer_id, bucket_start_us, group_key }: BucketRowKey): string {
   return JSON.stringify([size, external_customer_id, bucket_start_us, group_key]);
 }

@@ -15,8 +15,8 @@ import type { SegmentPlan, UsageSegment } from './analytics/segments.ts';
 import { UsageBucket } from './bucket.ts';
 import type { CompiledMeter } from './compiled-meter.ts';
 
-/** A partial aggregate with its position; several cells may have one position. */
-export type PlacedCell = {
+/** A partial aggregate with its position: key, segment and group. Several cells may have the same position. */
+export type UsageCell = {
   /** The customer, the requested key, or ''. */
   readonly key: string;
   readonly segment_us: Microseconds;
@@ -52,8 +52,8 @@ export type UsageByKeyQuery = {
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
   readonly plan: SegmentPlan;
-  readonly cells: readonly PlacedCell[];
-  /** These keys get an answer even if nothing was counted. */
+  readonly cells: readonly UsageCell[];
+  /** Keys for which an answer is returned even if nothing was counted. */
   readonly keys: readonly string[];
   readonly wants: Wants;
 };
@@ -89,14 +89,14 @@ export type UsageByKey = {
 /** A computation that yields after each step. */
 export type Steps<Result> = Generator<void, Result>;
 
-export function* usageByKey(query: UsageByKeyQuery): Steps<UsageByKey> {
+export function* computeUsageByKey(query: UsageByKeyQuery): Steps<UsageByKey> {
   const { meter, start_us, end_us, wants } = query;
   const ranges = wants.windows ? yield* windowRanges(query.plan) : new Map<number, WindowRange>();
   const whole = { start_us, end_us, window_us: start_us };
   const totals = new Map<string, WindowAnswer>();
   const windows = new Map<string, WindowAnswer[]>();
   for (const [key, of] of yield* cellsByKey(query, ranges)) {
-    // Computed over the whole range and never added up from windows: an average of averages is not the average.
+    // The total is computed over the whole range and never added up from windows: an average of averages is not the average.
     if (wants.total) totals.set(key, yield* computeAnswer(meter, of.cells, whole));
     if (!wants.windows) continue;
     windows.set(key, yield* wants.running ? runningAnswers(query, of, ranges) : ownAnswers(query, of, ranges));
@@ -140,7 +140,7 @@ class RunningValue {
     const { meter, ...range } = this.#query;
     if (this.#uniques !== null) return new Decimal(this.#uniques);
     // An integral grows with time. It is divided by the length of the whole range, so the cost does not drift.
-    const isIntegral = meter.aggregation.fills.includes('weighted_sum');
+    const isIntegral = meter.aggregation.chain_rule === 'integral';
     const start_us = isIntegral ? end_us - (range.end_us - range.start_us) : range.start_us;
     return computeBucketValue(meter, this.#merged, { start_us, end_us });
   }
@@ -181,7 +181,7 @@ function* runningBuckets(
   { of, ranges }: { of: KeyCells; ranges: WindowRanges },
 ): Steps<WindowAnswer[]> {
   const own = new Map<Microseconds, OwnWindow>();
-  // In time order, because a bucket_size window is added with the requested window in which it begins.
+  // The list is in time order: each bucket_size window is appended with the requested window in which it begins.
   const all: OwnWindow[] = [];
   const answers: WindowAnswer[] = [];
   let event_count = 0;
@@ -226,7 +226,7 @@ function getOrCreate<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Val
 
 type WindowRange = { readonly start_us: Microseconds; readonly end_us: Microseconds; readonly window_us: Microseconds };
 type WindowRanges = ReadonlyMap<number, WindowRange>;
-type OwnedCell = PlacedCell & { readonly own_us: Microseconds };
+type OwnedCell = UsageCell & { readonly own_us: Microseconds };
 /** The cells of one key: all of them, and those of each requested window in time order. */
 type KeyCells = { readonly cells: OwnedCell[]; readonly windows: Map<number, OwnedCell[]> };
 

@@ -7,7 +7,7 @@ import { Decimal } from '../foundation/decimal.ts';
 import type { BillingReason, Invoice } from '../invoicing/invoice/record.ts';
 import type { Subscription } from '../subscriptions/record.ts';
 
-type PlannedCollection = { readonly by: 'charge' | 'credits'; readonly amount: Decimal };
+type PlannedCollection = { readonly by: 'payment_method' | 'credits'; readonly amount: Decimal };
 
 type CollectionInput = {
   readonly remaining: Decimal;
@@ -15,20 +15,20 @@ type CollectionInput = {
   readonly covered: Decimal;
   /** Whether the customer has a card or a bank account. */
   readonly hasPaymentMethod: boolean;
-  readonly allowsPartial: boolean;
+  readonly allows_partial: boolean;
 };
 
 /** Null if nothing is collected. */
 export function computeCollection({
   remaining,
   covered,
-  hasPaymentMethod: hasWay,
-  allowsPartial: inPart,
+  hasPaymentMethod,
+  allows_partial,
 }: CollectionInput): PlannedCollection | null {
   if (remaining.lte(0)) return null;
   if (covered.gte(remaining)) return { by: 'credits', amount: remaining };
-  if (hasWay) return { by: 'charge', amount: remaining.minus(covered) };
-  return covered.gt(0) && inPart ? { by: 'credits', amount: covered } : null;
+  if (hasPaymentMethod) return { by: 'payment_method', amount: remaining.minus(covered) };
+  return covered.gt(0) && allows_partial ? { by: 'credits', amount: covered } : null;
 }
 
 const OPENINGS: readonly BillingReason[] = ['SUBSCRIPTION_CREATE', 'SUBSCRIPTION_TRIAL_END'];

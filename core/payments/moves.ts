@@ -22,9 +22,9 @@ export function checkMove(from: PaymentStatus, to: PaymentStatus): void {
     throw invalid('payment_status', `cannot change from ${from} to ${to}`, { allowed: MOVES[from] ?? [] });
 }
 
-/** Payments that wait to be processed and have brought no money yet. */
+/** Payments that wait to be processed, with which no money was received yet. */
 export const OPEN: readonly PaymentStatus[] = ['INITIATED', 'PENDING'];
-/** Payments that brought money in, including those refunded later. */
+/** Statuses of payments with which money was received, including payments that were refunded later. */
 export const RECEIVED: readonly PaymentStatus[] = ['SUCCEEDED', 'PARTIALLY_REFUNDED', 'REFUNDED'];
 
 /** A link waits for the customer, and an unprocessed payment for the `process` request. */

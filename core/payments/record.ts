@@ -20,7 +20,7 @@ import { PAYMENT_STATUSES } from '../invoicing/invoice/record.ts';
 
 export const PAYMENT_METHOD_TYPES = ['CARD', 'ACH', 'OFFLINE', 'CREDITS', 'PAYMENT_LINK'] as const;
 export const DESTINATION_TYPES = ['INVOICE'] as const;
-/** Only `sandbox` is implemented; the others are refused by name. */
+/** A gateway is a provider of the installation, or an account at a provider with a connection. Others are refused by name. */
 export const PAYMENT_GATEWAYS = ['sandbox', 'stripe', 'razorpay', 'nomod', 'moyasar', 'paddle', 'whop'] as const;
 const PAYMENT_METHOD_STATUSES = ['ACTIVE', 'INACTIVE', 'EXPIRED'] as const;
 const REFUND_STATUSES = ['pending', 'succeeded', 'failed'] as const;
@@ -33,8 +33,8 @@ export const Payment = z.object({
   idempotency_key: z.string().meta({ description: 'Idempotency key: one key creates one payment.' }),
   customer_id: z.string().meta({ description: 'Payer: the customer of the invoice.' }),
   destination_type: z.enum(DESTINATION_TYPES).meta({ description: 'Type of the record `destination_id`: an invoice.' }),
-  destination_id: z.string().meta({ description: 'Id of the paid invoice.' }),
-  invoice_number: z.string().nullish().meta({ description: 'Number of that invoice.' }),
+  destination_id: z.string().meta({ description: 'Id of the invoice that the payment is for.' }),
+  invoice_number: z.string().nullish().meta({ description: 'Number of the paid invoice.' }),
   payment_method_type: z.enum(PAYMENT_METHOD_TYPES).meta({
     description:
       'OFFLINE was received elsewhere; CREDITS are taken from a postpaid wallet; CARD and ACH are charged; PAYMENT_LINK is paid on a page.',
@@ -67,11 +67,11 @@ export const Payment = z.object({
   success_url: z
     .string()
     .nullish()
-    .meta({ description: 'URL to which the page leads after a payment; null without one.' }),
+    .meta({ description: 'URL to which the page leads after a payment; null if the request named none.' }),
   cancel_url: z
     .string()
     .nullish()
-    .meta({ description: 'URL to which the page leads without a payment; null without one.' }),
+    .meta({ description: 'URL to which the page leads if the customer does not pay; null if the request named none.' }),
   metadata: metadata.nullish().meta({ description: 'Key-value pairs of your own; null without any.' }),
   succeeded_at: timestampText.nullish().meta({ description: 'Time at which the money was received; null before.' }),
   failed_at: timestampText.nullish().meta({ description: 'Time at which the payment finally failed; null before.' }),
@@ -92,6 +92,13 @@ export const Payment = z.object({
   }),
   version: z.int().meta({ description: 'Version of the payment; every change adds 1.' }),
   ...baseFields,
+  checkout_session_id: z
+    .string()
+    .nullish()
+    .meta({ description: 'Checkout session of the payment page; null without one.' }),
+  connection_id: z.string().nullish().meta({
+    description: 'Connection to the provider that reported the payment; null for a payment that was made here.',
+  }),
 });
 export type Payment = z.infer<typeof Payment>;
 
@@ -102,7 +109,7 @@ export const PaymentAttempt = z.object({
   payment_status: z.enum(PAYMENT_STATUSES).meta({ description: 'Result of the attempt; PROCESSING until it ends.' }),
   payment_method_id: z.string().meta({ description: 'Charged payment method.' }),
   amount: decimalText.meta({ description: 'Requested amount.' }),
-  error_message: z.string().nullish().meta({ description: 'Reason of the failure; null if it did not fail.' }),
+  error_message: z.string().nullish().meta({ description: 'Reason of the failure; null without a failure.' }),
   metadata: metadata.nullish().meta({ description: 'Unused: always null.' }),
   ...baseFields,
 });
@@ -117,7 +124,7 @@ export const PaymentRefund = z.object({
     .meta({ description: 'Status of the refund; pending until the provider answers.' }),
   reason: z.string().nullish().meta({ description: 'Reason for people.' }),
   gateway_refund_id: z.string().nullish().meta({ description: "Provider's id of the refund; null before it has one." }),
-  error_message: z.string().nullish().meta({ description: 'Reason of the failure; null if it did not fail.' }),
+  error_message: z.string().nullish().meta({ description: 'Reason of the failure; null without a failure.' }),
   idempotency_key: z.string().meta({ description: 'Idempotency key: one key creates one refund of the payment.' }),
   ...baseFields,
 });
@@ -132,7 +139,9 @@ export const PaymentMethod = z.object({
   payment_method_status: z
     .enum(PAYMENT_METHOD_STATUSES)
     .meta({ description: 'Status of the payment method. Only an ACTIVE one is charged.' }),
-  is_default: z.boolean().meta({ description: 'Whether invoices are collected with it. A customer has one default.' }),
+  is_default: z
+    .boolean()
+    .meta({ description: 'Whether invoices are collected with this payment method. A customer has one default.' }),
   ...baseFields,
 });
 export type PaymentMethod = z.infer<typeof PaymentMethod>;
@@ -142,7 +151,7 @@ const url = orNull(z.url()).meta({
 });
 const gateway = orNull(anyCase(PAYMENT_GATEWAYS)).meta({
   description:
-    'Provider of the payment. Default: that of the payment method, else `default_gateway` of the setting `payment_config`. Only `sandbox` is supported.',
+    'Provider of the payment. Default: that of the payment method, else `default_gateway` of the setting `payment_config`. It must be the sandbox or have a connection.',
 });
 
 /** Fields of a request for a payment (docs/rules/payments.md, "Making a payment"). */
@@ -186,7 +195,8 @@ export const updatePaymentShape = z.object({
     .nullish()
     .meta({ description: 'SUCCEEDED, FAILED or VOIDED. Refused if a provider decides the status.' }),
   amount: decimalText.nullish().meta({
-    description: 'Amount, before the payment is settled. An automatic payment accepts it only together with SUCCEEDED.',
+    description:
+      'New amount; refused after the payment is settled. An automatic payment accepts an amount only together with SUCCEEDED.',
   }),
   payment_gateway: anyCase(PAYMENT_GATEWAYS).nullish().meta({
     description:
@@ -221,6 +231,11 @@ export type UpdatePayment = z.output<typeof updatePaymentShape>;
 /** Key of the automatic refund of a payment that its invoice no longer needs; one for each payment. */
 const OVERPAYMENT_KEYS = /^surplus\/pay_/;
 
+/** Such a refund returns money that the invoice never counted. */
+export function isOverpaymentKey(idempotency_key: string): boolean {
+  return OVERPAYMENT_KEYS.test(idempotency_key);
+}
+
 export const refundPaymentShape = z.object({
   amount: orNull(decimalText).meta({ description: 'Amount of the refund. Default: the rest of the payment.' }),
   reason: orNull(z.string().max(1000)).meta({ description: 'Reason for people; at most 1000 characters.' }),
@@ -238,7 +253,43 @@ export const savePaymentMethodShape = z.object({
     description: 'Type of the payment method: CARD or ACH. Default: CARD.',
   }),
   is_default: orDefault(z.boolean(), true).meta({
-    description: 'Whether invoices are collected with it from now on. Default: true.',
+    description: 'Whether invoices are collected with this payment method from now on. Default: true.',
   }),
 });
 export type SavePaymentMethod = z.output<typeof savePaymentMethodShape>;
+
+const NOT_SUPPORTED = 'Not supported yet: refused unless empty.';
+
+export const startCardSetupShape = z.object({
+  provider: anyCase(PAYMENT_GATEWAYS).meta({ description: 'Provider that saves the payment method.' }),
+  usage: orDefault(z.enum(['off_session']), 'off_session').meta({
+    description: 'Later charges are made without the customer: off_session.',
+  }),
+  payment_method_types: orDefault(z.array(z.enum(['card'])).min(1), ['card']).meta({
+    description: 'Kinds of payment methods that the customer can enter: card.',
+  }),
+  success_url: url.meta({
+    description:
+      'URL to which the page leads afterwards. With it the answer has a page of the provider; without it, a secret for a form of your own.',
+  }),
+  cancel_url: url,
+  set_default: orDefault(z.boolean(), false).meta({
+    description: 'Whether invoices are collected with the payment method from then on. Default: false.',
+  }),
+  metadata: anythingOrNull.meta({ description: NOT_SUPPORTED }),
+  customer_data: anythingOrNull.meta({ description: NOT_SUPPORTED }),
+});
+export type StartCardSetup = z.output<typeof startCardSetupShape>;
+
+/** A setup at a provider, in which a customer enters a payment method. */
+export const startedCardSetupShape = z.object({
+  provider: z.enum(PAYMENT_GATEWAYS).meta({ description: 'Provider that saves the payment method.' }),
+  customer_id: z.string().meta({ description: 'Customer that owns the payment method.' }),
+  setup_intent_id: z.string().meta({ description: 'Id of the setup, or of its page, at the provider.' }),
+  checkout_url: z.string().nullable().meta({
+    description: 'Page on which the customer enters the payment method; null without `success_url`.',
+  }),
+  client_secret: z.string().nullable().meta({
+    description: "Secret of the setup for the provider's form on a page of your own; null with `success_url`.",
+  }),
+});

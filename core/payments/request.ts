@@ -60,21 +60,33 @@ export function parsePaymentMethod(request: CreatePayment): PaymentMethodType {
   return method;
 }
 
-/** Implemented providers. */
-const THERE: readonly PaymentGateway[] = ['sandbox'];
+export type GatewayTerms = {
+  readonly moves_money: boolean;
+  /** False if the gateway is the tenant's own account, and this environment has no connection to it. */
+  readonly is_connected: boolean;
+};
 
-/** Returns the provider if it is implemented and allowed. The sandbox moves no money, so production environments reject it. */
+/**
+ * Returns the gateway if it is among the implemented ones, connected and allowed. Production environments reject one that moves no money.
+ */
 export function checkGateway(
   gateway: PaymentGateway | null | undefined,
   environment_type: 'development' | 'production',
+  implemented: Readonly<Record<string, GatewayTerms>>,
 ): PaymentGateway {
+  const allowed = Object.keys(implemented).filter((name) => implemented[name]!.is_connected);
   if (!gateway)
-    throw invalid('payment_gateway', 'is required: neither the way to pay nor the setting payment_config names one', {
-      allowed: THERE,
-    });
-  if (!THERE.includes(gateway)) throw invalid('payment_gateway', `${gateway} is not there yet`, { allowed: THERE });
-  if (gateway === 'sandbox' && environment_type === 'production')
-    throw invalid('payment_gateway', 'sandbox moves no money: it is for environments of the type development alone');
+    throw invalid(
+      'payment_gateway',
+      'is required: neither the payment method nor the setting payment_config names one',
+      { allowed },
+    );
+  const terms = implemented[gateway];
+  if (!terms) throw invalid('payment_gateway', `${gateway} is not there yet`, { allowed });
+  if (!terms.is_connected)
+    throw invalid('payment_gateway', `this environment has no connection to ${gateway}: create it first`, { allowed });
+  if (!terms.moves_money && environment_type === 'production')
+    throw invalid('payment_gateway', `${gateway} moves no money: it is for environments of the type development alone`);
   return gateway;
 }
 

@@ -9,6 +9,7 @@ import { Decimal, ZERO } from '../foundation/decimal.ts';
 import { roundMoney } from '../foundation/money.ts';
 import type { Milliseconds } from '../foundation/time/instant.ts';
 import { type Period, periodContaining } from '../foundation/time/period.ts';
+import { type BilledItemLine, computeBilledBefore, type PreviouslyBilled } from './billed-before.ts';
 import {
   type BilledSubscription,
   computeCharge,
@@ -17,30 +18,15 @@ import {
   listChargedPeriods,
   periodRule,
 } from './charges.ts';
-import { type BilledTotal, computeCreditAdjustments } from './credit-adjustments.ts';
-import { fixedCharge, type PlannedLine, type PricedItem } from './line-amount.ts';
+import { computeCreditAdjustments } from './credit-adjustments.ts';
+import { type PlannedLine, type PricedItem, priceFixedCharge } from './line-amount.ts';
 import { computeRemainingShare } from './proration.ts';
-
-/** Amounts that final invoices billed for an item in one of its periods. */
-export type PreviouslyBilled = {
-  readonly amount: Decimal;
-  /** Part of the amount that earlier changes credited. */
-  readonly credited: Decimal;
-  /** Computed amount before a manual edit; absent if the line was not edited. */
-  readonly computed?: Decimal;
-  /** End of the billed time, which may be the day of a cancellation; null if the item was not billed. */
-  readonly until_ms: Milliseconds | null;
-  /** Invoice line that charged the item; null if none did. */
-  readonly invoice_line_item_id: string | null;
-  /** Billed total including the discounts and the tax on the uncredited rest. */
-  readonly billed?: BilledTotal;
-};
 
 export type EndingLineItem<Item extends PricedItem = PricedItem> = {
   /** State of the item before the change. */
   readonly item: Item;
   readonly at: Milliseconds;
-  billedIn(period: Period): PreviouslyBilled;
+  readonly billed_lines: readonly BilledItemLine[];
 };
 
 /** Input for a line whose scheduled end is revoked: it was charged until that end, and is now charged to the end of the period. */
@@ -50,24 +36,25 @@ type ResumptionInput<Item extends PricedItem = PricedItem> = {
   readonly current: Period;
   readonly currency: string;
   readonly ended_ms: Milliseconds;
-  /** Items with their billed amounts per period. */
   readonly items: readonly PreviouslyBilledItem<Item>[];
 };
 
 type PreviouslyBilledItem<Item extends PricedItem> = {
   readonly item: Item;
-  billedIn(period: Period): PreviouslyBilled;
+  readonly billed_lines: readonly BilledItemLine[];
 };
 
-/** Charges the time after the revoked end for items that were billed only up to it. Items billed in full or not at all add nothing. */
+/**
+ * Charges the time after the revoked end for items that were billed only up to that end. Items that were billed in full, or not at all,
+ * need no charge.
+ */
 export function planResumptionLines<Item extends PricedItem>(input: ResumptionInput<Item>): PlannedLine<Item>[] {
-  const { subscription, current } = input;
-  return input.items.flatMap(({ item, billedIn }) => {
-    // A one-time charge does not resume.
-    if (!isBilledImmediately(item) || item.billing_period === 'ONETIME') return [];
-    const periods = listChargedPeriods(item, { subscription, current, from: current.start });
-    return periods.flatMap((period) => resumedLine(item, { period, billed: billedIn(period) }, input) ?? []);
-  });
+  return input.items.flatMap(({ item, billed_lines }) =>
+    listAdvancePeriods(item, input, input.current.start).flatMap((period) => {
+      const billed = computeBilledBefore(period, billed_lines);
+      return resumedLine(item, { period, billed }, input) ?? [];
+    }),
+  );
 }
 
 /**
@@ -75,17 +62,17 @@ export function planResumptionLines<Item extends PricedItem>(input: ResumptionIn
  * cancellation. If the cancellation is revoked, the replacing lines pay for that time.
  */
 export function planResumptionCredits<Item extends PricedItem>(input: ResumptionInput<Item>): PlannedLine<Item>[] {
-  const { subscription, current, currency, ended_ms } = input;
-  return input.items.flatMap(({ item, billedIn }) => {
+  const { subscription, currency, ended_ms } = input;
+  return input.items.flatMap(({ item, billed_lines }) => {
     if (item.end_ms === null || item.end_ms > ended_ms) return [];
-    const deriveBilled = (period: Period) => {
+    const endless = { ...item, end_ms: null };
+    return listAdvancePeriods(endless, input, ended_ms).flatMap((period) => {
       const served = computeCharge(item, period, subscription);
       const servedCost = served === null ? ZERO : computeCost(served, currency);
-      const billed = billedIn(period);
-      return { ...billed, credited: billed.credited.plus(servedCost) };
-    };
-    const ending = { item: { ...item, end_ms: null }, at: ended_ms, billedIn: deriveBilled };
-    return creditLines(ending, { subscription, current, currency });
+      const before = computeBilledBefore(period, billed_lines);
+      const billed = { ...before, credited: before.credited.plus(servedCost) };
+      return creditLine({ item: endless, at: ended_ms }, { period, billed }, input) ?? [];
+    });
   });
 }
 
@@ -99,7 +86,12 @@ export type LineChangeInput<Item extends PricedItem = PricedItem> = {
 
 /** Credits first, then charges, each in input order. */
 export function planChangeLines<Item extends PricedItem>(input: LineChangeInput<Item>): PlannedLine<Item>[] {
-  const credits = input.endings.flatMap((ending) => creditLines(ending, input));
+  const credits = input.endings.flatMap(({ item, at, billed_lines }) =>
+    listAdvancePeriods(item, input, at).flatMap((period) => {
+      const billed = computeBilledBefore(period, billed_lines);
+      return creditLine({ item, at }, { period, billed }, input) ?? [];
+    }),
+  );
   return [...credits, ...input.beginnings.flatMap((item) => chargeLines(item, input))];
 }
 
@@ -117,7 +109,9 @@ export function isBilledImmediately({ price_type, invoice_cadence }: PricedItem)
 
 type RunningSubscription = Pick<LineChangeInput, 'subscription' | 'current'>;
 
-/** End of the time that invoices up to the current period charge in advance; null if they charge none of it. */
+/**
+ * Computes the end of the time after `at` for which invoices up to the current period charge the item in advance; null if they charge none.
+ */
 export function computeChargedUntil(
   item: PricedItem,
   at: Milliseconds,
@@ -137,30 +131,24 @@ export function nextWholePeriod(item: PricedItem, { subscription, current }: Run
   return period === undefined || period.start >= item.start_ms ? null : period.end;
 }
 
-type CreditLineInput = Pick<LineChangeInput, 'subscription' | 'current' | 'currency'>;
-
-function creditLines<Item extends PricedItem>(
-  ending: EndingLineItem<Item>,
-  input: CreditLineInput,
-): PlannedLine<Item>[] {
-  const { item, at } = ending;
-  // A one-time charge is never credited.
+/** Periods that were charged in advance and last beyond `from`. A one-time charge has none: it is never credited and never resumes. */
+function listAdvancePeriods(item: PricedItem, running: RunningSubscription, from: Milliseconds): Period[] {
   if (!isBilledImmediately(item) || item.billing_period === 'ONETIME') return [];
-  const { subscription, current } = input;
-  const periods = listChargedPeriods(item, { subscription, current, from: at });
-  return periods.flatMap((period) => creditLine(ending, period, input) ?? []);
+  const { subscription, current } = running;
+  return listChargedPeriods(item, { subscription, current, from });
 }
 
+type BilledPeriod = { readonly period: Period; readonly billed: PreviouslyBilled };
+
 function creditLine<Item extends PricedItem>(
-  { item, at, billedIn }: EndingLineItem<Item>,
-  period: Period,
-  input: CreditLineInput,
+  { item, at }: Pick<EndingLineItem<Item>, 'item' | 'at'>,
+  { period, billed }: BilledPeriod,
+  input: Pick<LineChangeInput, 'subscription' | 'currency'>,
 ): PlannedLine<Item> | null {
-  const billed = billedIn(period);
   const whole = computeCharge(item, period, endingAt(billed.until_ms, input.subscription));
   if (!whole || at >= whole.service.end) return null;
   const served = computeCharge({ ...item, end_ms: at }, period, input.subscription);
-  const unused = fixedCharge(item, computeRemainingShare(whole.share, served?.share), input.currency);
+  const unused = priceFixedCharge(item, computeRemainingShare(whole.share, served?.share), input.currency);
   const amount = cappedCredit(applyAgreedRate(unused.amount, billed, input.currency), billed);
   if (amount.isZero()) return null;
   return {
@@ -170,7 +158,7 @@ function creditLine<Item extends PricedItem>(
     parent_line_item_id: billed.invoice_line_item_id,
     quantity: unused.quantity,
     amount: amount.negated(),
-    ...(billed.billed ? { credit_adjustments: computeCreditAdjustments(amount, billed.billed, input.currency) } : {}),
+    credit_adjustments: computeCreditAdjustments(amount, billed.billed, input.currency),
     computed_from: {
       ...unused.computed_from,
       kind: 'unused_time',
@@ -179,8 +167,8 @@ function creditLine<Item extends PricedItem>(
   };
 }
 
-/** A manually edited amount applies pro rata to each part of the billed time (docs/rules/invoices.md, "Edits"). */
-function applyAgreedRate(cost: Decimal, { amount, computed = amount }: PreviouslyBilled, currency: string): Decimal {
+/** Applies a manually edited amount pro rata to a part of the billed time (docs/rules/invoices.md, "Edits"). */
+function applyAgreedRate(cost: Decimal, { amount, computed }: PreviouslyBilled, currency: string): Decimal {
   if (computed.eq(amount)) return cost;
   return computed.isZero() ? ZERO : roundMoney(cost.times(amount).dividedBy(computed), currency);
 }
@@ -192,7 +180,7 @@ function endingAt(until_ms: Milliseconds | null, subscription: BilledSubscriptio
 
 function resumedLine<Item extends PricedItem>(
   item: Item,
-  { period, billed }: { period: Period; billed: PreviouslyBilled },
+  { period, billed }: BilledPeriod,
   input: ResumptionInput<Item>,
 ): PlannedLine<Item> | null {
   if (billed.invoice_line_item_id === null) return null;
@@ -204,7 +192,7 @@ function resumedLine<Item extends PricedItem>(
     billed.amount.minus(billed.credited),
   );
   if (amount.lte(0)) return null;
-  const rest = fixedCharge(item, computeRemainingShare(whole.share, served.share), currency);
+  const rest = priceFixedCharge(item, computeRemainingShare(whole.share, served.share), currency);
   const service = { start: served.service.end, end: whole.service.end };
   const computed_from = {
     ...rest.computed_from,
@@ -221,11 +209,11 @@ function chargeLines<Item extends PricedItem>(item: Item, input: LineChangeInput
   return listChargedPeriods(item, { subscription, current, from: item.start_ms }).flatMap((period) => {
     const charge = computeCharge(item, period, subscription);
     if (!charge) return [];
-    const priced = fixedCharge(item, charge.share, currency);
+    const priced = priceFixedCharge(item, charge.share, currency);
     return [{ ...priced, item, service: charge.service, display_name: item.display_name, parent_line_item_id: null }];
   });
 }
 
 function computeCost<Item extends PricedItem>({ item, share }: DueCharge<Item>, currency: string): Decimal {
-  return fixedCharge(item, share, currency).amount;
+  return priceFixedCharge(item, share, currency).amount;
 }

@@ -21,7 +21,7 @@ import {
   type RecurringPeriod,
   wholePeriod,
 } from '../foundation/time/period.ts';
-import { type Chain, usageWindowIn as chainedWindow, findChains, type LinkedItem } from './chains/chain.ts';
+import { type Chain, computeChainUsageWindow, findChains, type LinkedItem } from './chains/chain.ts';
 import { computeShare, type ProrationShare, regularPeriod } from './proration.ts';
 
 export const REFERENCE_POINTS = ['period_start', 'period_end', 'cancel', 'preview', 'late'] as const;
@@ -87,11 +87,11 @@ export function planDueCharges<Item extends BilledItem>(input: ChargeInput<Item>
   const subscriptionEnd = reference === 'cancel' ? period.end : subscription.end_ms;
   const next = reference === 'cancel' ? null : nextPeriod(period.end, subscription);
   const services = items.flatMap((item) =>
-    servicePeriods(item, { subscription, subscriptionEnd, period, next }).map((found) => ({ item, ...found })),
+    listServicePeriods(item, { subscription, subscriptionEnd, period, next }).map((found) => ({ item, ...found })),
   );
   const chains = findChains(services);
   return services
-    .filter(({ item, service }) => dueTest(item, { period, next, reference })(service))
+    .filter(({ item, service }) => buildDueTest(item, { period, next, reference })(service))
     .map((one) => buildCharge(one, { chain: chains.get(one), subscription }));
 }
 
@@ -102,7 +102,7 @@ function buildCharge<Item extends BilledItem>(
   { chain, subscription }: ChargeContext<Item>,
 ): DueCharge<Item> {
   if (!chain) return { item, service, share, usage_window: computeUsageWindow(item, service, subscription) };
-  return { item, service, share, usage_window: chainedWindow(chain, service), chain };
+  return { item, service, share, usage_window: computeChainUsageWindow(chain, service), chain };
 }
 
 /** The period after this one; null if the subscription has ended by then. */
@@ -124,16 +124,17 @@ export function periodRule(subscription: BilledSubscription): PeriodRule {
 
 type InvoiceWindows = { period: Period; next: Period | null; reference: ReferencePoint };
 
-function dueTest(item: BilledItem, { period, next, reference }: InvoiceWindows): (service: Period) => boolean {
+function buildDueTest(item: BilledItem, { period, next, reference }: InvoiceWindows): (service: Period) => boolean {
   if (item.invoice_cadence === 'ARREAR') {
     if (reference === 'period_start') return () => false;
-    // A line that ended exactly at the start of the period is on no invoice yet.
+    // A line that ended exactly at the start of the period was not on the invoice before, so it is due now.
     const isCut = (service: Period) => service.end === item.end_ms && service.end === period.start;
     return (service) => (service.end > period.start || isCut(service)) && service.end <= period.end;
   }
   if (reference === 'cancel') return () => false;
   if (reference === 'period_start') return (service) => service.start >= period.start && service.start < period.end;
-  // Advance charges that began inside the closing period missed its opening invoice: they are due here unless invoiced already.
+  // An advance charge that began inside the closing period is not on the invoice that opened the period. It is due now, unless it was
+  // invoiced already.
   const until = next?.end ?? period.end;
   return (service) => service.start > period.start && service.start < until;
 }
@@ -144,7 +145,7 @@ type ServicePeriodInput = {
   period: Period;
   next: Period | null;
 };
-/** `begins`: start of the billing period, of which the item may serve a part. */
+/** `begins`: start of the billing period, in which the item may be active for only a part. */
 type ServicePeriod = {
   service: Period;
   share: ProrationShare;
@@ -153,9 +154,9 @@ type ServicePeriod = {
   level_since: Milliseconds;
 };
 
-/** The item's service periods around the window, each cut to the active intervals of item and subscription. */
-function servicePeriods(item: BilledItem, input: ServicePeriodInput): ServicePeriod[] {
-  if (item.billing_period === 'ONETIME') return oneTimeCharge(item, input.subscriptionEnd);
+/** Lists the service periods of the item around the window, each cut to the time in which item and subscription are active. */
+function listServicePeriods(item: BilledItem, input: ServicePeriodInput): ServicePeriod[] {
+  if (item.billing_period === 'ONETIME') return listOneTimeCharge(item, input.subscriptionEnd);
   const rule = itemRule(item, input.subscription);
   const services: ServicePeriod[] = [];
   for (const period of buildItemPeriods(item, input, rule)) {
@@ -174,13 +175,13 @@ export function levelPeriod(
   subscription: BilledSubscription,
 ): Pick<ServicePeriod, 'whole' | 'begins' | 'level_since'> {
   const whole = regularPeriod(period, itemRule(item, subscription));
-  // A line with its own periods counts from the start of the period, also if it continues the periods of another line.
+  // For a line with its own periods, billing begins with such a period, even if the line continues the periods of another line.
   const start = hasOwnPeriods(item, subscription) ? whole.start : period.start;
   const begins = Math.max(start, serviceStart(subscription));
   return { whole, begins, level_since: countingStart(item.reset_usage, begins, subscription.start_ms) };
 }
 
-/** Start of the billable service: the end of the trial, or the start of the subscription. Earlier time of a period is never served. */
+/** Start of the billable service: the end of the trial, or the start of the subscription. The part of a period before it is not charged. */
 export function serviceStart({ start_ms, trial_end_ms }: BilledSubscription): Milliseconds {
   return Math.max(start_ms, trial_end_ms ?? start_ms);
 }
@@ -193,10 +194,10 @@ function serviceIn(period: Period, item: BilledItem, subscriptionEnd: number | n
 }
 
 /**
- * Charged in full and never prorated, on the invoice whose window contains the start of the line item (docs/rules/proration.md, "One-time
- * charges are not prorated").
+ * A one-time charge is charged in full and never prorated, on the invoice whose window contains the start of the line item
+ * (docs/rules/proration.md, "One-time charges are not prorated").
  */
-function oneTimeCharge(item: BilledItem, subscriptionEnd: number | null): ServicePeriod[] {
+function listOneTimeCharge(item: BilledItem, subscriptionEnd: number | null): ServicePeriod[] {
   const at = item.start_ms;
   if (subscriptionEnd !== null && at > subscriptionEnd) return [];
   // The item ended in the trial, before it was charged.
@@ -302,8 +303,8 @@ export function computeSharesWithin(interval: Period, item: BilledItem, subscrip
 type ActiveInterval = Pick<BilledItem, 'start_ms' | 'end_ms'>;
 
 /**
- * Service intervals of an item and its siblings in the period that contains `at`, and their total share of a whole period. The siblings
- * have the periods of the item.
+ * Service intervals of an item and of the lines that share its commitment, in the period that contains `at`, and their total share of a
+ * whole period. All of them have the periods of the item.
  */
 export function computeSharedService(
   at: Milliseconds,
@@ -372,7 +373,7 @@ export function computeCharge<Item extends BilledItem>(
   subscription: BilledSubscription,
 ): DueCharge<Item> | null {
   if (item.billing_period === 'ONETIME') {
-    const [once] = oneTimeCharge(item, subscription.end_ms);
+    const [once] = listOneTimeCharge(item, subscription.end_ms);
     return once === undefined ? null : { item, service: once.service, share: once.share, usage_window: null };
   }
   const service = serviceIn(period, item, subscription.end_ms);

@@ -37,8 +37,8 @@ export function buildPriorCommitments<Item extends PricedItem>(
 }
 
 /**
- * Total drawn by all lines in a term. Once the last period of the term is invoiced, the true-up was charged or there was no shortfall. A
- * later decrease of usage then never lowers the charge below the committed amount.
+ * Pool of a term with the draws of all lines. Once the last period of the term is invoiced, any shortfall was charged as a true-up. A later
+ * decrease of usage then never lowers the charge below the committed amount.
  */
 function sharedPool(
   service: Period,
@@ -54,7 +54,10 @@ function sharedPool(
   return { ...pool, is_trued_up: pool.is_trued_up || (facts.commitment.true_up && isInvoiced) };
 }
 
-/** Amount drawn by lines of a term, or by consecutive lines of a period; once that is over, any true-up is paid. Null for a single line. */
+/**
+ * Pool that several lines draw from: those of a term, or consecutive lines of a period. Once that time is over, any true-up was charged.
+ * Null for a single line.
+ */
 function linePool(
   item: PricedItem,
   service: Period,

@@ -23,6 +23,7 @@ import {
 } from './commitments/subscription.ts';
 import type { ComputedFrom } from './computed-from.ts';
 import type { LineAmount, PlannedLine, PricedItem } from './line-amount.ts';
+import { buildQuantityFields } from './quantity-fields.ts';
 
 type TermUsage = NonNullable<ComputedFrom['of_term']>;
 
@@ -57,7 +58,10 @@ export function applySubscriptionCommitment<Item extends PricedItem>(
   });
 }
 
-/** Returns the line, and a second one for the part above. The second line has the units if no amount lies within. */
+/**
+ * Returns the line with the part of its cost within the commitment, and a second line with the part above. The second line has the units if
+ * the whole cost is above.
+ */
 export function splitByCommitment<Line extends LineAmount & { display_name: string }>(
   line: Line,
   { within, above, overage, of_term }: PoolShare & { readonly of_term?: TermUsage },
@@ -67,7 +71,7 @@ export function splitByCommitment<Line extends LineAmount & { display_name: stri
   const base_amount = line.amount.toFixed();
   const info = (drawn: { utilized: Decimal; overage: Decimal }) =>
     toCommitmentInfo(commitment, { ...drawn, true_up: ZERO });
-  // The measured units stay on one line: no measurement splits them into units within and above.
+  // The measured units are on one of the two lines, because they cannot be split into units within and above the commitment.
   const quantity = within.isZero() && !above.isZero() ? line.quantity : ZERO;
   const first = {
     ...line,
@@ -84,7 +88,7 @@ export function splitByCommitment<Line extends LineAmount & { display_name: stri
     display_name: `${line.display_name} (overage)`,
     quantity,
     amount: overage,
-    free_quantity: null,
+    ...buildQuantityFields(() => null),
     commitment_info: info({ utilized: ZERO, overage }),
     computed_from: {
       ...line.computed_from,

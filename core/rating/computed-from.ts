@@ -33,20 +33,20 @@ const UsageLineChain = z.object({
   version: z.int().meta({ description: 'Version of the rule: 1.' }),
   rule: z.enum(['additive', 'shared', 'integral']).meta({
     description:
-      'Division of usage between lines. additive: each line charges its own events. shared: all lines charge one number, by time. integral: all lines charge one integral over time.',
+      'Division of usage between lines. additive: each line charges its own events. shared: one number is charged by all lines, in proportion to their time. integral: one integral over time is charged by all lines, each for its part.',
   }),
   whole_start: timestampText.meta({ description: 'Start of the whole period, also if the charged period is short.' }),
   whole_end: timestampText.meta({ description: 'End of the whole period.' }),
   begins: timestampText.meta({ description: 'Start of the billing period.' }),
   level_since: timestampText.nullish().meta({
-    description: 'Instant since which values make up the level. Only for integral.',
+    description: 'Instant from which events count for the level; present only for integral.',
   }),
   lines: z
     .array(
       z.object({
         line_item_id: z.string().meta({ description: 'Line item of the subscription.' }),
         start: timestampText.meta({ description: 'Start of the line’s active interval in the period.' }),
-        end: timestampText.meta({ description: 'Exclusive end of that interval.' }),
+        end: timestampText.meta({ description: 'Exclusive end of the line’s active interval.' }),
       }),
     )
     .meta({ description: 'Lines in order of time, including this one.' }),
@@ -223,7 +223,7 @@ export const ComputedFrom = z.object({
 });
 export type ComputedFrom = z.infer<typeof ComputedFrom>;
 
-type ComputedCharge = {
+export type ComputedCharge = {
   readonly amount: string;
   readonly quantity: string;
   readonly computed_from?: Pick<ComputedFrom, 'edited'> | null | undefined;

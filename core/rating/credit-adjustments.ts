@@ -7,29 +7,29 @@
 import { type LineTax, type TaxShare } from '../catalog/tax/line-tax.ts';
 import { Decimal, sumDecimals, ZERO } from '../foundation/decimal.ts';
 import { roundMoney } from '../foundation/money.ts';
+import {
+  type AdjustmentAmounts,
+  buildAdjustments,
+  type LineAdjustmentField,
+  sumDiscounts,
+} from './adjustment-fields.ts';
 import { type DiscountShare, type LineDiscount, mergeShares } from './discounts.ts';
 
-export type LineAdjustments = {
-  readonly line_item_discount: Decimal;
-  readonly invoice_level_discount: Decimal;
+/** Adjustments of a line. On a credit line, the prepaid credits return to their lots, and only the rest is money. */
+export type LineAdjustments = AdjustmentAmounts & {
   /** Discounts by coupon; absent if unknown. */
   readonly shares?: readonly DiscountShare[] | undefined;
-  /** The share that prepaid credits paid: it returns to their lots, and only the rest is money. */
-  readonly prepaid_credits_applied: Decimal;
   readonly taxes: readonly TaxShare[];
 };
 export type BilledTotal = LineAdjustments & { readonly amount: Decimal };
 
-export type BilledLine = {
+export type BilledLine = { readonly [Field in LineAdjustmentField]: string } & {
   readonly amount: string;
-  readonly line_item_discount: string;
-  readonly invoice_level_discount: string;
-  readonly prepaid_credits_applied: string;
   readonly discounts?: readonly LineDiscount[] | null | undefined;
   readonly taxes?: readonly LineTax[] | null | undefined;
 };
 
-/** Sums up a line and its later credits, on top of `others`. */
+/** Sums up the amounts of a charge and its later credits, and adds them to `others`. */
 export function sumBilledLines(lines: readonly BilledLine[], others?: BilledTotal): BilledTotal {
   const byRate = new Map(others?.taxes.map((share) => [`${share.tax_rate_id} ${share.tax_behavior}`, share]));
   for (const { taxes } of lines)
@@ -38,28 +38,25 @@ export function sumBilledLines(lines: readonly BilledLine[], others?: BilledTota
       const before = byRate.get(key)?.tax_amount ?? ZERO;
       byRate.set(key, { tax_rate_id, tax_behavior, tax_amount: before.plus(tax_amount) });
     }
-  const sum = (field: 'amount' | 'line_item_discount' | 'invoice_level_discount' | 'prepaid_credits_applied') =>
+  const sum = (field: 'amount' | LineAdjustmentField) =>
     sumDecimals([others?.[field] ?? ZERO, ...lines.map((line) => new Decimal(line[field]))]);
   return {
     amount: sum('amount'),
-    line_item_discount: sum('line_item_discount'),
-    invoice_level_discount: sum('invoice_level_discount'),
-    prepaid_credits_applied: sum('prepaid_credits_applied'),
+    ...buildAdjustments(sum),
     shares: mergeDiscountShares(lines),
     taxes: [...byRate.values()],
   };
 }
 
-/** Undefined if a line was discounted and does not record its coupons. */
+/** Sums up discounts by coupon. Returns undefined if a line was discounted and does not record its coupons. */
 function mergeDiscountShares(lines: readonly BilledLine[]): DiscountShare[] | undefined {
-  const isUnknown = ({ line_item_discount, invoice_level_discount, discounts }: BilledLine) =>
-    !discounts && !new Decimal(line_item_discount).plus(invoice_level_discount).isZero();
+  const isUnknown = (line: BilledLine) => !line.discounts && !sumDiscounts(line).isZero();
   if (lines.some(isUnknown)) return undefined;
   const shares = lines.flatMap(({ discounts }) => discounts ?? []);
   return mergeShares(shares.map((share) => ({ ...share, discount_amount: new Decimal(share.discount_amount) })));
 }
 
-/** `credit` is not negative. The result has the signs of the crediting line: 0 or less. */
+/** Computes the adjustments of a credit line. `credit` must not be negative; the results are 0 or negative. */
 export function computeCreditAdjustments(credit: Decimal, billed: BilledTotal, currency: string): LineAdjustments {
   const takeShare = (whole: Decimal) => {
     if (!billed.amount.gt(0) || !whole.gt(0)) return ZERO;
@@ -68,9 +65,7 @@ export function computeCreditAdjustments(credit: Decimal, billed: BilledTotal, c
   };
   const taxes = billed.taxes.map((share) => ({ ...share, tax_amount: takeShare(share.tax_amount) }));
   return {
-    line_item_discount: takeShare(billed.line_item_discount),
-    invoice_level_discount: takeShare(billed.invoice_level_discount),
-    prepaid_credits_applied: takeShare(billed.prepaid_credits_applied),
+    ...buildAdjustments((field) => takeShare(billed[field])),
     shares: billed.shares?.map((share) => ({ ...share, discount_amount: takeShare(share.discount_amount) })),
     taxes: taxes.filter(({ tax_amount }) => !tax_amount.isZero()),
   };

@@ -10,6 +10,7 @@ import { groupBy } from '../foundation/group-by.ts';
 import { roundMoney } from '../foundation/money.ts';
 import { spread } from '../foundation/spread.ts';
 import type { Milliseconds } from '../foundation/time/instant.ts';
+import { type AdjustmentAmounts, DISCOUNT_FIELDS, sumDiscounts } from './adjustment-fields.ts';
 
 export type CouponInForce = {
   readonly coupon: Coupon;
@@ -17,14 +18,14 @@ export type CouponInForce = {
   readonly subscription_id: string | null;
   /** Key of the lines that the coupon discounts; null if it discounts the invoice. */
   readonly line: string | null;
-  /** Keys of the lines that succeed that line. */
+  /** Keys of the lines that replaced the discounted line. */
   readonly followers?: ReadonlySet<string>;
   /** Interval in which the coupon applies, from `start_ms` until `end_ms`, exclusive; null is open. */
   readonly start_ms: Milliseconds | null;
   readonly end_ms: Milliseconds | null;
   /** Number of other invoices that the coupon discounted; not counted for `forever`. */
   readonly uses?: number;
-  /** The coupon applies again for the part of its discount that this invoice credits, and no more. */
+  /** True if the invoice credits a part of the coupon's discount: the coupon then applies again, up to that part. */
   readonly is_returning?: boolean;
 };
 
@@ -32,7 +33,7 @@ type DiscountableLine = {
   readonly amount: Decimal;
   /** Key by which coupons name the line. */
   readonly key: string | null;
-  /** Index of the line on an invoice, by which coupons of a manual invoice name it. */
+  /** Index of the line on a manual invoice; coupons refer to the line by it. */
   readonly place?: string | undefined;
   /** Instant of the charge; null if it matches every coupon's interval. */
   readonly charged_ms: Milliseconds | null;
@@ -48,10 +49,8 @@ type DiscountableLine = {
 export type DiscountShare = { readonly coupon_association_id: string; readonly discount_amount: Decimal };
 export type LineDiscount = { readonly coupon_association_id: string; readonly discount_amount: string };
 
-export type LineDiscounts = {
-  readonly line_item_discount: Decimal;
-  readonly invoice_level_discount: Decimal;
-  /** Both discounts by coupon of a subscription; absent if unknown. */
+export type LineDiscounts = Pick<AdjustmentAmounts, (typeof DISCOUNT_FIELDS)[number]> & {
+  /** All discounts by coupon of a subscription; absent if unknown. */
   readonly shares?: readonly DiscountShare[] | undefined;
 };
 
@@ -67,7 +66,7 @@ type InvoiceDiscounts = { readonly lines: readonly LineDiscounts[]; readonly app
 
 type DiscountTerms = Pick<Coupon, 'type' | 'amount_off' | 'percentage_off'>;
 
-/** Discount on an amount: rounded, and at most the amount. */
+/** Computes the discount on an amount: it is rounded, and at most the amount. */
 export function computeDiscount(
   { type, amount_off, percentage_off }: DiscountTerms,
   amount: Decimal,
@@ -118,7 +117,7 @@ export function applyCoupons(
   return { lines: taken, applied: taking.applied };
 }
 
-/** A fixed amount is one amount for all lines of the coupon's target. */
+/** Applies a coupon to its lines. A fixed amount is the total for all lines of the coupon, not an amount for each. */
 function applyToLines(by: CouponInForce, taking: DiscountState): void {
   const { coupon } = by;
   let room = computeDiscountLimit(by, taking);
@@ -137,8 +136,8 @@ function applyToLines(by: CouponInForce, taking: DiscountState): void {
 }
 
 /**
- * Discount of a part of a chain, by its index: the discount of all parts up to it, at most that of the whole, less the discounts of the
- * earlier parts. So the parts have the discount of the whole, also if one of them is below 0.
+ * Returns the discount of each part of a chain by its index: the discount on all parts up to it, less the discounts of the earlier parts.
+ * The discount on the whole chain is the maximum. So the discounts of the parts add up to that of the whole, also if a part is below 0.
  */
 function computeChainDiscounts(by: CouponInForce, { lines, currency }: DiscountState): (index: number) => Decimal {
   const isDiscounted = (line: DiscountableLine) => isTargeted(by, line) && isApplicable(by, line);
@@ -194,13 +193,12 @@ function isApplicable(
   return (start_ms === null || start_ms <= charged_ms) && (end_ms === null || charged_ms < end_ms);
 }
 
-/** Amount of a line after the discounts so far; negative for a line that lowers the invoice. */
+/** Computes the amount of a line after the discounts so far; it is negative for a credit line. */
 function computeUndiscounted(index: number, { lines, taken }: DiscountState): Decimal {
-  const { line_item_discount, invoice_level_discount } = taken[index]!;
-  return lines[index]!.amount.minus(line_item_discount).minus(invoice_level_discount);
+  return lines[index]!.amount.minus(sumDiscounts(taken[index]!));
 }
 
-/** Maximum of all discounts by a fixed coupon; null for a percentage coupon. */
+/** Computes the amount that a fixed coupon may still discount in total; null for a percentage coupon. */
 function computeDiscountLimit(by: CouponInForce, { taken, currency }: DiscountState): Decimal | null {
   const { coupon, is_returning } = by;
   if (coupon.type !== 'fixed') return null;
@@ -210,9 +208,12 @@ function computeDiscountLimit(by: CouponInForce, { taken, currency }: DiscountSt
   return Decimal.min(own, Decimal.max(ZERO, net.negated()));
 }
 
-/** Discount of the coupon on a line. Discounts of other coupons do not count; if shares are unknown, all of the discount counts. */
+/**
+ * Computes the discount of the coupon on a line. If the shares by coupon are unknown, the whole discount of the line counts as that of the
+ * coupon.
+ */
 function computeTakenByCoupon({ coupon_association_id }: CouponInForce, line: LineDiscountState): Decimal {
-  if (!line.shares) return line.line_item_discount.plus(line.invoice_level_discount);
+  if (!line.shares) return sumDiscounts(line);
   const own = line.shares.filter((share) => share.coupon_association_id === coupon_association_id);
   return sumDecimals(own.map(({ discount_amount }) => discount_amount));
 }

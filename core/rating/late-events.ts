@@ -14,7 +14,13 @@ import { roundedAddition } from './commitments/rounded.ts';
 import { toBaseAmount } from './committed-lines.ts';
 import type { ComputedFrom } from './computed-from.ts';
 import { type BilledLine, type BilledTotal, computeCreditAdjustments, sumBilledLines } from './credit-adjustments.ts';
-import { type LineAmount, type MeasuredUsage, type PlannedLine, type PricedItem, usageCharge } from './line-amount.ts';
+import {
+  type LineAmount,
+  type MeasuredUsage,
+  type PlannedLine,
+  type PricedItem,
+  priceUsageCharge,
+} from './line-amount.ts';
 
 /** A usage charge on final invoices, and the current measurement of its usage window. */
 export type ClosedCharge<Item extends PricedItem = PricedItem> = {
@@ -29,15 +35,15 @@ export type ClosedCharge<Item extends PricedItem = PricedItem> = {
   readonly billed_event_count: number;
   readonly invoice_line_item_id: string;
   readonly measured: MeasuredUsage;
-  /** Amount overbilled before the period was over that later invoices could not offset yet. */
+  /** Overbilled amount of progressive billing that later invoices could not offset yet. */
   readonly carried?: Decimal;
-  /** Set if the charge was edited by hand: the maximum credit, which is the amount billed in the end. */
+  /** Maximum credit of a charge that was edited by hand: the amount that was billed in the end. */
   readonly max_credit?: Decimal;
   /** Billed total including discounts and tax. */
   readonly billed?: BilledTotal;
   /** Credit lines of credit notes and refunds for the charge. */
   readonly returned?: readonly BilledLine[];
-  /** Chain with which it was charged, and the current measurements of its lines; absent if it was charged by itself. */
+  /** Chain of the charge, with the current measurements of its lines; absent if the line was charged by itself. */
   readonly chained?: ClosedChain<Item>;
 };
 
@@ -53,7 +59,7 @@ type ClosedChain<Item extends PricedItem = PricedItem> = {
 export type PriorCommitments<Item extends PricedItem> = {
   /** Part of the line's own commitment. */
   derivePart(item: Item, service: Period): CommitmentPart | undefined;
-  /** Amount that the charge draws from with others; null if it shares none. */
+  /** Derives the committed amount that the charge shares with other charges; null if it shares none. */
   derivePool(item: Item, service: Period): CommitmentPool | null;
   /** Records a draw. Call it before `derivePool` of the next charge. */
   recordDraw(item: Item, service: Period, base_amount: Decimal): void;
@@ -116,7 +122,10 @@ type CorrectionContext<Item extends PricedItem> = {
   chains: ChainCharges<Item>;
 };
 
-/** Limits a credit to the billed amount net of credit notes and refunds. */
+/**
+ * Computes the difference between the current and the billed amount. A credit is limited to the billed amount less credit notes and
+ * refunds.
+ */
 function computeDifference<Item extends PricedItem>(
   charge: ClosedCharge<Item>,
   input: CorrectionContext<Item>,
@@ -135,7 +144,7 @@ function computeWholeDifference<Item extends PricedItem>(
   const { item, service, usage_window, measured, billed_amount, billed_base_amount = billed_amount } = charge;
   const part = committed.derivePart(item, service);
   const today = chains.price({ item, service, ...(charge.chained ? { chain: charge.chained.chain } : {}) }, (chained) =>
-    usageCharge(item, usage_window, { measured, currency, part, chained }),
+    priceUsageCharge(item, usage_window, { measured, currency, part, chained }),
   );
   const base_amount = toBaseAmount(today).minus(billed_base_amount);
   const pool = committed.derivePool(item, service);
@@ -202,8 +211,8 @@ function deriveReason(late: number): CorrectionReason {
 type RecordedWindow = { readonly window: Period; readonly event_count: number };
 
 /**
- * Event count of one read over all these windows if no event came late. Undefined if the windows are neither contiguous nor all begin at
- * one start: each then needs its own read.
+ * Returns the expected event count of one query over all these windows, if no event came late. Undefined if the windows neither are
+ * contiguous nor begin at one instant: then each window needs its own query.
  */
 export function expectedEventCount(recorded: readonly RecordedWindow[]): number | undefined {
   const sorted = [...recorded].sort((a, b) => a.window.start - b.window.start || a.window.end - b.window.end);

@@ -8,13 +8,14 @@ import { sumTax, type TaxShare } from '../catalog/tax/line-tax.ts';
 import { Decimal, sumDecimals, ZERO } from '../foundation/decimal.ts';
 import { minorUnits } from '../foundation/money.ts';
 import type { Milliseconds } from '../foundation/time/instant.ts';
+import { computeLineNet, sumDiscounts } from './adjustment-fields.ts';
 import type { LineAdjustments } from './credit-adjustments.ts';
 import { type AppliedCoupon, applyCoupons, type CouponInForce, type LineDiscounts } from './discounts.ts';
 import { creditsAfterTax, nettedCredits, type PrepaidSplit, type PrepaidWallet, prepaidCredits } from './prepaid.ts';
 import { type AppliedTax, computeTaxes, type RateInForce } from './taxes.ts';
 import { computeTotals, type Totals } from './totals.ts';
 
-export type ChargedLine = {
+export type AdjustableLine = {
   readonly amount: Decimal;
   readonly price_type: string | null;
   /** Key by which line coupons refer to the line. */
@@ -34,27 +35,25 @@ export type InvoiceTerms = {
   readonly coupons?: readonly CouponInForce[];
   /** Every prepaid wallet of the customer in this currency, in order of use. Absent for a draft, which no wallet pays yet. */
   readonly prepaid?: readonly PrepaidWallet[] | undefined;
-  /** For a draft: the wallets that will pay it. They decide which of its charges returned credits pay. */
+  /** Wallets that will pay a draft when it becomes final. They decide which of its charges can be paid by returned credits. */
   readonly draft_wallets?: readonly PrepaidWallet[] | undefined;
   readonly rates?: readonly RateInForce[];
-  /** Taxes the amount that credits pay too, because the credits were not taxed at purchase. */
+  /** If true, the amount that credits pay is taxed, too, because the credits were not taxed at purchase. */
   readonly taxes_before_credits?: boolean;
   readonly amount_paid?: Decimal;
   readonly adjustment_amount?: Decimal;
 };
 
-export type LineMoney = LineAdjustments;
-
 export type AdjustedLines = Totals & {
-  readonly money: readonly LineMoney[];
+  readonly adjustments: readonly LineAdjustments[];
   readonly coupons_applied: readonly AppliedCoupon[];
   readonly taxes_applied: readonly AppliedTax[];
-  /** Amounts that each wallet paid before taxes; `used_after_tax` has those after taxes. */
+  /** Amount that each wallet paid before taxes; `used_after_tax` has the amounts after taxes. */
   readonly prepaid_used: readonly Decimal[];
   readonly used_after_tax: readonly Decimal[];
 };
 
-export function applyLineAdjustments(lines: readonly ChargedLine[], terms: InvoiceTerms): AdjustedLines {
+export function applyLineAdjustments(lines: readonly AdjustableLine[], terms: InvoiceTerms): AdjustedLines {
   const adjusted = computeAdjustments(lines, terms);
   const used = sumDecimals(adjusted.prepaid_used);
   return used.gt(0) && computeNetTotal(adjusted).lt(0) ? withFewerCredits(lines, terms, used) : adjusted;
@@ -64,7 +63,7 @@ export function applyLineAdjustments(lines: readonly ChargedLine[], terms: Invoi
  * Tax returned by credit lines can lower the invoice below the credits that paid it. This function finds the most credits with which the
  * net total is not negative. Fewer credits increase the taxable amount, so it bisects, to the minor unit.
  */
-function withFewerCredits(lines: readonly ChargedLine[], terms: InvoiceTerms, used: Decimal): AdjustedLines {
+function withFewerCredits(lines: readonly AdjustableLine[], terms: InvoiceTerms, used: Decimal): AdjustedLines {
   const unit = new Decimal(10).pow(-minorUnits(terms.currency));
   let [enough, tooMany] = [ZERO, used.dividedBy(unit).ceil()];
   while (tooMany.minus(enough).gt(1)) {
@@ -75,10 +74,10 @@ function withFewerCredits(lines: readonly ChargedLine[], terms: InvoiceTerms, us
   return computeAdjustments(lines, terms, enough.times(unit));
 }
 
-function computeAdjustments(lines: readonly ChargedLine[], terms: InvoiceTerms, at_most?: Decimal): AdjustedLines {
+function computeAdjustments(lines: readonly AdjustableLine[], terms: InvoiceTerms, at_most?: Decimal): AdjustedLines {
   const { currency, coupons = [], prepaid = [], rates = [] } = terms;
   const discounts = applyCoupons(lines, coupons, currency);
-  const nets = lines.map(({ amount }, index) => amount.minus(discountOn(discounts.lines[index]!)));
+  const nets = lines.map(({ amount }, index) => amount.minus(sumDiscounts(discounts.lines[index]!)));
   const netted = netReturnedCredits(lines, nets, terms);
   const open = lines.map(({ price_type }, index) => ({ price_type, net: nets[index]!.minus(netted[index]!) }));
   const paid = prepaidCredits(open, prepaid, { currency, amount_paid: terms.amount_paid, at_most });
@@ -88,21 +87,21 @@ function computeAdjustments(lines: readonly ChargedLine[], terms: InvoiceTerms, 
     return terms.taxes_before_credits ? nets[index]! : nets[index]!.minus(credits[index]!);
   });
   const taxes = computeTaxes(taxed, rates, currency);
-  const money = lines.map(({ credit_adjustments }, index) => ({
+  const adjustments = lines.map(({ credit_adjustments }, index) => ({
     ...discounts.lines[index]!,
     prepaid_credits_applied: credits[index]!,
     taxes: credit_adjustments?.taxes ?? taxes.lines[index]!,
   }));
   const rests = lines.map(({ amount, price_type }, index) => ({
     price_type,
-    net: computeRemainingAmount(amount, money[index]!),
+    net: computeRemainingAmount(amount, adjustments[index]!),
   }));
   let after: PrepaidSplit = { lines: [], wallets: prepaid.map(() => ZERO) };
   const amounts = lines.map(({ amount }) => amount);
   const totals = computeTotals(amounts, currency, {
-    total_discount: () => sumDecimals(money.map(discountOn)),
+    total_discount: () => sumDecimals(adjustments.map(sumDiscounts)),
     total_prepaid_credits_applied: () => sumDecimals(credits),
-    total_tax: () => addedTax(money),
+    total_tax: () => addedTax(adjustments),
     adjustment_amount: () => terms.adjustment_amount ?? ZERO,
     amount_paid: () => terms.amount_paid ?? ZERO,
     total_credits_applied_after_tax: (remaining) => {
@@ -112,7 +111,7 @@ function computeAdjustments(lines: readonly ChargedLine[], terms: InvoiceTerms, 
   });
   return {
     ...totals,
-    money,
+    adjustments,
     coupons_applied: discounts.applied,
     taxes_applied: taxes.applied,
     prepaid_used: paid.wallets,
@@ -120,9 +119,9 @@ function computeAdjustments(lines: readonly ChargedLine[], terms: InvoiceTerms, 
   };
 }
 
-/** Returned credits that pay each line; below 0 for a line that returns them. */
+/** Amount of returned credits that pays each line; negative for a line that returns credits. */
 function netReturnedCredits(
-  lines: readonly ChargedLine[],
+  lines: readonly AdjustableLine[],
   nets: readonly Decimal[],
   { currency, prepaid, draft_wallets }: Pick<InvoiceTerms, 'currency' | 'prepaid' | 'draft_wallets'>,
 ): Decimal[] {
@@ -134,20 +133,16 @@ function netReturnedCredits(
   return netted.map((credits, index) => credits.minus(returned[index] ?? ZERO));
 }
 
-/** Unpaid rest of a line, with its tax. */
-function computeRemainingAmount(amount: Decimal, money: LineMoney): Decimal {
-  return amount.minus(discountOn(money)).minus(money.prepaid_credits_applied).plus(sumTax(money.taxes, 'exclusive'));
+/** Computes the rest of a line that credits before taxes did not pay, with its tax. */
+function computeRemainingAmount(amount: Decimal, adjustments: LineAdjustments): Decimal {
+  return computeLineNet({ ...adjustments, amount }).plus(sumTax(adjustments.taxes, 'exclusive'));
 }
 
-function discountOn({ line_item_discount, invoice_level_discount }: LineDiscounts): Decimal {
-  return line_item_discount.plus(invoice_level_discount);
+function addedTax(adjustments: readonly { readonly taxes: readonly TaxShare[] }[]): Decimal {
+  return sumDecimals(adjustments.map(({ taxes }) => sumTax(taxes, 'exclusive')));
 }
 
-function addedTax(money: readonly { readonly taxes: readonly TaxShare[] }[]): Decimal {
-  return sumDecimals(money.map(({ taxes }) => sumTax(taxes, 'exclusive')));
-}
-
-/** Net sum of the lines, also below 0; the `total` of the invoice is then 0. */
+/** Computes the net sum of the lines. It may be negative; the `total` of the invoice is then 0. */
 export function computeNetTotal(
   totals: Pick<Totals, 'subtotal' | 'total_discount' | 'total_prepaid_credits_applied' | 'total_tax'>,
 ): Decimal {

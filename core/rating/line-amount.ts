@@ -42,6 +42,7 @@ import { type WindowedCharge, windowedCharge } from './commitments/windowed.ts';
 import type { ComputedFrom, CountedScope } from './computed-from.ts';
 import type { BilledTotal, LineAdjustments } from './credit-adjustments.ts';
 import { isWhole, type ProrationShare, prorate, roundedShare, shareText } from './proration.ts';
+import type { LineQuantities } from './quantity-fields.ts';
 
 export type PricedItem = BilledItem & {
   readonly price: PriceTerms;
@@ -51,7 +52,7 @@ export type PricedItem = BilledItem & {
   readonly meter_id: string | null;
   /** Commitment of the line; usage prices only. */
   readonly commitment?: LineCommitment | null;
-  /** Lines with which it shares the terms of the commitment. */
+  /** Consecutive lines that have the same commitment as this line. */
   readonly committed_lines?: CommittedLines | null;
   /** Free units of its meter by entitlements: unlimited, or a limit for each reset period. */
   readonly allowances?: readonly Allowance[];
@@ -77,16 +78,15 @@ export type MeasuredUsage = {
   readonly counted?: CountedScope;
 };
 
-export type LineAmount = {
+export type LineAmount = LineQuantities & {
   readonly quantity: Decimal;
   readonly amount: Decimal;
-  /** The amount before it was rounded; a difference of amounts has none. */
+  /** Amount before it was rounded; absent for a line that is a difference of rounded amounts. */
   readonly exact?: Decimal;
   readonly computed_from: ComputedFrom;
   readonly commitment_info?: CommitmentInfo | null;
   /** The parts of a committed charge before they are rounded. */
   readonly exact_parts?: CommittedCharge | undefined;
-  readonly free_quantity?: Decimal | null;
 };
 
 export type PlannedLine<Item extends PricedItem = PricedItem> = LineAmount & {
@@ -105,8 +105,8 @@ export type PlannedLine<Item extends PricedItem = PricedItem> = LineAmount & {
   readonly credit_adjustments?: LineAdjustments;
 };
 
-/** Advance or arrear: the computed charge for the quantity × the paid share of the period. */
-export function fixedCharge(item: PricedItem, share: ProrationShare, currency: string): LineAmount {
+/** Prices a fixed charge, in advance or in arrears: the charge for the quantity, times the paid share of the period. */
+export function priceFixedCharge(item: PricedItem, share: ProrationShare, currency: string): LineAmount {
   const parts = chargeParts(item.price, item.quantity);
   const charge = sumDecimals(parts.map((part) => part.amount));
   return {
@@ -127,7 +127,7 @@ export function fixedCharge(item: PricedItem, share: ProrationShare, currency: s
  * Usage is never prorated: its window is its interval of service. Free units of entitlements are subtracted first, the price applies to the
  * rest, and the line's commitment to the cost of that.
  */
-export function usageCharge(
+export function priceUsageCharge(
   item: PricedItem,
   window: Period,
   {
@@ -154,7 +154,7 @@ export function usageCharge(
     exact: charge,
     commitment_info,
     exact_parts: rest.exact_parts,
-    free_quantity: cost ? cost.free : allowed.free,
+    adjusted_entitlement_quantity: cost ? cost.free : allowed.free,
     computed_from: {
       price: priceSnapshot(item.price),
       meter_id: item.meter_id,
@@ -205,7 +205,7 @@ function priceUsage(item: PricedItem, window: Period, pricing: LinePricingInput)
   return applyLineCommitment(item, { base, breakdown: parts.map(partText) }, { currency, part });
 }
 
-/** Charges a line its addition to the cost of its chain, under its own commitment. */
+/** Prices a line by the amount that it adds to the cost of its chain, under its own commitment. */
 function priceInChain(
   item: PricedItem,
   { until_begin, until_end, parts }: LineCost,
@@ -281,12 +281,15 @@ function priceByWindow(item: PricedItem, range: Period, { measured, currency }: 
   };
 }
 
-/** Rounds for display: a mean may have more digits than a quantity. Pricing and records use the exact value. */
+/** Rounds a quantity for display, because a mean may have more digits than a quantity. Pricing and records use the exact value. */
 function shownQuantity(quantity: Decimal): Decimal {
   return billedQuantity(quantity).toDecimalPlaces(MAX_FRACTION_DIGITS);
 }
 
-/** A bucketed meter prices each bucket, and each group in it, separately. The breakdown sums the parts of each tier. */
+/**
+ * Computes the parts of a usage charge. For a meter with windows, each window, and each group in it, is priced separately. The breakdown
+ * sums the parts of each tier.
+ */
 function usageParts(price: PriceTerms, measured: MeasuredUsage): ChargePart[] {
   if (measured.buckets === null) return chargeParts(price, billedQuantity(measured.quantity));
   return addParts(measured.buckets.flat().flatMap((value) => chargeParts(price, billedQuantity(value))));

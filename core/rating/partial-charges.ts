@@ -10,6 +10,7 @@ import type { Period } from '../foundation/time/period.ts';
 import { toBaseAmount } from './committed-lines.ts';
 import { type BilledLine, computeCreditAdjustments, sumBilledLines } from './credit-adjustments.ts';
 import type { PlannedLine, PricedItem } from './line-amount.ts';
+import { buildQuantityFields } from './quantity-fields.ts';
 
 /** An earlier invoice line of a usage charge. */
 export type PartialCharge = {
@@ -19,7 +20,7 @@ export type PartialCharge = {
   readonly quantity: Decimal;
   /** The line is on the invoice of a later period, and corrects the charge. */
   readonly is_later?: boolean;
-  /** A credit note or a refund credited it, so it is not offset again: its amount is negative. */
+  /** True for a negative amount by which a credit note or a refund credited the charge. It is not offset again. */
   readonly is_returned?: boolean;
   readonly billed?: BilledLine;
 };
@@ -34,7 +35,7 @@ export function filterPartialCharges(
   );
 }
 
-/** Lowers each charge by its partial charges, to 0 at most. The first line of the charge records the overbilled rest. */
+/** Lowers each charge by its partial charges, at most to 0. The first line of the charge records the rest, which was overbilled. */
 export function offsetPartialCharges<Item extends PricedItem>(
   lines: readonly PlannedLine<Item>[],
   partial: readonly PartialCharge[],
@@ -113,7 +114,7 @@ export function planOverbilledCredits<Item extends PricedItem>(
 }
 
 function buildOverbilledCredit<Item extends PricedItem>(
-  { overbilled: _overbilled, exact: _exact, commitment_info: _info, free_quantity: _free, ...line }: PlannedLine<Item>,
+  { overbilled: _overbilled, exact: _exact, commitment_info: _info, ...line }: PlannedLine<Item>,
   { amount, granted, quantity }: { amount: Decimal; granted: Decimal; quantity: Decimal },
 ): PlannedLine<Item> {
   const carried = amount.minus(granted);
@@ -123,6 +124,7 @@ function buildOverbilledCredit<Item extends PricedItem>(
     display_name: `${line.item.display_name} (invoiced before)`,
     amount: granted.negated(),
     quantity: quantity.negated(),
+    ...buildQuantityFields(() => null),
     computed_from: {
       ...computed_from,
       base_amount: '0',

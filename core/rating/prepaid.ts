@@ -3,49 +3,46 @@
  * wallet pays lines of its price types, up to their amount after discounts. All wallets pay at most the invoice.
  */
 import { Decimal, sumDecimals, ZERO } from '../foundation/decimal.ts';
-import { minorUnits, roundMoney } from '../foundation/money.ts';
+import { groupBy } from '../foundation/group-by.ts';
+import { roundMoney } from '../foundation/money.ts';
 import { spread } from '../foundation/spread.ts';
+import type { Milliseconds } from '../foundation/time/instant.ts';
+import { deductFromLots, filterLotsByKind, type Lot, type LotKind, takeFromLots } from './wallet/lots.ts';
+import { computeFreeCredits, type PromisedCredits } from './wallet/promises.ts';
+import { computePayableMoney, toCredits } from './wallet/rates.ts';
 
 type PrepaidLine = { readonly net: Decimal; readonly price_type: string | null };
+/** A prepaid wallet with the credits from which its payments are computed. */
 export type PrepaidWallet = {
-  /** Money of lots that pay before taxes. */
-  readonly balance: Decimal;
-  /** Money of the other lots, which pay after taxes, if the invoice uses `used` of `balance`; no such money if absent. */
-  readonly balanceAfterTax?: (used: Decimal) => Decimal;
-  readonly pays: (price_type: string | null) => boolean;
+  /** Price types of the lines that the wallet pays; ALL stands for every type. */
+  readonly price_types: readonly string[];
+  readonly conversion_rate: string;
+  /** Lots of both kinds: those that pay before taxes and those that pay after them. */
+  readonly lots: readonly Lot[];
+  /** Reserved credits, which pay nothing. */
+  readonly promised: readonly PromisedCredits[];
+  /** Lots that expired before this instant pay nothing. */
+  readonly at_ms: Milliseconds;
 };
 export type PrepaidSplit = { readonly lines: readonly Decimal[]; readonly wallets: readonly Decimal[] };
 
 type PrepaidTerms = {
   readonly currency: string;
   readonly amount_paid?: Decimal | undefined;
-  /** Upper limit of the credits used; no limit but the open amount if absent. */
+  /** Maximum amount that credits pay. If absent, only the open amount limits it. */
   readonly at_most?: Decimal | undefined;
 };
 
-/** `wallets` are in order of use. A fraction of a minor unit pays nothing. */
+/** `wallets` are in order of use. */
 export function prepaidCredits(
   lines: readonly PrepaidLine[],
   wallets: readonly PrepaidWallet[],
-  { currency, amount_paid = ZERO, at_most }: PrepaidTerms,
+  terms: PrepaidTerms,
 ): PrepaidSplit {
-  const balances = wallets.map(({ balance }) => balance.toDecimalPlaces(minorUnits(currency), Decimal.ROUND_DOWN));
-  const left = [...balances];
-  // Credit lines and earlier payments have lowered the open amount already.
-  let open = Decimal.max(ZERO, sumDecimals(lines.map(({ net }) => net)).minus(amount_paid));
-  if (at_most) open = Decimal.min(open, at_most);
-  const paid = lines.map(({ net, price_type }) => {
-    let credits = ZERO;
-    for (const [index, { pays }] of wallets.entries()) {
-      if (!pays(price_type)) continue;
-      const part = Decimal.max(ZERO, Decimal.min(net.minus(credits), left[index]!, open));
-      left[index] = left[index]!.minus(part);
-      open = open.minus(part);
-      credits = credits.plus(part);
-    }
-    return credits;
+  const before = wallets.map((wallet) => {
+    return { price_types: wallet.price_types, balance: computeBalanceBeforeTax(wallet, terms.currency) };
   });
-  return { lines: paid, wallets: balances.map((balance, index) => balance.minus(left[index]!)) };
+  return splitCredits(lines, before, terms);
 }
 
 /**
@@ -57,15 +54,61 @@ export function creditsAfterTax(
   wallets: readonly PrepaidWallet[],
   { currency, used, remaining }: { currency: string; used: readonly Decimal[]; remaining: Decimal },
 ): PrepaidSplit {
-  const after = wallets.map(({ pays, balanceAfterTax }, index) => ({
-    pays,
-    balance: balanceAfterTax?.(used[index]!) ?? ZERO,
-  }));
-  return prepaidCredits(lines, after, { currency, at_most: remaining });
+  const after = wallets.map((wallet, index) => {
+    return { price_types: wallet.price_types, balance: computeBalanceAfterTax(wallet, used[index]!, currency) };
+  });
+  return splitCredits(lines, after, { at_most: remaining });
+}
+
+type PrepaidBalance = Pick<PrepaidWallet, 'price_types'> & { readonly balance: Decimal };
+
+function splitCredits(
+  lines: readonly PrepaidLine[],
+  wallets: readonly PrepaidBalance[],
+  { amount_paid = ZERO, at_most }: Omit<PrepaidTerms, 'currency'>,
+): PrepaidSplit {
+  const balances = wallets.map(({ balance }) => balance);
+  const left = [...balances];
+  // Credit lines and earlier payments have lowered the open amount already.
+  let open = Decimal.max(ZERO, sumDecimals(lines.map(({ net }) => net)).minus(amount_paid));
+  if (at_most) open = Decimal.min(open, at_most);
+  const paid = lines.map(({ net, price_type }) => {
+    let credits = ZERO;
+    for (const [index, { price_types }] of wallets.entries()) {
+      if (!isPaidType(price_types, price_type)) continue;
+      const part = Decimal.max(ZERO, Decimal.min(net.minus(credits), left[index]!, open));
+      left[index] = left[index]!.minus(part);
+      open = open.minus(part);
+      credits = credits.plus(part);
+    }
+    return credits;
+  });
+  return { lines: paid, wallets: balances.map((balance, index) => balance.minus(left[index]!)) };
+}
+
+export function isPaidType(price_types: readonly string[], price_type: string | null): boolean {
+  return price_types.includes('ALL') || (price_type !== null && price_types.includes(price_type));
+}
+
+/** Money that lots of the kind can pay, in whole minor units and without reserved credits. */
+function computeLotBalance(wallet: PrepaidWallet, kind: LotKind, currency: string): Decimal {
+  const { conversion_rate, lots, promised, at_ms } = wallet;
+  return computePayableMoney(computeFreeCredits(lots, at_ms, promised, kind), conversion_rate, currency);
+}
+
+export function computeBalanceBeforeTax(wallet: PrepaidWallet, currency: string): Decimal {
+  return computeLotBalance(wallet, 'before_tax', currency);
+}
+
+/** Reserved credits share both kinds of lots, so the balance depends on the amount that the wallet has paid before taxes. */
+function computeBalanceAfterTax(wallet: PrepaidWallet, used: Decimal, currency: string): Decimal {
+  const { conversion_rate, lots, at_ms } = wallet;
+  const taken = takeFromLots(filterLotsByKind(lots, 'before_tax'), toCredits(used, conversion_rate), at_ms);
+  return computeLotBalance({ ...wallet, lots: deductFromLots(lots, taken.parts) }, 'after_tax', currency);
 }
 
 type NettedLine = {
-  /** After discounts; below 0 for a line that credits. */
+  /** Amount after discounts; negative for a credit line. */
   readonly net: Decimal;
   /** Prepaid credits that had paid the credited charge; null if the line charges. */
   readonly returned: Decimal | null;
@@ -80,8 +123,8 @@ type Netting = {
 
 /**
  * Returned credits first pay charges of the same invoice (docs/rules/invoices.md, "What is given back"). If the charges are at least the
- * credited amount, all credits pay; else the share that the charges have of it. So the rest is split as the credited charge was paid.
- * Credits that came from wallets for one kind of price pay charges of that kind only.
+ * credited amount, all returned credits pay them. Otherwise only a part pays, in the proportion of the charges to the credited amount, so
+ * that the rest of the credit is split as its charge was paid. Credits from wallets for one kind of price pay charges of that kind only.
  *
  * @returns the credits that pay each line, 0 for lines that credit
  */
@@ -93,8 +136,8 @@ export function nettedCredits(lines: readonly NettedLine[], { currency, wallets 
   if (returned.lte(0) || charged.isZero()) return netted;
   const credited = sumDecimals(lines.map((line) => (line.returned === null ? ZERO : line.net.negated())));
   let open = charged.gte(credited) ? returned : roundMoney(returned.times(charged).dividedBy(credited), currency);
-  for (const { amount, canPay } of creditsByUse(lines, wallets)) {
-    const payable = unpaid.map((charge, index) => (canPay(lines[index]!.price_type) ? charge : ZERO));
+  for (const { amount, payable_types } of creditsByUse(lines, { currency, wallets })) {
+    const payable = unpaid.map((charge, index) => (payable_types.includes(lines[index]!.price_type) ? charge : ZERO));
     const used = Decimal.min(open, amount, sumDecimals(payable));
     const paid = spread(used, payable, currency);
     open = open.minus(used);
@@ -104,22 +147,21 @@ export function nettedCredits(lines: readonly NettedLine[], { currency, wallets 
   return netted;
 }
 
-type CreditsOfOneUse = { readonly amount: Decimal; readonly canPay: (price_type: string | null) => boolean };
+type CreditsOfOneUse = { readonly amount: Decimal; readonly payable_types: readonly (string | null)[] };
 
 /** Groups the returned credits by the price types that they can pay. Credits that can pay the fewest come first. */
-function creditsByUse(lines: readonly NettedLine[], wallets: Netting['wallets']): CreditsOfOneUse[] {
+function creditsByUse(lines: readonly NettedLine[], netting: Netting): CreditsOfOneUse[] {
   const charged_types = new Set(lines.filter((line) => line.returned === null).map((line) => line.price_type));
-  const uses = new Map<string, { amount: Decimal; readonly payable: readonly (string | null)[] }>();
-  for (const { returned, price_type } of lines) {
-    if (returned === null || returned.isZero()) continue;
-    const payable = [...charged_types].filter((type) => canNet(wallets, { from: price_type, to: type }));
-    const key = JSON.stringify(payable);
+  const uses = new Map<string, CreditsOfOneUse>();
+  const crediting = lines.filter(({ returned }) => returned !== null && !returned.isZero());
+  for (const [price_type, some] of groupBy(crediting, (line) => line.price_type)) {
+    const returned = sumDecimals(some.map((line) => line.returned ?? ZERO));
+    const payable_types = [...charged_types].filter((type) => canNet(netting, { from: price_type, to: type }));
+    const key = JSON.stringify(payable_types);
     const { amount } = uses.get(key) ?? { amount: ZERO };
-    uses.set(key, { amount: amount.plus(returned), payable });
+    uses.set(key, { amount: amount.plus(returned), payable_types });
   }
-  return [...uses.values()]
-    .sort((a, b) => a.payable.length - b.payable.length)
-    .map(({ amount, payable }) => ({ amount, canPay: (type) => payable.includes(type) }));
+  return [...uses.values()].sort((a, b) => a.payable_types.length - b.payable_types.length);
 }
 
 /**
@@ -127,10 +169,12 @@ function creditsByUse(lines: readonly NettedLine[], wallets: Netting['wallets'])
  * another one has credits for the charge, netting only moves credits from one wallet to the other.
  */
 function canNet(
-  wallets: readonly PrepaidWallet[] | undefined,
+  { currency, wallets }: Netting,
   { from, to }: { readonly from: string | null; readonly to: string | null },
 ): boolean {
   if (wallets === undefined) return from === to;
-  const holders = wallets.filter(({ pays }) => pays(from));
-  return holders.every(({ pays }) => pays(to)) || wallets.some(({ balance, pays }) => balance.gt(0) && pays(to));
+  const paying = wallets.filter(({ price_types }) => isPaidType(price_types, to));
+  const holders = wallets.filter(({ price_types }) => isPaidType(price_types, from));
+  if (holders.every((holder) => paying.includes(holder))) return true;
+  return paying.some((wallet) => computeBalanceBeforeTax(wallet, currency).gt(0));
 }

@@ -9,9 +9,7 @@ import { roundMoney } from '../foundation/money.ts';
 import type { Milliseconds } from '../foundation/time/instant.ts';
 import { type Period, type PeriodRule, wholePeriod } from '../foundation/time/period.ts';
 
-/**
- * `part_ms` of `whole_ms`; equal if all of the period is charged. `before_ms`: time before the part that was, or could have been, served.
- */
+/** `part_ms` of `whole_ms`; both are equal if the whole period is charged. `before_ms`: time of the period before the part. */
 export type ProrationShare = { readonly part_ms: number; readonly whole_ms: number; readonly before_ms?: number };
 
 /** Share of its regular period that a service period covers, at most all of it. `since`: start of service in the period. */

@@ -7,13 +7,14 @@
 import { type Decimal, ZERO } from '../foundation/decimal.ts';
 import type { Milliseconds } from '../foundation/time/instant.ts';
 import type { Period } from '../foundation/time/period.ts';
-import type { MeasuredAllowance } from './allowances/allowance.ts';
+import { type MeasuredAllowance, measureGrants } from './allowances/allowance.ts';
+import type { Granting, UsedGrants } from './allowances/grants.ts';
 import type { UsageInterval } from './allowances/independent-limits.ts';
 import { type CommitmentInfo, computedText } from './commitments/info.ts';
 import { type CommitmentPart, committedCharge } from './commitments/line.ts';
-import { type MeasuredUsage, type PricedItem, usageCharge } from './line-amount.ts';
+import { type MeasuredUsage, type PricedItem, priceUsageCharge } from './line-amount.ts';
 
-/** Free units of the range: the usage before it, and its intervals in which several independent limits apply. */
+/** Allowances of the range with their usage before it, and the intervals of the range if several independent limits apply. */
 type RangeAllowances = {
   readonly allowances: readonly MeasuredAllowance[];
   readonly parts: readonly UsageInterval[];
@@ -23,8 +24,7 @@ type RunningCostRange = {
   readonly window: Period;
   readonly met: RangeAllowances;
   readonly part: CommitmentPart | undefined;
-  /** Allowance that grants make free in an interval; null for other allowances. */
-  granted(allowance: MeasuredAllowance, time: Period): MeasuredAllowance | null;
+  readonly grants: ReadonlyMap<Granting, UsedGrants>;
 };
 
 type WindowUsage = {
@@ -72,17 +72,17 @@ export class RunningCost {
     return { cost: cost.minus(before), commitment_info: added.commitment_info, measured: added.measured };
   }
 
-  /** A meter with its own windows prices each one separately, so the costs of windows add up. */
+  /** Each window of a meter with windows of its own is priced separately, so the costs of windows add up. */
   #addOwn(window: Period, measured: MeasuredUsage) {
     const { commitment = null } = this.#item;
     const allowances = this.#allowances.map((allowance) => {
-      const granted = this.#range.granted(allowance, window);
+      const granted = this.#measureGranted(allowance, window);
       return granted ?? drawUnits({ ...allowance, windows: resetWindows(allowance) }, window.start, measured.quantity);
     });
     this.#allowances = allowances;
     const own = { ...measured, allowances };
     const item = { ...this.#item, commitment: commitment?.windows ? commitment : null };
-    const { exact, commitment_info, exact_parts } = usageCharge(item, window, {
+    const { exact, commitment_info, exact_parts } = priceUsageCharge(item, window, {
       measured: own,
       currency: item.price.currency,
     });
@@ -95,13 +95,20 @@ export class RunningCost {
     this.#quantity = running;
     const until = { start: this.#range.window.start, end };
     this.#allowances = this.#allowances.map(
-      (allowance) => this.#range.granted(allowance, until) ?? drawUnits(allowance, start, units),
+      (allowance) => this.#measureGranted(allowance, until) ?? drawUnits(allowance, start, units),
     );
     this.#parts = addUsedUnits(this.#parts, start, units);
     const all = { ...measured, quantity: running, allowances: this.#allowances, parts: this.#parts };
     const item = { ...this.#item, commitment: null };
-    const { exact } = usageCharge(item, until, { measured: all, currency: item.price.currency });
+    const { exact } = priceUsageCharge(item, until, { measured: all, currency: item.price.currency });
     return { base: exact!, commitment_info: null, measured: all };
+  }
+
+  /** Allowance that grants make free in an interval; null for an allowance without grants. */
+  #measureGranted({ granting }: MeasuredAllowance, charge: Period): MeasuredAllowance | null {
+    if (granting === undefined) return null;
+    const used = this.#range.grants.get(granting);
+    return used ? measureGrants(used.free, { usage: used.usage, charge, granting }) : null;
   }
 
   /** A true-up is due only when the range is over. */
@@ -118,7 +125,7 @@ function resetWindows({ windows }: MeasuredAllowance): MeasuredAllowance['window
   return windows.map((one) => ({ ...one, before: one.after }));
 }
 
-/** Units count for the reset period in which their window begins. */
+/** Adds units to an allowance. They count for the reset period in which their window begins. */
 function drawUnits(allowance: MeasuredAllowance, at: Milliseconds, units: Decimal): MeasuredAllowance {
   const { windows } = allowance;
   const place = Math.max(

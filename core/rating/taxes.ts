@@ -25,7 +25,9 @@ type AppliedTaxes = {
   readonly lines: readonly (readonly TaxShare[])[];
 };
 
-/** `amounts` are the taxable amounts of the lines, in line order. A negative one lowers the taxable amount of the others. */
+/**
+ * Computes the taxes of all rates. `amounts` are the taxable amounts of the lines, in line order; a negative one lowers the taxable total.
+ */
 export function computeTaxes(
   amounts: readonly Decimal[],
   rates: readonly RateInForce[],
@@ -53,8 +55,8 @@ export function computeTaxes(
 }
 
 /**
- * A line never contains more tax than its amount: all inclusive taxes are spread together first. Each rate is then spread over the rest of
- * that for itself and the following rates.
+ * A line never contains more tax than its amount: the sum of all inclusive taxes is spread over the lines first. Each rate then gets its
+ * share of that, within the rest that the previous rates left.
  */
 function spreadIncluded(
   contained: readonly AppliedTax[],
@@ -71,7 +73,7 @@ function spreadIncluded(
   );
 }
 
-/** An amount of 0 has no tax, not even a fixed one. */
+/** Computes the tax of one rate. If the taxable amount is 0, there is no tax, not even a fixed one. */
 function computeTax(base: Decimal, { rate }: RateInForce, currency: string): Decimal {
   if (base.isZero()) return ZERO;
   return roundMoney(computeExactTax(base, rate), currency);
@@ -85,7 +87,7 @@ function computeExactTax(
   return base.times(percentage_value ?? 0).dividedBy(100);
 }
 
-/** base = net + fixed taxes + net × all percentages: each rate applies to the net. */
+/** Computes the included taxes. Each rate applies to the net amount: base = net + fixed taxes + net × all percentages. */
 function computeIncludedTaxes(base: Decimal, rates: readonly RateInForce[], currency: string): AppliedTax[] {
   const selectRates = (type: 'fixed' | 'percentage') => rates.filter(({ rate }) => rate.tax_rate_type === type);
   const fixed = sumDecimals(selectRates('fixed').map(({ rate }) => new Decimal(rate.fixed_value ?? 0)));
@@ -94,7 +96,7 @@ function computeIncludedTaxes(base: Decimal, rates: readonly RateInForce[], curr
   let left = base;
   return rates
     .map((by) => {
-      // The contained tax is at most the amount.
+      // The tax that a line contains is at most its amount.
       const tax_amount = Decimal.min(
         left,
         by.rate.tax_rate_type === 'fixed' ? computeTax(base, by, currency) : computeTax(net, by, currency),

@@ -29,7 +29,7 @@ type AdjustmentField =
   | 'amount_paid'
   | 'total_credits_applied_after_tax';
 
-/** Amount of each adjustment, computed only from the amount that remains at its step. An absent adjustment is 0. */
+/** Functions that compute the amount of each adjustment from the amount that remains at its step. An absent adjustment is 0. */
 export type Adjustments = { readonly [Field in AdjustmentField]?: (remaining: Decimal) => Decimal };
 
 type TotalsInput = {
@@ -109,7 +109,7 @@ function putOn(field: AdjustmentField): Step {
   };
 }
 
-/** Credits that pay after taxes lower the remaining amount like a payment. */
+/** Adds the credits that pay after taxes to the paid amount, because they lower the remaining amount like a payment. */
 function countAsPaid(running: RunningTotals): RunningTotals {
   return { ...running, amount_paid: running.amount_paid.plus(running.total_credits_applied_after_tax) };
 }

@@ -1,11 +1,12 @@
 /** Invoiced usage amount, after coupons and before taxes and credits (docs/rules/wallets.md, "The balance in real time"). */
 import { Decimal, sumDecimals, ZERO } from '../foundation/decimal.ts';
+import { sumDiscounts } from './adjustment-fields.ts';
 import type { PricedItem } from './line-amount.ts';
 import type { DiscountedLines } from './plan-invoice.ts';
 
 /**
- * Usage amount that the customer's wallets will pay. Credit lines lower the invoice as a whole, fees included. Prepaid credits that return
- * with credited usage pay usage first.
+ * Computes the usage amount that remains for the customer's wallets to pay. Credit lines lower all charges of the invoice, including fixed
+ * ones. Prepaid credits that return with credited usage are spent on usage first.
  */
 export function usageNet<Item extends PricedItem>(invoice: DiscountedLines<Item>): Decimal {
   return totalUsageNet([invoice]);
@@ -16,11 +17,8 @@ export function totalUsageNet<Item extends PricedItem>(invoices: readonly Discou
   let net = ZERO;
   let credited = ZERO;
   let returned = ZERO;
-  for (const { lines, money } of invoices) {
-    const nets = lines.map(({ amount }, index) => {
-      const { line_item_discount, invoice_level_discount } = money[index]!;
-      return amount.minus(line_item_discount).minus(invoice_level_discount);
-    });
+  for (const { lines, adjustments } of invoices) {
+    const nets = lines.map(({ amount }, index) => amount.minus(sumDiscounts(adjustments[index]!)));
     const used = sumDecimals(nets.filter((one, index) => one.gt(0) && isForUsage(lines[index]!)));
     returned = returned.plus(returnedForUsage(lines));
     const paid = Decimal.min(used, returned);

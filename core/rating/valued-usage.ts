@@ -9,8 +9,8 @@ import { OrderedUsage, type UsagePortion } from './allowances/ordered-usage.ts';
 export type Tariff = { readonly from: Milliseconds; readonly price: PriceTerms };
 
 /**
- * Yields after each portion. `before`: units that the charge used before the first portion. Usage before the first tariff is valued
- * separately: its tiers are those of an earlier charge.
+ * Computes the value of each portion, and yields after each. `before`: units that the charge used before the first portion. Usage before
+ * the first tariff is valued separately: its tiers are those of an earlier charge.
  */
 export function* valueUsage(
   usage: OrderedUsage,
@@ -37,8 +37,12 @@ export function* valueUsage(
   return new OrderedUsage(portions);
 }
 
+/** How units of a charge are valued in money: their price, null if they are free, and the units that were used before. */
+export type UnitValuation = { readonly used: Decimal; readonly price: PriceTerms | null };
+
 /** Amount that additional units would add. */
-export function computeAddedValue(units: Decimal, { used, price }: { used: Decimal; price: PriceTerms }): Decimal {
+export function computeAddedValue(units: Decimal, { used, price }: UnitValuation): Decimal {
+  if (price === null) return ZERO;
   return computeCost(used.plus(units), price).minus(computeCost(used, price));
 }
 

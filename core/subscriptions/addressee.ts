@@ -9,7 +9,7 @@ export function deriveAddressee({
   return invoicing_customer_id || customer_id;
 }
 
-/** The other subscription whose invoices have its lines: with grouped invoicing, its parent. */
+/** Finds the subscription on whose invoices the lines are, if it is another one: with grouped invoicing, the parent. */
 export function findInvoicingParentId({
   subscription_type,
   parent_subscription_id,

@@ -15,8 +15,9 @@ export type ScheduledPriceInput = {
 };
 
 /**
- * A one-time charge takes only its first price. A meter that never resets takes each price for whole periods, because
- * two lines in one period would charge its level twice. `prices` are in the order of creation.
+ * Selects the scheduled prices that a subscription takes over. Of a one-time charge it takes only the first price. A meter that never
+ * resets takes each price for whole periods, because two lines in one period would charge its level twice. `prices` are in the order of
+ * creation.
  */
 export function planScheduledPrices(prices: readonly Price[], context: ScheduledPriceInput): Price[] {
   const ends = new Map<string, string | null>();
@@ -36,7 +37,7 @@ function isNeverReset({ meter_id }: Price, { reset_usage }: ScheduledPriceInput)
   return meter_id !== null && reset_usage.get(meter_id) === 'NEVER';
 }
 
-/** `before`: end of the preceding price (ISO timestamp), or null. */
+/** Moves the start of a price to a period boundary. `before`: end of the preceding price, or null if there is none. */
 function alignToPeriods(price: Price, before: string | null, { billed, now }: ScheduledPriceInput): Price {
   const priceStart = price.start_date ? toInstant(price.start_date) : billed.start_ms;
   const start = before === null ? priceStart : Math.max(priceStart, toInstant(before));

@@ -59,7 +59,7 @@ function checkStart(start: Milliseconds, terms: CalendarTerms, now: Milliseconds
   }
 }
 
-/** Each past period gets an invoice. This bound equals about 13 years of a daily subscription. */
+/** Maximum number of past periods of a new subscription, because each gets an invoice. It equals about 13 years of a daily subscription. */
 const PAST_PERIODS_MAX = 5_000;
 const DAY_MS = 86_400_000;
 

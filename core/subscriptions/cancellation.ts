@@ -76,7 +76,7 @@ function parseFutureCancellation(cancel_at: string | null | undefined, now: Mill
   return at;
 }
 
-/** A subscription that has not begun ends at its start, with no duration. */
+/** Plans an immediate end. A subscription that has not begun ends at its start, without any duration. */
 function planImmediateEnd(effective: Milliseconds, subscription: Subscription, now: Milliseconds): Cancellation {
   const end = Math.max(effective, toInstant(subscription.start_date));
   return {

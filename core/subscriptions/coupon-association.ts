@@ -24,7 +24,7 @@ export type CouponAssociation = z.output<typeof couponAssociationShape>;
 
 type CouponTarget = Pick<CouponAssociation, 'coupon_id' | 'subscription_line_item_id' | 'start_date' | 'end_date'>;
 
-/** A target has a coupon once at a time; overlapping redemptions would discount it twice. */
+/** Throws if the target already has the coupon at that time, because overlapping redemptions would discount it twice. */
 export function checkRedeemedOnce(
   added: CouponTarget,
   associations: readonly (CouponTarget & { readonly id: string })[],
@@ -40,7 +40,7 @@ export function checkRedeemedOnce(
     throw alreadyExists(`coupon ${added.coupon_id} is there already, as ${twice.id}`, { field: 'coupon_code' });
 }
 
-/** Only line coupons apply on the invoice of a parent: redeeming an invoice coupon would have no effect. */
+/** Throws for an invoice coupon on a subscription that is invoiced with its parent: only line coupons apply on the invoice of a parent. */
 export function checkDiscountable(
   { subscription_type }: Pick<Subscription, 'subscription_type'>,
   { field, line_id }: { readonly field: string; readonly line_id: string | null },

@@ -65,7 +65,7 @@ function parseInheritance(inheritance: NonNullable<CreateSubscription['inheritan
   return { kind: 'group', subscription_ids, children };
 }
 
-/** A request may combine the two ways to name a group's children, and no other fields. */
+/** Throws if the request names more than one relation. Only the two fields that name the children of a group may be combined. */
 function checkOneKind({ inheritance, parent_subscription_id }: Parameters<typeof parseHierarchy>[0]): void {
   const named = INHERITANCE_FIELDS.filter((field) => {
     const value = inheritance?.[field];
@@ -157,8 +157,7 @@ function checkSamePeriods(child: HierarchyMember, parent: HierarchyParent, refus
 }
 
 /**
- * Formatted in the subscription's own timezone. For weeks and days the day of the month is left out; an equal period
- * end suffices.
+ * Formats the anchor in the subscription's own timezone. For weeks and days the day of the month is left out; an equal period end suffices.
  */
 function formatAnchor({ billing_anchor, billing_period, timezone }: HierarchyMember): string {
   const localTime = new Date(toLocalMs(timezone, toInstant(billing_anchor))).toISOString();

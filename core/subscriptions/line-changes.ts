@@ -88,7 +88,7 @@ function findFirstStart({ subscription, current }: LineTimes): Milliseconds {
 
 type ChangedLineTerms = Pick<SubscriptionLineItem, 'id' | 'status' | 'start_date' | 'end_date'>;
 
-/** End of a line that is ended at `at`, or now without it. A line that has not begun ends at its start. */
+/** Derives the end of a line that is ended at `at` or, if that is null, now. A line that has not begun ends at its start. */
 export function deriveLineEnd(
   line: ChangedLineTerms,
   { field, at }: { field: string; at: string | null },

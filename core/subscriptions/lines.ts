@@ -1,7 +1,7 @@
 /**
  * Builds line items from prices. A new subscription takes the prices of its plan over (docs/rules/subscriptions.md,
  * "What is taken over from the plan"), each with a quantity (docs/rules/subscriptions.md, "Quantities"). An override is
- * a price of the subscription's own, whose root is the price of the plan. It changes the amount, not when it is billed
+ * a price of the subscription's own, which replaces the price of the plan. It changes the amount, not when it is billed
  * or which events count (docs/rules/subscriptions.md, "Overrides").
  */
 
@@ -109,7 +109,9 @@ export function buildLineItem(input: LineItemInput): LineItemTerms {
   };
 }
 
-/** Bound on the periods of a line, each a charge, in one period of the subscription. It exceeds two years of days. */
+/**
+ * Maximum number of periods of a line in one period of the subscription, because each is a charge. It is more than the days of two years.
+ */
 const LINE_PERIODS_MAX = 1_000;
 
 function checkPeriods(price: Price, subscription: LineItemInput['subscription']): void {
@@ -124,7 +126,7 @@ function checkPeriods(price: Price, subscription: LineItemInput['subscription'])
   );
 }
 
-/** Source of the price of a line beside the plan's lines. */
+/** Returns the entity of an extra line: the one to which its price belongs. */
 export function toLineEntity(price: Price, plan: { id: string; name: string }): LineItemEntity {
   const entity_id = price.entity_id ?? '';
   if (price.entity_type === 'PLAN')
@@ -153,42 +155,47 @@ export function groupOverridesByPrice(
   return byPrice;
 }
 
-/** An override of the quantity alone stays on the line item and needs no price of its own. */
+/** Whether an override changes the price. An override of the quantity alone is stored on the line item and needs no price of its own. */
 export function hasPriceChange(override: PriceOverride): boolean {
   return Object.keys(toLineCharge(override)).length > 0;
 }
 
-/** Subscription that owns the override. `symbol` is that of the price unit, if the root has one. */
+/** Subscription that owns the override. `symbol` is that of the price unit, if the plan price has one. */
 type OverrideTarget = { readonly id: string; readonly start_date: string; readonly symbol?: string };
 
 /** Root price with the changes of the override, validated as every price is. */
 export function buildOverriddenPrice(
-  root: Price,
+  planPrice: Price,
   override: PriceOverride,
   subscription: OverrideTarget,
 ): PriceDefinition {
   const price: PriceDefinition = {
-    ...applyOverride(root, override, subscription),
-    commitment_time_buckets: override.commitment_time_buckets ?? root.commitment_time_buckets,
+    ...applyOverride(planPrice, override, subscription),
+    commitment_time_buckets: override.commitment_time_buckets ?? planPrice.commitment_time_buckets,
     entity_type: 'SUBSCRIPTION',
     entity_id: subscription.id,
     lookup_key: null,
-    parent_price_id: root.parent_price_id || root.id,
+    parent_price_id: planPrice.parent_price_id || planPrice.id,
   };
   checkPrice(price);
   return price;
 }
 
-/** Amounts in a price unit are converted to money at the rate of the root. An amount in money is refused there. */
-function applyOverride(root: Price, override: PriceOverride, { start_date, symbol }: OverrideTarget): PriceDefinition {
+/** Amounts in a price unit are converted to money at the rate of the plan price. An amount in money is refused there. */
+function applyOverride(
+  planPrice: Price,
+  override: PriceOverride,
+  { start_date, symbol }: OverrideTarget,
+): PriceDefinition {
   const { id, tenant_id, environment_id, status, created_at, updated_at, created_by, updated_by, sequence, ...fields } =
-    root;
+    planPrice;
   const charge = toLineCharge(override);
-  const isInUnit = root.price_unit_type === 'CUSTOM' || 'price_unit_amount' in charge || 'price_unit_tiers' in charge;
+  const isInUnit =
+    planPrice.price_unit_type === 'CUSTOM' || 'price_unit_amount' in charge || 'price_unit_tiers' in charge;
   if (!isInUnit) return replaceCharge(fields, override);
-  const { end_date } = root;
-  const sold = root.start_date ?? start_date;
-  return { ...planSuccessor(root, charge, { start_date: sold, symbol }), end_date };
+  const { end_date } = planPrice;
+  const sold = planPrice.start_date ?? start_date;
+  return { ...planSuccessor(planPrice, charge, { start_date: sold, symbol }), end_date };
 }
 
 /**

@@ -96,7 +96,9 @@ const couponParams = z.object({
     description:
       'Exclusive end of the coupon. For the action add the default is open; for remove it is now, and an earlier instant is refused.',
   }),
-  subscription_id: orNull(z.string()).meta({ description: 'Subscription that is modified. Optional.' }),
+  subscription_id: orNull(z.string()).meta({
+    description: 'Id of the modified subscription; any other id is refused. Default: the subscription in the path.',
+  }),
   subscription_line_item_id: orNull(z.string()).meta({
     description: 'Line that the coupon discounts, for the action add. Default: the whole invoice.',
   }),

@@ -9,10 +9,7 @@ import { invalid, notAllowed } from '../foundation/error.ts';
 import { parseDecimal } from '../foundation/money.ts';
 import type { CreateSubscription } from './record.ts';
 
-const UNSUPPORTED_FIELDS: readonly (keyof CreateSubscription)[] = ['checkout'];
-
 export function refuseUnsupported(request: CreateSubscription): void {
-  refuseUsed(request, UNSUPPORTED_FIELDS);
   refuseInTerms(request);
   for (const [index, phase] of (request.phases ?? []).entries()) {
     refuseInTerms(phase, `phases[${index}].`);

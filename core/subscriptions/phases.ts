@@ -82,7 +82,7 @@ function parsePhaseEnd(phase: PhaseInput, { field, begins, isLast, life }: Phase
 
 /** One line of a plan price: its terms, and its dates if it does not cover the whole subscription. */
 export type PlanPart = {
-  readonly root: Price;
+  readonly plan_price: Price;
   readonly override: PriceOverride | null;
   /** Index of the phase that defines the terms; null if none does. */
   readonly phase: number | null;
@@ -98,31 +98,31 @@ type PlanPartsInput = {
 };
 
 /** One part, unless a phase overrides this price. */
-export function planParts(root: Price, { phases, overrides, ...input }: PlanPartsInput): PlanPart[] {
-  const always = overrides.get(root.id) ?? null;
-  const whole = { root, override: always, phase: null, start_date: null, end_date: null };
-  if (!phases.some((phase) => phase.overrides.has(root.id))) return [whole];
-  if (root.billing_period === 'ONETIME') return [{ ...whole, ...planFirstPhaseOverride(root, phases) }];
+export function planParts(planPrice: Price, { phases, overrides, ...input }: PlanPartsInput): PlanPart[] {
+  const always = overrides.get(planPrice.id) ?? null;
+  const whole = { plan_price: planPrice, override: always, phase: null, start_date: null, end_date: null };
+  if (!phases.some((phase) => phase.overrides.has(planPrice.id))) return [whole];
+  if (planPrice.billing_period === 'ONETIME') return [{ ...whole, ...planFirstPhaseOverride(planPrice, phases) }];
   const parts: PlanPart[] = [];
-  for (const { override, phase, start, end } of planPriceIntervals(root, phases)) {
-    const from = alignToPeriod(start, root, input);
-    const to = end === null ? null : alignToPeriod(end, root, input);
+  for (const { override, phase, start, end } of planPriceIntervals(planPrice, phases)) {
+    const from = alignToPeriod(start, planPrice, input);
+    const to = end === null ? null : alignToPeriod(end, planPrice, input);
     if (to !== null && to <= from) continue;
     const dates = { start_date: formatMs(from), end_date: to === null ? null : formatMs(to) };
-    parts.push({ root, override: override ?? always, phase, ...dates });
+    parts.push({ plan_price: planPrice, override: override ?? always, phase, ...dates });
   }
   return parts;
 }
 
 /** A one-time charge is made with the first phase. */
-function planFirstPhaseOverride(root: Price, [first, ...later]: readonly PlannedPhase[]): Partial<PlanPart> {
-  const repeated = later.find((phase) => phase.overrides.has(root.id));
+function planFirstPhaseOverride(planPrice: Price, [first, ...later]: readonly PlannedPhase[]): Partial<PlanPart> {
+  const repeated = later.find((phase) => phase.overrides.has(planPrice.id));
   if (repeated)
     throw invalid(
       `phases[${repeated.index}].override_line_items`,
-      `price ${root.id} is charged once, at the start: only the first phase can override it`,
+      `price ${planPrice.id} is charged once, at the start: only the first phase can override it`,
     );
-  return { override: first!.overrides.get(root.id)!, phase: 0 };
+  return { override: first!.overrides.get(planPrice.id)!, phase: 0 };
 }
 
 type PriceInterval = {
@@ -133,10 +133,10 @@ type PriceInterval = {
 };
 
 /** Adjoining intervals without an override are merged, including the time after the last phase. */
-function planPriceIntervals(root: Price, phases: readonly PlannedPhase[]): PriceInterval[] {
+function planPriceIntervals(planPrice: Price, phases: readonly PlannedPhase[]): PriceInterval[] {
   const intervals: PriceInterval[] = [];
   for (const { index, start, end, overrides } of phases) {
-    const override = overrides.get(root.id) ?? null;
+    const override = overrides.get(planPrice.id) ?? null;
     const before = intervals.at(-1);
     if (override === null && before?.phase === null) before.end = end;
     else intervals.push({ override, phase: override === null ? null : index, start, end });
@@ -154,11 +154,11 @@ function planPriceIntervals(root: Price, phases: readonly PlannedPhase[]): Price
  */
 function alignToPeriod(
   at: Milliseconds,
-  root: Price,
+  planPrice: Price,
   { billed, reset_usage }: Omit<PlanPartsInput, 'phases' | 'overrides'>,
 ) {
-  if (root.meter_id === null || reset_usage.get(root.meter_id) !== 'NEVER') return at;
-  return roundUpToPeriodEnd(at, toBilledItem(root, billed.start_ms), billed);
+  if (planPrice.meter_id === null || reset_usage.get(planPrice.meter_id) !== 'NEVER') return at;
+  return roundUpToPeriodEnd(at, toBilledItem(planPrice, billed.start_ms), billed);
 }
 
 /** Dates of the line; undefined if the line is active as long as the subscription. */

@@ -51,7 +51,7 @@ export type SyncedLine = SubscriptionLineItem & {
 
 export type PlanSync = {
   readonly synced_price_sequence: number;
-  /** A line without duration is void. */
+  /** Ended lines. A line without duration is void. */
   readonly ended: readonly {
     readonly line: SyncedLine;
     readonly end_date: string;
@@ -62,7 +62,7 @@ export type PlanSync = {
     readonly price: Price;
     readonly start_date: string;
     readonly end_date: string | null;
-    /** False if its own date ends the line, as it would have ended the predecessor. */
+    /** False if an end date ends the line: the date at which its predecessor would have ended. */
     readonly ends_with_price: boolean;
     readonly quantity: string | null;
     readonly follows: SyncedLine | null;
@@ -189,9 +189,9 @@ type Lineage = {
    * own.
    */
   readonly end: Milliseconds | null;
-  /** Instant at which the line would have ended by itself, for example with a phase. Its successors end then, too. */
+  /** Instant at which the line would have ended by itself, for example with a phase. Its successors end at this instant, too. */
   readonly until: Milliseconds | null;
-  /** Earliest start of a replacement. The line was to begin later than the sale of its price. */
+  /** Earliest start of a replacement, if the line was to begin later than its price is sold; null otherwise. */
   readonly not_before: Milliseconds | null;
   /** The line ended before the running period. A successor does not begin in invoiced time. */
   readonly is_settled: boolean;
@@ -256,7 +256,8 @@ function buildLineages(input: PlanSyncInput, ended: PlanSync['ended']): Map<stri
   const { plan_prices, lines } = input;
   const endsNow = new Map(ended.map((each) => [each.line.id, each]));
   const lineages = new Map<string, Lineage[]>();
-  // Prices are in order of creation, so the lines of the last price remain. Successors follow these.
+  // Prices are in the order of creation, so the map retains the lines of the last price of each lineage that has any. Successors follow
+  // these lines.
   for (const price of plan_prices) {
     const before = lineages.get(toRootId(price)) ?? [];
     const here = lines.filter(({ price_id, status }) => price_id === price.id && status === 'published');
@@ -304,7 +305,7 @@ function toStoredAnchor({ period_anchor }: SyncedLine): Milliseconds | null {
   return period_anchor ? toInstant(period_anchor) : null;
 }
 
-/** A draft is not charged yet, and its lines begin with it. */
+/** A draft is not charged yet and its lines start with the subscription, so they need no anchor of their own. */
 function deriveLineAnchor(
   line: SyncedLine,
   price: Price,

@@ -15,7 +15,7 @@ export type ProrationDetail = {
   description: string;
 };
 
-type NamedLineItem = PricedItem & { readonly record: { price_id: string; plan_display_name?: string | null } };
+type NamedLineItem = PricedItem & { readonly line_item: { price_id: string; plan_display_name?: string | null } };
 
 export function buildProrationDetail<Item extends NamedLineItem>(
   { item, service, amount, display_name, computed_from }: PlannedLine<Item>,
@@ -24,8 +24,8 @@ export function buildProrationDetail<Item extends NamedLineItem>(
   const parts = computed_from.breakdown ?? [];
   return {
     line_item_id: item.id,
-    price_id: item.record.price_id,
-    plan_name: item.record.plan_display_name ?? null,
+    price_id: item.line_item.price_id,
+    plan_name: item.line_item.plan_display_name ?? null,
     original_amount: sumDecimals(parts.map((part) => new Decimal(String(part.amount)))).toFixed(),
     credit_amount: Decimal.max(0, amount.negated()).toFixed(),
     charge_amount: Decimal.max(0, amount).toFixed(),

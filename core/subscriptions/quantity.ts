@@ -12,8 +12,8 @@ import type { Subscription, SubscriptionLineItem } from './record.ts';
 type QuantityChange<Item> = { readonly item: Item; readonly quantity: string; readonly at: Milliseconds };
 
 type QuantityChangeItem = {
-  readonly record: SubscriptionLineItem;
-  readonly price_record: { min_quantity: string | null };
+  readonly line_item: SubscriptionLineItem;
+  readonly price: { min_quantity: string | null };
 };
 
 export function planQuantityChanges<Item extends QuantityChangeItem>(
@@ -23,31 +23,33 @@ export function planQuantityChanges<Item extends QuantityChangeItem>(
   return line_items.flatMap((requested, index) => {
     const field = `quantity_change_params.line_items[${index}]`;
     if (line_items.findIndex(({ id }) => id === requested.id) < index) throw invalid(`${field}.id`, 'is named twice');
-    const item = items.find(({ record }) => record.id === requested.id);
+    const item = items.find(({ line_item }) => line_item.id === requested.id);
     if (item === undefined) throw notFound('subscription line item', requested.id);
     const at = requested.effective_date ? toInstant(requested.effective_date) : now;
     checkInstant(at, { item, current, field });
     checkQuantity(requested.quantity, { item, field });
-    return new Decimal(requested.quantity).eq(item.record.quantity) ? [] : [{ item, quantity: requested.quantity, at }];
+    return new Decimal(requested.quantity).eq(item.line_item.quantity)
+      ? []
+      : [{ item, quantity: requested.quantity, at }];
   });
 }
 
 function checkInstant(
   at: Milliseconds,
-  { item: { record }, current, field }: { item: QuantityChangeItem; current: Period; field: string },
+  { item: { line_item }, current, field }: { item: QuantityChangeItem; current: Period; field: string },
 ): void {
   if (at < current.start || at >= current.end)
     throw invalid(`${field}.effective_date`, 'must lie inside the running period of the subscription');
-  if (at < toInstant(record.start_date) || (record.end_date && at >= toInstant(record.end_date)))
+  if (at < toInstant(line_item.start_date) || (line_item.end_date && at >= toInstant(line_item.end_date)))
     throw invalid(`${field}.effective_date`, 'must lie between the start and the end of the line item');
 }
 
 function checkQuantity(requested: string, { item, field }: { item: QuantityChangeItem; field: string }): void {
-  const { record, price_record } = item;
-  if (record.price_type !== 'FIXED')
+  const { line_item, price } = item;
+  if (line_item.price_type !== 'FIXED')
     throw invalid(`${field}.id`, 'is a line item of a usage price, whose quantity is measured');
-  if (record.billing_period === 'ONETIME') throw invalid(`${field}.id`, 'is charged once, and was charged already');
-  checkUnits(requested, price_record.min_quantity, { field: `${field}.quantity`, price_id: record.price_id });
+  if (line_item.billing_period === 'ONETIME') throw invalid(`${field}.id`, 'is charged once, and was charged already');
+  checkUnits(requested, price.min_quantity, { field: `${field}.quantity`, price_id: line_item.price_id });
 }
 
 function checkUnits(
@@ -64,11 +66,11 @@ function checkUnits(
 /** Quantity in a request that changes a line's charge. Null if it equals the quantity of the line. */
 export function parseChangedQuantity(
   requested: string | null | undefined,
-  { record, price_record }: QuantityChangeItem,
+  { line_item, price }: QuantityChangeItem,
 ): string | null {
-  if (requested === null || requested === undefined || new Decimal(requested).eq(record.quantity)) return null;
-  if (record.price_type !== 'FIXED') throw invalid('quantity', 'of a usage price is measured, and cannot be stated');
-  checkUnits(requested, price_record.min_quantity, { field: 'quantity', price_id: record.price_id });
+  if (requested === null || requested === undefined || new Decimal(requested).eq(line_item.quantity)) return null;
+  if (line_item.price_type !== 'FIXED') throw invalid('quantity', 'of a usage price is measured, and cannot be stated');
+  checkUnits(requested, price.min_quantity, { field: 'quantity', price_id: line_item.price_id });
   return requested;
 }
 

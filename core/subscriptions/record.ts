@@ -7,11 +7,11 @@ import { z } from 'zod';
 import { ADDON_CADENCES } from '../catalog/addon/record.ts';
 import { subscriptionCouponFields } from '../catalog/coupon/requested-coupons.ts';
 import { ownCreditGrantFields } from '../catalog/credit-grant/record.ts';
+import { checkoutParamsShape } from '../catalog/customer/checkout-params.ts';
 import { overrideEntitlementShape } from '../catalog/entitlement/override.ts';
 import { taxOverrides } from '../catalog/tax/overrides.ts';
 import {
   anyCase,
-  anythingOrNull,
   baseFields,
   decimalText,
   freeMap,
@@ -105,22 +105,24 @@ export const Subscription = z.object({
   billing_period_count: z.int().min(1).meta({ description: 'Number of units in a billing period.' }),
   billing_anchor: timestampText.meta({
     description:
-      'Instant at which periods end. Further periods end whole periods before and after it, in local time of the timezone.',
+      'Instant at which one period ends. The others end whole periods before or after it, in local time of the timezone.',
   }),
-  timezone: z.string().meta({ description: 'IANA timezone of all its dates.' }),
-  start_date: timestampText.meta({ description: 'Instant from which it is charged.' }),
+  timezone: z.string().meta({ description: 'IANA timezone of all dates of the subscription.' }),
+  start_date: timestampText.meta({ description: 'Instant from which the subscription is charged.' }),
   end_date: timestampText.nullish().meta({ description: 'Exclusive end; null if open.' }),
   current_period_start: timestampText.meta({ description: 'Start of the running period.' }),
   current_period_end: timestampText.meta({ description: 'Exclusive end of the running period.' }),
   cancel_at: timestampText
     .nullish()
-    .meta({ description: 'Instant at which a cancellation ends it or has ended it; null without one.' }),
+    .meta({ description: 'Instant at which a cancellation ends or has ended the subscription; null without one.' }),
   cancelled_at: timestampText
     .nullish()
     .meta({ description: 'Instant of the cancellation; null if it is not cancelled.' }),
-  cancel_at_period_end: z.boolean().meta({ description: 'True if a cancellation ends it with the running period.' }),
-  trial_start: timestampText.nullish().meta({ description: 'Start of its trial; null without a trial.' }),
-  trial_end: timestampText.nullish().meta({ description: 'End of its trial; null without a trial.' }),
+  cancel_at_period_end: z
+    .boolean()
+    .meta({ description: 'True if a cancellation ends the subscription with the running period.' }),
+  trial_start: timestampText.nullish().meta({ description: 'Start of the trial; null without a trial.' }),
+  trial_end: timestampText.nullish().meta({ description: 'End of the trial; null without a trial.' }),
   collection_method: z
     .enum(COLLECTION_METHODS)
     .meta({ description: 'Collection of invoices: charged automatically, or sent.' }),
@@ -129,7 +131,7 @@ export const Subscription = z.object({
   payment_terms: z
     .enum(PAYMENT_TERMS)
     .nullish()
-    .meta({ description: 'Days from the end of a period to the due date of its invoice. Null is one day.' }),
+    .meta({ description: 'Days from the end of a period to the due date of the period’s invoice. Null is one day.' }),
   proration_behavior: z.enum(PRORATION_BEHAVIORS).meta({
     description:
       'Proration of changes. With create_prorations a start before today is refused. Unserved time is not charged with either value.',
@@ -176,7 +178,7 @@ export const SubscriptionLineItem = z.object({
     .string()
     .nullish()
     .meta({ description: 'Code of the price unit of a price in a custom unit; else null.' }),
-  display_name: z.string().nullish().meta({ description: 'Description of its invoice lines.' }),
+  display_name: z.string().nullish().meta({ description: 'Description of the line item’s invoice lines.' }),
   quantity: decimalText.meta({
     description: 'Units of a FIXED price. A USAGE price has 0, because its quantity is measured.',
   }),
@@ -189,7 +191,7 @@ export const SubscriptionLineItem = z.object({
   invoice_cadence: z
     .enum(['ARREAR', 'ADVANCE'])
     .meta({ description: 'ARREAR is billed after the period, ADVANCE before it.' }),
-  start_date: timestampText.meta({ description: 'Instant from which it is charged.' }),
+  start_date: timestampText.meta({ description: 'Instant from which the line item is charged.' }),
   end_date: timestampText.nullish().meta({ description: 'Exclusive end; null if open.' }),
   subscription_phase_id: z
     .string()
@@ -198,15 +200,13 @@ export const SubscriptionLineItem = z.object({
   addon_association_id: z
     .string()
     .nullish()
-    .meta({ description: 'Association of its add-on; null for any other line item.' }),
+    .meta({ description: 'Association of the line item’s add-on; null for any other line item.' }),
   trial_period_days: z.int().min(0).meta({ description: 'Trial days of the price.' }),
   ...committedLineFields,
   metadata: metadata.nullish().meta({ description: 'Your own key-value pairs; null without any.' }),
   ...baseFields,
 });
 export type SubscriptionLineItem = z.infer<typeof SubscriptionLineItem>;
-
-const NOT_YET = { description: 'Not supported yet. A value with content is refused.' };
 
 /** An add-on that is attached to a new or an existing subscription. */
 export const attachAddonShape = z.object({
@@ -236,13 +236,11 @@ export const attachAddonShape = z.object({
     description: 'Terms for this subscription instead of the add-on’s prices.',
   }),
   line_item_commitments: orNull(z.record(z.string(), lineItemCommitmentShape)).meta({
-    description: 'Commitments of its USAGE lines, by the id of the add-on’s price.',
+    description: 'Commitments of the add-on’s USAGE lines, by the id of the add-on’s price.',
   }),
   metadata: orNull(freeMap).meta({ description: 'Your own key-value pairs.' }),
 });
 export type AttachAddon = z.output<typeof attachAddonShape>;
-
-const anything = anythingOrNull.meta(NOT_YET);
 
 const termsShape = z.object({
   customer_id: orNull(z.string()).meta({
@@ -257,7 +255,7 @@ const termsShape = z.object({
     .meta({ description: 'Currency code (ISO 4217), case-insensitive. The plan must have at least one price in it.' }),
   start_date: orNull(timestampText).meta({
     description:
-      'Instant from which it is charged. Default: now. A start before another charged customer gave up the external id is refused.',
+      'Instant from which the subscription is charged. Default: now. A start before another charged customer gave up the external id is refused.',
   }),
   end_date: orNull(timestampText).meta({ description: 'Exclusive end. Default: open.' }),
   billing_cadence: orNull(anyCase(['RECURRING'])).meta({ description: 'Every subscription is RECURRING.' }),
@@ -276,7 +274,7 @@ const termsShape = z.object({
       'Instant at which periods end. Further periods end whole days, weeks, months, quarters or years before and after it, in local time. Default: the start. It is refused with billing_cycle calendar. A shortened first period is prorated.',
   }),
   timezone: orNull(z.string().refine(isTimezone, { error: 'must be an IANA timezone such as Europe/Berlin' })).meta({
-    description: 'IANA timezone of all its dates. Default: the timezone of the customer, else UTC.',
+    description: 'IANA timezone of all dates of the subscription. Default: the timezone of the customer, else UTC.',
   }),
   customer_timezone: orNull(
     z.string().refine(isTimezone, { error: 'must be an IANA timezone such as Europe/Berlin' }),
@@ -288,7 +286,7 @@ const termsShape = z.object({
     description: 'Behavior until the opening invoice is paid. Default: default_active, which is active at once.',
   }),
   payment_terms: orNull(anyCase(PAYMENT_TERMS)).meta({
-    description: 'Days from the end of a period to the due date of its invoice. Default: one day.',
+    description: 'Days from the end of a period to the due date of the period’s invoice. Default: one day.',
   }),
   gateway_payment_method_id: orNull(keyText).meta(CHARGED),
   proration_behavior: orNull(anyCase(PRORATION_BEHAVIORS)).meta({
@@ -322,7 +320,7 @@ const termsShape = z.object({
   ...subscriptionCommitmentFields,
   credit_grants: orNull(z.array(ownCreditGrantFields).max(100)).meta({
     description:
-      'Credit grants beside those of its plan and add-ons, into the wallet that [credits](/docs/rules/credits.md#which-wallet) names. At most 100.',
+      'Credit grants beside those of the plan and add-ons, into the wallet that [credits](/docs/rules/credits.md#which-wallet) names. At most 100.',
   }),
   tax_rate_overrides: taxOverrides.meta({
     description: 'Tax rates of this subscription instead of those of its customer.',
@@ -334,12 +332,17 @@ const termsShape = z.object({
   override_entitlements: orNull(z.array(overrideEntitlementShape).max(100)).meta({
     description: 'Entitlements of this subscription that replace those of the plan. At most 100.',
   }),
-  addons: orNull(z.array(attachAddonShape).max(100)).meta({ description: 'Add-ons that it begins with. At most 100.' }),
+  addons: orNull(z.array(attachAddonShape).max(100)).meta({
+    description: 'Add-ons with which the subscription begins. At most 100.',
+  }),
   phases: orNull(z.array(buildPhaseShape(overrideLineItemShape, extraLineItemShape)).max(100)).meta({
     description:
       'Consecutive intervals with their own terms, from the start on. At most 100. A draft with phases is refused.',
   }),
-  checkout: anything,
+  checkout: orNull(checkoutParamsShape).meta({
+    description:
+      'Page on which the customer pays the opening invoice; the subscription is incomplete until then. Default: none. Refused for drafts, future starts and relations to other subscriptions.',
+  }),
 });
 
 export const createSubscriptionShape = termsShape.extend({
@@ -364,11 +367,12 @@ export const updateSubscriptionShape = z.object({
   }),
   subscription_status: orNull(anyCase(SUBSCRIPTION_STATUSES)).meta({ description: 'Alternative name of `status`.' }),
   cancel_at: orNull(timestampText).meta({
-    description: 'Future instant at which it is cancelled. The instant that is already scheduled changes nothing.',
+    description:
+      'Future instant at which the subscription is cancelled. The instant that is already scheduled changes nothing.',
   }),
   cancel_at_period_end: orNull(z.boolean()).meta({
     description:
-      'With true it is cancelled at the end of its period; false undoes that. The current value changes nothing.',
+      'With true the subscription is cancelled at the end of its period; false undoes that. The current value changes nothing.',
   }),
   parent_subscription_id: orNull(z.string()).meta({
     description:

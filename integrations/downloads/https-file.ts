@@ -23,7 +23,7 @@ type DownloadOptions = {
 /** The pace that a file needs (docs/rules/imports.md, "Files behind a URL"). */
 type Pace = {
   readonly least_bytes_per_second: number;
-  /** How long the download may be behind that pace, and how long an answer may take to begin. */
+  /** Time by which the download may lag behind the required pace, and within which an answer must begin. */
   readonly patience_ms: number;
   readonly total_ms: number;
 };

@@ -5,7 +5,10 @@
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import type { CellKind, ColumnHead, ExportCell } from '../../core/platform/export/column.ts';
 
-/** A group ends at the first limit reached. In memory it takes its texts, and twice as many bytes until they are sent. */
+/**
+ * Limits of a row group, which ends at the first that is reached. In memory a group takes the length of its texts, and twice as many bytes
+ * until it is sent.
+ */
 const ROWS_PER_GROUP = 20_000;
 const LENGTH_PER_GROUP = 16 * 1_048_576;
 
@@ -32,7 +35,7 @@ export async function* writeParquetFile(
   yield takeBytes(bytes);
 }
 
-/** Length of its texts only: any other cell has eight bytes. */
+/** Computes the length of the texts of a row; any other cell has eight bytes. */
 function computeTextLength(cells: readonly ExportCell[]): number {
   let length = 0;
   for (const cell of cells) if (typeof cell === 'string') length += cell.length;

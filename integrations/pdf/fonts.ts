@@ -28,7 +28,10 @@ export function listFontFiles(folder: string | null): FontFiles[] {
   return [...bundled, ...(folder === null ? [] : listFolderFonts(folder))];
 }
 
-/** A file with Bold in its name is the bold of the file that has Regular, or nothing, at that position. */
+/**
+ * Lists the fonts in a folder. A file with `Bold` in its name is the bold form of the file whose name has `Regular`, or nothing, in that
+ * position.
+ */
 function listFolderFonts(folder: string): FontFiles[] {
   const files = readdirSync(folder)
     .filter((file) => /\.(ttf|otf)$/i.test(file))
@@ -43,7 +46,7 @@ function listFolderFonts(folder: string): FontFiles[] {
     });
 }
 
-/** Shown for a character that no font has. */
+/** Mark that is shown for a character that no font has. */
 const MARK = '\ufffd';
 /** Characters without a script of their own: they stay in the font of the surrounding text if it has them. */
 const NEUTRAL = /[\p{Zs}\p{P}\p{M}\u200c\u200d]/u;

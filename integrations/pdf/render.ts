@@ -38,10 +38,16 @@ export function renderPdf(
 
 type Renderer = { readonly folder: string | null; readonly thread?: URL; readonly timeout_ms?: number };
 
-/** In characters, about 300 to 600 lines: half a second of computing. 5,000 lines take 3 s, and 50 s with twenty groups beneath each. */
+/**
+ * Maximum number of characters of a short document: about 300 to 600 lines, which take half a second. 5,000 lines take 3 s, and 50 s with
+ * twenty groups beneath each.
+ */
 const SHORT_TEXT_MAX = 20_000;
 
-/** A word that fits no line is broken again for each of its characters: a word of 2,000 takes one second, a word of 10,000 ten. */
+/**
+ * Maximum length of a word. A word that fits no line is broken again for each of its characters: 2,000 characters take one second, 10,000
+ * take ten.
+ */
 const WORD_MAX = 1_000;
 
 /** Long documents have a thread of their own, so that short ones wait only for short ones. */
@@ -60,7 +66,10 @@ export class PdfRenderer {
   }
 }
 
-/** Measures the text that is laid out line by line: a line may have twenty groups beneath it, and a note thousands of words. */
+/**
+ * Whether a document is long. This measures the text that is laid out line by line: a line may have twenty groups beneath it, and a note
+ * thousands of words.
+ */
 function isLong({ rows, notes }: InvoiceDocument): boolean {
   let length = 0;
   for (const note of notes) {
@@ -79,7 +88,7 @@ class Maker {
   readonly #folder: string | null;
   readonly #source: URL;
   readonly #timeout_ms: number;
-  /** By tenant, in the order of their next turn. */
+  /** Waiting documents by tenant; tenants are in the order of their next turn. */
   readonly #waiting = new Map<string, RenderJob[]>();
   #waiting_count = 0;
   #making: (RenderJob & { readonly id: number }) | null = null;
@@ -118,7 +127,7 @@ class Maker {
     return undefined;
   }
 
-  /** One at a time, so that each document has the full time limit. */
+  /** Starts the next document. Only one is rendered at a time, so that each has the full time limit. */
   #next(): void {
     const job = this.#takeNext();
     this.#making = job ? { ...job, id: ++this.#last_id } : null;
@@ -146,7 +155,7 @@ class Maker {
 
   #handleAnswer({ id, bytes, error }: RenderAnswer): void {
     const job = this.#making;
-    // A late answer of a terminated thread.
+    // This is a late answer of a thread that was terminated.
     if (job?.id !== id) return;
     if (bytes) job.resolve(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
     else job.reject(new FarthingError('system_error', `the PDF was not made: ${error}`));

@@ -1,17 +1,17 @@
 /**
  * Counts past events for a new version of a meter: the raw events before its barriers, one UTC day at a time. A day is divided into ranges
  * of customers, so that memory does not grow with the day. The record of the version has the progress, so an interrupted back-fill resumes
- * there. A part is one part of the table, and a query for its mark shows whether it arrived (storage/events/usage-rows.ts). Rows that
+ * there. A part is one part of the table, and a query for its mark shows whether it arrived (storage/events/bucket-rows.ts). Rows that
  * corrections touched meanwhile are rebuilt at the end. Events whose value the meter cannot use get their outcome here too.
  */
 import { unavailable } from '../../core/foundation/error.ts';
+import { type BucketRow, withDailyRollups } from '../../core/metering/bucket-aggregator.ts';
 import type { EventOutcome } from '../../core/metering/event/outcome.ts';
-import { type BucketRow, withDailyRollups } from '../../core/metering/plan.ts';
+import { findMissingBucketRows, writeBucketRows } from '../../storage/events/bucket-rows.ts';
 import type { CustomerRange } from '../../storage/events/customer-ranges.ts';
 import { findMissingRows } from '../../storage/events/present.ts';
 import { writeRows } from '../../storage/events/rows.ts';
 import { EVENT_OUTCOMES } from '../../storage/events/tables.ts';
-import { findMissingUsageRows, writeUsageRows } from '../../storage/events/usage-rows.ts';
 import { raiseFence } from '../../storage/events/write-fence.ts';
 import type { Database, Stores } from '../../storage/foundation/stores.ts';
 import { isBucketLockFree } from '../../storage/progress/bucket-lock.ts';
@@ -33,7 +33,7 @@ import {
   type PartBegun,
   readVersion,
 } from '../../storage/progress/meter-versions.ts';
-import { readDaysBefore } from '../../storage/progress/slice-state.ts';
+import { readDaysBefore } from '../../storage/progress/partition-progress.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import {
   type CountedMeter,
@@ -76,8 +76,8 @@ async function stopSuperseded(stores: Stores, version: MeterVersion): Promise<bo
 }
 
 /**
- * One process at a time per version; undefined if another process has it. `work` must not take a connection of the pool: a holder of one
- * connection that waits for a second may wait for ever if there are many such holders.
+ * Runs `work` with a lock on the version; returns undefined if another process has the lock. `work` must not take a connection of the pool:
+ * a holder of one connection that waits for a second may wait for ever if there are many such holders.
  */
 function locked<T>(
   { postgres }: Stores,
@@ -89,9 +89,12 @@ function locked<T>(
   );
 }
 
-/** Live at once, unless rows are uncertain: then the rebuild that repairs them makes it live. */
+/**
+ * Makes the version live at once, unless some of its rows are uncertain. In that case the rebuild that repairs these rows makes it live.
+ */
 async function makeLive(transaction: Database, version: MeterVersion): Promise<boolean> {
-  // A correction that is rebuilding rows does not know of this version. The next round finds its effect.
+  // If a correction is rebuilding rows now, it does not rebuild those of this version. The next round finds the correction and rebuilds
+  // them.
   if (!(await isBucketLockFree(transaction))) return false;
   const { uncertain_days } = await readVersion(transaction, version);
   const corrected = await listEventsCorrectedSince(transaction, version, version);
@@ -133,7 +136,7 @@ async function countThePast(stores: Stores, version: MeterVersion, events_max: n
   return true;
 }
 
-/** Whether a day is written, or left to a rebuild. */
+/** Whether the back-fill is done with a day: its rows are written, or a rebuild will write them. */
 function isDayOver({ backfilled_until, uncertain_days }: BackfillProgress, day: number): boolean {
   return (backfilled_until !== null && day <= backfilled_until) || uncertain_days.includes(day);
 }
@@ -151,7 +154,7 @@ async function writePart(stores: Stores, counted: CountedMeter, part: RangedBack
   const { day, range } = part;
   const found = await locked(stores, counted, () => countPart({ clickhouse }, counted, { day, range }));
   if (found === undefined) return false;
-  // Recorded before the first write: a process that finds the part unfinished checks whether it arrived.
+  // The part is recorded before its first write, so that a process that finds it unfinished can check whether its rows arrived.
   const begun = await locked(stores, counted, (transaction) => beginPart(transaction, counted, part));
   if (begun === undefined) return false;
   if (begun === null) return true;
@@ -165,7 +168,7 @@ async function writePart(stores: Stores, counted: CountedMeter, part: RangedBack
   return written ?? false;
 }
 
-/** Outcomes first: a part whose usage rows exist is complete. */
+/** Outcomes are written before bucket rows, so a part whose bucket rows exist is complete. */
 async function putPart(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   { meter_id, version }: CountedMeter,
@@ -180,15 +183,15 @@ async function putPart(
     rows: isRetry ? await findMissingRows(clickhouse, { table: EVENT_OUTCOMES.table, rows: outcomes, kind }) : outcomes,
     attempt: own,
   });
-  const missing = isRetry ? await findMissingUsageRows(clickhouse, rows, { writer: own.writer, since }) : rows;
-  await writeUsageRows(clickhouse, { rows: missing, getVersion: () => version }, own);
-  if ((await findMissingUsageRows(clickhouse, rows, { writer: own.writer, since })).length > 0)
+  const missing = isRetry ? await findMissingBucketRows(clickhouse, rows, { writer: own.writer, since }) : rows;
+  await writeBucketRows(clickhouse, { rows: missing, getVersion: () => version }, own);
+  if ((await findMissingBucketRows(clickhouse, rows, { writer: own.writer, since })).length > 0)
     throw unavailable('the usage store (rows of a back-fill that were written are not there)');
 }
 
 type BackfillCounts = { readonly rows: readonly BucketRow[]; readonly outcomes: readonly EventOutcome[] };
 
-/** Outcomes in the form that the pipeline writes for later events. */
+/** Counts the events of a part into bucket rows. Unusable events become outcomes in the form that the pipeline writes for later events. */
 async function countPart(
   stores: Pick<Stores, 'clickhouse'>,
   counted: CountedMeter,
@@ -197,8 +200,17 @@ async function countPart(
   const { tenant_id, environment_id, meter_id } = counted;
   const outcomes: EventOutcome[] = [];
   const wanted = { days: [day, day + 1] as const, range };
-  const rows = await recountDaysReporting(stores, counted, wanted, ({ event_id, place }, reason) => {
-    outcomes.push({ tenant_id, environment_id, event_id, ...place, outcome: 'unusable', meter_id, reason, body: '' });
+  const rows = await recountDaysReporting(stores, counted, wanted, ({ event_id, log_position }, reason) => {
+    outcomes.push({
+      tenant_id,
+      environment_id,
+      event_id,
+      ...log_position,
+      outcome: 'unusable',
+      meter_id,
+      reason,
+      body: '',
+    });
   });
   return { rows, outcomes };
 }

@@ -1,5 +1,5 @@
 /**
- * Control messages of the log that form no slice, each applied exactly once at its offset: a meter changes (a barrier), usage rows are
+ * Control messages of the log that form no slice, each applied exactly once at its offset: a meter changes (a barrier), bucket rows are
  * rebuilt, daily rollups are made. Work on the stores is planned like a slice, so after a crash it is repeated before any later record.
  * Corrections of events are part of the slices (pipeline/slices/partition.ts).
  */
@@ -25,25 +25,25 @@ import {
   readVersion,
   recordBarrier,
 } from '../../storage/progress/meter-versions.ts';
+import { type OwnedPartition } from '../../storage/progress/partition-progress.ts';
 import { NO_ROWS } from '../../storage/progress/slice-notifications.ts';
-import { type OwnedPartition } from '../../storage/progress/slice-state.ts';
 import { finishSlice, NO_EVENTS, planSlice } from '../../storage/progress/slices.ts';
 import { pipelineMetrics } from '../metrics.ts';
 
 type ControlMessage = BarrierMessage | RebuildMessage | DailyRollupsMessage;
 
 /** `to`: offset after the message. `problem`: error of work that failed, after which the log continues. */
-type PassedControlMessage = { readonly to: bigint; readonly problem?: Error | null };
+type AppliedControlMessage = { readonly to: bigint; readonly problem?: Error | null };
 
-export async function passControl(
+export async function applyControlMessage(
   stores: Stores,
-  lease: OwnedPartition,
+  owned_partition: OwnedPartition,
   record: LogRecord,
-): Promise<PassedControlMessage> {
+): Promise<AppliedControlMessage> {
   const message = JSON.parse(record.body.toString('utf8')) as ControlMessage;
   const to = record.offset + 1n;
   const end = (transaction: Database) =>
-    finishSlice(transaction, lease, {
+    finishSlice(transaction, owned_partition, {
       from: record.offset,
       next_offset: to,
       watermark_us: record.received_at_us,
@@ -52,25 +52,25 @@ export async function passControl(
       notification: NO_ROWS,
     });
   if (message.type === 'meter') {
-    await passBarrier(stores, { message, record, end });
+    await applyBarrier(stores, { message, record, end });
     return { to };
   }
-  const { attempt, again, done } = await planSlice(stores.postgres, lease, { from: record.offset, to });
+  const { attempt, again, done } = await planSlice(stores.postgres, owned_partition, { from: record.offset, to });
   if (done) return { to };
-  // No statement of an earlier attempt may arrive during this one.
-  if (again) await raiseFence(stores.clickhouse, { writer: toPartitionWriter(lease.partition), attempt });
+  // The fence is raised first, so that no statement of an earlier attempt arrives during this attempt.
+  if (again) await raiseFence(stores.clickhouse, { writer: toPartitionWriter(owned_partition.partition), attempt });
   if (message.type === 'rebuild') {
-    await passRebuild(stores, { lease, record, end }, message);
+    await applyRebuild(stores, { owned_partition, record, end }, message);
     return { to };
   }
-  const made = await makeDailyRollups(stores, { held: lease, days_before: message.days_before, finish: end });
+  const made = await makeDailyRollups(stores, { owned_partition, days_before: message.days_before, finish: end });
   pipelineMetrics.dailyRollups(made);
   return { to, problem: made.problem };
 }
 
-type BarrierMessagePass = { message: BarrierMessage; record: LogRecord; end(transaction: Database): Promise<void> };
+type BarrierApplication = { message: BarrierMessage; record: LogRecord; end(transaction: Database): Promise<void> };
 
-async function passBarrier({ postgres }: Stores, { message, record, end }: BarrierMessagePass): Promise<void> {
+async function applyBarrier({ postgres }: Stores, { message, record, end }: BarrierApplication): Promise<void> {
   const barrier = { ...message, partition: record.partition, from_offset: record.offset };
   await postgres.transaction(async (transaction) => {
     await recordBarrier(transaction, barrier);
@@ -78,15 +78,15 @@ async function passBarrier({ postgres }: Stores, { message, record, end }: Barri
   });
 }
 
-type ControlMessagePass = {
-  readonly lease: OwnedPartition;
+type RebuildApplication = {
+  readonly owned_partition: OwnedPartition;
   readonly record: LogRecord;
   end(transaction: Database): Promise<void>;
 };
 
-async function passRebuild(
+async function applyRebuild(
   stores: Stores,
-  { lease, record, end }: ControlMessagePass,
+  { owned_partition, record, end }: RebuildApplication,
   { rebuild_id }: RebuildMessage,
 ): Promise<void> {
   const rebuild = await findRebuild(stores.postgres, rebuild_id);
@@ -94,11 +94,11 @@ async function passRebuild(
   const { tenant_id, environment_id, targets, settles } = rebuild;
   const scope = { tenant_id, environment_id };
   await rebuildBuckets(stores, {
-    held: lease,
+    owned_partition,
     own_before: record.offset,
     settling: settles,
     targets: async () => {
-      const uncertain = settles ? await uncertainTargets(stores, scope, settles) : [];
+      const uncertain = settles ? await listUncertainTargets(stores, scope, settles) : [];
       return [...targets.map((target) => ({ ...scope, ...target })), ...uncertain];
     },
     finish: async (transaction) => {
@@ -109,8 +109,8 @@ async function passRebuild(
   });
 }
 
-/** Rows that may be wrong in a version that is about to go live. */
-async function uncertainTargets(stores: Stores, scope: Scope, version: SettlingVersion): Promise<RebuildTarget[]> {
+/** Lists the days of a version that is about to go live whose rows may be wrong. */
+async function listUncertainTargets(stores: Stores, scope: Scope, version: SettlingVersion): Promise<RebuildTarget[]> {
   const { meter_id } = version;
   const { uncertain_days } = await readVersion(stores.postgres, version);
   const days = uncertain_days.map((day) => ({ ...scope, meter_id, day }));

@@ -26,7 +26,7 @@ export async function relayControlMessages({ postgres, log }: Stores, nowMs: Mil
           tenant_id,
           environment_id,
           received_at_us: toUs(nowMs),
-          made_ids: null,
+          generated_ids: null,
           event_count: 0,
           body: Buffer.from(JSON.stringify(body)),
         });

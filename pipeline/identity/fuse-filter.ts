@@ -24,7 +24,7 @@ export function makeFuseFilter(pairs: Uint32Array): FuseFilter {
   throw new Error('a filter could not be made: are its keys distinct?');
 }
 
-/** The three slots and the fingerprint of the key located last. Module state avoids one object per key. */
+/** Slots and fingerprint of the key that `locate` computed last. They are module state, so that no object is created per key. */
 const at = { a: 0, b: 0, c: 0, fingerprint: 0 };
 
 /** True for every key that the filter was built from. `byteAt` reads one byte of the fingerprints. */
@@ -72,11 +72,11 @@ function locate(
   at.fingerprint = (Math.imul(x ^ (y >>> 7), 0x2c1b3c6d) >>> 24) & 0xff;
 }
 
-/** False if the keys cannot be peeled with this seed. */
+/** Fills the filter; returns false if the keys cannot be peeled with this seed. */
 function fill(filter: FuseFilter, pairs: Uint32Array, keys: number): boolean {
   const places = filter.fingerprints.length;
   const counts = new Uint32Array(places);
-  // XOR of the numbers of all keys at a slot. If one key is left, the value is its number.
+  // For each slot, the XOR of the numbers of its keys. If only one key is left, this is its number.
   const owners = new Uint32Array(places);
   const toggle = (key: number, by: 1 | -1) => {
     locate(filter, pairs[key * 2]!, pairs[key * 2 + 1]!);

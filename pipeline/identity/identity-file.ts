@@ -16,14 +16,14 @@ import { type FuseFilter, makeFuseFilter } from './fuse-filter.ts';
 
 type IdentityPart = Omit<FuseFilter, 'fingerprints'> & {
   readonly keys: number;
-  /** Offset of its fingerprints in the file; its hashes follow directly after them. */
+  /** Offset of the part's fingerprints in the file; the hashes of the part follow directly after them. */
   readonly at: number;
   readonly filter_bytes: number;
   readonly filter_crc: number;
   readonly keys_crc: number;
 };
 
-/** Identifies one file among all. The manifest contains it, so an older or foreign file is detected. */
+/** Length and checksum by which the manifest identifies a file, so that an older or foreign file is detected. */
 export type FileSeal = { readonly bytes: number; readonly header_crc: number };
 
 /** The file differs from the bytes written. Every cause has one remedy: the files are rebuilt. */
@@ -85,7 +85,7 @@ function writeAll(file: number, bytes: Uint8Array, at: number): number {
   return bytes.length;
 }
 
-/** Sorted and distinct, because a filter cannot be built from repeated keys. */
+/** Sorts the keys and removes duplicates, because a filter cannot be built from repeated keys. */
 export function sortDistinct(pairs: Uint32Array): Uint32Array {
   const keys = new BigUint64Array(pairs.length / 2);
   for (let key = 0; key < keys.length; key++)
@@ -168,7 +168,7 @@ export class IdentityFile {
     if (crc !== keys_crc) throw new DamagedFile(`${this.path} is damaged: hashes of part ${index}`);
   }
 
-  /** Does not wait: a read in progress completes first. */
+  /** Closes the file without waiting; a read in progress completes first. */
   close(): void {
     this.#handle.close().catch(() => {}); // The file was only read, so no data can be lost.
   }
@@ -181,7 +181,7 @@ export class IdentityFile {
   }
 }
 
-/** Large enough for the speed of the disk, small enough that its checksum does not delay other work. */
+/** A chunk is large enough for the speed of the disk, and small enough that its checksum does not delay other work. */
 const CHUNK_BYTES = 1024 * 1024;
 
 async function readDirectory(path: string, handle: Handle, seal: FileSeal): Promise<IdentityPart[]> {

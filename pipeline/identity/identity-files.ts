@@ -91,7 +91,7 @@ function partitionFolder(dir: string, partition: number): string {
 }
 
 async function sumsOfFiles(dir: string): Promise<PartitionFiles> {
-  return withFiles(dir, async ({ files: _, until, ...place }, files) => {
+  return withFiles(dir, async ({ files: _, until, ...partition }, files) => {
     const parts: HashSums[] = [];
     const all = new HashSum();
     for (let part = 0; part < (files[0]?.parts.length ?? 0); part++) {
@@ -104,7 +104,7 @@ async function sumsOfFiles(dir: string): Promise<PartitionFiles> {
       }
       parts.push({ count: sums.count, sum: sums.sum });
     }
-    return { ...place, until: BigInt(until), count: all.count, sum: all.sum, parts };
+    return { ...partition, until: BigInt(until), count: all.count, sum: all.sum, parts };
   });
 }
 

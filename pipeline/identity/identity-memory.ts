@@ -50,7 +50,7 @@ const PARTS = 256;
 
 export class IdentityMemory {
   readonly #options: IdentityOptions;
-  readonly #place: IdentityPartition;
+  readonly #partition: IdentityPartition;
   readonly #read: ReadIdentities;
   #hot = new IdentitySet(PARTS);
   #files: { filter: IdentityFilter; level: number }[] = [];
@@ -61,10 +61,10 @@ export class IdentityMemory {
   /** `next`: everything before it is in ClickHouse. */
   static async open(
     options: IdentityOptions,
-    place: IdentityPartition,
+    partition: IdentityPartition,
     { next, read }: { next: bigint; read: ReadIdentities },
   ): Promise<IdentityMemory> {
-    const memory = new IdentityMemory(options, place, read);
+    const memory = new IdentityMemory(options, partition, read);
     try {
       await memory.#openFiles(next);
       await memory.#readAfterFiles(next);
@@ -75,9 +75,9 @@ export class IdentityMemory {
     }
   }
 
-  private constructor(options: IdentityOptions, place: IdentityPartition, read: ReadIdentities) {
+  private constructor(options: IdentityOptions, partition: IdentityPartition, read: ReadIdentities) {
     this.#options = options;
-    this.#place = place;
+    this.#partition = partition;
     this.#read = read;
   }
 
@@ -107,7 +107,10 @@ export class IdentityMemory {
     };
   }
 
-  /** Called between slices, when everything before `next` is in ClickHouse. It bounds the exact set. */
+  /**
+   * Writes the exact set to a file if it has reached its limit. Must be called between slices, when everything before `next` is in
+   * ClickHouse.
+   */
   async sealIfFull(next: bigint): Promise<void> {
     if (this.#options.dir === null || this.#hot.size < this.#options.hot_ids) return;
     try {
@@ -142,7 +145,7 @@ export class IdentityMemory {
       spilled = true;
       return this.#spill();
     });
-    // The rows are not in the order of the log, so the files are complete only after the last row.
+    // The rows are not in the order of the log, so the interval of the files is closed only after the last row.
     if (spilled) await this.seal(next);
   }
 
@@ -179,7 +182,7 @@ export class IdentityMemory {
     return filter;
   }
 
-  /** The newest filters stay in memory as far as the budget allows. */
+  /** Decides which filters are in memory: the newest ones, as far as the budget allows. */
   async #share(): Promise<void> {
     const fits = this.#budget();
     for (const { filter } of this.#newestFirst(this.#files)) await filter.reside(fits(filter.filter_bytes));
@@ -199,7 +202,7 @@ export class IdentityMemory {
   }
 
   get #dir(): string {
-    return join(this.#options.dir!, `partition-${this.#place.partition}`);
+    return join(this.#options.dir!, `partition-${this.#partition.partition}`);
   }
 
   async #openFiles(next: bigint): Promise<void> {
@@ -207,7 +210,7 @@ export class IdentityMemory {
     try {
       await this.#openNamed(this.#manifestFor(next));
     } catch (error) {
-      // Not only damage: a file may be missing, or the disk may fail to read it.
+      // The cause may also be a missing file, or a disk that fails to read it.
       return this.#rebuildFromStore((error as Error).message);
     }
     const filesInUse = new Set(this.#files.map(({ filter }) => filter.path));
@@ -223,7 +226,7 @@ export class IdentityMemory {
   }
 
   #manifestFor(next: bigint): Manifest {
-    const { partition, partition_count, installation } = this.#place;
+    const { partition, partition_count, installation } = this.#partition;
     const manifest = readManifest(this.#dir);
     if (!manifest) throw new Error('there is no manifest');
     if (manifest.installation !== installation) throw new Error('they belong to another installation');
@@ -240,7 +243,7 @@ export class IdentityMemory {
     this.#until = 0n;
     rmSync(this.#dir, { recursive: true, force: true });
     pipelineMetrics.identityFilesRemade();
-    this.#options.onRemade?.(this.#place.partition, why);
+    this.#options.onRemade?.(this.#partition.partition, why);
   }
 
   #closeFiles(): void {
@@ -254,6 +257,6 @@ export class IdentityMemory {
       level,
       ...filter.seal,
     }));
-    writeManifest(this.#dir, { ...this.#place, until: String(this.#until), files });
+    writeManifest(this.#dir, { ...this.#partition, until: String(this.#until), files });
   }
 }

@@ -1,23 +1,23 @@
 /**
  * A partition that this worker owns. It takes slices of the log in order and applies each exactly once.
  *
- *   read → dedupe → meter → plan → write raw events → write buckets → done
+ *   read → dedupe → meter → plan → write raw events → write bucket rows → done
  *
- * Corrections occur between the events. A slice with corrections writes its buckets together with the rows that they change.
+ * Corrections occur between the events. A slice with corrections writes its bucket rows together with the rows that they change.
  *
  * The plan is recorded before any write; after a crash the slice runs again with equal bounds. Every attempt has its own number, which
  * fences the statements of earlier attempts. A repeated attempt reads which rows exist and writes the missing ones (docs/decisions/0002). A
  * worker that lost the partition is fenced by its epoch (storage/progress/slices.ts).
  */
 import { correctEvents } from '../../actions/metering/events/correct-events.ts';
+import { type BucketRow, withDailyRollups } from '../../core/metering/bucket-aggregator.ts';
 import { toShardRange } from '../../core/metering/event/identity.ts';
 import type { EventOutcome } from '../../core/metering/event/outcome.ts';
-import { type BucketRow, withDailyRollups } from '../../core/metering/plan.ts';
+import { findMissingBucketRows, writeBucketRows } from '../../storage/events/bucket-rows.ts';
 import { toHashRange, visitIdentityHashes } from '../../storage/events/identities.ts';
 import { findMissingRows } from '../../storage/events/present.ts';
 import { writeRows } from '../../storage/events/rows.ts';
 import { EVENT_IDENTITIES, EVENT_OUTCOMES, EVENTS, type RowTarget, toMonthStart } from '../../storage/events/tables.ts';
-import { findMissingUsageRows, writeUsageRows } from '../../storage/events/usage-rows.ts';
 import { raiseFence, setFence } from '../../storage/events/write-fence.ts';
 import { isUnavailable } from '../../storage/foundation/failure.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
@@ -26,70 +26,84 @@ import type { LogRecord } from '../../storage/log/log.ts';
 import { loadInstallationId } from '../../storage/models/operations/installation.ts';
 import { toPartitionWriter } from '../../storage/progress/attempts.ts';
 import { recordLateUsage, toArrivals } from '../../storage/progress/late-usage.ts';
-import { listPoisonFrom, type PoisonPlace } from '../../storage/progress/poison.ts';
+import { type PartitionProgress } from '../../storage/progress/partition-progress.ts';
 import { buildNotification, hasSliceSubscribers } from '../../storage/progress/slice-notifications.ts';
-import { type SliceState } from '../../storage/progress/slice-state.ts';
-import { enterBuckets, finishSlice, planSlice, type SliceDone, takePartition } from '../../storage/progress/slices.ts';
+import {
+  enterBuckets,
+  type FinishedSlice,
+  finishSlice,
+  planSlice,
+  takePartition,
+} from '../../storage/progress/slices.ts';
+import { listStoredRejections, type StoredRejection } from '../../storage/progress/stored-rejections.ts';
 import { enqueueUsageChecks } from '../../storage/progress/usage-checks.ts';
 import { inSpan, inSyncSpan } from '../../tracing/spans.ts';
-import { passControl } from '../control/control.ts';
+import { applyControlMessage } from '../control/control.ts';
 import { MeterCatalogue } from '../control/meter-catalogue.ts';
 import { EXACT_ONLY, IdentityMemory, type IdentityOptions, type ReadIdentities } from '../identity/identity-memory.ts';
 import { pipelineMetrics } from '../metrics.ts';
 import { dedupe } from '../steps/dedupe.ts';
 import { meterEvents } from '../steps/meter-events.ts';
 import { EventReader, type ReadEvent, type ReadResult } from '../steps/read-events.ts';
-import { findPoison, forgetRejected, poisonOutcome, setAside } from './poison.ts';
-import { countSlice, listCorrections, listEventRecords, type PreparedSlice } from './slice.ts';
+import { buildRejectedOutcome, deleteRejectedRows, findRejectedEvents, rejectEvent } from './rejected-events.ts';
+import { countSlice, listEventRecords, listLoggedCorrections, type PreparedSlice } from './slice.ts';
 import { computeRecordWork } from './slice-work.ts';
 import { checkStoresAgree } from './stores-agree.ts';
 
-/** ClickHouse deduplicates only some thousands of recent blocks, and a slice may have many. The fence rejects older copies before that. */
+/**
+ * ClickHouse deduplicates only some thousands of recent blocks, and a slice may have many. The fence is raised before that, so that it
+ * rejects older copies.
+ */
 const SLICES_PER_FENCE = 50;
 
 export class Partition {
   readonly partition: number;
   readonly #stores: Stores;
-  readonly #state: SliceState;
+  readonly #ownedPartition: PartitionProgress;
   readonly #writer: string;
-  readonly #seen: IdentityMemory;
+  readonly #identities: IdentityMemory;
   #catalogue: MeterCatalogue;
   #next: bigint;
   #lastRecord: number | null;
-  /** Attempt number of the newest usage rows written. */
+  /** Number of the last attempt that wrote bucket rows. */
   #attempt = 0n;
   #slicesSinceFence = 0;
   readonly #reader = new EventReader();
   /** Reason why the stores reject an event, by its position. Such an event becomes a dead letter. */
-  readonly #poison: Map<string, string>;
+  readonly #rejectionReasons: Map<string, string>;
 
   /** Takes the partition over and rebuilds its identities in memory. */
   static async take(
     stores: Stores,
     partition: number,
-    { owner, identities = EXACT_ONLY }: { owner: string; identities?: IdentityOptions | undefined },
+    { owner, identities: identity_options = EXACT_ONLY }: { owner: string; identities?: IdentityOptions | undefined },
   ): Promise<Partition> {
-    const state = await takePartition(stores.postgres, partition, owner);
-    await checkStoresAgree(stores, state);
-    const seen = await openIdentities(stores, state, identities);
-    const catalogue = await MeterCatalogue.at(stores.postgres, partition, state.next_offset);
-    const poison = await listPoisonFrom(stores.postgres, partition, state.next_offset);
-    return new Partition(stores, { state, seen, catalogue, poison });
+    const owned_partition = await takePartition(stores.postgres, partition, owner);
+    await checkStoresAgree(stores, owned_partition);
+    const identities = await openIdentities(stores, owned_partition, identity_options);
+    const catalogue = await MeterCatalogue.at(stores.postgres, partition, owned_partition.next_offset);
+    const rejections = await listStoredRejections(stores.postgres, partition, owned_partition.next_offset);
+    return new Partition(stores, { owned_partition, identities, catalogue, rejections });
   }
 
   private constructor(
     stores: Stores,
-    parts: { state: SliceState; seen: IdentityMemory; catalogue: MeterCatalogue; poison: readonly PoisonPlace[] },
+    parts: {
+      owned_partition: PartitionProgress;
+      identities: IdentityMemory;
+      catalogue: MeterCatalogue;
+      rejections: readonly StoredRejection[];
+    },
   ) {
     this.#stores = stores;
-    this.#state = parts.state;
-    this.partition = parts.state.partition;
+    this.#ownedPartition = parts.owned_partition;
+    this.partition = parts.owned_partition.partition;
     this.#writer = toPartitionWriter(this.partition);
-    this.#seen = parts.seen;
+    this.#identities = parts.identities;
     this.#catalogue = parts.catalogue;
-    this.#next = parts.state.next_offset;
-    this.#lastRecord = parts.state.last_record;
-    this.#poison = new Map(parts.poison.map((poison) => [formatPlace(poison), poison.reason]));
+    this.#next = parts.owned_partition.next_offset;
+    this.#lastRecord = parts.owned_partition.last_record;
+    this.#rejectionReasons = new Map(parts.rejections.map((event) => [formatPosition(event), event.reason]));
   }
 
   /** Everything before this offset is in the stores. */
@@ -104,14 +118,14 @@ export class Partition {
 
   /** Bounds of a slice that a crash left unfinished; it runs again before any other. */
   get unfinished(): { from: bigint; to: bigint } | null {
-    const { slice_from, slice_to } = this.#state;
+    const { slice_from, slice_to } = this.#ownedPartition;
     return slice_from !== null && slice_to !== null && this.#next <= slice_from
       ? { from: slice_from, to: slice_to }
       : null;
   }
 
   get identities(): { count: number; bytes: number } {
-    return { count: this.#seen.size, bytes: this.#seen.bytes };
+    return { count: this.#identities.size, bytes: this.#identities.bytes };
   }
 
   /** Worst-case work of a record, by the current meters. */
@@ -122,7 +136,7 @@ export class Partition {
    * may deliver once more.
    */
   async maintain(): Promise<void> {
-    await this.#seen.sealIfFull(this.#next);
+    await this.#identities.sealIfFull(this.#next);
     if (++this.#slicesSinceFence < SLICES_PER_FENCE) return;
     await setFence(this.#stores.clickhouse, { writer: this.#writer, attempt: this.#attempt });
     this.#slicesSinceFence = 0;
@@ -130,105 +144,108 @@ export class Partition {
 
   /** No further slices follow. */
   close(): void {
-    this.#seen.close();
+    this.#identities.close();
   }
 
   /** A control message takes effect at its offset; returns the error of work that failed. */
-  async passControl(record: LogRecord): Promise<Error | null> {
+  async applyControlMessage(record: LogRecord): Promise<Error | null> {
     this.#notifyUsageCache({ from: record.offset, to: record.offset + 1n, rows: [] });
-    const { to, problem = null } = await passControl(this.#stores, this.#state, record);
-    this.#passed(to, record);
+    const { to, problem = null } = await applyControlMessage(this.#stores, this.#ownedPartition, record);
+    this.#movePast(to, record);
     this.#catalogue = await MeterCatalogue.at(this.#stores.postgres, this.partition, to);
     return problem;
   }
 
   /** Computes the effect of the slice. Nothing is written yet. */
   async prepare(records: readonly LogRecord[]): Promise<PreparedSlice> {
-    const { poisoned, refused, ...read } = this.#withoutPoison(
+    const { rejected_events, rejected_outcomes, ...read } = this.#separateRejected(
       inSyncSpan('slice.read', () => this.#reader.read(listEventRecords(records))),
     );
-    const { accepted, repeats } = await inSpan('slice.identity', {}, () =>
-      dedupe(this.#stores.clickhouse, this.#seen, read.events),
+    const { new_events, repeats } = await inSpan('slice.identity', {}, () =>
+      dedupe(this.#stores.clickhouse, this.#identities, read.events),
     );
     const metered = await inSpan('slice.meter', {}, () =>
-      meterEvents(accepted, (scope) => this.#catalogue.findMeters(scope)),
+      meterEvents(new_events, (scope) => this.#catalogue.findMeters(scope)),
     );
     return {
       records,
       from: records[0]!.offset,
       to: records.at(-1)!.offset + 1n,
-      events: accepted,
-      outcomes: [...read.dead, ...repeats, ...metered.unusable, ...poisoned],
-      rejected: refused,
+      events: new_events,
+      outcomes: [...read.dead_letters, ...repeats, ...metered.unusable, ...rejected_outcomes],
+      rejected_events,
       unmatched: metered.unmatched,
-      buckets: metered.buckets,
-      corrections: listCorrections(records),
+      bucket_rows: metered.bucket_rows,
+      corrections: listLoggedCorrections(records),
     };
   }
 
-  /** Writes a prepared slice; may be repeated after a failure, with an equal effect. */
+  /** Writes a prepared slice. After a failure it may be called again; the effect is the same as of one call. */
   async write(slice: PreparedSlice): Promise<void> {
     const { postgres, log } = this.#stores;
     const { from, to, records } = slice;
-    const plan = await planSlice(postgres, this.#state, { from, to });
-    if (plan.done) return this.#finished(slice);
-    const letters = slice.outcomes.filter(({ outcome }) => outcome === 'dead_letter');
-    if (letters.length > 0) await log.publishDeadLetters?.(letters);
+    const plan = await planSlice(postgres, this.#ownedPartition, { from, to });
+    if (plan.done) return this.#markFinished(slice);
+    const dead_letters = slice.outcomes.filter(({ outcome }) => outcome === 'dead_letter');
+    if (dead_letters.length > 0) await log.publishDeadLetters?.(dead_letters);
     await inSpan('slice.write_raw_rows', { attributes: { rows: slice.events.length } }, () =>
       this.#writeRaw(slice, plan),
     );
-    const progress = {
+    const finished = {
       from,
       next_offset: to,
       watermark_us: records.reduce((latest, record) => Math.max(latest, record.received_at_us), 0),
       last_record: recordCrc(records.at(-1)!),
       counts: countSlice(slice),
-      notification: await this.#buildNotification(slice.buckets),
+      notification: await this.#buildNotification(slice.bucket_rows),
     };
-    if (slice.corrections.length === 0) await this.#finish(slice, progress);
-    else await this.#finishWithCorrections(slice, progress);
-    this.#finished(slice);
+    if (slice.corrections.length === 0) await this.#finish(slice, finished);
+    else await this.#finishWithCorrections(slice, finished);
+    this.#markFinished(slice);
     await this.#enqueueAlertChecks(slice);
   }
 
-  async #finish(slice: PreparedSlice, progress: SliceDone): Promise<void> {
-    await this.#writeBuckets(slice.buckets);
-    await this.#publishUsage(slice, progress);
-    await inSpan('slice.commit', {}, () => finishSlice(this.#stores.postgres, this.#state, progress));
+  async #finish(slice: PreparedSlice, finished: FinishedSlice): Promise<void> {
+    await this.#writeBucketRows(slice.bucket_rows);
+    await this.#publishUsage(slice, finished);
+    await inSpan('slice.commit', {}, () => finishSlice(this.#stores.postgres, this.#ownedPartition, finished));
   }
 
-  /** The rebuild writes the usage rows of the slice, under the lock on the bucket rows; everything ends in one transaction. */
-  async #finishWithCorrections(slice: PreparedSlice, progress: SliceDone): Promise<void> {
-    await this.#publishUsage(slice, progress);
+  /**
+   * Finishes a slice with corrections. Their rebuild also writes the bucket rows of the slice under the bucket lock, and one transaction
+   * ends both.
+   */
+  async #finishWithCorrections(slice: PreparedSlice, finished: FinishedSlice): Promise<void> {
+    await this.#publishUsage(slice, finished);
     const getVersion = (meterId: string) => this.#catalogue.getVersion(meterId);
     await inSpan('slice.correct', { attributes: { corrections: slice.corrections.length } }, () =>
       correctEvents(this.#stores, {
-        held: this.#state,
+        owned_partition: this.#ownedPartition,
         records: slice.corrections,
-        received_at_us: progress.watermark_us,
+        received_at_us: finished.watermark_us,
         own_before: slice.to,
-        beside: { rows: slice.buckets, versionOf: getVersion },
-        writeBeside: () => this.#writeBuckets(slice.buckets),
-        end: (transaction) => finishSlice(transaction, this.#state, progress),
+        slice_rows: { rows: slice.bucket_rows, getVersion },
+        writeSliceRows: () => this.#writeBucketRows(slice.bucket_rows),
+        end: (transaction) => finishSlice(transaction, this.#ownedPartition, finished),
       }),
     );
   }
 
-  async #publishUsage({ from, to, buckets }: PreparedSlice, { watermark_us }: SliceDone): Promise<void> {
-    this.#notifyUsageCache({ from, to, rows: buckets });
-    await recordLateUsage(this.#stores.postgres, toArrivals(buckets), watermark_us);
+  async #publishUsage({ from, to, bucket_rows }: PreparedSlice, { watermark_us }: FinishedSlice): Promise<void> {
+    this.#notifyUsageCache({ from, to, rows: bucket_rows });
+    await recordLateUsage(this.#stores.postgres, toArrivals(bucket_rows), watermark_us);
   }
 
-  /** The slice is already applied. If the store is unavailable, the sweep every few minutes finds the missed checks. */
-  async #enqueueAlertChecks({ buckets }: PreparedSlice): Promise<void> {
+  /** Enqueues alert checks after the slice was applied. If the store is unavailable, the periodic sweep makes up for the missed checks. */
+  async #enqueueAlertChecks({ bucket_rows }: PreparedSlice): Promise<void> {
     try {
-      await enqueueUsageChecks(this.#stores.postgres, buckets);
+      await enqueueUsageChecks(this.#stores.postgres, bucket_rows);
     } catch (error) {
       if (!isUnavailable(error)) throw error;
     }
   }
 
-  /** For processes that cache answers and have no pipeline. */
+  /** Builds the notification for processes that cache answers and run no pipeline; null if there are none. */
   async #buildNotification(rows: readonly BucketRow[]): Promise<string | null> {
     const catalogue = this.#catalogue;
     if (!(await hasSliceSubscribers(this.#stores.postgres))) return null;
@@ -239,11 +256,11 @@ export class Partition {
     // Uses the meters of this slice, because the next control message may change them.
     const catalogue = this.#catalogue;
     const getVersion = (meter_id: string) => catalogue.getVersion(meter_id);
-    this.#stores.usage_memory?.coming({ owned: this.#state, ...slice, getVersion });
+    this.#stores.usage_cache?.announceSlice({ owned_partition: this.#ownedPartition, ...slice, getVersion });
   }
 
-  #finished(slice: PreparedSlice): void {
-    this.#passed(slice.to, slice.records.at(-1)!);
+  #markFinished(slice: PreparedSlice): void {
+    this.#movePast(slice.to, slice.records.at(-1)!);
     pipelineMetrics.count(slice);
   }
 
@@ -251,7 +268,7 @@ export class Partition {
     const { clickhouse } = this.#stores;
     const own = { writer: this.#writer, attempt };
     if (again) await raiseFence(clickhouse, own);
-    if (slice.rejected.length > 0) await forgetRejected(this.#stores, slice);
+    if (slice.rejected_events.length > 0) await deleteRejectedRows(this.#stores, slice);
     const put = async <Row extends ReadEvent | EventOutcome>(
       target: RowTarget<Row>,
       rows: readonly Row[],
@@ -269,81 +286,85 @@ export class Partition {
     ]);
   }
 
-  #writeBuckets(buckets: readonly BucketRow[]): Promise<void> {
-    return inSpan('slice.write_buckets', { attributes: { rows: buckets.length } }, () => this.#putBuckets(buckets));
+  #writeBucketRows(bucket_rows: readonly BucketRow[]): Promise<void> {
+    return inSpan('slice.write_buckets', { attributes: { rows: bucket_rows.length } }, () =>
+      this.#insertBucketRows(bucket_rows),
+    );
   }
 
-  async #putBuckets(buckets: readonly BucketRow[]): Promise<void> {
+  async #insertBucketRows(bucket_rows: readonly BucketRow[]): Promise<void> {
     const { postgres, clickhouse } = this.#stores;
-    const is_wide = new Set(buckets.map((row) => toMonthStart(row.bucket_start_us))).size > 1;
-    const { attempt, rows_since, days_before } = await enterBuckets(postgres, this.#state, { is_wide });
+    const is_wide = new Set(bucket_rows.map((row) => toMonthStart(row.bucket_start_us))).size > 1;
+    const { attempt, rows_since, days_before } = await enterBuckets(postgres, this.#ownedPartition, { is_wide });
     const own = { writer: this.#writer, attempt };
-    let rows = withDailyRollups(buckets, days_before);
+    let rows = withDailyRollups(bucket_rows, days_before);
     if (attempt !== rows_since) {
       await raiseFence(clickhouse, own);
-      rows = await findMissingUsageRows(clickhouse, rows, { writer: this.#writer, since: rows_since });
+      rows = await findMissingBucketRows(clickhouse, rows, { writer: this.#writer, since: rows_since });
     }
     const getVersion = (meterId: string) => this.#catalogue.getVersion(meterId);
-    await writeUsageRows(clickhouse, { rows, getVersion }, own);
+    await writeBucketRows(clickhouse, { rows, getVersion }, own);
     this.#attempt = attempt;
   }
 
-  #passed(to: bigint, last: LogRecord): void {
+  #movePast(to: bigint, last: LogRecord): void {
     this.#next = to;
     this.#lastRecord = recordCrc(last);
   }
 
   /**
-   * After the stores rejected a slice: sets the faulty events aside; false if there are none. It is an attempt of its own, so that no
-   * statement of the previous attempt arrives after it reads.
+   * Sets the faulty events of a slice aside after the stores rejected it; returns false if there are none. This is a separate write
+   * attempt, so that no statement of the previous attempt arrives after it reads.
    */
-  async isolate(records: readonly LogRecord[]): Promise<boolean> {
+  async rejectFaultyEvents(records: readonly LogRecord[]): Promise<boolean> {
     const bounds = { from: records[0]!.offset, to: records.at(-1)!.offset + 1n };
-    const { attempt, done } = await planSlice(this.#stores.postgres, this.#state, bounds);
+    const { attempt, done } = await planSlice(this.#stores.postgres, this.#ownedPartition, bounds);
     if (done) return true;
     await raiseFence(this.#stores.clickhouse, { writer: this.#writer, attempt });
-    const { events } = this.#withoutPoison(this.#reader.read(listEventRecords(records)));
-    const found = await findPoison(this.#stores, this.#catalogue, events);
-    for (const poison of found) {
-      await setAside(this.#stores, this.#state, poison);
-      this.#poison.set(formatPlace(poison), poison.reason);
+    const { events } = this.#separateRejected(this.#reader.read(listEventRecords(records)));
+    const found = await findRejectedEvents(this.#stores, this.#catalogue, events);
+    for (const rejected of found) {
+      await rejectEvent(this.#stores, this.#ownedPartition, rejected);
+      this.#rejectionReasons.set(formatPosition(rejected), rejected.reason);
     }
     return found.length > 0;
   }
 
-  #withoutPoison(read: ReadResult): ReadResult & { refused: ReadEvent[]; poisoned: EventOutcome[] } {
-    if (this.#poison.size === 0) return { ...read, refused: [], poisoned: [] };
-    const findReason = (event: ReadEvent) => this.#poison.get(formatPlace(event));
-    const refused = read.events.filter((event) => findReason(event) !== undefined);
-    const poisoned = refused.map((event) => poisonOutcome(event, findReason(event)!));
+  #separateRejected(
+    read: ReadResult,
+  ): ReadResult & { rejected_events: ReadEvent[]; rejected_outcomes: EventOutcome[] } {
+    if (this.#rejectionReasons.size === 0) return { ...read, rejected_events: [], rejected_outcomes: [] };
+    const findReason = (event: ReadEvent) => this.#rejectionReasons.get(formatPosition(event));
+    const rejected_events = read.events.filter((event) => findReason(event) !== undefined);
+    const rejected_outcomes = rejected_events.map((event) => buildRejectedOutcome(event, findReason(event)!));
     return {
       events: read.events.filter((event) => findReason(event) === undefined),
-      dead: read.dead,
-      refused,
-      poisoned,
+      dead_letters: read.dead_letters,
+      rejected_events,
+      rejected_outcomes,
     };
   }
 }
 
-/** Like Promise.all, but on failure no write is in progress any more. */
+/** Waits for all writes like Promise.all, but throws a failure only after all of them have ended. */
 async function awaitAll(writes: readonly Promise<void>[]): Promise<void> {
   const results = await Promise.allSettled(writes);
   for (const result of results) if (result.status === 'rejected') throw result.reason;
 }
 
-function formatPlace({ offset, position }: { offset: number; position: number }): string {
+function formatPosition({ offset, position }: { offset: number; position: number }): string {
   return `${offset}.${position}`;
 }
 
 async function openIdentities(
   stores: Stores,
-  { partition, next_offset: next }: SliceState,
+  { partition, next_offset: next }: PartitionProgress,
   options: IdentityOptions,
 ): Promise<IdentityMemory> {
   const { partition_count } = stores.log;
   const shards = toShardRange(partition, partition_count);
-  const read: ReadIdentities = (place, visit) =>
-    visitIdentityHashes(stores.clickhouse, { ...toHashRange(shards), partition, ...place }, visit);
+  const read: ReadIdentities = (range, visit) =>
+    visitIdentityHashes(stores.clickhouse, { ...toHashRange(shards), partition, ...range }, visit);
   const installation = await loadInstallationId(stores.postgres);
   return IdentityMemory.open(options, { partition, partition_count, installation }, { next, read });
 }

@@ -1,7 +1,7 @@
 /** Effect of a slice of the log: all rows to write, and the counts for the ledger. */
 
+import type { BucketRow } from '../../core/metering/bucket-aggregator.ts';
 import type { EventOutcome, OutcomeKind } from '../../core/metering/event/outcome.ts';
-import type { BucketRow } from '../../core/metering/plan.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
 import type { CorrectionMessage } from '../../storage/progress/corrections.ts';
 import type { SliceCounts } from '../../storage/progress/slices.ts';
@@ -14,25 +14,25 @@ export type PreparedSlice = {
   readonly to: bigint;
   /** Events to store: new and readable. */
   readonly events: readonly ReadEvent[];
-  /** Outcomes of the other events, and of stored events that a meter cannot use. */
+  /** Outcomes of the events that are not stored, and of stored events that a meter cannot use. */
   readonly outcomes: readonly EventOutcome[];
   /** Events that the stores reject; they are dead letters in `outcomes`. */
-  readonly rejected: readonly ReadEvent[];
+  readonly rejected_events: readonly ReadEvent[];
   /** Number of events that feed no meter. */
   readonly unmatched: number;
-  readonly buckets: readonly BucketRow[];
+  readonly bucket_rows: readonly BucketRow[];
   /** Corrections of events that precede them in the log, possibly in this slice. */
-  readonly corrections: readonly MetCorrection[];
+  readonly corrections: readonly LoggedCorrection[];
 };
 
 /** A correction with its offset in the log. */
-type MetCorrection = { readonly offset: bigint; readonly correction_id: string };
+type LoggedCorrection = { readonly offset: bigint; readonly correction_id: string };
 
 export function isCorrection({ kind, body }: LogRecord): boolean {
   return kind === 'control' && body.includes('"type":"correction"');
 }
 
-export function listCorrections(records: readonly LogRecord[]): MetCorrection[] {
+export function listLoggedCorrections(records: readonly LogRecord[]): LoggedCorrection[] {
   return records.filter(isCorrection).map(({ offset, body }) => {
     const { correction_id } = JSON.parse(body.toString('utf8')) as CorrectionMessage;
     return { offset, correction_id };

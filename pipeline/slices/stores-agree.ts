@@ -14,12 +14,12 @@ import type { Stores } from '../../storage/foundation/stores.ts';
 import { PartitionStopped } from '../../storage/log/continuity.ts';
 import { findNewestApplied } from '../../storage/progress/corrections.ts';
 import { loadGreatestVersions } from '../../storage/progress/meter-versions.ts';
-import type { SliceState } from '../../storage/progress/slice-state.ts';
+import type { PartitionProgress } from '../../storage/progress/partition-progress.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 
 type AgreeingStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 
-export async function checkStoresAgree(stores: AgreeingStores, state: SliceState): Promise<void> {
+export async function checkStoresAgree(stores: AgreeingStores, state: PartitionProgress): Promise<void> {
   const why =
     (await findRowsAhead(stores, state)) ??
     (await findUnknownPartition(stores)) ??
@@ -30,10 +30,10 @@ export async function checkStoresAgree(stores: AgreeingStores, state: SliceState
   throw new PartitionStopped(state.partition, `${why}: the two are of different moments; ${advice}`);
 }
 
-/** ClickHouse has rows of records that Postgres has not processed, so Postgres is behind. */
+/** Finds rows in ClickHouse of records that Postgres has not processed: Postgres is then of an earlier moment. */
 async function findRowsAhead(
   { clickhouse }: AgreeingStores,
-  { partition, next_offset, slice_to }: SliceState,
+  { partition, next_offset, slice_to }: PartitionProgress,
 ): Promise<string | undefined> {
   const from = slice_to ?? next_offset;
   for (const table of LOG_TABLES) {
@@ -44,10 +44,14 @@ async function findRowsAhead(
   return undefined;
 }
 
-/** ClickHouse has counted events of a partition that no worker has taken yet. Another partition would accept their ids again. */
+/**
+ * Finds a partition whose events ClickHouse has counted, although no worker has taken it according to Postgres. Its ids could be accepted
+ * again on another partition.
+ */
 async function findUnknownPartition({ postgres, clickhouse }: AgreeingStores): Promise<string | undefined> {
   const counted = await listCountedPartitions(clickhouse);
-  // Read after the counts: a writer takes its partition before it writes.
+  // The taken partitions are read after the counted ones: a writer takes its partition before it writes, so every counted partition must be
+  // among them.
   const taken = new Set((await readProgress(postgres)).map(({ partition }) => partition));
   const unknown = counted.find((partition) => !taken.has(partition));
   return unknown === undefined
@@ -55,7 +59,7 @@ async function findUnknownPartition({ postgres, clickhouse }: AgreeingStores): P
     : `ClickHouse has counted events of partition ${unknown}, and Postgres has none of it`;
 }
 
-/** ClickHouse has counted a version of a meter that Postgres does not know. Postgres would assign that number to another definition. */
+/** Finds a meter version in ClickHouse that Postgres does not know. Postgres would assign its number to another definition. */
 async function findUnknownVersion({ postgres, clickhouse }: AgreeingStores): Promise<string | undefined> {
   const counted = await listBackfilledVersions(clickhouse);
   const known = await loadGreatestVersions(postgres, [...new Set(counted.map(({ meter_id }) => meter_id))]);
@@ -66,10 +70,10 @@ async function findUnknownVersion({ postgres, clickhouse }: AgreeingStores): Pro
   );
 }
 
-/** ClickHouse lacks rows of the newest records that Postgres has processed, so ClickHouse is behind. */
+/** Finds out whether ClickHouse lacks rows of the newest records that Postgres has processed: ClickHouse is then of an earlier moment. */
 async function findRowsBehind(
   { postgres, clickhouse }: AgreeingStores,
-  { partition }: SliceState,
+  { partition }: PartitionProgress,
 ): Promise<string | undefined> {
   const tail = await findLastLedgerRange(postgres, partition);
   if (tail && tail.settled.stored > 0) {

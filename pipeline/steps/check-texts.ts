@@ -3,7 +3,7 @@ import { invalid } from '../../core/foundation/error.ts';
 import { findTextFault, TEXT_MAX } from '../../core/metering/event/accept.ts';
 import { ABSENT, fieldMark, markedString, STRING_FIELDS } from '../../core/metering/event-marks.ts';
 
-/** The timestamp has a rule of its own. */
+/** Text fields to check, without the timestamp, which has a rule of its own. */
 const TEXTS = STRING_FIELDS.filter((field) => field !== 'timestamp').map((field) => ({ field, at: fieldMark(field) }));
 
 /** Throws the error that `POST /events` would have returned. */

@@ -16,7 +16,7 @@ type IdentityOwner = EventPosition & EventContentHashes;
 /** True if the hash is new, and adds it; false if it may have been seen. */
 type SeenIdentities = { add(high: number, low: number): boolean };
 
-type DedupeResult = { accepted: ReadEvent[]; repeats: EventOutcome[] };
+type DedupeResult = { new_events: ReadEvent[]; repeats: EventOutcome[] };
 
 export async function dedupe(
   clickhouse: ClickHouseClient,
@@ -25,7 +25,7 @@ export async function dedupe(
 ): Promise<DedupeResult> {
   const suspects = new Set<ReadEvent>();
   for (const event of events) if (!seen.add(event.id_high, event.id_low)) suspects.add(event);
-  if (suspects.size === 0) return { accepted: events as ReadEvent[], repeats: [] };
+  if (suspects.size === 0) return { new_events: events as ReadEvent[], repeats: [] };
   const owners = await findOwners(clickhouse, suspects);
   return decide(events, suspects, owners);
 }
@@ -38,17 +38,17 @@ function decide(
 ): DedupeResult {
   const suspectHashes = new Set<string>();
   for (const event of suspects) suspectHashes.add(hashKey(event));
-  const result: DedupeResult = { accepted: [], repeats: [] };
+  const result: DedupeResult = { new_events: [], repeats: [] };
   for (const event of events) {
     if (!suspectHashes.has(hashKey(event))) {
-      result.accepted.push(event);
+      result.new_events.push(event);
       continue;
     }
     const key = identityKey(event);
     const owner = owners.get(key);
     if (!owner || !isBefore(owner, event)) {
       if (!owner || isBefore(event, owner)) owners.set(key, event);
-      result.accepted.push(event);
+      result.new_events.push(event);
     } else result.repeats.push(buildRepeat(event, owner));
   }
   return result;
@@ -78,8 +78,8 @@ function hashKey(event: { id_high: number; id_low: number }): string {
 }
 
 /**
- * Whether `a` precedes `b` in the log. Offsets of two partitions are not comparable. An id is on another partition only if its shard has
- * moved, and a partition is drained before a shard leaves it.
+ * Whether `a` precedes `b` in the log. Offsets of two partitions are not comparable. An event on another partition precedes: its shard has
+ * moved, and the old partition was drained before.
  */
 function isBefore(a: EventPosition, b: EventPosition): boolean {
   if (a.partition !== b.partition) return true;

@@ -1,17 +1,17 @@
-/** Third step: the meters that an event feeds, its contributions, and the pre-aggregated rows of the slice. */
+/** Third step: the meters that an event feeds, its contributions, and the bucket rows of the slice. */
 
 import type { Scope } from '../../core/foundation/scope.ts';
+import { BucketAggregator, type BucketRow } from '../../core/metering/bucket-aggregator.ts';
 import { measure } from '../../core/metering/compiled-meter.ts';
 import type { Contribution, MeteredEvent } from '../../core/metering/contribution.ts';
 import type { EventOutcome } from '../../core/metering/event/outcome.ts';
 import type { PropertySource } from '../../core/metering/event-text.ts';
 import type { MeterIndex } from '../../core/metering/match.ts';
 import { matches } from '../../core/metering/match.ts';
-import { BucketAggregator, type BucketRow } from '../../core/metering/plan.ts';
 import { TimeSlicer } from '../../storage/concurrency/time-slicer.ts';
 import type { ReadEvent } from './read-events.ts';
 
-type MeteringResult = { buckets: BucketRow[]; unusable: EventOutcome[]; matched: number; unmatched: number };
+type MeteringResult = { bucket_rows: BucketRow[]; unusable: EventOutcome[]; matched: number; unmatched: number };
 
 /** `findMeters` returns the compiled meters that apply in this slice. The loop yields to other work between the events. */
 export async function meterEvents(
@@ -42,21 +42,21 @@ export async function meterEvents(
       fed = true;
       const contribution = measure(meter, metered);
       if (contribution.unusable === undefined) aggregator.add(event.scope, meter, contribution as Contribution);
-      else unusable.push(unusableOutcome(event, meter.id, contribution.unusable));
+      else unusable.push(buildUnusableOutcome(event, meter.id, contribution.unusable));
     }
     if (fed) matched++;
     else unmatched++;
     if (timeSlicer.isOver(meters.length)) await timeSlicer.next();
   }
-  const buckets: BucketRow[] = [];
+  const bucket_rows: BucketRow[] = [];
   for (const rows of aggregator.drain()) {
-    for (const row of rows) buckets.push(row);
+    for (const row of rows) bucket_rows.push(row);
     if (timeSlicer.isOver(rows.length)) await timeSlicer.next();
   }
-  return { buckets, unusable, matched, unmatched };
+  return { bucket_rows, unusable, matched, unmatched };
 }
 
-/** The view of an event that meters read. All of them share its parsed properties. */
+/** View of an event for the meters, which share its parsed properties. */
 class Metering implements MeteredEvent {
   readonly properties: PropertySource;
   private readonly event: ReadEvent;
@@ -76,7 +76,7 @@ class Metering implements MeteredEvent {
   }
 }
 
-function unusableOutcome(event: ReadEvent, meter_id: string, reason: string): EventOutcome {
+function buildUnusableOutcome(event: ReadEvent, meter_id: string, reason: string): EventOutcome {
   return {
     tenant_id: event.tenant_id,
     environment_id: event.environment_id,

@@ -33,6 +33,7 @@ import {
 import type { StoredEvent } from '../../storage/events/tables.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
 import { checkTexts } from './check-texts.ts';
+import { KnownTexts } from './known-texts.ts';
 
 const EVENT_ID = fieldMark('event_id');
 const EVENT_NAME = fieldMark('event_name');
@@ -46,95 +47,95 @@ const TIMESTAMP = fieldMark('timestamp');
  * are little more than numbers.
  */
 export class ReadEvent implements StoredEvent {
-  private readonly batch: RecordBatch;
+  private readonly record_events: RecordEvents;
   private readonly index: number;
   private readonly mark: number;
 
-  constructor(batch: RecordBatch, index: number) {
-    this.batch = batch;
+  constructor(record_events: RecordEvents, index: number) {
+    this.record_events = record_events;
     this.index = index;
-    this.mark = batch.firsts[index]!;
+    this.mark = record_events.firsts[index]!;
   }
 
   get event_id(): string {
-    return this.batch.event_ids[this.index] ?? this.string(EVENT_ID)!;
+    return this.record_events.event_ids[this.index] ?? this.string(EVENT_ID)!;
   }
   get event_name(): string {
-    return this.batch.names[this.index]!;
+    return this.record_events.names[this.index]!;
   }
   get external_customer_id(): string {
-    return this.batch.customers[this.index]!;
+    return this.record_events.customers[this.index]!;
   }
   get customer_id(): string {
     return this.string(CUSTOMER_ID) ?? '';
   }
   get source(): string {
-    return this.batch.sources[this.index]!;
+    return this.record_events.sources[this.index]!;
   }
   get timestamp_us(): number {
-    return this.batch.timestamps_us[this.index]!;
+    return this.record_events.timestamps_us[this.index]!;
   }
   get id_high(): number {
-    return this.batch.words[this.index * WORDS]!;
+    return this.record_events.words[this.index * WORDS]!;
   }
   get id_low(): number {
-    return this.batch.words[this.index * WORDS + 1]!;
+    return this.record_events.words[this.index * WORDS + 1]!;
   }
   get content_crc(): number {
-    return this.batch.words[this.index * WORDS + 2]!;
+    return this.record_events.words[this.index * WORDS + 2]!;
   }
   get content_hash(): number {
-    return this.batch.words[this.index * WORDS + 3]!;
+    return this.record_events.words[this.index * WORDS + 3]!;
   }
-  /** Its index in the array of the request. */
+  /** Its index in the array of the record. */
   get position(): number {
-    return this.batch.positions[this.index]!;
+    return this.record_events.positions[this.index]!;
   }
 
   get properties(): EventProperties {
-    const { text, marks } = this.batch;
+    const { text, marks } = this.record_events;
     return toEventProperties(text, marks.words, this.mark) ?? NO_PROPERTIES;
   }
   /** JSON text of the object. */
   get properties_json(): string {
-    const { text, marks } = this.batch;
+    const { text, marks } = this.record_events;
     const start = marks.words[this.mark + PROPERTIES_START]!;
     return start === ABSENT ? '{}' : text.slice(start, marks.words[this.mark + PROPERTIES_END]!);
   }
 
   /** One shared object for all events of a tenant and environment. */
   get scope(): Scope {
-    return this.batch.scope;
+    return this.record_events.scope;
   }
   get tenant_id(): string {
-    return this.batch.scope.tenant_id;
+    return this.record_events.scope.tenant_id;
   }
   get environment_id(): string {
-    return this.batch.scope.environment_id;
+    return this.record_events.scope.environment_id;
   }
   get received_at_us(): number {
-    return this.batch.record.received_at_us;
+    return this.record_events.record.received_at_us;
   }
   get partition(): number {
-    return this.batch.record.partition;
+    return this.record_events.record.partition;
   }
   get offset(): number {
-    return this.batch.offset;
+    return this.record_events.offset;
   }
 
-  /** JSON text of the event as received, for a conflict. */
+  /** Returns the JSON text of the event as received, to be stored for a conflict. */
   text(): string {
-    const { text, marks } = this.batch;
+    const { text, marks } = this.record_events;
     return text.slice(marks.words[this.mark + EVENT_START]!, marks.words[this.mark + EVENT_END]!);
   }
 
   private string(field: number): string | undefined {
-    return markedString(this.batch.text, this.batch.marks.words, this.mark + field);
+    return markedString(this.record_events.text, this.record_events.marks.words, this.mark + field);
   }
 }
 
 /** The events of one record, column by column. */
-class RecordBatch {
+class RecordEvents {
   readonly record: LogRecord;
   readonly scope: Scope;
   readonly text: string;
@@ -149,9 +150,9 @@ class RecordBatch {
   readonly customers: string[] = [];
   readonly sources: string[] = [];
   readonly timestamps_us: number[] = [];
-  /** Ids made by the service; all other ids are cut from the text. */
+  /** Generated ids; all other ids are cut from the text. */
   readonly event_ids: (string | undefined)[] = [];
-  /** Two words of the id's hash, then two of the content's. */
+  /** Hashes of each event: two words for its id, then two for its content. */
   words: Uint32Array;
 
   constructor(record: LogRecord, scope: Scope) {
@@ -168,11 +169,11 @@ class RecordBatch {
   add(event: NewEvent): void {
     const at = (this.firsts.push(event.first) - 1) * WORDS;
     this.positions.push(event.position);
-    this.event_ids.push(event.made);
+    this.event_ids.push(event.generated_id);
     this.names.push(event.name);
     this.customers.push(event.customer);
     this.sources.push(event.source);
-    this.timestamps_us.push(event.given ?? this.record.received_at_us);
+    this.timestamps_us.push(event.sent_timestamp_us ?? this.record.received_at_us);
     if (at + WORDS > this.words.length) this.words = grown(this.words);
     this.words[at] = event.high;
     this.words[at + 1] = event.low;
@@ -184,8 +185,8 @@ class RecordBatch {
 type NewEvent = {
   first: number;
   position: number;
-  made: string | undefined;
-  given: number | undefined;
+  generated_id: string | undefined;
+  sent_timestamp_us: number | undefined;
   name: string;
   customer: string;
   source: string;
@@ -198,10 +199,10 @@ type NewEvent = {
 /** Words per event in `words`. */
 const WORDS = 4;
 
-/** Enough for about seven properties; the marks grow if there are more. */
+/** Initial number of marks per event, enough for about seven properties; the array grows if there are more. */
 const MARKS_PER_EVENT = MEMBERS_START + 4 * 7;
 
-export type ReadResult = { events: ReadEvent[]; dead: EventOutcome[] };
+export type ReadResult = { events: ReadEvent[]; dead_letters: EventOutcome[] };
 
 /** State shared by the events of one tenant and environment. */
 type ScopedReader = { readonly scope: Scope; readonly hasher: IdentityHasher };
@@ -212,62 +213,66 @@ export class EventReader {
   readonly #hash = new ContentHash();
 
   read(records: readonly LogRecord[]): ReadResult {
-    const result: ReadResult = { events: [], dead: [] };
+    const result: ReadResult = { events: [], dead_letters: [] };
     for (const record of records) this.#readRecord(record, result);
     return result;
   }
 
   #readRecord(record: LogRecord, result: ReadResult): void {
     const { scope, hasher } = this.#getReader(record);
-    const batch = new RecordBatch(record, scope);
-    const before = { events: result.events.length, dead: result.dead.length };
+    const record_events = new RecordEvents(record, scope);
+    const before = { events: result.events.length, dead_letters: result.dead_letters.length };
     try {
       let position = 0;
-      forEachElement(batch.text, { start: 0, end: batch.text.length }, (start) =>
-        this.#readOne(batch, { hasher, start, position: position++ }, result),
+      forEachElement(record_events.text, { start: 0, end: record_events.text.length }, (start) =>
+        this.#readOne(record_events, { hasher, start, position: position++ }, result),
       );
     } catch (error) {
       // The record is no array of events: no event of it counts, and one dead letter stores its whole text.
       result.events.length = before.events;
-      result.dead.length = before.dead;
-      result.dead.push(deadLetter(record, { position: 0, event_id: '', body: batch.text, error }));
+      result.dead_letters.length = before.dead_letters;
+      result.dead_letters.push(buildDeadLetter(record, { position: 0, event_id: '', body: record_events.text, error }));
     }
   }
 
   /** Reads the event that begins at `start`; returns the index at which it ends. */
   #readOne(
-    batch: RecordBatch,
+    record_events: RecordEvents,
     at: { hasher: IdentityHasher; start: number; position: number },
     result: ReadResult,
   ): number {
-    const { text, record, marks } = batch;
+    const { text, record, marks } = record_events;
     const { used } = marks;
     try {
       const first = markEvent(marks, text, at.start, text.length);
-      this.#take(batch, first, at);
-      result.events.push(new ReadEvent(batch, batch.firsts.length - 1));
+      this.#take(record_events, first, at);
+      result.events.push(new ReadEvent(record_events, record_events.firsts.length - 1));
       return marks.words[first + EVENT_END]!;
     } catch (error) {
       marks.used = used;
       const end = valueEnd(text, at.start);
       const body = text.slice(at.start, end);
-      const event_id = record.made_ids?.[at.position] ?? idIn(body);
-      result.dead.push(deadLetter(record, { position: at.position, event_id, body, error }));
+      const event_id = record.generated_ids?.[at.position] ?? idIn(body);
+      result.dead_letters.push(buildDeadLetter(record, { position: at.position, event_id, body, error }));
       return end;
     }
   }
 
   /** Adds the columns of a marked event. All checks run before the first column is written. */
-  #take(batch: RecordBatch, first: number, { hasher, position }: { hasher: IdentityHasher; position: number }): void {
-    const { text, record } = batch;
-    const { words } = batch.marks;
-    const made = words[first + EVENT_ID]! === ABSENT ? record.made_ids?.[position] : undefined;
-    if (words[first + EVENT_ID]! === ABSENT && made === undefined)
-      throw invalid('event_id', 'is missing and none was made');
+  #take(
+    record_events: RecordEvents,
+    first: number,
+    { hasher, position }: { hasher: IdentityHasher; position: number },
+  ): void {
+    const { text, record } = record_events;
+    const { words } = record_events.marks;
+    const generated_id = words[first + EVENT_ID]! === ABSENT ? record.generated_ids?.[position] : undefined;
+    if (words[first + EVENT_ID]! === ABSENT && generated_id === undefined)
+      throw invalid('event_id', 'is missing and none was generated');
     if (words[first + CUSTOMER]! === ABSENT) throw invalid('external_customer_id', 'is required');
     checkTexts(text, words, first);
     const timestamp = markedString(text, words, first + TIMESTAMP) ?? '';
-    const given = parseEventTimestamp(timestamp);
+    const sent_timestamp_us = parseEventTimestamp(timestamp);
     const name = this.#texts.known(markedString(text, words, first + EVENT_NAME)!.trim());
     const customer = this.#texts.known(markedString(text, words, first + CUSTOMER)!);
     const source = this.#texts.known(markedString(text, words, first + SOURCE) ?? '');
@@ -275,16 +280,28 @@ export class EventReader {
       name,
       customer,
       source,
-      time: given !== undefined && isTimestampSent(timestamp) ? String(given) : '',
+      time: sent_timestamp_us !== undefined && isTimestampSent(timestamp) ? String(sent_timestamp_us) : '',
     };
-    const { crc, hash } = this.#hashContent(batch, first, content);
-    hashIdentity(hasher, { text, words, mark: first + EVENT_ID, made });
-    batch.add({ first, position, made, given, name, customer, source, high: hasher.high, low: hasher.low, crc, hash });
+    const { crc, hash } = this.#hashContent(record_events, first, content);
+    hashEventId(hasher, { text, words, mark: first + EVENT_ID, generated_id });
+    record_events.add({
+      first,
+      position,
+      generated_id,
+      sent_timestamp_us,
+      name,
+      customer,
+      source,
+      high: hasher.high,
+      low: hasher.low,
+      crc,
+      hash,
+    });
   }
 
   /** Hash that decides whether two events with one id are duplicates or a conflict. It ignores a time that the sender did not send. */
   #hashContent(
-    { text, ascii, marks: { words } }: RecordBatch,
+    { text, ascii, marks: { words } }: RecordEvents,
     first: number,
     { name, customer, source, time }: { name: string; customer: string; source: string; time: string },
   ): ContentHash {
@@ -319,29 +336,6 @@ export class EventReader {
   }
 }
 
-/**
- * One shared copy of each frequent text: names, customers, sources. A copy does not retain the batch that it was cut from, and its hash in
- * a map is computed once.
- */
-class KnownTexts {
-  readonly #texts = new Map<string, string>();
-
-  known(text: string): string {
-    const known = this.#texts.get(text);
-    if (known !== undefined) return known;
-    if (this.#texts.size === TEXTS_MAX) this.#texts.clear();
-    const copy = detached(text);
-    this.#texts.set(copy, copy);
-    return copy;
-  }
-}
-
-const TEXTS_MAX = 50_000;
-
-function detached(text: string): string {
-  return ` ${text}`.slice(1);
-}
-
 /** A string with an escape has an end mark below ABSENT. */
 function hasEscapes(words: Int32Array, first: number): boolean {
   return (
@@ -352,13 +346,18 @@ function hasEscapes(words: Int32Array, first: number): boolean {
   );
 }
 
-/** Hashes the id in place, without a copy, unless the service made it or it has escapes. */
-function hashIdentity(
+/** Hashes the id of an event. The text of the batch is hashed in place, unless the service generated the id or it has escapes. */
+function hashEventId(
   hasher: IdentityHasher,
-  { text, words, mark, made }: { text: string; words: Int32Array; mark: number; made: string | undefined },
+  {
+    text,
+    words,
+    mark,
+    generated_id,
+  }: { text: string; words: Int32Array; mark: number; generated_id: string | undefined },
 ): void {
   const end = words[mark + 1]!;
-  if (made !== undefined) hasher.hash(made);
+  if (generated_id !== undefined) hasher.hash(generated_id);
   else if (end < 0) hasher.hash(markedString(text, words, mark)!);
   else hasher.hashRange(text, words[mark]! + 1, end - 1);
 }
@@ -369,7 +368,7 @@ function grown(words: Uint32Array): Uint32Array {
   return more;
 }
 
-function deadLetter(
+function buildDeadLetter(
   record: LogRecord,
   fault: { position: number; event_id: string; body: string; error: unknown },
 ): EventOutcome {
@@ -388,7 +387,7 @@ function deadLetter(
   };
 }
 
-/** Id of an event that is unreadable otherwise, so that the event debugger finds it. */
+/** Reads the id of an event that cannot be read otherwise, so that the event debugger can find it. */
 function idIn(text: string): string {
   try {
     const { event_id } = parseJson(text) as { event_id?: unknown };

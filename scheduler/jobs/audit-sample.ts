@@ -1,5 +1,5 @@
 /**
- * Audits a random sample continuously. It checks that usage rows equal the raw events, and that these are exactly the accepted events, each
+ * Audits a random sample continuously. It checks that bucket rows equal the raw events, and that these are exactly the accepted events, each
  * once.
  */
 import { type CheckName, type Finding, toCheckName } from '../../actions/operations/audit/findings.ts';
@@ -12,7 +12,7 @@ import type { ScheduledJob } from '../job.ts';
 import { auditMetrics } from '../metrics.ts';
 
 const DAYS_PER_RUN = 2;
-/** If one row differs, a million may: the log has the first ones, the metric counts all. */
+/** Maximum number of logged differences. If one row differs, a million may; the metric counts all of them. */
 const LOGGED_MAX = 20;
 
 export function auditSampleJob(stores: Stores, every_seconds: number): ScheduledJob {
@@ -70,5 +70,5 @@ function formatFinding({ kind, count, what, partition, from_offset, to_offset }:
 
 function formatDifference({ size, bucket_start_us, field, stored, expected }: UsageDifference): string {
   const start = formatMs(toMs(bucket_start_us));
-  return `the usage row ${size} ${start} differs in ${field}: ${stored} is stored, the raw events say ${expected}; run npm run audit -- --repair`;
+  return `the bucket row ${size} ${start} differs in ${field}: ${stored} is stored, the raw events say ${expected}; run npm run audit -- --repair`;
 }

@@ -28,8 +28,8 @@ export function checkAlertsWork(stores: Stores, { clock }: { clock: () => Date }
           after: request.wallets_behind,
           now: clock(),
         });
-        // A failure is retried first. The last attempt still enqueues the next wallets, so that a wallet that always fails does not block
-        // the others.
+        // A failed check is retried before the next wallets are enqueued. The last attempt enqueues them even if it fails, so that a wallet
+        // that always fails does not block the others.
         if (errors.length > 0 && !is_last) throw errors[0];
         if (last !== null) await enqueueDefaultAlertChecks(stores.postgres, scope, { behind: last });
         if (errors.length > 0) throw errors[0];

@@ -1,5 +1,5 @@
 /** Finalizes a draft after a request (docs/rules/invoices.md, "Invoices computed later"). */
-import { FINALIZE_TASK, tryFinalization } from '../../actions/invoicing/invoices/finalize-later.ts';
+import { FINALIZE_TASK, tryFinalization } from '../../actions/lifecycle/invoices/finalize-later.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
 import type { QueuedWork } from '../job.ts';
 import { type InvoiceWorkOptions, invoiceWork } from './compute-invoice.ts';

@@ -6,13 +6,14 @@ import { purgeRecordChanges, readChanges } from '../../storage/cache/change-feed
 import type { Stores } from '../../storage/foundation/stores.ts';
 import type { ScheduledJob } from '../job.ts';
 
-export function purgeRecordChangesJob({ postgres, usage_memory }: Stores, every_seconds: number): ScheduledJob {
+export function purgeRecordChangesJob({ postgres, usage_cache }: Stores, every_seconds: number): ScheduledJob {
   return {
     name: 'purge-record-changes',
     every_seconds,
     async run() {
-      // If no query came for a while, this process has not read the newest changes, and would miss them after the deletion.
-      if (usage_memory !== undefined) await readChanges(postgres);
+      // The changes are read first: without queries for a while, this process has not read the newest ones, and would miss them after the
+      // deletion.
+      if (usage_cache !== undefined) await readChanges(postgres);
       return { done: { purged: await purgeRecordChanges(postgres) }, waiting: [], failed: [] };
     },
   };

@@ -1,5 +1,6 @@
-/** Deletes system events and their deliveries after their retention period. */
+/** Deletes system events with their deliveries, and events of providers, after their retention period. */
 import type { Stores } from '../../storage/foundation/stores.ts';
+import { purgeProviderEvents } from '../../storage/queue/provider-events.ts';
 import { purgePublishedBefore } from '../../storage/queue/unstreamed-events.ts';
 import type { ScheduledJob } from '../job.ts';
 
@@ -16,7 +17,8 @@ export function purgeSystemEventsJob(
       const before = new Date(now.getTime() - retention_days * DAY_MS);
       const is_streamed = log.publishSystemEvents !== undefined;
       const purged = await purgePublishedBefore(postgres, { before, is_streamed });
-      return { done: { purged }, waiting: [], failed: [] };
+      const purged_inbound = await purgeProviderEvents(postgres, before);
+      return { done: { purged, purged_inbound }, waiting: [], failed: [] };
     },
   };
 }

@@ -46,7 +46,7 @@ export function retryWebhooksJob(services: WebhookServices, options: RetryOption
   };
 }
 
-/** The bucket is full at the start of the run. */
+/** Limits the rate of resends by a token bucket. It is full at the start of a run, so the first resends need not wait. */
 function createPermits(rate_limit: number): () => Promise<unknown> {
   const bucket = new TokenBucket({ bucketSize: rate_limit, tokensPerInterval: rate_limit, interval: 'second' });
   bucket.content = rate_limit;

@@ -11,7 +11,7 @@ export type SendOptions = RetryRules & {
   readonly onSent?: (sent: DeliveryResult) => void;
 };
 
-/** After this time the next run continues, with its own instant and the deliveries in flight. */
+/** Maximum duration of a run. The next run continues with its own instant and with the deliveries in flight. */
 const RUN_MS_MAX = 30_000;
 
 export function sendWebhooksJob(
@@ -39,7 +39,7 @@ export function sendWebhooksJob(
   };
 }
 
-/** Rounded down to the second. */
+/** Creates a clock whose times are rounded down to the second. */
 export function createClock(now: Date): () => Date {
   const began = performance.now();
   return () => new Date(now.getTime() + Math.floor((performance.now() - began) / 1_000) * 1_000);

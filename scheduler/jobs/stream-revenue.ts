@@ -6,7 +6,8 @@ import { findGreatestVersion } from '../../storage/reporting/revenue/rows.ts';
 import type { ScheduledJob } from '../job.ts';
 
 export function streamRevenueJob(stores: Stores, every_seconds: number): ScheduledJob {
-  // Once per process: a Postgres restored to an earlier moment would write rows that count as older than the existing ones.
+  // The version is raised once per process: if Postgres was restored to an earlier moment, its rows would count as older than existing
+  // ones.
   let isAhead = false;
   return {
     name: 'stream-revenue',

@@ -43,7 +43,7 @@ export async function listRequestedCorrections(
   return rows;
 }
 
-/** Current states; a correction in effect that is being applied again counts as applied. */
+/** Loads the current states of corrections. A correction that is in effect and is being applied again counts as applied. */
 export async function loadCorrectionStates(
   database: Database,
   ids: readonly string[],
@@ -55,7 +55,7 @@ export async function loadCorrectionStates(
   return new Map(rows.map((row: Pick<RequestedCorrection, 'id' | 'state'>) => [row.id, row.state]));
 }
 
-/** The sequence just before the newest `count` corrections. */
+/** Finds the sequence number just before the newest `count` corrections. */
 export async function findSequenceBeforeNewest(database: Database, count: number): Promise<bigint> {
   const { rows } = await database.raw(
     `select coalesce(min(id) - 1, 0) as after from (select id from event_corrections order by id desc limit ?) as newest`,
@@ -64,7 +64,7 @@ export async function findSequenceBeforeNewest(database: Database, count: number
   return BigInt(rows[0].after);
 }
 
-/** Corrections in `(after, until]`; equal rows count once, as for readers. */
+/** Lists the stored corrections in `(after, until]`. Equal rows are listed once, as readers see them. */
 export async function listStoredCorrections(
   clickhouse: ClickHouseClient,
   { after, until, limit }: CorrectionPage & { until: bigint },

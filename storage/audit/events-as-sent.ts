@@ -117,7 +117,7 @@ export async function loadSentEvents(
   return events;
 }
 
-/** Some customers with events of this name on the day. */
+/** Lists some customers with events of a name for each day. */
 export async function listCustomersByDay(
   clickhouse: ClickHouseClient,
   { tenant_id, environment_id }: Scope,
@@ -141,7 +141,10 @@ export async function listCustomersByDay(
   return rows.map(({ customer }) => customer);
 }
 
-/** A positive `applied_number` means that it was applied before. While a repair applies it again, it is requested and still in effect. */
+/**
+ * SQL condition: the correction is in effect. While a repair applies it again, its state is `requested`, but `applied_number` shows that it
+ * was applied before.
+ */
 export const IN_EFFECT = `(state = 'applied' or (state = 'requested' and applied_number > 0))`;
 
 /** Corrections of these events that are in effect, in the order in which they apply. */
@@ -160,7 +163,7 @@ export async function listAcceptedCorrections(
 
 const PAGE = 5_000;
 
-/** Distinct corrected events; `newest` limits how many of the newest corrections are read. */
+/** Lists the corrected events, each once. `newest` limits how many of the newest corrections are read. */
 export async function listCorrectedEvents(
   database: Database,
   newest: number | undefined,
@@ -174,8 +177,8 @@ export async function listCorrectedEvents(
 }
 
 /**
- * Replacements of an environment that may name one of these customers; all replacements without a list. A JSON text without a
- * backslash contains its strings literally.
+ * Lists the replacements of an environment that may name one of these customers; without a list of customers, all replacements. A JSON text
+ * without a backslash contains its strings literally.
  */
 export async function* streamReplacements(
   database: Database,

@@ -5,7 +5,7 @@
 import type { Scope } from '../../core/foundation/scope.ts';
 import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
 
-export type DoubledId = Scope & { readonly event_id: string; readonly places: readonly string[] };
+export type DoubledId = Scope & { readonly event_id: string; readonly positions: readonly string[] };
 
 const HASHES_MAX = 1_000;
 
@@ -14,7 +14,7 @@ export type HashRange = { readonly first: bigint; readonly last: bigint };
 
 export const ALL_HASHES: HashRange = { first: 0n, last: (1n << 64n) - 1n };
 
-/** Ids with more than one row before these offsets, and the number of identities read. */
+/** Finds ids with more than one row before the given offsets, and counts the identities read. */
 export async function findDuplicateIds(
   clickhouse: ClickHouseClient,
   { first, last }: HashRange,
@@ -29,7 +29,8 @@ export async function findDuplicateIds(
   });
   const { identities, doubled, hashes } = row!;
   const named = hashes.length === 0 ? [] : await doubledAmong(clickhouse, hashes.map(BigInt), before);
-  // Two ids may share a hash; if every duplicate is listed by id, the count is exact.
+  // `doubled` counts repeated hashes, and two ids may share a hash. If the ids of all repeated hashes were read, the number of repeated ids
+  // is exact.
   const exact = hashes.length < HASHES_MAX || named.length === 0;
   return { identities: Number(identities), doubled: exact ? named.length : Number(doubled), first: named };
 }
@@ -42,8 +43,8 @@ async function doubledAmong(
   const partitions = [...before.keys()];
   return loadRows<DoubledId>(clickhouse, 'doubled ids', {
     query: `select tenant_id, environment_id, event_id,
-                   arrayMap(place -> concat(toString(place.1), '/', toString(place.2), '.', toString(place.3)),
-                            arraySort(groupArray((partition, offset, position)))) as places
+                   arrayMap(event_position -> concat(toString(event_position.1), '/', toString(event_position.2), '.', toString(event_position.3)),
+                            arraySort(groupArray((partition, offset, position)))) as positions
               from event_identities
              where id_hash in {hashes:Array(UInt64)}
                and offset < transform(partition, {partitions:Array(UInt16)}, {before:Array(UInt64)}, toUInt64(0))

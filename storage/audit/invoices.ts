@@ -2,7 +2,9 @@
  * Invoices against the sums of their lines, payments, refunds and credit notes, and against the issued numbers. Each query is one
  * statement, so it reads one snapshot while money moves; for all tenants, or for some invoices.
  */
+
 import type { Scope } from '../../core/foundation/scope.ts';
+import { DISCOUNT_FIELDS } from '../../core/rating/adjustment-fields.ts';
 import type { Database } from '../foundation/stores.ts';
 import { type AuditFault, findFaults } from './questions.ts';
 
@@ -20,7 +22,7 @@ type InvoiceFaultKind =
 /** Null selects all invoices. */
 export type Invoices = readonly string[] | null;
 
-/** Start of each query: includes the scope, so that indexes serve a selection of invoices. */
+/** SQL with which each query begins. It includes the scope, so that indexes are used for a selection of invoices. */
 const SELECTED_INVOICES = `asked as (
     select tenant_id, environment_id, id from invoices
      where status = 'published' and (:invoices::text[] is null or id = any(:invoices::text[]))
@@ -28,9 +30,9 @@ const SELECTED_INVOICES = `asked as (
 const joinsSelected = (table: string, column: string) =>
   `${table}.tenant_id = asked.tenant_id and ${table}.environment_id = asked.environment_id and ${table}.${column} = asked.id`;
 
-/** Payments that brought money in, whatever happened later (core/payments/moves.ts). */
+/** Payments with which money was received, even if it was refunded later (core/payments/moves.ts). */
 const RECEIVED = `('SUCCEEDED', 'PARTIALLY_REFUNDED', 'REFUNDED')`;
-/** A pending refund counts: it is booked before the provider is called. */
+/** SQL condition for refunds that count: pending ones do, because they are booked before the provider is called. */
 const MADE = `r.refund_status <> 'failed'`;
 /** Refunds of an overpayment, which the invoice does not contain (actions/lifecycle/payments/refund-payment.ts). */
 const OVERPAYMENT_REFUND = `r.idempotency_key = 'surplus/' || r.payment_id`;
@@ -64,6 +66,8 @@ const MONEY = `${SELECTED_INVOICES}, receipts as (
       left join notes on notes.id = i.id
   )`;
 
+const DISCOUNTS = DISCOUNT_FIELDS.map((field) => `l.${field}`).join(' + ');
+
 const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
   invoice_lines_differ: `
     with ${SELECTED_INVOICES}
@@ -72,7 +76,7 @@ const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
            format('subtotal %s, discounts %s, credits %s, tax %s', trim_scale(coalesce(l.amount, 0)), trim_scale(coalesce(l.discount, 0)),
                   trim_scale(coalesce(l.credits, 0)), trim_scale(coalesce(l.tax, 0))) || ' on its lines' as found
       from asked join invoices i on i.id = asked.id
-      left join (select asked.id, sum(l.amount) as amount, sum(l.line_item_discount + l.invoice_level_discount) as discount,
+      left join (select asked.id, sum(l.amount) as amount, sum(${DISCOUNTS}) as discount,
                         sum(l.prepaid_credits_applied) as credits, sum(l.tax_amount) as tax
                    from asked join invoice_line_items l on ${joinsSelected('l', 'invoice_id')} where l.status = 'published' group by 1) l on l.id = i.id
      where (i.subtotal, i.total_discount, i.total_prepaid_credits_applied, i.total_tax)
@@ -88,7 +92,8 @@ const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
      cross join lateral (select case when i.invoice_type = 'CREDIT' then n.net else greatest(0, n.net) end as total) t
      where (i.total <> t.total or i.amount_due <> t.total - i.adjustment_amount
             or (i.amount_due >= 0 and i.amount_remaining <> greatest(0, i.amount_due - i.amount_paid)))`,
-  // A void invoice records in refunded_amount that everything was returned; it does not show how much of that were refunds.
+  // The refunded_amount of a void invoice includes everything that was returned, so it does not show how much of that were refunds of
+  // payments.
   invoice_paid_differs: `
     with ${MONEY}
     select id, trim_scale(paid)::text as stored, format('%s came in by its payments', trim_scale(came)) as found
@@ -98,7 +103,7 @@ const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
      where paid <> came`,
   invoice_refunded_differs: `
     with ${MONEY}
-    select id, format('%s given back', trim_scale(refunded_amount)) as stored,
+    select id, format('%s refunded', trim_scale(refunded_amount)) as stored,
            format('%s by credit notes, %s by refunds, of %s paid and %s of credits', trim_scale(noted), trim_scale(refunds),
                   trim_scale(amount_paid), trim_scale(credits)) as found
       from money
@@ -109,7 +114,7 @@ const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
       from money where adjustment_amount <> adjusted`,
   payment_refunded_differs: `
     with ${SELECTED_INVOICES}
-    select p.id, format('%s given back of %s', trim_scale(p.refunded_amount), trim_scale(p.amount)) as stored,
+    select p.id, format('%s refunded of %s', trim_scale(p.refunded_amount), trim_scale(p.amount)) as stored,
            format('%s by its refunds', trim_scale(coalesce(r.amount, 0))) as found
       from asked join payments p on ${joinsSelected('p', 'destination_id')}
       left join lateral (select sum(r.amount) as amount from payment_refunds r
@@ -117,15 +122,15 @@ const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
      where (p.refunded_amount <> coalesce(r.amount, 0) or p.refunded_amount > p.amount)`,
   line_credited_too_much: `
     with ${SELECTED_INVOICES}
-    select l.id, format('%s charged and %s tax', trim_scale(l.amount - l.line_item_discount - l.invoice_level_discount), trim_scale(l.tax_amount)) as stored,
+    select l.id, format('%s charged and %s tax', trim_scale(l.amount - (${DISCOUNTS})), trim_scale(l.tax_amount)) as stored,
            format('%s and %s tax by credit notes', trim_scale(n.amount), trim_scale(n.tax)) as found
       from invoice_line_items l
       join (select c.invoice_line_item_id as id, sum(c.amount) as amount, sum(c.tax_amount) as tax
               from asked join credit_notes n on ${joinsSelected('n', 'invoice_id')}
               join credit_note_line_items c on c.tenant_id = n.tenant_id and c.environment_id = n.environment_id and c.credit_note_id = n.id
              where n.credit_note_status = 'FINALIZED' and n.change_invoice_id is null group by 1) n on n.id = l.id
-     where n.amount > l.amount - l.line_item_discount - l.invoice_level_discount or n.tax > l.tax_amount`,
-  // By the digits after the token, with any prefix. If the setting raised the start, the numbers before it were never issued.
+     where n.amount > l.amount - (${DISCOUNTS}) or n.tax > l.tax_amount`,
+  // Compares the digits after the token, whatever the prefix. If a setting raised the start, the numbers before it were never issued.
   invoice_number_gap: `
     with counters as (
       select c.tenant_id, c.environment_id, c.token, c.last_number, coalesce((s.value ->> 'start_sequence')::bigint, 1) as start
@@ -172,7 +177,7 @@ export async function loadInvoiceSums(database: Database): Promise<InvoiceSums> 
   return rows[0];
 }
 
-/** All numbers of a counter are read, so larger counters are left to the full audit. */
+/** Maximum size of a counter in the continuous audit, because all its numbers are read. Larger counters are left to the full audit. */
 const NUMBERS_MAX = 50_000;
 
 /** Some counters of invoice numbers at random, in the form that the gap query expects. */

@@ -31,7 +31,7 @@ export async function listLedgerRanges(
   return rows.map(toLedgerRange);
 }
 
-/** The current range; the newest of a partition may have grown. */
+/** Finds the current bounds of a range: the newest range of a partition may have grown. */
 export async function findLedgerRange(
   database: Database,
   { partition, from }: OffsetRange,
@@ -58,7 +58,7 @@ export async function findLastLedgerRange(database: Database, partition: number)
   return rows.map(toLedgerRange)[0];
 }
 
-/** The last range of a partition that ends at or before an offset. */
+/** Finds the last range of a partition that ends at or before an offset. */
 export async function findLedgerRangeUpTo(
   database: Database,
   { partition, offset }: { partition: number; offset: bigint },
@@ -79,7 +79,7 @@ export async function loadLedgerSums(database: Database): Promise<LedgerSums> {
   return { ranges: Number(rows[0].ranges), events: Number(rows[0].events) };
 }
 
-/** Offsets before the first range: records of an earlier version, which did not count them. */
+/** Lists the offsets before the first range: records of an earlier version, which had no ledger. */
 export async function listUncountedRanges(database: Database): Promise<OffsetRange[]> {
   const { rows } = await database.raw(
     `select s.partition, 0 as from_offset, coalesce(l.first, s.next_offset) as to_offset
@@ -92,8 +92,8 @@ export async function listUncountedRanges(database: Database): Promise<OffsetRan
 export type LedgerFault = OffsetRange & { readonly kind: 'ledger_gap' | 'ledger_overlap' | 'ledger_end' };
 
 /**
- * One statement, so one snapshot. Finds ranges that do not begin at the end of the previous one, and a last range that does not end
- * at next_offset.
+ * Reads one snapshot, because it is one statement. Finds ranges that do not begin at the end of the previous one, and a last range that
+ * does not end at next_offset.
  */
 export async function findLedgerFaults(database: Database, limit: number): Promise<LedgerFault[]> {
   const { rows } = await database.raw(
@@ -113,7 +113,7 @@ export async function findLedgerFaults(database: Database, limit: number): Promi
   return rows.map((row: LedgerRow & { kind: LedgerFault['kind'] }) => ({ ...toOffsetRange(row), kind: row.kind }));
 }
 
-/** Records before next_offset without an outcome in the ledger, by partition: 0 if all is well. */
+/** Counts, by partition, the records before next_offset that no range of the ledger contains; it should be 0. */
 export async function countUnaccountedRecords(database: Database): Promise<{ partition: number; records: number }[]> {
   const { rows } = await database.raw(
     `select s.partition, s.next_offset - min(l.from_offset) - sum(l.records) as records
@@ -125,8 +125,14 @@ export async function countUnaccountedRecords(database: Database): Promise<{ par
   }));
 }
 
-/** Events that were set aside after their raw row was written; the row stays, voided, and the ledger counts them as dead letters. */
-export async function listSetAsideEvents(database: Database, ranges: readonly OffsetRange[]): Promise<LogEventPlace[]> {
+/**
+ * Lists events that were rejected after their raw row was written. The row stays and is voided; the ledger counts the event as a dead
+ * letter.
+ */
+export async function listSetAsideEvents(
+  database: Database,
+  ranges: readonly OffsetRange[],
+): Promise<LogEventPosition[]> {
   const { rows } = await database.raw(
     `select p.partition, p."offset", p.position from poison_events p
        join unnest(?::int[], ?::bigint[], ?::bigint[]) as r (partition, from_offset, to_offset)
@@ -145,7 +151,7 @@ export async function listSetAsideEvents(database: Database, ranges: readonly Of
 }
 
 /** Position of an event in the log. */
-export type LogEventPlace = { readonly partition: number; readonly offset: bigint; readonly position: number };
+export type LogEventPosition = { readonly partition: number; readonly offset: bigint; readonly position: number };
 
 type LedgerRow = { partition: number; from_offset: string; to_offset: string } & Record<keyof SliceEventCounts, string>;
 

@@ -14,7 +14,7 @@ export type LogAccount = {
   readonly waiting_records: number;
 };
 
-/** One statement, so one snapshot; empty for another kind of log. */
+/** Reads the counts of the embedded log in one statement, so in one snapshot. Returns none for another kind of log. */
 export async function logAccounts(database: Database): Promise<LogAccount[]> {
   const { rows } = await database.raw(
     `select p.partition, p.accepted_events, coalesce(l.events, 0) as settled, w.events as waiting,
@@ -38,12 +38,12 @@ export async function logAccounts(database: Database): Promise<LogAccount[]> {
   }));
 }
 
-/** Accepted events that are neither settled nor waiting; negative if there are more outcomes than accepted events. */
+/** Number of accepted events that neither have an outcome nor wait; negative if there are more outcomes than accepted events. */
 export function countUnaccountedEvents({ accepted, settled, waiting }: LogAccount): number {
   return accepted - settled - waiting;
 }
 
-/** The first offset from next_offset on without a record. */
+/** Finds the first offset from next_offset on that has no record. */
 export async function findFirstMissingRecord(
   database: Database,
   { partition, next_offset }: LogAccount,

@@ -3,48 +3,49 @@
  * with their number. Rows are compared by a sum of hashes, which is independent of their order.
  */
 import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
-import type { LogEventPlace, OffsetRange } from './ledger.ts';
+import type { LogEventPosition, OffsetRange } from './ledger.ts';
 
 export type AuditedRowSum = { readonly rows: number; readonly sum: bigint };
-export type PlacedRows = AuditedRowSum & { readonly places: number };
+export type PositionedRows = AuditedRowSum & { readonly positions: number };
 
-type OutcomeCounts = { readonly rows: number; readonly places: number };
+type OutcomeCounts = { readonly rows: number; readonly positions: number };
 export type Outcomes = Readonly<Record<(typeof OUTCOMES)[number], OutcomeCounts>>;
 
 /** Outcomes of an event that has no row in `events`. */
 export const OUTCOMES = ['duplicate', 'conflict', 'dead_letter'] as const;
 
 /** Hash of an event's id, time and position; equal for an event and its identity. */
-export const PLACED_ID_HASH = 'cityHash64(tenant_id, environment_id, event_id, timestamp, partition, offset, position)';
-/** Counts distinct positions among about two million rows at a time; a hash collision would only cause a recheck. */
-const DISTINCT_PLACES = 'uniqExact(sipHash64(offset, position))';
+export const POSITIONED_ID_HASH =
+  'cityHash64(tenant_id, environment_id, event_id, timestamp, partition, offset, position)';
+/** SQL that counts distinct positions by a hash, among about two million rows at a time. A collision would only cause a recheck. */
+const DISTINCT_POSITIONS = 'uniqExact(sipHash64(offset, position))';
 
-/** Raw rows of ranges of one partition, without these positions. */
+/** Sums raw rows of ranges of one partition, without the positions in `except`. */
 export async function sumRawRows(
   clickhouse: ClickHouseClient,
   ranges: readonly OffsetRange[],
-  except: readonly LogEventPlace[] = [],
-): Promise<PlacedRows[]> {
-  const found = await sumByRange<{ n: string; places: string; sum: string }>(clickhouse, ranges, {
+  except: readonly LogEventPosition[] = [],
+): Promise<PositionedRows[]> {
+  const found = await sumByRange<{ n: string; positions: string; sum: string }>(clickhouse, ranges, {
     from: 'events',
-    values: `count() as n, ${DISTINCT_PLACES} as places, sum(${PLACED_ID_HASH}) as sum`,
+    values: `count() as n, ${DISTINCT_POSITIONS} as positions, sum(${POSITIONED_ID_HASH}) as sum`,
     except,
   });
   return found.map((rows) =>
-    rows.reduce((all, row) => ({ ...withRow(all, row), places: all.places + Number(row.places) }), {
+    rows.reduce((all, row) => ({ ...withRow(all, row), positions: all.positions + Number(row.positions) }), {
       ...NONE,
-      places: 0,
+      positions: 0,
     }),
   );
 }
 
-/** Identities, of any partitions: their table is ordered by hash, so every query reads all of it. */
+/** Sums identities per range, for any partitions: the table is ordered by hash, so every query reads all of it. */
 export async function sumIdentities(
   clickhouse: ClickHouseClient,
   ranges: readonly OffsetRange[],
-  except: readonly LogEventPlace[] = [],
+  except: readonly LogEventPosition[] = [],
 ): Promise<AuditedRowSum[]> {
-  const values = `count() as n, sum(${PLACED_ID_HASH}) as sum`;
+  const values = `count() as n, sum(${POSITIONED_ID_HASH}) as sum`;
   const found = await sumByRange<{ n: string; sum: string }>(clickhouse, ranges, {
     from: 'event_identities',
     values,
@@ -57,7 +58,7 @@ export async function sumIdentities(
 export async function countOutcomes(clickhouse: ClickHouseClient, ranges: readonly OffsetRange[]): Promise<Outcomes[]> {
   const counts = OUTCOMES.map(
     (outcome) =>
-      `countIf(outcome = '${outcome}') as ${outcome}_rows, uniqExactIf(sipHash64(offset, position), outcome = '${outcome}') as ${outcome}_places`,
+      `countIf(outcome = '${outcome}') as ${outcome}_rows, uniqExactIf(sipHash64(offset, position), outcome = '${outcome}') as ${outcome}_positions`,
   );
   const found = await sumByRange<Record<string, string>>(clickhouse, ranges, {
     from: 'event_outcomes',
@@ -65,7 +66,10 @@ export async function countOutcomes(clickhouse: ClickHouseClient, ranges: readon
   });
   return found.map((rows) => {
     const total = (name: string) => rows.reduce((sum, row) => sum + Number(row[name]), 0);
-    const counted = OUTCOMES.map((name) => [name, { rows: total(`${name}_rows`), places: total(`${name}_places`) }]);
+    const counted = OUTCOMES.map((name) => [
+      name,
+      { rows: total(`${name}_rows`), positions: total(`${name}_positions`) },
+    ]);
     return Object.fromEntries(counted) as Outcomes;
   });
 }
@@ -86,9 +90,9 @@ function withRow<Sums extends AuditedRowSum>(all: Sums, row: { n: string; sum: s
 const KEY = '(bitShiftLeft(toUInt64(partition), 48) + offset)';
 const toOffsetKey = (partition: number, offset: bigint) => (BigInt(partition) << 48n) + offset;
 
-type RangeSumQuery = { readonly from: string; readonly values: string; readonly except?: readonly LogEventPlace[] };
+type RangeSumQuery = { readonly from: string; readonly values: string; readonly except?: readonly LogEventPosition[] };
 
-/** The rows of the answer for each range: one, or several if ranges overlap, which they never should. */
+/** Groups the rows of the answer by range: one row per range, or several if ranges overlap, which they should not. */
 async function sumByRange<Row>(
   clickhouse: ClickHouseClient,
   ranges: readonly OffsetRange[],
@@ -119,7 +123,7 @@ async function sumByRange<Row>(
   });
 }
 
-/** Conditions that the indexes of a table can use. */
+/** SQL conditions for the partition and the offsets of the ranges, which the indexes of a table can use. */
 function onePartition(ranges: readonly OffsetRange[]): string[] {
   const [{ partition, from }] = ranges as [OffsetRange];
   if (ranges.some((other) => other.partition !== partition)) return [];

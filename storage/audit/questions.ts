@@ -8,7 +8,7 @@ export type AuditFault<Kind extends string> = {
   readonly found: string;
 };
 
-/** The first `limit` faults of each kind. `bindings` select the audited records, by the names in the queries. */
+/** Finds the first `limit` faults of each kind. `bindings` select the audited records, by the names in the queries. */
 export async function findFaults<Kind extends string>(
   database: Database,
   questions: Readonly<Record<Kind, string>>,

@@ -66,7 +66,7 @@ export async function loadReservations(
   return new Map(rows.map((row: AuditedReservation) => [row.id, row]));
 }
 
-/** Events that were voided or replaced, whatever they contained at first. */
+/** Finds which of the events were voided or replaced, whatever their original content was. */
 export async function findCorrectedEvents(database: Database, events: readonly IdentityRow[]): Promise<Set<string>> {
   const { rows } = await database.raw(
     `select distinct tenant_id, environment_id, event_id from event_corrections where event_id = any(?)`,
@@ -79,7 +79,7 @@ export function toEventKey({ tenant_id, environment_id, event_id }: Scope & { ev
   return JSON.stringify([tenant_id, environment_id, event_id]);
 }
 
-/** The next events whose ids are those of reservations, after a hash of an id, in the order of hashes. */
+/** Lists the next events whose ids have the form of reservation ids, after the hash `after`, in the order of hashes. */
 export async function listReservedIdentities(
   clickhouse: ClickHouseClient,
   { after, limit }: { after: bigint; limit: number },

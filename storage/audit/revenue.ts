@@ -9,7 +9,7 @@ export async function listScopes(database: Database): Promise<Scope[]> {
   return rows;
 }
 
-/** In the order of ids, after one; including archived customers. */
+/** Lists customer ids in ascending order, after the id `after`, including archived customers. */
 export async function listCustomersAfter(
   database: Database,
   { tenant_id, environment_id }: Scope,

@@ -10,10 +10,10 @@ type RunningCompared = {
   readonly differences: readonly string[];
 };
 
-/** Long enough for an audit to read them. */
+/** Retention of recorded comparisons: long enough for an audit to read them. */
 const RETENTION = `interval '7 days'`;
 
-/** The last flag of a row: the process that found the differences reports them itself. */
+/** Records the result of an audit. The last column is true if the process that found the differences reports them itself. */
 export async function recordRunningAudit(
   database: Database,
   {
@@ -32,7 +32,7 @@ export async function recordRunningAudit(
   await database.raw(`delete from running_audits where checked_at < now() - ${RETENTION}`);
 }
 
-/** Takes the differences of processes that cannot report them: each goes to one caller only. */
+/** Takes the differences of processes that cannot report them themselves; each difference is returned to one caller only. */
 export async function takeUnreportedDifferences(database: Database): Promise<string[]> {
   const { rows } = await database.raw(
     `with now_told as (update running_audits set is_told = true where not is_told returning checked_at, differences)

@@ -3,49 +3,46 @@ import type { Scope } from '../../core/foundation/scope.ts';
 import { type Microseconds, type Milliseconds, toInstant, toUs } from '../../core/foundation/time/instant.ts';
 import type { Period } from '../../core/foundation/time/period.ts';
 import type { DependencyRecorder } from '../postgres/interceptors/dependency-recorder.ts';
-import type { LiveUsageLine, LiveUsageSubject, LiveUsageWatcher, UsageRead } from '../usage/live-usage.ts';
+import type { LiveUsagePeriod, LiveUsageSubject, LiveUsageWatcher, UsageResult } from '../usage/live-usage.ts';
 import type { BilledUsage } from '../usage/usage.ts';
 import type { UsageCache } from '../usage/usage-cache.ts';
 import type { MeterUsageQuery } from '../usage/usage-query.ts';
 import { countRunning } from './cache-metrics.ts';
 import type { ChangeSnapshot } from './change-feed.ts';
+import { isRecordId, listRecordIds } from './record-ids.ts';
 import { internId } from './shared-value.ts';
 
-/** Usage of a meter in a window from the cached lines, in the form that an invoice uses; throws `NotCached` if it was not read before. */
+/** Usage of a meter in a window from the cached periods, in the form that an invoice uses; throws `NotCached` if it was not read before. */
 export type ReadCached = (meter_id: string, window: Period) => BilledUsage;
 
 export type ComputedAnswer<Answer> = {
   readonly answer: Answer;
   /** Computes the answer again from current usage. If absent, new usage invalidates the answer. */
   again?(read: ReadCached): Answer;
-  /** Earlier usage is not in the lines that `again` reads, but may affect the answer. */
+  /** Usage before this instant is not in the periods that `again` reads, but may affect the answer. */
   readonly late_before_ms?: Milliseconds;
   /** End of validity, even if no record changes. */
   readonly until_ms?: Milliseconds;
 };
 
-/** The requested usage is not among the recorded reads. */
+/** Thrown if the requested usage was not read when the entry was computed. */
 export class NotCached extends Error {}
 
 const NOBODY: ReadonlySet<LiveUsageSubject> = new Set();
 
-/** Prefixes of record ids whose changes are recorded (sql/postgres/0170-record-changes.sql). */
-const TRACKED_ID = /^(cust|subs|plan|price|meter|feat|addon|coupon|group|env)_[0-9A-Z]{26}$/;
+const SUBJECT_ID = /^(cust|subs)_/;
 const INSTANT = /^\d{4}-\d{2}-\d{2}T/;
-/** Columns that contain the tenant's id or user-supplied text. */
-const NO_RECORDS = new Set(['tenant_id', 'external_id', 'external_customer_id', 'lookup_key']);
 
 type CacheEntryInput = {
   readonly scope: Scope;
   readonly key: string;
   readonly snapshot: ChangeSnapshot;
   readonly now: Date;
-  readonly about: readonly string[];
 };
 
 type CachedUsageRead = {
   readonly subject: LiveUsageSubject;
-  readonly line: LiveUsageLine | null;
+  readonly period: LiveUsagePeriod | null;
   readonly meter_id: string;
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
@@ -57,7 +54,8 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
   readonly key: string;
   readonly #memory: UsageCache;
   readonly #snapshot_number: number;
-  readonly #since_ms: Milliseconds;
+  /** Instant of the answer. */
+  readonly since_ms: Milliseconds;
   /** Latest change snapshot that was checked without finding a change of the records. */
   #checked = 0;
   #until_ms = Number.POSITIVE_INFINITY;
@@ -66,24 +64,27 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
   #reads: CachedUsageRead[] = [];
   #earliest_us = Number.POSITIVE_INFINITY;
   #late_before_us = Number.NEGATIVE_INFINITY;
-  /** Subjects with rows that arrived during the computation. */
+  /** Customers and meters with rows that arrived while the answer was computed. */
   #came: Set<LiveUsageSubject> | null = null;
   #made: ComputedAnswer<unknown> | null = null;
   #answer: unknown;
   #changes = 0;
   #isLost = false;
-  /** Subjects with reads that no line updates; set at completion, because every row of the pipeline is checked against it. */
+  /** True if the answer contains raw events of a meter without rows: any progress of the stores may then change it. */
+  #hasRawUsage = false;
+  /** Subjects with reads that no period updates; set at completion, because every row of the pipeline is checked against it. */
   #fixed: Set<LiveUsageSubject> | null = null;
   #isAllFixed = false;
 
-  constructor({ scope, key, snapshot, now, about }: CacheEntryInput, memory: UsageCache) {
+  constructor({ scope, key, snapshot, now }: CacheEntryInput, memory: UsageCache) {
     this.scope = scope;
     this.tenant_id = scope.tenant_id;
     this.key = key;
     this.#memory = memory;
     this.#snapshot_number = snapshot.number;
-    this.#since_ms = now.getTime();
-    this.#records = new Set(about);
+    this.since_ms = now.getTime();
+    // The answer depends on the records that its key names, even if none of their rows is read.
+    this.#records = new Set(listRecordIds(key));
   }
 
   row(row: Readonly<Record<string, unknown>>): void {
@@ -92,14 +93,18 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
       const value = row[name];
       if (typeof value !== 'string') continue;
       if (INSTANT.test(value)) this.#comes(value);
-      else if ((name === 'id' || name.endsWith('_id')) && !NO_RECORDS.has(name) && TRACKED_ID.test(value))
-        records.add(value);
+      else if (isRecordId(name, value)) records.add(value);
     }
+  }
+
+  /** Customers and subscriptions that the computation has read so far. */
+  get subjects(): string[] {
+    return [...this.#records].filter((id) => SUBJECT_ID.test(id));
   }
 
   #comes(text: string): void {
     const at_ms = toInstant(text);
-    if (at_ms > this.#since_ms && at_ms < this.#until_ms) this.#until_ms = at_ms;
+    if (at_ms > this.since_ms && at_ms < this.#until_ms) this.#until_ms = at_ms;
   }
 
   recordUsageQuery(
@@ -108,8 +113,8 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
     { meter, external_customer_ids, end_us }: MeterUsageQuery,
   ): void {
     (this.#records as Set<string>).add(meter.id);
-    // A range that ends now ends elsewhere a moment later.
-    if (external_customer_ids === null || end_us === toUs(this.#since_ms)) this.#isLost = true;
+    // A range that ends now has another end a moment later, so the answer cannot be cached.
+    if (external_customer_ids === null || end_us === toUs(this.since_ms)) this.#isLost = true;
     this.#watch(meter.id, external_customer_ids ?? []);
   }
 
@@ -120,7 +125,8 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
     }
   }
 
-  read(read: UsageRead): void {
+  read(read: UsageResult): void {
+    if (!read.has_buckets) this.#hasRawUsage = true;
     const customers = read.query.external_customer_ids ?? [];
     this.#watch(read.query.meter.id, customers);
     for (const customer of customers) {
@@ -128,15 +134,15 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
         (one) => one.meter_id === read.query.meter.id && one.customer === customer,
       )!;
       const isAt = read.progress !== null && this.#memory.isAt(read.progress);
-      const line = isAt ? this.#memory.running.findLine(subject, read) : null;
-      if (line) line.watchers++;
+      const period = isAt ? this.#memory.running.findPeriod(subject, read) : null;
+      if (period) period.watchers++;
       const { meter, start_us, end_us } = read.query;
-      this.#reads.push({ subject, line, meter_id: meter.id, start_us, end_us });
+      this.#reads.push({ subject, period, meter_id: meter.id, start_us, end_us });
     }
   }
 
-  /** The lines of the subject have already applied the row. */
-  came(subject: LiveUsageSubject, first_us: Microseconds): void {
+  /** Updates the entry for a row; called after the periods of the subject have applied it. */
+  onRow(subject: LiveUsageSubject, first_us: Microseconds): void {
     if (this.#made === null) {
       this.#earliest_us = Math.min(this.#earliest_us, first_us);
       (this.#came ??= new Set()).add(subject);
@@ -154,22 +160,22 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
     this.#made = made;
     this.#answer = made.answer;
     // A period that is over is read again if late usage arrives for it.
-    this.#leaveLines(({ end_us }) => end_us <= this.#late_before_us);
+    this.#leavePeriods(({ end_us }) => end_us <= this.#late_before_us);
     const came = this.#came ?? NOBODY;
     this.#came = null;
     this.#records = [...this.#records].map(internId);
     if (this.#earliest_us < this.#late_before_us) return false;
     this.#isAllFixed = made.again === undefined;
-    const fixed = this.#reads.flatMap(({ subject, line }) => (line === null ? subject : []));
+    const fixed = this.#reads.flatMap(({ subject, period }) => (period === null ? subject : []));
     if (fixed.length > 0) this.#fixed = new Set(fixed);
     if (this.#isLost || [...came].some((subject) => this.#isAllFixed || this.#fixed?.has(subject))) return false;
-    // Usage that arrived between two reads is in the lines, but not in the answer.
-    this.#changes = came.size > 0 ? -1 : this.#changesOfLines();
+    // If usage arrived between two reads, it is in the periods but not in the answer, so the answer must be computed again.
+    this.#changes = came.size > 0 ? -1 : this.#sumChanges();
     return true;
   }
 
   isValidAt(now_ms: Milliseconds): boolean {
-    return now_ms >= this.#since_ms && now_ms < this.#until_ms;
+    return now_ms >= this.since_ms && now_ms < this.#until_ms;
   }
 
   isOver(now_ms: Milliseconds): boolean {
@@ -179,20 +185,17 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
   isFresh(snapshot: ChangeSnapshot, now_ms: Milliseconds): boolean {
     if (this.#isLost || !this.isValidAt(now_ms)) return false;
     if (this.#snapshot_number < snapshot.known_since) return false;
+    if (this.#hasRawUsage && snapshot.last_move > this.#snapshot_number) return false;
     if (this.#checked < snapshot.last_change) {
       for (const id of this.#records) if ((snapshot.changed.get(id) ?? 0) > this.#snapshot_number) return false;
       this.#checked = snapshot.number;
     }
-    return !this.#reads.some(({ line }) => line?.is_lost);
-  }
-
-  get last(): unknown {
-    return this.#answer;
+    return !this.#reads.some(({ period }) => period?.is_lost);
   }
 
   /** Throws `NotCached`. */
   current(): unknown {
-    const changes = this.#changesOfLines();
+    const changes = this.#sumChanges();
     if (changes === this.#changes) {
       countRunning('cached');
       return this.#answer;
@@ -205,54 +208,56 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
     return this.#answer;
   }
 
-  /** The meter and window do not identify the customer: if several customers match, the usage is not read from the cache. */
+  /**
+   * Reads usage from the cached periods. Meter and window do not identify the customer: if several customers match, it throws `NotCached`.
+   */
   #readCached(meter_id: string, { start, end }: Period): BilledUsage {
     const [start_us, end_us] = [toUs(start), toUs(end)];
     const fits = this.#reads.filter(
       (read) => read.meter_id === meter_id && read.start_us === start_us && read.end_us === end_us,
     );
     const [first] = fits;
-    if (!first?.line || fits.some(({ subject }) => subject !== first.subject)) throw new NotCached();
+    if (!first?.period || fits.some(({ subject }) => subject !== first.subject)) throw new NotCached();
     return {
-      ...first.line.answer,
+      ...first.period.answer,
       buckets: null,
       bucket_starts: null,
       as_of: NOWHERE.as_of,
       high_water: NOWHERE.high_water,
-      meter_version: first.line.meter_version,
+      meter_version: first.period.meter_version,
     };
   }
 
-  #changesOfLines(): number {
+  #sumChanges(): number {
     let changes = 0;
-    for (const { line } of this.#reads) changes += line?.changes ?? 0;
+    for (const { period } of this.#reads) changes += period?.changes ?? 0;
     return changes;
   }
 
   end(): void {
     this.#isLost = true;
-    this.#leaveLines(() => true);
+    this.#leavePeriods(() => true);
     for (const one of this.#watched) this.#memory.running.leave(this, one);
     this.#watched = [];
   }
 
-  #leaveLines(isLeft: (read: CachedUsageRead) => boolean): void {
-    for (const read of this.#reads.filter(isLeft)) if (read.line) leaveLine(read.subject, read.line);
+  #leavePeriods(isLeft: (read: CachedUsageRead) => boolean): void {
+    for (const read of this.#reads.filter(isLeft)) if (read.period) leavePeriod(read.subject, read.period);
     this.#reads = this.#reads.filter((read) => !isLeft(read));
   }
 
-  /** Lines of the entry with their customers, for the audit. */
-  get lines(): { meter_id: string; customer: string; line: LiveUsageLine }[] {
+  /** Periods of the entry with their customers, for the audit. */
+  get periods(): { meter_id: string; customer: string; period: LiveUsagePeriod }[] {
     return this.#watched.flatMap(({ meter_id, customer, subject }) =>
       this.#reads.flatMap((read) =>
-        read.subject === subject && read.line ? [{ meter_id, customer, line: read.line }] : [],
+        read.subject === subject && read.period ? [{ meter_id, customer, period: read.period }] : [],
       ),
     );
   }
 }
 
-function leaveLine({ lines }: LiveUsageSubject, line: LiveUsageLine): void {
-  if (--line.watchers === 0) lines.splice(lines.indexOf(line), 1);
+function leavePeriod({ periods }: LiveUsageSubject, period: LiveUsagePeriod): void {
+  if (--period.watchers === 0) periods.splice(periods.indexOf(period), 1);
 }
 
 /** Placeholders for proof fields that only invoices need; no cached answer shows them. */

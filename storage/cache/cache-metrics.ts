@@ -7,7 +7,7 @@ const answers = new Counter({
   labelNames: ['from'],
 });
 type From = 'cached' | 'arrived' | 'gathered';
-// Resolved once, because finding the labels costs more than counting.
+// The labels are resolved once, because finding the labels costs more than counting.
 const labelled: Record<From, { inc(by?: number): void }> = {
   cached: answers.labels('kept'),
   arrived: answers.labels('arrived'),

@@ -5,7 +5,6 @@
  */
 import type { LRUCache } from 'lru-cache';
 import type { Scope } from '../../core/foundation/scope.ts';
-import { GatherBatchLoader, type GatherContext } from '../concurrency/gather-batch-loader.ts';
 import { createLru } from '../foundation/lru.ts';
 import type { Database, Stores } from '../foundation/stores.ts';
 import { isByTheMachine } from '../models/schedule/environment-clock.ts';
@@ -14,8 +13,9 @@ import { loadFreshness } from '../usage/usage.ts';
 import type { UsageCache } from '../usage/usage-cache.ts';
 import { CacheEntry, type ComputedAnswer, NotCached } from './cache-entry.ts';
 import { countRunning } from './cache-metrics.ts';
-import { type ChangeSnapshot, readChanges, requestChanges } from './change-feed.ts';
-import { KnownFreshness } from './known-freshness.ts';
+import { type ChangeSnapshot, type RecentChanges, readChanges, requestRecentChanges } from './change-feed.ts';
+import { GatherBatchLoader, type GatherContext } from './gather-batch-loader.ts';
+import { readUpcomingStarts } from './upcoming-starts.ts';
 
 type FreshAnswer<Answer> = {
   readonly answer: Answer;
@@ -24,14 +24,12 @@ type FreshAnswer<Answer> = {
 };
 
 type CacheQuery = Scope & {
-  /** Identifies the query within the scope. */
+  /** Identifies the query within the scope. The answer depends on the records whose ids it contains. */
   readonly key: string;
   readonly now: Date;
-  /** Records that the answer depends on, even if no row of theirs is read. */
-  readonly about?: readonly string[];
 };
 
-/** Must read its records through the given context. */
+/** Computes the answer. It must read its records through the given context. */
 type Make<Answer> = (gathering: GatherContext) => Promise<ComputedAnswer<Answer>>;
 
 export async function loadCached<Answer>(
@@ -39,13 +37,13 @@ export async function loadCached<Answer>(
   query: CacheQuery,
   make: Make<Answer>,
 ): Promise<FreshAnswer<Answer>> {
-  const { usage_memory } = stores;
-  // This answer is part of another one, whose recorder records the reads.
-  if (usage_memory === undefined || currentRecorder() !== undefined) return computeNow(stores, query, make);
-  const cached = getCache(usage_memory);
+  const { usage_cache } = stores;
+  // If a recorder is active, this answer is a part of another one, and its reads are recorded for that.
+  if (usage_cache === undefined || currentRecorder() !== undefined) return computeNow(stores, query, make);
+  const cached = getCache(usage_cache);
   const loader = getGatherBatchLoader(stores.postgres);
-  // Read before the progress: the answer is then at least as fresh as `as_of`.
-  const as_of = await cached.freshness.load(stores, query);
+  // `as_of` is read before the progress, so that the answer is at least as fresh as `as_of`.
+  const as_of = await loadFreshness(stores, query, query.now.getTime());
   const snapshot = await followChanges(stores, cached);
   const known = cached.find<Answer>(query, query.key, snapshot);
   return {
@@ -64,57 +62,43 @@ export type CacheView = {
 
 type View = Omit<CacheQuery, 'key'>;
 
-/** Combines several cached answers; undefined if any of them must be recomputed. */
-export async function findCached<Answer>(
-  stores: Stores,
-  query: View,
-  of: (find: CacheView['find']) => Answer | undefined,
-): Promise<FreshAnswer<Answer> | undefined> {
-  const { usage_memory } = stores;
-  if (usage_memory === undefined) return undefined;
-  const cached = getCache(usage_memory);
-  const as_of = await cached.freshness.load(stores, query);
-  const snapshot = await followChanges(stores, cached);
-  const answer = of((key) => cached.find(query, key, snapshot));
-  return answer === undefined ? undefined : { answer, as_of };
-}
-
-/** For callers with thousands of requests a second; null if a common prerequisite of all answers must be read first. */
+/**
+ * Serves callers with thousands of requests a second: the answers are as of a recent snapshot. `onView` gets null if the environment has a
+ * clock of its own, or if the snapshot cannot be read. `onView` must not throw.
+ */
 export function viewCached(stores: Stores, query: View, onView: (view: CacheView | null) => void): void {
-  const { usage_memory, postgres } = stores;
-  if (usage_memory === undefined || !isByTheMachine(postgres, query, query.now.getTime())) return onView(null);
-  const cached = getCache(usage_memory);
-  const as_of = cached.freshness.known(stores, query);
-  if (as_of === undefined) return onView(null);
-  requestChanges(postgres, (snapshot) => {
-    if (snapshot === null) return onView(null);
-    cached.follow(snapshot);
-    onView(new SnapshotView(as_of, { cache: cached, query, snapshot }));
+  const { usage_cache, postgres } = stores;
+  if (usage_cache === undefined || !isByTheMachine(postgres, query, query.now.getTime())) return onView(null);
+  const cache = getCache(usage_cache);
+  requestRecentChanges(stores, query.now, (recent) => {
+    if (recent === null) return onView(null);
+    cache.follow(recent.snapshot);
+    onView(new SnapshotView(recent, { cache, query }));
   });
 }
 
+/** Cached answers as of one snapshot. This is a class, so that no closures are allocated per read. */
 class SnapshotView implements CacheView {
   readonly as_of: string;
-  readonly #at: { readonly cache: AnswerCache; readonly query: View; readonly snapshot: ChangeSnapshot };
+  readonly #snapshot: ChangeSnapshot;
+  readonly #at: { readonly cache: AnswerCache; readonly query: View };
 
-  constructor(
-    as_of: string,
-    at: { readonly cache: AnswerCache; readonly query: View; readonly snapshot: ChangeSnapshot },
-  ) {
+  constructor({ as_of, snapshot }: RecentChanges, at: { readonly cache: AnswerCache; readonly query: View }) {
     this.as_of = as_of;
+    this.#snapshot = snapshot;
     this.#at = at;
   }
 
   find<Answer>(key: string): Answer | undefined {
-    return this.#at.cache.find(this.#at.query, key, this.#at.snapshot);
+    return this.#at.cache.find(this.#at.query, key, this.#snapshot);
   }
 }
 
-/** The latest cached answers, valid or not: they must not be returned to a client. */
-export function viewLastCached({ usage_memory }: Stores, scope: Scope): CacheView | undefined {
-  if (usage_memory === undefined) return undefined;
-  const cached = getCache(usage_memory);
-  return { as_of: '', find: <Answer>(key: string) => cached.last<Answer>(scope, key) };
+/** The valid answer without its freshness, or undefined; for the audit. */
+export async function findCached<Answer>(stores: Stores, { key, ...query }: CacheQuery): Promise<Answer | undefined> {
+  if (stores.usage_cache === undefined) return undefined;
+  const cache = getCache(stores.usage_cache);
+  return cache.find(query, key, await followChanges(stores, cache));
 }
 
 async function followChanges({ postgres }: Stores, cached: AnswerCache): Promise<ChangeSnapshot> {
@@ -128,7 +112,7 @@ async function computeNow<Answer>(stores: Stores, query: CacheQuery, make: Make<
   return { answer: (await make({ database: stores.postgres, now: query.now })).answer, as_of };
 }
 
-/** The limit per tenant is lower, so that one tenant cannot evict the entries of all others. */
+/** Maximum number of cached answers. The limit per tenant is lower, so that one tenant cannot evict the entries of all others. */
 const ANSWERS_MAX = 500_000;
 const TENANT_ANSWERS_MAX = 420_000;
 
@@ -148,8 +132,8 @@ export function getCache(memory: UsageCache): AnswerCache {
 }
 
 /**
- * In order of use. A `Map` with delete and reinsert does not suffice: with hundreds of thousands of entries, it is rehashed as a whole
- * whenever its slots are used up.
+ * Entries of one tenant in order of use. A `Map` with delete and reinsert does not suffice: with hundreds of thousands of entries, it is
+ * rehashed as a whole whenever its slots are used up.
  */
 type OfTenant = LRUCache<string, CacheEntry>;
 
@@ -157,9 +141,9 @@ function createTenantEntries(): OfTenant {
   return createLru(TENANT_ANSWERS_MAX + 1);
 }
 
-type GatheredEntry<Answer> = { readonly entry: CacheEntry; readonly answer: Answer };
+type GatheredEntry<Answer> = { readonly entry: CacheEntry; readonly answer: Answer; readonly is_cached: boolean };
 type CacheMoment = { readonly snapshot: ChangeSnapshot; readonly loader: GatherBatchLoader };
-/** Until it has begun, it serves all callers with the same query. */
+/** Computation that has not begun yet; it serves all callers with the same query. */
 type PendingEntry = {
   readonly snapshot_number: number;
   hasBegun: boolean;
@@ -167,7 +151,6 @@ type PendingEntry = {
 };
 
 class AnswerCache {
-  readonly freshness = new KnownFreshness();
   readonly #memory: UsageCache;
   readonly #tenants = new Map<string, OfTenant>();
   readonly #making = new Map<string, PendingEntry>();
@@ -180,12 +163,12 @@ class AnswerCache {
 
   /** Runs once per change snapshot, for all its callers. */
   follow({ number, progress }: ChangeSnapshot): void {
-    if (number === this.#followed) return;
+    if (number <= this.#followed) return;
     this.#followed = number;
     this.#memory.follow(progress);
   }
 
-  /** The answer as of the change snapshot, or undefined. No answer is undefined. */
+  /** Returns the cached answer if it is valid at the change snapshot, otherwise undefined. A cached answer is never undefined itself. */
   find<Answer>({ tenant_id, environment_id, now }: View, key: string, snapshot: ChangeSnapshot): Answer | undefined {
     const known = this.#tenants.get(tenant_id)?.get(`${environment_id} ${key}`);
     if (known === undefined) return undefined;
@@ -200,17 +183,18 @@ class AnswerCache {
     return undefined;
   }
 
-  last<Answer>({ tenant_id, environment_id }: Scope, key: string): Answer | undefined {
-    return this.#tenants.get(tenant_id)?.peek(`${environment_id} ${key}`)?.last as Answer | undefined;
-  }
-
-  /** A caller shares a pending computation that has not begun, or whose change snapshot is at least as recent as the caller's. */
+  /**
+   * Computes and caches an answer. A caller shares a pending computation that has not begun, or whose change snapshot is at least as recent
+   * as the caller's.
+   */
   async make<Answer>(query: CacheQuery, at: CacheMoment, make: Make<Answer>): Promise<Answer> {
     const name = `${query.tenant_id} ${query.environment_id} ${query.key}`;
     const making = this.#making.get(name);
     if (making && (!making.hasBegun || making.snapshot_number >= at.snapshot.number)) {
-      const { entry: cached, answer } = await making.gathered;
-      if (!cached.isOver(query.now.getTime())) return answer as Answer;
+      const { entry: cached, answer, is_cached } = await making.gathered;
+      // An answer that is not cached is valid at the instant of the query only, such as an answer for a range until now.
+      const now_ms = query.now.getTime();
+      if (is_cached ? !cached.isOver(now_ms) : now_ms <= cached.since_ms) return answer as Answer;
     }
     const gather = (gathering: GatherContext) => {
       own.hasBegun = true;
@@ -227,20 +211,24 @@ class AnswerCache {
   }
 
   async #gather<Answer>(
-    { tenant_id, environment_id, key, about = [] }: CacheQuery,
+    { tenant_id, environment_id, key }: CacheQuery,
     { snapshot, gathering }: { snapshot: ChangeSnapshot; gathering: GatherContext },
     make: Make<Answer>,
   ): Promise<GatheredEntry<Answer>> {
     const scope = { tenant_id, environment_id };
     const { now } = gathering;
-    const named = { scope, key: `${environment_id} ${key}`, snapshot, now, about: [environment_id, ...about] };
-    const cached = new CacheEntry(named, this.#memory);
+    const cached = new CacheEntry({ scope, key: `${environment_id} ${key}`, snapshot, now }, this.#memory);
     countRunning('gathered');
     try {
-      const made = await runWithRecorder(cached, () => make(gathering));
-      if (cached.complete(made as ComputedAnswer<unknown>)) this.#put(cached);
+      const made = await runWithRecorder(cached, async () => {
+        const answer = await make(gathering);
+        await readUpcomingStarts(gathering, scope, cached.subjects);
+        return answer;
+      });
+      const is_cached = cached.complete(made as ComputedAnswer<unknown>);
+      if (is_cached) this.#put(cached);
       else cached.end();
-      return { entry: cached, answer: made.answer };
+      return { entry: cached, answer: made.answer, is_cached };
     } catch (error) {
       cached.end();
       throw error;
@@ -280,7 +268,7 @@ class AnswerCache {
     own.set(cached.key, cached);
     this.#count++;
     if (own.size > TENANT_ANSWERS_MAX) this.#dropOldest(own);
-    // The tenant with the most entries loses its oldest.
+    // The oldest entry of the tenant with the most entries is evicted.
     if (this.#count > ANSWERS_MAX)
       this.#dropOldest([...this.#tenants.values()].reduce((most, some) => (some.size > most.size ? some : most)));
   }

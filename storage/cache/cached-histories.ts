@@ -8,12 +8,12 @@ import type { Scope } from '../../core/foundation/scope.ts';
 import { formatMs, type Milliseconds } from '../../core/foundation/time/instant.ts';
 import type { OrderedUsage } from '../../core/rating/allowances/ordered-usage.ts';
 import type { Database, Stores } from '../foundation/stores.ts';
-import { sumRebuilds } from '../progress/slice-state.ts';
+import { sumRebuilds } from '../progress/partition-progress.ts';
 import { loadSharedProgress } from '../progress/slices.ts';
 import { type BilledUsageQuery, readUsage } from '../usage/usage.ts';
 import { readUsageInOrder, type UsageInOrder } from '../usage/usage-in-order.ts';
 
-/** `made` is derived from all usage before `at`. */
+/** Value that is derived from all usage before `at`. */
 export type Until<Made> = {
   readonly at: Milliseconds;
   readonly event_count: number;
@@ -27,7 +27,7 @@ type CachedHistory = Until<unknown> & {
   readonly rebuilds: bigint;
   readonly scope: Scope;
   /** Covers all usage before `at`. */
-  readonly question: BilledUsageQuery;
+  readonly query: BilledUsageQuery;
   readonly recompute: RecomputeHistory<unknown>;
 };
 
@@ -46,12 +46,12 @@ const histories = new WeakMap<Database, Map<string, CachedHistory>>();
 export async function readUsageSince<Made>(
   stores: Stores,
   scope: Scope,
-  { key, question }: { key: string; question: BilledUsageQuery },
+  { key, query }: { key: string; query: BilledUsageQuery },
 ): Promise<UsageSince<Made>> {
   const own = JSON.stringify([scope.tenant_id, scope.environment_id, key]);
   const rebuilds = await rebuildsNow(stores);
-  const behind = await readSinceCached(stores, scope, { own, question, rebuilds });
-  const read = behind?.read ?? (await readUsageInOrder(stores, scope, question));
+  const behind = await readSinceCached(stores, scope, { own, query, rebuilds });
+  const read = behind?.read ?? (await readUsageInOrder(stores, scope, query));
   const isSame = rebuilds !== null && (await rebuildsNow(stores)) === rebuilds;
   return {
     read,
@@ -59,13 +59,13 @@ export async function readUsageSince<Made>(
     cache(until, recomputed_text) {
       if (!isSame) return;
       const { meter_version } = read;
-      const before = toQueryBefore(question, until.at);
+      const before = toQueryBefore(query, until.at);
       cacheHistory(stores.postgres, own, {
         ...until,
         meter_version,
         rebuilds,
         scope,
-        question: before,
+        query: before,
         recompute: recomputed_text,
       });
     },
@@ -73,31 +73,31 @@ export async function readUsageSince<Made>(
 }
 
 /** An entry contains only the id of the meter, because many entries are cached. */
-function toQueryBefore({ meter, ...question }: BilledUsageQuery, end_ms: Milliseconds): BilledUsageQuery {
-  return { ...question, meter: { id: meter.id }, end_ms };
+function toQueryBefore({ meter, ...query }: BilledUsageQuery, end_ms: Milliseconds): BilledUsageQuery {
+  return { ...query, meter: { id: meter.id }, end_ms };
 }
 
-type HistoryQuery = { readonly own: string; readonly question: BilledUsageQuery; readonly rebuilds: bigint | null };
+type HistoryQuery = { readonly own: string; readonly query: BilledUsageQuery; readonly rebuilds: bigint | null };
 
 /**
  * The rows are read after the events. A late event that arrives between the two reads is therefore in the rows and invalidates the entry.
  */
-async function readSinceCached(stores: Stores, scope: Scope, { own, question, rebuilds }: HistoryQuery) {
+async function readSinceCached(stores: Stores, scope: Scope, { own, query, rebuilds }: HistoryQuery) {
   const known = histories.get(stores.postgres)?.get(own);
-  if (known === undefined || known.rebuilds !== rebuilds || known.at > (question.now_ms ?? 0)) return null;
-  const read = await readUsageInOrder(stores, scope, { ...question, start_ms: known.at });
-  return (await isHistoryCurrent(stores, known, { read, question })) ? { read, known } : null;
+  if (known === undefined || known.rebuilds !== rebuilds || known.at > (query.now_ms ?? 0)) return null;
+  const read = await readUsageInOrder(stores, scope, { ...query, start_ms: known.at });
+  return (await isHistoryCurrent(stores, known, { read, query })) ? { read, known } : null;
 }
 
-type HistoryComparison = { readonly read: UsageInOrder; readonly question: BilledUsageQuery };
+type HistoryComparison = { readonly read: UsageInOrder; readonly query: BilledUsageQuery };
 
 /** Must run after the events were read. */
 async function isHistoryCurrent(
   stores: Stores,
   known: CachedHistory,
-  { read, question }: HistoryComparison,
+  { read, query }: HistoryComparison,
 ): Promise<boolean> {
-  const before = await readUsage(stores, known.scope, { ...question, end_ms: known.at });
+  const before = await readUsage(stores, known.scope, { ...query, end_ms: known.at });
   const versions = [read.meter_version, before.meter_version];
   const isThat = before.event_count === known.event_count && before.quantity.eq(known.quantity);
   const isSame = isThat && versions.every((version) => version === known.meter_version);
@@ -151,12 +151,12 @@ export async function findHistoryDifference(
   now: Milliseconds,
 ): Promise<string | null> {
   const { scope, at } = history;
-  const question = { ...history.question, now_ms: now };
+  const query = { ...history.query, now_ms: now };
   if ((await rebuildsNow(stores)) !== history.rebuilds) return null;
-  const read = await readUsageInOrder(stores, scope, question);
-  if (!(await isHistoryCurrent(stores, history, { read, question }))) return null;
+  const read = await readUsageInOrder(stores, scope, query);
+  if (!(await isHistoryCurrent(stores, history, { read, query }))) return null;
   const counted = read.event_counts.reduce((sum, count) => sum + count, 0);
-  const quantity = read.usage.sumBetween({ start: question.start_ms, end: at });
+  const quantity = read.usage.sumBetween({ start: query.start_ms, end: at });
   const [cached_text, recomputed_text] = [
     toHistoryText(history),
     toHistoryText({ at, event_count: counted, quantity, made: await history.recompute(read.usage, at) }),

@@ -1,58 +1,67 @@
 /**
- * Reads which records changed since the previous read, and the progress of the stores, in one statement that concurrent callers share. It
- * begins after each of its callers has requested it, so an answer sees everything that was committed before its query
- * (docs/decisions/0007-cached-answers.md). If no other process writes to the database, the last snapshot remains valid until this process
- * sends another statement.
+ * Reads which records changed since the previous read, and the progress of the stores, in one statement
+ * (docs/decisions/0007-cached-answers.md). `readChanges` begins after its callers, so it sees everything that was committed before them.
+ * `requestRecentChanges` returns a snapshot that misses nothing of this process, and other processes' commits of the last 50 ms at most.
  *
  * A change writes the id of its record and of its transaction (sql/postgres/0170-record-changes.sql). A record has changed if the current
  * Postgres snapshot sees its transaction and the previous one did not, whichever transaction began first.
  */
 
+import { formatUs } from '../../core/foundation/time/instant.ts';
+import { BatchLoader } from '../concurrency/batch-loader.ts';
 import { runAsSystem } from '../foundation/request-context.ts';
-import type { Database, Transaction } from '../foundation/stores.ts';
+import type { Database, Stores, Transaction } from '../foundation/stores.ts';
+import type { EventLog } from '../log/log.ts';
 import { runUnrecorded } from '../postgres/interceptors/dependency-recorder.ts';
-import { CHANGES_STATEMENT_NAME, getOwnStatements } from '../postgres/interceptors/own-statements.ts';
-import { type SliceState, STATE_COLUMNS, toSliceState } from '../progress/slice-state.ts';
+import { getOwnWrites, type OwnWrites } from '../postgres/interceptors/own-writes.ts';
+import { readUrl } from '../postgres/pool/postgres.ts';
+import { type PartitionProgress, STATE_COLUMNS, toPartitionProgress } from '../progress/partition-progress.ts';
+import { loadLogFreshness } from '../usage/usage.ts';
 import { getUsageFeed } from '../usage/usage-feed.ts';
 
 export type ChangeSnapshot = {
   /** 1, 2, 3 … in this process. */
   readonly number: number;
-  readonly progress: readonly SliceState[];
-  /** Entries that were gathered before the snapshot with this number may be outdated. */
+  readonly progress: readonly PartitionProgress[];
+  /** Number of the snapshot since which all changes are known. Entries that were computed before it may be outdated. */
   readonly known_since: number;
   /** Number of the last snapshot that saw a change of any record. */
   readonly last_change: number;
+  /** Number of the last snapshot in which the progress of the stores had moved. */
+  readonly last_move: number;
   /** Number of the snapshot that saw the change of a record, for changes since `known_since`. */
   readonly changed: ReadonlyMap<string, number>;
-  /** Like `changed`, without the changes of excluded transactions (`leaveOut`). */
+  /** Like `changed`, but without the changes of excluded transactions (`leaveOut`). */
   readonly changed_by_others: ReadonlyMap<string, number>;
 };
 
-/** After more changes, all earlier entries count as outdated. */
+/** Maximum number of remembered changes. If there are more, all earlier entries count as outdated. */
 const CHANGES_MAX = 500_000;
-/** A slower read indicates a busy database or machine, on which frequent reads would delay all others. */
-const QUICK_MS = 2;
+/** Pause between two reads while callers wait. */
 const REST_MS = 1;
 
-/** Maximum delay before manual writes to an exclusive database are seen. */
-const FRESH_MS = 50;
+/** Maximum age of a recent snapshot. */
+const RECENT_MS = 50;
+/** While reads are frequent, a snapshot of this age is renewed before callers must wait for it. */
 const RENEWED_MS = 20;
-/** While reads are frequent, the connection is retained for this long. */
-const RELEASED_AFTER_MS = 100;
+/** Maximum age of the freshness of the log. If the log answers slowly, callers use an older one up to this age, and then wait. */
+const FRESHNESS_MS = 500;
 
-/** One row of texts, which rarely differ from the previous read: parsing the columns each time would cost as much as an answer. */
+/**
+ * The result is one row of texts. A text is parsed only if it differs from that of the previous read, which is rare: parsing the columns
+ * each time would cost as much as an answer.
+ */
 const CHANGES_SQL = `
-  with last as (select coalesce($1::pg_snapshot, pg_current_snapshot()) as seen)
   select pg_current_snapshot()::text as snapshot, (select horizon::text from record_changes_kept) as horizon,
          (select json_agg(json_build_array(r.id, r.xids))::text
-            from (select r.id, json_agg(r.xid::text) as xids from last, record_changes r
+            from (select r.id, json_agg(r.xid::text) as xids from record_changes r
                    where r.xid >= pg_snapshot_xmin(last.seen) and not pg_visible_in_snapshot(r.xid, last.seen)
                    group by r.id) as r) as changed,
          (select json_agg(s)::text
-            from (select ${STATE_COLUMNS} from slices order by partition) as s) as progress`;
+            from (select ${STATE_COLUMNS} from slices order by partition) as s) as progress
+    from (select coalesce($1::pg_snapshot, pg_current_snapshot()) as seen) as last`;
 
-/** `changed` and `progress` are JSON; null if empty. */
+/** Columns as text. `changed` and `progress` are JSON, and null if there is nothing. */
 type ChangesRow = { snapshot: string; horizon: string; changed: string | null; progress: string | null };
 
 class ChangeTracker {
@@ -60,74 +69,49 @@ class ChangeTracker {
   #number = 0;
   #known_since = 1;
   #last_change = 0;
-  readonly #changed = new Map<string, number>();
-  readonly #changed_by_others = new Map<string, number>();
+  #last_move = 0;
+  #changed = new Map<string, number>();
+  #changed_by_others = new Map<string, number>();
   /** Ids of excluded transactions. */
   readonly #left_out = new Set<string>();
-  /** Text of the last read; undefined after a reported move was added. */
-  #progress_text: string | null | undefined = null;
-  #progress: readonly SliceState[] = [];
-  /** Moves that were reported during a read, which may have run before them. */
-  readonly #moved: SliceState[] = [];
+  #progress_text: string | null = null;
+  #progress: readonly PartitionProgress[] = [];
 
+  /** Reads the changes since the previous call. Calls must not overlap. */
   async next(connection: ChangesConnection): Promise<ChangeSnapshot> {
-    this.#moved.length = 0;
     // Prepared, because planning costs more than execution.
-    const { rows } = await connection.query({
-      name: CHANGES_STATEMENT_NAME,
-      text: CHANGES_SQL,
-      values: [this.#snapshot],
-    });
+    const statement = { name: 'farthing_changes', text: CHANGES_SQL, values: [this.#snapshot] };
+    const { rows } = await connection.query(statement);
     const [{ snapshot, horizon, changed, progress }] = rows as [ChangesRow];
     this.#number++;
-    // Changes between the two snapshots may have been purged.
+    // If changes between the two snapshots may have been purged, all earlier entries count as outdated.
     if (this.#snapshot !== null && BigInt(horizon) > parseXmin(this.#snapshot)) this.#reset();
     this.#snapshot = snapshot;
     if (changed !== null) {
       for (const [id, xids] of JSON.parse(changed) as [id: string, xids: string[]][]) this.#recordChange(id, xids);
       this.#last_change = this.#number;
     }
-    // Their changes are visible now and are not reported again.
+    // Excluded transactions that this snapshot sees are forgotten, because no later read reports their changes.
     for (const xid of this.#left_out) if (BigInt(xid) < parseXmin(snapshot)) this.#left_out.delete(xid);
     if (this.#changed.size > CHANGES_MAX) this.#reset();
     if (progress !== this.#progress_text) {
       this.#progress_text = progress;
+      this.#last_move = this.#number;
       this.#progress =
-        progress === null ? [] : (JSON.parse(progress) as Parameters<typeof toSliceState>[0][]).map(toSliceState);
+        progress === null
+          ? []
+          : (JSON.parse(progress) as Parameters<typeof toPartitionProgress>[0][]).map(toPartitionProgress);
     }
-    for (const moved of this.#moved) this.#moveFrom(this.#findPosition(moved), moved);
-    return this.current();
+    return this.#current();
   }
 
-  /** Adds a reported move of a partition to the snapshot, as a read would; false if the partition has another worker than is known. */
-  moved(state: SliceState): boolean {
-    const known = this.#findPosition(state);
-    if (known === undefined) return false;
-    if (this.#moveFrom(known, state)) {
-      this.#moved.push(state);
-      this.#number++;
-    }
-    return true;
-  }
-
-  #findPosition({ partition, epoch }: SliceState): SliceState | undefined {
-    return this.#progress.find((known) => known.partition === partition && known.epoch === epoch);
-  }
-
-  /** False if the partition is already at this offset or further. */
-  #moveFrom(known: SliceState | undefined, state: SliceState): boolean {
-    if (known === undefined || known.next_offset >= state.next_offset) return false;
-    this.#progress = this.#progress.map((each) => (each === known ? state : each));
-    this.#progress_text = undefined;
-    return true;
-  }
-
-  current(): ChangeSnapshot {
+  #current(): ChangeSnapshot {
     return {
       number: this.#number,
       progress: this.#progress,
       known_since: this.#known_since,
       last_change: this.#last_change,
+      last_move: this.#last_move,
       changed: this.#changed,
       changed_by_others: this.#changed_by_others,
     };
@@ -142,9 +126,10 @@ class ChangeTracker {
     if (xids.some((xid) => !this.#left_out.has(xid))) this.#changed_by_others.set(id, this.#number);
   }
 
+  /** Creates new maps, because earlier snapshots still use the old ones. */
   #reset(): void {
-    this.#changed.clear();
-    this.#changed_by_others.clear();
+    this.#changed = new Map();
+    this.#changed_by_others = new Map();
     this.#known_since = this.#number;
   }
 }
@@ -156,149 +141,162 @@ function parseXmin(snapshot: string): bigint {
   return BigInt(snapshot.split(':')[0]!);
 }
 
-/** Callback of a caller, without a promise for each of thousands in a second. Null if the read failed. */
-type ChangesCallback = (changes: ChangeSnapshot | null, error?: unknown) => void;
-
-/** `answered`: number of this process's answered statements when the read began. */
-type FreshSnapshot = { readonly snapshot: ChangeSnapshot; readonly began_ms: number; readonly answered: number };
+/** `as_of`: the snapshot's progress includes everything that was durable in the log before this instant. */
+export type RecentChanges = { readonly snapshot: ChangeSnapshot; readonly as_of: string };
 
 /**
- * Runs one read at a time. A caller that arrives during a read gets the next one, so each read begins after all its callers. But if nothing
- * can have changed since a read began, it also serves later callers while it is fresh.
+ * Callback of a caller, because a promise for each of thousands of calls per second would be expensive. It gets null if the read failed,
+ * and must not throw.
  */
+type ChangesCallback = (recent: RecentChanges | null) => void;
+type RecentQuery = { readonly log: EventLog; readonly now: Date };
+
+/** `writes`: number of this process's writes before the read began. */
+type DatedChanges = RecentChanges & { readonly began_ms: number; readonly writes: number };
+type LogFreshness = { readonly as_of: string; readonly read_ms: number };
+
 class ChangeFeed {
   readonly #database: Database;
+  readonly #own: OwnWrites;
   readonly #tracker = new ChangeTracker();
+  readonly #reads = new BatchLoader<void, ChangeSnapshot>(
+    async (callers) => {
+      const snapshot = await this.#readNext();
+      return callers.map(() => snapshot);
+    },
+    { restMax_ms: REST_MS },
+  );
+  #recent: DatedChanges | null = null;
   #waiting: ChangesCallback[] = [];
-  #isOut = false;
-  /** Held while callers wait, and briefly afterwards: acquiring it for each read costs as much as the read. */
-  #connection: ChangesConnection | null = null;
-  #leaving: NodeJS.Timeout | null = null;
-  #last: FreshSnapshot | null = null;
+  /** Query of the latest caller. The freshness is not after its instant. */
+  #query: RecentQuery | null = null;
+  #isRenewing = false;
+  #freshness: LogFreshness | null = null;
+  #reading_freshness: Promise<LogFreshness> | null = null;
 
   constructor(database: Database) {
     this.#database = database;
+    this.#own = getOwnWrites(readUrl(database));
   }
 
   leaveOut(xid: string): void {
     this.#tracker.leaveOut(xid);
   }
 
-  /** Adds the move to the fresh snapshot; false if there is no snapshot that it can be added to. */
-  moved(state: SliceState): boolean {
-    if (this.#last === null || !this.#tracker.moved(state)) return false;
-    this.#last = { ...this.#last, snapshot: this.#tracker.current() };
-    return true;
+  read(): Promise<ChangeSnapshot> {
+    return this.#reads.load();
   }
 
-  request(waiting: ChangesCallback): void {
-    const standing = this.#standing();
-    if (standing === null) return this.#wait(waiting);
-    // Starts the next read before the snapshot expires, so that no caller waits for it.
-    if (performance.now() - standing.began_ms > RENEWED_MS && !this.#isOut) this.#wait(() => undefined);
-    waiting(standing.snapshot);
-  }
-
-  #wait(waiting: ChangesCallback): void {
-    this.#waiting.push(waiting);
-    if (!this.#isOut) void runUnrecorded(() => runAsSystem(() => this.#work()));
-  }
-
-  /** The last snapshot, if nothing can have changed since its read began, except by writes of other processes. */
-  #standing(): FreshSnapshot | null {
-    const own = getOwnStatements(this.#database);
-    if (own === undefined || this.#last === null) return null;
-    if (own.out > 0 || own.answered !== this.#last.answered) return null;
-    const now_ms = performance.now();
-    return now_ms >= own.unsure_until_ms && now_ms - this.#last.began_ms < FRESH_MS ? this.#last : null;
-  }
-
-  async #work(): Promise<void> {
-    this.#isOut = true;
-    if (this.#leaving !== null) clearTimeout(this.#leaving);
-    while (this.#waiting.length > 0) {
-      const own = getOwnStatements(this.#database);
-      // Collects the callers of this event-loop tick. This is unnecessary if no statement is in flight: they can share the result.
-      if (own === undefined || own.out > 0) await new Promise((resolve) => setImmediate(resolve));
-      const began = performance.now();
-      let callbacks = this.#waiting;
-      this.#waiting = [];
-      let changes: ChangeSnapshot | null = null;
-      let failure: unknown;
-      const answered = own?.answered ?? 0;
-      try {
-        this.#connection ??= (await this.#database.client.acquireConnection()) as ChangesConnection;
-        changes = await this.#tracker.next(this.#connection);
-        await getUsageFeed(this.#database)?.bring(changes.progress);
-        // Includes the moves that were reported meanwhile.
-        changes = this.#tracker.current();
-        this.#last = { snapshot: changes, began_ms: began, answered };
-        if (this.#standing() !== null) {
-          // The result also serves callers that arrived meanwhile.
-          callbacks = [...callbacks, ...this.#waiting];
-          this.#waiting = [];
-        }
-      } catch (error) {
-        failure = error;
-        this.#last = null;
-        await this.#leave();
-      }
-      deliver(callbacks, changes, failure);
-      const isQuick = performance.now() - began < QUICK_MS;
-      if (this.#waiting.length > 0 && !isQuick) await new Promise((resolve) => setTimeout(resolve, REST_MS));
+  async #readNext(): Promise<ChangeSnapshot> {
+    const { client } = this.#database;
+    const connection = (await client.acquireConnection()) as ChangesConnection;
+    try {
+      const snapshot = await this.#tracker.next(connection);
+      await getUsageFeed(this.#database)?.feedUntil(snapshot.progress);
+      return snapshot;
+    } finally {
+      await client.releaseConnection(connection);
     }
-    if (getOwnStatements(this.#database) === undefined) await this.#leave();
-    else this.#leaving = setTimeout(() => void this.#leave(), RELEASED_AFTER_MS).unref();
-    this.#isOut = false;
-    // Serves callers that arrived while the connection was released.
-    if (this.#waiting.length > 0) return this.#work();
   }
 
-  async #leave(): Promise<void> {
-    const connection = this.#connection;
-    this.#connection = null;
-    if (connection !== null) await this.#database.client.releaseConnection(connection);
+  request(query: RecentQuery, callback: ChangesCallback): void {
+    this.#query = query;
+    const recent = this.#recent !== null && this.#isRecent(this.#recent) ? this.#recent : null;
+    if (recent === null) this.#waiting.push(callback);
+    if (!this.#isRenewing && (recent === null || performance.now() - recent.began_ms > RENEWED_MS))
+      void runUnrecorded(() => runAsSystem(() => this.#renew()));
+    if (recent !== null) callback(recent);
+  }
+
+  /** Whether a snapshot is at most 50 ms old, and this process has written nothing since its read began. */
+  #isRecent({ began_ms, writes }: DatedChanges): boolean {
+    return performance.now() - began_ms < RECENT_MS && writes === this.#own.count;
+  }
+
+  async #renew(): Promise<void> {
+    this.#isRenewing = true;
+    do {
+      let callers: ChangesCallback[] = [];
+      let recent: DatedChanges | null = null;
+      try {
+        // `as_of` is read first, so that it is never later than the snapshot.
+        const { as_of } = await this.#loadFreshness(this.#query!);
+        const [began_ms, writes] = [performance.now(), this.#own.count];
+        callers = this.#waiting.splice(0);
+        recent = { snapshot: await this.read(), as_of, began_ms, writes };
+      } catch {
+        // These callers read without the cache, which reports the failure.
+      }
+      // Callers that arrived during the read also get its failure or, if it is still recent, its snapshot.
+      if (recent === null || this.#isRecent(recent)) callers = callers.concat(this.#waiting.splice(0));
+      this.#recent = recent;
+      deliver(callers, recent);
+      if (this.#waiting.length > 0) await new Promise((resolve) => setTimeout(resolve, REST_MS));
+    } while (this.#waiting.length > 0);
+    this.#isRenewing = false;
+  }
+
+  /** Loads the last known freshness, which is renewed in the background. It may be earlier than the true value, never later. */
+  async #loadFreshness({ log, now }: RecentQuery): Promise<LogFreshness> {
+    const known = this.#freshness;
+    const age_ms = known === null ? Number.POSITIVE_INFINITY : performance.now() - known.read_ms;
+    if (age_ms > RECENT_MS) {
+      this.#reading_freshness ??= this.#readFreshness(log, now);
+      // The failure is ignored here, because the callers that wait receive it.
+      this.#reading_freshness.catch(() => undefined);
+    }
+    return age_ms <= FRESHNESS_MS ? known! : this.#reading_freshness!;
+  }
+
+  async #readFreshness(log: EventLog, now: Date): Promise<LogFreshness> {
+    const read_ms = performance.now();
+    try {
+      const as_of = formatUs(await loadLogFreshness(log, now.getTime()));
+      this.#freshness = { as_of, read_ms };
+      return this.#freshness;
+    } finally {
+      this.#reading_freshness = null;
+    }
   }
 }
 
-/** A portion takes less than half a millisecond. */
+/** Number of callbacks per portion, which takes less than half a millisecond. */
 const PORTION = 4;
 
 /**
  * Calls the callbacks in portions, all before other work. Deferred work of a callback, such as node's HTTP server does for each answer,
  * runs after its portion and not after the last callback. The last caller waits only for those before it.
  */
-function deliver(callbacks: readonly ChangesCallback[], changes: ChangeSnapshot | null, failure: unknown): void {
+function deliver(callbacks: readonly ChangesCallback[], recent: RecentChanges | null): void {
   for (let from = 0; from < callbacks.length; from += PORTION) {
     const portion = callbacks.slice(from, from + PORTION);
     setImmediate(() => {
-      for (const callback of portion) callback(changes, failure);
+      for (const callback of portion) callback(recent);
     });
   }
 }
 
 const changeFeeds = new WeakMap<Database, ChangeFeed>();
 
-/** Requests the next snapshot of `database`, the pool of the process. `waiting` must not throw. */
-export function requestChanges(database: Database, waiting: ChangesCallback): void {
-  getChangeFeed(database).request(waiting);
-}
-
+/** `database` is the pool of the process. */
 function getChangeFeed(database: Database): ChangeFeed {
   let feed = changeFeeds.get(database);
-  if (feed === undefined) {
-    const made = new ChangeFeed(database);
-    changeFeeds.set(database, (feed = made));
-    const own = getOwnStatements(database);
-    if (own !== undefined) own.moved = (row) => made.moved(toSliceState(row));
-  }
+  if (feed === undefined) changeFeeds.set(database, (feed = new ChangeFeed(database)));
   return feed;
 }
 
+/** Returns a snapshot that sees everything that was committed before the call. */
 export function readChanges(database: Database): Promise<ChangeSnapshot> {
-  return new Promise((seen, failed) =>
-    requestChanges(database, (changes, error) => (changes === null ? failed(error) : seen(changes))),
-  );
+  return getChangeFeed(database).read();
+}
+
+/** Passes a snapshot of the last 50 ms to `callback`; it sees all writes of this process. `callback` must not throw. */
+export function requestRecentChanges(
+  { postgres, log }: Pick<Stores, 'postgres' | 'log'>,
+  now: Date,
+  callback: ChangesCallback,
+): void {
+  getChangeFeed(postgres).request({ log, now }, callback);
 }
 
 /** Excludes the writes of this transaction from `changed_by_others`; must be called before the commit. */

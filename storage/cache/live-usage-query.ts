@@ -10,16 +10,17 @@ type LiveUsageAnswer = Pick<BilledUsage, 'quantity' | 'event_count' | 'integral'
 export async function loadLiveUsage(
   stores: Stores,
   { tenant_id, environment_id }: Scope,
-  question: BilledUsageQuery,
+  query: BilledUsageQuery,
 ): Promise<LiveUsageAnswer> {
-  const { meter, external_customer_ids, clipped, start_ms, end_ms, timezone, billing_anchor_ms, now_ms } = question;
+  const { meter, external_customer_ids, clipped, start_ms, end_ms, timezone, billing_anchor_ms, now_ms } = query;
   const scope = { tenant_id, environment_id };
-  const make = async (): Promise<LiveUsageAnswer> => readUsage(stores, scope, question);
+  const make = async (): Promise<LiveUsageAnswer> => readUsage(stores, scope, query);
   if (now_ms === undefined || (clipped?.size ?? 0) > 0) return make();
   const key = JSON.stringify(['used', meter.id, external_customer_ids, start_ms, end_ms, timezone, billing_anchor_ms]);
-  const query = { ...scope, key, now: new Date(now_ms), about: [meter.id] };
   const window = { start: start_ms, end: end_ms };
-  return (
-    await loadCached(stores, query, async () => ({ answer: await make(), again: (read) => read(meter.id, window) }))
-  ).answer;
+  const { answer } = await loadCached(stores, { ...scope, key, now: new Date(now_ms) }, async () => ({
+    answer: await make(),
+    again: (read) => read(meter.id, window),
+  }));
+  return answer;
 }

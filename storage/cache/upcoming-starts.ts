@@ -4,8 +4,7 @@
  */
 import type { Scope } from '../../core/foundation/scope.ts';
 import { listBatched } from '../concurrency/batched.ts';
-import type { Database } from '../foundation/stores.ts';
-import { currentRecorder } from '../postgres/interceptors/dependency-recorder.ts';
+import type { GatherContext } from './gather-batch-loader.ts';
 
 type UpcomingStart = { readonly of: string; readonly start_date: string };
 
@@ -19,19 +18,20 @@ const STARTS = `
   select customer_id, start_date from subscriptions
    where tenant_id = :tenant_id and environment_id = :environment_id and customer_id = any(:ids) and start_date > :now`;
 
-export async function recordUpcomingStarts(
-  database: Database,
+/** `ids` of customers and subscriptions. */
+export async function readUpcomingStarts(
+  { database, now }: GatherContext,
   { tenant_id, environment_id }: Scope,
-  of: { customer_id: string; subscription_ids: readonly string[]; now: Date },
+  ids: readonly string[],
 ): Promise<void> {
-  if (currentRecorder() === undefined) return;
+  if (ids.length === 0) return;
   const query = {
-    key: JSON.stringify(['starts to come', tenant_id, environment_id, of.now]),
-    values: [of.customer_id, ...of.subscription_ids],
+    key: JSON.stringify(['upcoming starts', tenant_id, environment_id, now]),
+    values: ids,
     getKey: (start: UpcomingStart) => start.of,
   };
-  await listBatched(database, query, async (ids) => {
-    const { rows } = await database.raw(STARTS, { tenant_id, environment_id, now: of.now, ids: [...ids] });
+  await listBatched(database, query, async (all) => {
+    const { rows } = await database.raw(STARTS, { tenant_id, environment_id, now, ids: [...all] });
     return rows as UpcomingStart[];
   });
 }

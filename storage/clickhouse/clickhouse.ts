@@ -46,7 +46,7 @@ export function connectClickHouse(url: string, options: ClickHouseOptions = {}):
     keep_alive: { enabled: true, idle_socket_ttl: 2_000 },
     // Sends long lists of values in the body, because proxies limit the URL of a request.
     use_multipart_params_auto: true,
-    // Failures are thrown; the client's own log would only repeat them, with the values of the statement.
+    // The client's own log is off: failures are thrown, and the log would only repeat them with the values of the statement.
     log: { level: ClickHouseLogLevel.OFF },
     clickhouse_settings: {
       ...STATEMENT_SETTINGS,
@@ -167,7 +167,7 @@ const LINES: ClickHouseSettings = {
   format_custom_result_after_delimiter: `${END_LINE}\n`,
   output_format_json_quote_64bit_integers: 0,
   wait_end_of_query: 0,
-  // Otherwise the server continues after the client has gone, until it has something to send.
+  // Without this setting the server would continue after the client has disconnected, until it has something to send.
   cancel_http_readonly_queries_on_client_close: 1,
 };
 
@@ -268,7 +268,7 @@ export function toClickHouseFailure(name: string, error: unknown): Error {
   return new FarthingError('database_error', `${name}: ${why}`, { cause: error });
 }
 
-/** The client reports a request that it aborted itself only by its message. */
+/** Whether the client aborted the request itself, which only its message shows. */
 function isBrokenOff(error: unknown): boolean {
   return /aborted/i.test(error instanceof Error ? error.message : '');
 }

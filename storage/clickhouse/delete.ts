@@ -11,7 +11,7 @@ type RowsToTake = {
    * executes the conditions itself, and the results must be equal.
    */
   readonly conditions: readonly string[];
-  /** An additional condition for all of them. */
+  /** An additional condition for all deleted rows. */
   readonly only?: string;
 };
 
@@ -58,7 +58,7 @@ async function carryOut(clickhouse: ClickHouseClient, { table, month, condition 
   try {
     await clickhouse.command({ query: `delete from ${table} ${part} where ${condition}` });
   } catch (error) {
-    // Done on the available replicas; it waits for the others.
+    // This error means that the available replicas have executed the mutation, and that it remains pending for the others.
     if (!(error instanceof ClickHouseError && error.code === UNFINISHED)) throw error;
   }
 }

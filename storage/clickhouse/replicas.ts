@@ -26,7 +26,7 @@ export async function retryUntilReplicasAgree<Answer>(work: () => Promise<Answer
     } catch (error) {
       if (!isDisagreement(error) || performance.now() > until) throw error;
     }
-    // A random pause, so that concurrent retries do not collide repeatedly.
+    // The pause is random, so that concurrent retries do not collide repeatedly.
     await new Promise((resolve) => setTimeout(resolve, Math.random() * PAUSE_MS_MAX));
   }
 }

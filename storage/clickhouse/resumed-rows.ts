@@ -4,10 +4,10 @@
  */
 import { type ClickHouseClient, type LongStatement, streamRows } from './clickhouse.ts';
 
-/** Total time that a reader may lag this pace while a statement is open. A reader within it gets the whole answer from one statement. */
+/** Total time by which a reader may lag behind `PACE_BYTES_PER_MS`. A reader that lags less gets the whole answer from one statement. */
 const PATIENCE_MS = 1_000;
 const PACE_BYTES_PER_MS = 4_194;
-/** After that, the rows come in pages of this size, one statement each. */
+/** For a slower reader, the rows come in pages of this size, one statement each. */
 const PAGE_BYTES = 4 * 1_048_576;
 
 type ResumeOptions = { readonly signal?: AbortSignal | undefined; readonly patience_ms?: number };
@@ -60,7 +60,7 @@ export async function* streamResumableRows<Row extends readonly unknown[]>(
   }
 }
 
-/** Counts the text cells, which dominate the size. */
+/** Estimates the size of rows by their text cells, which are most of it. */
 function countBytes(rows: readonly (readonly unknown[])[]): number {
   let bytes = 0;
   for (const row of rows) for (const cell of row) if (typeof cell === 'string') bytes += cell.length;

@@ -15,7 +15,7 @@ const EXACT_TEXT: ClickHouseSettingValues = {
   output_format_json_named_tuples_as_objects: 1,
   output_format_json_array_of_rows: 0,
   date_time_output_format: 'simple',
-  // Times state UTC themselves; those that do not are read as UTC.
+  // Times without a time zone are read as UTC.
   session_timezone: 'UTC',
   // The server answers after the end of the statement, so a failure half-way is an error and not a short result.
   wait_end_of_query: 1,
@@ -48,7 +48,7 @@ const WHOLE_ANSWERS: ClickHouseSettingValues = {
   enable_parallel_replicas: 0,
 };
 
-/** Semantics of our SQL. */
+/** Settings on which the meaning of our SQL depends. */
 const MEANING: ClickHouseSettingValues = {
   enable_analyzer: 1,
   enable_positional_arguments: 1,
@@ -106,7 +106,7 @@ export const CLUSTER_SETTINGS = {
 
 /**
  * An insert of one block becomes one part per month, whatever block sizes a profile sets. A part is visible whole or not at all,
- * and contains its mark (storage/events/usage-rows.ts).
+ * and contains its mark (storage/events/bucket-rows.ts).
  */
 export const ONE_BLOCK = {
   input_format_parallel_parsing: 0,
@@ -118,8 +118,8 @@ export const ONE_BLOCK = {
   min_insert_block_size_rows: '1000000000',
   min_insert_block_size_bytes: '1000000000000',
   max_block_size: '1000000000',
-  // Events may be of any time: a block with a hundred months is written like any other.
+  // A block may have any number of months, because events may be of any time.
   max_partitions_per_insert_block: '0',
-  // The rows of a block are distinct already; merges combine them with those of others.
+  // The engine need not merge rows before it writes a block: they are distinct, and are merged with those of other blocks later.
   optimize_on_insert: 0,
 } as ClickHouseSettings;

@@ -2,7 +2,7 @@
 export interface SqlToken {
   /** The token as written, including quotes. */
   text: string;
-  /** In capitals if it is a bare word, else empty. */
+  /** The word in capitals if the token is a bare word, else empty. */
   word: string;
   start: number;
   end: number;

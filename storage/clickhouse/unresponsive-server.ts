@@ -33,7 +33,7 @@ export function watchForUnresponsiveClickHouse(client: ClickHouseClient, url: st
   return Object.assign(client, { query: watched as typeof client.query });
 }
 
-/** Any answer proves that the server is alive. */
+/** Whether the server is alive, which any answer to the ping proves. */
 async function isAlive(ping: string): Promise<boolean> {
   try {
     const answer = await fetch(ping, { signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) });

@@ -61,7 +61,7 @@ export class BatchLoader<Query, Answer> {
   load(query: Query): Promise<Answer> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ query, resolve, reject });
-      // The first query starts the loop, which also answers the others.
+      // If no batch is running, the query starts the loop, which then answers all waiting queries.
       if (!this.#isOut) void runUnrecorded(() => runAsSystem(() => this.#answerWaiting()));
     });
   }
@@ -142,7 +142,10 @@ export class KeyedBatchLoader<Store extends object, Query, Answer> {
  */
 export const BATCH_SIZE_MAX = 500;
 
-/** A few queries read their raw events one by one: the check whether all of them are few is a statement, too. */
+/**
+ * Whether there are so many queries that a check for few events is worth a further statement. A few queries read their raw events one by
+ * one.
+ */
 export function hasMany(questions: number): boolean {
   return questions > 16;
 }

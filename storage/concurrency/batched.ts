@@ -42,10 +42,10 @@ export async function mapPipelined<Part, Made>(
     const begun: Promise<Made>[] = [];
     for (const part of parts) {
       const making = work(part).finally(done);
-      // Its failure is thrown after all parts have ended.
+      // The failure of a part is thrown after all parts have ended.
       making.catch(() => undefined);
       begun.push(making);
-      // Its statements are sent meanwhile.
+      // The statements of the part are sent before the next part begins.
       await new Promise((resolve) => setImmediate(resolve));
     }
     return begun;
@@ -90,7 +90,10 @@ export async function waitAtBarrier(database: Database): Promise<void> {
   });
 }
 
-/** A unit that runs several works concurrently may arrive more than once: then the barrier opens earlier, never later. */
+/**
+ * Opens the barrier if all units have arrived. A unit with concurrent work may arrive more than once: then the barrier opens earlier, never
+ * later.
+ */
 function goOn({ arrived, at_work }: SharedTransaction): void {
   if (arrived.length >= at_work) for (const next of arrived.splice(0)) next();
 }
@@ -100,14 +103,14 @@ export function isBatched(database: Database): boolean {
 }
 
 /**
- * A write without a result. In a batched transaction its unit continues at once, and the write ends before the transaction's
- * `shareAll` does. Elsewhere it is awaited.
+ * Starts a write without a result. In a batched transaction its unit continues at once, and `shareAll` waits for the write. In any other
+ * transaction the write is awaited.
  */
 export async function write(database: Database, writing: () => Promise<unknown>): Promise<void> {
   const began = writing();
   const unawaited = shared.get(database)?.unawaited;
   if (!unawaited) return void (await began);
-  // Its failure is thrown after all units have ended.
+  // The failure of a write is thrown after all units have ended.
   began.catch(() => undefined);
   unawaited.push(began);
 }
@@ -119,7 +122,7 @@ type BatchedQuery = {
 
 const BATCHES = new KeyedBatchLoader<Database, BatchedQuery, unknown>(
   (_, all) => all[0]!.answerAll(all.map(({ query: queries }) => queries)),
-  // The units run in step, so no rest is needed: a late one joins the next statement.
+  // No pause between batches is needed, because the units run in step: a late one joins the next statement.
   { restMax_ms: 0 },
 );
 
@@ -127,8 +130,8 @@ type BatchedQueryInput<One> = {
   readonly key: string;
   readonly query: One;
   /**
-   * The answer is computed from rows that are not in it. A caller that records the rows it reads then runs its own query; only the
-   * parts of that are batched.
+   * True if the answer is computed from rows that it does not contain. A caller that records the rows it reads then runs its own query, and
+   * only the queries within that are batched.
    */
   readonly isMade?: boolean;
 };
@@ -142,8 +145,7 @@ export async function joinBatch<One, Answer>(
   { key, query: queries, isMade = false }: BatchedQueryInput<One>,
   answerAll: (queries: readonly One[]) => Promise<readonly Answer[]>,
 ): Promise<Answer> {
-  // A recorder with `dependsOn` receives the ids directly and needs no rows.
-  const recorder = currentRecorder()?.dependsOn === undefined ? currentRecorder() : undefined;
+  const recorder = currentRecorder();
   if (!isBatched(database) || (isMade && recorder !== undefined)) {
     const [answer] = await answerAll([queries]);
     return answer!;
@@ -153,7 +155,7 @@ export async function joinBatch<One, Answer>(
     { query: queries, answerAll: answerAll as BatchedQuery['answerAll'] },
     key,
   );
-  // The rows were read for all callers: each records only its own.
+  // The rows were read for all callers of the batch; each caller records only its own rows.
   if (recorder !== undefined) recordAnswer(recorder, answer);
   return answer as Answer;
 }

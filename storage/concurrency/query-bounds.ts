@@ -17,17 +17,17 @@ export type QueryBounds = {
   readonly spent: { work: number };
 };
 
-/** A tenant with bounds, or billing on its behalf. */
+/** Owner of a query: a tenant, with bounds; or billing for the tenant, without bounds. */
 type QueryOwner = { readonly tenant_id: string; readonly bounds?: QueryBounds | undefined };
 
 /** In units of core/metering/expression/work.ts: about 20 seconds of one core, or four million raw events of a plain meter. */
-export const QUESTION_WORK_MAX = 200_000_000;
-/** Limit for all queries of one request. It exceeds the limit of one query, so that a query that is read twice is answered. */
-const REQUEST_WORK_MAX = 2 * QUESTION_WORK_MAX;
+export const QUERY_WORK_MAX = 200_000_000;
+/** Limit for all queries of one request. It is twice the limit of one query, because a query may have to be read twice. */
+const REQUEST_WORK_MAX = 2 * QUERY_WORK_MAX;
 /** Maximum of windows × customers × groups of an answer. */
-export const QUESTION_CELLS_MAX = 500_000;
+export const QUERY_CELLS_MAX = 500_000;
 
-/** Cost of reading an event from the store, and of one character of its properties. */
+/** Cost of reading one event, and of one character of its properties, in the units of QUERY_WORK_MAX. */
 const EVENT_WORK = 40;
 const CHARACTER_WORK = 0.05;
 
@@ -35,7 +35,7 @@ const CHARACTER_WORK = 0.05;
 const SMALL_WORK = 500_000;
 
 /** Cost so far of one read of raw events. Without bounds the limit is infinite. */
-class QuestionWork {
+class QueryWork {
   readonly #limit: number;
   readonly #per_event: number;
   readonly #spent: { work: number };
@@ -62,28 +62,26 @@ class QuestionWork {
  * if it was stopped.
  */
 export async function readWithin<Answer>(
-  asking: QueryOwner,
+  owner: QueryOwner,
   meter: CompiledMeter,
-  read: (work: QuestionWork) => Promise<Answer | undefined>,
+  read: (work: QueryWork) => Promise<Answer | undefined>,
 ): Promise<Answer> {
-  const { bounds } = asking;
+  const { bounds } = owner;
   if (bounds === undefined)
     return BILLING_SLOTS.within(
-      toSlotOwner(asking),
-      async () => (await read(new QuestionWork(Number.POSITIVE_INFINITY, meter)))!,
+      toSlotOwner(owner),
+      async () => (await read(new QueryWork(Number.POSITIVE_INFINITY, meter)))!,
     );
-  const small = await runAsSmall(asking, () =>
-    read(new QuestionWork(limited(SMALL_WORK, bounds), meter, bounds.spent)),
-  );
+  const small = await runAsSmall(owner, () => read(new QueryWork(limited(SMALL_WORK, bounds), meter, bounds.spent)));
   if (small !== undefined) return small;
-  const large = await runAsLarge(asking, () =>
-    read(new QuestionWork(limited(QUESTION_WORK_MAX, bounds), meter, bounds.spent)),
+  const large = await runAsLarge(owner, () =>
+    read(new QueryWork(limited(QUERY_WORK_MAX, bounds), meter, bounds.spent)),
   );
   if (large !== undefined) return large;
   throw invalid(
     'start_time',
     'the question reads too many raw events: ask for a shorter range, fewer customers, fewer meters, or a meter as it counts, without filters and groups of its own',
-    { work_max: QUESTION_WORK_MAX },
+    { work_max: QUERY_WORK_MAX },
   );
 }
 
@@ -92,11 +90,11 @@ function limited(work: number, { spent }: QueryBounds): number {
 }
 
 export function checkCells(count: number): void {
-  if (count <= QUESTION_CELLS_MAX) return;
+  if (count <= QUERY_CELLS_MAX) return;
   throw invalid(
     'window_size',
-    `the answer is made of more than ${QUESTION_CELLS_MAX} windows, customers and groups: ask for a shorter range, longer windows, fewer customers or fewer groups`,
-    { cells_max: QUESTION_CELLS_MAX },
+    `the answer is made of more than ${QUERY_CELLS_MAX} windows, customers and groups: ask for a shorter range, longer windows, fewer customers or fewer groups`,
+    { cells_max: QUERY_CELLS_MAX },
   );
 }
 
@@ -121,7 +119,7 @@ export function checkAnswer({ items, points }: { items: number; points: number }
   );
 }
 
-/** Runs while the groups are read: a query is stopped at the first excess group. */
+/** Throws if there are too many groups. It is called while the groups are read, so that a query stops at the first excess group. */
 export function checkGroups(count: number): void {
   if (count <= GROUPS_MAX) return;
   throw invalid(
@@ -144,7 +142,7 @@ type WaitingQuery = { readonly give: (place: ReleaseSlot) => void };
 
 const WAIT_MS = 15_000;
 
-/** Few slots for many askers: a free slot goes to the asker served least recently. */
+/** Limited slots for the queries of many tenants: a free slot goes to the tenant that was served least recently. */
 export class QuerySlots {
   #taken = 0;
   readonly #waiting = new Map<Asker, WaitingQuery[]>();
@@ -250,8 +248,8 @@ const BILLING_SLOTS = new QuerySlots({
 });
 
 /**
- * A statement that reads pre-aggregated rows or few raw rows. Only a few statements of one request are in the queue at a time, however many
- * it has.
+ * Runs a statement that reads pre-aggregated rows or few raw rows, in a slot for small statements. Only a few statements of one request are
+ * in the queue at a time, however many it has.
  */
 export function runAsSmall<Answer>({ tenant_id, bounds }: QueryOwner, work: () => Promise<Answer>): Promise<Answer> {
   if (bounds === undefined) return BILLING_SLOTS.within({ asker: tenant_id }, work);
@@ -260,14 +258,16 @@ export function runAsSmall<Answer>({ tenant_id, bounds }: QueryOwner, work: () =
   return own.within(() => SMALL_SLOTS.within(bounds, work));
 }
 
-/** By request. */
+/** Slots of each request. */
 const slotsByRequest = new WeakMap<QueryBounds['spent'], Semaphore>();
 const SMALL_SLOTS_PER_REQUEST = 16;
 
-/** A statement that reads an unknown number of raw events. The large statements of one request run one after the other. */
-export function runAsLarge<Answer>(asking: QueryOwner, work: () => Promise<Answer>): Promise<Answer> {
-  const { bounds } = asking;
-  if (bounds === undefined) return BILLING_SLOTS.within(toSlotOwner(asking), work);
+/**
+ * Runs a statement that reads an unknown number of raw events in a slot for large statements. Those of one request run one after the other.
+ */
+export function runAsLarge<Answer>(owner: QueryOwner, work: () => Promise<Answer>): Promise<Answer> {
+  const { bounds } = owner;
+  if (bounds === undefined) return BILLING_SLOTS.within(toSlotOwner(owner), work);
   const before = lastLarge.get(bounds.spent) ?? Promise.resolve();
   const own = before.then(() => LARGE_SLOTS.within(bounds, work));
   lastLarge.set(
@@ -277,7 +277,7 @@ export function runAsLarge<Answer>(asking: QueryOwner, work: () => Promise<Answe
   return own;
 }
 
-/** By request. */
+/** Last large statement of each request. */
 const lastLarge = new WeakMap<QueryBounds['spent'], Promise<unknown>>();
 
 const toSlotOwner = ({ tenant_id, bounds }: QueryOwner) => bounds ?? { asker: tenant_id };

@@ -1,4 +1,4 @@
-/** At most `count` run at once; the others wait in first-come order. */
+/** At most `count` tasks run at once; the others wait in first-come order. */
 export class Semaphore {
   readonly #waiting: (() => void)[] = [];
   #free: number;
@@ -13,7 +13,7 @@ export class Semaphore {
     try {
       return await work();
     } finally {
-      // The slot passes to the next waiter; it is free only if none waits.
+      // The slot passes to the next waiter, and becomes free only if there is none.
       const next = this.#waiting.shift();
       if (next) next();
       else this.#free += 1;

@@ -69,7 +69,7 @@ export async function mapYielding<From, To>(
 type Resume = () => void;
 
 const pipeline: Resume[] = [];
-/** By asker, in the order of their next turn. */
+/** Waiting queries by tenant; tenants are in the order of their next turn. */
 const questions = new Map<Asker, Resume[]>();
 let isReleasing = false;
 
@@ -95,7 +95,7 @@ function release(): void {
   if (isReleasing) setImmediate(release);
 }
 
-/** The asker that had its turn moves to the end. */
+/** Takes the next waiting query. Its tenant moves to the end of the queue. */
 function nextQuestion(): Resume | undefined {
   for (const [asker, waiting] of questions) {
     questions.delete(asker);

@@ -6,7 +6,10 @@ export type Addresses = { readonly postgres_url: string; readonly clickhouse_url
 
 const FILE = 'stores.json';
 
-/** Only the owner can read the file, because the addresses contain the passwords. It is renamed into place, so it is never incomplete. */
+/**
+ * Writes the addresses to a file. Only its owner can read it, because the addresses contain passwords. It is renamed into place, so it is
+ * never incomplete.
+ */
 export function writeAddresses(dir: string, addresses: Addresses): void {
   const draft = join(dir, `${FILE}.new`);
   writeFileSync(draft, JSON.stringify(addresses), { mode: 0o600 });

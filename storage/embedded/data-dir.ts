@@ -48,7 +48,7 @@ export class DataDirectoryInUse extends Error {
   }
 }
 
-/** A pid alone means nothing in another container. */
+/** Describes the holder of the lock with its container, because a pid alone means nothing in another container. */
 function describe(holder: LockHolder | undefined): string {
   if (!holder) return 'another process';
   return holder.host === undefined ? `process ${holder.pid}` : `process ${holder.pid} on ${holder.host}`;
@@ -59,7 +59,7 @@ export function hasInstallation(path: string): boolean {
   return existsSync(join(path, 'postgres', 'data'));
 }
 
-/** The native engines exist only for these platforms; elsewhere the stores are given by URL. */
+/** Throws if the native engines do not exist for this platform; the stores must then be given by URL. */
 export function checkPlatform(
   system: string = platform(),
   machine: string = arch(),
@@ -79,7 +79,10 @@ function hasGlibc(): boolean {
   return report?.header?.glibcVersionRuntime !== undefined;
 }
 
-/** The error names the setting, because another DATA_DIR solves a full disk, a read-only mount and a directory of another user. */
+/**
+ * Explains an error of writing to the data directory. It names the setting, because another DATA_DIR solves a full disk, a read-only mount
+ * and a directory of another user.
+ */
 export function explainUnwritable<Result>(dir: string, work: () => Result): Result {
   try {
     return work();

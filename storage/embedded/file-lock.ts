@@ -53,7 +53,7 @@ function lockOn(fd: number): FileLock {
   const sign = () => {
     is_signed = true;
     ftruncateSync(fd);
-    // In place: a new file would have another inode, and so another lock.
+    // The file is written in place: a new file would have another inode, and so another lock.
     writeSync(fd, describeOurselves(), 0);
   };
   const release = () => {
@@ -102,7 +102,7 @@ export function isAliveHere({ pid, started }: LockHolder): boolean {
 type Extensions = { tryLock(fd: number): boolean };
 let extensions: Extensions | undefined;
 
-/** Loaded only by processes that run the embedded stores. */
+/** Loads the native library, which only processes with embedded stores need. */
 function loadExtensions(): Extensions {
   try {
     extensions ??= createRequire(import.meta.url)('fs-native-extensions') as Extensions;
@@ -125,7 +125,7 @@ function tryLock(fd: number, path: string): boolean {
   }
 }
 
-/** Some file systems grant every lock. Then a second descriptor gets it, too. */
+/** Throws if the file system grants every lock: a second descriptor then gets the lock, too. */
 function checkLockHolds(path: string): void {
   const second = openSync(path, constants.O_RDWR);
   try {
@@ -142,7 +142,7 @@ function lacksLocks(path: string, why: string): Error {
   );
 }
 
-/** By file system type on Linux (statfs(2)). */
+/** Names of file systems by their type on Linux (statfs(2)). */
 const SHARED_FILE_SYSTEMS = new Map([
   [0x6969, 'NFS'],
   [0x517b, 'SMB'],
@@ -155,7 +155,7 @@ const SHARED_FILE_SYSTEMS = new Map([
   [0x786f4256, 'VirtualBox'],
 ]);
 
-/** The name of a file system that other machines may have mounted, too: their locks may be invisible here. */
+/** Returns the name of the file system if other machines may have mounted it, too: their locks may be invisible here. */
 export function findSharedFileSystem(path: string): string | undefined {
   return SHARED_FILE_SYSTEMS.get(statfsSync(path).type >>> 0);
 }

@@ -33,7 +33,7 @@ export async function endLeftOver(server: ProcessMark, { name, signals, log }: T
     log(`waiting for the ${name} of an earlier run (process ${server.pid}), which does not end`);
 }
 
-/** The process may end by itself just before the signal. */
+/** Sends a signal; the process may have ended by itself just before. */
 function sendSignal(server: ProcessMark, signal: NodeJS.Signals): void {
   if (!isRunning(server)) return;
   try {
@@ -43,7 +43,7 @@ function sendSignal(server: ProcessMark, signal: NodeJS.Signals): void {
   }
 }
 
-/** The process is not our child, so its end must be polled. */
+/** Waits for the end of a process by polling, because it is not our child. */
 async function hasEnded(server: ProcessMark, patience_ms: number): Promise<boolean> {
   const until = performance.now() + patience_ms;
   while (isRunning(server)) {

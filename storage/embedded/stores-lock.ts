@@ -12,7 +12,9 @@ import { type FileLock, isAliveHere, readHolder, tryLockFile } from './file-lock
 
 const LOCK = 'stores.lock';
 
-/** When leftover servers get which signal. The first is Postgres' fast shutdown, the second its immediate one. */
+/**
+ * Signals to leftover servers, with the time after which each is sent. The first is Postgres' fast shutdown, the second its immediate one.
+ */
 const SIGNALS: readonly (readonly [after_ms: number, signal: NodeJS.Signals])[] = [
   [0, 'SIGINT'],
   [8_000, 'SIGQUIT'],
@@ -20,7 +22,7 @@ const SIGNALS: readonly (readonly [after_ms: number, signal: NodeJS.Signals])[] 
 ];
 const POLL_MS = 50;
 const REPORT_MS = 10_000;
-/** A slow disk delays the end of a process in any case. */
+/** Time after which waiting for a leftover process is given up. A slow disk may delay its end. */
 const GIVE_UP_MS = 60_000;
 
 /**
@@ -66,7 +68,7 @@ function sendSignal(pids: readonly number[], signal: NodeJS.Signals): void {
   }
 }
 
-/** Processes that have the file open, as far as visible: those of our user, or all for root. */
+/** Finds processes that have the file open, as far as they are visible: those of our user, or all for root. */
 function findProcessesWith(path: string): number[] {
   if (platform() !== 'linux') return listOpeners(path);
   const { dev, ino } = statSync(path);

@@ -25,19 +25,19 @@ export type EventContent = {
   readonly properties: string;
 };
 
-/** The event's own place in the log, assigned when it was stored. It is copied and never derived from the id again. */
-type PlaceOfEvent = {
+/** The event's own position in the log, assigned when it was stored. It is copied and never derived from the id again. */
+type EventLogPosition = {
   readonly event_partition: number;
   readonly event_offset: number;
   readonly event_position: number;
 };
 
-export type StoredEventVersion = EventContent & PlaceOfEvent & { readonly received_at_us: Microseconds };
+export type StoredEventVersion = EventContent & EventLogPosition & { readonly received_at_us: Microseconds };
 
-export type CorrectionPlace = { readonly partition: number; readonly offset: number };
+export type CorrectionPosition = { readonly partition: number; readonly offset: number };
 
 export type AppliedCorrection = StoredEventVersion &
-  CorrectionPlace &
+  CorrectionPosition &
   Scope & {
     readonly event_id: string;
     readonly sequence: string;
@@ -47,7 +47,7 @@ export type AppliedCorrection = StoredEventVersion &
 type StoredEventCorrection = StoredEventVersion & {
   readonly sequence: bigint;
   readonly action: string;
-  readonly place: CorrectionPlace;
+  readonly log_position: CorrectionPosition;
   /** Hash of the row, computed by the store: equal rows have equal hashes. */
   readonly fingerprint: string;
 };
@@ -87,7 +87,7 @@ async function loadOriginals(
   });
   const rows = await loadRows<StoredContentRow>(clickhouse, 'corrected events', {
     query: `
-      select event_id, ${CONTENT}, partition as event_partition, toString(offset) as event_place, position as event_position
+      select event_id, ${CONTENT}, partition as event_partition, toString(offset) as event_offset_text, position as event_position
         from events
        where ${SELECTED_EVENTS} and timestamp in
              (select timestamp from event_identities where id_hash in {hashes:Array(UInt64)} and ${SELECTED_EVENTS})
@@ -97,7 +97,7 @@ async function loadOriginals(
   return new Map(rows.map((row) => [row.event_id, toStoredContent(row)]));
 }
 
-/** Oldest first. Several rows with one number come from several attempts; they differ only after a fault. */
+/** Loads the corrections, oldest first. Several rows with one number come from several attempts; they differ only after a fault. */
 async function loadStoredCorrections(
   clickhouse: ClickHouseClient,
   scope: Scope,
@@ -105,7 +105,7 @@ async function loadStoredCorrections(
 ): Promise<(StoredEventCorrection & { readonly event_id: string })[]> {
   const rows = await loadRows<CorrectionContentRow>(clickhouse, 'corrections', {
     query: `
-      select event_id, ${CONTENT}, event_partition, toString(event_offset) as event_place, event_position,
+      select event_id, ${CONTENT}, event_partition, toString(event_offset) as event_offset_text, event_position,
              action, toString(sequence) as nth, partition, toString(offset) as log_offset,
              toString(${FINGERPRINT}) as fingerprint
         from event_corrections where ${SELECTED_EVENTS} order by event_id, sequence`,
@@ -116,7 +116,7 @@ async function loadStoredCorrections(
     event_id: row.event_id,
     action: row.action,
     sequence: BigInt(row.nth),
-    place: { partition: row.partition, offset: Number(row.log_offset) },
+    log_position: { partition: row.partition, offset: Number(row.log_offset) },
     fingerprint: row.fingerprint,
   }));
 }
@@ -143,7 +143,7 @@ export async function writeCorrections(
 type CorrectionDifferences = {
   /** Corrections without an equal row. */
   readonly missing: readonly AppliedCorrection[];
-  /** Rows with the number of one of them and other content. */
+  /** Stored rows that have the number of a given correction but other content. */
   readonly wrong: readonly (Scope & StoredEventCorrection & { readonly event_id: string })[];
 };
 
@@ -161,7 +161,7 @@ export async function compareCorrections(
     for (const row of some) {
       const known = byNumber.get(JSON.stringify([row.event_id, row.sequence])) ?? [];
       const { partition, offset } = row;
-      const expected = correctionText({ ...row, place: { partition, offset } });
+      const expected = correctionText({ ...row, log_position: { partition, offset } });
       const others = known.filter((correction) => correctionText(correction) !== expected);
       if (others.length === known.length) missing.push(row);
       for (const other of others) wrong.push({ ...other, tenant_id, environment_id });
@@ -170,17 +170,18 @@ export async function compareCorrections(
   return { missing, wrong };
 }
 
-/** Two corrections with one number are equal if these texts are. */
+/** Text by which two corrections with one number are compared. */
 function correctionText(
-  correction: StoredEventVersion & { readonly action: string; readonly place: CorrectionPlace },
+  correction: StoredEventVersion & { readonly action: string; readonly log_position: CorrectionPosition },
 ): string {
-  const { action, place, external_customer_id, event_name, timestamp_us, customer_id, source, properties } = correction;
+  const { action, log_position, external_customer_id, event_name, timestamp_us, customer_id, source, properties } =
+    correction;
   const { received_at_us, event_partition, event_offset, event_position } = correction;
   const content = [external_customer_id, event_name, timestamp_us, customer_id, source, properties, received_at_us];
   return JSON.stringify([
     action,
-    place.partition,
-    place.offset,
+    log_position.partition,
+    log_position.offset,
     event_partition,
     event_offset,
     event_position,
@@ -240,7 +241,7 @@ type StoredContentRow = Omit<EventContent, 'timestamp_us'> & {
   at_us: string;
   got_us: string;
   event_partition: number;
-  event_place: string;
+  event_offset_text: string;
   event_position: number;
 };
 
@@ -263,7 +264,7 @@ function toStoredContent(row: StoredContentRow): StoredEventVersion {
     properties,
     received_at_us: Number(row.got_us),
     event_partition,
-    event_offset: Number(row.event_place),
+    event_offset: Number(row.event_offset_text),
     event_position,
   };
 }

@@ -6,7 +6,7 @@ import { defineStatement } from '../clickhouse/clickhouse.ts';
 import type { Database, Stores } from '../foundation/stores.ts';
 
 export type StoredDeadLetter = {
-  /** Place in the log: partition, offset, position. */
+  /** Position in the log: partition, offset, position. */
   readonly id: string;
   readonly event_id: string;
   readonly reason: string;
@@ -16,7 +16,7 @@ export type StoredDeadLetter = {
 };
 
 type DeadLettersQuery = {
-  /** Only these places; null: all. */
+  /** Only these positions; null: all. */
   readonly ids: readonly string[] | null;
   readonly limit: number;
   readonly offset: number;
@@ -31,14 +31,14 @@ const Row = z.object({
 });
 
 const scopeShape = { tenant_id: z.string(), environment_id: z.string() };
-const PLACE = `concat(toString(partition), '-', toString(offset), '-', toString(position))`;
+const POSITION = `concat(toString(partition), '-', toString(offset), '-', toString(position))`;
 const THEIRS = `tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and outcome = 'dead_letter'`;
 
 const deadLetters = defineStatement({
   name: 'dead letters',
-  sql: `select ${PLACE} as id, event_id, reason, toString(toUnixTimestamp64Micro(received_at)) as received_at_us, body
+  sql: `select ${POSITION} as id, event_id, reason, toString(toUnixTimestamp64Micro(received_at)) as received_at_us, body
           from event_outcomes
-         where ${THEIRS} and ({every:Bool} or ${PLACE} in {ids:Array(String)})
+         where ${THEIRS} and ({every:Bool} or ${POSITION} in {ids:Array(String)})
          order by received_at desc, partition, offset, position
          limit {limit:UInt32} offset {offset:UInt64}`,
   params: z.object({ ...scopeShape, every: z.boolean(), ids: z.array(z.string()), limit: z.int(), offset: z.int() }),

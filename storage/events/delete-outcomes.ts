@@ -19,7 +19,7 @@ export async function deleteOtherOutcomes(clickhouse: ClickHouseClient, retained
   const wanted = new Set(
     retained.outcomes.map((row) => toOutcomeText([String(row.offset), row.position, row.outcome, row.meter_id])),
   );
-  const others = (await listOutcomeKeys(clickhouse, retained)).filter((place) => !wanted.has(toOutcomeText(place)));
+  const others = (await listOutcomeKeys(clickhouse, retained)).filter((key) => !wanted.has(toOutcomeText(key)));
   const conditions = others.map(
     ([offset, position, outcome, meter_id]) =>
       `(offset = ${offset} and position = ${position} and outcome = ${quoteText(outcome)} and meter_id = ${quoteText(meter_id)})`,

@@ -15,9 +15,9 @@ type EventsOfTime = Scope & {
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
   readonly signal?: AbortSignal | undefined;
-  /** For a scheduled file: its cut. */
+  /** Cut of a scheduled file. */
   readonly cut?: CutParts | null | undefined;
-  /** By partition the first offset that is excluded; absent: all events are included. */
+  /** First excluded offset of each partition. If absent, all events are included. */
   readonly marks?: Readonly<Record<string, string>> | undefined;
 };
 
@@ -27,7 +27,7 @@ const between = (start: string, end: string) =>
 const WANTED = `${SCOPE} and ${between('start_us', 'end_us')}`;
 const COLUMNS = `event_id, event_name, external_customer_id, customer_id, toUnixTimestamp64Micro(timestamp) as at_us,
   toUnixTimestamp64Micro(received_at) as got_us, source, properties`;
-/** Mark of a row's partition; compared with its offset in the log. */
+/** SQL for the offset of a row's partition in a list, with which the row's offset is compared. */
 const below = (partitions: string, offsets: string) =>
   `transform(partition, {${partitions}:Array(UInt16)}, {${offsets}:Array(UInt64)}, toUInt64(0))`;
 const COUNTED = `({has_marks:Bool} = false or offset < ${below('mark_partitions', 'marks')})`;
@@ -36,7 +36,7 @@ const LATEST = `action = 'replace' and ${COUNTED}
        and (event_id, sequence) in (
          select event_id, max(sequence) from event_corrections where ${SCOPE} and ${COUNTED} group by event_id)`;
 
-/** Rows after the last one that was read. */
+/** SQL condition: the row follows the last one that was read. */
 const AFTER = `({has_last:Bool} = false or (external_customer_id >= {last_customer:String}
        and (external_customer_id, event_name, timestamp, event_id)
          > ({last_customer:String}, {last_name:String}, fromUnixTimestamp64Micro({last_us:Int64}, 'UTC'), {last_id:String})))`;
@@ -50,7 +50,7 @@ const corrected = (wanted: string) => `
   select * from (select ${COLUMNS} from event_corrections where ${wanted} and ${LATEST} and ${AFTER_ID} limit 1 by event_id)
    order by event_id`;
 
-/** Read one after the other. */
+/** Statements that are read one after the other. */
 const PARTS = [asSent(WANTED), corrected(WANTED)];
 
 /** Cut offset of a row's partition; compared with its offset in the log. */
@@ -60,7 +60,10 @@ const LATE = `${SCOPE} and ${between('first_us', 'start_us')} and offset >= {lea
 const IN_TIME = `${WANTED} and ${THERE}`;
 const selectReplaced = (wanted: string) => `select event_id from events where ${wanted} and event_id in (${CORRECTED})`;
 
-/** A correction is in the file of its original event, with the current content, so each event is in one file. */
+/**
+ * Statements of a scheduled file. A corrected event is in the file of the original event, with its current content, so each event is in one
+ * file.
+ */
 const FILE_PARTS = [
   asSent(LATE),
   asSent(IN_TIME),
@@ -80,7 +83,7 @@ function cutParams({ first_us, before: known, until }: CutParts) {
   };
 }
 
-/** In bytes, of uncorrected events; 0 if there are none. */
+/** Selects the length in bytes of the longest properties of uncorrected events; 0 if there are none. */
 const selectLongest = (wanted: string) => `select toUInt32(max(length(properties))) from events where ${wanted}`;
 const LONGEST = selectLongest(WANTED);
 const LONGEST_IN_FILE = selectLongest(`${SCOPE} and ((${LATE}) or (${IN_TIME}))`);
@@ -121,15 +124,15 @@ function lastParams(last: ExportedEvent | null) {
   return { has_last: last !== null, last_id, last_name, last_customer, last_us };
 }
 
-/** Blocks that are read in parallel are in memory at once, and other queries need the cores, too. */
+/** Limits the threads of a statement: blocks that are read in parallel are in memory at once, and other queries need the cores, too. */
 const FEW_STREAMS = { max_threads: 2 } as const;
 
 const ROWS_PER_BLOCK = 8_192;
 const BYTES_PER_BLOCK = 4 * 1_048_576;
 
 /**
- * If parts are merged in table order, the store sizes blocks by rows, whatever their bytes. This limit bounds a block even if every row has
- * the longest event; there is one block per part.
+ * Maximum number of rows per block. When the store merges parts in table order, it limits blocks by rows and not by bytes, and has one
+ * block per part in memory. The limit holds even if every row has the longest event.
  */
 function rowsPerBlock(longest_bytes: number): number {
   return Math.max(1, Math.min(ROWS_PER_BLOCK, Math.floor(BYTES_PER_BLOCK / Math.max(1, longest_bytes))));

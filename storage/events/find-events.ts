@@ -163,28 +163,28 @@ export async function findEvent(
 
 const COLUMNS = `event_id, external_customer_id, customer_id, event_name, source, properties,
        toString(toUnixTimestamp64Micro(timestamp)) as timestamp_us,
-       toString(toUnixTimestamp64Micro(received_at)) as received_at_us, partition, toString(offset) as place`;
+       toString(toUnixTimestamp64Micro(received_at)) as received_at_us, partition, toString(offset) as offset_text`;
 
 type FoundEventRow = Omit<FoundEvent, 'timestamp_us' | 'received_at_us' | 'offset'> & {
   timestamp_us: string;
   received_at_us: string;
-  place: string;
+  offset_text: string;
 };
 type PageRow = FoundEventRow & { of_page: string };
 
-function toFoundEvent({ place, ...row }: FoundEventRow): FoundEvent {
+function toFoundEvent({ offset_text, ...row }: FoundEventRow): FoundEvent {
   const { timestamp_us, received_at_us } = row;
   return {
     ...row,
     timestamp_us: Number(timestamp_us),
     received_at_us: Number(received_at_us),
-    offset: Number(place),
+    offset: Number(offset_text),
   };
 }
 
 /**
- * Most pages are short, and most installations have no corrections. A plain page reads accepted events, each column only for the page.
- * Excluding voided events, inserting replacements and cutting long pages costs the engine four times as much, before it reads a row.
+ * Reads a page. If there are no corrections and the page is short, as usual, it reads accepted events only, and most columns only for the
+ * page. Excluding voided events, inserting replacements and cutting long pages costs the engine four times as much, before it reads a row.
  */
 async function readPage(
   clickhouse: ClickHouseClient,
@@ -299,7 +299,7 @@ function buildConditions(wanted: FoundEventsQuery): { conditions: string; params
     conditions.push(mayPass(index));
     params[`key_${index}`] = key;
     params[`values_${index}`] = values;
-    // The engine distinguishes zeros by sign: adding zero removes the sign, here and there.
+    // The engine distinguishes 0 from -0. Adding zero removes the sign, both in these parameters and in the condition.
     params[`numbers_${index}`] = values.map((value) => Number(value) + 0).filter(Number.isFinite);
   }
   return { conditions: conditions.join(' and '), params };

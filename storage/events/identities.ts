@@ -28,19 +28,19 @@ const identitiesByHash = defineStatement({
   row: IdentityRow,
 });
 
-const HASHES_PER_QUESTION = 10_000;
+const HASHES_PER_QUERY = 10_000;
 
 /** Stored identities with any of these hashes; the caller compares the ids themselves. */
 export async function findIdentities(clickhouse: ClickHouseClient, hashes: readonly bigint[]): Promise<IdentityRow[]> {
   const found: IdentityRow[] = [];
-  for (let from = 0; from < hashes.length; from += HASHES_PER_QUESTION) {
-    const some = hashes.slice(from, from + HASHES_PER_QUESTION);
+  for (let from = 0; from < hashes.length; from += HASHES_PER_QUERY) {
+    const some = hashes.slice(from, from + HASHES_PER_QUERY);
     found.push(...(await identitiesByHash.run(clickhouse, { hashes: some })));
   }
   return found;
 }
 
-/** Deletes the identities of rejected events at their places, which frees their ids. */
+/** Deletes the identities of rejected events at their positions, which frees their ids. */
 export async function deleteIdentities(
   clickhouse: ClickHouseClient,
   events: readonly { id_high: number; id_low: number; partition: number; offset: number; position: number }[],
@@ -153,7 +153,7 @@ function buildPartExpression(parts: number): string {
   return `toUInt32(bitAnd(bitShiftRight(id_hash, 32), ${parts - 1}))`;
 }
 
-/** Count and sum modulo 2^64 (the engine's UInt64 addition). */
+/** Loads the count and the sum modulo 2^64 of hashes (the engine's UInt64 addition). */
 async function loadHashSums(
   clickhouse: ClickHouseClient,
   sql: string,

@@ -1,6 +1,6 @@
 /** Numbers that Postgres issues and ClickHouse also stores: of corrections, meter versions and partitions. */
 import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
-import { MARK } from './usage-rows.ts';
+import { MARK } from './bucket-rows.ts';
 
 export async function findGreatestCorrection(clickhouse: ClickHouseClient): Promise<bigint> {
   const [row] = await loadRows<{ greatest: string }>(clickhouse, 'the greatest number of a correction', {
@@ -20,17 +20,17 @@ export async function listBackfilledVersions(
   });
 }
 
-/** Partitions with usage rows of a slice or a rebuild. */
+/** Partitions with bucket rows of a slice or a rebuild. */
 export async function listCountedPartitions(clickhouse: ClickHouseClient): Promise<number[]> {
   return (await listWriterNames(clickhouse, 'partition:')).map(Number);
 }
 
 /**
- * Writer names from the marks in the parts of usage rows, without the prefix for the kind of writer. The condition matches the sort key of
- * the table.
+ * Lists the writer names in the marks of bucket rows, without the prefix for the kind of writer. The condition matches the sort key of the
+ * table.
  */
 async function listWriterNames(clickhouse: ClickHouseClient, kind: string): Promise<string[]> {
-  const rows = await loadRows<{ writer: string }>(clickhouse, 'writers of usage rows', {
+  const rows = await loadRows<{ writer: string }>(clickhouse, 'writers of bucket rows', {
     query: `select distinct group_key as writer from usage_buckets
              where tenant_id = '' and environment_id = '' and meter_id = '' and meter_version = 0 and size = '${MARK}'
                and external_customer_id = '' and startsWith(group_key, {kind:String})`,

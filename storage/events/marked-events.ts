@@ -17,7 +17,7 @@ type MarkedEventsQuery = Scope & {
   readonly external_customer_ids: readonly string[];
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
-  /** By partition the first offset that is excluded; partitions that are not listed are excluded. */
+  /** First excluded offset of each partition; partitions that are not listed are excluded. */
   readonly marks: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
 };
@@ -54,13 +54,13 @@ const AS_SENT: MarkedEventsSource = {
   from: 'events',
   only: `${BEFORE} and event_id not in (select event_id ${CORRECTED})`,
 };
-/** A correction that two attempts wrote has two rows. */
+/** Source of corrected events. A correction that two attempts wrote has two rows, of which one is read. */
 const REPLACED: MarkedEventsSource = {
   from: `(select * ${CORRECTED} limit 1 by event_id, sequence)`,
   only: `action = 'replace' and (event_id, sequence) in (select event_id, max(sequence) ${CORRECTED} group by event_id)`,
 };
 
-/** Rows after the last one that was read. */
+/** SQL condition: the row follows the last one that was read. */
 const AFTER =
   "({has_last:Bool} = false or (timestamp, event_id) > (fromUnixTimestamp64Micro({last_us:Int64}, 'UTC'), {last_id:String}))";
 

@@ -36,7 +36,7 @@ export async function countEvents(
   }
 }
 
-/** Amount that is durable in the log and not yet in the stores: in events for the embedded log, otherwise in records. */
+/** Counts what is durable in the log and not yet in the stores: in events for the embedded log, otherwise in records. */
 export async function countUnprocessed({ log, postgres }: Stores): Promise<number> {
   if (log instanceof EmbeddedLog) {
     // The backlog covers the whole log: it is one number and exposes no tenant's row.

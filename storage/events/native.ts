@@ -14,7 +14,7 @@ export type NativeColumn<Row> = {
   readonly rare?: { readonly has: (row: Row) => boolean; readonly neutral?: string };
 };
 
-/** The block of these columns, in pieces. */
+/** Encodes rows as one block of these columns, in pieces. */
 export function encodeNativeBlock<Row>(columns: readonly NativeColumn<Row>[], rows: readonly Row[]): Buffer[] {
   const pieces: Buffer[] = [varint(columns.length), varint(rows.length)];
   for (const column of columns) pieces.push(shortText(column.name), shortText(column.type), ...column.encode(rows));
@@ -25,7 +25,7 @@ export function textColumn<Row>(name: string, of: (row: Row) => string): NativeC
   return { name, type: 'String', encode: (rows) => texts(rows, of) };
 }
 
-/** For few repeated values: each is sent once, with an index per row. */
+/** Column of few repeated values: each value is sent once, with an index per row. */
 export function labelColumn<Row>(name: string, of: (row: Row) => string): NativeColumn<Row> {
   return { name, type: 'LowCardinality(String)', encode: (rows) => labels(rows, of) };
 }
@@ -38,7 +38,7 @@ export function uint32Column<Row>(name: string, of: (row: Row) => number): Nativ
   return { name, type: 'UInt32', encode: (rows) => [toBuffer(uint32s(rows, of))] };
 }
 
-/** An integer that a JS number represents exactly. */
+/** Column of integers that a JS number represents exactly. */
 export function uint64Column<Row>(name: string, of: (row: Row) => number): NativeColumn<Row> {
   return { name, type: 'UInt64', encode: (rows) => [toBuffer(int64s(rows, of))] };
 }
@@ -60,12 +60,12 @@ export function bits64Column<Row>(
   return { name, type: 'UInt64', encode };
 }
 
-/** An instant in units of 10^-places seconds since 1970. */
+/** Column of instants in units of 10^-places seconds since 1970. */
 export function instantColumn<Row>(name: string, places: 0 | 6, of: (row: Row) => number): NativeColumn<Row> {
   return { name, type: `DateTime64(${places}, 'UTC')`, encode: (rows) => [toBuffer(int64s(rows, of))] };
 }
 
-/** Decimal with up to 76 digits, as a scaled integer. */
+/** Column of decimals with up to 76 digits, as scaled integers. */
 export function decimalColumn<Row>(name: string, places: number, of: (row: Row) => bigint): NativeColumn<Row> {
   return { name, type: `Decimal(76, ${places})`, encode: (rows) => [toBuffer(int256s(rows, of))] };
 }
@@ -108,8 +108,8 @@ function texts<Row>(rows: readonly Row[], of: (row: Row) => string): Buffer[] {
 }
 
 /**
- * Each text follows its length in bytes. If all texts are ASCII, the length in characters equals that in bytes, and the whole is one copy.
- * Other characters make the UTF-8 text longer than expected, and the texts are then encoded one by one.
+ * Encodes texts: each follows its length in bytes. If all texts are ASCII, the length in characters equals that in bytes, and the whole is
+ * one copy. Other characters make the UTF-8 text longer than expected, and the texts are then encoded one by one.
  */
 function encodeTexts<Row>(
   rows: readonly Row[],
@@ -136,14 +136,14 @@ function encodeTexts<Row>(
   return Buffer.concat(encoded);
 }
 
-/** A length in the encoding of the format, one character per byte. */
+/** Encodes a length in the format's encoding, with one character per byte. */
 function encodeLength(length: number): string {
   return varint(length).toString('latin1');
 }
 const ENCODED_LENGTHS: readonly string[] = Array.from({ length: 128 }, (_, length) => String.fromCharCode(length));
 
 const SHARED_DICTIONARIES = 1;
-/** Flags: the block contains its keys, and they are a new dictionary. */
+/** Flags of an indexed column: the block contains its keys, and they are a new dictionary. */
 const OWN_DICTIONARY = 0b110_0000_0000;
 
 function labels<Row>(rows: readonly Row[], of: (row: Row) => string): Buffer[] {
@@ -167,7 +167,7 @@ function labels<Row>(rows: readonly Row[], of: (row: Row) => string): Buffer[] {
   return [toBuffer(head), ...keys, toBuffer(int64s([rows.length], (word) => word)), toBuffer(narrow)];
 }
 
-/** Index type by its number in the format. */
+/** Chooses the smallest integer type for the indexes, and its number in the format. */
 function narrowed(wide: Uint32Array, keys: number): [number, Uint8Array | Uint16Array | Uint32Array] {
   if (keys <= 256) return [0, Uint8Array.from(wide)];
   return keys <= 65_536 ? [1, Uint16Array.from(wide)] : [2, wide];
@@ -179,7 +179,7 @@ function uint32s<Row>(rows: readonly Row[], of: (row: Row) => number): Uint32Arr
   return words;
 }
 
-/** Little-endian, as on every machine that the engine supports. */
+/** Encodes 64-bit integers in little-endian order, which all machines have that the engine supports. */
 function int64s<Row>(rows: readonly Row[], of: (row: Row) => number): Uint32Array {
   const words = new Uint32Array(rows.length * 2);
   for (let index = 0; index < rows.length; index++) {

@@ -4,7 +4,7 @@ import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickh
 
 type RowWithPlace = { readonly partition: number; readonly offset: number; readonly position: number };
 
-/** Rows that the table lacks, compared by their place in the log and, for outcomes, by their kind. */
+/** Rows that the table lacks, compared by their position in the log and, for outcomes, by their kind. */
 export async function findMissingRows<Row extends RowWithPlace>(
   clickhouse: ClickHouseClient,
   { table, rows, kind }: { table: string; rows: readonly Row[]; kind?: (row: Row) => string },
@@ -40,7 +40,7 @@ async function loadPresentPlaces(
       query_params: { partition, from, to },
       format: 'JSONCompactEachRow',
     });
-    return new Set((await answer.json<[string, number, string]>()).map((place) => place.join('.')));
+    return new Set((await answer.json<[string, number, string]>()).map((position) => position.join('.')));
   } catch (error) {
     throw toClickHouseFailure(`rows present in ${table}`, error);
   }
@@ -50,7 +50,7 @@ function toPlaceText<Row extends RowWithPlace>(row: Row, kind: ((row: Row) => st
   return `${row.offset}.${row.position}.${kind ? kind(row) : ''}`;
 }
 
-/** Tables whose rows have their place in the log in `partition` and `offset`. */
+/** Tables whose rows have their position in the log in `partition` and `offset`. */
 export const LOG_TABLES = ['events', 'event_identities', 'event_outcomes', 'event_corrections'] as const;
 export type LogTable = (typeof LOG_TABLES)[number];
 

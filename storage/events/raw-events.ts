@@ -16,14 +16,14 @@ export type RawEvent = MeteredEvent & {
 };
 
 /** Position of an event in the log, and its time of receipt. */
-export type LogPlace = {
+export type LogPosition = {
   readonly received_at_us: Microseconds;
   readonly partition: number;
   readonly offset: number;
   readonly position: number;
 };
 
-export type PlacedRawEvent = RawEvent & { readonly place: LogPlace };
+export type PositionedRawEvent = RawEvent & { readonly log_position: LogPosition };
 
 /** Events of customers of one environment, regardless of their position in the log. */
 type EventsOfCustomers = Scope & {
@@ -59,17 +59,19 @@ export async function* streamRawEvents(clickhouse: ClickHouseClient, wanted: Raw
     for (const row of rows) yield toRawEvent(wanted.event_name, row);
 }
 
-/** Streams the events with their places in the log. */
-export async function* streamPlacedEvents(
+/** Streams the events with their positions in the log. */
+export async function* streamPositionedEvents(
   clickhouse: ClickHouseClient,
   wanted: RawEventsQuery,
-): AsyncGenerator<PlacedRawEvent> {
+): AsyncGenerator<PositionedRawEvent> {
   const { sql, params } = buildRawEventsStatement(wanted);
-  const places = 'toUnixTimestamp64Micro(received_at), partition, place, event_position';
-  for await (const rows of streamed<RawPlacedRow>(clickhouse, `select ${CONTENT}, ${places} ${sql}`, { params })) {
+  const position_columns = 'toUnixTimestamp64Micro(received_at), partition, event_offset, event_position';
+  for await (const rows of streamed<RawPositionedRow>(clickhouse, `select ${CONTENT}, ${position_columns} ${sql}`, {
+    params,
+  })) {
     for (const row of rows) {
       const [, , , , , received_at_us, partition, offset, position] = row;
-      yield { ...toRawEvent(wanted.event_name, row), place: { received_at_us, partition, offset, position } };
+      yield { ...toRawEvent(wanted.event_name, row), log_position: { received_at_us, partition, offset, position } };
     }
   }
 }
@@ -86,24 +88,24 @@ export async function* streamCustomerDayEvents(
     for (const row of rows) yield toRawEvent(row[5], row.slice(0, 5) as RawContentRow);
 }
 
-/** Unordered, for batches of several callers; null if there are too many events. */
+/** Loads events in no order, for batches of several callers; null if there are too many. */
 export async function loadFewEvents(
   clickhouse: ClickHouseClient,
   { event_names, ...wanted }: EventsOfCustomers,
-): Promise<PlacedRawEvent[] | null> {
+): Promise<PositionedRawEvent[] | null> {
   const { sql, params } = buildRawEventsStatement({ ...wanted, event_names, before: null });
-  const places = 'toUnixTimestamp64Micro(received_at), partition, place, event_position';
-  const query = `select ${CONTENT}, ${places}, event_name ${sql} limit {limit:UInt32}`;
+  const position_columns = 'toUnixTimestamp64Micro(received_at), partition, event_offset, event_position';
+  const query = `select ${CONTENT}, ${position_columns}, event_name ${sql} limit {limit:UInt32}`;
   const request = { query, query_params: { ...params, limit: FEW_EVENTS + 1 }, settings: SMALL_ANSWER };
-  const events: PlacedRawEvent[] = [];
+  const events: PositionedRawEvent[] = [];
   let length = 0;
   try {
-    for await (const rows of streamRows<[...RawPlacedRow, event_name: string]>(clickhouse, request)) {
+    for await (const rows of streamRows<[...RawPositionedRow, event_name: string]>(clickhouse, request)) {
       for (const row of rows) {
         const [, , , , , received_at_us, partition, offset, position, event_name] = row;
-        const placed = row.slice(0, -1) as RawPlacedRow;
-        const event = toRawEvent(event_name, placed);
-        events.push({ ...event, place: { received_at_us, partition, offset, position } });
+        const positioned = row.slice(0, -1) as RawPositionedRow;
+        const event = toRawEvent(event_name, positioned);
+        events.push({ ...event, log_position: { received_at_us, partition, offset, position } });
         length += event.length;
       }
       if (events.length > FEW_EVENTS || length > FEW_EVENTS_LENGTH) return null;
@@ -126,7 +128,7 @@ type RawContentRow = [
   source: string,
   properties: string,
 ];
-type RawPlacedRow = [
+type RawPositionedRow = [
   ...RawContentRow,
   received_at_us: Microseconds,
   partition: number,
@@ -134,7 +136,7 @@ type RawPlacedRow = [
   position: number,
 ];
 
-function toRawEvent(event_name: string, row: RawContentRow | RawPlacedRow): RawEvent {
+function toRawEvent(event_name: string, row: RawContentRow | RawPositionedRow): RawEvent {
   const [external_customer_id, event_id, timestamp_us, source, text] = row;
   const { length } = text;
   return { event_id, event_name, external_customer_id, timestamp_us, source, properties: propertiesIn(text), length };
@@ -156,7 +158,7 @@ async function* streamed<Row>(
 /** A UTC day, as days since 1970, and its number of events. */
 export type DayOfEvents = { readonly day: number; readonly events: number };
 
-/** UTC days with such events, in order. */
+/** Lists the UTC days with wanted events, in order. */
 export async function listRawEventDays(clickhouse: ClickHouseClient, wanted: RawEventsQuery): Promise<DayOfEvents[]> {
   const { sql, params } = buildRawEventsStatement(wanted);
   try {
@@ -171,13 +173,13 @@ export async function listRawEventDays(clickhouse: ClickHouseClient, wanted: Raw
   }
 }
 
-/** Number of such events at offsets in doubt; `before` is ignored. */
+/** Counts the wanted events at offsets in doubt; `before` is ignored. */
 export async function countRawEvents(
   clickhouse: ClickHouseClient,
   wanted: RawEventsQuery & { doubts: readonly { partition: number; from: bigint; to: bigint }[] },
 ): Promise<number> {
-  const places = wanted.doubts.map(
-    (doubt) => `(partition = ${doubt.partition} and place >= ${doubt.from} and place < ${doubt.to})`,
+  const offsets = wanted.doubts.map(
+    (doubt) => `(partition = ${doubt.partition} and event_offset >= ${doubt.from} and event_offset < ${doubt.to})`,
   );
   const { sql, params } = buildRawEventsStatement({
     ...wanted,
@@ -185,7 +187,7 @@ export async function countRawEvents(
   });
   try {
     const answer = await clickhouse.query({
-      query: `select count() as n ${sql} where ${places.join(' or ') || '0'}`,
+      query: `select count() as n ${sql} where ${offsets.join(' or ') || '0'}`,
       query_params: params,
       format: 'JSONCompactEachRow',
     });
@@ -197,8 +199,8 @@ export async function countRawEvents(
 }
 
 /**
- * Selects the current events: corrected events are excluded, and replacements take their places (storage/events/corrections.ts). Both have
- * the event's own place in the log. Partition and offset are compared as a pair, because the correction may be on a partition that was
+ * Selects the current events: replacements instead of corrected events (storage/events/corrections.ts). Both have the event's own
+ * position in the log. Partition and offset are compared as a pair, because the correction may be on a partition that was
  * added later.
  */
 function buildRawEventsStatement(wanted: RawStatementQuery): { sql: string; params: Record<string, unknown> } {
@@ -220,18 +222,18 @@ function buildRawEventsStatement(wanted: RawStatementQuery): { sql: string; para
   if (wanted.range) conditions.push(...buildRangeConditions(wanted.range, params));
   if (wanted.ranges) conditions.push(rangesCondition(wanted.ranges, params));
   if (wanted.customer_days) conditions.push(...customerDaysConditions(wanted.customer_days, params));
-  const placed = wanted.before === null ? () => '1' : buildBeforeCondition(wanted.before, params);
+  const beforeCondition = wanted.before === null ? () => '1' : buildBeforeCondition(wanted.before, params);
   const columns = 'external_customer_id, event_id, event_name, timestamp, source, properties, received_at';
   const wanted_rows = conditions.join(' and ');
   return {
     params,
     sql: `from (
-      select ${columns}, partition, offset as place, position as event_position
-        from events where ${wanted_rows} and ${placed('partition', 'offset')}
+      select ${columns}, partition, offset as event_offset, position as event_position
+        from events where ${wanted_rows} and ${beforeCondition('partition', 'offset')}
          and event_id not in (select event_id from event_corrections where ${scope})
       union all
-      select ${columns}, event_partition as partition, event_offset as place, event_position
-        from event_corrections where ${wanted_rows} and ${placed('event_partition', 'event_offset')}
+      select ${columns}, event_partition as partition, event_offset, event_position
+        from event_corrections where ${wanted_rows} and ${beforeCondition('event_partition', 'event_offset')}
          and action = 'replace'
          and (event_id, sequence) in (select event_id, max(sequence) from event_corrections where ${scope} group by event_id)
        limit 1 by event_id)`,
@@ -271,7 +273,7 @@ function customerDaysConditions(customer_days: readonly CustomerDay[], params: R
   ];
 }
 
-/** Few ranges become comparisons, which can use the index of the table. */
+/** Builds the condition for ranges. A few ranges become comparisons, which can use the index of the table. */
 function rangesCondition(ranges: readonly (readonly [number, number])[], params: Record<string, unknown>): string {
   if (ranges.length === 0) return '0';
   const parts = ranges.map(([start, end], index) => {

@@ -1,7 +1,7 @@
 /**
- * Writes the pipeline's results to ClickHouse: one insert of one block per table and attempt. The statement has the number of its attempt
- * and fails if a later one has begun (`write-fence.ts`). So a statement that was delayed on its way, or by a disk, never adds to the rows
- * of a later attempt.
+ * Writes the pipeline's results to ClickHouse: one insert of one block per table and attempt (on a cluster one per month). The statement
+ * has the number of its attempt and fails if a later one has begun (`write-fence.ts`). So a statement that was delayed on its way, or by a
+ * disk, never adds to the rows of a later attempt.
  */
 import { Readable } from 'node:stream';
 import { unavailable } from '../../core/foundation/error.ts';
@@ -49,7 +49,10 @@ async function writeBlock<Row>(
   }
 }
 
-/** On a cluster each part is a statement: one that is temporarily rejected has written nothing and is sent again. */
+/**
+ * Writes one part. On a cluster each part is a statement, so that one that is temporarily rejected has written nothing and can be sent
+ * again.
+ */
 function writePart<Row>(clickhouse: ClickHouseClient, target: RowTarget<Row>, block: Block<Row>): Promise<void> {
   return writeInOrder(clickhouse, target.table, () =>
     retryUntilReplicasAgree(() => writeBlock(clickhouse, target, block)),
@@ -60,7 +63,7 @@ function splitByMonth<Row>({ instant_us }: RowTarget<Row>, rows: readonly Row[])
   return groupBy(rows, (row) => (instant_us === undefined ? 0 : toMonthStart(instant_us(row)))).values();
 }
 
-/** A fenced writer retries with a new number, or learns from Postgres that the work belongs to another. */
+/** Converts a failure of a write. A fenced writer retries with a new number, or learns from Postgres that the work belongs to another. */
 export function writeFailure(table: string, error: unknown): Error {
   return isFenceFailure(error)
     ? unavailable('the usage store', error)

@@ -1,8 +1,8 @@
 /** The tables that the pipeline fills, and the source of each column in a record. */
 
 import { type Microseconds, toMs, toUs, US_PER_DAY, US_PER_SECOND } from '../../core/foundation/time/instant.ts';
+import type { BucketRow } from '../../core/metering/bucket-aggregator.ts';
 import type { EventOutcome } from '../../core/metering/event/outcome.ts';
-import type { BucketRow } from '../../core/metering/plan.ts';
 import { QUANTITY_PLACES } from '../../core/metering/quantity.ts';
 import {
   bits64Column,
@@ -41,7 +41,7 @@ export function toMonthNumber(day: number): number {
   return date.getUTCFullYear() * 100 + date.getUTCMonth() + 1;
 }
 
-/** An event that takes effect: accepted, new, with its place in the log. */
+/** An event that takes effect: accepted, new, with its position in the log. */
 export type StoredEvent = {
   readonly tenant_id: string;
   readonly environment_id: string;
@@ -126,11 +126,14 @@ export const NO_LATEST = `(toInt64(-9223372036854775808), '', toDecimal256(0, ${
 
 const places = QUANTITY_PLACES;
 
-/** Before any range (negative) or after it (positive), for rows with unknown event times. A JS number represents it exactly. */
+/**
+ * Event time of rows with unknown event times: the positive value is after any range, the negative one before it. A JS number represents
+ * both exactly.
+ */
 export const UNKNOWN_US = 9_000_000_000_000_000_000;
 
-/** The pre-aggregated rows, each counted by the version of its meter; written by `usage-rows.ts`, with the number of the attempt. */
-export function usageBucketsTarget(getVersion: (meterId: string) => number, attempt = 0n): RowTarget<BucketRow> {
+/** The pre-aggregated rows, each counted by the version of its meter; written by `bucket-rows.ts`, with the number of the attempt. */
+export function bucketRowsTarget(getVersion: (meterId: string) => number, attempt = 0n): RowTarget<BucketRow> {
   return {
     table: 'usage_buckets',
     instant_us: (row) => row.bucket_start_us,

@@ -28,7 +28,7 @@ export async function findUnprocessed(
   for (let from = BigInt(rows[0]?.next_offset ?? 0); ; ) {
     const records = await log.records({ ...scope, partition, from, containing: inJson, limit: RECORDS_PER_READ });
     for (const record of records) {
-      if (!record.body.includes(inJson) && !Object.values(record.made_ids ?? {}).includes(event_id)) continue;
+      if (!record.body.includes(inJson) && !Object.values(record.generated_ids ?? {}).includes(event_id)) continue;
       const found = eventIn(record, event_id);
       if (found) return { ...found, partition };
     }
@@ -39,10 +39,10 @@ export async function findUnprocessed(
 
 function eventIn(record: LogRecord, event_id: string): Omit<FoundEvent, 'partition'> | undefined {
   const text = record.body.toString('utf8');
-  const made = record.made_ids ?? {};
+  const generated_ids = record.generated_ids ?? {};
   for (const [position, span] of elementSpans(text).entries()) {
     const fields = fieldsAt(text, span);
-    if (!fields || (fields.event_id ?? made[position]) !== event_id) continue;
+    if (!fields || (fields.event_id ?? generated_ids[position]) !== event_id) continue;
     const given = fields.timestamp === undefined ? undefined : parseEventTime(fields.timestamp);
     return {
       event_id,
@@ -59,7 +59,7 @@ function eventIn(record: LogRecord, event_id: string): Omit<FoundEvent, 'partiti
   return undefined;
 }
 
-/** Events that cannot be parsed will be dead letters, and are shown then, with the reason. */
+/** Parses the fields of an event. If it cannot be parsed, it will become a dead letter and is shown then, with the reason. */
 function fieldsAt(text: string, span: { start: number; end: number }) {
   try {
     return readEvent(text, span.start, span.end);

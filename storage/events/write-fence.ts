@@ -51,7 +51,10 @@ export async function raiseFence(clickhouse: ClickHouseClient, own: WriteAttempt
   }
 }
 
-/** From here on no statement of an earlier attempt begins. This suffices if all sent statements have been answered. */
+/**
+ * Raises the fence: from here on no statement of an earlier attempt begins. Waiting is not necessary if all sent statements have been
+ * answered.
+ */
 export async function setFence(clickhouse: ClickHouseClient, { writer, attempt }: WriteAttempt): Promise<void> {
   try {
     await clickhouse.insert({
@@ -65,16 +68,19 @@ export async function setFence(clickhouse: ClickHouseClient, { writer, attempt }
   }
 }
 
-/** Queried by name: another server of the cluster, with its own current database, may execute a query that uses `currentDatabase()`. */
+/**
+ * Loads the name of the database. Later queries contain the name, because another server of the cluster may execute them with another
+ * `currentDatabase()`.
+ */
 async function loadDatabaseName(clickhouse: ClickHouseClient): Promise<string> {
   const answer = await clickhouse.query({ query: 'select currentDatabase() as name', format: 'JSONEachRow' });
   return (await answer.json<{ name: string }>())[0]!.name;
 }
 
 /**
- * A statement is listed before it reads the fence, so a statement that is not listed yet will read the new one. A statement that hangs on
- * its disk cannot be killed: it is awaited, and the caller retries. An unreachable server is treated alike, because its statements may
- * still arrive.
+ * Waits until no statement of an earlier attempt runs. A statement is listed before it reads the fence, so a statement that is not listed
+ * yet will read the new one. A statement that hangs on its disk cannot be killed: it is awaited, and the caller retries. An unreachable
+ * server is treated alike, because its statements may still arrive.
  */
 async function untilEarlierEnded(
   clickhouse: ClickHouseClient,
@@ -95,15 +101,15 @@ async function untilEarlierEnded(
     const [row] = await answer.json<{ statements: string }>();
     if (row!.statements === '0') return;
     if (performance.now() > until) throw unavailable(`the usage store (an earlier write of ${writer} has not ended)`);
-    // Only shortens the wait: without the right to kill statements, the loop waits for their end.
+    // This statement only shortens the wait: without the right to kill statements, the loop waits for their end.
     await clickhouse.command({ query: `KILL QUERY ${onCluster(clickhouse)} WHERE ${running} ASYNC` }).catch(() => {});
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 }
 
 /**
- * A part of an earlier attempt may be on one replica only, and become visible elsewhere after a check that missed it. So all replicas fetch
- * missing parts before any check.
+ * Waits until all replicas have fetched missing parts. Otherwise a part of an earlier attempt that only one replica has could become
+ * visible elsewhere after a check has missed it.
  */
 async function untilReplicated(clickhouse: ClickHouseClient, database: string): Promise<void> {
   for (const table of WRITTEN_TABLES)

@@ -25,22 +25,19 @@ export function isUnavailable(error: unknown): boolean {
   return classifyFailure(error) === 'away';
 }
 
-/** SQLSTATE (five characters) that Postgres reported; undefined if the error is not from Postgres. */
+/** Reads the SQLSTATE (five characters) that Postgres reported; undefined if the error is not from Postgres. */
 function readPostgresCode(error: unknown): string | undefined {
   const { code, severity } = toNativeError(error);
   return severity !== undefined && typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
-/** Postgres aborted this transaction to resolve a deadlock; a retry comes after the other one. */
+/** Whether Postgres aborted the transaction to resolve a deadlock. A retry runs after the other transaction. */
 export const isDeadlock = (error: unknown): boolean => readPostgresCode(error) === '40P01';
 
 /** The referenced row does not exist. */
 export const isMissingReference = (error: unknown): boolean => readPostgresCode(error) === '23503';
 
-/**
- * The server or a timeout may close an idle connection in the moment in which it is reused. Nothing was answered then, and a query
- * can be repeated.
- */
+/** Whether an idle connection was closed in the moment in which it was reused. Nothing was answered then, so a query can be repeated. */
 export function isHungUp(error: unknown): boolean {
   return (
     error instanceof Error && /socket hang up|ECONNRESET/.test(`${error.message} ${(error as { code?: string }).code}`)
@@ -54,7 +51,10 @@ const FAILURE_BY_ERROR_CODE: Partial<Record<FarthingError['code'], StoreFailure>
   database_error: 'ours',
 };
 
-/** 22… are values that no column can hold: a NUL in a text, a number or a date beyond its range. 23503 is a missing reference. */
+/**
+ * SQLSTATEs of rejected input. 22… are values that no column can store: a NUL in a text, a number or a date beyond its range. 23503 is a
+ * missing reference.
+ */
 const REJECTED_CODES = new Set(['22001', '22003', '22007', '22008', '22021', '22P02', '22P05', '23503']);
 
 function classifyPostgresFailure(code: string, severity: unknown): StoreFailure {
@@ -73,7 +73,7 @@ function toNativeError(error: unknown): Native {
   return ((error as { nativeError?: unknown } | null)?.nativeError ?? error ?? {}) as Native;
 }
 
-/** An error of ClickHouse has a numeric code and a type name. */
+/** Whether the error is from ClickHouse: it has a numeric code and a type name. */
 function isClickHouseError(native: Native): boolean {
   const { code, type } = native;
   return native instanceof ClickHouseError || (/^\d+$/.test(String(code)) && typeof type === 'string');

@@ -1,4 +1,4 @@
-/** A timeout is an answer, too, and better than none. A scrape or a load balancer waits at most this long. */
+/** Longest wait for an answer to a scrape or a load balancer: reporting a timeout is better than not answering. */
 const PATIENCE_MS = 2_000;
 
 /** Null if the query fails or times out. */

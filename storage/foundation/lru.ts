@@ -1,6 +1,8 @@
 import { LRUCache } from 'lru-cache';
 
-/** Without the option `max`, which allocates all slots at once, however few are used: 10 ms for ten thousand entries. */
+/**
+ * The option `max` is not used, because it allocates all slots at once: that takes 10 ms for ten thousand entries, however few are used.
+ */
 export function createLru<Value extends {}>(entries_max: number, ttl_ms = 0): LRUCache<string, Value> {
   return new LRUCache({ maxSize: entries_max, sizeCalculation: () => 1, ttl: ttl_ms });
 }

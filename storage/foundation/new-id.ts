@@ -12,11 +12,11 @@ const ENTROPY_BYTES = 10;
 const STEP_MAX = 0xffffff;
 
 type GeneratedId = { ms: number; entropy: Uint8Array };
-/** By kind, because records created in between may have another instant. */
+/** Last id of each kind, because records created in between may have another instant. */
 const last = new Map<IdKind, GeneratedId>();
-/** For test clocks, each of which stays at its own instant until it is advanced: by kind and instant. */
+/** Last ids for test clocks, by kind and instant: each clock stays at its own instant until it is advanced. */
 const standing = new LRUCache<string, GeneratedId>({ max: 50_000 });
-/** An instant this far from the machine's belongs to a test clock. */
+/** Distance from the machine's clock above which an instant belongs to a test clock. */
 const CLOCK_DISTANCE_MS = 60_000;
 
 export function newId(kind: IdKind, nowMs: Milliseconds = Date.now()): string {
@@ -59,7 +59,7 @@ function drawn(): Uint8Array {
   return bytes;
 }
 
-/** A random step, so that an id cannot be guessed from the previous one. */
+/** Adds a random step, so that an id cannot be guessed from the previous one. */
 function stepUp(entropy: Uint8Array): void {
   let carry = randomInt(1, STEP_MAX);
   for (let at = ENTROPY_BYTES - 1; at >= 0 && carry > 0; at--) {

@@ -47,7 +47,7 @@ export function runUnderKey<Result>(key: RequestKey, work: () => Result): Result
   return context ? requestContexts.run({ ...context, key }, work) : work();
 }
 
-/** For work that serves several callers at once and belongs to none of them, though one of them starts it. */
+/** Runs work that serves several callers at once and belongs to none of them, even if one of them starts it. */
 export function runAsSystem<Result>(work: () => Result): Result {
   return requestContexts.exit(work);
 }

@@ -4,12 +4,21 @@ import type { Knex } from 'knex';
 import type { EventLog } from '../log/log.ts';
 import type { UsageCache } from '../usage/usage-cache.ts';
 
+/** Settings of calls of tenants' accounts at providers. */
+export type ProviderCallSettings = {
+  readonly SECRETS_KEYS: readonly string[];
+  /** Addresses in place of the public ones: `name=http(s)://…`. */
+  readonly PROVIDER_ADDRESSES: readonly string[];
+};
+
 export type Stores = {
   readonly postgres: Knex;
   readonly clickhouse: ClickHouseClient;
   readonly log: EventLog;
   /** Usage cache, if this process runs the pipeline or receives its slice notifications. */
-  readonly usage_memory?: UsageCache | undefined;
+  readonly usage_cache?: UsageCache | undefined;
+  /** Settings of the process; absent in one that calls no provider. */
+  readonly config?: ProviderCallSettings | undefined;
 };
 
 export type Postgres = Pick<Stores, 'postgres'>;

@@ -1,13 +1,13 @@
 /**
- * A hung server neither answers nor disconnects, and the duration of a statement says little about it. So the server is probed
- * every few seconds. After two failed probes in a row, the statements that wait for it are aborted.
+ * Time between probes of a server. A hung server neither answers nor disconnects, and the duration of a statement says little about it, so
+ * the server is probed every few seconds. After two failed probes in a row, the statements that wait for it are aborted.
  */
 const PROBE_INTERVAL_MS = 5_000;
 /** Timeout of one probe; the callers enforce it. */
 export const PROBE_TIMEOUT_MS = 3_000;
 const PROBES_MAX = 2;
 
-/** Statements to a hung server are aborted within this time. */
+/** Time within which statements to a hung server are aborted. */
 export const SILENT_WITHIN_MS = PROBES_MAX * (PROBE_INTERVAL_MS + PROBE_TIMEOUT_MS);
 
 /**
@@ -27,7 +27,7 @@ export function watchUntilAnswered(
   return () => watch.end();
 }
 
-/** Created for each statement, so it allocates nothing that it does not need. */
+/** An instance is created for each statement, so it allocates as little as possible. */
 class Watch {
   readonly #isAlive: () => Promise<boolean>;
   readonly #breakOff: () => void;

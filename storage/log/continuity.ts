@@ -4,7 +4,7 @@
  * (docs/operations.md, "A halted partition").
  */
 import { crc32 } from 'node:zlib';
-import type { LogRecord, StoredPlace } from './log.ts';
+import type { LogRecord, StoredPosition } from './log.ts';
 
 /** A retry does not help; an operator must act. */
 export class PartitionStopped extends Error {
@@ -43,9 +43,7 @@ export function takeUntilHole<Record extends { readonly offset: bigint }>(record
 
 function missing(partition: number, expected: bigint, got: bigint): PartitionStopped {
   const what =
-    got > expected
-      ? `the ${got - expected} records before it are not in the log`
-      : 'the log goes back to what it has handed over before';
+    got > expected ? `the ${got - expected} records before it are not in the log` : 'the log returned records again';
   return new PartitionStopped(partition, `expected the record at offset ${expected}, got offset ${got}: ${what}`);
 }
 
@@ -55,15 +53,15 @@ function missing(partition: number, expected: bigint, got: bigint): PartitionSto
  */
 export function checkBounds(
   partition: number,
-  { next_offset, seen_until }: Pick<StoredPlace, 'next_offset' | 'seen_until'>,
+  { next_offset, min_end_offset }: Pick<StoredPosition, 'next_offset' | 'min_end_offset'>,
   { low, end }: { low: bigint; end: bigint },
 ): void {
   const at = `the stores are at offset ${next_offset}`;
   if (next_offset < low) {
-    const lost = 'what stands between was deleted before it was processed';
+    const lost = 'the records between were deleted before they were processed';
     throw new PartitionStopped(partition, `${at}, but the log begins at offset ${low}: ${lost}`);
   }
-  const needed = next_offset > seen_until ? next_offset : seen_until;
+  const needed = next_offset > min_end_offset ? next_offset : min_end_offset;
   if (needed <= end) return;
   const begun = needed > next_offset ? `, with a slice up to ${needed} begun` : '';
   const why = 'it has lost records, or is another log';
@@ -75,7 +73,7 @@ export function checkBounds(
  */
 export function checkSameLog(
   partition: number,
-  { next_offset, last_record }: Pick<StoredPlace, 'next_offset' | 'last_record'>,
+  { next_offset, last_record }: Pick<StoredPosition, 'next_offset' | 'last_record'>,
   found: number,
 ): void {
   if (last_record === null || last_record === found) return;

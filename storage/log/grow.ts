@@ -17,10 +17,10 @@ import type { EventLog } from './log.ts';
 type GrowthStrategy = {
   /** Creates partitions outside Postgres; resolves when no producer appends with the old number any more. */
   make(to: number): Promise<void>;
-  /** Blocks producers that append through Postgres, until the commit. */
+  /** Locks out producers that append through Postgres, until the commit. */
   lock(transaction: Database): Promise<void>;
   checkNobodyReads(database: Database): Promise<void>;
-  /** The new number is in use from the commit on. */
+  /** Puts the new number of partitions into use, from the commit on. */
   use(transaction: Database, to: number): Promise<void>;
 };
 
@@ -78,7 +78,7 @@ const embeddedGrowth: GrowthStrategy = {
   },
 };
 
-/** The stores decide, not the offsets committed to the log: a commit may be lost, or expire while no consumer reads. */
+/** Throws unless the log is drained. The offsets of the stores decide, and not those committed to the log, which may be lost or expire. */
 async function checkDrained(log: EventLog, database: Database): Promise<void> {
   const { rows: slices } = await database.raw(`select partition, next_offset, phase from slices`);
   const stored = new Map(

@@ -19,7 +19,7 @@ export type LogEntry = Scope & {
   readonly kind: LogRecordKind;
   readonly received_at_us: Microseconds;
   /** Generated ids of events that came without one, by index in the array. */
-  readonly made_ids: Readonly<Record<number, string>> | null;
+  readonly generated_ids: Readonly<Record<number, string>> | null;
   readonly event_count: number;
   readonly body: Buffer;
   /** W3C trace context of the request, if it is traced (storage/log/traced-log.ts). */
@@ -75,8 +75,8 @@ export interface EventLog {
   consume(handler: PartitionHandler): Promise<LogConsumer>;
 
   /**
-   * Publishes to external consumers; resolves when that is durable. At least once, so repeats are possible. The embedded log has no
-   * external consumers: its dead letters are only rows in the stores.
+   * Publishes to external consumers, at least once; resolves when that is durable. The embedded log has no external consumers: its dead
+   * letters are only rows in the stores.
    */
   publishDeadLetters?(letters: readonly LogDeadLetter[]): Promise<void>;
 
@@ -91,28 +91,28 @@ export interface EventLog {
 
 /** Called by the log; a consumer never handles a partition twice at once. */
 export interface PartitionHandler {
-  /** The partition belongs to this process now; returns the offset of the stores, which takes precedence over the committed one. */
-  assigned(partition: number): Promise<StoredPlace>;
+  /** Called when the partition belongs to this process; returns the offset of the stores, which takes precedence over the committed one. */
+  assigned(partition: number): Promise<StoredPosition>;
   /** Records in order and without a gap: the first is at the previous `read_from`, or at `next_offset`. */
   process(batch: PartitionBatch): Promise<ConsumerProgress>;
-  /** The partition belongs to another consumer now; the handler drops its state. */
+  /** Called when the partition belongs to another consumer; the handler drops its state. */
   revoked(partition: number): Promise<void>;
   /** A batch failed: its state is dropped, and `assigned` is called again. */
   failed?(partition: number, error: unknown): void;
   /** A failure outside the batch; no work is repeated for it. */
-  noticed?(partition: number, error: unknown): void;
+  failedInBackground?(partition: number, error: unknown): void;
   /** The stores contain everything in the log. */
   caughtUp?(partition: number): void;
 }
 
 /** Position of the stores in a partition. */
-export type StoredPlace = {
+export type StoredPosition = {
   /** Everything before it is in the stores. */
   readonly next_offset: bigint;
   /** `recordCrc` of the record before it, which distinguishes this log from another; null if unknown. */
   readonly last_record: number | null;
   /** Minimum end of the log: the end of the slice that a crash left. The log cannot end before it. */
-  readonly seen_until: bigint;
+  readonly min_end_offset: bigint;
 };
 
 /** Read records are not yet stored; only stored records may be committed or removed from the log. */

@@ -10,10 +10,13 @@ import { createLayoutReader } from './kafka/layout.ts';
 import type { EventLog } from './log.ts';
 import { traceLog } from './traced-log.ts';
 
-/** Default for a new topic: enough for a dozen workers, and no burden for one. */
+/** Default number of partitions of a new topic: enough for a dozen workers, and no burden for one. */
 const KAFKA_PARTITIONS = 12;
 
-/** Events are spread over the partitions, and a slice is of one partition: the more partitions, the longer a slice takes to fill. */
+/**
+ * Default time after which a slice ends on an embedded log. With more partitions a slice takes longer to fill, because events are spread
+ * over them.
+ */
 const EMBEDDED_WAIT_MS = 250;
 const KAFKA_WAIT_MS = 1_000;
 

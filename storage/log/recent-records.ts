@@ -1,7 +1,7 @@
 /**
- * Records that this process has just made durable, buffered until its own consumer takes them: reading them from Postgres would cost more
- * than writing them. They are returned only if they continue the consumed records without a gap. So the order of the log is never guessed;
- * all other records are read from the table.
+ * The records that this process has just made durable, buffered until its own consumer takes them: reading them from Postgres would cost
+ * more than writing them. They are returned only if they continue the consumed records without a gap. So the order of the log is never
+ * guessed; all other records are read from the table.
  */
 import { BATCH_BYTES_MAX, BATCH_RECORDS_MAX } from './batch-limits.ts';
 import type { LogRecord } from './log.ts';

@@ -6,7 +6,7 @@ import type { EventLog } from './log.ts';
 /** Maximum delay that queued work may cause for live events. */
 const WAITING_MAX_MS = 500;
 const POLL_INTERVAL_MS = 50;
-/** If nothing is processed, deferrable work does not wait longer. */
+/** Longest wait of deferrable work if nothing is processed. */
 const PATIENCE_MS = 5_000;
 
 /** Resolves when the pipeline has nearly caught up, or after `PATIENCE_MS`. */

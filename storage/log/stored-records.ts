@@ -1,6 +1,6 @@
-/** Converts rows of `log_records` to records: the bytes are in the row, or at the place that the row names. */
+/** Converts rows of `log_records` to records: the bytes are in the row, or at the position in a segment that the row names. */
 import type { Knex } from 'knex';
-import type { SegmentFiles, SegmentPlace } from './embedded/segment-files.ts';
+import type { SegmentFiles, SegmentPosition } from './embedded/segment-files.ts';
 import type { LogRecord } from './log.ts';
 
 /** Columns of a `StoredRecordRow`, in this order. */
@@ -23,7 +23,7 @@ type StoredRecordRow = [
   traceparent: string | null,
 ];
 
-/** Uses the driver below knex, because knex's `?` bindings would copy the bytes once more. */
+/** Loads record rows by the driver below knex, because knex's `?` bindings would copy the bytes once more. */
 export async function loadRecordRows(postgres: Knex, question: StoredRecordsStatement): Promise<unknown[][]> {
   const connection = (await postgres.client.acquireConnection()) as PgConnection;
   try {
@@ -43,20 +43,20 @@ export async function loadLogRecords(
   segments: SegmentFiles | null,
 ): Promise<LogRecord[]> {
   const known = rows as StoredRecordRow[];
-  const places = known.filter((row) => row[7] === null).map(toSegmentPlace);
-  if (places.length > 0 && !segments)
+  const positions = known.filter((row) => row[7] === null).map(toSegmentPosition);
+  if (positions.length > 0 && !segments)
     throw new Error('the event log has records in files, and was opened without their directory');
-  const stored = (await segments?.read(places)) ?? [];
+  const stored = (await segments?.read(positions)) ?? [];
   let next = 0;
   return known.map((row) => toLogRecord(partition, row, row[7] ?? stored[next++]!));
 }
 
-function toSegmentPlace([, , , , , , , , segment, position, length, crc32]: StoredRecordRow): SegmentPlace {
+function toSegmentPosition([, , , , , , , , segment, position, length, crc32]: StoredRecordRow): SegmentPosition {
   return { segment: segment!, position: Number(position), length: length!, crc32: Number(crc32) };
 }
 
 function toLogRecord(partition: number, row: StoredRecordRow, body: Buffer): LogRecord {
-  const [offset, kind, tenant_id, environment_id, received_at_us, made_ids, event_count] = row;
+  const [offset, kind, tenant_id, environment_id, received_at_us, generated_ids, event_count] = row;
   const traceparent = row[12];
   const record: LogRecord = {
     partition,
@@ -65,7 +65,7 @@ function toLogRecord(partition: number, row: StoredRecordRow, body: Buffer): Log
     tenant_id,
     environment_id,
     received_at_us: Number(received_at_us),
-    made_ids: made_ids === null ? null : JSON.parse(made_ids),
+    generated_ids: generated_ids === null ? null : JSON.parse(generated_ids),
     event_count,
     body,
   };

@@ -93,13 +93,13 @@ function measureDisks(measured: MeasuredStores): void {
   }
 }
 
-/** A process without files of its own has no such directory, and no such metric. */
+/** Measures the disk of the data directory; a process without one has no such metric. */
 async function dataDisk({ data_dir }: MeasuredStores): Promise<Disk[]> {
   const { bavail, bsize, blocks } = await statfs(data_dir);
   return [{ disk: 'data', free: bavail * bsize, size: blocks * bsize }];
 }
 
-/** If the user may not read system.disks, only the server's own metrics show its disks. */
+/** Measures the disks of ClickHouse. If the user may not read system.disks, only the server's own metrics show them. */
 async function clickhouseDisks({ clickhouse }: MeasuredStores): Promise<Disk[]> {
   const query = 'select name, toFloat64(unreserved_space) as free, toFloat64(total_space) as size from system.disks';
   const rows = await loadRows<{ name: string; free: number; size: number }>(clickhouse, 'disks', { query });

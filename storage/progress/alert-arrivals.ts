@@ -4,14 +4,14 @@
  */
 import type { Knex } from 'knex';
 import type { Scope } from '../../core/foundation/scope.ts';
-import type { BucketRow } from '../../core/metering/plan.ts';
+import type { BucketRow } from '../../core/metering/bucket-aggregator.ts';
 import type { Database } from '../foundation/stores.ts';
 import { hasGrants, IS_WALLET_WATCHED, listWatchedScopes } from '../queue/due-alerts.ts';
 import { isSelfFilling } from '../queue/due-wallets.ts';
 
 export const ALERT_TASK = 'check-alerts';
 
-/** Arrivals within these seconds share one check. */
+/** Delay of a check; all arrivals during it share the check. */
 const CHECK_DELAY_SECONDS = 2;
 
 type AlertArrival = Pick<BucketRow, 'tenant_id' | 'environment_id' | 'external_customer_id'>;
@@ -37,8 +37,9 @@ export async function enqueueAlertChecks(database: Database, rows: readonly Aler
 }
 
 /**
- * For one customer, when the transaction commits. An environment with its own clock is checked when the clock advances. After a self-fill
- * only alerts are checked (`fills` false), under a separate key: otherwise each fill would enqueue the next check for ever.
+ * Enqueues the check of one customer, which runs after the transaction commits. In an environment with its own clock, the check runs when
+ * the clock advances. After a self-fill only alerts are checked (`fills` false), under a separate key: otherwise each fill would enqueue
+ * the next check for ever.
  */
 export async function enqueueCustomerAlertCheck(
   database: Database,

@@ -5,12 +5,12 @@ import { findGreatestCorrection } from '../events/known-numbers.ts';
 import { runAsSystem } from '../foundation/request-context.ts';
 import type { Stores } from '../foundation/stores.ts';
 
-/** Writer name of a log partition, for its slices and control messages. */
+/** Returns the writer name of a log partition, for its slices and control messages. */
 export function toPartitionWriter(partition: number): string {
   return `partition:${partition}`;
 }
 
-/** Arbitrary, but equal in every process. */
+/** Key of an advisory lock: arbitrary, but equal in every process. */
 const LOCK = 7_155_023;
 /** Margin for attempts that take a number while the sequence is being raised. */
 const LEAP = 1_000_000n;

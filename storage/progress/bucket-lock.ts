@@ -10,7 +10,7 @@
  */
 import { unavailable } from '../../core/foundation/error.ts';
 import type { Database } from '../foundation/stores.ts';
-import { type OwnedPartition, type SliceState } from './slice-state.ts';
+import { type OwnedPartition, type PartitionProgress } from './partition-progress.ts';
 import { FencedError, readProgress, serializeBucketLockChanges } from './slices.ts';
 
 /** Holder of the lock. With `only_adds` existing rows remain, and readers need not wait. */
@@ -25,7 +25,7 @@ const LOCKED_WITHIN_MS = 10_000;
 const PAUSE_MS = 10;
 
 /** Locks the bucket rows for the owner of a partition, and returns the progress at a moment at which no slice writes bucket rows. */
-export async function lockBucketsWhenQuiet(database: Database, holder: BucketLockHolder): Promise<SliceState[]> {
+export async function lockBucketsWhenQuiet(database: Database, holder: BucketLockHolder): Promise<PartitionProgress[]> {
   await lockBuckets(database, holder);
   try {
     return await untilQuiet(database, holder.partition);
@@ -38,7 +38,7 @@ export async function lockBucketsWhenQuiet(database: Database, holder: BucketLoc
 export async function lockBuckets(database: Database, holder: BucketLockHolder): Promise<void> {
   const until = performance.now() + LOCKED_WITHIN_MS;
   while (!(await tryToLock(database, holder))) {
-    if (performance.now() > until) throw unavailable('the lock on the usage rows');
+    if (performance.now() > until) throw unavailable('the lock on the bucket rows');
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 }
@@ -108,12 +108,12 @@ export async function returnBucketLock(database: Database, holder: BucketLockHol
 }
 
 /** Returns the progress of all partitions at a moment at which none of them, except `own`, writes bucket rows. */
-async function untilQuiet(database: Database, own?: number): Promise<SliceState[]> {
+async function untilQuiet(database: Database, own?: number): Promise<PartitionProgress[]> {
   const until = performance.now() + QUIET_WITHIN_MS;
   for (;;) {
     const progress = await readProgress(database);
     if (progress.every((state) => state.phase !== 'buckets' || state.partition === own)) return progress;
-    if (performance.now() > until) throw unavailable('the usage rows (a slice is being written)');
+    if (performance.now() > until) throw unavailable('the bucket rows (a slice is being written)');
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 }
@@ -127,14 +127,14 @@ export async function isBucketLockFree(transaction: Database): Promise<boolean> 
 export async function withBucketsLockedForReading<T>(
   database: Database,
   { name, seconds_max }: { name: string; seconds_max: number },
-  read: (progress: SliceState[]) => Promise<T>,
+  read: (progress: PartitionProgress[]) => Promise<T>,
 ): Promise<T> {
   const mine = `reading:${name}`;
   await untilLocked(database, mine, seconds_max);
   try {
     const value = await read(await untilQuiet(database));
     const { rows } = await database.raw(`select count(*)::int as held from slices where gate = ?`, [mine]);
-    if (rows[0].held === 0) throw unavailable('the lock on the usage rows (the reading took too long)');
+    if (rows[0].held === 0) throw unavailable('the lock on the bucket rows (the reading took too long)');
     return value;
   } finally {
     await database.transaction(async (transaction) => {
@@ -156,7 +156,7 @@ async function untilLocked(database: Database, mine: string, seconds_max: number
       return true;
     });
     if (locked) return;
-    if (tries * PAUSE_MS > QUIET_WITHIN_MS) throw unavailable('the lock on the usage rows');
+    if (tries * PAUSE_MS > QUIET_WITHIN_MS) throw unavailable('the lock on the bucket rows');
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 }
@@ -172,7 +172,7 @@ async function lockAll(transaction: Database): Promise<LockRow[]> {
   return rows;
 }
 
-/** An expired lock for reading does not block others; its reader detects the loss. */
+/** Whether another holder has locked the rows. An expired lock for reading does not block others; its reader detects the loss. */
 function isTaken({ gate, gate_until, now_s }: LockRow, mine: string): boolean {
   if (gate === null || gate === mine) return false;
   return !(gate.startsWith('reading:') && Number(gate_until) < Number(now_s));

@@ -1,4 +1,4 @@
-/** Table `bucket_rebuilds`: requested rebuilds of usage rows. The pipeline runs each when it reads its message. */
+/** Table `bucket_rebuilds`: requested rebuilds of bucket rows. The pipeline runs each when it reads its message. */
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../foundation/stores.ts';
 import { enqueueMessage } from './outbox.ts';
@@ -16,7 +16,7 @@ export type SettlingVersion = { readonly meter_id: string; readonly version: num
 /** Body of the control message. */
 export type RebuildMessage = { readonly type: 'rebuild'; readonly rebuild_id: string };
 
-/** The partition of the first shard runs all rebuilds, one after the other. */
+/** Shard whose partition runs all rebuilds, one after the other. */
 const SHARD = 0;
 
 export async function requestRebuild(

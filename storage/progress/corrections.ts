@@ -57,7 +57,7 @@ export async function hasOpenCorrections(database: Database, scope: Scope): Prom
   return rows.length > 0;
 }
 
-/** Corrections that have not taken effect yet, in order of precedence. */
+/** Lists the corrections that have not taken effect yet, in order of precedence. */
 export async function listPendingCorrections(database: Database, ids: readonly string[]): Promise<Correction[]> {
   const { rows } = await database.raw(
     `select * from event_corrections where id = any(?::bigint[]) and state = 'requested' order by id`,
@@ -75,7 +75,9 @@ export async function findNewestApplied(database: Database, partition: number): 
   return rows.map(({ id }: { id: string }) => id);
 }
 
-/** Events whose corrections took effect after the version of a meter was announced, compared by sequence numbers and not by clocks. */
+/**
+ * Lists events whose corrections took effect after the version of a meter was announced, compared by sequence numbers and not by clocks.
+ */
 export async function listEventsCorrectedSince(
   database: Database,
   scope: Scope,
@@ -96,16 +98,25 @@ export async function listEventsCorrectedSince(
  */
 export async function hasCorrectionsSince(database: Database, scope: Scope, since: Date): Promise<boolean> {
   const key = `corrections since ${scope.tenant_id} ${scope.environment_id} ${since.getTime()}`;
-  return joinBatch(database, { key, query: since }, async (queries) => {
+  const answer = await joinBatch(database, { key, query: since }, async (queries) => {
+    // A further correction changes the record with this id.
     const { rows } = await database.raw(
-      `select exists (select from event_corrections
+      `select ? as id, exists (select from event_corrections
         where tenant_id = ? and environment_id = ? and state <> 'unknown_event'
           and (applied_at is null or greatest(applied_at, requested_at) >= ?::timestamptz - interval '1 hour'
                or exists (select from test_clocks where tenant_id = ? and environment_id = ?))) as found`,
-      [scope.tenant_id, scope.environment_id, since, scope.tenant_id, scope.environment_id],
+      [
+        `${scope.environment_id}/corrections`,
+        scope.tenant_id,
+        scope.environment_id,
+        since,
+        scope.tenant_id,
+        scope.environment_id,
+      ],
     );
-    return queries.map(() => rows[0].found as boolean);
+    return queries.map(() => rows[0] as { id: string; found: boolean });
   });
+  return answer.found;
 }
 
 const EVENT_LOCKS = 7_155_022;
@@ -142,25 +153,25 @@ export async function addCorrection(
   return rows[0];
 }
 
-/** Place of the correction in the log, if recorded. */
-export function toLogPlace({
+/** Returns the place of the correction in the log, if recorded. */
+export function toLogPosition({
   log_partition: partition,
   log_offset,
 }: Pick<Correction, 'log_partition' | 'log_offset'>): { partition: number; offset: number } | null {
   return partition === null || log_offset === null ? null : { partition, offset: Number(log_offset) };
 }
 
-/** Marks a correction as applied at its place in the log; without a place its event was never accepted. */
+/** Marks a correction as applied at its position in the log; without a position its event was never accepted. */
 export async function markCorrectionApplied(
   transaction: Database,
   id: string,
-  place: { readonly partition: number; readonly offset: number } | null,
+  position: { readonly partition: number; readonly offset: number } | null,
 ): Promise<void> {
   await transaction.raw(
     `update event_corrections
         set state = ?, applied_at = now(), applied_number = nextval('write_attempts'), log_partition = ?, log_offset = ?
       where id = ?`,
-    [place ? 'applied' : 'unknown_event', place?.partition ?? null, place?.offset ?? null, id],
+    [position ? 'applied' : 'unknown_event', position?.partition ?? null, position?.offset ?? null, id],
   );
 }
 

@@ -7,13 +7,13 @@ import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
 import { KeyedBatchLoader } from '../concurrency/batch-loader.ts';
 import type { Database } from '../foundation/stores.ts';
 import type { MeterVersion } from './meter-versions.ts';
-import { type SliceState, toSliceState } from './slice-state.ts';
+import { type PartitionProgress, toPartitionProgress } from './partition-progress.ts';
 
 /** The newest version of a meter, and the newest with a definition; they differ after the meter was stopped. */
 type CurrentVersions = { readonly newest: MeterVersion; readonly counting: MeterVersion };
 
 export type CountingMoment = {
-  readonly progress: readonly SliceState[];
+  readonly progress: readonly PartitionProgress[];
   /** Undefined for a meter without versions. */
   readonly versions: CurrentVersions | undefined;
 };
@@ -49,7 +49,9 @@ const MOMENTS = new KeyedBatchLoader<Database, MeterKey, CountingMoment>(
       meters.map((one) => one.environment_id),
       meters.map((one) => one.meter_id),
     ]);
-    const progress = rows.filter((row: { partition: number | null }) => row.partition !== null).map(toSliceState);
+    const progress = rows
+      .filter((row: { partition: number | null }) => row.partition !== null)
+      .map(toPartitionProgress);
     const byMeter = groupBy(rows[0].versions as MeterVersion[], meterKey);
     return meters.map((one) => ({ progress, versions: chooseCurrentVersions(byMeter.get(meterKey(one)) ?? []) }));
   },

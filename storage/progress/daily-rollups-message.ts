@@ -2,7 +2,7 @@
 
 import type { Database } from '../foundation/stores.ts';
 import { enqueueMessage } from './outbox.ts';
-import { EVERY_DAY, readDaysBefore } from './slice-state.ts';
+import { EVERY_DAY, readDaysBefore } from './partition-progress.ts';
 import { readProgress } from './slices.ts';
 
 /**
@@ -11,7 +11,7 @@ import { readProgress } from './slices.ts';
  */
 export type DailyRollupsMessage = { readonly type: 'day_rows'; readonly days_before: number };
 
-/** The partition of the first shard creates them, as it runs the rebuilds. They cover all tenants, so the message names none. */
+/** Shard whose partition creates the rollups, as it runs the rebuilds. The rollups cover all tenants, so the message names none. */
 const SHARD = 0;
 const ALL_TENANTS = { tenant_id: '', environment_id: '' };
 

@@ -6,16 +6,18 @@
 import { groupBy } from '../../core/foundation/group-by.ts';
 import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
 import { formatUs, type Microseconds } from '../../core/foundation/time/instant.ts';
-import type { BucketRow } from '../../core/metering/plan.ts';
+import type { BucketRow } from '../../core/metering/bucket-aggregator.ts';
 import type { Database } from '../foundation/stores.ts';
 
-/** Usage within this time is billed together: a customer that sends a backlog gets one invoice for it. */
+/**
+ * Delay of the bill for late usage. All usage within this time is billed together: a customer that sends a backlog gets one invoice for it.
+ */
 export const BILL_DELAY_SECONDS = 3600;
 
 /** A customer has usage at this instant or later. */
 export type LateArrival = Scope & { readonly external_customer_id: string; readonly at_us: Microseconds };
 
-/** `now`: for environments without their own clock. */
+/** Records late usage. `now`: for environments without their own clock. */
 export async function recordLateUsage(
   database: Database,
   arrivals: readonly LateArrival[],
@@ -47,7 +49,7 @@ function earliest(arrivals: readonly LateArrival[], keyOf: (one: LateArrival) =>
   return Array.from(groups.values(), (some) => some.reduce((a, b) => (b.at_us < a.at_us ? b : a)));
 }
 
-/** Environments in which a subscription has ended after the earliest usage; usually none. */
+/** Finds the environments in which a subscription has ended after the earliest usage; usually none. */
 async function withEnded(database: Database, arrivals: readonly LateArrival[]): Promise<Set<string>> {
   if (arrivals.length === 0) return new Set();
   const { rows } = await database.raw(
@@ -90,7 +92,7 @@ const RECORD_SQL = `
 
 type OfOne = Scope & { readonly subscription_id: string };
 
-/** For a subscription that is known to have ended. */
+/** Records late usage of a subscription that is known to have ended. */
 export async function recordSubscriptionLateUsage(
   database: Database,
   { tenant_id, environment_id, subscription_id }: OfOne,

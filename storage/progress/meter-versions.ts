@@ -50,7 +50,7 @@ export async function loadGreatestVersions(
   return new Map(rows.map(({ meter_id, version }: { meter_id: string; version: number }) => [meter_id, version]));
 }
 
-/** Versions by which a partition counts from an offset on: for each meter the last one whose barrier it has passed. */
+/** Lists the versions by which a partition counts from an offset on: for each meter the last one whose barrier it has passed. */
 export async function listVersionsAt(database: Database, partition: number, offset: bigint): Promise<MeterVersion[]> {
   const { rows } = await database.raw(
     `select distinct on (v.meter_id) v.* from meter_versions v join meter_barriers b using (meter_id, version)
@@ -60,7 +60,10 @@ export async function listVersionsAt(database: Database, partition: number, offs
   return rows;
 }
 
-/** Newest definitions of the meters of a tenant and environment. A new definition takes effect when it has reached every partition. */
+/**
+ * Lists the newest definitions of the meters of a tenant and environment. A new definition takes effect when it has reached every
+ * partition.
+ */
 export async function listNewestDefinitions(database: Database, scope: Scope): Promise<MeterDefinition[]> {
   const { rows } = await database.raw(
     `select distinct on (meter_id) definition from meter_versions where tenant_id = ? and environment_id = ?
@@ -70,7 +73,7 @@ export async function listNewestDefinitions(database: Database, scope: Scope): P
   return rows.flatMap((row: { definition: MeterDefinition | null }) => row.definition ?? []);
 }
 
-/** The first barrier counts; a message that was appended twice has no effect. */
+/** Records a barrier. The first one counts; a message that was appended twice has no effect. */
 export async function recordBarrier(
   transaction: Database,
   barrier: { meter_id: string; version: number; partition: number; from_offset: bigint },
@@ -81,7 +84,7 @@ export async function recordBarrier(
   );
 }
 
-/** Versions that every partition has met and that are not yet live, oldest first. */
+/** Lists the versions that every partition has met and that are not yet live, oldest first. */
 export async function listVersionsToBackfill(database: Database, partitionCount: number): Promise<MeterVersion[]> {
   const { rows } = await database.raw(
     `select v.* from meter_versions v where v.state in ('announced', 'backfilling') and v.settling_rebuild is null
@@ -112,7 +115,7 @@ export async function hasUnsettledVersions(database: Database): Promise<boolean>
   return rows[0].any;
 }
 
-/** Separates these locks from those of other applications on the server. */
+/** Separates the locks of backfills from the advisory locks of other applications on the server. */
 const BACKFILL_LOCKS = 7_155_020;
 
 /** Whether this transaction back-fills the version; the lock ends with the transaction, even if its process dies. */
@@ -128,8 +131,8 @@ export async function lockBackfill(
 }
 
 /**
- * Offset at which each partition met the version. It is 0 for a partition that was added later, because such a partition counts by the
- * version from its first record on.
+ * Loads the offset at which each partition met the version. It is 0 for a partition that was added later, because such a partition counts
+ * by the version from its first record on.
  */
 export async function loadBarriers(
   database: Database,
@@ -206,7 +209,7 @@ export async function finishDay(
   );
 }
 
-/** The version waits for this rebuild, which makes it live. */
+/** Marks a version as waiting for this rebuild, which makes it live. */
 export async function markSettling(
   transaction: Database,
   { meter_id, version }: { meter_id: string; version: number },
@@ -225,7 +228,7 @@ export type BackfillProgress = {
   /** Last day that is counted. */
   readonly backfilled_until: number | null;
   readonly backfilling_day: number | null;
-  /** Earlier parts are written. */
+  /** Number of the part of that day that is in progress; parts with smaller numbers are written. */
   readonly backfilling_part: number;
 };
 
@@ -256,7 +259,7 @@ export async function finishVersion(
   ]);
 }
 
-/** Meters that have ever counted events with these names. */
+/** Lists the meters that have ever counted events with these names. */
 export async function listMetersByEventNames(
   database: Database,
   scope: Scope,
@@ -270,7 +273,7 @@ export async function listMetersByEventNames(
   return rows.map((row: { meter_id: string }) => row.meter_id);
 }
 
-/** Meters that count or have counted, for audits. */
+/** Lists the meters that count or have counted, for audits. */
 export async function listMetersToAudit(
   database: Database,
   wanted: { tenant_id?: string | undefined; environment_id?: string | undefined; meter_id?: string | undefined },
@@ -290,7 +293,7 @@ type MeterCounting = {
   readonly backfill: { readonly days_done: number; readonly days: number | null; readonly live_at: string | null };
 };
 
-/** State and back-fill progress of the newest version of a meter. */
+/** Loads the state and back-fill progress of the newest version of a meter. */
 export async function loadMeterCounting(database: Database, scope: Scope, meterId: string): Promise<MeterCounting> {
   const { rows } = await database.raw(
     `select state, definition is null as stops, backfilled_days, backfill_days, live_at from meter_versions
@@ -304,7 +307,7 @@ export async function loadMeterCounting(database: Database, scope: Scope, meterI
   return { state, backfill: { days_done, days: state === 'live' ? days_done : days, live_at } };
 }
 
-/** Definition of a meter at a version, and the final offset of each partition if the meter was stopped after it. */
+/** Finds the definition of a meter at a version, and the final offset of each partition if the meter was stopped after it. */
 export async function findDefinitionAt(
   database: Database,
   scope: Scope,

@@ -22,13 +22,13 @@ export async function enqueueMessage(
   ]);
 }
 
-/** Spares the relay a transaction: the outbox is mostly empty. */
+/** Whether the outbox has messages. It is mostly empty, so this check spares the relay most transactions. */
 export async function hasMessages(postgres: Database): Promise<boolean> {
   const { rows } = await postgres.raw(`select exists (select from log_outbox) as has`);
   return rows[0].has;
 }
 
-/** The oldest messages that no other relay has taken, locked until the transaction ends. */
+/** Takes the oldest messages that no other relay has taken, and locks them until the transaction ends. */
 export async function takeMessages(transaction: Database, limit: number): Promise<OutboxMessage[]> {
   const { rows } = await transaction.raw(`select * from log_outbox order by id limit ? for update skip locked`, [
     limit,

@@ -1,10 +1,10 @@
 /**
- * Notifications of the usage rows that slices added, for API processes that cache answers (docs/decisions/0006-usage-reads.md). A
+ * Notifications of the bucket rows that slices added, for API processes that cache answers (docs/decisions/0007-cached-answers.md). A
  * notification is written in the statement that moves `next_offset`, so it exists exactly for moves, and only while a process requests
  * notifications. If one is missing, the reader clears its cache, and the rows answer.
  */
 
-import type { BucketRow } from '../../core/metering/plan.ts';
+import type { BucketRow } from '../../core/metering/bucket-aggregator.ts';
 import type { Database } from '../foundation/stores.ts';
 
 type SliceNotification = {
@@ -16,9 +16,9 @@ type SliceNotification = {
   getVersion(meter_id: string): number;
 };
 
-/** A larger slice sends no notification: the cached answers that it would update are small in comparison. */
+/** Maximum length of a notification. A larger slice sends none: the cached answers that it would update are small in comparison. */
 const TEXT_MAX = 4 * 1024 * 1024;
-/** A reader renews its request while it is active; a request is valid for this long. */
+/** Time for which a request of a reader is valid. An active reader renews it. */
 const WANTED_SECONDS = 60;
 const REFRESH_INTERVAL_MS = 1_000;
 
@@ -32,7 +32,9 @@ export async function requestSliceNotifications(database: Database): Promise<voi
 type WantedState = { readonly checked_ms: number; readonly isWanted: boolean };
 const wanted = new WeakMap<Database, WantedState>();
 
-/** Cached for a second; slices before a new request is seen send no notification. */
+/**
+ * Whether a process requests notifications. The answer is cached for a second, so slices before a new request is seen send no notification.
+ */
 export async function hasSliceSubscribers(database: Database): Promise<boolean> {
   const known = wanted.get(database);
   if (known && performance.now() - known.checked_ms < REFRESH_INTERVAL_MS) return known.isWanted;
@@ -49,14 +51,14 @@ export const NO_ROWS = '{"meters":[],"rows":[]}';
 /** Null if the notification is too large. */
 export function buildNotification(rows: readonly BucketRow[], getVersion: (meter_id: string) => number): string | null {
   const meters: NotifiedMeter[] = [];
-  const places = new Map<string, number>();
+  const indexes = new Map<string, number>();
   const indexMeter = ({ tenant_id, environment_id, meter_id }: BucketRow): number => {
-    let place = places.get(meter_id);
-    if (place === undefined) {
-      place = meters.push([tenant_id, environment_id, meter_id, getVersion(meter_id)]) - 1;
-      places.set(meter_id, place);
+    let index = indexes.get(meter_id);
+    if (index === undefined) {
+      index = meters.push([tenant_id, environment_id, meter_id, getVersion(meter_id)]) - 1;
+      indexes.set(meter_id, index);
     }
-    return place;
+    return index;
   };
   const text = JSON.stringify({ meters, rows: rows.map((row) => toNotifiedRow(row, indexMeter(row))) });
   return text.length > TEXT_MAX ? null : text;
@@ -67,7 +69,7 @@ type NotifiedMeter = [tenant_id: string, environment_id: string, meter_id: strin
 type NotifiedRow = ReturnType<typeof toNotifiedRow>;
 type Number24 = string | 0 | null;
 
-/** An array without field names, because there is one for each row of each slice. */
+/** Converts a row to an array without field names, which is shorter: there is one for each row of each slice. */
 function toNotifiedRow(row: BucketRow, meter: number) {
   const { external_customer_id, size, bucket_start_us, group_key, first_us, last_us, count, latest, uniques } = row;
   const numbers: Number24[] = [row.sum, row.weighted_sum, row.min, row.max].map(numberText);
@@ -102,24 +104,24 @@ function toBucketRow(notified: NotifiedRow, meters: readonly NotifiedMeter[]): B
   const [tenant_id, environment_id, meter_id] = meters[meter]!;
   const [sum, weighted_sum, min, max] = numbers.map(parseNumber) as [bigint, bigint, bigint | null, bigint | null];
   const latest = newest && { timestamp_us: newest[0], event_id: newest[1], value: BigInt(newest[2]) };
-  const place = { tenant_id, environment_id, meter_id, external_customer_id, size, bucket_start_us, group_key };
-  return { ...place, first_us, last_us, count, sum, weighted_sum, min, max, latest, uniques };
+  const key = { tenant_id, environment_id, meter_id, external_customer_id, size, bucket_start_us, group_key };
+  return { ...key, first_us, last_us, count, sum, weighted_sum, min, max, latest, uniques };
 }
 
-/** Compressed size: a reader with a larger backlog recomputes its answers instead of reading all of it at once. */
+/** Maximum compressed size of the notifications that are read at once. A reader with a larger backlog recomputes its answers. */
 const READ_BYTES_MAX = 2 * 1024 * 1024;
 
-/** Notifications from these offsets on, in order; none if they are too large. */
+/** Reads the notifications from these offsets on, in order; returns none if they are too large. */
 export async function readSliceNotifications(
   database: Database,
   after: readonly { readonly partition: number; readonly at: bigint }[],
 ): Promise<SliceNotification[]> {
   const { rows } = await database.raw(
-    `with missing as (
-       select t.partition, t.epoch, t.from_offset, t.to_offset, t.rows, sum(pg_column_size(t.rows)) over () as bytes
-         from unnest(?::int[], ?::bigint[]) as after (partition, at) join told_slices t using (partition)
-        where t.from_offset >= after.at)
-     select partition, epoch, from_offset, to_offset, rows from missing where bytes <= ? order by partition, from_offset`,
+    `select partition, epoch, from_offset, to_offset, rows
+       from (select t.partition, t.epoch, t.from_offset, t.to_offset, t.rows, sum(pg_column_size(t.rows)) over () as bytes
+               from unnest(?::int[], ?::bigint[]) as after (partition, at) join told_slices t using (partition)
+              where t.from_offset >= after.at) as missing
+      where bytes <= ? order by partition, from_offset`,
     [after.map(({ partition }) => partition), after.map(({ at }) => String(at)), READ_BYTES_MAX],
   );
   return (rows as { partition: number; epoch: string; from_offset: string; to_offset: string; rows: string }[]).map(

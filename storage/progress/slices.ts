@@ -6,7 +6,8 @@ import { unavailable } from '../../core/foundation/error.ts';
 import type { Microseconds } from '../../core/foundation/time/instant.ts';
 import { KeyedBatchLoader } from '../concurrency/batch-loader.ts';
 import type { Database } from '../foundation/stores.ts';
-import { type OwnedPartition, type SliceState, STATE_COLUMNS, toSliceState } from './slice-state.ts';
+import { IN_NO_ANSWER } from '../postgres/interceptors/own-writes.ts';
+import { type OwnedPartition, type PartitionProgress, toPartitionProgress } from './partition-progress.ts';
 
 /** Thrown if another worker has taken the partition over: drop all state, write nothing. */
 export class FencedError extends Error {
@@ -17,7 +18,7 @@ export class FencedError extends Error {
 }
 
 /** Takes the partition over: from here on every older epoch is fenced. An existing lock on the bucket rows applies to it too. */
-export async function takePartition(database: Database, partition: number, owner: string): Promise<SliceState> {
+export async function takePartition(database: Database, partition: number, owner: string): Promise<PartitionProgress> {
   return database.transaction(async (transaction) => {
     await serializeBucketLockChanges(transaction);
     const { rows } = await transaction.raw(
@@ -28,7 +29,7 @@ export async function takePartition(database: Database, partition: number, owner
        returning *`,
       [partition, owner],
     );
-    return toSliceState(rows[0]);
+    return toPartitionProgress(rows[0]);
   });
 }
 
@@ -62,7 +63,7 @@ export class SliceOrderError extends Error {
  */
 export async function planSlice(
   database: Database,
-  owned: OwnedPartition,
+  owned_partition: OwnedPartition,
   slice: { from: bigint; to: bigint },
 ): Promise<SlicePlan> {
   const { rows } = await database.raw(
@@ -73,35 +74,44 @@ export async function planSlice(
             (select nextval('write_attempts') as attempt) as next
       where s.partition = before.partition and s.epoch = :epoch and s.next_offset = :from
         and (s.slice_from is null or (s.slice_from = :from and s.slice_to = :to))
-     returning s.attempt::text, before.again`,
-    { from: String(slice.from), to: String(slice.to), partition: owned.partition, epoch: String(owned.epoch) },
+     returning s.attempt::text, before.again ${IN_NO_ANSWER}`,
+    {
+      from: String(slice.from),
+      to: String(slice.to),
+      partition: owned_partition.partition,
+      epoch: String(owned_partition.epoch),
+    },
   );
   if (rows.length === 1) return { attempt: BigInt(rows[0].attempt), again: rows[0].again, done: false };
-  if (await isFinished(database, owned, slice)) return { attempt: 0n, again: true, done: true };
-  throw await whyNot(database, owned, slice);
+  if (await isFinished(database, owned_partition, slice)) return { attempt: 0n, again: true, done: true };
+  throw await explainRejectedSlice(database, owned_partition, slice);
 }
 
-/** Only the owner moves the offset, so a later offset is its own work. */
-async function isFinished(database: Database, owned: OwnedPartition, { to }: { to: bigint }): Promise<boolean> {
-  const state = await loadPartitionProgress(database, owned.partition);
-  return state?.epoch === owned.epoch && state.slice_from === null && state.next_offset >= to;
+/** True if an earlier attempt of this owner finished the slice: while the epoch is unchanged, only the owner moves the offset. */
+async function isFinished(
+  database: Database,
+  owned_partition: OwnedPartition,
+  { to }: { to: bigint },
+): Promise<boolean> {
+  const state = await loadPartitionProgress(database, owned_partition.partition);
+  return state?.epoch === owned_partition.epoch && state.slice_from === null && state.next_offset >= to;
 }
 
-async function loadPartitionProgress(database: Database, partition: number): Promise<SliceState | undefined> {
+async function loadPartitionProgress(database: Database, partition: number): Promise<PartitionProgress | undefined> {
   return (await readProgress(database)).find((state) => state.partition === partition);
 }
 
-/** The worker was fenced, or its slice would leave a gap. */
-async function whyNot(
+/** Explains why a slice was rejected: the worker was fenced, or the slice would leave a gap. */
+async function explainRejectedSlice(
   database: Database,
-  owned: OwnedPartition,
+  owned_partition: OwnedPartition,
   { from, to }: { from: bigint; to: bigint },
 ): Promise<Error> {
-  const state = await loadPartitionProgress(database, owned.partition);
-  if (state?.epoch !== owned.epoch) return new FencedError(owned.partition);
+  const state = await loadPartitionProgress(database, owned_partition.partition);
+  if (state?.epoch !== owned_partition.epoch) return new FencedError(owned_partition.partition);
   const planned = state.slice_from === null ? '' : `, and [${state.slice_from}, ${state.slice_to}) is in progress`;
   return new SliceOrderError(
-    `partition ${owned.partition}: a slice [${from}, ${to}) was to be written where the stores end at ${state.next_offset}${planned}`,
+    `partition ${owned_partition.partition}: a slice [${from}, ${to}) was to be written where the stores end at ${state.next_offset}${planned}`,
   );
 }
 
@@ -118,9 +128,9 @@ const UNLOCKED_WITHIN_MS = 5_000;
 const PAUSE_MS = 20;
 
 type BucketsEntered = {
-  /** Number under which usage rows are written, greater than that of every finished rebuild. */
+  /** Number under which bucket rows are written, greater than that of every finished rebuild. */
   readonly attempt: bigint;
-  /** Attempts from this number on may have written usage rows of this slice. */
+  /** Attempts from this number on may have written bucket rows of this slice. */
   readonly rows_since: bigint;
   /** Days with daily rollups, fixed until the slice is finished: a change needs the bucket lock, which waits for the slice. */
   readonly days_before: number;
@@ -129,7 +139,7 @@ type BucketsEntered = {
 /** Begins to write the bucket rows of the slice; waits for a limited time if they are locked. */
 export async function enterBuckets(
   database: Database,
-  owned: OwnedPartition,
+  owned_partition: OwnedPartition,
   { is_wide }: { is_wide: boolean },
 ): Promise<BucketsEntered> {
   const until = performance.now() + UNLOCKED_WITHIN_MS;
@@ -142,19 +152,19 @@ export async function enterBuckets(
         where s.partition = ? and s.epoch = ?
           and (s.phase = 'buckets' or s.gate is null
                or (s.gate like 'reading:%' and s.gate_until < extract(epoch from now())::bigint))
-        returning s.attempt::text, s.rows_since::text, s.days_before`,
-      [is_wide, is_wide, owned.partition, String(owned.epoch)],
+        returning s.attempt::text, s.rows_since::text, s.days_before ${IN_NO_ANSWER}`,
+      [is_wide, is_wide, owned_partition.partition, String(owned_partition.epoch)],
     );
     if (answer.rowCount === 1) {
       const { attempt, rows_since, days_before } = answer.rows[0];
       return { attempt: BigInt(attempt), rows_since: BigInt(rows_since), days_before };
     }
     const { rows } = await database.raw(`select 1 from slices where partition = ? and epoch = ?`, [
-      owned.partition,
-      String(owned.epoch),
+      owned_partition.partition,
+      String(owned_partition.epoch),
     ]);
-    if (rows.length === 0) throw new FencedError(owned.partition);
-    if (performance.now() > until) throw unavailable('the usage rows (they are being rebuilt)');
+    if (rows.length === 0) throw new FencedError(owned_partition.partition);
+    if (performance.now() > until) throw unavailable('the bucket rows (they are being rebuilt)');
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 }
@@ -179,7 +189,7 @@ export const NO_EVENTS: SliceCounts = {
   unread: 0,
 };
 
-export type SliceDone = {
+export type FinishedSlice = {
   readonly from: bigint;
   readonly next_offset: bigint;
   readonly watermark_us: Microseconds;
@@ -190,25 +200,27 @@ export type SliceDone = {
   readonly notification: string | null;
 };
 
-/** The ledger begins a new range after this many events. */
+/** Number of events after which the ledger begins a new range. */
 const LEDGER_EVENTS_MAX = 1_000_000;
 
-/**
- * Moves `next_offset` and adds the records to the ledger in one statement. The statement returns the moved row for caches of answers
- * (storage/postgres/interceptors/own-statements.ts).
- */
-export async function finishSlice(database: Database, owned: OwnedPartition, done: SliceDone): Promise<void> {
+/** Moves `next_offset` and adds the records to the ledger in one statement. */
+export async function finishSlice(
+  database: Database,
+  owned_partition: OwnedPartition,
+  finished: FinishedSlice,
+): Promise<void> {
   const { rows } = await database.raw(FINISH, {
-    ...done.counts,
-    partition: owned.partition,
-    epoch: String(owned.epoch),
-    from: String(done.from),
-    to: String(done.next_offset),
-    watermark_us: done.watermark_us,
-    last_record: done.last_record,
-    notification: done.notification,
+    ...finished.counts,
+    partition: owned_partition.partition,
+    epoch: String(owned_partition.epoch),
+    from: String(finished.from),
+    to: String(finished.next_offset),
+    watermark_us: finished.watermark_us,
+    last_record: finished.last_record,
+    notification: finished.notification,
   });
-  if (rows[0].done !== 1) throw await whyNot(database, owned, { from: done.from, to: done.next_offset });
+  if (rows[0].done !== 1)
+    throw await explainRejectedSlice(database, owned_partition, { from: finished.from, to: finished.next_offset });
 }
 
 const FINISH = `
@@ -218,7 +230,7 @@ const FINISH = `
            slice_from = null, slice_to = null, phase = 'idle', rows_since = null, updated_at = now()
      where partition = :partition and epoch = :epoch and next_offset = :from::bigint
        and coalesce(slice_to, :to::bigint) = :to::bigint
-    returning ${STATE_COLUMNS}),
+    returning partition),
   entered as (
     update slice_ledger l set to_offset = :to::bigint, records = l.records + :to::bigint - :from::bigint,
            events = l.events + :events::bigint, stored = l.stored + :stored::bigint,
@@ -241,24 +253,23 @@ const FINISH = `
   forgotten as (
     delete from told_slices using done
      where told_slices.partition = done.partition and :notification::text is not null and told_at < now() - interval '1 minute')
-  select (select count(*) from done)::int as done, (select count(*) from begun)::int as begun,
-         (select to_json(done)::text from done) as moved`;
+  select (select count(*) from done)::int as done, (select count(*) from begun)::int as begun`;
 
 /** Must run in the transaction that unlocks the bucket rows (storage/progress/bucket-lock.ts). */
 export async function updateDaysBefore(transaction: Database, days_before: number): Promise<void> {
   await transaction.raw(`update slices set days_before = ?`, [days_before]);
 }
 
-/** Progress of every partition: the start of a consistent read, and the state that the read is checked against. */
-export async function readProgress(database: Database): Promise<SliceState[]> {
+/** Reads the progress of every partition: the start of a consistent read, and the state that the read is checked against. */
+export async function readProgress(database: Database): Promise<PartitionProgress[]> {
   const { rows } = await database.raw(`select * from slices order by partition`);
-  return rows.map(toSliceState);
+  return rows.map(toPartitionProgress);
 }
 
-const SOON = new KeyedBatchLoader<Database, void, SliceState[]>(async (database, requests) => {
+const SOON = new KeyedBatchLoader<Database, void, PartitionProgress[]>(async (database, requests) => {
   const progress = await readProgress(database);
   return requests.map(() => progress);
 });
 
-/** Progress that is read after the call; concurrent callers share one read. */
-export const loadSharedProgress = (database: Database): Promise<SliceState[]> => SOON.load(database);
+/** Loads progress that is read after the call; concurrent callers share one read. */
+export const loadSharedProgress = (database: Database): Promise<PartitionProgress[]> => SOON.load(database);

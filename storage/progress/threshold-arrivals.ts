@@ -3,12 +3,12 @@
  * the period is over"). At most one check per subscription is queued until it begins; usage that arrives while it runs queues another. If a
  * check is lost in a crash, the periodic check, which runs every few minutes, covers it.
  */
-import type { BucketRow } from '../../core/metering/plan.ts';
+import type { BucketRow } from '../../core/metering/bucket-aggregator.ts';
 import type { Database } from '../foundation/stores.ts';
 
 export const THRESHOLD_TASK = 'bill-threshold';
 
-/** Arrivals within these seconds share one check. */
+/** Delay of a check; all arrivals during it share the check. */
 const CHECK_DELAY_SECONDS = 2;
 
 type ThresholdArrival = Pick<BucketRow, 'tenant_id' | 'environment_id' | 'external_customer_id'>;
@@ -43,7 +43,7 @@ async function tenantsWithThresholds(database: Database, tenants: readonly strin
   return new Set(rows.map(({ tenant }: { tenant: string }) => tenant));
 }
 
-/** An environment with its own clock is checked when the clock advances. */
+/** Statement that enqueues checks, except in an environment with its own clock, which is checked when the clock advances. */
 const ENQUEUE_SQL = `
   with arrived as (
     select tenant_id, environment_id, external_id

@@ -2,7 +2,7 @@
  * After usage arrives or is corrected, everything that depends on its amount is checked within seconds. Callers enqueue all these checks
  * together.
  */
-import type { BucketRow } from '../../core/metering/plan.ts';
+import type { BucketRow } from '../../core/metering/bucket-aggregator.ts';
 import type { Database } from '../foundation/stores.ts';
 import { enqueueAlertChecks } from './alert-arrivals.ts';
 import { enqueueThresholdChecks } from './threshold-arrivals.ts';

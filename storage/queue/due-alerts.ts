@@ -4,7 +4,9 @@ import type { Database } from '../foundation/stores.ts';
 import { type DueQuery, type DueRecord, type Instant, listRoundRobin, narrowToEnvironments } from './due-billing.ts';
 import { isSelfFilling } from './due-wallets.ts';
 
-/** An active wallet `w` is watched by its own settings, by a feature, or, without own settings, by the setting of its environment. */
+/**
+ * SQL condition on an active wallet `w`: its own settings or a feature watch it, or, without own settings, the setting of its environment.
+ */
 export const IS_WALLET_WATCHED = `
   w.wallet_status = 'active' and w.status = 'published'
   and ((w.alert_settings ->> 'alert_enabled') = 'true'
@@ -54,7 +56,7 @@ const IS_WATCHED = `
   or exists (select from settings s where s.tenant_id = e.tenant_id and s.environment_id = e.environment_id
                 and s.key = 'wallet_balance_alert_config' and s.status = 'published' and (s.value ->> 'alert_enabled') = 'true')`;
 
-/** The balance of a wallet with automatic top-up is checked, too, though no alert is sent. */
+/** SQL condition of an environment with automatic top-ups: the balances of such wallets are checked, too, though no alert is sent. */
 const OR_FILLS = `
   or exists (select from wallets w where w.tenant_id = e.tenant_id and w.environment_id = e.environment_id and ${isSelfFilling('w')})`;
 
@@ -71,7 +73,7 @@ export function nextAlertCheck(
 }
 
 /**
- * The watched environments among `scopes`, each as `tenant environment`: four index lookups, or five. `or_fills` includes
+ * Lists the watched environments among `scopes`, each as `tenant environment`, by four index lookups, or five. `or_fills` includes
  * environments with wallets that top up automatically.
  */
 export async function listWatchedScopes(
@@ -88,7 +90,9 @@ export async function listWatchedScopes(
   return new Set(rows.map((one: Scope) => `${one.tenant_id} ${one.environment_id}`));
 }
 
-/** Earliest end after `from` of a current period whose spending reached a level. The next period begins there, with nothing spent. */
+/**
+ * Finds the earliest end after `from` of a current period whose spending reached a level. The next period begins there, with nothing spent.
+ */
 export async function findNextPeriodAfterReached(
   database: Database,
   { tenant_id, environment_id }: Scope,
@@ -114,7 +118,7 @@ export async function listCustomersToAlert(database: Database, filter: DueQuery)
 }
 
 /**
- * External ids of all customers of the environment if anything is watched in it: members of a subscription and customers whose
+ * Lists the external ids of all customers of the environment if anything is watched in it: members of a subscription and customers whose
  * usage another pays count, too.
  */
 export async function listExternalIdsToAlert(
@@ -122,7 +126,7 @@ export async function listExternalIdsToAlert(
   { tenant_id, environment_id }: Scope,
 ): Promise<readonly string[]> {
   if ((await listWatchedScopes(database, [{ tenant_id, environment_id }])).size === 0) return [];
-  // If a test clock drives the environment, usage of any customer can be spending of another.
+  // All customers are listed, because the watched spending of one may be the usage of another.
   const all: { external_id: string }[] = await database('customers')
     .where({ tenant_id, environment_id, status: 'published' })
     .select('external_id');
@@ -146,7 +150,7 @@ export async function loadBalanceWatchers(
   return rows[0];
 }
 
-/** Features with alert levels that the customer of this wallet pays for: measured by a line of an active or trialing subscription. */
+/** Lists features with alert levels that the customer of this wallet pays for: measured by a line of an active or trialing subscription. */
 export async function listWatchedFeatures(
   database: Database,
   { tenant_id, environment_id, customer_id, currency }: Scope & { customer_id: string; currency: string },

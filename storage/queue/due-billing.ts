@@ -16,8 +16,8 @@ export type DueEnvironments = { readonly only?: Scope | undefined };
 /** Maximum number of records per query. A record that becomes due meanwhile waits for that many. */
 const ROUND = 100;
 /**
- * For drafts, which are finalized by the hundred: each query sorts all that are due, and for twenty thousand that takes as long as
- * the work itself.
+ * Maximum number of drafts per query. Each query sorts all due drafts, so with small queries the sorting of twenty thousand would take as
+ * long as finalizing them.
  */
 const DRAFT_BATCH_SIZE = 1000;
 
@@ -25,9 +25,12 @@ const DRAFT_BATCH_SIZE = 1000;
 export type DueQuery = DueEnvironments & { readonly left: readonly string[] };
 
 const BILLED = ['active', 'trialing'];
-/** These have no invoices of their own; their period advances with that of their parent. */
+/** Types of subscriptions that have no invoices of their own; their period advances with that of their parent. */
 export const MOVED_BY_PARENT = ['INHERITED', 'grouped_invoicing'];
-/** Columns that end them before their parent advances them: for a member only its own end; the other instants are the parent's. */
+/**
+ * Columns with the instants at which such a subscription ends before its parent advances it. A member has only its own end; its other
+ * instants are those of its parent.
+ */
 const ENDS_ALONE: readonly (readonly [type: string, columns: readonly string[]])[] = [
   ['INHERITED', ['end_date']],
   ['grouped_invoicing', ['cancel_at', 'end_date']],
@@ -35,7 +38,7 @@ const ENDS_ALONE: readonly (readonly [type: string, columns: readonly string[]])
 const UNPAID = { subscription_status: 'incomplete', status: 'published' };
 const DRAFT = { invoice_status: 'DRAFT', status: 'published' };
 
-/** Next subscriptions to bill, earliest period end first. */
+/** Lists the next subscriptions to bill, earliest period end first. */
 export async function listDueSubscriptions(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
@@ -60,7 +63,7 @@ export async function listDueSubscriptions(
   });
 }
 
-/** A failed period end is retried when its retry is due. The advance of a clock has its own retries and tries it each time. */
+/** Finds failed period ends whose retry is not yet due. The advance of a clock ignores this, because it has its own retries. */
 function triedLater(database: Database, now: Date): Knex.QueryBuilder {
   return database('subscription_schedules as schedule')
     .whereRaw('schedule.subscription_id = subscriptions.id')
@@ -68,7 +71,7 @@ function triedLater(database: Database, now: Date): Knex.QueryBuilder {
     .where('schedule.next_attempt_at', '>', now);
 }
 
-/** Subscriptions with a threshold: the current period of each may have reached it. */
+/** Lists subscriptions with a threshold, which the current period of each may have reached. */
 export async function listThresholdSubscriptions(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
@@ -83,7 +86,7 @@ export async function listThresholdSubscriptions(
   });
 }
 
-/** External ids of the customers of this environment whose subscriptions have a threshold. */
+/** Lists the external ids of the customers of this environment whose subscriptions have a threshold. */
 export async function listThresholdCustomers(
   database: Database,
   { tenant_id, environment_id }: Scope,
@@ -101,7 +104,7 @@ export async function listThresholdCustomers(
   return found.map(({ external_id }) => external_id);
 }
 
-/** Earliest instant in this environment at which a subscription opens, ends a period, or ends itself. */
+/** Finds the earliest instant in this environment at which a subscription opens, ends a period, or ends itself. */
 export function nextSubscriptionDue(database: Database, scope: Scope): Instant {
   const billed = () => database('subscriptions').where('status', 'published').whereIn('subscription_status', BILLED);
   const alone = () => billed().whereNotIn('subscription_type', MOVED_BY_PARENT);
@@ -114,7 +117,7 @@ export function nextSubscriptionDue(database: Database, scope: Scope): Instant {
   ]);
 }
 
-/** Next subscriptions that were never paid for and whose end has come. */
+/** Lists the next subscriptions that were never paid for and whose end has come. */
 export async function listDueUnpaidSubscriptions(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
@@ -131,7 +134,7 @@ export async function listDueUnpaidSubscriptions(
   });
 }
 
-/** Earliest end of a subscription of this environment that was never paid for. */
+/** Finds the earliest end of a subscription of this environment that was never paid for. */
 export function nextUnpaidEnd(database: Database, scope: Scope): Instant {
   const unpaid = () => database('subscriptions').where(UNPAID).whereNotIn('subscription_type', MOVED_BY_PARENT);
   return buildEarliestQuery(database, scope, { of: unpaid, columns: ['cancel_at', 'end_date'] });
@@ -151,8 +154,8 @@ export function nextThresholdCheck(
 }
 
 /**
- * Next drafts to finalize, longest waiting first. Drafts computed at one instant come in a reproducible order, because invoices get
- * their numbers in it.
+ * Lists the next drafts to finalize, longest waiting first. Drafts computed at one instant come in a reproducible order, because invoices
+ * get their numbers in it.
  */
 export async function listDueDrafts(
   database: Database,
@@ -167,7 +170,7 @@ export async function listDueDrafts(
   });
 }
 
-/** Which of these drafts are still due; the caller holds their locks. */
+/** Finds those of these drafts that are still due; the caller holds their locks. */
 export async function findDueDrafts(
   transaction: Database,
   { tenant_id, environment_id }: Scope,
@@ -184,7 +187,7 @@ export async function findDueDrafts(
 
 type DueDraftsQuery = { readonly now: Date; readonly delay_seconds: number; readonly environments: DueEnvironments };
 
-/** Wrapped in an object, because an awaited query builder runs. */
+/** Builds a query of due drafts. It is wrapped in an object, because awaiting a query builder runs it. */
 async function buildDueDraftsQuery(
   database: Database,
   { now, delay_seconds, environments: whom }: DueDraftsQuery,
@@ -212,7 +215,7 @@ async function buildDueDraftsQuery(
   return { drafts: due };
 }
 
-/** When the first draft of this environment has waited for its delay. */
+/** Finds when the first draft of this environment has waited for its delay. */
 export function nextDraftRested(
   database: Database,
   scope: Scope,
@@ -233,13 +236,16 @@ export function nextDraftRested(
   return database.raw('least(? + ?, ?)', [computed, delay, early as never]);
 }
 
-/** A draft written on request before its period was over: it waits until the period ends, because its usage arrives until then. */
+/**
+ * SQL condition of a draft that was computed before its period was over: it waits for the end of the period, because its usage arrives until
+ * then.
+ */
 const COMPLETE_LATER = `invoice_type = 'SUBSCRIPTION' and billing_reason = 'SUBSCRIPTION_CYCLE' and period_end is not null
   and last_computed_at is not null and last_computed_at < period_end`;
 
 const OWN_DELAY = `(value->>'finalization_delay_seconds')::int`;
 
-/** Environments whose setting defines their own finalization delay. */
+/** Lists the environments whose setting defines their own finalization delay. */
 function ownDelays(database: Database, environments: DueEnvironments): Promise<(Scope & { seconds: number })[]> {
   const seconds = database.raw(`${OWN_DELAY} as seconds`);
   return withOwnDelay(database, environments).select('tenant_id', 'environment_id', seconds) as never;
@@ -299,7 +305,7 @@ export async function loadInstants(database: Database, filter: readonly Instant[
 
 type Earliest = { of(): Knex.QueryBuilder; readonly columns: readonly string[] };
 
-/** Earliest instant of an environment in any of these columns, each found by its own index. */
+/** Builds a query for the earliest instant of an environment in any of these columns, each found by its own index. */
 export function buildEarliestQuery(
   database: Database,
   { tenant_id, environment_id }: Scope,

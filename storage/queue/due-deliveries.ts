@@ -46,7 +46,7 @@ export function toEnvironmentKey({ tenant_id, environment_id }: Scope): string {
   return `${tenant_id} ${environment_id}`;
 }
 
-/** Keys of its counters: tenant, environment, and endpoint. */
+/** Lists the keys of the counters of a delivery: tenant, environment, and endpoint. */
 export function listDeliveryKeys({ tenant_id, environment_id, endpoint_id }: DueDelivery): string[] {
   const endpoint = endpoint_id === null ? [] : [endpoint_id];
   return [tenant_id, toEnvironmentKey({ tenant_id, environment_id }), ...endpoint];
@@ -175,7 +175,7 @@ export async function giveUpOld(database: Database, { emitted_before, has_target
   return rowCount as number;
 }
 
-/** Deliveries that have neither succeeded nor failed for good. */
+/** Counts the deliveries that have neither succeeded nor failed for good. */
 export async function countWaitingDeliveries(database: Database): Promise<number> {
   const { rows } = await database.raw(
     `select count(*)::integer as count from webhook_deliveries where delivery_status = 'pending'`,

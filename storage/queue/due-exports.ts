@@ -17,7 +17,7 @@ import {
 const ENABLED = { enabled: true, status: 'published' };
 
 /**
- * Schedules whose next range was over at this instant. Tenants alternate, so that none waits for one with many files to catch up;
+ * Lists the schedules whose next range was over at this instant. Tenants alternate, so that none waits for one with many files to catch up;
  * within a tenant the longest waiting comes first.
  */
 export async function listDueScheduledTasks(
@@ -32,7 +32,7 @@ export async function listDueScheduledTasks(
   });
 }
 
-/** When the next file of this environment is due; `from` if one is being written. */
+/** Finds when the next file of this environment is due; `from` if one is being written. */
 export function nextExportDue(
   database: Database,
   scope: Scope,
@@ -48,24 +48,25 @@ export function nextExportDue(
 
 const EXPORT = 'ExecuteExportWorkflow';
 
-/** Unfinished files with the runs that write them. */
+/** SQL join of unfinished files with the runs that write them. */
 const UNFINISHED = (task: string, run: string) => `tasks ${task} join workflow_runs ${run}
      on ${run}.tenant_id = ${task}.tenant_id and ${run}.environment_id = ${task}.environment_id and ${run}.id = ${task}.workflow_id
         and ${run}.workflow_status = 'Running' and ${run}.workflow_type = '${EXPORT}'`;
 const OPEN = (task: string) => `${task}.task_status in ('PENDING', 'PROCESSING')`;
 
-/** By the machine's clock, since the job was enqueued. */
+/** Longest wait for a file, by the machine's clock, since its job was enqueued. */
 const PATIENCE = `interval '10 minutes'`;
 
 /**
- * The advance does not wait for a file after three failed tries, seconds apart, or after it moved to the slow queue: its store may
- * take any time. A file that has waited long for its turn is excluded, too, because tenants wait for each other's stores.
+ * SQL condition of a file that the advance of a clock does not wait for: after three failed tries, seconds apart, or after it moved to the
+ * slow queue, because its store may take any time. A file that has waited long for its turn is excluded, too, because tenants wait for each
+ * other's stores.
  */
 const PUT_OFF = (run: string) =>
   `(${run}.error is not null and ${run}.attempt >= 3 or ${run}.task_queue = 'slow-export'
     or exists (select from graphile_worker.jobs job where job.key = ${run}.run_id and job.created_at < now() - ${PATIENCE}))`;
 
-/** A file of a schedule whose records are not fixed yet: it would include records that arrive while the clock advances. */
+/** SQL condition of a file of a schedule whose records are not fixed yet: it would include records that arrive while the clock advances. */
 const UNCUT = (task: string) => `(${task}.is_scheduled and ${task}.cut_number is null)`;
 
 /**
@@ -85,7 +86,7 @@ function isWriting(database: Database, { tenant_id, environment_id }: Scope): Kn
   );
 }
 
-/** A running workflow that must end before the clock advances. */
+/** Finds a running workflow that must end before the clock advances. */
 export async function findRunningWorkflow(
   database: Database,
   scope: Scope,

@@ -13,13 +13,13 @@ import {
   narrowToEnvironments,
 } from './due-billing.ts';
 
-// As literals: the partial indexes contain the same text, and the planner would not match a parameter with it.
+// The values are literals, because the partial indexes contain the same text, and the planner would not match parameters with it.
 const OPEN = `application_status in (${OPEN_APPLICATIONS.map((word) => `'${word}'`).join(', ')})`;
 
 /**
- * While a subscription is to end, to begin or to change its plan before a period, its state in the period is not known: the bill
- * decides it, which may wait for usage. A subscription that is neither active nor trialing waits for nothing. The subscription's
- * own grants do not wait for a plan change, which may fail for long.
+ * A subscription that is due to end, to begin or to change its plan before a period has no known state in that period: billing decides it,
+ * and may wait for usage. A subscription that is neither active nor trialing waits for nothing. The subscription's own grants do not wait
+ * for a plan change, which may fail for long.
  */
 const DECIDED = `exists (select from subscriptions s
    where s.id = credit_grant_applications.subscription_id and s.tenant_id = credit_grant_applications.tenant_id
@@ -63,7 +63,7 @@ export async function lockDueGrant(
   return due;
 }
 
-/** Earliest instant at which an application of this environment is due. */
+/** Finds the earliest instant at which an application of this environment is due. */
 export function nextGrantDue(database: Database, scope: Scope): Instant {
   return buildEarliestQuery(database, scope, {
     of: () => database('credit_grant_applications').whereRaw(OPEN),
@@ -71,7 +71,10 @@ export function nextGrantDue(database: Database, scope: Scope): Instant {
   });
 }
 
-/** A plan's grant is not applied to a period that begins with or after a change to another plan. */
+/**
+ * SQL condition of a plan's grant that is not applied to a period: a pending change to another plan is scheduled for the start of the
+ * period or earlier.
+ */
 const IS_GRANTED_BY_ENDING_PLAN = `exists (select from credit_grants g join subscription_schedules x
      on x.tenant_id = g.tenant_id and x.environment_id = g.environment_id
    where g.id = credit_grant_applications.credit_grant_id and g.tenant_id = credit_grant_applications.tenant_id
@@ -80,7 +83,10 @@ const IS_GRANTED_BY_ENDING_PLAN = `exists (select from credit_grants g join subs
      and x.configuration ->> 'target_plan_id' <> g.plan_id
      and x.scheduled_at <= credit_grant_applications.period_start)`;
 
-/** Upcoming applications of the subscription, or of the customer's subscriptions, before it ends or changes its plan; earliest first. */
+/**
+ * Builds a query for the upcoming applications of the subscription, or of the customer's subscriptions, before it ends or changes its plan;
+ * earliest first.
+ */
 export function buildUpcomingGrantsQuery(
   scope: Scope,
   of: { readonly subscription_id: string } | { readonly customer_id: string },

@@ -19,14 +19,14 @@ export async function listDueLateUsage(
   return listRoundRobin(database, narrowToEnvironments(due, 'late', filter), { by: ['due_at'], ...filter });
 }
 
-/** Earliest instant at which late usage of this environment is to be checked. */
+/** Finds the earliest instant at which late usage of this environment is to be checked. */
 export function nextLateUsage(database: Database, scope: Scope): Instant {
   return buildEarliestQuery(database, scope, { of: () => buildDueQuery(database), columns: ['due_at'] });
 }
 
 /**
- * A draft includes late usage by itself: a subscription with a draft, or with a line on a draft of its parent, waits until that is
- * final.
+ * Builds a query of due checks. A draft includes late usage by itself: a subscription with a draft, or with a line on a draft of its
+ * parent, waits until that draft is final.
  */
 function buildDueQuery(database: Database) {
   const late_usage = database('late_usage as told')

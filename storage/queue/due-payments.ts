@@ -17,7 +17,7 @@ import {
   narrowToEnvironments,
 } from './due-billing.ts';
 
-/** Next payments to process or to query at the provider. */
+/** Lists the next payments to process or to query at the provider. */
 export async function listDuePayments(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
@@ -29,7 +29,7 @@ export async function listDuePayments(
   });
 }
 
-/** Earliest instant at which a payment of this environment is due. */
+/** Finds the earliest instant at which a payment of this environment is due. */
 export function nextPaymentDue(database: Database, scope: Scope): Instant {
   const open = () => database('payments').where('status', 'published');
   return buildEarliestQuery(database, scope, { of: open, columns: ['next_attempt_at'] });
@@ -41,7 +41,7 @@ function buildUnpublishedOverdueQuery(database: Database): Knex.QueryBuilder {
   return database('invoices').where(UNPAID).where('amount_remaining', '>', 0).whereNull('overdue_told_at');
 }
 
-/** Invoices whose due date has passed and for which no overdue event was published. */
+/** Lists invoices whose due date has passed and for which no overdue event was published. */
 export async function listOverdueInvoices(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
@@ -50,7 +50,7 @@ export async function listOverdueInvoices(
   return listRoundRobin(database, narrowToEnvironments(due, 'invoices', filter), { by: ['due_date'], ...filter });
 }
 
-/** One millisecond after the earliest due date of this environment. */
+/** Finds the instant one millisecond after the earliest due date of this environment. */
 export function nextOverdue(database: Database, scope: Scope): Instant {
   const due = buildEarliestQuery(database, scope, {
     of: () => buildUnpublishedOverdueQuery(database),
@@ -60,8 +60,8 @@ export function nextOverdue(database: Database, scope: Scope): Instant {
 }
 
 /**
- * Publishing is no change of the invoice, so its version stays. False if it was published before. Concurrent calls of a transaction
- * run as one statement.
+ * Marks the overdue event of an invoice as published; returns false if it was published before. This is no change of the invoice, so its
+ * version stays. Concurrent calls of a transaction run as one statement.
  */
 export function markOverduePublished(
   transaction: Database,
@@ -86,7 +86,7 @@ function buildUnpaidQuery(database: Database): Knex.QueryBuilder {
     database('invoices')
       .where(UNPAID)
       .where('amount_remaining', '>', 0)
-      // A charge in process may pay it.
+      // A charge in process may still pay the invoice.
       .whereNot('payment_status', 'PROCESSING')
       .whereExists((subscription) => {
         void subscription
@@ -101,7 +101,7 @@ function buildUnpaidQuery(database: Database): Knex.QueryBuilder {
   );
 }
 
-/** Grace period from a row of `settings` that ends it. */
+/** SQL for the grace period, from a row of `settings` that defines it. */
 const PATIENCE = `make_interval(days => coalesce((settings.value ->> 'grace_period_days')::int, ?))`;
 const DEFAULT_DAYS = SETTINGS.subscription_config.default.grace_period_days;
 
@@ -112,7 +112,7 @@ function buildAutoCancellationQuery(settings: Knex.QueryBuilder): Knex.QueryBuil
     .whereRaw(`(settings.value ->> 'auto_cancellation_enabled')::boolean`);
 }
 
-/** Start of the grace period: an invoice cannot be paid before it is final, and its due date may have passed by then. */
+/** SQL for the start of the grace period: an invoice cannot be paid before it is final, and its due date may have passed by then. */
 const WAITS_SINCE = 'greatest(invoices.due_date, invoices.finalized_at)';
 
 function buildPastGracePeriodQuery(database: Database, now: Date): Knex.QueryBuilder {
@@ -126,7 +126,7 @@ function buildPastGracePeriodQuery(database: Database, now: Date): Knex.QueryBui
     });
 }
 
-/** Invoices that are unpaid for longer than the grace period, if the setting of their environment cancels automatically. */
+/** Lists invoices that are unpaid for longer than the grace period, if the setting of their environment cancels automatically. */
 export async function listInvoicesPastGracePeriod(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
@@ -146,7 +146,7 @@ export async function isPastGracePeriod(
   return still !== undefined;
 }
 
-/** Earliest end of a grace period in this environment. */
+/** Finds the earliest end of a grace period in this environment. */
 export function nextGracePeriodEnd(database: Database, scope: Scope): Instant {
   const { tenant_id, environment_id } = scope;
   const first = buildUnpaidQuery(database)

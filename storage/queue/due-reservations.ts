@@ -24,13 +24,13 @@ export async function listExpiredReservations(
   return listRoundRobin(database, narrowToEnvironments(due, 'reservations', filter), { by: ['expires_at'], ...filter });
 }
 
-/** In the order in which they were committed. */
+/** Lists unsent reservations in the order in which they were committed. */
 export async function listUnsentReservations(database: Database, filter: DueQuery): Promise<DueRecord[]> {
   const due = database('reservations').whereRaw('not is_sent');
   return listRoundRobin(database, narrowToEnvironments(due, 'reservations', filter), { by: ['ended_at'], ...filter });
 }
 
-/** Earliest expiry in this environment, or `from` if events are still to be sent. */
+/** Finds the earliest expiry in this environment, or `from` if events are still to be sent. */
 export function nextReservationDue(database: Database, scope: Scope, { from }: { from: Date }): Instant {
   const { tenant_id, environment_id } = scope;
   const expiry = buildEarliestQuery(database, scope, {

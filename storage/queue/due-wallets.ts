@@ -15,8 +15,9 @@ import {
 } from './due-billing.ts';
 
 /**
- * Lots with remaining credits that no invoice and no reservation may still use; callers also check the expiry. A lot may still be used by an
- * unbilled period, a draft, a void or (postpaid) unpaid invoice whose period ended by the expiry, and by a hold that is charged by then.
+ * Finds lots with remaining credits that no invoice and no reservation may still use; callers also check the expiry. A lot may still be
+ * used by an unbilled period, a draft, a void or (postpaid) unpaid invoice whose period ended by the expiry, and by a hold that is charged
+ * by then.
  */
 function unused(database: Database): Knex.QueryBuilder {
   const own = (table: string) => `${table}.tenant_id = wallet_transactions.tenant_id
@@ -47,8 +48,8 @@ function unused(database: Database): Knex.QueryBuilder {
 }
 
 /**
- * A void invoice may be billed again with the credits that it returned. They stay available until the end of the period in which it
- * was voided.
+ * SQL condition of a void invoice that may be billed again with the credits that it returned. They stay available until the end of the
+ * period in which it was voided.
  */
 const BILLED_AGAIN_SOON = `i.recalculated_invoice_id is null and i.total_prepaid_credits_applied > 0
   and exists (select from subscriptions s where s.id = i.subscription_id and s.tenant_id = i.tenant_id
@@ -80,13 +81,13 @@ export async function isExpiredLot(
   return found.length > 0;
 }
 
-/** One millisecond after the earliest expiry of this environment. */
+/** Finds the instant one millisecond after the earliest expiry of this environment. */
 export function nextExpiry(database: Database, scope: Scope): Instant {
   const due = buildEarliestQuery(database, scope, { of: () => unused(database), columns: ['expiry_date'] });
   return database.raw(`? + interval '1 millisecond'`, [due]);
 }
 
-/** `wallet` is the name of the wallet's row in the statement. */
+/** SQL condition of a wallet that tops up automatically. `wallet` is the name of the wallet's row in the statement. */
 export const isSelfFilling = (wallet: string) =>
   `${wallet}.status = 'published' and ${wallet}.wallet_status = 'active'
    and ${wallet}.auto_topup is not null and (${wallet}.auto_topup ->> 'enabled')::boolean`;
@@ -111,7 +112,7 @@ export async function listWalletsWithAutoTopUp(database: Database, filter: DueQu
   });
 }
 
-/** By a clock, wallets are checked at midnight UTC. */
+/** If a test clock drives the environment, wallets are checked at midnight UTC. */
 export function nextSelfFilling(
   database: Database,
   { tenant_id, environment_id }: Scope,
@@ -123,7 +124,7 @@ export function nextSelfFilling(
   return database.raw('case when exists ? then ?::timestamptz end', [having as never, midnight.toISOString()]);
 }
 
-/** First creation of a wallet transaction of this environment at or after `since`. */
+/** Finds the first creation of a wallet transaction of this environment at or after `since`. */
 export async function nextMovement(
   database: Database,
   { tenant_id, environment_id }: Scope,

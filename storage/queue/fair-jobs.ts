@@ -12,10 +12,16 @@ export type JobLane = { readonly task: string; readonly queue: string };
 
 /** One job per tenant. */
 const IN_FRONT = 0;
-/** Runs if no job is in front: a job that was not moved up for any reason is late, but not lost. */
+/**
+ * Priority of a job that waits for its tenant's next turn. It runs if no job is in front: a job that was not moved up for any reason is
+ * late, but not lost.
+ */
 const BACK_PRIORITY = 1;
 
-/** A longer wait, or no turn yet, counts as one hour: else tenants created one after another would each go first and starve the others. */
+/**
+ * Maximum wait that counts for the order; also the wait of a tenant without a turn yet. Without this limit, tenants created one after
+ * another would each go first and starve the others.
+ */
 const LONGEST_AGO = `interval '1 hour'`;
 
 const WAITS = `task_identifier = ? and queue_name = ? and locked_at is null and attempts < max_attempts`;
@@ -25,12 +31,14 @@ const WAITS = `task_identifier = ? and queue_name = ? and locked_at is null and 
  * may both add in front: the first turn moves the other back.
  */
 export async function addJobFairly(transaction: Database, job: NewJob): Promise<void> {
-  const { task, queue } = job;
+  const { task, queue, key } = job;
+  // A waiting job with this key is replaced, so it is no job that this one waits behind.
   const { rows } = await transaction.raw(
-    `select exists (select from graphile_worker.jobs where ${WAITS} and priority = ? and run_at <= clock_timestamp()) as is_behind,
+    `select exists (select from graphile_worker.jobs where ${WAITS} and priority = ? and run_at <= clock_timestamp()
+                      and key is distinct from ?) as is_behind,
             greatest(max(turn_at), clock_timestamp() - ${LONGEST_AGO}) as since
        from job_turns where task = ? and queue = ?`,
-    [task, queue, IN_FRONT, task, queue],
+    [task, queue, IN_FRONT, key, task, queue],
   );
   const [{ is_behind, since }] = rows;
   await addAtPriority(
@@ -59,6 +67,11 @@ export async function addContinuation(transaction: Database, job: NewJob): Promi
   await addAtPriority(transaction, job, { priority: IN_FRONT, run_at: rows[0].run_at });
 }
 
+/** Adds a job that waits until an instant; from then on it is the first of its lane. */
+export async function addJobAt(transaction: Database, job: NewJob, run_at: Date): Promise<void> {
+  await addAtPriority(transaction, job, { priority: IN_FRONT, run_at: run_at.toISOString() });
+}
+
 /**
  * Whether a job of these tasks waits for a slot, and not for another job of its own queue, of which one runs at a time. Jobs of the
  * caller's own queue count unless they run in order.
@@ -82,9 +95,9 @@ export async function hasWaiters(
 }
 
 /**
- * Records a turn: the tenant moves behind all that wait, with one of its jobs in front. That is the one already there, else the
- * longest waiting, or, if all are to be retried later, the first of these. Called at the beginning, so that it is recorded whatever
- * happens, and at the end, so that a long turn is recent.
+ * Records a turn: the tenant is served after all that wait, and one of its jobs is in front of its lane. That is the one already there,
+ * else the longest waiting, or, if all are to be retried later, the first of these. Called at the beginning, so that it is recorded
+ * whatever happens, and at the end, so that a long turn is recent.
  */
 export async function recordTurn(database: Database, { task, queue }: JobLane): Promise<void> {
   await database.transaction(async (transaction) => {

@@ -8,8 +8,8 @@ import type { Database } from '../foundation/stores.ts';
 export type WaitingTask = { readonly task: string; readonly patient_lane: string | null };
 
 /**
- * Seconds per task since its first runnable job could have begun; 0 if none waits. A queue runs its jobs one after another, so only
- * its first job counts, and none while another of the queue runs. `run_at` of a job in line may be an hour before it was added
+ * Returns, per task, the seconds since its first runnable job could have begun; 0 if none waits. A queue runs its jobs one after another,
+ * so only its first job counts, and none while another job of the queue runs. `run_at` of a waiting job may be an hour before it was added
  * (storage/queue/fair-jobs.ts), so the wait starts no earlier than that.
  */
 export async function loadJobWaits(

@@ -9,6 +9,7 @@ import pg from 'pg';
 import { openSpan } from '../../tracing/spans.ts';
 import type { Database } from '../foundation/stores.ts';
 import { END_BROKEN_ADVANCES } from '../models/schedule/clock-advances.ts';
+import { watchForUnresponsivePostgres } from '../postgres/interceptors/unresponsive-server.ts';
 
 /** Connections of the queue's own. */
 export type JobsPool = pg.Pool;
@@ -26,7 +27,7 @@ export type NewJob = {
 /** Position in the queue: lower priority values first, then the earliest `run_at`; null is as soon as possible. */
 export type JobPosition = { readonly priority: number; readonly run_at: string | null };
 
-/** Commits with the transaction's effects or not at all. The job continues the caller's trace. */
+/** Adds a job, which commits with the transaction's effects or not at all. The job continues the caller's trace. */
 export async function addJob(
   transaction: Database,
   job: NewJob,
@@ -41,9 +42,9 @@ export async function addJob(
   );
 }
 
-/** Before jobs of requests, which may be many. */
+/** Priority of ticks: they run before jobs of requests, of which there may be many. */
 const TICK_PRIORITY = -10;
-/** The next tick does the same work, so a tick has few retries. */
+/** Number of tries of a tick. It is small, because the next tick does the same work. */
 const TICK_ATTEMPTS = 3;
 
 /**
@@ -129,7 +130,7 @@ export async function endLostRuns(pool: JobsPool): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-/** Deletes jobs that failed for good so long ago; graphile-worker retains them for inspection. */
+/** Deletes jobs that failed for good more than `retention_days` ago; graphile-worker retains them for inspection. */
 export async function purgeGivenUpJobs(database: Database, retention_days: number): Promise<number> {
   const { rows } = await database.raw(
     `select count(*)::integer as count from graphile_worker.complete_jobs(array(
@@ -153,19 +154,32 @@ export async function migrateJobs(postgres: Knex): Promise<void> {
   }
 }
 
-/** A pool of its own, so that jobs can be locked and released while all other connections are busy with billing. */
+const CONNECTED_WITHIN_MS = 10_000;
+
+/** Opens a pool of its own for jobs, so that they can be locked and released while all other connections are busy with billing. */
 export function connectJobs(postgres: Knex, { max, log }: { max: number; log: (message: string) => void }): JobsPool {
   const { connectionString } = postgres.client.config.connection as { connectionString: string };
+  // The pool waits for the watch before it hands a connection out, although the type of its option says otherwise.
+  const onConnect: (connection: pg.Client) => unknown = (connection) => watchConnection(connection, connectionString);
   const pool = new pg.Pool({
     connectionString,
     max,
     application_name: 'farthing jobs',
-    connectionTimeoutMillis: 10_000,
+    connectionTimeoutMillis: CONNECTED_WITHIN_MS,
     allowExitOnIdle: true,
+    onConnect: onConnect as (connection: pg.ClientBase) => void,
   });
   // A lost connection emits an event, which ends the process if there is no listener.
   const lost = (error: Error) => log(error.message);
   pool.on('error', lost);
-  pool.on('connect', (client) => client.on('error', lost));
+  pool.on('connect', (connection) => connection.on('error', lost));
   return pool;
+}
+
+/** A job whose end gets no answer would stay locked for as long as its worker lives, and its tick would not run again. */
+async function watchConnection(connection: pg.Client, url: string): Promise<void> {
+  // Nothing watches this statement itself.
+  const query = { text: 'select pg_backend_pid() as pid', query_timeout: CONNECTED_WITHIN_MS };
+  const { rows } = await connection.query<{ pid: number }>(query);
+  watchForUnresponsivePostgres({ connection, url, pid: rows[0]!.pid });
 }

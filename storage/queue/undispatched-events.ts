@@ -14,8 +14,8 @@ export type UndispatchedEvent = Scope &
   };
 
 /**
- * The next environments with such events, in the order of ids. The index is walked from one environment to the next, so each costs
- * one step, for any number of events.
+ * Lists the next environments with undispatched events, in the order of ids. The index is walked from one environment to the next, so each
+ * costs one step, for any number of events.
  */
 export async function listWaitingEnvironments(
   transaction: Transaction,
@@ -86,7 +86,7 @@ export async function markDispatched(transaction: Transaction, ids: readonly str
 
 export type ListeningEndpoint = Scope & { readonly id: string; readonly event_names: readonly string[] };
 
-/** Enabled endpoints of these environments; locked against deletion and disabling until the transaction ends. */
+/** Lists the enabled endpoints of these environments, and locks them against deletion and disabling until the transaction ends. */
 export async function listListeningEndpoints(
   transaction: Transaction,
   scopes: readonly Scope[],

@@ -3,7 +3,7 @@
 import type { Database, Transaction } from '../foundation/stores.ts';
 import type { PublishedSystemEvent } from '../log/log.ts';
 
-/** In the order in which they happened. A concurrent call waits for the locks, so that the order is preserved. */
+/** Takes events in the order in which they happened. A concurrent call waits for the locks, so that the order is preserved. */
 export async function takeUnstreamed(transaction: Transaction, limit: number): Promise<PublishedSystemEvent[]> {
   return transaction('system_events')
     .whereNull('streamed_at')

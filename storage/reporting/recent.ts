@@ -10,7 +10,7 @@ import { SubscriptionModel } from '../models/subscriptions/subscription.ts';
 
 type CountedBy<Column extends string, Value> = Record<Column, Value> & { readonly count: string };
 
-/** Subscriptions created in the period, without drafts, by plan. */
+/** Counts the subscriptions created in the period, without drafts, by plan. */
 export async function countSubscriptionsByPlan(
   scope: Scope,
   { start, end }: Period,
@@ -27,7 +27,7 @@ export async function countSubscriptionsByPlan(
   return rows.map(({ plan_id, count }) => ({ plan_id, count: Number(count) }));
 }
 
-/** Final invoices created in the period, by payment status. */
+/** Counts the final invoices created in the period, by payment status. */
 export async function countInvoicesByPayment(
   scope: Scope,
   { start, end }: Period,

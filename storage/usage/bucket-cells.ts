@@ -9,7 +9,7 @@ import { LAST_INSTANT_US, type Microseconds, US_PER_SECOND } from '../../core/fo
 import { mergeRanges, type SegmentPlan, type SegmentRange } from '../../core/metering/analytics/segments.ts';
 import { type BucketField, type BucketFields, UsageBucket } from '../../core/metering/bucket.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
-import type { PlacedCell } from '../../core/metering/usage.ts';
+import type { UsageCell } from '../../core/metering/usage.ts';
 import { type ClickHouseClient, SMALL_ANSWER, streamRows, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { checkCells, type QueryBounds } from '../concurrency/query-bounds.ts';
 import { TimeSlicer } from '../concurrency/time-slicer.ts';
@@ -28,12 +28,12 @@ export type BucketQuery = Scope & {
   /** Distinct values are also counted cumulatively, over all segments up to each one. */
   readonly running_uniques?: boolean;
   readonly bounds?: QueryBounds | undefined;
-  /** Also requests whether base rows exist after the last range; only `loadLineCells` answers this. */
-  readonly asks_later?: boolean;
+  /** Also requests whether base rows exist after the last range; only `loadBatchedCells` answers this. */
+  readonly wants_later?: boolean;
 };
 
 /** Half-open range in microseconds: the events of the rows of `edge_ranges` must lie in it. */
-export type Inside = SegmentRange;
+export type EventRange = SegmentRange;
 
 export type ExtraUniques = {
   segment_us: Microseconds;
@@ -44,12 +44,12 @@ export type ExtraUniques = {
 };
 
 /** Merged partial of the rows of one customer, or of all requested customers. */
-export type BucketCell = Omit<PlacedCell, 'key'> & { readonly customer: string };
+export type BucketCell = Omit<UsageCell, 'key'> & { readonly customer: string };
 
 /** Position of the row, then the fields of the aggregation in their order. */
 type CellRow = [segment_s: string, window_s: string, group_key: string, customer: string, ...held: unknown[]];
 
-/** For a query with `inside`: the ends at which an edge row has events outside the range, or at which its event times are unknown. */
+/** For a query with `event_range`: the ends at which an edge row has events outside the range, or at which its event times are unknown. */
 export type OutsideEvents = { start: boolean; end: boolean };
 
 /** Times of the first and the last event of the edge rows. */
@@ -74,11 +74,11 @@ export const NO_CELLS: StoredCells = {
 export async function loadBucketCells(
   clickhouse: ClickHouseClient,
   query: BucketQuery,
-  inside?: Inside,
+  event_range?: EventRange,
 ): Promise<StoredCells> {
   const { plan } = query;
   if (plan.base_ranges.length + plan.day_ranges.length === 0 && query.extra_uniques.length === 0) return NO_CELLS;
-  const { sql, params } = buildBucketStatement(query, inside);
+  const { sql, params } = buildBucketStatement(query, event_range);
   try {
     const rows = streamRows<CellRow>(clickhouse, {
       query: sql,
@@ -86,17 +86,17 @@ export async function loadBucketCells(
       settings: { output_format_json_quote_64bit_integers: 1, ...(isSmall(query) ? SMALL_ANSWER : {}) },
       ...(query.bounds ? { abort_signal: query.bounds.signal } : {}),
     });
-    return await mergeCells(query, rows, inside !== undefined);
+    return await mergeCells(query, rows, event_range !== undefined);
   } catch (error) {
     throw toClickHouseFailure('usage buckets', error);
   }
 }
 
-/** Row by row, because a very large answer must not delay other work. */
+/** Merges cells row by row, because a very large answer must not delay other work. */
 async function mergeCells(
   { meter, bounds, running_uniques }: BucketQuery,
   rows: AsyncIterable<CellRow[]>,
-  isInside: boolean,
+  hasRange: boolean,
 ): Promise<StoredCells> {
   const { fills } = meter.aggregation;
   const slicer = new TimeSlicer(bounds?.asker);
@@ -104,7 +104,7 @@ async function mergeCells(
   const outside = { start: false, end: false };
   for await (const some of rows) {
     for (const row of some) {
-      if (isInside) mergeOutside(outside, { start: row.at(-2) === IS_OUTSIDE, end: row.at(-1) === IS_OUTSIDE });
+      if (hasRange) mergeOutside(outside, { start: row.at(-2) === IS_OUTSIDE, end: row.at(-1) === IS_OUTSIDE });
       const cell = toBucketCell(fills, row, running_uniques);
       // The engine answers a query without groups with one row, even if no row matches.
       if (cell.bucket.count > 0 || (cell.counted_uniques ?? 0) > 0) cells.push(cell);
@@ -120,7 +120,7 @@ function mergeOutside(outside: OutsideEvents, { start, end }: OutsideEvents): vo
   outside.end ||= end;
 }
 
-export function findOutside({ first_us, last_us }: EventEnds, [start_us, end_us]: Inside): OutsideEvents {
+export function findOutside({ first_us, last_us }: EventEnds, [start_us, end_us]: EventRange): OutsideEvents {
   return { start: first_us < start_us, end: last_us >= end_us };
 }
 
@@ -135,7 +135,7 @@ type BucketStatement = { sql: string; params: Record<string, unknown> };
 /** Value of `max` over a condition that is true for at least one row. */
 const IS_OUTSIDE = 1;
 
-function buildBucketStatement(query: BucketQuery, inside: Inside | undefined): BucketStatement {
+function buildBucketStatement(query: BucketQuery, event_range: EventRange | undefined): BucketStatement {
   const params: Record<string, unknown> = {};
   const rows = `from usage_buckets where ${rowsCondition(query, params)}`;
   const keys = listBucketKeys(query);
@@ -144,7 +144,7 @@ function buildBucketStatement(query: BucketQuery, inside: Inside | undefined): B
   const named = keys.map(({ sql, name }) => `${sql} as ${name}`);
   const names = keys.map(({ name }) => name);
   const outside =
-    inside === undefined ? [] : buildOutsideConditions(query, inside).map((condition) => `max(${condition})`);
+    event_range === undefined ? [] : buildOutsideConditions(query, event_range).map((condition) => `max(${condition})`);
   const statement = query.running_uniques && countsUniques(query) ? withRunningUniques : plainStatement;
   if (query.extra_uniques.length > 0) {
     const all = `select ${[...named, ...held.map((field) => field.column)].join(', ')} ${rows} union all ${extraRows(query, params)}`;
@@ -187,7 +187,7 @@ function countsUniques({ meter }: BucketQuery): boolean {
   return meter.aggregation.fills.includes('uniques');
 }
 
-function buildOutsideConditions({ plan, meter }: BucketQuery, [start_us, end_us]: Inside): string[] {
+function buildOutsideConditions({ plan, meter }: BucketQuery, [start_us, end_us]: EventRange): string[] {
   const edges = plan.edge_ranges.map((range) => rangeCondition(meter.base_size, range)).join(' or ');
   return [`(${edges}) and first_us < ${start_us}`, `(${edges}) and last_us >= ${end_us}`];
 }
@@ -236,15 +236,15 @@ function rowsCondition(query: BucketQuery, params: Record<string, unknown>): str
   return conditions.join(' and ');
 }
 
-/** Row ranges of the plans, merged per row size. */
-export function buildRangesCondition(query: readonly Pick<BucketQuery, 'meter' | 'plan' | 'asks_later'>[]): string {
+/** Builds the condition for the row ranges of the plans, merged per row size. */
+export function buildRangesCondition(query: readonly Pick<BucketQuery, 'meter' | 'plan' | 'wants_later'>[]): string {
   const bySize = new Map<string, SegmentRange[]>();
   const add = (size: string, ranges: readonly SegmentRange[]) => {
     if (ranges.length > 0) bySize.set(size, [...(bySize.get(size) ?? []), ...ranges]);
   };
-  for (const { meter, plan, asks_later } of query) {
+  for (const { meter, plan, wants_later } of query) {
     add(meter.base_size, plan.base_ranges);
-    if (asks_later && planEnd(plan) < LAST_INSTANT_US) add(meter.base_size, [[planEnd(plan), LAST_INSTANT_US + 1]]);
+    if (wants_later && planEnd(plan) < LAST_INSTANT_US) add(meter.base_size, [[planEnd(plan), LAST_INSTANT_US + 1]]);
     add('DAY', plan.day_ranges);
   }
   const times = [...bySize].flatMap(([size, ranges]) =>
@@ -262,7 +262,7 @@ function rangeCondition(size: string, [start_us, end_us]: SegmentRange): string 
   return `(size = '${size}' and bucket_start >= ${at(start_us)} and bucket_start < ${at(end_us)})`;
 }
 
-/** Rows that contain only distinct values, with the columns of the stored rows. */
+/** Builds rows that contain only distinct values, with the columns of the stored rows. */
 function extraRows(query: BucketQuery, params: Record<string, unknown>): string {
   params['extra'] = JSON.stringify(
     query.extra_uniques.map((extra) => [

@@ -3,19 +3,19 @@
 import { type Microseconds, US_PER_SECOND } from '../../core/foundation/time/instant.ts';
 import { isInRanges, mergeRanges, type SegmentRange } from '../../core/metering/analytics/segments.ts';
 import { UsageBucket } from '../../core/metering/bucket.ts';
-import type { BucketRow } from '../../core/metering/plan.ts';
+import type { BucketRow } from '../../core/metering/bucket-aggregator.ts';
+import { findSegmentIndex } from './batched-cells.ts';
 import {
   type BucketCell,
   type BucketQuery,
   type EventEnds,
+  type EventRange,
   findOutside,
-  type Inside,
   planEnd,
   type StoredCells,
 } from './bucket-cells.ts';
-import { findSegmentIndex } from './bucket-lines.ts';
 
-/** A query with more cells is not cached: groups have no bound. */
+/** Maximum number of cells of a cached query. The limit is needed because the number of groups has none. */
 export const CELLS_MAX = 200;
 
 const OWN_WEIGHT = 5;
@@ -30,42 +30,45 @@ export class CachedUsage {
   readonly customers: ReadonlySet<string>;
   /** Null if rows after the range are unknown. */
   readonly open_key: string | null;
-  #question: BucketQuery;
+  #query: BucketQuery;
   #ranges: readonly SegmentRange[];
   readonly #cells = new Map<string, CachedCell>();
   /** Cell of the last addition. Most queries have one cell, and rows arrive cell by cell. */
   #last: CachedCell | null = null;
   #ends: EventEnds;
   #end_us: Microseconds;
-  /** Additions after the end of the range since it was read, by position; a later end includes them. Null if rows already existed there. */
+  /**
+   * Rows added after the end of the range since the range was read, by position: a query with a later end includes them. Null if such rows
+   * existed when the range was read.
+   */
   #later: Map<string, LaterAddition> | null;
 
-  constructor({ bounds: _bounds, ...question }: BucketQuery, { cells, ends, has_later }: StoredCells) {
-    this.meter_id = question.meter.id;
-    this.customers = new Set(question.external_customer_ids);
-    this.#question = question;
-    this.#ranges = mergeQueryRanges(question);
+  constructor({ bounds: _bounds, ...query }: BucketQuery, { cells, ends, has_later }: StoredCells) {
+    this.meter_id = query.meter.id;
+    this.customers = new Set(query.external_customer_ids);
+    this.#query = query;
+    this.#ranges = mergeQueryRanges(query);
     this.#ends = ends;
-    this.#end_us = planEnd(question.plan);
-    this.open_key = has_later ? null : toOpenQueryKey(question);
+    this.#end_us = planEnd(query.plan);
+    this.open_key = has_later ? null : toOpenQueryKey(query);
     this.#later = this.open_key === null ? null : new Map();
     for (const { segment_us, window_us, group_key, customer, bucket } of cells) {
-      const segment = findSegmentIndex(question.plan.segments, segment_us / US_PER_SECOND);
+      const segment = findSegmentIndex(query.plan.segments, segment_us / US_PER_SECOND);
       this.#bucketAt({ segment, window_us, group_key, customer }).combine(bucket);
     }
   }
 
   get tenant_id(): string {
-    return this.#question.tenant_id;
+    return this.#query.tenant_id;
   }
 
-  /** In cells; an entry without cells also has weight. */
+  /** Weight in cells; an entry without cells also has weight. */
   get weight(): number {
     return OWN_WEIGHT + this.#cells.size + (this.#later?.size ?? 0);
   }
 
   add(row: BucketRow, version: number): void {
-    const { tenant_id, environment_id, meter_version } = this.#question;
+    const { tenant_id, environment_id, meter_version } = this.#query;
     if (row.tenant_id !== tenant_id || row.environment_id !== environment_id || version !== meter_version) return;
     if (this.is_overgrown) return;
     const start_us = row.bucket_start_us;
@@ -73,48 +76,51 @@ export class CachedUsage {
     if (!isInside && !(this.#later && start_us >= this.#end_us)) return;
     if (!isInside) return this.#deferAddition(row, this.#later!);
     addRow(row, this.#bucketAt(this.#toPlace(row)));
-    if (isInRanges(this.#question.plan.edge_ranges, start_us)) this.#ends = widened(this.#ends, toEventEnds(row));
+    if (isInRanges(this.#query.plan.edge_ranges, start_us)) this.#ends = widened(this.#ends, toEventEnds(row));
   }
 
-  /** The entry has more than `CELLS_MAX` cells and lacks later additions. */
+  /** Whether the entry has more than `CELLS_MAX` cells and lacks later additions. */
   get is_overgrown(): boolean {
     return this.#cells.size > CELLS_MAX;
   }
 
   /** Extends the entry to the end of this query; false if the additions up to there are unknown. */
-  extendTo({ bounds: _bounds, ...question }: BucketQuery): boolean {
-    const { plan } = this.#question;
+  extendTo({ bounds: _bounds, ...query }: BucketQuery): boolean {
+    const { plan } = this.#query;
     const before_us = this.#end_us;
-    if (this.#later === null || this.is_overgrown || planEnd(question.plan) < before_us) return false;
+    if (this.#later === null || this.is_overgrown || planEnd(query.plan) < before_us) return false;
     // The first and the last event time of each edge bucket must be known.
     const isKnown = ([from, to]: SegmentRange) =>
       from >= before_us || plan.edge_ranges.some((edge) => edge[0] === from && edge[1] === to);
-    if (!question.plan.edge_ranges.every(isKnown)) return false;
-    this.#question = question;
-    this.#ranges = mergeQueryRanges(question);
-    this.#end_us = planEnd(question.plan);
+    if (!query.plan.edge_ranges.every(isKnown)) return false;
+    this.#query = query;
+    this.#ranges = mergeQueryRanges(query);
+    this.#end_us = planEnd(query.plan);
     for (const [place, addition] of this.#later) {
       if (!isInRanges(this.#ranges, addition.start_us)) continue;
       this.#later.delete(place);
       const { cell, ends } = addition;
       this.#bucketAt(cell).combine(cell.bucket);
-      if (isInRanges(this.#question.plan.edge_ranges, addition.start_us)) this.#ends = widened(this.#ends, ends);
+      if (isInRanges(this.#query.plan.edge_ranges, addition.start_us)) this.#ends = widened(this.#ends, ends);
     }
     return true;
   }
 
-  /** The query has the key of this entry; its first segment may begin elsewhere in its bucket. */
-  answer({ plan: { segments } }: BucketQuery, inside: Inside | undefined): StoredCells {
+  /**
+   * Converts the entry to cells for a query whose key is that of the entry. The first segment of the query may begin elsewhere in its
+   * bucket.
+   */
+  toStoredCells({ plan: { segments } }: BucketQuery, event_range: EventRange | undefined): StoredCells {
     const cells = [...this.#cells.values()].map(({ segment, bucket, ...place }): BucketCell => {
       const segment_us = Math.floor((segments[segment]?.start_us ?? 0) / US_PER_SECOND) * US_PER_SECOND;
       return { ...place, segment_us, counted_uniques: null, bucket: UsageBucket.of(bucket) };
     });
-    const outside = inside === undefined ? { start: false, end: false } : findOutside(this.#ends, inside);
+    const outside = event_range === undefined ? { start: false, end: false } : findOutside(this.#ends, event_range);
     return { cells, outside, ends: this.#ends, has_later: this.#later === null };
   }
 
   #toPlace(row: BucketRow): CellPlace {
-    const { meter, by_customer, plan } = this.#question;
+    const { meter, by_customer, plan } = this.#query;
     const { bucket_start_us, group_key, external_customer_id } = row;
     return {
       segment: findSegmentIndex(plan.segments, bucket_start_us / US_PER_SECOND),
@@ -164,29 +170,29 @@ function widened(a: EventEnds, b: EventEnds): EventEnds {
   return { first_us: Math.min(a.first_us, b.first_us), last_us: Math.max(a.last_us, b.last_us) };
 }
 
-/** Queries with one key are answered by the same rows with the same segments; consecutive "until now" queries share it. */
-export function toQueryKey(question: BucketQuery, inside: Inside | undefined): string {
-  const { segments, rows_are_windows, edge_ranges } = question.plan;
+/** Returns a key. Queries with one key are answered by the same rows with the same segments; consecutive "until now" queries share it. */
+export function toQueryKey(query: BucketQuery, event_range: EventRange | undefined): string {
+  const { segments, rows_are_windows, edge_ranges } = query.plan;
   return JSON.stringify([
-    toLineKey(question),
-    [mergeQueryRanges(question), inside === undefined ? null : edge_ranges, rows_are_windows],
+    toSeriesKey(query),
+    [mergeQueryRanges(query), event_range === undefined ? null : edge_ranges, rows_are_windows],
     segments.slice(1).map(({ start_us }) => start_us),
   ]);
 }
 
 /**
- * Key of all queries that differ only in their ends, for which one entry can be extended to the next hour. Null if the query has several
- * ranges or is cut into windows.
+ * Returns the key of all queries that differ only in their ends, for which one entry can be extended to the next hour. Null if the query
+ * has several ranges or is cut into windows.
  */
-export function toOpenQueryKey(question: BucketQuery): string | null {
-  const { segments, rows_are_windows, edge_ranges } = question.plan;
-  const [range, ...more] = mergeQueryRanges(question);
+export function toOpenQueryKey(query: BucketQuery): string | null {
+  const { segments, rows_are_windows, edge_ranges } = query.plan;
+  const [range, ...more] = mergeQueryRanges(query);
   if (range === undefined || more.length > 0 || segments.length > 1 || rows_are_windows) return null;
   const [start_us] = range;
-  return JSON.stringify([toLineKey(question), start_us, edge_ranges.some(([from_us]) => from_us === start_us)]);
+  return JSON.stringify([toSeriesKey(query), start_us, edge_ranges.some(([from_us]) => from_us === start_us)]);
 }
 
-function toLineKey({
+function toSeriesKey({
   tenant_id,
   environment_id,
   meter,

@@ -5,7 +5,7 @@ import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import type { Stores } from '../foundation/stores.ts';
 import { type CountingMoment, loadCountingMoment } from '../progress/counting-moment.ts';
 import { loadBarriers } from '../progress/meter-versions.ts';
-import { type SliceState } from '../progress/slice-state.ts';
+import { type PartitionProgress } from '../progress/partition-progress.ts';
 import { loadSharedProgress } from '../progress/slices.ts';
 import type { MeterUsageQuery } from './usage-query.ts';
 
@@ -18,8 +18,8 @@ type UsageCounter = {
   readonly stop: ReadonlyMap<number, bigint> | undefined;
 };
 
-/** Both are of one moment, but the stop offsets of a stopped meter are read afterwards. */
-export type CurrentCounting = { readonly counter: UsageCounter; readonly progress: readonly SliceState[] };
+/** The counter and the progress are of one moment, but the stop offsets of a stopped meter are read afterwards. */
+export type CurrentCounting = { readonly counter: UsageCounter; readonly progress: readonly PartitionProgress[] };
 
 export async function loadCurrentCounting(
   { postgres }: Pick<Stores, 'postgres'>,
@@ -47,12 +47,15 @@ async function loadCounter(
   };
 }
 
-/** Versions never repeat, so a counter that is equal before and after was unchanged in between. */
+/**
+ * Whether the counter has not changed between `a` and `b`. Versions never repeat, so a counter with an equal version was not replaced in
+ * between.
+ */
 export function isSameCounter(a: UsageCounter, b: UsageCounter): boolean {
   return a.version === b.version && a.has_buckets === b.has_buckets && isSameStop(a.stop, b.stop);
 }
 
-/** A partition that reaches the barrier of a meter during the read counts nothing after it. */
+/** Compares the stop offsets: they change if a partition reaches the final barrier of a stopped meter during the read. */
 function isSameStop(a: UsageCounter['stop'], b: UsageCounter['stop']): boolean {
   if (a === undefined || b === undefined) return a === b;
   return a.size === b.size && [...a].every(([partition, offset]) => b.get(partition) === offset);

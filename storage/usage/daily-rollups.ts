@@ -6,11 +6,11 @@ import { unavailable } from '../../core/foundation/error.ts';
 import { US_PER_DAY, US_PER_SECOND } from '../../core/foundation/time/instant.ts';
 import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { deleteWhere } from '../clickhouse/delete.ts';
+import { MARK } from '../events/bucket-rows.ts';
 import { writeFailure } from '../events/rows.ts';
-import { MARK } from '../events/usage-rows.ts';
 import { buildFenceCondition, buildStatementMark, type WriteAttempt } from '../events/write-fence.ts';
 
-/** UTC days of [from, until) with base rows, in order. */
+/** Lists the UTC days of [from, until) with base rows, in order. */
 export async function listDaysWithBaseRows(
   clickhouse: ClickHouseClient,
   { from, until }: { from: number; until: number },
@@ -26,7 +26,7 @@ export async function listDaysWithBaseRows(
       base_rows: Number(rows),
     }));
   } catch (error) {
-    throw toClickHouseFailure('days with usage rows', error);
+    throw toClickHouseFailure('days with bucket rows', error);
   }
 }
 

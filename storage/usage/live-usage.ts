@@ -1,62 +1,65 @@
 /**
- * Usage of current periods, updated as slices commit (docs/decisions/0007-cached-answers.md). Each requested customer, meter and period is
- * a line, which is one merged bucket. The usage cache (usage-cache.ts) applies committed rows to the lines and clears them when it clears
- * itself. Watchers are notified when a line is no longer complete.
+ * Usage of current periods, updated as slices commit (docs/decisions/0007-cached-answers.md). Each requested customer, meter and period
+ * has one merged bucket. The usage cache (usage-cache.ts) applies committed rows to the periods and clears them when it clears itself.
+ * Watchers are notified when a period is no longer complete.
  */
 import type { Decimal } from '../../core/foundation/decimal.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { Microseconds } from '../../core/foundation/time/instant.ts';
 import { UsageBucket } from '../../core/metering/bucket.ts';
+import type { BucketRow } from '../../core/metering/bucket-aggregator.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
-import type { BucketRow } from '../../core/metering/plan.ts';
-import { computeBucketValue, type PlacedCell } from '../../core/metering/usage.ts';
-import type { SliceState } from '../progress/slice-state.ts';
+import { computeBucketValue, type UsageCell } from '../../core/metering/usage.ts';
+import type { PartitionProgress } from '../progress/partition-progress.ts';
 import type { MeterUsageQuery } from './usage-query.ts';
 
 /** Result of a usage query, and the progress of the stores at which it is valid, if known. */
-export type UsageRead = Scope & {
+export type UsageResult = Scope & {
   readonly query: MeterUsageQuery;
   readonly meter: CompiledMeter;
   readonly meter_version: number;
+  /** Whether pre-aggregated rows exist. If not, new events change the result without adding rows. */
+  readonly has_buckets: boolean;
   /** Whether each slice with events of the meter adds rows. False while the meter is back-filled and after it was stopped. */
-  readonly has_rows: boolean;
-  readonly cells: readonly PlacedCell[];
-  readonly progress: readonly SliceState[] | null;
+  readonly adds_rows: boolean;
+  readonly cells: readonly UsageCell[];
+  readonly progress: readonly PartitionProgress[] | null;
 };
 
-export type LiveLineUsage = {
+export type LivePeriodUsage = {
   readonly quantity: Decimal;
   readonly event_count: number;
   readonly integral?: Decimal | undefined;
 };
 
-/** Lines and watchers of one customer and meter. */
-export type LiveUsageSubject = { readonly lines: LiveUsageLine[]; readonly watchers: Set<LiveUsageWatcher> };
+/** Periods and watchers of one customer and meter. */
+export type LiveUsageSubject = { readonly periods: LiveUsagePeriod[]; readonly watchers: Set<LiveUsageWatcher> };
 
 export type LiveUsageWatcher = {
   /**
-   * A row of the subject was committed. `first_us`: when its first event happened. `subject`: its lines show which have applied the row.
+   * Called when a row of the subject was committed. `first_us`: when its first event happened. `subject`: its periods show which have
+   * applied the row.
    */
-  came(subject: LiveUsageSubject, first_us: Microseconds): void;
-  /** The lines of the subject are no longer complete. */
+  onRow(subject: LiveUsageSubject, first_us: Microseconds): void;
+  /** Called when the periods of the subject are no longer complete. */
   invalidate(): void;
 };
 
 /** All events of one customer and meter in a half-open time range, as one bucket. */
-export class LiveUsageLine {
+export class LiveUsagePeriod {
   readonly meter: CompiledMeter;
   readonly meter_version: number;
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
   readonly #bucket = new UsageBucket();
-  /** The line may lack events of its range. */
+  /** The period may lack events of its range. */
   is_lost = false;
   /** Increases with each applied row. */
   changes = 0;
   watchers = 0;
-  #answer: LiveLineUsage | null = null;
+  #answer: LivePeriodUsage | null = null;
 
-  constructor({ meter, meter_version, query, cells }: UsageRead) {
+  constructor({ meter, meter_version, query, cells }: UsageResult) {
     this.meter = meter;
     this.meter_version = meter_version;
     this.start_us = query.start_us;
@@ -65,7 +68,7 @@ export class LiveUsageLine {
   }
 
   /**
-   * Applies the committed row if it lies in the range. A row that crosses an end of the range cannot be divided, so the line becomes lost.
+   * Applies the committed row if it lies in the range. A row that crosses an end of the range cannot be divided; the period is then lost.
    */
   take(row: BucketRow, version: number): void {
     const first_us = row.first_us ?? Number.NEGATIVE_INFINITY;
@@ -81,7 +84,7 @@ export class LiveUsageLine {
     this.changes++;
   }
 
-  get answer(): LiveLineUsage {
+  get answer(): LivePeriodUsage {
     this.#answer ??= {
       quantity: computeBucketValue(this.meter, this.#bucket, this),
       event_count: this.#bucket.count,
@@ -92,11 +95,11 @@ export class LiveUsageLine {
 }
 
 /** Whether rows can update the value. Distinct values remain in the store, and a meter with its own windows has many buckets. */
-function isRunning({ query, meter, has_rows }: UsageRead): boolean {
+function isRunning({ query, meter, adds_rows }: UsageResult): boolean {
   const { external_customer_ids, clipped, window_size, definition, only, key_of, by_customer } = query;
   if (external_customer_ids?.length !== 1 || (clipped?.size ?? 0) > 0 || by_customer) return false;
   if (window_size !== undefined || definition || only || key_of) return false;
-  return has_rows && meter.bucket_size === undefined && !meter.aggregation.fills.includes('uniques');
+  return adds_rows && meter.bucket_size === undefined && !meter.aggregation.fills.includes('uniques');
 }
 
 export class LiveUsage {
@@ -106,25 +109,25 @@ export class LiveUsage {
     return this.#subjects.size === 0;
   }
 
-  /** The watcher is notified of changes of the subject from now on. */
+  /** Notifies the watcher of changes of the subject from now on. */
   watch(watcher: LiveUsageWatcher, meter_id: string, customer: string): LiveUsageSubject {
     let customers = this.#subjects.get(meter_id);
     if (customers === undefined) this.#subjects.set(meter_id, (customers = new Map()));
     let subject = customers.get(customer);
-    if (subject === undefined) customers.set(customer, (subject = { lines: [], watchers: new Set() }));
+    if (subject === undefined) customers.set(customer, (subject = { periods: [], watchers: new Set() }));
     subject.watchers.add(watcher);
     return subject;
   }
 
-  /** Line for the result of a query, all of it at the progress of the cache; null if rows cannot update it. */
-  findLine(subject: LiveUsageSubject, read: UsageRead): LiveUsageLine | null {
+  /** Finds the period for the result of a query, all of it at the progress of the cache; null if rows cannot update it. */
+  findPeriod(subject: LiveUsageSubject, read: UsageResult): LiveUsagePeriod | null {
     if (!isRunning(read)) return null;
     const { start_us, end_us } = read.query;
-    const known = subject.lines.find((line) => line.start_us === start_us && line.end_us === end_us);
+    const known = subject.periods.find((period) => period.start_us === start_us && period.end_us === end_us);
     if (known && !known.is_lost && known.meter_version === read.meter_version) return known;
-    const line = new LiveUsageLine(read);
-    subject.lines.push(line);
-    return line;
+    const period = new LiveUsagePeriod(read);
+    subject.periods.push(period);
+    return period;
   }
 
   leave(watcher: LiveUsageWatcher, { meter_id, customer }: { meter_id: string; customer: string }): void {
@@ -151,12 +154,12 @@ export class LiveUsage {
       }
       const subject = customers?.get(row.external_customer_id);
       if (subject === undefined) continue;
-      for (const line of subject.lines) line.take(row, version);
-      for (const watcher of subject.watchers) watcher.came(subject, row.first_us ?? Number.NEGATIVE_INFINITY);
+      for (const period of subject.periods) period.take(row, version);
+      for (const watcher of subject.watchers) watcher.onRow(subject, row.first_us ?? Number.NEGATIVE_INFINITY);
     }
   }
 
-  /** The rows of these customers were rebuilt; null: all customers of the meter. */
+  /** Handles a rebuild of the rows of these customers; null: all customers of the meter. */
   rebuilt(touched: ReadonlyMap<string, ReadonlySet<string> | null>): void {
     for (const [meter_id, those] of touched) {
       const customers = this.#subjects.get(meter_id);
@@ -176,6 +179,6 @@ export class LiveUsage {
 }
 
 function lose(subject: LiveUsageSubject): void {
-  for (const line of subject.lines) line.is_lost = true;
+  for (const period of subject.periods) period.is_lost = true;
   for (const watcher of [...subject.watchers]) watcher.invalidate();
 }

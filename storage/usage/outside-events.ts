@@ -11,7 +11,7 @@ import type { ClickHouseClient } from '../clickhouse/clickhouse.ts';
 import { KeyedBatchLoader } from '../concurrency/batch-loader.ts';
 import { type QueryBounds, runAsSmall } from '../concurrency/query-bounds.ts';
 import { mapYielding } from '../concurrency/time-slicer.ts';
-import { loadFewEvents, type PlacedRawEvent } from '../events/raw-events.ts';
+import { loadFewEvents, type PositionedRawEvent } from '../events/raw-events.ts';
 
 type OutsideEventsQuery = Scope & {
   readonly event_name: string;
@@ -20,29 +20,32 @@ type OutsideEventsQuery = Scope & {
   readonly bounds: QueryBounds | undefined;
 };
 
-const QUESTIONS_MAX = 500;
+const QUERIES_MAX = 500;
 /** Maximum length of the customers and names of a statement; a server accepts 128 KiB for a parameter. */
 const PARAMETERS_LENGTH_MAX = 100_000;
 /** Maximum over all answers of a statement: lines of several meters may each need the same events. */
 const ANSWERED_EVENTS_MAX = 500_000;
 
-const OUTSIDE_EVENTS = new KeyedBatchLoader<ClickHouseClient, OutsideEventsQuery, PlacedRawEvent[] | null>(loadBatch, {
-  batchMax: QUESTIONS_MAX,
-  lengthMax: PARAMETERS_LENGTH_MAX,
-  measureLength: ({ event_name, external_customer_ids }) =>
-    external_customer_ids.reduce((sum, customer) => sum + customer.length + AROUND, event_name.length + AROUND),
-});
-/** Quotation marks and a comma. */
+const OUTSIDE_EVENTS = new KeyedBatchLoader<ClickHouseClient, OutsideEventsQuery, PositionedRawEvent[] | null>(
+  loadBatch,
+  {
+    batchMax: QUERIES_MAX,
+    lengthMax: PARAMETERS_LENGTH_MAX,
+    measureLength: ({ event_name, external_customer_ids }) =>
+      external_customer_ids.reduce((sum, customer) => sum + customer.length + AROUND, event_name.length + AROUND),
+  },
+);
+/** Number of characters around each text: quotation marks and a comma. */
 const AROUND = 3;
 
-/** Null if there are too many events; each query then streams its own. */
+/** Loads the events outside the ranges. Returns null if there are too many; each query then streams its own. */
 export async function loadEventsOutside(
   clickhouse: ClickHouseClient,
-  question: OutsideEventsQuery,
-): Promise<PlacedRawEvent[] | null> {
-  const { tenant_id, environment_id, bounds } = question;
+  query: OutsideEventsQuery,
+): Promise<PositionedRawEvent[] | null> {
+  const { tenant_id, environment_id, bounds } = query;
   const key = JSON.stringify([tenant_id, environment_id, bounds?.asker ?? null]);
-  const events = await OUTSIDE_EVENTS.load(clickhouse, question, key);
+  const events = await OUTSIDE_EVENTS.load(clickhouse, query, key);
   bounds?.signal.throwIfAborted();
   return events;
 }
@@ -50,7 +53,7 @@ export async function loadEventsOutside(
 async function loadBatch(
   clickhouse: ClickHouseClient,
   queries: readonly OutsideEventsQuery[],
-): Promise<(PlacedRawEvent[] | null)[]> {
+): Promise<(PositionedRawEvent[] | null)[]> {
   const { tenant_id, environment_id, bounds } = queries[0]!;
   const wanted = {
     tenant_id,
@@ -59,22 +62,24 @@ async function loadBatch(
     external_customer_ids: [...new Set(queries.flatMap(({ external_customer_ids }) => external_customer_ids))],
     ranges: mergeRanges(queries.flatMap(({ ranges }) => ranges)),
   };
-  // The batch has a signal of its own: a caller that disconnects does not cancel the statement of the others.
+  // The batch has a signal of its own: a caller that disconnects does not cancel the statement of the other callers.
   const sharedBounds = bounds && { ...bounds, signal: new AbortController().signal, spent: { work: 0 } };
   const events = await runAsSmall({ tenant_id, bounds: sharedBounds }, () => loadFewEvents(clickhouse, wanted));
   if (events === null) return queries.map(() => null);
-  const byLine = groupBy(events, ({ external_customer_id, event_name }) => lineKey(external_customer_id, event_name));
+  const byEventName = groupBy(events, ({ external_customer_id, event_name }) =>
+    eventNameKey(external_customer_id, event_name),
+  );
   let answered = 0;
   return mapYielding(bounds?.asker, queries, ({ external_customer_ids, event_name, ranges }) => {
     if (answered > ANSWERED_EVENTS_MAX) return null;
     const own = [...new Set(external_customer_ids)]
-      .flatMap((customer) => byLine.get(lineKey(customer, event_name)) ?? [])
+      .flatMap((customer) => byEventName.get(eventNameKey(customer, event_name)) ?? [])
       .filter(({ timestamp_us }) => isInRanges(ranges, timestamp_us));
     answered += own.length;
     return own;
   });
 }
 
-function lineKey(external_customer_id: string, event_name: string): string {
+function eventNameKey(external_customer_id: string, event_name: string): string {
   return JSON.stringify([external_customer_id, event_name]);
 }

@@ -6,21 +6,21 @@
 import { groupBy } from '../../core/foundation/group-by.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import { US_PER_DAY } from '../../core/foundation/time/instant.ts';
+import { BucketAggregator, type BucketRow } from '../../core/metering/bucket-aggregator.ts';
 import { type CompiledMeter, compiledMeter, measure } from '../../core/metering/compiled-meter.ts';
 import { matches } from '../../core/metering/match.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
-import { BucketAggregator, type BucketRow } from '../../core/metering/plan.ts';
 import { TimeSlicer } from '../concurrency/time-slicer.ts';
 import { type CustomerRange, listCustomerRanges } from '../events/customer-ranges.ts';
 import {
   type CustomerDay,
   type DayOfEvents,
   listRawEventDays,
-  type PlacedRawEvent,
+  type PositionedRawEvent,
   type RawEvent,
   type RawEventsQuery,
   streamCustomerDayEvents,
-  streamPlacedEvents,
+  streamPositionedEvents,
   streamRawEvents,
 } from '../events/raw-events.ts';
 import type { Stores } from '../foundation/stores.ts';
@@ -60,8 +60,8 @@ export function toCountedMeter(
 }
 
 /**
- * The version whose rows answer queries; undefined while its past is still being counted. `settling`: a version that is about to become
- * live.
+ * Finds the version whose rows answer queries; undefined while its past is still being counted. `settling`: a version that is about to
+ * become live.
  */
 export async function findCountedMeter(
   { postgres }: Pick<Stores, 'postgres'>,
@@ -80,7 +80,7 @@ export async function findCountedMeter(
   return toCountedMeter(counting, new Map(until));
 }
 
-/** Rows of the days, without events whose value the meter cannot use. */
+/** Counts the rows of the days, without events whose value the meter cannot use. */
 export function recountDays(
   stores: Pick<Stores, 'clickhouse'>,
   counted: CountedMeter,
@@ -94,12 +94,12 @@ export function recountDaysReporting(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   counted: CountedMeter,
   wanted: DaysWanted,
-  unusable: (event: PlacedRawEvent, reason: string) => void,
+  unusable: (event: PositionedRawEvent, reason: string) => void,
 ): Promise<BucketRow[]> {
-  return recounted([counted], streamPlacedEvents(clickhouse, rawWanted(counted, wanted)), unusable);
+  return recounted([counted], streamPositionedEvents(clickhouse, rawWanted(counted, wanted)), unusable);
 }
 
-/** Rows of several meters that count the same events (`toEventsKey`), in one read of them. */
+/** Counts the rows of several meters that count the same events (`toEventsKey`), in one read of them. */
 export function recountDaysOfMeters(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   counted: readonly [CountedMeter, ...CountedMeter[]],
@@ -117,7 +117,7 @@ export type DaysToRecount = {
   readonly days: ReadonlyMap<number, ReadonlySet<string> | null>;
 };
 
-/** Rows of customer-days. One statement reads the events of an environment, whatever their names. */
+/** Counts the rows of customer-days. One statement reads the events of an environment, whatever their names. */
 export async function* recountCustomerDays(
   stores: Pick<Stores, 'clickhouse'>,
   groups: readonly DaysToRecount[],
@@ -141,12 +141,12 @@ export async function* recountCustomerDays(
   }
 }
 
-/** Meters with one key count the same events; their aggregations may differ. */
+/** Returns a key. Meters with one key count the same events; their aggregations may differ. */
 export function toEventsKey(counted: CountedMeter): string {
   return JSON.stringify([counted.meter.event_name, toOffsetsKey(counted)]);
 }
 
-/** Meters of one environment with the same end offsets have one key. */
+/** Returns a key, which is the same for meters of one environment with the same end offsets. */
 function toOffsetsKey({ tenant_id, environment_id, before }: CountedMeter): string {
   const offsets = [...before].map(([partition, offset]) => [partition, String(offset)]);
   return JSON.stringify([tenant_id, environment_id, offsets]);
@@ -178,7 +178,7 @@ async function recounted<Event extends RawEvent>(
   return rows;
 }
 
-/** UTC days with events, in order, with their number of events. */
+/** Lists the UTC days with events, in order, with their number of events. */
 export async function listDaysWithEvents(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   counted: CountedMeter,

@@ -5,7 +5,7 @@
  * that case the read is repeated. While rows are rebuilt after a correction they are unusable: the read waits, and finally reads raw rows
  * alone. If the meter changed during the read, the caller must repeat the query, because the rows may be of two versions.
  */
-import { nextOffsets, readDaysBefore, type SliceState, sumRebuilds } from '../progress/slice-state.ts';
+import { nextOffsets, type PartitionProgress, readDaysBefore, sumRebuilds } from '../progress/partition-progress.ts';
 
 export type Snapshot = {
   readonly before: ReadonlyMap<number, bigint>;
@@ -18,7 +18,7 @@ export type Doubt = {
   readonly partition: number;
   readonly from: bigint;
   readonly to: bigint;
-  /** The offsets include usage rows of several months, which do not arrive atomically. */
+  /** The offsets include bucket rows of several months, which do not arrive atomically. */
   readonly is_wide: boolean;
 };
 
@@ -30,15 +30,15 @@ export type Doubt = {
 export type Certainty = 'certain' | 'unless rebuilt' | 'open';
 
 export type SnapshotRead<T> = {
-  /** Progress of the stores; null if the counter changed. */
-  progress(): Promise<readonly SliceState[] | null>;
+  /** Reads the progress of the stores; null if the counter changed. */
+  progress(): Promise<readonly PartitionProgress[] | null>;
   /** Reads buckets, and raw rows before the snapshot's offsets. */
-  read(snapshot: Snapshot, progress: readonly SliceState[]): Promise<T>;
+  read(snapshot: Snapshot, progress: readonly PartitionProgress[]): Promise<T>;
   deriveCertainty(value: T): Certainty;
   /** Progress of the stores just after the buckets were read. If absent, buckets may have been read until the end. */
-  rowsReadAt?(value: T): readonly SliceState[] | undefined;
+  getRowsProgress?(value: T): readonly PartitionProgress[] | undefined;
   /** Whether any raw row in doubt affects the result. */
-  matters(doubts: readonly Doubt[], value: T): Promise<boolean>;
+  areRelevant(doubts: readonly Doubt[], value: T): Promise<boolean>;
   /** Reads everything from raw rows: slower, and never in doubt. */
   readRaw(snapshot: Snapshot): Promise<T>;
 };
@@ -47,9 +47,9 @@ type Consistent<T> = {
   readonly value: T;
   readonly snapshot: Snapshot;
   /** Progress of the value, if no partition moved during the read. */
-  readonly stood_still: readonly SliceState[] | null;
+  readonly unmoved_progress: readonly PartitionProgress[] | null;
   /** Progress at which the value is valid, if known, even if a partition moved. */
-  readonly stands_at: readonly SliceState[] | null;
+  readonly valid_progress: readonly PartitionProgress[] | null;
 };
 
 const TRIES_MAX = 20;
@@ -65,37 +65,39 @@ export async function readConsistently<T>(reading: SnapshotRead<T>): Promise<Con
     const snapshot = toSnapshot(before);
     const value = await reading.read(snapshot, before);
     const certainty = reading.deriveCertainty(value);
-    if (certainty === 'certain') return { value, snapshot, stood_still: null, stands_at: before };
+    if (certainty === 'certain') return { value, snapshot, unmoved_progress: null, valid_progress: before };
     const after = await reading.progress();
     if (after === null) return null;
     if (isRebuilding(after) || sumRebuilds(after) !== sumRebuilds(before)) continue;
-    if (certainty === 'unless rebuilt') return { value, snapshot, stood_still: null, stands_at: before };
-    const stood_still = doubtsBetween(before, after).length === 0 ? before : null;
+    if (certainty === 'unless rebuilt') return { value, snapshot, unmoved_progress: null, valid_progress: before };
+    const unmoved_progress = doubtsBetween(before, after).length === 0 ? before : null;
     // Raw rows before the snapshot's offsets do not change.
-    const doubts = doubtsBetween(before, reading.rowsReadAt?.(value) ?? after);
-    if (doubts.length === 0 || !(await reading.matters(doubts, value)))
-      return { value, snapshot, stood_still, stands_at: stood_still };
+    const doubts = doubtsBetween(before, reading.getRowsProgress?.(value) ?? after);
+    if (doubts.length === 0 || !(await reading.areRelevant(doubts, value)))
+      return { value, snapshot, unmoved_progress, valid_progress: unmoved_progress };
   }
   const before = await reading.progress();
   if (before === null) return null;
   const snapshot = toSnapshot(before);
   const value = await reading.readRaw(snapshot);
-  return (await reading.progress()) === null ? null : { value, snapshot, stood_still: null, stands_at: before };
+  return (await reading.progress()) === null
+    ? null
+    : { value, snapshot, unmoved_progress: null, valid_progress: before };
 }
 
-/** Rows are being deleted and rewritten (storage/progress/bucket-lock.ts), so they are unusable now. */
-function isRebuilding(progress: readonly SliceState[]): boolean {
+/** Whether rows are being deleted and rewritten (storage/progress/bucket-lock.ts), so that they are unusable now. */
+function isRebuilding(progress: readonly PartitionProgress[]): boolean {
   return progress.some((state) => state.gate?.startsWith('partition:'));
 }
 
-export function toSnapshot(progress: readonly SliceState[]): Snapshot {
+export function toSnapshot(progress: readonly PartitionProgress[]): Snapshot {
   return {
     before: nextOffsets(progress),
     days_before: readDaysBefore(progress),
   };
 }
 
-function doubtsBetween(before: readonly SliceState[], after: readonly SliceState[]): Doubt[] {
+function doubtsBetween(before: readonly PartitionProgress[], after: readonly PartitionProgress[]): Doubt[] {
   const earlier = new Map(before.map((state) => [state.partition, state]));
   const doubts: Doubt[] = [];
   for (const state of after) {
@@ -105,7 +107,7 @@ function doubtsBetween(before: readonly SliceState[], after: readonly SliceState
     if (!moved && then?.phase !== 'buckets' && state.phase !== 'buckets') continue;
     const to = [state.next_offset, state.slice_to ?? 0n, then?.slice_to ?? 0n].reduce((a, b) => (a > b ? a : b));
     const wide_before = then?.wide_slices ?? 0n;
-    const isWriting = (at: SliceState | undefined) => at?.phase === 'buckets' && at.is_wide;
+    const isWriting = (at: PartitionProgress | undefined) => at?.phase === 'buckets' && at.is_wide;
     const is_wide = state.wide_slices !== wide_before || isWriting(then) || isWriting(state);
     if (to > from) doubts.push({ partition: state.partition, from, to, is_wide });
   }

@@ -3,7 +3,7 @@
 import { groupBy } from '../../core/foundation/group-by.ts';
 import { scopeKey } from '../../core/foundation/scope.ts';
 import { US_PER_SECOND } from '../../core/foundation/time/instant.ts';
-import type { BucketRow } from '../../core/metering/plan.ts';
+import type { BucketRow } from '../../core/metering/bucket-aggregator.ts';
 import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { deleteWhere } from '../clickhouse/delete.ts';
 import { quoteText } from '../clickhouse/literals.ts';
@@ -13,12 +13,12 @@ import type { CountedMeter, DaysWanted } from './recount.ts';
 import { parseLatest, parseScaled, parseScaledOrNull } from './stored-values.ts';
 
 /** A stored row with counts instead of distinct values: `unique_count` of its set, `united_count` of its union with the expected set. */
-type StoredUsageRow = Omit<BucketRow, 'uniques'> & {
+type StoredBucketRow = Omit<BucketRow, 'uniques'> & {
   readonly unique_count: number;
   readonly united_count: number;
 };
 
-/** Merged rows of some UTC days. `expected`: rows whose distinct values are united with the stored ones, to compare the sets. */
+/** Lists the merged rows of some UTC days. `expected`: rows whose distinct values are united with the stored ones, to compare the sets. */
 export async function listStoredRows(
   clickhouse: ClickHouseClient,
   counted: CountedMeter,
@@ -28,7 +28,7 @@ export async function listStoredRows(
     range,
     expected = [],
   }: DaysWanted & { expected?: readonly BucketRow[] },
-): Promise<StoredUsageRow[]> {
+): Promise<StoredBucketRow[]> {
   const conditions = [
     ...KEY,
     `bucket_start >= ${buildDayStart('{from_day:Int64}')}`,
@@ -56,11 +56,11 @@ export async function listStoredRows(
     const answer = await clickhouse.query({ query, query_params: params, format: 'JSONEachRow' });
     return (await answer.json<AnswerRow>()).filter((row) => row.is_stored).map((row) => toStoredRow(counted, row));
   } catch (error) {
-    throw toClickHouseFailure('stored usage rows', error);
+    throw toClickHouseFailure('stored bucket rows', error);
   }
 }
 
-/** UTC days with rows of the meter's version, with their number of rows. */
+/** Lists the UTC days with rows of the meter's version, with their number of rows. */
 export async function listDaysWithRows(
   clickhouse: ClickHouseClient,
   counted: CountedMeter,
@@ -73,7 +73,7 @@ export async function listDaysWithRows(
     });
     return (await answer.json<[number, string]>()).map(([day, rows]) => ({ day: Number(day), rows: Number(rows) }));
   } catch (error) {
-    throw toClickHouseFailure('days of usage rows', error);
+    throw toClickHouseFailure('days of bucket rows', error);
   }
 }
 
@@ -104,10 +104,10 @@ export async function deleteRows(
     await deleteWhere(clickhouse, { table: 'usage_buckets', month, conditions: buildRowConditions(some), only });
 }
 
-/** For more months, one statement covers all, because each statement waits for its own end. */
+/** Maximum number of months with a statement each. One statement covers more months, because each statement waits for its own end. */
 const MONTHS_MAX = 3;
 
-/** In characters. A statement has room for this and for the last name of a list, which may exceed it. */
+/** Maximum length in characters. The last name of a list may exceed it, and a statement has room for that. */
 const CONDITION_LENGTH_MAX = 100_000;
 
 /** Lists of keys, which the engine turns into sets. A condition per meter would be tested on every row. */
@@ -133,7 +133,7 @@ function buildRowConditions(rows: readonly RowsToDelete[]): string[] {
 const DAY = 'toInt32(toDate32(bucket_start))';
 const METER_DAY = `meter_id, meter_version, ${DAY}`;
 
-/** First second of a day, in a form that can use the sort key of the table. */
+/** SQL for the first second of a day, in a form that can use the sort key of the table. */
 function buildDayStart(day: string): string {
   return `toDateTime64(${day} * 86400, 0, 'UTC')`;
 }
@@ -192,7 +192,7 @@ function knownOrNull(us: string): number | null {
   return Math.abs(Number(us)) === UNKNOWN_US ? null : Number(us);
 }
 
-function toStoredRow({ tenant_id, environment_id, meter_id }: CountedMeter, row: AnswerRow): StoredUsageRow {
+function toStoredRow({ tenant_id, environment_id, meter_id }: CountedMeter, row: AnswerRow): StoredBucketRow {
   return {
     tenant_id,
     environment_id,

@@ -1,4 +1,4 @@
-/** Values of usage rows in the format of ClickHouse: decimals are text without an exponent. */
+/** Values of bucket rows in the format of ClickHouse: decimals are text without an exponent. */
 
 import type { BucketFields } from '../../core/metering/bucket.ts';
 import { QUANTITY_PLACES } from '../../core/metering/quantity.ts';

@@ -1,20 +1,20 @@
 /**
  * Caches usage in memory. Each slice updates the cached results, so that a repeated query of a dashboard, preview or balance needs no
- * statement (docs/decisions/0006).
+ * statement (docs/decisions/0007-cached-answers.md).
  *
  * The cache follows the progress that Postgres commits. It returns nothing if it cannot know the changes in between: another worker moved a
  * partition, rows were rebuilt, or an offset is missing. Then the rows answer.
  */
-import type { BucketRow } from '../../core/metering/plan.ts';
-import { type OwnedPartition, type SliceState, sumRebuilds } from '../progress/slice-state.ts';
-import type { BucketQuery, Inside, StoredCells } from './bucket-cells.ts';
-import { isCacheable } from './bucket-lines.ts';
+import type { BucketRow } from '../../core/metering/bucket-aggregator.ts';
+import { type OwnedPartition, type PartitionProgress, sumRebuilds } from '../progress/partition-progress.ts';
+import { isCacheable } from './batched-cells.ts';
+import type { BucketQuery, EventRange, StoredCells } from './bucket-cells.ts';
 import { CachedUsage, CELLS_MAX, toOpenQueryKey, toQueryKey } from './cached-usage.ts';
 import { LiveUsage } from './live-usage.ts';
 
 /** Rows that a slice is about to add, published before Postgres commits it. */
-type ComingSlice = {
-  readonly owned: OwnedPartition;
+type AnnouncedSlice = {
+  readonly owned_partition: OwnedPartition;
   readonly from: bigint;
   readonly to: bigint;
   /** Base rows. */
@@ -23,7 +23,7 @@ type ComingSlice = {
 };
 
 /** A rebuild of rows that is about to be committed; `before` and `after` are values of `sumRebuilds`. */
-type ComingRebuild = {
+type AnnouncedRebuild = {
   readonly before: bigint;
   readonly after: bigint;
   /** Customers whose rows are rewritten, by meter; null: all customers. */
@@ -31,17 +31,17 @@ type ComingRebuild = {
 };
 
 /** A partition at the offset of the whole cache, and a possible next slice. Its rows wait until its commit is seen. */
-type PartitionPosition = Pick<SliceState, 'partition' | 'epoch' | 'next_offset'>;
-type FollowedPartition = { readonly epoch: bigint; at: bigint; coming: ComingSlice | null };
+type PartitionPosition = Pick<PartitionProgress, 'partition' | 'epoch' | 'next_offset'>;
+type FollowedPartition = { readonly epoch: bigint; at: bigint; announced: AnnouncedSlice | null };
 
 /** Limit of the whole cache, about fifty megabytes. The limit per tenant prevents one tenant from evicting all others. */
 const ALL_CELLS_MAX = 100_000;
 const TENANT_CELLS_MAX = 40_000;
 /** Maximum number of entries per customer and meter: each row of theirs is added to all of these. */
-const LINE_MAX = 32;
+const SERIES_MAX = 32;
 /** Maximum number of rebuilds that are published and not yet seen to be committed. */
 const REBUILDS_MAX = 64;
-/** Without queries for this long, the cache ignores slices until the next query. */
+/** Time without queries after which the cache ignores slices until the next query. */
 const IDLE_MS = 60_000;
 /** Idle time for current periods, which are queried often. */
 const RUNNING_IDLE_MS = 3_600_000;
@@ -53,12 +53,12 @@ export class UsageCache {
   readonly #isFed: boolean;
   readonly #followed = new Map<number, FollowedPartition>();
   #rebuilds = 0n;
-  #rebuilding: ComingRebuild[] = [];
+  #rebuilding: AnnouncedRebuild[] = [];
   /** In order of use, most recent last. */
   readonly #cached = new Map<string, CachedUsage>();
-  /** By `toOpenQueryKey`: key of an entry that a later end may extend. */
+  /** Key of the entry that a query with a later end may extend, by `toOpenQueryKey`. */
   readonly #open = new Map<string, string>();
-  readonly #byLine = new Map<string, Map<string, Set<CachedUsage>>>();
+  readonly #bySeries = new Map<string, Map<string, Set<CachedUsage>>>();
   #cells = 0;
   readonly #cellsByTenant = new Map<string, number>();
   #wanted_until = 0;
@@ -67,66 +67,70 @@ export class UsageCache {
     this.#isFed = isFed;
   }
 
-  /** Partitions that lack slices up to this progress, and the offset from which they lack them. */
-  findLag(progress: readonly SliceState[]): { readonly partition: number; readonly at: bigint }[] {
+  /** Finds the partitions that lack slices up to this progress, and the offset from which they lack them. */
+  findLag(progress: readonly PartitionProgress[]): { readonly partition: number; readonly at: bigint }[] {
     return progress.flatMap(({ partition, epoch, next_offset }) => {
       const followed = this.#followed.get(partition);
       return followed?.epoch === epoch && followed.at < next_offset ? [{ partition, at: followed.at }] : [];
     });
   }
 
-  /** All available slices before this progress were added. */
-  fed(progress: readonly SliceState[]): void {
+  /** Records that all available slices before this progress were added. */
+  followFed(progress: readonly PartitionProgress[]): void {
     this.#wanted_until = Math.max(this.#wanted_until, performance.now() + RUNNING_IDLE_MS);
     this.#followTo(progress);
   }
 
-  /** A slice is written and about to be committed; it counts once Postgres shows the commit. */
-  coming(slice: ComingSlice): void {
+  /** Announces a slice that is written and about to be committed; it counts once Postgres shows the commit. */
+  announceSlice(slice: AnnouncedSlice): void {
     if (performance.now() > this.#wanted_until) {
       this.#clear();
       this.#followed.clear();
       return;
     }
-    this.#moveTo({ ...slice.owned, next_offset: slice.from }).coming = slice;
+    this.#moveTo({ ...slice.owned_partition, next_offset: slice.from }).announced = slice;
   }
 
-  /** Rows are being rewritten. The lock on the bucket rows allows one rebuild at a time. */
-  comingRebuild(rebuild: ComingRebuild): void {
+  /** Announces that rows are being rewritten. The lock on the bucket rows allows one rebuild at a time. */
+  announceRebuild(rebuild: AnnouncedRebuild): void {
     this.#rebuilding.push(rebuild);
     if (this.#rebuilding.length > REBUILDS_MAX) this.#rebuilding.shift();
   }
 
   /** Brings the cache to this progress, and updates it further during the idle time. */
-  follow(progress: readonly SliceState[]): void {
+  follow(progress: readonly PartitionProgress[]): void {
     this.#wanted_until = Math.max(this.#wanted_until, performance.now() + RUNNING_IDLE_MS);
     this.#follow(progress);
   }
 
-  isAt(progress: readonly SliceState[]): boolean {
+  isAt(progress: readonly PartitionProgress[]): boolean {
     return this.#follow(progress);
   }
 
-  find(question: BucketQuery, inside: Inside | undefined, progress: readonly SliceState[]): StoredCells | null {
-    if (!isCacheable(question)) return null;
+  find(
+    query: BucketQuery,
+    event_range: EventRange | undefined,
+    progress: readonly PartitionProgress[],
+  ): StoredCells | null {
+    if (!isCacheable(query)) return null;
     this.#wanted_until = Math.max(this.#wanted_until, performance.now() + IDLE_MS);
     if (!this.#follow(progress)) return null;
-    const key = toQueryKey(question, inside);
-    const cached = this.#cached.get(key) ?? this.#extended(question);
+    const key = toQueryKey(query, event_range);
+    const cached = this.#cached.get(key) ?? this.#extended(query);
     if (cached === undefined) return null;
     this.#put(key, cached);
-    if (!cached.is_overgrown) return cached.answer(question, inside);
+    if (!cached.is_overgrown) return cached.toStoredCells(query, event_range);
     this.#drop(cached);
     return null;
   }
 
   /** Extends the entry of an earlier end and removes its old key, because later queries do not use the earlier end. */
-  #extended(question: BucketQuery): CachedUsage | undefined {
-    const open = toOpenQueryKey(question);
+  #extended(query: BucketQuery): CachedUsage | undefined {
+    const open = toOpenQueryKey(query);
     const key = open === null ? undefined : this.#open.get(open);
     const cached = key === undefined ? undefined : this.#cached.get(key);
     const before = cached?.weight ?? 0;
-    if (!cached?.extendTo(question)) return undefined;
+    if (!cached?.extendTo(query)) return undefined;
     this.#count(cached, cached.weight - before);
     this.#cached.delete(key!);
     return cached;
@@ -141,31 +145,36 @@ export class UsageCache {
 
   /** Caches the cells that were read while the progress did not move. */
   cache(
-    question: BucketQuery,
-    { inside, progress, stored }: { inside: Inside | undefined; progress: readonly SliceState[]; stored: StoredCells },
+    query: BucketQuery,
+    {
+      event_range,
+      progress,
+      stored,
+    }: { event_range: EventRange | undefined; progress: readonly PartitionProgress[]; stored: StoredCells },
   ): void {
-    if (stored.cells.length > CELLS_MAX || !isCacheable(question) || !this.#follow(progress)) return;
-    const key = toQueryKey(question, inside);
+    if (stored.cells.length > CELLS_MAX || !isCacheable(query) || !this.#follow(progress)) return;
+    const key = toQueryKey(query, event_range);
     const known = this.#cached.get(key);
     if (known) this.#drop(known);
-    const cached = new CachedUsage(question, stored);
+    const cached = new CachedUsage(query, stored);
     this.#put(key, cached);
     this.#count(cached, cached.weight);
     for (const customer of cached.customers) {
-      const line = this.#atLine(question.meter.id, customer);
-      line.add(cached);
-      const [oldest] = line;
-      if (line.size > LINE_MAX) this.#drop(oldest!);
+      const series = this.#atSeries(query.meter.id, customer);
+      series.add(cached);
+      const [oldest] = series;
+      if (series.size > SERIES_MAX) this.#drop(oldest!);
     }
-    this.#makeRoom(question.tenant_id);
+    this.#makeRoom(query.tenant_id);
   }
 
   /**
-   * The rows have answered and may include slices that are not committed yet. A later query must not get an older result from the cache.
+   * Discards the entry of a query. The rows have answered and may include slices that are not committed yet; a later query must not get an
+   * older result from the cache.
    */
-  discard(question: BucketQuery, inside: Inside | undefined): void {
-    const open = toOpenQueryKey(question);
-    for (const key of [toQueryKey(question, inside), open === null ? undefined : this.#open.get(open)]) {
+  discard(query: BucketQuery, event_range: EventRange | undefined): void {
+    const open = toOpenQueryKey(query);
+    for (const key of [toQueryKey(query, event_range), open === null ? undefined : this.#open.get(open)]) {
       const cached = key === undefined ? undefined : this.#cached.get(key);
       if (cached) this.#drop(cached);
     }
@@ -193,12 +202,12 @@ export class UsageCache {
   }
 
   /** Whether the cache is at this progress, or was brought there; false if it is further, or must be fed first. */
-  #follow(progress: readonly SliceState[]): boolean {
+  #follow(progress: readonly PartitionProgress[]): boolean {
     if (this.#isFed && this.#isAhead(progress)) return false;
     return this.#followTo(progress);
   }
 
-  #isAhead(progress: readonly SliceState[]): boolean {
+  #isAhead(progress: readonly PartitionProgress[]): boolean {
     if (sumRebuilds(progress) > this.#rebuilds) return true;
     return progress.some(({ partition, epoch, next_offset }) => {
       const followed = this.#followed.get(partition);
@@ -207,7 +216,7 @@ export class UsageCache {
   }
 
   /** Brings the cache to this progress; false if it is further. */
-  #followTo(progress: readonly SliceState[]): boolean {
+  #followTo(progress: readonly PartitionProgress[]): boolean {
     const rebuilds = sumRebuilds(progress);
     if (rebuilds < this.#rebuilds || progress.some((state) => this.#isLagging(state))) return false;
     // A partition was added since this progress.
@@ -218,13 +227,13 @@ export class UsageCache {
     return true;
   }
 
-  /** Clears the cache if the partition moved by anything other than the coming slice. */
+  /** Clears the cache if the partition moved by anything other than the announced slice. */
   #moveTo({ partition, epoch, next_offset }: PartitionPosition): FollowedPartition {
     const followed = this.#followed.get(partition);
     if (followed?.epoch === epoch && this.#isAt(followed, next_offset)) return followed;
     this.#clear();
-    const coming = followed?.epoch === epoch && followed.coming?.from === next_offset ? followed.coming : null;
-    const moved = { epoch, at: next_offset, coming };
+    const announced = followed?.epoch === epoch && followed.announced?.from === next_offset ? followed.announced : null;
+    const moved = { epoch, at: next_offset, announced };
     this.#followed.set(partition, moved);
     return moved;
   }
@@ -232,7 +241,7 @@ export class UsageCache {
   /** Drops only the entries whose rows the published rebuilds rewrote. */
   #rebuilt(rebuilds: bigint): void {
     let reached = this.#rebuilds;
-    const touched: ComingRebuild[] = [];
+    const touched: AnnouncedRebuild[] = [];
     for (const pending_rebuild of this.#rebuilding) {
       // A failed rebuild is published again.
       if (
@@ -253,30 +262,30 @@ export class UsageCache {
     this.#rebuilds = rebuilds;
   }
 
-  #isLagging({ partition, epoch, next_offset }: SliceState): boolean {
+  #isLagging({ partition, epoch, next_offset }: PartitionProgress): boolean {
     const followed = this.#followed.get(partition);
     return (
       followed !== undefined && (epoch < followed.epoch || (epoch === followed.epoch && next_offset < followed.at))
     );
   }
 
-  /** Whether the partition is at this offset. A coming slice that ends there is committed, and is added now. */
+  /** Whether the partition is at this offset. An announced slice that ends there is committed, and is added now. */
   #isAt(followed: FollowedPartition, offset: bigint): boolean {
-    const { coming } = followed;
-    if (followed.at !== offset && coming?.from === followed.at && coming.to === offset) {
-      this.#add(coming);
+    const { announced } = followed;
+    if (followed.at !== offset && announced?.from === followed.at && announced.to === offset) {
+      this.#add(announced);
       followed.at = offset;
-      followed.coming = null;
+      followed.announced = null;
     }
     return followed.at === offset;
   }
 
-  #add({ rows, getVersion }: ComingSlice): void {
+  #add({ rows, getVersion }: AnnouncedSlice): void {
     this.running.take(rows, getVersion);
-    if (this.#byLine.size === 0) return;
+    if (this.#bySeries.size === 0) return;
     const tenants = new Set<string>();
     for (const row of rows) {
-      const some = this.#byLine.get(row.meter_id)?.get(row.external_customer_id);
+      const some = this.#bySeries.get(row.meter_id)?.get(row.external_customer_id);
       if (some === undefined) continue;
       const version = getVersion(row.meter_id);
       for (const cached of some) {
@@ -290,9 +299,9 @@ export class UsageCache {
     for (const tenant_id of tenants) this.#makeRoom(tenant_id);
   }
 
-  #atLine(meter_id: string, customer: string): Set<CachedUsage> {
-    let customers = this.#byLine.get(meter_id);
-    if (customers === undefined) this.#byLine.set(meter_id, (customers = new Map()));
+  #atSeries(meter_id: string, customer: string): Set<CachedUsage> {
+    let customers = this.#bySeries.get(meter_id);
+    if (customers === undefined) this.#bySeries.set(meter_id, (customers = new Map()));
     let some = customers.get(customer);
     if (some === undefined) customers.set(customer, (some = new Set()));
     return some;
@@ -303,13 +312,13 @@ export class UsageCache {
     this.#cached.delete(key);
     this.#count(cached, -cached.weight);
     if (cached.open_key !== null && this.#open.get(cached.open_key) === key) this.#open.delete(cached.open_key);
-    const customers = this.#byLine.get(cached.meter_id);
+    const customers = this.#bySeries.get(cached.meter_id);
     for (const customer of cached.customers) {
       const some = customers?.get(customer);
       some?.delete(cached);
       if (some?.size === 0) customers?.delete(customer);
     }
-    if (customers?.size === 0) this.#byLine.delete(cached.meter_id);
+    if (customers?.size === 0) this.#bySeries.delete(cached.meter_id);
   }
 
   #clear(): void {
@@ -318,11 +327,11 @@ export class UsageCache {
     this.#cells = 0;
     this.#cellsByTenant.clear();
     this.#open.clear();
-    this.#byLine.clear();
+    this.#bySeries.clear();
   }
 }
 
-function isAffected({ customers: rebuilt }: ComingRebuild, { meter_id, customers }: CachedUsage): boolean {
+function isAffected({ customers: rebuilt }: AnnouncedRebuild, { meter_id, customers }: CachedUsage): boolean {
   const some = rebuilt.get(meter_id);
   return some !== undefined && (some === null || [...customers].some((customer) => some.has(customer)));
 }

@@ -12,31 +12,31 @@ import {
 import { type BucketField, UsageBucket } from '../../core/metering/bucket.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import { EventCells } from '../../core/metering/event-cells.ts';
-import type { PlacedCell } from '../../core/metering/usage.ts';
+import type { UsageCell } from '../../core/metering/usage.ts';
 import { checkCells, checkGroups, readWithin, runAsSmall } from '../concurrency/query-bounds.ts';
 import { TimeSlicer } from '../concurrency/time-slicer.ts';
 import {
-  type LogPlace,
-  type PlacedRawEvent,
+  type LogPosition,
+  type PositionedRawEvent,
   type RawEvent,
   type RawEventsQuery,
   streamRawEvents,
 } from '../events/raw-events.ts';
 import type { Stores } from '../foundation/stores.ts';
-import { type SliceState } from '../progress/slice-state.ts';
+import { type PartitionProgress } from '../progress/partition-progress.ts';
 import { loadSharedProgress } from '../progress/slices.ts';
+import { canBatch, hasDistinctRows, isCacheable, loadBatchedCells } from './batched-cells.ts';
 import {
   type BucketCell,
   type BucketQuery,
+  type EventRange,
   type ExtraUniques,
-  type Inside,
   loadBucketCells,
   NO_CELLS,
   type OutsideEvents,
   planEnd,
   type StoredCells,
 } from './bucket-cells.ts';
-import { canBatch, hasDistinctRows, isCacheable, loadLineCells } from './bucket-lines.ts';
 import { toOpenQueryKey } from './cached-usage.ts';
 import { loadEventsOutside } from './outside-events.ts';
 import type { Certainty, Snapshot } from './snapshot.ts';
@@ -53,71 +53,73 @@ export type UsageReadPlan = {
   plan: SegmentPlan;
   snapshot: Snapshot;
   /** Progress of the snapshot, present only if the meter's version was read at the same moment. The usage cache may answer only then. */
-  progress: readonly SliceState[] | undefined;
+  progress: readonly PartitionProgress[] | undefined;
 };
 
 export type CellsRead = {
-  readonly cells: readonly PlacedCell[];
+  readonly cells: readonly UsageCell[];
   readonly raw_ranges: readonly SegmentRange[];
   readonly certainty: Certainty;
   /** Cells from rows alone; they are cached if nothing moved meanwhile. */
-  readonly stored?: CachedCellsRead;
+  readonly stored?: RowsRead;
   /** Progress of the stores after the rows were read, if raw rows were read later. */
-  readonly progress?: readonly SliceState[];
+  readonly progress?: readonly PartitionProgress[];
   /** Log positions of all events of `raw_ranges`, if known; only those before the snapshot were used. */
-  readonly places?: readonly LogPlace[];
+  readonly log_positions?: readonly LogPosition[];
 };
 
-type CachedCellsRead = {
-  readonly question: BucketQuery;
-  readonly inside: Inside | undefined;
-  readonly answer: StoredCells;
+type RowsRead = {
+  readonly bucket_query: BucketQuery;
+  readonly event_range: EventRange | undefined;
+  readonly stored: StoredCells;
 };
 
 /** Caches the cells as of the given progress. Null: the progress moved during the read, so the older entry is discarded. */
 export function cacheRead(
-  { usage_memory }: Stores,
-  progress: readonly SliceState[] | null,
-  { question, inside, answer }: CachedCellsRead,
+  { usage_cache }: Stores,
+  progress: readonly PartitionProgress[] | null,
+  { bucket_query, event_range, stored }: RowsRead,
 ): void {
-  if (progress) usage_memory?.cache(question, { inside, progress, stored: answer });
-  else usage_memory?.discard(question, inside);
+  if (progress) usage_cache?.cache(bucket_query, { event_range, progress, stored });
+  else usage_cache?.discard(bucket_query, event_range);
 }
 
-/** Customers that count only in a part of the range are read from raw rows; the others are read as usual. */
-export async function loadUsageCells(reading: UsageReadPlan): Promise<CellsRead> {
-  const { query, meter } = reading;
+/** Loads usage. Customers that count only in a part of the range are read from raw rows; the others are read as usual. */
+export async function loadUsageCells(read_plan: UsageReadPlan): Promise<CellsRead> {
+  const { query, meter } = read_plan;
   const { clipped } = query;
-  if (!clipped?.size) return loadWholeCells(reading);
+  if (!clipped?.size) return loadWholeCells(read_plan);
   const others = (query.external_customer_ids ?? []).filter((id) => !clipped.has(id));
   // Distinct counts of the engine cannot be united with distinct values of raw rows of the same time.
   const isApart = others.length > 0 && !meter.aggregation.fills.includes('uniques');
   const [cells, whole] = await Promise.all([
-    clippedCells(isApart ? toClippedReading(reading, clipped) : { ...reading, plan: planRawOnly(reading.plan, query) }),
+    loadClippedCells(
+      isApart ? toClippedPlan(read_plan, clipped) : { ...read_plan, plan: planRawOnly(read_plan.plan, query) },
+    ),
     isApart
-      ? loadWholeCells({ ...reading, query: { ...query, external_customer_ids: others, clipped: undefined } })
+      ? loadWholeCells({ ...read_plan, query: { ...query, external_customer_ids: others, clipped: undefined } })
       : null,
   ]);
-  const { places: _ofOthers, ...read } = whole ?? { cells: [] };
+  const { log_positions: _ofOthers, ...read } = whole ?? { cells: [] };
   const raw_ranges: SegmentRange[] = [[query.start_us, query.end_us]];
   return { ...read, cells: [...read.cells, ...cells], raw_ranges, certainty: 'open' };
 }
 
-function toClippedReading(reading: UsageReadPlan, clipped: ClippedRanges): UsageReadPlan {
+function toClippedPlan(read_plan: UsageReadPlan, clipped: ClippedRanges): UsageReadPlan {
   const times = [...clipped.values()].flat();
   const start_us = Math.min(...times.map(([from]) => from));
   const end_us = Math.max(...times.map(([, to]) => to));
-  const query = { ...reading.query, external_customer_ids: [...clipped.keys()] };
-  return { ...reading, query, plan: planRawOnly(reading.plan, { start_us, end_us }) };
+  const query = { ...read_plan.query, external_customer_ids: [...clipped.keys()] };
+  return { ...read_plan, query, plan: planRawOnly(read_plan.plan, { start_us, end_us }) };
 }
 
-/** A customer that leaves removes its level: a weighted sum drops it at the instant of leaving. */
-async function clippedCells(reading: UsageReadPlan): Promise<PlacedCell[]> {
-  const { meter, query, plan } = reading;
-  if (!meter.aggregation.fills.includes('weighted_sum')) return rawCells(reading);
+/** Loads cells of customers that count only in a part of the range. A customer that leaves removes its level from a weighted sum. */
+async function loadClippedCells(read_plan: UsageReadPlan): Promise<UsageCell[]> {
+  const { meter, query, plan } = read_plan;
+  if (!meter.aggregation.fills.includes('weighted_sum')) return loadRawCells(read_plan);
   const own = chooseKey(query);
   const getKey = (event: KeyedEvent) => JSON.stringify([event.external_customer_id, own(event)]);
-  const cells = await rawCells({ ...reading, query: { ...query, key_of: getKey } });
+  const cells = await loadRawCells({ ...read_plan, query: { ...query, key_of: getKey } });
   const ends = new Map(plan.segments.map(({ start_us, end_us }) => [start_us, end_us]));
   return cells.map((cell) => {
     const [customer, key] = JSON.parse(cell.key) as [string, string];
@@ -127,37 +129,37 @@ async function clippedCells(reading: UsageReadPlan): Promise<PlacedCell[]> {
   });
 }
 
-async function loadWholeCells(reading: UsageReadPlan): Promise<CellsRead> {
-  const { plan } = reading;
-  const whole = isWhole(plan) ? await storedWithEdges(reading) : null;
+async function loadWholeCells(read_plan: UsageReadPlan): Promise<CellsRead> {
+  const { plan } = read_plan;
+  const whole = isWhole(plan) ? await loadStoredWithEdges(read_plan) : null;
   const withRaw = async (): Promise<CellsRead> => ({
-    cells: await cellsWithRaw(reading),
+    cells: await loadCellsWithRaw(read_plan),
     raw_ranges: plan.raw_ranges,
     certainty: 'open',
   });
   if (whole === null) return withRaw();
-  const { answer, is_cached } = whole;
-  const stored = is_cached || reading.progress === undefined ? {} : { stored: whole };
-  if (!answer.outside.start && !answer.outside.end)
-    return { cells: answer.cells.map(placed), raw_ranges: [], certainty: is_cached ? 'certain' : 'open', ...stored };
-  const outside = findRangesToSubtract(reading, answer.outside);
+  const { stored, is_cached } = whole;
+  const rows = is_cached || read_plan.progress === undefined ? {} : { stored: whole };
+  if (!stored.outside.start && !stored.outside.end)
+    return { cells: stored.cells.map(toUsageCell), raw_ranges: [], certainty: is_cached ? 'certain' : 'open', ...rows };
+  const outside = findRangesToSubtract(read_plan, stored.outside);
   if (!outside) return withRaw();
-  const left = await withoutOutside(reading, answer.cells, outside);
-  return { ...left, certainty: is_cached ? 'unless rebuilt' : 'open', ...stored };
+  const left = await subtractOutside(read_plan, stored.cells, outside);
+  return { ...left, certainty: is_cached ? 'unless rebuilt' : 'open', ...rows };
 }
 
-/** Rows may answer the whole range: no edge is unaligned, or edge buckets cover the unaligned edges. */
+/** Whether rows may answer the whole range: no edge is unaligned, or edge buckets cover the unaligned edges. */
 function isWhole({ edge_ranges, raw_ranges, base_ranges, day_ranges }: SegmentPlan): boolean {
   return edge_ranges.length > 0 || (raw_ranges.length === 0 && base_ranges.length + day_ranges.length > 0);
 }
 
-/** Events outside a range that ends now arrive all the time: only those that the rows contain are subtracted. */
-async function withoutOutside(
-  reading: UsageReadPlan,
+/** Subtracts events outside the range that the rows contain. If the range ends now, other such events arrive all the time. */
+async function subtractOutside(
+  read_plan: UsageReadPlan,
   stored: readonly BucketCell[],
   outside: readonly SegmentRange[],
 ): Promise<Omit<CellsRead, 'certainty'>> {
-  const { stores, scope, query, meter } = reading;
+  const { stores, scope, query, meter } = read_plan;
   const { external_customer_ids, bounds } = query;
   const isShort = timeUntilNow(outside, query) <= SHORT_US;
   const hasFewCustomers =
@@ -175,19 +177,19 @@ async function withoutOutside(
       : null,
   ]);
   const taken = events
-    ? await gathered(reading, () => events.filter(isBefore(reading)))
-    : await rawCells({ ...reading, plan: { ...reading.plan, raw_ranges: outside } });
-  const cells = withoutThem(stored, taken);
-  return { cells, raw_ranges: outside, progress, ...(events ? { places: events.map(({ place }) => place) } : {}) };
+    ? await aggregateEvents(read_plan, () => events.filter(isBefore(read_plan)))
+    : await loadRawCells({ ...read_plan, plan: { ...read_plan.plan, raw_ranges: outside } });
+  const known = events ? { log_positions: events.map(({ log_position }) => log_position) } : {};
+  return { cells: subtractCells(stored, taken), raw_ranges: outside, progress, ...known };
 }
 
-/** Outside a range that ends now are only the newest events; over more time they are no longer few. */
+/** Limit of the time outside a range that ends now: the events in it are few only if this time is short. */
 const SHORT_US = 120 * US_PER_SECOND;
 const BATCHED_CUSTOMERS_MAX = 20;
 
-function isBefore({ snapshot, stop }: UsageReadPlan): (event: PlacedRawEvent) => boolean {
+function isBefore({ snapshot, stop }: UsageReadPlan): (event: PositionedRawEvent) => boolean {
   const before = stop ? chooseEarlierOffsets(snapshot.before, stop) : snapshot.before;
-  return ({ place }) => BigInt(place.offset) < (before.get(place.partition) ?? 0n);
+  return ({ log_position }) => BigInt(log_position.offset) < (before.get(log_position.partition) ?? 0n);
 }
 
 function timeUntilNow(ranges: readonly SegmentRange[], { now_ms }: MeterUsageQuery): Microseconds {
@@ -196,27 +198,27 @@ function timeUntilNow(ranges: readonly SegmentRange[], { now_ms }: MeterUsageQue
 }
 
 /** Reads a whole range from pre-aggregated rows, cached or by one statement. Rows at its edges may include events outside the range. */
-async function storedWithEdges(reading: UsageReadPlan): Promise<CachedCellsRead & { readonly is_cached: boolean }> {
-  const { plan, query, stores, progress } = reading;
-  const question = { ...toBucketQuery(reading), plan: useEdgeBuckets(plan) };
-  const inside: Inside | undefined = plan.edge_ranges.length > 0 ? [query.start_us, query.end_us] : undefined;
-  const cached = progress && stores.usage_memory?.find(question, inside, progress);
-  if (cached) return { question, inside, answer: cached, is_cached: true };
-  const asks_later = stores.usage_memory !== undefined && mayBeExtended(reading, question);
-  const answer = await storedCells(stores, { ...question, asks_later }, inside);
-  return { question, inside, answer, is_cached: false };
+async function loadStoredWithEdges(read_plan: UsageReadPlan): Promise<RowsRead & { readonly is_cached: boolean }> {
+  const { plan, query, stores, progress } = read_plan;
+  const bucket_query = { ...toBucketQuery(read_plan), plan: useEdgeBuckets(plan) };
+  const event_range: EventRange | undefined = plan.edge_ranges.length > 0 ? [query.start_us, query.end_us] : undefined;
+  const cached = progress && stores.usage_cache?.find(bucket_query, event_range, progress);
+  if (cached) return { bucket_query, event_range, stored: cached, is_cached: true };
+  const wants_later = stores.usage_cache !== undefined && mayBeExtended(read_plan, bucket_query);
+  const stored = await loadStoredCells(stores, { ...bucket_query, wants_later }, event_range);
+  return { bucket_query, event_range, stored, is_cached: false };
 }
 
 /** Whether the cache may extend the answer to a later end. A range that ended long ago will not be extended. */
-function mayBeExtended({ progress, query: { now_ms } }: UsageReadPlan, question: BucketQuery): boolean {
-  if (progress === undefined || !isCacheable(question) || toOpenQueryKey(question) === null) return false;
-  return planEnd(question.plan) >= toUs(now_ms ?? Date.now()) - US_PER_DAY;
+function mayBeExtended({ progress, query: { now_ms } }: UsageReadPlan, bucket_query: BucketQuery): boolean {
+  if (progress === undefined || !isCacheable(bucket_query) || toOpenQueryKey(bucket_query) === null) return false;
+  return planEnd(bucket_query.plan) >= toUs(now_ms ?? Date.now()) - US_PER_DAY;
 }
 
 /**
- * Ranges outside the query whose events must be subtracted from the edge rows; this is possible only for additive fields. For an "until
- * now" query these are the newest events: so few that busy customers cost as little as quiet ones. Null if a field is not additive, or if
- * less time lies inside the range than outside.
+ * Lists ranges outside the query whose events must be subtracted from the edge rows; this is possible only for additive fields. For an
+ * "until now" query these are the newest events: so few that busy customers cost as little as quiet ones. Null if a field is not additive,
+ * or if less time lies inside the range than outside.
  */
 function findRangesToSubtract(
   { meter, plan, query }: UsageReadPlan,
@@ -235,18 +237,18 @@ function findRangesToSubtract(
 
 const ADDITIVE: readonly BucketField[] = ['count', 'sum', 'weighted_sum'];
 
-/** A cell without remaining events is dropped. */
-function withoutThem(stored: readonly BucketCell[], taken: readonly PlacedCell[]): PlacedCell[] {
-  const cells = new Map<string, PlacedCell>();
-  const add = (cell: PlacedCell) => {
+/** Subtracts the taken cells from the stored ones; drops a cell without remaining events. */
+function subtractCells(stored: readonly BucketCell[], taken: readonly UsageCell[]): UsageCell[] {
+  const cells = new Map<string, UsageCell>();
+  const add = (cell: UsageCell) => {
     const { key, segment_us, window_us, group_key } = cell;
-    const place = JSON.stringify([Math.floor(segment_us / US_PER_SECOND), window_us, group_key, key]);
-    const known = cells.get(place);
+    const cell_key = JSON.stringify([Math.floor(segment_us / US_PER_SECOND), window_us, group_key, key]);
+    const known = cells.get(cell_key);
     if (known) known.bucket.combine(cell.bucket);
-    // A copy, because the stored bucket may be cached unchanged.
-    else cells.set(place, { ...cell, bucket: UsageBucket.of(cell.bucket) });
+    // The bucket is copied, because the stored one may be cached unchanged.
+    else cells.set(cell_key, { ...cell, bucket: UsageBucket.of(cell.bucket) });
   };
-  for (const cell of stored) add(placed(cell));
+  for (const cell of stored) add(toUsageCell(cell));
   for (const cell of taken) add({ ...cell, bucket: cell.bucket.negative() });
   const left = [...cells.values()];
   if (left.some(({ bucket }) => bucket.count < 0)) throw toMissingRowsError();
@@ -254,42 +256,46 @@ function withoutThem(stored: readonly BucketCell[], taken: readonly PlacedCell[]
 }
 
 function toMissingRowsError(): FarthingError {
-  const what = 'the rows hold fewer events than there are beyond the range; the audit tells which';
+  const what = 'the rows contain fewer events than lie outside the range; the audit finds which';
   return new FarthingError('internal_error', what);
 }
 
-async function cellsWithRaw(reading: UsageReadPlan): Promise<PlacedCell[]> {
-  const { meter, plan } = reading;
-  const fromRaw = plan.raw_ranges.length === 0 ? [] : await rawCells(reading);
+async function loadCellsWithRaw(read_plan: UsageReadPlan): Promise<UsageCell[]> {
+  const { meter, plan } = read_plan;
+  const fromRaw = plan.raw_ranges.length === 0 ? [] : await loadRawCells(read_plan);
   const countsUniques = meter.aggregation.fills.includes('uniques');
   const usesBuckets = plan.base_ranges.length + plan.day_ranges.length > 0;
   const unite = countsUniques && usesBuckets;
-  const question = { ...toBucketQuery(reading), extra_uniques: unite ? fromRaw.map(toExtraUniques) : [] };
-  const stored = usesBuckets ? await storedCells(reading.stores, question) : { cells: [] };
-  const cells = stored.cells.map(placed);
+  const bucket_query = { ...toBucketQuery(read_plan), extra_uniques: unite ? fromRaw.map(toExtraUniques) : [] };
+  const stored = usesBuckets ? await loadStoredCells(read_plan.stores, bucket_query) : { cells: [] };
+  const cells = stored.cells.map(toUsageCell);
   // If the engine united the distinct values, the raw cells still contribute their event counts.
   return unite ? [...cells, ...fromRaw.map((cell) => ({ ...cell, counted_uniques: 0 }))] : [...cells, ...fromRaw];
 }
 
-/** Uses the shared batch if possible, otherwise a statement of its own. */
-async function storedCells({ clickhouse }: Stores, question: BucketQuery, inside?: Inside): Promise<StoredCells> {
-  if (canBatch(question)) return loadLineCells(clickhouse, question, inside);
-  if (!(await hasDistinctRows(clickhouse, question))) return NO_CELLS;
-  return runAsSmall(question, () => loadBucketCells(clickhouse, question, inside));
+/** Loads cells through the shared batch if possible, otherwise by a statement of its own. */
+async function loadStoredCells(
+  { clickhouse }: Stores,
+  bucket_query: BucketQuery,
+  event_range?: EventRange,
+): Promise<StoredCells> {
+  if (canBatch(bucket_query)) return loadBatchedCells(clickhouse, bucket_query, event_range);
+  if (!(await hasDistinctRows(clickhouse, bucket_query))) return NO_CELLS;
+  return runAsSmall(bucket_query, () => loadBucketCells(clickhouse, bucket_query, event_range));
 }
 
 function toBucketQuery({ scope, meter, meter_version, query, plan }: UsageReadPlan): BucketQuery {
   const { external_customer_ids, by_customer = false, running_values = false, bounds } = query;
-  const question = { ...scope, meter, meter_version, external_customer_ids, by_customer, plan, bounds };
+  const bucket_query = { ...scope, meter, meter_version, external_customer_ids, by_customer, plan, bounds };
   const running_uniques = running_values && query.window_size !== undefined && meter.bucket_size === undefined;
-  return { ...question, extra_uniques: [], running_uniques };
+  return { ...bucket_query, extra_uniques: [], running_uniques };
 }
 
-function placed({ customer, ...cell }: BucketCell): PlacedCell {
+function toUsageCell({ customer, ...cell }: BucketCell): UsageCell {
   return { ...cell, key: customer };
 }
 
-/** Raw rows that the plan reads one by one. */
+/** Converts a plan to a query of the raw rows that it reads one by one. */
 export function toRawEventsQuery({ scope, query, meter, plan, snapshot, stop }: UsageReadPlan): RawEventsQuery {
   return {
     ...scope,
@@ -301,7 +307,7 @@ export function toRawEventsQuery({ scope, query, meter, plan, snapshot, stop }: 
   };
 }
 
-function toExtraUniques(cell: PlacedCell): ExtraUniques {
+function toExtraUniques(cell: UsageCell): ExtraUniques {
   return {
     segment_us: cell.segment_us,
     window_us: cell.window_us,
@@ -311,7 +317,7 @@ function toExtraUniques(cell: PlacedCell): ExtraUniques {
   };
 }
 
-/** A stopped meter counts nothing after its last barrier. */
+/** Chooses the earlier offsets: a stopped meter counts nothing after its last barrier. */
 function chooseEarlierOffsets(
   before: ReadonlyMap<number, bigint>,
   stop: ReadonlyMap<number, bigint>,
@@ -346,38 +352,38 @@ function buildEventFilter({ only, clipped }: MeterUsageQuery): ((event: RawEvent
   return (event) => isThere(event) && (passes === undefined || passes(event.properties));
 }
 
-async function rawCells(reading: UsageReadPlan): Promise<PlacedCell[]> {
-  const events = reading.query.is_of_many ? await fewRawEvents(reading) : null;
-  if (events) return gathered(reading, () => events);
-  const wanted = { ...toRawEventsQuery(reading), signal: reading.query.bounds?.signal };
-  return gathered(reading, () => streamRawEvents(reading.stores.clickhouse, wanted));
+async function loadRawCells(read_plan: UsageReadPlan): Promise<UsageCell[]> {
+  const events = read_plan.query.is_of_many ? await loadFewRawEvents(read_plan) : null;
+  if (events) return aggregateEvents(read_plan, () => events);
+  const raw_query = { ...toRawEventsQuery(read_plan), signal: read_plan.query.bounds?.signal };
+  return aggregateEvents(read_plan, () => streamRawEvents(read_plan.stores.clickhouse, raw_query));
 }
 
 /** Reads the events that `streamRawEvents` would return, by one statement for all concurrent callers; null if there are too many. */
-async function fewRawEvents(reading: UsageReadPlan): Promise<PlacedRawEvent[] | null> {
-  const { external_customer_ids, bounds, only } = reading.query;
+async function loadFewRawEvents(read_plan: UsageReadPlan): Promise<PositionedRawEvent[] | null> {
+  const { external_customer_ids, bounds, only } = read_plan.query;
   if (external_customer_ids === null || external_customer_ids.length > BATCHED_CUSTOMERS_MAX) return null;
-  const events = await loadEventsOutside(reading.stores.clickhouse, {
-    ...reading.scope,
-    event_name: reading.meter.event_name,
+  const events = await loadEventsOutside(read_plan.stores.clickhouse, {
+    ...read_plan.scope,
+    event_name: read_plan.meter.event_name,
     external_customer_ids,
-    ranges: reading.plan.raw_ranges,
+    ranges: read_plan.plan.raw_ranges,
     bounds,
   });
-  const isCounted = isBefore(reading);
+  const isCounted = isBefore(read_plan);
   return events && events.filter((event) => isCounted(event) && (only?.sources?.includes(event.source) ?? true));
 }
 
-/** `events` is called again if the query is not small. */
-async function gathered(
-  reading: UsageReadPlan,
+/** Aggregates events. `events` is called again if the query is not small. */
+async function aggregateEvents(
+  read_plan: UsageReadPlan,
   events: () => AsyncIterable<RawEvent> | Iterable<RawEvent>,
-): Promise<PlacedCell[]> {
-  const { scope, query, meter } = reading;
+): Promise<UsageCell[]> {
+  const { scope, query, meter } = read_plan;
   const { bounds } = query;
   return readWithin({ tenant_id: scope.tenant_id, bounds }, meter, async (work) => {
     const slicer = new TimeSlicer(bounds?.asker);
-    const gathering = createEventCells(reading);
+    const gathering = createEventCells(read_plan);
     for await (const event of events()) {
       if (!work.maySpend(event.length)) return undefined;
       gathering.add(event);

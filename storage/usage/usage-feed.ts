@@ -1,15 +1,15 @@
 /**
- * For an API process: feeds its usage cache with the slices of other processes, before any reader uses a progress that includes them
- * (docs/decisions/0006-usage-reads.md). A slice is missing if it was not published (not requested yet, or too large) or was read too late.
- * The cache then clears itself, as it does when another worker moves a partition.
+ * Feeds the usage cache of an API process with the slices of other processes, before any reader uses a progress that includes them
+ * (docs/decisions/0007-cached-answers.md). A slice is missing if it was not published (not requested yet, or too large) or was read too
+ * late. The cache then clears itself, as it does when another worker moves a partition.
  */
 
 import type { Database } from '../foundation/stores.ts';
+import type { PartitionProgress } from '../progress/partition-progress.ts';
 import { readSliceNotifications, requestSliceNotifications } from '../progress/slice-notifications.ts';
-import type { SliceState } from '../progress/slice-state.ts';
 import type { UsageCache } from './usage-cache.ts';
 
-/** Well within the validity of a request. */
+/** Interval of requests, well within the validity of one. */
 const WANT_EVERY_MS = 15_000;
 
 export class UsageFeed {
@@ -23,14 +23,14 @@ export class UsageFeed {
     this.#memory = memory;
   }
 
-  /** One after the other: each call continues at the progress of the previous one. */
-  bring(progress: readonly SliceState[]): Promise<void> {
-    const own = this.#last.then(() => this.#bring(progress));
+  /** Calls run one after the other, because each continues at the progress of the previous one. */
+  feedUntil(progress: readonly PartitionProgress[]): Promise<void> {
+    const own = this.#last.then(() => this.#feedUntil(progress));
     this.#last = own.catch(() => undefined);
     return own;
   }
 
-  async #bring(progress: readonly SliceState[]): Promise<void> {
+  async #feedUntil(progress: readonly PartitionProgress[]): Promise<void> {
     if (performance.now() - this.#wanted_ms > WANT_EVERY_MS) {
       await requestSliceNotifications(this.#database);
       this.#wanted_ms = performance.now();
@@ -39,15 +39,16 @@ export class UsageFeed {
     if (behind.length > 0) {
       const until = new Map(progress.map(({ partition, next_offset }) => [partition, next_offset]));
       for (const { partition, epoch, ...slice } of await readSliceNotifications(this.#database, behind))
-        if (slice.to <= until.get(partition)!) this.#memory.coming({ owned: { partition, epoch }, ...slice });
+        if (slice.to <= until.get(partition)!)
+          this.#memory.announceSlice({ owned_partition: { partition, epoch }, ...slice });
     }
-    this.#memory.fed(progress);
+    this.#memory.followFed(progress);
   }
 }
 
 const feeds = new WeakMap<Database, UsageFeed>();
 
-/** From now on, this cache is fed before a reader uses the progress of this pool, and before derived values of its usage are cached. */
+/** Starts the feed of this cache, before a reader uses the progress of this pool, and before derived values of its usage are cached. */
 export function startUsageFeed(database: Database, memory: UsageCache): void {
   feeds.set(database, new UsageFeed(database, memory));
 }

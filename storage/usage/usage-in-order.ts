@@ -15,13 +15,9 @@ export type UsageInOrder = Pick<BilledUsage, 'as_of' | 'high_water' | 'meter_ver
   readonly event_counts: readonly number[];
 };
 
-export async function readUsageInOrder(
-  stores: Stores,
-  scope: Scope,
-  question: BilledUsageQuery,
-): Promise<UsageInOrder> {
+export async function readUsageInOrder(stores: Stores, scope: Scope, query: BilledUsageQuery): Promise<UsageInOrder> {
   const { usage, as_of, high_water, meter_version } = await readUsageReport(stores, scope, {
-    ...toUsageQuery(question),
+    ...toUsageQuery(query),
     key_of: ({ timestamp_us }) => String(toMs(timestamp_us)),
   });
   const instants = usage

@@ -6,7 +6,7 @@ type UsageSource = (typeof SOURCES)[number];
 
 const answers = new Counter({
   name: 'farthing_usage_answers_total',
-  help: 'Answers about usage, by what they came from: memory, pre-aggregated rows (with raw events at ragged ends, and in doubt), raw events alone',
+  help: 'Answers about usage, by what they came from: memory, pre-aggregated rows (with raw events at unaligned edges, and in doubt), raw events alone',
   labelNames: ['source'] as const,
   registers: [register],
 });

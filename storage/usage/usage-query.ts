@@ -12,7 +12,7 @@ export type MeterUsageQuery = {
   readonly meter: Pick<Meter, 'id'>;
   /** Counts by this definition instead of the meter's; such a query reads raw rows. */
   readonly definition?: MeterDefinition | undefined;
-  /** Null: all customers; several are one set. */
+  /** Null means all customers. Several customers are counted as one set. */
   readonly external_customer_ids: readonly string[] | null;
   /** Customers that count only in these ranges; their other events are excluded. */
   readonly clipped?: ClippedRanges | undefined;
@@ -49,7 +49,7 @@ export type MeterUsageQuery = {
   readonly bounds?: QueryBounds | undefined;
 };
 
-/** By customer: half-open ranges. */
+/** Half-open ranges by customer. */
 export type ClippedRanges = ReadonlyMap<string, readonly (readonly [start_us: Microseconds, end_us: Microseconds])[]>;
 
 export type KeyedEvent = {

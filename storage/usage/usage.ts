@@ -18,23 +18,23 @@ import { type CompiledMeter, compileMeter } from '../../core/metering/compiled-m
 import type { Meter } from '../../core/metering/meter/record.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import {
-  type PlacedCell,
+  computeUsageByKey,
   type UsageByKey,
-  usageByKey,
+  type UsageCell,
   type Wants,
   type WindowAnswer,
 } from '../../core/metering/usage.ts';
 import { KeyedBatchLoader } from '../concurrency/batch-loader.ts';
 import { runYielding } from '../concurrency/time-slicer.ts';
-import { countRawEvents, type LogPlace } from '../events/raw-events.ts';
+import { countRawEvents, type LogPosition } from '../events/raw-events.ts';
 import { toMonthStart } from '../events/tables.ts';
 import type { Stores } from '../foundation/stores.ts';
 import type { EventLog, PartitionLag } from '../log/log.ts';
 import { loadClock } from '../models/schedule/environment-clock.ts';
 import { currentRecorder } from '../postgres/interceptors/dependency-recorder.ts';
-import { type SliceState, toOffsetsText } from '../progress/slice-state.ts';
-import { type CurrentCounting as CountingNow, isSameCounter, loadCurrentCounting } from './counter.ts';
-import type { UsageRead } from './live-usage.ts';
+import { type PartitionProgress, toOffsetsText } from '../progress/partition-progress.ts';
+import { type CurrentCounting, isSameCounter, loadCurrentCounting } from './counter.ts';
+import type { UsageResult } from './live-usage.ts';
 import { type Doubt, readConsistently, type Snapshot, type SnapshotRead } from './snapshot.ts';
 import { type CellsRead, cacheRead, loadUsageCells, toRawEventsQuery, type UsageReadPlan } from './usage-cells.ts';
 import { getUsageFeed } from './usage-feed.ts';
@@ -56,21 +56,20 @@ export type UsageReport = {
   /** Version of the meter that counted; 0 for a definition that the query supplies. */
   readonly meter_version: number;
   /** Whether pre-aggregated rows answered, apart from unaligned edges. */
-  readonly from: 'buckets' | 'raw';
+  readonly source: 'buckets' | 'raw';
 };
 
 export async function readUsageReport(stores: Stores, scope: Scope, query: MeterUsageQuery): Promise<UsageReport> {
-  if (query.start_us > query.end_us)
-    throw new FarthingError('internal_error', 'usage was asked for a range turned round');
+  if (query.start_us > query.end_us) throw new FarthingError('internal_error', 'the usage range ends before it starts');
   currentRecorder()?.recordUsageQuery(scope.tenant_id, scope.environment_id, query);
   for (let tries = 0; tries < CHANGES_MAX; tries++) {
-    // Read before the progress: the answer is then at least as fresh as `as_of`.
+    // `as_of` is read before the progress, so that the answer is at least as fresh as `as_of`.
     const as_of = await loadFreshness(stores, scope, query.now_ms ?? Date.now());
-    const report = await countedBy({
+    const report = await tryReadReport({
       stores,
       scope,
       query,
-      began: await loadCurrentCounting(stores, scope, query),
+      counted_by: await loadCurrentCounting(stores, scope, query),
     });
     if (report) return { ...report, as_of };
   }
@@ -80,80 +79,87 @@ export async function readUsageReport(stores: Stores, scope: Scope, query: Meter
 /** Maximum number of attempts if the meter changes during the query. */
 const CHANGES_MAX = 20;
 
-type UsageReadContext = { stores: Stores; scope: Scope; query: MeterUsageQuery; began: CountingNow };
+type UsageReadContext = { stores: Stores; scope: Scope; query: MeterUsageQuery; counted_by: CurrentCounting };
 
 /** Null if the meter changed meanwhile. */
-async function countedBy(asking: UsageReadContext): Promise<Omit<UsageReport, 'as_of'> | null> {
-  const counting = await buildCounting(asking);
+async function tryReadReport(context: UsageReadContext): Promise<Omit<UsageReport, 'as_of'> | null> {
+  const counting = await buildCounting(context);
   const { parts, wants_raw } = counting;
-  const { meter } = counting.question;
-  const answer = await readConsistently(buildSnapshotRead(asking, counting));
+  const { meter } = counting.read_plan;
+  const answer = await readConsistently(buildSnapshotRead(context, counting));
   if (answer === null) return null;
-  const { value: found, snapshot, stood_still, stands_at } = answer;
+  const { value: found, snapshot, unmoved_progress, valid_progress } = answer;
   countAnswer(wants_raw ? 'raw' : found.every(({ certainty }) => certainty !== 'open') ? 'memory' : 'rows');
-  // Cached values that derive from this answer continue at this progress.
-  if (stands_at && currentRecorder()) await getUsageFeed(asking.stores.postgres)?.bring(stands_at);
-  for (const { stored } of found) if (stored) cacheRead(asking.stores, stood_still, stored);
-  recordRead(asking, counting, { cells: found[0]!.cells, progress: stands_at });
+  // The cache is fed up to this progress, because cached values that derive from this answer are updated from there.
+  if (valid_progress && currentRecorder()) await getUsageFeed(context.stores.postgres)?.feedUntil(valid_progress);
+  for (const { stored } of found) if (stored) cacheRead(context.stores, unmoved_progress, stored);
+  recordRead(context, counting, { cells: found[0]!.cells, progress: valid_progress });
   const answers = await Promise.all(parts.map((part, index) => buildAnswer(meter, part, found[index]!.cells)));
   return {
     usage: listUsage(answers),
     high_water: toOffsetsText(snapshot.before),
-    meter_version: asking.began.counter.version,
-    from: wants_raw ? 'raw' : 'buckets',
+    meter_version: context.counted_by.counter.version,
+    source: wants_raw ? 'raw' : 'buckets',
   };
 }
 
 /** Records the read for the caches that derive answers from it (storage/cache). */
 function recordRead(
-  { scope, query, began: { counter } }: UsageReadContext,
-  { question }: UsageCounting,
-  read: Pick<UsageRead, 'cells' | 'progress'>,
+  { scope, query, counted_by: { counter } }: UsageReadContext,
+  { read_plan }: UsageCounting,
+  read: Pick<UsageResult, 'cells' | 'progress'>,
 ): void {
-  const has_rows = counter.has_buckets && counter.stop === undefined;
+  const { has_buckets } = counter;
+  const adds_rows = has_buckets && counter.stop === undefined;
   currentRecorder()?.read({
     ...scope,
     query,
-    meter: question.meter,
+    meter: read_plan.meter,
     meter_version: counter.version,
-    has_rows,
+    has_buckets,
+    adds_rows,
     ...read,
   });
 }
 
 /** Counter of a query, and its parts. */
 type UsageCounting = {
-  readonly question: Omit<UsageReadPlan, 'query' | 'plan' | 'snapshot' | 'progress'>;
+  readonly read_plan: Omit<UsageReadPlan, 'query' | 'plan' | 'snapshot' | 'progress'>;
   readonly parts: readonly UsagePart[];
-  /** No rows exist for it. */
+  /** Whether raw rows answer the query, because no pre-aggregated rows exist for it. */
   readonly wants_raw: boolean;
 };
 
-async function buildCounting({ stores, scope, query, began: { counter } }: UsageReadContext): Promise<UsageCounting> {
+async function buildCounting({
+  stores,
+  scope,
+  query,
+  counted_by: { counter },
+}: UsageReadContext): Promise<UsageCounting> {
   const meter = compiled(counter.definition);
   return {
-    question: { stores, scope, meter, meter_version: counter.version, grid: toGrid(query), stop: counter.stop },
+    read_plan: { stores, scope, meter, meter_version: counter.version, grid: toGrid(query), stop: counter.stop },
     parts: await planParts(meter, query),
     wants_raw: !counter.has_buckets || query.only !== undefined || query.key_of !== undefined,
   };
 }
 
 function buildSnapshotRead(
-  { stores, scope, query, began }: UsageReadContext,
+  { stores, scope, query, counted_by }: UsageReadContext,
   counting: UsageCounting,
 ): SnapshotRead<CellsRead[]> {
-  const { question, parts, wants_raw } = counting;
-  const { counter } = began;
-  const read = (isRaw: boolean) => (snapshot: Snapshot, progress?: readonly SliceState[]) =>
+  const { read_plan, parts, wants_raw } = counting;
+  const { counter } = counted_by;
+  const read = (isRaw: boolean) => (snapshot: Snapshot, progress?: readonly PartitionProgress[]) =>
     Promise.all(
       parts.map((part) => {
         const plan = isRaw ? planRawOnly(part.plan, query) : limitDailyRollups(part.plan, snapshot.days_before);
-        // The stop offsets of a stopped meter are not of the moment of the progress.
+        // The stop offsets of a stopped meter are read after the progress, so no cached rows of that progress may answer.
         const current_progress = counter.stop === undefined ? progress : undefined;
-        return loadUsageCells({ ...question, ...part, plan, snapshot, progress: current_progress });
+        return loadUsageCells({ ...read_plan, ...part, plan, snapshot, progress: current_progress });
       }),
     );
-  let first: readonly SliceState[] | null = began.progress;
+  let first: readonly PartitionProgress[] | null = counted_by.progress;
   return {
     progress: async () => {
       const known = first;
@@ -165,8 +171,8 @@ function buildSnapshotRead(
     read: read(wants_raw),
     deriveCertainty: ([first, ...others]) => (others.length === 0 ? first!.certainty : 'open'),
     readRaw: read(true),
-    rowsReadAt: (found) => (parts.length === 1 ? found[0]!.progress : undefined),
-    matters: async (doubts, found) => !wants_raw && mayBeTorn(query, counting, { doubts, found }),
+    getRowsProgress: (found) => (parts.length === 1 ? found[0]!.progress : undefined),
+    areRelevant: async (doubts, found) => !wants_raw && mayBeTorn(query, counting, { doubts, found }),
   };
 }
 
@@ -175,7 +181,7 @@ type DoubtedRead = { readonly doubts: readonly Doubt[]; readonly found: readonly
 /** Whether the slices in doubt have events of the query, which may be in the result fully, partly or not at all. */
 async function mayBeTorn(
   query: MeterUsageQuery,
-  { question, parts }: UsageCounting,
+  { read_plan, parts }: UsageCounting,
   { doubts, found }: DoubtedRead,
 ): Promise<boolean> {
   if (doubts.some(({ is_wide }) => is_wide) && spansMonths(query)) return true;
@@ -183,15 +189,16 @@ async function mayBeTorn(
   // One statement reads one moment; a second statement must not see more than the first.
   const { raw_ranges } = parts.length > 1 ? planRawOnly(part!.plan, query) : found[0]!;
   if (raw_ranges.length === 0) return false;
-  const { places } = found[0]!;
-  if (places && parts.length === 1) return places.some((place) => doubts.some((doubt) => isDoubtedPlace(doubt, place)));
+  const { log_positions } = found[0]!;
+  if (log_positions && parts.length === 1)
+    return log_positions.some((log_position) => doubts.some((doubt) => isDoubtedPosition(doubt, log_position)));
   const snapshot = { before: new Map(), days_before: 0 };
   const plan = { ...part!.plan, raw_ranges };
-  const wanted = { ...toRawEventsQuery({ ...question, query, plan, snapshot, progress: undefined }), doubts };
-  return (await countRawEvents(question.stores.clickhouse, wanted)) > 0;
+  const raw_query = { ...toRawEventsQuery({ ...read_plan, query, plan, snapshot, progress: undefined }), doubts };
+  return (await countRawEvents(read_plan.stores.clickhouse, raw_query)) > 0;
 }
 
-function isDoubtedPlace(doubt: Doubt, { partition, offset }: LogPlace): boolean {
+function isDoubtedPosition(doubt: Doubt, { partition, offset }: LogPosition): boolean {
   return partition === doubt.partition && offset >= doubt.from && offset < doubt.to;
 }
 
@@ -205,7 +212,7 @@ type UsagePart = {
   readonly wants: Wants;
 };
 
-/** Distinct values of windows cannot be added: their total is a second part of the query. */
+/** Distinct counts of windows cannot be added, so their total needs a second part of the query. */
 async function planParts(meter: CompiledMeter, query: MeterUsageQuery): Promise<UsagePart[]> {
   const part = async (of: MeterUsageQuery, wantsTotal: boolean): Promise<UsagePart> => {
     const { start_us, end_us, window_size, windows_from_us, bounds } = of;
@@ -230,12 +237,12 @@ async function planParts(meter: CompiledMeter, query: MeterUsageQuery): Promise<
 function buildAnswer(
   meter: CompiledMeter,
   { query, plan, wants }: UsagePart,
-  cells: readonly PlacedCell[],
+  cells: readonly UsageCell[],
 ): Promise<UsageByKey> {
   const { start_us, end_us, bounds } = query;
   // A query without keys has one answer, even if nothing was counted.
   const keys = query.by_customer || query.key_of ? [] : [''];
-  return runYielding(usageByKey({ meter, start_us, end_us, plan, cells, keys, wants }), bounds);
+  return runYielding(computeUsageByKey({ meter, start_us, end_us, plan, cells, keys, wants }), bounds);
 }
 
 function listUsage(answers: readonly UsageByKey[]): UsageOfKey[] {
@@ -292,13 +299,13 @@ export type BilledUsage = {
   readonly meter_version: number;
 };
 
-export function toUsageQuery({ start_ms, end_ms, now_ms, ...question }: BilledUsageQuery) {
+export function toUsageQuery({ start_ms, end_ms, now_ms, ...query }: BilledUsageQuery) {
   const now = now_ms === undefined ? {} : { now_ms };
-  return { ...question, start_us: toUs(start_ms), end_us: toUs(end_ms), ...now };
+  return { ...query, start_us: toUs(start_ms), end_us: toUs(end_ms), ...now };
 }
 
-export async function readUsage(stores: Stores, scope: Scope, question: BilledUsageQuery): Promise<BilledUsage> {
-  const report = await readUsageReport(stores, scope, toUsageQuery(question));
+export async function readUsage(stores: Stores, scope: Scope, query: BilledUsageQuery): Promise<BilledUsage> {
+  const report = await readUsageReport(stores, scope, toUsageQuery(query));
   const { total } = report.usage[0]!;
   const { as_of, high_water, meter_version } = report;
   return {
@@ -324,15 +331,23 @@ export async function isCountedUntil({ log }: Pick<Stores, 'log'>, at_us: Micros
   return lag.every(({ oldest_unprocessed_at_us: oldest_us }) => oldest_us === null || oldest_us > at_us);
 }
 
+/** The instant by the machine's clock before which everything durable in the log is in the stores. */
+export async function loadLogFreshness(log: EventLog, now_ms: Milliseconds): Promise<Microseconds> {
+  const lag = await LAG.load(log);
+  return Math.min(toUs(now_ms), ...lag.map(({ oldest_unprocessed_at_us: at }) => at ?? Number.POSITIVE_INFINITY));
+}
+
 /**
  * The instant before which everything durable in the log is in the stores. Times of an environment clock do not show when events arrived.
  * Such an environment is as fresh as its clock once the stores contain everything that arrived before the clock advanced. Until then, it is
  * as fresh as its clock was before the advance (docs/rules/clock.md, "Complete").
  */
 export async function loadFreshness(stores: Stores, scope: Scope, nowMs: Milliseconds): Promise<string> {
-  const [lag, clock] = await Promise.all([LAG.load(stores.log), loadClock(stores.postgres, scope)]);
-  const unprocessed = lag.map(({ oldest_unprocessed_at_us: at }) => at ?? Number.POSITIVE_INFINITY);
-  if (!clock) return formatUs(Math.min(toUs(nowMs), ...unprocessed));
-  const isThere = Math.min(...unprocessed) > toUs(clock.advanced_at_ms);
+  const [unprocessed_us, clock] = await Promise.all([
+    loadLogFreshness(stores.log, Number.POSITIVE_INFINITY),
+    loadClock(stores.postgres, scope),
+  ]);
+  if (!clock) return formatUs(Math.min(toUs(nowMs), unprocessed_us));
+  const isThere = unprocessed_us > toUs(clock.advanced_at_ms);
   return formatUs(toUs(isThere ? nowMs : Math.min(nowMs, clock.advanced_from_ms)));
 }

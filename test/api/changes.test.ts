@@ -3,14 +3,13 @@
 import { expect } from 'chai';
 import { startTestApi, type TestApi } from '../support/api.ts';
 
-// Answers of every shape.
-type Answer = any;
 type Fields = Record<string, unknown>;
+type Made = Fields & { id: string };
 
 describe('changing a record', () => {
   let api: TestApi;
-  let plan: Answer;
-  let meter: Answer;
+  let plan: Made;
+  let meter: Made;
   before(async () => {
     api = await startTestApi();
     meter = await make('/meters', { name: 'Calls', event_name: 'calls', aggregation: { type: 'COUNT' } });
@@ -21,12 +20,14 @@ describe('changing a record', () => {
   const make = async (path: string, body: unknown) => {
     const answer = await api.request('POST', path, { body });
     expect(answer.status, answer.text).to.be.oneOf([200, 201]);
-    return answer.body.costsheet ?? answer.body.endpoint ?? answer.body;
+    const made: Fields = answer.body;
+    return (made.costsheet ?? made.endpoint ?? made) as Made;
   };
   const put = async (path: string, body: unknown) => {
     const answer = await api.request('PUT', path, { body });
     expect(answer.status, answer.text).to.equal(200);
-    return answer.body.costsheet ?? answer.body;
+    const shown: Fields = answer.body;
+    return (shown.costsheet ?? shown) as Made;
   };
   /** How much was told of changes, in the audit log and as events. */
   const told = async () => {
@@ -171,7 +172,7 @@ describe('changing a record', () => {
       await put(path, set);
       const nulls = Object.fromEntries(Object.keys(set).map((field) => [field, null]));
       expect(await put(path, nulls)).to.deep.include(cleared);
-      expect((await me()).tenant.name)
+      expect((await me()).tenant!.name)
         .to.be.a('string')
         .and.not.equal('');
     });
@@ -205,7 +206,7 @@ describe('changing a record', () => {
       const id = path.endsWith('/') ? 'any' : '';
       const answer = await api.request('PUT', `${path}${id}`, { body });
       expect(answer.status).to.equal(400);
-      expect(answer.body.details.field).to.equal(field);
+      expect(answer.body.details!.field).to.equal(field);
     });
 
   const described: [string, () => Fields][] = [

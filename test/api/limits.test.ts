@@ -30,7 +30,7 @@ describe('limits of what is stored', () => {
   async function made(path: string, body: Fields): Promise<string> {
     const answer = await api.request('POST', path, { body });
     expect(answer.status, answer.text).to.equal(201);
-    return answer.body.id;
+    return answer.body.id as string;
   }
 
   const bodies = {
@@ -158,14 +158,14 @@ describe('limits of what is stored', () => {
     it(`400 POST ${path} names ${field} for ${value}`, async () => {
       const answer = await api.request('POST', path, { body: { ...bodies[of](), ...change } });
       expect(answer.status, answer.text).to.equal(400);
-      expect(answer.body.details.field, answer.text).to.equal(field);
+      expect(answer.body.details!.field, answer.text).to.equal(field);
     });
   }
 
   it('400 in a batch names the one at fault', async () => {
     const items = [bodies.price(), { ...bodies.price(), billing_period_count: BEYOND_INT32 }];
     const answer = await api.request('POST', '/prices/bulk', { body: { items } });
-    expect([answer.status, answer.body.details.field]).to.deep.equal([400, 'items[1].billing_period_count']);
+    expect([answer.status, answer.body.details!.field]).to.deep.equal([400, 'items[1].billing_period_count']);
   });
 
   it('400 for a NUL in a path and in a query', async () => {
@@ -196,7 +196,7 @@ describe('limits of what is stored', () => {
   });
 
   it('a list of ids is one parameter of its statement, and a longer one is refused by name', async () => {
-    const ask = (path: string, body: Fields) => api.request('POST', path, { body });
+    const ask = <Path extends string>(path: Path, body: Fields) => api.request('POST', path, { body });
     const most = [ids.customer, ...MANY.slice(0, 9_999)];
     const found = await ask('/customers/search', { customer_ids: most });
     expect([found.status, found.body.items.length]).to.deep.equal([200, 1]);
@@ -207,9 +207,9 @@ describe('limits of what is stored', () => {
       ['/invoices/search', 'invoice_ids'],
     ] as const) {
       const { status, body } = await ask(path, { [field]: MANY });
-      expect([status, body.details.field], path).to.deep.equal([400, field]);
+      expect([status, body.details!.field], path).to.deep.equal([400, field]);
       const joined = await ask(path, { [field]: MANY.slice(0, 10_001).join() });
-      expect([joined.status, joined.body.details.field], path).to.deep.equal([400, field]);
+      expect([joined.status, joined.body.details!.field], path).to.deep.equal([400, field]);
     }
   });
 

@@ -103,7 +103,7 @@ export class Billing {
     const body = { subscription_id: subscription.id };
     const preview = await this.#client.untilAnswered('POST', '/invoices/preview', { body });
     const [expected] = invoicesByModel(subscription, accepted);
-    return this.#difference(subscription, preview.body, expected!);
+    return this.#difference(subscription, preview.body as Invoice, expected!);
   }
 
   /** Exactly one for each period, whatever was killed; computed anew and made final, they say what the model says. */
@@ -202,14 +202,14 @@ export class Billing {
   }
 
   async #read(id: string): Promise<Invoice> {
-    return (await this.#client.untilAnswered('GET', `/invoices/${id}`)).body;
+    return (await this.#client.untilAnswered('GET', `/invoices/${id}`)).body as Invoice;
   }
 
   async #invoicesOf({ id }: Subscription): Promise<Invoice[]> {
     const body = { subscription_id: id, invoice_status: ['DRAFT', 'SKIPPED', 'FINALIZED'], limit: 1000 };
     const { items } = (await this.#client.untilAnswered('POST', '/invoices/search', { body })).body;
     // The earlier first: while one that was skipped is not computed again, a later one carries what came late for it.
-    return items.sort((a: Invoice, b: Invoice) => Date.parse(a.period_start) - Date.parse(b.period_start));
+    return (items as Invoice[]).sort((a, b) => Date.parse(a.period_start) - Date.parse(b.period_start));
   }
 
   /** Everything that chance decides, before anything is asked for. */
@@ -267,9 +267,9 @@ export class Billing {
   async #makeOrFind(path: string, made: string, body: unknown): Promise<{ id: string }> {
     const find = async () => {
       const answer = await this.#client.untilAnswered('GET', path, { statuses: [200, 404] });
-      return answer.status === 200 ? answer.body : undefined;
+      return answer.status === 200 ? (answer.body as { id: string }) : undefined;
     };
-    return this.#client.make(find, made, body);
+    return this.#client.make<{ id: string }>(find, made, body);
   }
 
   #terms(): ModelTerms {

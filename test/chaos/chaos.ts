@@ -1,6 +1,6 @@
 /**
  * Chaos: the traffic of a seed goes on while processes are killed and stopped, disks hang and clocks step; at the end every
- * usage answer and every invoice equals the reference model, every usage row equals the raw events, these are what was
+ * usage answer and every invoice equals the reference model, every bucket row equals the raw events, these are what was
  * accepted and nothing else, and the audit says so.
  */
 import { setTimeout as pause } from 'node:timers/promises';
@@ -145,7 +145,7 @@ async function checkStores(stores: LookedAt, traffic: Traffic): Promise<Checked>
     rows += (await auditUsage(stores, { meter_id }, (each) => found.push(each))).rows;
   const stored = await storeDifferences(stores, { accepted: traffic.accepted, prefix: `${traffic.name}-` });
   const row =
-    found[0] && `a usage row differs from the raw events: ${JSON.stringify(found[0])} (${found.length} in all)`;
+    found[0] && `a bucket row differs from the raw events: ${JSON.stringify(found[0])} (${found.length} in all)`;
   const difference = row ?? (stored.length > 0 ? stored.join('; ') : undefined);
   return { rows, daily_rollups: await countDailyRollups(stores, traffic.meters), difference };
 }

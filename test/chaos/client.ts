@@ -1,9 +1,13 @@
 /** A client that does not give up: what has no answer is asked again. It knows nothing of kills. */
 import { setTimeout as pause } from 'node:timers/promises';
+import type { AnswerTo, BodyFrom, SomeAnswer } from '../support/answers.ts';
 
-// biome-ignore lint/suspicious/noExplicitAny: answers of every shape.
-export type Answer = { status: number; body: any };
-export type Ask = (method: string, path: string, body?: unknown) => Promise<Answer>;
+export type Answer<Body = SomeAnswer> = { status: number; body: Body };
+export type Ask = <Method extends string, Path extends string>(
+  method: Method,
+  path: Path,
+  body?: unknown,
+) => Promise<Answer<BodyFrom<Method, Path>>>;
 
 export class Client {
   failed = 0;
@@ -14,7 +18,11 @@ export class Client {
   }
 
   /** Nothing when there was no answer, or one that says to come back later. */
-  async try(method: string, path: string, body?: unknown): Promise<Answer | undefined> {
+  async try<Method extends string, Path extends string>(
+    method: Method,
+    path: Path,
+    body?: unknown,
+  ): Promise<Answer<BodyFrom<Method, Path>> | undefined> {
     try {
       const answer = await this.#ask(method, path, body);
       if (answer.status < 500) return answer;
@@ -27,14 +35,14 @@ export class Client {
   }
 
   /** For what may be asked twice. */
-  async untilAnswered(
-    method: string,
-    path: string,
+  async untilAnswered<Method extends string, Path extends string>(
+    method: Method,
+    path: Path,
     { body, statuses = [200] }: { body?: unknown; statuses?: readonly number[] } = {},
-  ): Promise<Answer> {
+  ): Promise<Answer<AnswerTo<Method, Path>>> {
     for (let tries = 0; ; tries++) {
       const answer = await this.try(method, path, body);
-      if (answer && statuses.includes(answer.status)) return answer;
+      if (answer && statuses.includes(answer.status)) return answer as Answer<AnswerTo<Method, Path>>;
       if (answer) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
       await pause(Math.min(500, 20 * (tries + 1)));
     }
@@ -47,7 +55,7 @@ export class Client {
       if (found) return found;
       const answer = await this.try('POST', path, body);
       if (!answer) continue;
-      if (answer.status === 200 || answer.status === 201) return answer.body;
+      if (answer.status === 200 || answer.status === 201) return answer.body as Made;
       // Another try of ours may have arrived meanwhile.
       if (answer.status !== 409) throw new Error(`POST ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
     }

@@ -21,15 +21,13 @@ import { checkShape } from '../../core/credits/reservations/request.ts';
 import { debitShape, topUpShape } from '../../core/credits/wallet/request.ts';
 import { Decimal } from '../../core/foundation/decimal.ts';
 import { FarthingError } from '../../core/foundation/error.ts';
-import { applyReceipt } from '../../core/invoicing/invoice/payment-status.ts';
+import { applyPaidAmount } from '../../core/invoicing/invoice/payment-status.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { connectPostgres, readUrl } from '../../storage/postgres/pool/postgres.ts';
+import type { Wallet } from '../support/answers.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { finalInvoice } from '../support/final-invoice.ts';
 import { operationCount } from '../support/samples.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const OPERATIONS = operationCount(5_000);
 const AT_ONCE = 60;
@@ -68,7 +66,7 @@ describe('chaos: credits', function () {
     seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
     return Math.floor((seed / 2_147_483_648) * below);
   };
-  const ok = async (path: string, body: object): Promise<Answer> => {
+  const ok = async <Path extends string>(path: Path, body: object) => {
     const answer = await api.request('POST', path, { body });
     expect(answer.status, answer.text).to.be.within(200, 299);
     return answer.body;
@@ -91,7 +89,7 @@ describe('chaos: credits', function () {
   }
 
   it('not one unit is lost, doubled or overdrawn', async () => {
-    const wallets: Answer[] = [];
+    const wallets: Wallet[] = [];
     for (let n = 0; n <= COLD; n++) {
       await ok('/customers', { external_id: `customer ${n}` });
       const config = { allowed_price_types: ['ALL'] };
@@ -104,10 +102,10 @@ describe('chaos: credits', function () {
         }),
       );
     }
-    const byId = new Map<string, Answer>(wallets.map((wallet) => [wallet.id, wallet]));
+    const byId = new Map(wallets.map((wallet) => [wallet.id, wallet]));
     /** By wallet, what was answered. */
     const expected = new Map<string, Decimal>(wallets.map(({ id }) => [id, new Decimal(200)]));
-    const add = (id: string, credits: ConstructorParameters<typeof Decimal>[0]) =>
+    const add = <Path extends string>(id: Path, credits: ConstructorParameters<typeof Decimal>[0]) =>
       expected.set(id, expected.get(id)!.plus(credits));
     const seen = new Set<string>();
     const scope = api.scope;
@@ -130,7 +128,9 @@ describe('chaos: credits', function () {
       for (const one of both) if (one instanceof FarthingError && !isLacking(one)) throw one;
       const done = both.filter((one) => !(one instanceof FarthingError));
       if (done.length === 0) return void refused.debit++;
-      expect(new Set(done.map((one) => (one as Answer).wallet_transaction.id)).size).to.equal(1);
+      expect(
+        new Set(done.map((one) => (one as Exclude<typeof one, FarthingError>).wallet_transaction.id)).size,
+      ).to.equal(1);
       if (!seen.has(key)) add(id, `-${request.credits}`);
       seen.add(key);
     };
@@ -162,13 +162,13 @@ describe('chaos: credits', function () {
         stores.postgres.transaction(async (transaction) => {
           const held = await lockInvoice(transaction, scope, done.invoice_id!);
           if (new Decimal(held.invoice.amount_remaining).isZero()) return;
-          const changes = applyReceipt(held.invoice, held.invoice.amount_remaining, author.now);
+          const changes = applyPaidAmount(held.invoice, held.invoice.amount_remaining, author.now);
           await changeInvoicePayment(stores, transaction, { ...held, changes, by: author });
         });
       await Promise.all([surely(pay), surely(pay)]);
       add(id, amount);
     };
-    const invoiceAndVoid = async (wallet: Answer, key: string) => {
+    const invoiceAndVoid = async (wallet: { id: string; customer_id: string }, key: string) => {
       const amount = String(1 + random(9));
       const request = finalInvoice({ customer_id: wallet.customer_id, amount, idempotency_key: key });
       const made = await surely((stores) => createInvoice(stores, scope, request, author));
@@ -181,7 +181,7 @@ describe('chaos: credits', function () {
       expect(now.invoice_status).to.equal('VOIDED');
     };
     /** Held, and then used in part, left, or never ended by who asked. */
-    const reserve = async (wallet_id: string, key: string) => {
+    const reserve = async <Path extends string>(wallet_id: Path, key: string) => {
       const credits = String(1 + random(9));
       const hold = { ttl_seconds: 2 + random(3), on_expiry: random(2) === 0 ? 'charge' : 'release' };
       const { customer_id } = byId.get(wallet_id)!;
@@ -216,7 +216,7 @@ describe('chaos: credits', function () {
       reserve,
       buy,
       expire: () => expire(),
-      invoiceAndVoid: (id: string, key: string) => invoiceAndVoid(byId.get(id)!, key),
+      invoiceAndVoid: <Path extends string>(id: Path, key: string) => invoiceAndVoid(byId.get(id)!, key),
     };
     const drawn = Object.entries(DEEDS).flatMap(
       ([deed, share]) => Array(share * 10).fill(deed) as (keyof typeof deeds)[],
@@ -227,7 +227,7 @@ describe('chaos: credits', function () {
         const n = next++;
         // A second passes with so many.
         if (n % SECOND === SECOND - 1) author = { ...author, now: inSeconds(1) };
-        const { id } = random(2) === 0 ? wallets[0] : wallets[1 + random(COLD)];
+        const { id } = wallets[random(2) === 0 ? 0 : 1 + random(COLD)]!;
         const deed = drawn[random(drawn.length)]!;
         counts[deed] = (counts[deed] ?? 0) + 1;
         await deeds[deed](id, `key ${n}`);
@@ -275,7 +275,7 @@ describe('chaos: credits', function () {
       const expired = await api.services
         .postgres('wallet_transactions')
         .where({ wallet_id: id, transaction_reason: 'CREDIT_EXPIRED' });
-      const gone = expired.reduce((sum: Decimal, one: Answer) => sum.plus(one.credit_amount), new Decimal(0));
+      const gone = expired.reduce((sum: Decimal, one) => sum.plus(one.credit_amount), new Decimal(0));
       const { credit_balance, credits_owed } = await api.services.postgres('wallets').where({ id }).first();
       expect(new Decimal(credit_balance).toFixed(), id).to.equal(expected.get(id)!.minus(gone).toFixed());
       expect(new Decimal(credits_owed).isZero(), id).to.equal(true);
@@ -303,7 +303,7 @@ describe('chaos: credits', function () {
         idempotency_key: `bought ${n}`,
       };
       const { invoice_id } = await ok(`/wallets/${wallet.id}/top-up`, bought);
-      const [one, other] = await Promise.all([confirm(invoice_id, String(n)), confirm(invoice_id, String(n))]);
+      const [one, other] = await Promise.all([confirm(invoice_id!, String(n)), confirm(invoice_id!, String(n))]);
       apart.push(Math.abs(one.sent - other.sent));
       // The second is told that it is paid, or sees what the first has made of it.
       expect([one.status, other.status]).to.include(200);

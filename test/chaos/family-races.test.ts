@@ -5,11 +5,9 @@
 import { expect } from 'chai';
 import { billPeriod } from '../../actions/lifecycle/billing/bill-period.ts';
 import { billThreshold } from '../../actions/lifecycle/billing/bill-thresholds.ts';
+import type { InvoiceLine } from '../support/answers.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, statement, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const ROLES = ['parent', 'grouped', 'single', 'solo'] as const;
 
@@ -102,7 +100,7 @@ describe('scenario: two change a family at once', () => {
     const texts = await Promise.all(
       ROLES.map(async (role) => {
         const { subscription_type, subscription_status } = await world.subscription(`${family} ${role}`);
-        const invoices: Answer[] = await world.invoices(`${family} ${role}`);
+        const invoices = await world.invoices(`${family} ${role}`);
         const said = invoices.map((invoice) => statement({ ...invoice, line_items: inOrder(invoice.line_items) }));
         return [`${role}: ${subscription_type} ${subscription_status}`, ...said].join('\n');
       }),
@@ -111,7 +109,7 @@ describe('scenario: two change a family at once', () => {
   }
 
   /** Those of a group stand in the order of their ids, which say nothing here. */
-  const inOrder = (lines: Answer[]) =>
+  const inOrder = (lines: InvoiceLine[]) =>
     [...lines].sort((a, b) => (`${a.display_name} ${a.amount}` < `${b.display_name} ${b.amount}` ? -1 : 1));
 
   it('and what is invoiced is what one after the other would have invoiced', async function () {

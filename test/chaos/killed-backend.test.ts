@@ -1,6 +1,6 @@
 /**
  * A process of Postgres is killed with -9: all connections end, and what is not logged, as the slices that are told to interfaces beside the pipeline, is gone. What
- * they answer is right all the same, and goes on from there (docs/decisions/0006-usage-reads.md).
+ * they answer is right all the same, and goes on from there (docs/decisions/0007-cached-answers.md).
  */
 import { execFileSync } from 'node:child_process';
 import { expect } from 'chai';
@@ -18,8 +18,8 @@ describe('chaos: a backend of Postgres and kill -9', function () {
   let used = 0;
 
   before(async () => {
-    const usage_memory = new UsageCache({ isFed: true });
-    world = await startWorld({ now: '2026-01-10T00:00:00Z', usage_memory, beside: true });
+    const usage_cache = new UsageCache({ isFed: true });
+    world = await startWorld({ now: '2026-01-10T00:00:00Z', usage_cache, beside: true });
     await world.meter('calls');
     await world.plan('Calls', [usage('calls', '2')]);
     await world.subscribe('acme', 'Calls');
@@ -72,7 +72,7 @@ describe('chaos: a backend of Postgres and kill -9', function () {
         return back !== null;
       });
       await until('it answers', async () => {
-        const path = `/wallets/${wallet.id}/balance/real-time`;
+        const path = `/wallets/${wallet.id}/balance/real-time` as const;
         return (await world.api.request('GET', path)).status === 200;
       });
       await until('usage has come through', () =>

@@ -9,9 +9,6 @@ import { startSchedulerProcess } from '../support/scheduler-process.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 /** Where the process waits when it is killed: what it writes then is not there yet. */
 const PLACES = [
   { where: 'it has taken the try and not committed it', table: 'payment_attempts', when: 'true', charged: false },
@@ -45,7 +42,7 @@ describe('a process that is killed inside of a charge', () => {
 
   const postgres = () => world.api.services.postgres;
   const waiting = () => postgres()('pg_locks').where({ locktype: 'advisory', granted: false, objid: 77 });
-  const charges = (customer: string): Promise<Answer[]> =>
+  const charges = (customer: string) =>
     postgres()('sandbox_charges as charge')
       .join('payments as payment', (join) =>
         join.on(postgres().raw("split_part(charge.idempotency_key, '/', 1) = payment.id")),
@@ -63,7 +60,7 @@ describe('a process that is killed inside of a charge', () => {
   }
 
   /** Whatever becomes of it, nobody waits for the lock any more and the process is gone: the world could not be stopped. */
-  async function whatIsChargedWhenItIsKilled(customer: string, invoice_id: string): Promise<Answer[]> {
+  async function whatIsChargedWhenItIsKilled(customer: string, invoice_id: string) {
     const holding = await postgres().transaction();
     await holding.raw('select pg_advisory_xact_lock(77)');
     const child = await startSchedulerProcess(world.api.services, world.now);
@@ -89,15 +86,15 @@ describe('a process that is killed inside of a charge', () => {
       await world.on(`2026-0${2 * month + 2}-15`);
       await world.finalize();
       const [, invoice] = await world.invoices(customer);
-      expect([invoice.invoice_status, invoice.payment_status]).to.deep.equal(['FINALIZED', 'PENDING']);
+      expect([invoice!.invoice_status, invoice!.payment_status]).to.deep.equal(['FINALIZED', 'PENDING']);
 
       await stopAt(place);
-      const before = await whatIsChargedWhenItIsKilled(customer, invoice.id);
+      const before = await whatIsChargedWhenItIsKilled(customer, invoice!.id);
       await until('nothing of it is left', async () => (await waiting()).length === 0);
       await postgres().raw(`drop trigger wait_here on ${place.table}`);
       expect(before.map(({ charge_status }) => charge_status)).to.deep.equal(place.charged ? ['succeeded'] : []);
       const [, left] = await world.invoices(customer);
-      expect(left.payment_status).to.not.equal('SUCCEEDED');
+      expect(left!.payment_status).to.not.equal('SUCCEEDED');
 
       // Two at once come after it, when it is asked after.
       world.at(new Date(world.now.getTime() + 120_000).toISOString());
@@ -105,11 +102,11 @@ describe('a process that is killed inside of a charge', () => {
       const pursued = await Promise.all([1, 2].map(() => processDuePayments(world.api.services, { now })));
       expect(pursued.flatMap(({ failed }) => failed)).to.deep.equal([]);
       const [, paid] = await world.invoices(customer);
-      expect([paid.payment_status, paid.amount_paid, paid.amount_remaining]).to.deep.equal(['SUCCEEDED', '10', '0']);
-      const all = (await charges(customer)).filter(({ id }) => id === invoice.id);
+      expect([paid!.payment_status, paid!.amount_paid, paid!.amount_remaining]).to.deep.equal(['SUCCEEDED', '10', '0']);
+      const all = (await charges(customer)).filter(({ id }) => id === invoice!.id);
       expect(all.map(({ amount, charge_status }) => [amount, charge_status])).to.deep.equal([['10', 'succeeded']]);
-      const { items } = await world.get(`/payments?destination_id=${invoice.id}&expand=attempts`);
-      expect(items.map(({ payment_status }: Answer) => payment_status)).to.deep.equal(['SUCCEEDED']);
+      const { items } = await world.get(`/payments?destination_id=${invoice!.id}&expand=attempts`);
+      expect(items.map(({ payment_status }) => payment_status)).to.deep.equal(['SUCCEEDED']);
       // Nothing of it is due beside the next one.
       await world.cancel(customer);
     }).timeout(120_000);

@@ -10,12 +10,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { addDueExports } from '../../actions/reporting/exports/due-exports.ts';
+import type { Task } from '../support/answers.ts';
 import { startSchedulerProcess } from '../support/scheduler-process.ts';
 import { until } from '../support/until.ts';
 import { startWorld, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const INVOICES = 20_000;
 
@@ -49,7 +47,7 @@ describe('a process that is killed while it writes an export', () => {
       .map(({ parentPath, name }) => join(parentPath, name));
   const bytesOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
-  async function dueExport(): Promise<Answer> {
+  async function dueExport() {
     const folder = await world.post('/connections', { name: 'Here', provider_type: 'directory' });
     world.at('2026-04-01T12:00:00Z');
     const what = { connection_id: folder.id, entity_type: 'invoice', interval: 'daily', job_config: {} };
@@ -59,7 +57,7 @@ describe('a process that is killed while it writes an export', () => {
     await Promise.all([1, 2, 3].map(() => addDueExports(world.api.services, { now: world.now, delay_seconds: 0 })));
     const { items } = await world.get(`/tasks?scheduled_task_id=${scheduled.id}`);
     expect(items).to.have.length(1);
-    return items[0];
+    return items[0]!;
   }
 
   /** Kills it once it is where it is to be killed. */
@@ -74,7 +72,7 @@ describe('a process that is killed while it writes an export', () => {
     }
   }
 
-  async function isTakenOver(task: Answer): Promise<void> {
+  async function isTakenOver(task: Pick<Task, 'id' | 'scheduled_task_id'>): Promise<void> {
     const child = await startSchedulerProcess(world.api.services, world.now);
     const ended = once(child, 'exit');
     try {
@@ -142,8 +140,8 @@ describe('a process that is killed while it writes an export', () => {
     const [left, ...others] = files();
     expect(left).to.match(/\.partial$/);
     expect(others).to.deep.equal([]);
-    expect((await world.get(`/tasks/${task.id}`)).task_status).to.equal('PROCESSING');
-    expect((await world.api.request('GET', `/tasks/${task.id}/download`)).status).to.equal(404);
+    expect((await world.get(`/tasks/${task!.id}`)).task_status).to.equal('PROCESSING');
+    expect((await world.api.request('GET', `/tasks/${task!.id}/download`)).status).to.equal(404);
     await isTakenOver(task);
   }).timeout(180_000);
 
@@ -152,7 +150,7 @@ describe('a process that is killed while it writes an export', () => {
     const task = await dueExport();
     await stoppedAt(`new.task_status = 'COMPLETED'`, () => killedWhen(isWaiting));
     expect(files().filter((path) => path.endsWith('.csv'))).to.have.length(1);
-    expect((await world.get(`/tasks/${task.id}`)).task_status).to.equal('PROCESSING');
+    expect((await world.get(`/tasks/${task!.id}`)).task_status).to.equal('PROCESSING');
     await isTakenOver(task);
   }).timeout(180_000);
 });

@@ -8,8 +8,6 @@ import { startSchedulerProcess } from '../support/scheduler-process.ts';
 import { until } from '../support/until.ts';
 import { startWorld, type World } from '../support/world.ts';
 
-type Answer = any;
-
 const EVENTS = 6_000;
 const CUSTOMERS = 400;
 
@@ -24,9 +22,9 @@ describe('an import whose process is killed', () => {
 
   const postgres = () => world.api.services.postgres;
   const waiting = () => postgres()('pg_locks').where({ locktype: 'advisory', granted: false, objid: 79 });
-  const taskOf = (id: string): Promise<Answer> => world.get(`/tasks/${id}`);
+  const taskOf = (id: string) => world.get(`/tasks/${id}`);
 
-  async function begin(entity: string, file: string): Promise<Answer> {
+  async function begin(entity: string, file: string) {
     const answer = await world.api.request('POST', `/tasks/upload?entity_type=${entity}&file_type=CSV`, {
       body: Buffer.from(file),
       headers: { 'content-type': 'text/csv' },
@@ -74,7 +72,7 @@ describe('an import whose process is killed', () => {
     await ended;
   }
 
-  async function finish(id: string): Promise<Answer> {
+  async function finish(id: string) {
     const child = await startSchedulerProcess(world.api.services, world.now);
     const ended = once(child, 'exit');
     try {
@@ -115,9 +113,9 @@ describe('an import whose process is killed', () => {
     const [sum, count] = await Promise.all(
       ['SUM', 'COUNT'].map((aggregation_type) => world.post('/events/usage', { ...asked, ...range, aggregation_type })),
     );
-    expect(count.value).to.equal(String(EVENTS - refused));
+    expect(count!.value).to.equal(String(EVENTS - refused));
     const expected = rows.reduce((all, row) => all + (row.startsWith('calls,acme') ? Number(row.at(-1)) : 0), 0);
-    expect(sum.value).to.equal(String(expected));
+    expect(sum!.value).to.equal(String(expected));
     expect(await linesOf(id)).to.equal(refused);
   }).timeout(300_000);
 

@@ -3,11 +3,9 @@
  * gathered anew as well as kept, and the same as the doors say that keep nothing.
  */
 import { expect } from 'chai';
+import type { Customer, Feature, Subscription, Wallet } from '../support/answers.ts';
 import { type ServiceProcess, startServiceProcess, temporaryDirectory } from '../support/service.ts';
 import { until } from '../support/until.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const KILLS = 2;
 const WRITERS = 4;
@@ -20,22 +18,22 @@ describe('chaos: kept answers and kill -9', function () {
   const directory = temporaryDirectory();
   const settings = { DATA_DIR: directory.path, BOOTSTRAP_API_KEY: 'sk_test_chaos', SLICE_WAIT_MS: '20' };
   let service: ServiceProcess;
-  let customer: Answer;
-  let wallet: Answer;
-  let subscription: Answer;
-  const features: Record<string, Answer> = {};
+  let customer: Customer;
+  let wallet: Wallet;
+  let subscription: Subscription;
+  const features: Record<string, Feature> = {};
   const used: Record<string, number> = { tokens: 0, calls: 0, bits: 0 };
   let credits = 1_000_000;
   let done = 0;
   let read = 0;
 
-  const post = async (path: string, body: object): Promise<Answer> => {
+  const post = async <Path extends string>(path: Path, body: object) => {
     const answer = await service.request('POST', path, { body });
     expect(answer.status, answer.text).to.be.within(200, 299);
     return answer.body;
   };
   /** Until it is acknowledged, by whoever runs then: one id or key is one deed. */
-  const surely = async (path: string, body: object) => {
+  const surely = async <Path extends string>(path: Path, body: object) => {
     await until(path, async () => {
       const answer = await service.request('POST', path, { body }).catch(() => null);
       return answer !== null && answer.status < 300;
@@ -62,11 +60,11 @@ describe('chaos: kept answers and kill -9', function () {
     Number((await service.request('GET', `/wallets/${wallet.id}/balance/real-time`)).body.real_time_credit_balance);
   const usageOf = async (name: string) => {
     const { body } = await service.request('GET', '/customers/usage?customer_lookup_key=acme');
-    const found = body.features.find(({ feature }: Answer) => feature.id === features[name].id);
-    return Number(found.current_usage);
+    const found = body.features.find(({ feature }) => feature.id === features[name]!.id);
+    return Number(found!.current_usage);
   };
   const checked = async (name: string) => {
-    const about = { external_customer_id: 'acme', feature_id: features[name].id, quantity: '0' };
+    const about = { external_customer_id: 'acme', feature_id: features[name]!.id, quantity: '0' };
     return Number((await post('/entitlements/check', about)).used);
   };
   const told = async () => [await balance(), await usageOf('calls'), await usageOf('bits')];
@@ -91,9 +89,9 @@ describe('chaos: kept answers and kill -9', function () {
       await post('/prices', { ...price, ...terms, billing_cadence: 'RECURRING', invoice_cadence: 'ARREAR' });
     }
     const free = { plan_id: plan.id, feature_type: 'metered' };
-    await post('/entitlements', { ...free, feature_id: features.calls.id, usage_limit: 1_000_000 });
+    await post('/entitlements', { ...free, feature_id: features.calls!.id, usage_limit: 1_000_000 });
     const grants = { grant_measure: 'quantity', grant_quota: '1000000', grant_duration_unit: 'subscription_period' };
-    await post('/entitlements', { ...free, ...grants, feature_id: features.bits.id });
+    await post('/entitlements', { ...free, ...grants, feature_id: features.bits!.id });
     const start_date = new Date(Date.now() - 60_000).toISOString();
     const terms = { plan_id: plan.id, currency: 'usd', billing_period: 'MONTHLY', billing_period_count: 1, start_date };
     subscription = await post('/subscriptions', { ...terms, customer_id: customer.id });
@@ -137,7 +135,7 @@ describe('chaos: kept answers and kill -9', function () {
     for (const when of ['kept up', 'kept']) expect(await told(), when).to.deep.equal(expected);
     const asked = { subscription_id: subscription.id };
     const { charges } = await post('/subscriptions/usage', asked);
-    const cost = charges.reduce((sum: number, { amount }: Answer) => sum + Number(amount), 0);
+    const cost = charges.reduce((sum: number, { amount }) => sum + Number(amount), 0);
     expect(credits - cost, 'nothing of it is kept').to.equal(expected[0]);
     // One that has just begun knows nothing.
     process.kill(service.pid, 'SIGKILL');

@@ -5,13 +5,12 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { expect } from 'chai';
+import type { TestAnswer } from '../support/api.ts';
 import { startApiProcess } from '../support/scheduler-process.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-type Asked = { path: string; body: Record<string, unknown> };
+type Asked<Path extends string> = { path: Path; body: Record<string, unknown> };
 
 /** Where the process waits when it is killed. */
 const ANSWERED = { table: 'idempotency_keys', when: 'new.http_status is not null' };
@@ -41,11 +40,11 @@ describe('a request whose process is killed before it could answer', () => {
   let lastKey = 0;
 
   /** Sends it, kills whoever does it at this place, and answers what the same request is answered after the lease. */
-  async function killedAt(
+  async function killedAt<Path extends string>(
     { table, when }: typeof ANSWERED,
-    { path, body }: Asked,
+    { path, body }: Asked<Path>,
     is_answered = true,
-  ): Promise<Answer> {
+  ) {
     const headers = { 'idempotency-key': `key-${++lastKey}` };
     await postgres().raw(`
       create or replace function wait_to_die() returns trigger language plpgsql as $$
@@ -55,11 +54,11 @@ describe('a request whose process is killed before it could answer', () => {
     await holding.raw('select pg_advisory_xact_lock(78)');
     const { child, url } = await startApiProcess(world.api.services, world.now);
     const sent = world.api.request('POST', `${url}/v1${path}`, { body, headers }).catch((error: Error) => error);
-    let answered: Answer;
+    let answered: TestAnswer | Error | undefined;
     void sent.then((answer) => (answered = answer));
     await until('it is in the middle', async () => answered !== undefined || (await waiting()).length > 0, 60_000);
     if (answered) await holding.rollback();
-    expect(answered?.text).to.equal(undefined);
+    expect((answered as TestAnswer | undefined)?.text).to.equal(undefined);
     await ended(child);
     // A statement that nobody waits for any more would go on and commit.
     await waiting().select(postgres().raw('pg_terminate_backend(pid)'));
@@ -95,7 +94,7 @@ describe('a request whose process is killed before it could answer', () => {
     return id;
   }
 
-  const subscribing = (customer_id: string): Asked => ({
+  const subscribing = (customer_id: string): Asked<'/subscriptions'> => ({
     path: '/subscriptions',
     body: {
       customer_id,
@@ -107,7 +106,7 @@ describe('a request whose process is killed before it could answer', () => {
     },
   });
 
-  async function invoiceOf(customer_id: string): Promise<Answer> {
+  async function invoiceOf(customer_id: string) {
     const body = {
       customer_id,
       currency: 'usd',
@@ -127,7 +126,7 @@ describe('a request whose process is killed before it could answer', () => {
       const customer_id = await payer(`subscriber ${where}`);
       const { status, body } = await killedAt(place, subscribing(customer_id));
       expect(status, JSON.stringify(body)).to.equal(201);
-      expect([body.subscription_status, body.latest_invoice.payment_status]).to.deep.equal(['active', 'SUCCEEDED']);
+      expect([body.subscription_status, body.latest_invoice!.payment_status]).to.deep.equal(['active', 'SUCCEEDED']);
       expect(await count('subscriptions', { customer_id })).to.equal(1);
       expect(await count('invoices', { customer_id })).to.equal(1);
       const [invoice] = await postgres()('invoices').where({ customer_id });
@@ -152,8 +151,8 @@ describe('a request whose process is killed before it could answer', () => {
       body: { events: [misspelt, one, two] },
     });
     expect([single.status, checked.status, judged.status]).to.deep.equal([202, 202, 202]);
-    const [refused, ...accepted] = judged.body.verdicts;
-    expect([refused.event_id, new Set(accepted.map((one: Answer) => one.event_id)).size]).to.deep.equal([null, 2]);
+    const [refused, ...accepted] = (judged.body as { verdicts: { event_id: string | null }[] }).verdicts;
+    expect([refused!.event_id, new Set(accepted.map((one) => one.event_id)).size]).to.deep.equal([null, 2]);
     await world.waitForPipeline();
     const asked = { external_customer_id: 'nameless', meter_id: world.id('meter calls') };
     const range = { start_time: '2025-12-01T00:00:00Z', end_time: '2026-01-01T00:00:00Z' };
@@ -214,7 +213,7 @@ describe('a request whose process is killed before it could answer', () => {
     const change = { target_plan_id: world.id('plan Team'), proration_behavior: 'create_prorations' };
     const answer = await killedAt(ANSWERED, { path: `/subscriptions/${id}/change/v2/execute`, body: change });
     expect(answer.status, answer.text).to.equal(200);
-    expect([answer.body.change_type, answer.body.subscription.plan_id]).to.deep.equal([
+    expect([answer.body.change_type, answer.body.subscription!.plan_id]).to.deep.equal([
       'upgrade',
       world.id('plan Team'),
     ]);
@@ -226,11 +225,11 @@ describe('a request whose process is killed before it could answer', () => {
     const before = await count('invoices', { customer_id });
     const modified = await killedAt(ANSWERED, { path: `/subscriptions/${id}/modify/execute`, body: more });
     expect(modified.status, modified.text).to.equal(200);
-    expect(modified.body.changed_resources.line_items.map((line: Answer) => line.change_action).sort()).to.deep.equal([
+    expect(modified.body.changed_resources.line_items.map((line) => line.change_action).sort()).to.deep.equal([
       'created',
       'ended',
     ]);
-    expect(modified.body.subscription.id).to.equal(id);
+    expect(modified.body.subscription!.id).to.equal(id);
     expect(await count('invoices', { customer_id })).to.equal(before + 1);
     const over = await killedAt(ANSWERED, {
       path: `/subscriptions/${id}/cancel`,
@@ -276,7 +275,7 @@ describe('a request whose process is killed before it could answer', () => {
       false,
     );
     expect([status, body.code]).to.deep.equal([409, 'already_exists']);
-    const [{ entity_type, id }] = body.details.done;
+    const { entity_type, id } = (body.details!.done as { entity_type: string; id: string }[])[0]!;
     expect(entity_type).to.equal('api_key');
     expect(await count('secrets', { id })).to.equal(1);
     expect(await count('secrets')).to.equal(before + 1);

@@ -15,9 +15,6 @@ import { QUICK, startSchedulerProcess } from '../support/scheduler-process.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 const NOW = '2026-02-01T00:00:00Z';
 const SUBJECTS = 3;
 
@@ -94,8 +91,8 @@ describe('scenario: many at once', () => {
     });
   const seats: Deed = async (customer) => {
     const { line_items } = await world.subscription(customer);
-    const seat = line_items.find(({ display_name }: Answer) => display_name === 'seat');
-    const quantity_change_params = { line_items: [{ id: seat.id, quantity: '3' }] };
+    const seat = line_items.find(({ display_name }) => display_name === 'seat');
+    const quantity_change_params = { line_items: [{ id: seat!.id, quantity: '3' }] };
     await send(customer, '/modify/execute', { type: 'quantity_change', quantity_change_params });
   };
   const noThreshold: Deed = (customer) => send(customer, '', { auto_invoice_threshold: '0' }, 'PUT');
@@ -143,9 +140,9 @@ describe('scenario: many at once', () => {
   async function ended(customer: string): Promise<string> {
     const { subscription_status, current_period_start, current_period_end, line_items } =
       await world.subscription(customer);
-    const wallets: Answer[] = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
+    const wallets = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
     const lines = line_items.map(
-      (line: Answer) => `${line.display_name} × ${line.quantity} ${line.start_date}..${line.end_date}`,
+      (line) => `${line.display_name} × ${line.quantity} ${line.start_date}..${line.end_date}`,
     );
     return [
       `${subscription_status} ${current_period_start}..${current_period_end}`,

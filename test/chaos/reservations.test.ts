@@ -15,13 +15,11 @@ import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { FarthingError } from '../../core/foundation/error.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { connectPostgres, readUrl } from '../../storage/postgres/pool/postgres.ts';
+import type { Feature } from '../support/answers.ts';
 import { startApiProcess } from '../support/scheduler-process.ts';
 import { createChance } from '../support/seeds.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const OPERATIONS = 400;
 const AT_ONCE = 24;
@@ -30,7 +28,7 @@ const LIMIT = 300;
 describe('chaos: reservations', function () {
   this.timeout(1_800_000);
   let world: World;
-  let feature: Answer;
+  let feature: Feature;
   let processes: Stores[];
   const chance = createChance(23);
 
@@ -139,7 +137,7 @@ describe('chaos: reservations', function () {
     const left = await checkReservation(world.api.services, scope, { request: question, author: now });
     expect(left).to.deep.include({ used: sumDecimals(committed.feature).toFixed(), held: '0' });
     const { features } = await world.get('/customers/usage?customer_lookup_key=acme');
-    expect(features[0].current_usage).to.equal(sumDecimals(committed.feature).toFixed());
+    expect(features[0]!.current_usage).to.equal(sumDecimals(committed.feature).toFixed());
     const { credit_balance, credits_owed } = await world.get(`/wallets/${wallet.id}`);
     expect([credit_balance, credits_owed]).to.deep.equal([
       new Decimal(300).minus(sumDecimals(committed.credits)).toFixed(),
@@ -171,7 +169,7 @@ describe('chaos: reservations', function () {
       const holding = await postgres.transaction();
       await holding.raw('select pg_advisory_xact_lock(79)');
       const waiting = () => postgres('pg_locks').where({ locktype: 'advisory', granted: false, objid: 79 });
-      const path = `${url}/v1/reservations/${reservation.id}/commit`;
+      const path = `${url}/v1/reservations/${reservation!.id}/commit`;
       const sent = world.api.request('POST', path, { body: { quantity: '150' } }).catch((error: Error) => error);
       await until('it is in the middle', async () => (await waiting()).length > 0, 60_000);
       // It counts at once, whatever becomes of whoever did it.
@@ -193,7 +191,7 @@ describe('chaos: reservations', function () {
       const after = await world.post('/entitlements/check', { ...question, quantity: '150' });
       expect(after).to.deep.include({ allowed: true, used: '150', held: '0' });
       const { features } = await world.get(`/customers/usage?customer_lookup_key=${encodeURIComponent(customer)}`);
-      expect(features[0].current_usage).to.equal('150');
+      expect(features[0]!.current_usage).to.equal('150');
       expect(await findings()).to.deep.equal([]);
     });
 });

@@ -138,7 +138,7 @@ const CASES: readonly Case[] = [
 describe('scenario: usage between the end of a period and its invoice', () => {
   let world: World;
   before(async () => {
-    world = await startWorld({ now: MARCH, usage_memory: new UsageCache({ isFed: false }) });
+    world = await startWorld({ now: MARCH, usage_cache: new UsageCache({ isFed: false }) });
     await world.meter('calls');
     await world.plan('Calls', [usage('calls', '1'), fixed('7')]);
     await world.plan('Plain', [usage('calls', '1')]);
@@ -199,7 +199,7 @@ describe('scenario: usage between the end of a period and its invoice', () => {
 describe('scenario: corrections between the end of a period and its invoice', () => {
   let world: World;
   before(async () => {
-    world = await startWorld({ now: MARCH, usage_memory: new UsageCache({ isFed: false }) });
+    world = await startWorld({ now: MARCH, usage_cache: new UsageCache({ isFed: false }) });
   });
   after(() => world.stop());
 

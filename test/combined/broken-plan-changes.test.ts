@@ -4,10 +4,8 @@
  */
 import { expect } from 'chai';
 import { billDuePeriods } from '../../actions/lifecycle/billing/bill-period.ts';
+import type { Subscription } from '../support/answers.ts';
 import { fixed, startWorld, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const MINUTE_MS = 60_000;
 const END = Date.UTC(2026, 1);
@@ -51,18 +49,17 @@ describe('scenario: plan changes that break', () => {
     const report = await billDuePeriods(world.api.services, world.now);
     return [report.billed, report.failed.map(({ id }) => id)];
   }
-  async function schedule(customer: string): Promise<Answer> {
+  async function schedule(customer: string) {
     const { items } = await world.get(`/subscriptions/${of(customer)}/schedules`).then((answer) => ({
-      items: answer.items ?? answer.schedules ?? answer,
+      items: answer.schedules!,
     }));
-    const { status, failed_attempts, next_attempt_at, error_message } = items[0];
+    const { status, failed_attempts, next_attempt_at, error_message } = items[0]!;
     const minutes = next_attempt_at && (Date.parse(next_attempt_at) - END) / MINUTE_MS;
     return [status, failed_attempts, minutes, error_message];
   }
-  const told = async (): Promise<Answer[]> =>
-    (await world.get('/webhooks/events?event_names=subscription.plan_change.failed')).items;
+  const told = async () => (await world.get('/webhooks/events?event_names=subscription.plan_change.failed')).items;
   const charged = async (customer: string) =>
-    (await world.invoices(customer)).at(-1).line_items.map((line: Answer) => line.display_name);
+    (await world.invoices(customer)).at(-1)!.line_items.map((line) => line.display_name);
 
   it('are tried again, while others are billed, and done when it goes', async () => {
     await scheduled('acme');
@@ -92,8 +89,8 @@ describe('scenario: plan changes that break', () => {
     expect(await schedule('charlie')).to.deep.equal(['failed', 5, null, 'an error of the service']);
     expect(await billed(432)).to.deep.equal([1, []]);
     expect(await charged('charlie')).to.deep.equal(['Plain']);
-    const [{ payload }] = await told();
-    expect(payload.subscription.id).to.equal(of('charlie'));
+    const { payload } = (await told())[0]!;
+    expect((payload.subscription as Subscription).id).to.equal(of('charlie'));
     expect(payload.error).to.include({ code: 'internal_error', message: 'an error of the service' });
   });
 

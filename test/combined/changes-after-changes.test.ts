@@ -1,9 +1,7 @@
 /** Changes of what is to be cancelled, or was changed before in the same period: each day is charged once, and given back once. */
 import { expect } from 'chai';
+import type { Invoice } from '../support/answers.ts';
 import { fixed, startWorld, summarizeInvoice, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('scenario: changes after changes', () => {
   let world: World;
@@ -23,9 +21,10 @@ describe('scenario: changes after changes', () => {
   });
   after(() => world.stop());
 
-  const path = (customer: string, verb: string) => `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}`;
+  const path = <Verb extends string>(customer: string, verb: Verb) =>
+    `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}` as const;
   const total = async (customer: string): Promise<number> => {
-    const invoices: Answer[] = await world.invoices(customer);
+    const invoices = await world.invoices(customer);
     return Number(invoices.reduce((sum, { subtotal }) => sum + Number(subtotal), 0).toFixed(2));
   };
   const toCancel = async (customer: string) => {
@@ -38,7 +37,7 @@ describe('scenario: changes after changes', () => {
     });
   };
   const tenSeats = async (customer: string) => {
-    const [{ id }] = (await world.subscription(customer)).line_items;
+    const { id } = (await world.subscription(customer)).line_items[0]!;
     const params = { line_items: [{ id, quantity: '10' }] };
     await world.post(path(customer, 'modify/execute'), { type: 'quantity_change', quantity_change_params: params });
   };
@@ -71,7 +70,7 @@ describe('scenario: changes after changes', () => {
     await tenSeats('undone');
     await world.on('2026-01-10');
     const { schedules } = await world.get(path('undone', 'schedules'));
-    await world.post(`/subscriptions/schedules/${schedules[0].id}/cancel`, {});
+    await world.post(`/subscriptions/schedules/${schedules[0]!.id}/cancel`, {});
     await world.on('2026-01-31');
     expect(await total('undone'), 'a day of one, thirty of ten').to.equal(301);
   });
@@ -81,7 +80,7 @@ describe('scenario: changes after changes', () => {
     const without = { cancellation_type: 'scheduled_date', cancel_at: '2026-01-17T00:00:00Z' };
     const undo = async () => {
       const { schedules } = await world.get(path('kept', 'schedules'));
-      const { id } = schedules.find(({ status }: Answer) => status === 'pending');
+      const { id } = schedules.find(({ status }) => status === 'pending')!;
       await world.post(`/subscriptions/schedules/${id}/cancel`, {});
     };
     await world.cancel('kept', without);
@@ -93,7 +92,7 @@ describe('scenario: changes after changes', () => {
     await world.cancel('kept', without);
     await undo();
     expect(await total('kept')).to.equal(310);
-    const said = (await world.invoices('kept')).at(-1).line_items.map(({ amount }: Answer) => amount);
+    const said = (await world.invoices('kept')).at(-1)!.line_items.map(({ amount }) => amount);
     expect(said).to.deep.equal(['-15', '150']);
   });
 
@@ -118,7 +117,7 @@ describe('scenario: changes after changes', () => {
       billing_cycle: 'anniversary',
     });
     const last = (await world.invoices('restarted')).at(-1);
-    expect(saidIn(last)).to.deep.equal(['8.86', '7.75']);
+    expect(saidIn(last!)).to.deep.equal(['8.86', '7.75']);
   });
 
   it('the next invoice is previewed with the plan that the end of the period brings', async () => {
@@ -127,9 +126,9 @@ describe('scenario: changes after changes', () => {
     const request = { target_plan_id: world.id('plan Seats'), proration_behavior: 'none', change_at: 'end_of_period' };
     await world.post(path('next', 'change/v2/execute'), request);
     const preview = summarizeInvoice(await world.preview('next'));
-    expect(preview.lines.map(({ name, amount }: Answer) => [name, amount])).to.deep.include(['seat', '31']);
+    expect(preview.lines.map(({ name, amount }) => [name, amount])).to.deep.include(['seat', '31']);
     await world.on('2026-02-01');
-    expect(summarizeInvoice((await world.invoices('next')).at(-1))).to.deep.equal(preview);
+    expect(summarizeInvoice((await world.invoices('next')).at(-1)!)).to.deep.equal(preview);
   });
 
   it('also where its periods are others, and the one invoice has the arrears and what comes', async () => {
@@ -144,7 +143,7 @@ describe('scenario: changes after changes', () => {
       'SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-02-01 = 654\n' +
         '  fee 2026-01-01..2026-02-01: 1 = 31\n  calls 2026-01-01..2026-02-01: 3 = 3\n  year 2026-02-01..2027-02-01: 1 = 620',
     ]);
-    expect(summarizeInvoice((await world.invoices('yearly')).at(-1))).to.deep.equal(preview);
+    expect(summarizeInvoice((await world.invoices('yearly')).at(-1)!)).to.deep.equal(preview);
   });
 
   it('what has ended by a schedule says when it ended, as what is cancelled at once', async () => {
@@ -153,12 +152,12 @@ describe('scenario: changes after changes', () => {
     await world.on('2026-02-01');
     const { end_date, line_items, subscription_status } = await world.subscription('ended');
     expect([subscription_status, end_date]).to.deep.equal(['cancelled', '2026-02-01T00:00:00Z']);
-    expect(line_items.map((line: Answer) => line.end_date)).to.deep.equal(['2026-02-01T00:00:00Z']);
+    expect(line_items.map((line) => line.end_date)).to.deep.equal(['2026-02-01T00:00:00Z']);
   });
 
   describe('several without proration at one instant', () => {
     const lineOf = async (customer: string): Promise<string> =>
-      (await world.subscription(customer)).line_items.find((line: Answer) => !line.end_date)?.id;
+      (await world.subscription(customer)).line_items.find((line) => !line.end_date)!.id;
     const price = (id: string, amount: string, effective_from?: string) =>
       world.api.request('PUT', `/subscriptions/lineitems/${id}`, {
         body: { amount, proration_behavior: 'none', ...(effective_from ? { effective_from } : {}) },
@@ -211,17 +210,17 @@ describe('scenario: changes after changes', () => {
         line_items: [{ price: { ...price, billing_period: 'MONTHLY' } }],
       });
       await world.post(path('extra', 'change/execute'), yearly());
-      const { line_items } = (await world.invoices('extra')).at(-1);
-      const extra = line_items.filter((line: Answer) => line.display_name === 'extra');
-      expect(extra.map((line: Answer) => line.period_start.slice(0, 10))[0]).to.equal('2026-04-01');
+      const { line_items } = (await world.invoices('extra')).at(-1)!;
+      const extra = line_items.filter((line) => line.display_name === 'extra');
+      expect(extra.map((line) => line.period_start!.slice(0, 10))[0]).to.equal('2026-04-01');
     });
 
     it('a year that begins inside a month is charged in full, and the rest of the month is not given back', async () => {
       await world.subscribe('inside', 'Seats', { start_date: '2026-03-01T00:00:00Z' });
       await world.post(path('inside', 'change/execute'), yearly());
       expect(await total('inside')).to.equal(31 + 620);
-      const [year] = (await world.subscription('inside')).line_items.filter((line: Answer) => !line.end_date);
-      expect([year.display_name, year.start_date.slice(0, 10)]).to.deep.equal(['year', '2026-03-24']);
+      const [year] = (await world.subscription('inside')).line_items.filter((line) => !line.end_date);
+      expect([year!.display_name, year!.start_date.slice(0, 10)]).to.deep.equal(['year', '2026-03-24']);
     });
 
     it('nor a month charged that a year takes the place of at the instant at which it begins', async () => {
@@ -234,6 +233,6 @@ describe('scenario: changes after changes', () => {
 });
 
 /** 62 × 4/28 and 31 × 7/28. */
-function saidIn({ line_items }: Answer): string[] {
-  return line_items.filter(({ amount }: Answer) => Number(amount) !== 0).map(({ amount }: Answer) => amount);
+function saidIn({ line_items }: Invoice): string[] {
+  return line_items.filter(({ amount }) => Number(amount) !== 0).map(({ amount }) => amount);
 }

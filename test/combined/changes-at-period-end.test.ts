@@ -4,10 +4,8 @@
  */
 import { expect } from 'chai';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import type { Invoice, PlanChange } from '../support/answers.ts';
 import { fixed, startWorld, statement, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const YEARLY = { invoice_cadence: 'ADVANCE', billing_period: 'ANNUAL' };
 
@@ -36,9 +34,9 @@ describe('scenario: plan changes at the end of a period that is not the end of w
   });
   after(() => world.stop());
 
-  const ask = (customer: string, verb: string, body: Answer) =>
+  const ask = <Verb extends string>(customer: string, verb: Verb, body: Record<string, unknown>) =>
     world.post(`/subscriptions/${world.id(`subscription ${customer}`)}/change/${verb}`, body);
-  const toYear = (fields: Answer = {}) => ({
+  const toYear = (fields: object = {}) => ({
     target_plan_id: world.id('plan Year'),
     proration_behavior: 'create_prorations',
     billing_cadence: 'RECURRING',
@@ -46,7 +44,7 @@ describe('scenario: plan changes at the end of a period that is not the end of w
     billing_cycle: 'anniversary',
     ...fields,
   });
-  const to = (plan: string, fields: Answer = {}) => ({
+  const to = (plan: string, fields: object = {}) => ({
     target_plan_id: world.id(`plan ${plan}`),
     proration_behavior: 'create_prorations',
     ...fields,
@@ -58,9 +56,7 @@ describe('scenario: plan changes at the end of a period that is not the end of w
   /** What everything has come to by then. */
   const charged = async (customer: string): Promise<string> => {
     const invoices = (await world.invoices(customer)).filter((one) => one.invoice_status !== 'VOIDED');
-    return sumDecimals(
-      invoices.flatMap((one) => one.line_items.map((line: Answer) => new Decimal(line.amount))),
-    ).toFixed();
+    return sumDecimals(invoices.flatMap((one) => one.line_items.map((line) => new Decimal(line.amount)))).toFixed();
   };
 
   const CASES = {
@@ -75,7 +71,7 @@ describe('scenario: plan changes at the end of a period that is not the end of w
     },
     'a line of years of the plan, in the same periods': {
       start: (name: string) => world.subscribe(name, 'Licensed'),
-      request: (fields: Answer = {}) => to('Other', fields),
+      request: (fields: object = {}) => to('Other', fields),
       verb: 'v2/execute',
       netted: '-272',
       back: '272',
@@ -83,7 +79,7 @@ describe('scenario: plan changes at the end of a period that is not the end of w
     },
     'the same, to a plan that costs more': {
       start: (name: string) => world.subscribe(name, 'Licensed'),
-      request: (fields: Answer = {}) => to('Dear', fields),
+      request: (fields: object = {}) => to('Dear', fields),
       verb: 'v2/execute',
       netted: '166',
       back: '0',
@@ -109,12 +105,12 @@ describe('scenario: plan changes at the end of a period that is not the end of w
       );
       const updates = (await world.invoices(late)).filter((one) => one.billing_reason === 'SUBSCRIPTION_UPDATE');
       const sums = updates.map(({ line_items }) =>
-        sumDecimals(line_items.map((line: Answer) => new Decimal(line.amount))).toFixed(),
+        sumDecimals(line_items.map((line) => new Decimal(line.amount))).toFixed(),
       );
       expect(sums).to.deep.equal([netted]);
-      const [invoice] = said.next_invoice_preview ? [said.next_invoice_preview] : invoicesOf(said);
-      expect(invoice.line_items.map((line: Answer) => line.amount)).to.deep.equal(
-        updates[0].line_items.map((line: Answer) => line.amount),
+      const [invoice] = 'next_invoice_preview' in said ? [said.next_invoice_preview] : invoicesOf(said as PlanChange);
+      expect(invoice!.line_items!.map((line) => line.amount)).to.deep.equal(
+        updates[0]!.line_items.map((line) => line.amount),
       );
       const done = (await world.invoices(late)).filter((one) => one.billing_reason !== 'SUBSCRIPTION_CREATE');
       expect(linesOf([previewed])).to.deep.equal(linesOf(done));
@@ -122,8 +118,8 @@ describe('scenario: plan changes at the end of a period that is not the end of w
       expect(await charged(late)).to.equal(whole);
     });
 
-  const invoicesOf = (said: Answer) => said.changed_resources.invoices.map(({ invoice }: Answer) => invoice);
-  const linesOf = (invoices: readonly Answer[]) =>
+  const invoicesOf = (said: PlanChange) => said.changed_resources.invoices.map(({ invoice }) => invoice);
+  const linesOf = (invoices: readonly Invoice[]) =>
     invoices
       .flatMap((one) => statement(one).split('\n').slice(1))
       .filter((line: string) => !line.endsWith(': 0 = 0'))
@@ -141,8 +137,8 @@ describe('scenario: plan changes at the end of a period that is not the end of w
     await world.on('2027-02-01');
     const name = 'an add-on of years, to years, at the end';
     const lines = (await world.invoices(name)).flatMap(({ line_items }) => line_items);
-    const support = lines.filter(({ display_name }: Answer) => display_name.startsWith('support'));
-    const paid = support.map((line: Answer) => [line.period_start.slice(0, 10), line.amount]);
+    const support = lines.filter(({ display_name }) => display_name!.startsWith('support'));
+    const paid = support.map((line) => [line.period_start!.slice(0, 10), line.amount]);
     expect(paid.sort()).to.deep.equal([
       ['2026-01-01', '365'],
       ['2026-02-01', '-334'],

@@ -2,15 +2,14 @@
 import { expect } from 'chai';
 import { billDuePeriods } from '../../actions/lifecycle/billing/bill-period.ts';
 import { billThresholds } from '../../actions/lifecycle/billing/bill-thresholds.ts';
+import type { Price } from '../support/answers.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
 type Fields = Record<string, unknown>;
 
 describe('scenario: changes to the penny', () => {
   let world: World;
-  let calls: Answer;
+  let calls: Price;
   before(async () => {
     world = await startWorld({ now: '2026-01-01T00:00:00Z' });
     const meter = await world.meter('calls');
@@ -42,20 +41,21 @@ describe('scenario: changes to the penny', () => {
   });
   after(() => world.stop());
 
-  const path = (customer: string, verb: string) => `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}`;
-  const line = async (customer: string, name: string): Promise<Answer> => {
+  const path = <Verb extends string>(customer: string, verb: Verb) =>
+    `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}` as const;
+  const line = async (customer: string, name: string) => {
     const { line_items } = await world.subscription(customer);
     return line_items.findLast(
-      ({ display_name, end_date }: Answer) => display_name === name && (!end_date || Date.parse(end_date) > +world.now),
+      ({ display_name, end_date }) => display_name === name && (!end_date || Date.parse(end_date) > +world.now),
     );
   };
-  const change = async (method: string, id: string, body: Fields) => {
+  const change = async <Method extends string>(method: Method, id: string, body: Fields) => {
     const answer = await world.api.request(method, `/subscriptions/lineitems/${id}`, { body });
     expect(answer.status, answer.text).to.equal(200);
     return answer.body;
   };
   const reprice = async (customer: string, name: string, body: Fields) =>
-    change('PUT', (await line(customer, name)).id, body);
+    change('PUT', (await line(customer, name))!.id, body);
   const last = async (customer: string) => (await world.statements(customer)).at(-1);
   const none = { proration_behavior: 'none' };
   const toPlan = (plan: string, fields: Fields = {}) => ({
@@ -99,7 +99,7 @@ describe('scenario: changes to the penny', () => {
 
     it('that is taken off is credited to the end of what it was charged for', async () => {
       await world.on('2026-01-01', () => world.subscribe('no months', 'Quarter', quarterly));
-      await world.on('2026-02-15', async () => change('DELETE', (await line('no months', 'month')).id, {}));
+      await world.on('2026-02-15', async () => change('DELETE', (await line('no months', 'month'))!.id, {}));
       expect(await last('no months'))
         .to.contain('= -15.5\n')
         .and.contain('= -31');
@@ -115,7 +115,7 @@ describe('scenario: changes to the penny', () => {
         'SUBSCRIPTION_UPDATE FINALIZED 2026-01-16..2026-02-01 = 32\n' +
           '  seat (unused time) 2026-01-16..2026-02-01: 1 = -16\n  seat 2026-01-16..2026-02-01: 1 = 48',
       );
-      await world.on('2026-01-21', async () => change('DELETE', (await line('kept', 'seat')).id, {}));
+      await world.on('2026-01-21', async () => change('DELETE', (await line('kept', 'seat'))!.id, {}));
       expect(await last('kept')).to.equal(
         'SUBSCRIPTION_UPDATE SKIPPED 2026-01-21..2026-02-01 = 0\n  seat (unused time) 2026-01-21..2026-02-01: 1 = -33',
       );
@@ -218,7 +218,7 @@ describe('scenario: changes to the penny', () => {
       await use('lacking', 100, '2026-01-05');
       await world.on('2026-01-10', () => reprice('lacking', 'calls', { amount: '2' }));
       await use('lacking', 10, '2026-01-12');
-      await world.on('2026-01-20', async () => change('DELETE', (await line('lacking', 'calls')).id, {}));
+      await world.on('2026-01-20', async () => change('DELETE', (await line('lacking', 'calls'))!.id, {}));
       await world.on('2026-02-01');
       expect(await last('lacking')).to.equal(
         'SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-02-01 = 300\n' +
@@ -260,7 +260,7 @@ describe('scenario: changes to the penny', () => {
       await world.on('2026-01-01', () => world.subscribe('too long', 'Calls', terms));
       const body = toPlan('Seat', { billing_period: 'ANNUAL' });
       const { status, body: answer } = await world.api.request('POST', path('too long', 'change/execute'), { body });
-      expect([status, answer.details.field]).to.deep.equal([400, 'billing_period']);
+      expect([status, answer.details!.field]).to.deep.equal([400, 'billing_period']);
     });
 
     it('and a period that was cut keeps the free units of its own', async () => {
@@ -283,9 +283,9 @@ describe('scenario: changes to the penny', () => {
       expect((await world.statements('free')).map((text) => text.split('\n')[1])).to.deep.equal(
         drafted.map((text) => text.split('\n')[1]),
       );
-      const [{ current_usage, usage }] = (await world.get(`/customers/usage?customer_id=${world.id('customer free')}`))
-        .features;
-      expect(Number(current_usage ?? usage)).to.equal(90);
+      const { current_usage } = (await world.get(`/customers/usage?customer_id=${world.id('customer free')}`))
+        .features[0]!;
+      expect(Number(current_usage)).to.equal(90);
     });
   });
 
@@ -297,7 +297,7 @@ describe('scenario: changes to the penny', () => {
     await world.waitForPipeline();
     await billThresholds(world.api.services, world.now);
     await world.on('2026-01-12');
-    const { id } = await line('reached', 'calls');
+    const { id } = (await line('reached', 'calls'))!;
     const early = '2026-01-03T00:00:00Z';
     const refused = [
       await world.api.request('DELETE', `/subscriptions/lineitems/${id}`, { body: { effective_from: early } }),
@@ -348,7 +348,7 @@ describe('scenario: changes to the penny', () => {
     await world.on('2026-01-02');
     for (const customer of ['leaving', 'staying']) {
       await world.cancel(customer, scheduled);
-      const { id } = await line(customer, 'seat');
+      const { id } = (await line(customer, 'seat'))!;
       const body = { type: 'quantity_change', quantity_change_params: { line_items: [{ id, quantity: '10' }] } };
       await world.post(path(customer, 'modify/execute'), body);
       // 30 of 31 days of one seat, and 15 of ten.
@@ -359,7 +359,7 @@ describe('scenario: changes to the penny', () => {
     }
     await world.on('2026-01-10');
     const { schedules } = await world.get(path('staying', 'schedules'));
-    await world.post(`/subscriptions/schedules/${schedules[0].id}/cancel`, {});
+    await world.post(`/subscriptions/schedules/${schedules[0]!.id}/cancel`, {});
     expect(await last('staying')).to.contain('2026-01-17..2026-02-01 = 150');
     await world.on('2026-01-18');
     expect(await world.statements('leaving')).to.have.lengthOf(2);
@@ -397,10 +397,10 @@ describe('scenario: changes to the penny', () => {
         target_plan_id: world.id('plan Large'),
         proration_behavior: 'create_prorations',
       });
-      const { id } = await line('seen', 'seat');
+      const { id } = (await line('seen', 'seat'))!;
       const body = { type: 'quantity_change', quantity_change_params: { line_items: [{ id, quantity: '3' }] } };
       const previewed = await world.post(path('seen', 'modify/preview'), body);
-      expect(previewed.subscription.current_period_start).to.contain('2026-03-01');
+      expect(previewed.subscription!.current_period_start).to.contain('2026-03-01');
       expect(previewed.changed_resources.invoices).to.have.lengthOf(0);
       expect(planned.changed_resources.invoices).to.have.lengthOf(0);
       expect(await world.subscription('seen')).to.deep.equal(before);
@@ -425,7 +425,7 @@ describe('scenario: changes to the penny', () => {
       await world.post(path('waits', 'change/execute'), toPlan('Seat', { change_at: 'end_of_period' }));
       await world.use('waits', 'calls', 5, { at: '2026-01-20T00:00:00Z' });
       const previewed = await world.preview('waits');
-      expect(previewed.line_items.map(({ display_name, amount }: Answer) => [display_name, amount])).to.deep.equal([
+      expect(previewed.line_items.map(({ display_name, amount }) => [display_name, amount])).to.deep.equal([
         ['calls', '5'],
         ['seat', '31'],
       ]);
@@ -435,7 +435,7 @@ describe('scenario: changes to the penny', () => {
       const report = await billDuePeriods(world.api.services, world.now);
       expect(report.waiting).to.include(world.id('subscription waits'));
       expect((await world.subscription('waits')).plan_id).to.equal(world.id('plan Calls'));
-      expect((await world.get(path('waits', 'schedules'))).schedules[0].status).to.equal('pending');
+      expect((await world.get(path('waits', 'schedules'))).schedules[0]!.status).to.equal('pending');
       await world.resumePipeline();
       await world.on('2026-02-01');
       expect((await world.subscription('waits')).plan_id).to.equal(world.id('plan Seat'));

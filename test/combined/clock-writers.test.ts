@@ -54,7 +54,7 @@ describe('scenario: writers beside an advance', () => {
     expect((await world.testClock()).test_clock_status).to.equal('ready');
     await writing.commit();
     const { workflow_id } = await advancing;
-    expect(await world.work(workflow_id, AbortSignal.timeout(60_000))).to.equal('completed');
+    expect(await world.work(workflow_id!, AbortSignal.timeout(60_000))).to.equal('completed');
   });
 
   describe('usage that was accepted just before', () => {

@@ -4,20 +4,18 @@
  */
 import { expect } from 'chai';
 import { trySync } from '../../actions/lifecycle/subscriptions/sync-plan.ts';
+import type { Price, SubscriptionUsage } from '../support/answers.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { check, provenBy } from '../support/verifier.ts';
 import { startWorld, summarizeInvoice, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const RUNNING = ['lacking', 'above', 'free'];
 
 describe('scenario: commitments of lines that are followed inside a period', () => {
   let world: World;
-  const previews: Record<string, Answer> = {};
+  const previews: Record<string, ReturnType<typeof summarizeInvoice>> = {};
   const exported: Record<string, string[]> = {};
-  const used: Record<string, Answer> = {};
+  const used: Record<string, SubscriptionUsage> = {};
 
   before(async () => {
     world = await startWorld();
@@ -81,7 +79,7 @@ describe('scenario: commitments of lines that are followed inside a period', () 
     return rows.map(({ amount }) => amount!).sort();
   }
 
-  async function reprice({ id }: Answer, amount: string): Promise<Answer> {
+  async function reprice({ id }: Price, amount: string) {
     const body = { amount, effective_from: world.now.toISOString() };
     const answer = await world.api.request('PUT', `/prices/${id}`, { body });
     expect(answer.status, answer.text).to.equal(200);
@@ -89,7 +87,7 @@ describe('scenario: commitments of lines that are followed inside a period', () 
   }
 
   async function change(customer: string, body: object): Promise<void> {
-    const [{ id }] = (await world.subscription(customer)).line_items;
+    const { id } = (await world.subscription(customer)).line_items[0]!;
     const answer = await world.api.request('PUT', `/subscriptions/lineitems/${id}`, { body });
     expect(answer.status, answer.text).to.equal(200);
   }
@@ -145,16 +143,16 @@ describe('scenario: commitments of lines that are followed inside a period', () 
   it('every door says the same', async () => {
     for (const name of RUNNING) {
       const [first] = await world.invoices(name);
-      const amounts = first.line_items.map(({ amount }: Answer) => amount).sort();
-      expect(summarizeInvoice(first)).to.deep.equal(previews[name]);
+      const amounts = first!.line_items.map(({ amount }) => amount).sort();
+      expect(summarizeInvoice(first!)).to.deep.equal(previews[name]);
       expect(exported[name]).to.deep.equal(amounts);
-      expect(used[name].amount).to.equal(first.subtotal);
+      expect(used[name]!.amount).to.equal(first!.subtotal);
     }
   });
 
   it('are computed again by whoever checks the invoice', async () => {
     for (const name of ['lacking', 'above']) {
-      const [{ id }] = await world.invoices(name);
+      const { id } = (await world.invoices(name))[0]!;
       const { differences } = await check(await provenBy(world.api, id));
       expect(differences).to.deep.equal([]);
     }

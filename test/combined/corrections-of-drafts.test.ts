@@ -3,10 +3,8 @@
  * (docs/rules/invoices.md, "Late events").
  */
 import { expect } from 'chai';
+import type { Invoice } from '../support/answers.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('scenario: late events, and drafts of later periods', () => {
   let world: World;
@@ -17,11 +15,11 @@ describe('scenario: late events, and drafts of later periods', () => {
   });
   after(() => world.stop());
 
-  const invoicesOf = async (customer: string): Promise<Answer[]> =>
-    (await world.invoices(customer)).toSorted((a: Answer, b: Answer) => (a.period_start < b.period_start ? -1 : 1));
-  const compute = ({ id }: Answer) => world.post(`/invoices/${id}/compute?sync=true`, {});
-  const linesOf = async ({ id }: Answer): Promise<string[]> =>
-    (await world.get(`/invoices/${id}`)).line_items.map((line: Answer) => `${line.quantity} = ${line.amount}`);
+  const invoicesOf = async (customer: string) =>
+    (await world.invoices(customer)).toSorted((a, b) => (a.period_start! < b.period_start! ? -1 : 1));
+  const compute = ({ id }: Invoice) => world.post(`/invoices/${id}/compute?sync=true`, {});
+  const linesOf = async ({ id }: Invoice): Promise<string[]> =>
+    (await world.get(`/invoices/${id}`)).line_items.map((line) => `${line.quantity} = ${line.amount}`);
 
   it('a day that was skipped is carried by a later one until it is computed again; what is between gives nothing of that back', async () => {
     await world.subscribe('acme', 'Daily', { billing_period: 'DAILY' });
@@ -30,24 +28,24 @@ describe('scenario: late events, and drafts of later periods', () => {
     world.at('2026-01-04T00:00:00Z');
     await world.bill();
     const [first, second, third] = await invoicesOf('acme');
-    expect([first, second, third].map(({ invoice_status }) => invoice_status)).to.deep.equal([
+    expect([first!, second!, third!].map(({ invoice_status }) => invoice_status)).to.deep.equal([
       'SKIPPED',
       'DRAFT',
       'DRAFT',
     ]);
     await on(1, 5);
     await world.waitForPipeline();
-    await compute(third);
-    expect(await linesOf(third)).to.have.members(['30 = 30', '5 = 5']);
+    await compute(third!);
+    expect(await linesOf(third!)).to.have.members(['30 = 30', '5 = 5']);
     await on(1, 2);
     await world.waitForPipeline();
-    await compute(first);
-    await world.post(`/invoices/${first.id}/finalize`, {});
-    expect(await linesOf(first)).to.deep.equal(['7 = 7']);
-    await compute(second);
-    expect(await linesOf(second)).to.deep.equal(['20 = 20']);
-    await compute(third);
-    expect(await linesOf(third)).to.deep.equal(['30 = 30']);
+    await compute(first!);
+    await world.post(`/invoices/${first!.id}/finalize`, {});
+    expect(await linesOf(first!)).to.deep.equal(['7 = 7']);
+    await compute(second!);
+    expect(await linesOf(second!)).to.deep.equal(['20 = 20']);
+    await compute(third!);
+    expect(await linesOf(third!)).to.deep.equal(['30 = 30']);
   });
 
   it('of two drafts the earlier says what came late, and the later one, computed behind it, does not say it again', async () => {
@@ -56,14 +54,14 @@ describe('scenario: late events, and drafts of later periods', () => {
     await Promise.all([on(1, 10), on(2, 20), on(3, 30)]);
     await world.bill();
     const [first, second, third] = await invoicesOf('bolt');
-    await world.post(`/invoices/${first.id}/finalize`, {});
+    await world.post(`/invoices/${first!.id}/finalize`, {});
     await on(1, 1);
     await world.waitForPipeline();
-    await compute(third);
-    await compute(second);
-    await compute(third);
-    expect(await linesOf(second)).to.have.members(['20 = 20', '1 = 1']);
-    expect(await linesOf(third)).to.deep.equal(['30 = 30']);
+    await compute(third!);
+    await compute(second!);
+    await compute(third!);
+    expect(await linesOf(second!)).to.have.members(['20 = 20', '1 = 1']);
+    expect(await linesOf(third!)).to.deep.equal(['30 = 30']);
     await world.finalize();
     const billed = (await invoicesOf('bolt')).map(({ total }) => Number(total));
     expect(billed.reduce((sum, each) => sum + each, 0)).to.equal(61);

@@ -2,8 +2,6 @@
 import { expect } from 'chai';
 import { fixed, startWorld, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
 type Fields = Record<string, unknown>;
 
 const EACH = 6;
@@ -17,8 +15,8 @@ describe('the last redemptions of a coupon', () => {
   });
   after(() => world.stop());
 
-  const post = (path: string, body: Fields) => world.api.request('POST', path, { body });
-  const coupon = (coupon_code: string, max_redemptions: number): Promise<Answer> =>
+  const post = <Path extends string>(path: Path, body: Fields) => world.api.request('POST', path, { body });
+  const coupon = (coupon_code: string, max_redemptions: number) =>
     world.post('/coupons', {
       name: coupon_code,
       coupon_code,
@@ -77,11 +75,9 @@ describe('the last redemptions of a coupon', () => {
     const { items } = await world.get('/invoices?limit=1000&expand=coupon_applications');
     const { items: subscriptions } = await world.get('/subscriptions?limit=1000');
     const made = new Set(names('new').map((who) => world.id(`customer ${who}`)));
-    const news = subscriptions.filter((one: Answer) => made.has(one.customer_id));
+    const news = subscriptions.filter((one) => made.has(one.customer_id));
     expect(news).to.have.length(answers.slice(0, EACH).filter(({ status }) => status === 201).length);
-    const taken = items
-      .flatMap((one: Answer) => one.coupon_applications ?? [])
-      .filter((one: Answer) => one.coupon_id === last.id);
+    const taken = items.flatMap((one) => one.coupon_applications ?? []).filter((one) => one.coupon_id === last.id);
     expect(taken.length).to.be.at.most(ALLOWED);
   });
 

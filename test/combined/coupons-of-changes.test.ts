@@ -3,8 +3,6 @@ import { expect } from 'chai';
 import { trySync } from '../../actions/lifecycle/subscriptions/sync-plan.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
 type Fields = Record<string, unknown>;
 
 describe('coupons behind a change', () => {
@@ -16,8 +14,8 @@ describe('coupons behind a change', () => {
     await world.meter('calls');
     const plan = await world.plan('Seats', [fixed('31', { invoice_cadence: 'ADVANCE' }), usage('calls', '1')]);
     const { items } = await world.get(`/prices?entity_ids=${plan.id ?? world.id('plan Seats')}`);
-    seats = items.find(({ type }: Answer) => type === 'FIXED').id;
-    calls = items.find(({ type }: Answer) => type === 'USAGE').id;
+    seats = items.find(({ type }) => type === 'FIXED')!.id;
+    calls = items.find(({ type }) => type === 'USAGE')!.id;
     const coupon = (coupon_code: string, fields: Fields) =>
       world.post('/coupons', { name: coupon_code, coupon_code, cadence: 'forever', ...fields });
     await coupon('F7', { type: 'fixed', amount_off: '7', currency: 'usd' });
@@ -26,16 +24,16 @@ describe('coupons behind a change', () => {
   });
   afterEach(() => world.stop());
 
-  const invoicesOf = async (customer: string): Promise<Answer[]> => {
+  const invoicesOf = async (customer: string) => {
     const all = await world.invoices(customer);
-    return all.sort((a: Answer, b: Answer) => a.billing_sequence - b.billing_sequence);
+    return all.sort((a, b) => a.billing_sequence! - b.billing_sequence!);
   };
-  const linesOf = async (customer: string): Promise<Answer[]> =>
+  const linesOf = async (customer: string) =>
     (await world.api.services.postgres('subscription_line_items')).filter(
-      (line: Answer) => line.subscription_id === world.id(`subscription ${customer}`) && line.end_date === null,
+      (line) => line.subscription_id === world.id(`subscription ${customer}`) && line.end_date === null,
     );
   const lineOf = async (customer: string, type: string) =>
-    (await linesOf(customer)).find(({ price_type }: Answer) => price_type === type).id;
+    (await linesOf(customer)).find(({ price_type }) => price_type === type).id;
   const quantity = async (customer: string, value: string, at: string) => {
     world.at(at);
     const id = await lineOf(customer, 'FIXED');
@@ -53,17 +51,17 @@ describe('coupons behind a change', () => {
       await world.subscribe(customer, 'Seats', { coupons: codes, ...three() });
       await quantity(customer, '5', '2026-01-11T00:00:00Z');
       const [first, second] = await invoicesOf(customer);
-      expect([first.total_discount, second.subtotal]).to.deep.equal([opening, '42']);
+      expect([first!.total_discount, second!.subtotal]).to.deep.equal([opening, '42']);
       // 63 of 93 come back, and 105 are charged: with 4.74 of the 7, and 15 % of what is left.
       const discount = codes[0] === 'F7' ? ['-13.48', '19.78'] : ['-14.19', '20.49'];
-      const told = second.line_items.map((line: Answer) => line.invoice_level_discount);
+      const told = second!.line_items.map((line) => line.invoice_level_discount);
       expect(told.sort()).to.deep.equal(discount);
-      expect(second.total).to.equal(codes[0] === 'F7' ? change : '35.7');
+      expect(second!.total).to.equal(codes[0] === 'F7' ? change : '35.7');
       await quantity(customer, '5.5', '2026-01-21T00:00:00Z');
       const third = (await invoicesOf(customer)).at(-1);
       // 55 of 105 come back with 2.48 of the 4.74.
       const fixed_part = codes[0] === 'F7' ? '2.48 + 15 % of 58.02' : '15 % of 60.5 + 2.48';
-      const taken = third.line_items.find(({ amount }: Answer) => amount === '60.5').invoice_level_discount;
+      const taken = third!.line_items.find(({ amount }) => amount === '60.5')!.invoice_level_discount;
       expect(taken, fixed_part).to.equal(codes[0] === 'F7' ? '11.18' : '11.56');
     });
 
@@ -72,7 +70,7 @@ describe('coupons behind a change', () => {
     await world.subscribe('line', 'Seats', { line_item_coupons, ...three() });
     await quantity('line', '4', '2026-01-11T00:00:00Z');
     const [, change] = await invoicesOf('line');
-    expect([change.subtotal, change.total_discount, change.total]).to.deep.equal(['21', '10.5', '10.5']);
+    expect([change!.subtotal, change!.total_discount, change!.total]).to.deep.equal(['21', '10.5', '10.5']);
     const usage_line = await lineOf('line', 'USAGE');
     const priced = { amount: '2', effective_from: '2026-02-01T00:00:00Z' };
     const put = await world.api.request('PUT', `/subscriptions/lineitems/${usage_line}`, { body: priced });
@@ -83,7 +81,7 @@ describe('coupons behind a change', () => {
     await world.on('2026-03-01');
     const invoices = await invoicesOf('line');
     const february = invoices.at(-1);
-    expect(february.line_items.map((line: Answer) => [line.amount, line.line_item_discount]).sort()).to.deep.equal([
+    expect(february!.line_items.map((line) => [line.amount, line.line_item_discount]).sort()).to.deep.equal([
       ['124', '62'],
       ['20', '10'],
     ]);
@@ -102,7 +100,7 @@ describe('coupons behind a change', () => {
     expect(synced).to.equal('completed');
     await world.on('2026-02-01');
     const last = (await invoicesOf('sync')).at(-1);
-    const line = last.line_items.find(({ price_type }: Answer) => price_type === 'FIXED');
-    expect(new Set([line.line_item_discount, line.amount])).to.deep.equal(new Set(['60', '120']));
+    const line = last!.line_items.find(({ price_type }) => price_type === 'FIXED');
+    expect(new Set([line!.line_item_discount, line!.amount])).to.deep.equal(new Set(['60', '120']));
   });
 });

@@ -1,10 +1,9 @@
 /** What somebody edits on a draft, what becomes of it when it is final, and of what comes after it. */
 import { expect } from 'chai';
+import type { Invoice, InvoiceLine } from '../support/answers.ts';
 import { check, provenBy } from '../support/verifier.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
 type Fields = Record<string, unknown>;
 
 describe('edited drafts', () => {
@@ -23,18 +22,21 @@ describe('edited drafts', () => {
   after(() => world.stop());
 
   const customer = () => `customer ${++names}`;
-  const invoiceOf = async (name: string): Promise<Answer> => {
+  const invoiceOf = async (name: string) => {
     const { items } = await world.get(`/invoices?subscription_id=${world.id(`subscription ${name}`)}`);
-    items.sort((a: Answer, b: Answer) => b.billing_sequence - a.billing_sequence);
-    return world.get(`/invoices/${items[0].id}?expand=coupon_applications`);
+    items.sort((a, b) => b.billing_sequence! - a.billing_sequence!);
+    return world.get(`/invoices/${items[0]!.id}?expand=coupon_applications`);
   };
   const edit = (id: string, body: Fields) => world.api.request('POST', `/invoices/${id}/compute?sync=true`, { body });
   const edited = async (id: string, body: Fields) => {
     const answer = await edit(id, body);
     expect(answer.status, answer.text).to.equal(200);
-    return answer.body.invoice;
+    return (answer.body as { invoice: Invoice }).invoice;
   };
-  const stated = ({ subscription_line_item_id, period_start, period_end, amount, quantity }: Answer, other = {}) => ({
+  const stated = (
+    { subscription_line_item_id, period_start, period_end, amount, quantity }: InvoiceLine,
+    other = {},
+  ) => ({
     subscription_line_item_id,
     period_start,
     period_end,
@@ -42,14 +44,13 @@ describe('edited drafts', () => {
     quantity,
     ...other,
   });
-  const money = ({ subtotal, total_discount, total_tax, total }: Answer) => [
+  const money = ({ subtotal, total_discount, total_tax, total }: Invoice) => [
     subtotal,
     total_discount,
     total_tax,
     total,
   ];
-  const lines = ({ line_items }: Answer) =>
-    line_items.map((line: Answer) => [line.display_name, line.quantity, line.amount]);
+  const lines = ({ line_items }: Invoice) => line_items.map((line) => [line.display_name, line.quantity, line.amount]);
   const refused = async (id: string, body: Fields) => {
     const answer = await edit(id, body);
     return [answer.status, answer.body.details?.field ?? answer.body.code];
@@ -76,12 +77,12 @@ describe('edited drafts', () => {
       [
         ['calls', '100', '10'],
         ['Pro', '1', '50'],
-      ].map(([, ...rest], index) => [before.line_items[index].display_name, ...rest]),
+      ].map(([, ...rest], index) => [before.line_items[index]!.display_name, ...rest]),
       false,
     ]);
     const after = await edited(before.id, {
       line_items: [
-        stated(seat, { amount: '40', display_name: 'Pro, as agreed' }),
+        stated(seat!, { amount: '40', display_name: 'Pro, as agreed' }),
         { display_name: 'Setup', amount: '20', quantity: '1' },
       ],
       subtotal: '60',
@@ -91,18 +92,18 @@ describe('edited drafts', () => {
     expect(lines(after)).to.deep.equal([
       ['Pro, as agreed', '1', '40'],
       ['Setup', '1', '20'],
-      [calls.display_name, '0', '0'],
+      [calls!.display_name, '0', '0'],
     ]);
-    expect(after.line_items.map((line: Answer) => line.computed_from?.edited ?? null)).to.deep.equal([
+    expect(after.line_items.map((line) => line.computed_from?.edited ?? null)).to.deep.equal([
       { amount: '50', quantity: '1' },
       null,
       { amount: '10', quantity: '100' },
     ]);
     expect(money(after)).to.deep.equal(['60', '6', '0', '54']);
     const { items: audit } = await world.get(`/audit-logs?entity_id=${before.id}`);
-    const [told] = audit.filter(({ after: record }: Answer) => record.is_manually_edited);
-    expect([told.action, told.before.subtotal, told.after.subtotal]).to.deep.equal(['updated', '60', '60']);
-    expect(told.user_id).to.equal(after.updated_by).and.not.equal('');
+    const [told] = audit.filter(({ after: record }) => record!.is_manually_edited);
+    expect([told!.action, told!.before!.subtotal, told!.after!.subtotal]).to.deep.equal(['updated', '60', '60']);
+    expect(told!.user_id).to.equal(after.updated_by).and.not.equal('');
     // Nothing computes it but a recalculation.
     await world.post(`/invoices/${before.id}/compute?sync=true`, {});
     await world.finalize();
@@ -132,7 +133,7 @@ describe('edited drafts', () => {
     for (const name of [late, less]) {
       const { id, line_items } = await invoiceOf(name);
       const [calls, seat] = line_items;
-      await edited(id, { line_items: [stated(calls, { amount: '4' }), stated(seat)] });
+      await edited(id, { line_items: [stated(calls!, { amount: '4' }), stated(seat!)] });
     }
     await world.finalize();
     await world.send([world.event(late, 'calls', { n: 50, at: '2026-03-06T00:00:00Z', event_id: `${late} late` })]);
@@ -141,8 +142,8 @@ describe('edited drafts', () => {
     await world.on('2026-05-01');
     const corrections = async (name: string) =>
       (await invoiceOf(name)).line_items
-        .filter((line: Answer) => line.parent_line_item_id)
-        .map(({ amount, quantity }: Answer) => [quantity, amount]);
+        .filter((line) => line.parent_line_item_id)
+        .map(({ amount, quantity }) => [quantity, amount]);
     expect(await corrections(late)).to.deep.equal([['50', '5']]);
     // It was computed as 10 and costs 1 now, and 4 were billed.
     expect(await corrections(less)).to.deep.equal([['-90', '-4']]);
@@ -155,7 +156,7 @@ describe('edited drafts', () => {
     const name = customer();
     const { id, line_items } = await draft(name, {}, ['2026-06-01', '2026-07-01']);
     const [calls, seat] = line_items;
-    await edited(id, { line_items: [stated(calls), stated(seat, { amount: '31' })] });
+    await edited(id, { line_items: [stated(calls!), stated(seat!, { amount: '31' })] });
     await world.finalize();
     await world.pay(name);
     await world.on('2026-07-11', () =>
@@ -178,7 +179,7 @@ describe('edited drafts', () => {
     const with_coupon = await edited(before.id, { invoice_coupons: [{ coupon_id: half.id }] });
     expect([money(with_coupon), await redeemed()]).to.deep.equal([['60', '30', '0', '30'], 1]);
     // Kept where an edit states none, also for other lines.
-    const kept = await edited(before.id, { line_items: [stated(calls, { amount: '0' }), stated(seat)] });
+    const kept = await edited(before.id, { line_items: [stated(calls!, { amount: '0' }), stated(seat!)] });
     expect([money(kept), await redeemed()]).to.deep.equal([['50', '25', '0', '25'], 1]);
     const moved = await edited(before.id, { line_item_coupons: [{ coupon_id: half.id, line_item_id: '0' }] });
     expect([money(moved), await redeemed()]).to.deep.equal([['50', '0', '0', '50'], 0]);
@@ -197,34 +198,34 @@ describe('edited drafts', () => {
     const { id, line_items } = await draft(name, {}, ['2026-10-01', '2026-11-01']);
     const none = await edited(id, { line_items: [] });
     expect([none.invoice_status, none.line_items.length, none.total]).to.deep.equal(['SKIPPED', 2, '0']);
-    const some = await edited(id, { line_items: [stated(line_items[0])], prepared_tax_rates: await rates() });
+    const some = await edited(id, { line_items: [stated(line_items[0]!)], prepared_tax_rates: await rates() });
     expect([some.invoice_status, some.total]).to.deep.equal(['DRAFT', '10']);
     await world.post(`/invoices/${id}/finalize`, {});
     expect(money(await invoiceOf(name))).to.deep.equal(['10', '0', '2', '12']);
   });
 
-  const rates = async () => (await world.get('/taxes/rates')).filter(({ code }: Answer) => code === 'vat');
+  const rates = async () => (await world.get('/taxes/rates')).filter(({ code }) => code === 'vat');
 
   it('are refused where they do not add up, name what is not there, or change what gives back or is final', async () => {
     const name = customer();
     const { id, line_items } = await draft(name, {}, ['2026-11-01', '2026-12-01']);
     const [calls] = line_items;
     const other = { period_start: '2025-01-01T00:00:00Z' };
-    expect(await refused(id, { line_items: [stated(calls)], total: '11' })).to.deep.equal([400, 'total']);
+    expect(await refused(id, { line_items: [stated(calls!)], total: '11' })).to.deep.equal([400, 'total']);
     expect(await refused(id, { total: '5' })).to.deep.equal([400, 'total']);
-    expect(await refused(id, { line_items: [stated(calls, { amount: '-1' })] })).to.deep.equal([
+    expect(await refused(id, { line_items: [stated(calls!, { amount: '-1' })] })).to.deep.equal([
       400,
       'line_items[0].amount',
     ]);
-    expect(await refused(id, { line_items: [stated(calls, { amount: '1.001' })] })).to.deep.equal([
+    expect(await refused(id, { line_items: [stated(calls!, { amount: '1.001' })] })).to.deep.equal([
       400,
       'line_items[0].amount',
     ]);
-    expect(await refused(id, { line_items: [stated(calls, other)] })).to.deep.equal([
+    expect(await refused(id, { line_items: [stated(calls!, other)] })).to.deep.equal([
       400,
       'line_items[0].subscription_line_item_id',
     ]);
-    expect(await refused(id, { line_items: [stated(calls), stated(calls)] })).to.deep.equal([
+    expect(await refused(id, { line_items: [stated(calls!), stated(calls!)] })).to.deep.equal([
       400,
       'line_items[1].subscription_line_item_id',
     ]);
@@ -232,6 +233,6 @@ describe('edited drafts', () => {
     expect(await refused(id, { invoice_coupons: [{ coupon_id: 'none' }] })).to.deep.equal([400, 'invoice_coupons[0]']);
     expect(await invoiceOf(name)).to.deep.include({ is_manually_edited: false, total: '60' });
     await world.finalize();
-    expect(await refused(id, { line_items: [stated(calls)] })).to.deep.equal([400, 'invalid_operation']);
+    expect(await refused(id, { line_items: [stated(calls!)] })).to.deep.equal([400, 'invalid_operation']);
   });
 });

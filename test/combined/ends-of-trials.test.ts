@@ -1,10 +1,8 @@
 /** The end of a trial is moved, and commitments begin where it ends. */
 import { expect } from 'chai';
+import type { Invoice, Modification } from '../support/answers.ts';
 import { dates, payNewest, startTrialsWorld } from '../support/trials.ts';
 import { startWorld, summarizeInvoice, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('scenario: ends of trials', () => {
   let world: World;
@@ -16,13 +14,13 @@ describe('scenario: ends of trials', () => {
   const pay = (customer: string) => payNewest(world, customer);
 
   describe('the end of a trial moves', () => {
-    const modify = (customer: string, verb: string, trial_end_params: Answer) =>
+    const modify = (customer: string, verb: 'preview' | 'execute', trial_end_params: object) =>
       world.api.request('POST', `/subscriptions/${world.id(`subscription ${customer}`)}/modify/${verb}`, {
         body: { type: 'trial_end', trial_end_params },
       });
-    const without = ({ invoices, subscriptions }: Answer) => ({
+    const without = ({ invoices, subscriptions }: Modification['changed_resources']) => ({
       subscriptions,
-      said: invoices.map(({ invoice }: Answer) => summarizeInvoice(invoice)),
+      said: invoices.map(({ invoice }) => summarizeInvoice(invoice as Invoice)),
     });
 
     it('at once: the first invoice is that which was previewed', async () => {
@@ -32,7 +30,7 @@ describe('scenario: ends of trials', () => {
       expect(await world.statements('eager')).to.have.length(1);
       const done = await modify('eager', 'execute', { action: 'immediate' });
       expect([preview.status, done.status], done.text).to.deep.equal([200, 200]);
-      expect(without(done.body.changed_resources)).to.deep.equal(without(preview.body.changed_resources));
+      expect(without(done.body.changed_resources!)).to.deep.equal(without(preview.body.changed_resources!));
       expect(done.body.changed_resources.subscriptions).to.deep.equal([
         {
           id: world.id('subscription eager'),
@@ -49,7 +47,7 @@ describe('scenario: ends of trials', () => {
       await pay('eager');
       await world.on('2028-02-05T06:00:00Z');
       expect(await world.statements('eager')).to.have.length(3);
-      expect((await modify('eager', 'execute', { action: 'immediate' })).body.details.field).to.equal(
+      expect((await modify('eager', 'execute', { action: 'immediate' })).body.details!.field).to.equal(
         'subscription_status',
       );
     });
@@ -60,7 +58,7 @@ describe('scenario: ends of trials', () => {
       const preview = await modify('moved', 'preview', later);
       const done = await modify('moved', 'execute', later);
       expect(done.body.changed_resources, done.text).to.deep.equal(preview.body.changed_resources);
-      expect(dates(done.body.subscription)).to.deep.equal([
+      expect(dates(done.body.subscription!)).to.deep.equal([
         'trialing',
         '2028-03-01T00:00:00.000Z',
         '2028-03-22T00:00:00.000Z',
@@ -87,7 +85,7 @@ describe('scenario: ends of trials', () => {
       }
     });
 
-    const refused: [string, Answer, string][] = [
+    const refused = [
       [
         'a past instant',
         { action: 'scheduled_date', new_trial_end: '2028-05-02T00:00:00Z' },
@@ -100,7 +98,7 @@ describe('scenario: ends of trials', () => {
         'trial_end_params.new_trial_end',
       ],
       ['an action that there is not', { action: 'never' }, 'trial_end_params.action'],
-    ];
+    ] as const;
     it('400 names what is wrong', async () => {
       await world.on('2028-05-01', () => world.subscribe('refused', 'Tried'));
       world.at('2028-05-03');
@@ -113,7 +111,7 @@ describe('scenario: ends of trials', () => {
         action: 'scheduled_date',
         new_trial_end: '2028-06-01T00:00:00Z',
       });
-      expect([over.status, over.body.details.field]).to.deep.equal([400, 'subscription_status']);
+      expect([over.status, over.body.details!.field]).to.deep.equal([400, 'subscription_status']);
     });
 
     it('of an end and the scheduler, and of two ends, one opens what is paid for', async () => {
@@ -140,7 +138,7 @@ describe('scenario: commitments behind trials', () => {
     await world.plan('Committed', []);
     const { id: line } = await world.price('Committed', usage('calls', '1', { display_name: 'calls' }));
     const money = { commitment_amount: '280', overage_factor: '1', enable_true_up: true };
-    const ofLine = (terms: Answer) => ({ line_item_commitments: { [line]: terms } });
+    const ofLine = (terms: object) => ({ line_item_commitments: { [line]: terms } });
     const until = (trial_end: string) => ({
       trial_start: '2029-01-20T00:00:00Z',
       trial_end,
@@ -149,14 +147,14 @@ describe('scenario: commitments behind trials', () => {
     const [soon, later] = [until('2029-01-25T00:00:00Z'), until('2029-02-08T00:00:00Z')];
     // Of the term of a quarter that begins in February three paid months are over on 1 May.
     const quarter = { ...money, commitment_duration: 'QUARTERLY' };
-    const all: [string, Answer][] = [
+    const all = [
       ['soon whole', { ...soon, ...money }],
       ['soon line', { ...soon, ...ofLine(money) }],
       ['later whole', { ...later, ...money }],
       ['later line', { ...later, ...ofLine(money) }],
       ['term whole', { ...later, ...quarter }],
       ['term line', { ...later, ...ofLine(quarter) }],
-    ];
+    ] as const;
     await world.on('2029-01-20');
     for (const [customer, terms] of all) await world.subscribe(customer, 'Committed', terms);
     for (const day of ['2029-02-01', '2029-03-01', '2029-04-01', '2029-05-01', '2029-06-01']) {
@@ -166,8 +164,8 @@ describe('scenario: commitments behind trials', () => {
     const totals = async (customer: string) => {
       const invoices = await world.invoices(customer);
       return invoices
-        .filter(({ total }: Answer) => total !== '0')
-        .map(({ period_start, total }: Answer) => `${period_start.slice(5, 10)} ${total}`);
+        .filter(({ total }) => total !== '0')
+        .map(({ period_start, total }) => `${period_start!.slice(5, 10)} ${total}`);
     };
     // 7 of 31 days and 21 of 28.
     const monthly = ['03-01 280', '04-01 280', '05-01 280'];

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { tryClone } from '../../actions/operations/environments/clone-environment.ts';
 import { COPIED, ROOTS } from '../../actions/operations/environments/copied.ts';
 import { startScheduler } from '../../scheduler/main.ts';
+import type { AnswerTo, Feature } from '../support/answers.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { until } from '../support/until.ts';
 
@@ -10,9 +11,16 @@ type Run = { workflow_id: string; run_id: string; target_environment_id: string 
 const usage = { type: 'USAGE', billing_model: 'FLAT_FEE', billing_period: 'MONTHLY', invoice_cadence: 'ARREAR' };
 const fixed = { type: 'FIXED', billing_model: 'FLAT_FEE', billing_period: 'MONTHLY', invoice_cadence: 'ADVANCE' };
 
+type ListPath =
+  `/${'features' | 'meters' | 'plans' | 'audit-logs' | 'entitlements' | 'prices' | 'prices/units' | 'addons' | `plans/${string}/creditgrants`}${'' | `?${string}`}`;
+type Listed<Path extends string> = AnswerTo<'GET', Path> extends { items: (infer Item)[] } ? Item : never;
+
+type Left = { entity: string; id: string; name: string; reason: string };
+const left = (told: unknown) => told as Left[];
+
 describe('POST /environments/:id/clone', () => {
   let api: TestApi;
-  let feature: { id: string; meter_id: string };
+  let feature: Feature;
   let plan: { id: string };
   before(async () => {
     api = await startTestApi();
@@ -41,7 +49,7 @@ describe('POST /environments/:id/clone', () => {
   });
   after(() => api.stop());
 
-  const made = async (path: string, body: unknown, key = api.key) => {
+  const made = async <Path extends string>(path: Path, body: unknown, key = api.key) => {
     const answer = await api.request('POST', path, { body, key });
     expect(answer.status, `${path}: ${answer.text}`).to.equal(201);
     return answer.body;
@@ -67,14 +75,28 @@ describe('POST /environments/:id/clone', () => {
   const keyFor = async (environment_id: string): Promise<string> =>
     (await made('/secrets/api/keys', { name: 'k', type: 'private_key', environment_id })).api_key;
   const environment = async (name: string) => (await made('/environments', { name, type: 'development' })).id as string;
-  const searched = async (path: string, key: string) =>
+  const searched = async (path: '/coupons', key: string) =>
     (await api.request('POST', `${path}/search`, { body: {}, key })).body.items;
-  const listed = async (path: string, key: string) => (await api.request('GET', path, { key })).body.items;
+  const listed = async <Path extends ListPath>(path: Path, key: string) =>
+    (await api.request<{ items: Listed<Path>[] }>('GET', path, { key })).body.items;
+
+  it('copies neither connections nor mappings', async () => {
+    const { postgres } = api.services;
+    const s3 = { aws_access_key_id: 'AKIA', aws_secret_access_key: 'the secret of this key' };
+    const store = { name: 'Store', provider_type: 's3', encrypted_secret_data: { s3 } };
+    const { id: connection_id } = await made('/connections', store);
+    const record = { connection_id, provider_type: 's3', entity_type: 'plan', entity_id: plan.id };
+    const counterpart = { id: 'imap_1', provider_entity_id: 'prod_1', mapping_state: 'made' };
+    await postgres('integration_mappings').insert({ ...api.scope, ...record, ...counterpart });
+    const { target } = await cloned({ target_environment_id: await environment('Without accounts') });
+    for (const table of ['connections', 'integration_mappings'])
+      expect(await postgres(table).where({ environment_id: target }), table).to.deep.equal([]);
+  });
 
   it('copies features with meters and plans with prices, groups and units, under ids of their own', async () => {
     const { status, result, error, target } = await cloned({ name: 'Live', type: 'production' });
-    expect([status, error, result.skipped, result.failed]).to.deep.equal(['Completed', null, [], []]);
-    expect(result.copied).to.deep.equal({
+    expect([status, error, result!.skipped, result!.failed]).to.deep.equal(['Completed', null, [], []]);
+    expect(result!.copied).to.deep.equal({
       feature: 2,
       meter: 1,
       plan: 1,
@@ -86,30 +108,30 @@ describe('POST /environments/:id/clone', () => {
     });
     const key = await keyFor(target);
     const features = await listed('/features', key);
-    expect(features.map(({ name }: { name: string }) => name)).to.have.members(['API calls', 'SSO']);
-    const calls = features.find((one: { lookup_key: string }) => one.lookup_key === 'api-calls');
-    expect(calls.id).to.not.equal(feature.id);
-    const [meter] = await listed('/meters', key);
-    expect(meter).to.deep.include({ id: calls.meter_id, event_name: 'call' });
-    const [copy] = await listed('/plans', key);
+    expect(features.map(({ name }) => name)).to.have.members(['API calls', 'SSO']);
+    const calls = features.find((one) => one.lookup_key === 'api-calls');
+    expect(calls!.id).to.not.equal(feature.id);
+    const [meter] = (await listed('/meters', key))!;
+    expect(meter).to.deep.include({ id: calls!.meter_id, event_name: 'call' });
+    const [copy] = (await listed('/plans', key))!;
     expect(copy).to.deep.include({ lookup_key: 'pro', metadata: { tier: '1' } });
-    const [told] = await listed('/audit-logs?entity_type=plan&action=created', key);
+    const [told] = (await listed('/audit-logs?entity_type=plan&action=created', key))!;
     expect(told)
-      .to.deep.include({ entity_id: copy.id, user_id: copy.created_by })
+      .to.deep.include({ entity_id: copy!.id, user_id: copy!.created_by })
       .and.not.include({ user_id: 'system' });
-    const [granted] = await listed('/entitlements', key);
-    expect(granted).to.deep.include({ entity_id: copy.id, feature_id: calls.id, usage_limit: 1_000 });
-    const [grant] = (await api.request('GET', `/plans/${copy.id}/creditgrants`, { key })).body.items;
-    expect(grant).to.deep.include({ plan_id: copy.id, credits: '10', name: 'Start' });
+    const [granted] = (await listed('/entitlements', key))!;
+    expect(granted).to.deep.include({ entity_id: copy!.id, feature_id: calls!.id, usage_limit: 1_000 });
+    const [grant] = (await api.request('GET', `/plans/${copy!.id}/creditgrants`, { key })).body.items;
+    expect(grant).to.deep.include({ plan_id: copy!.id, credits: '10', name: 'Start' });
     const prices = await listed('/prices?sort=amount&order=asc', key);
-    expect(prices.map((price: { entity_id: string }) => price.entity_id)).to.deep.equal([copy.id, copy.id, copy.id]);
-    const [usagePrice] = prices;
-    expect(usagePrice).to.include({ lookup_key: 'pro_calls', amount: '0.25', meter_id: meter.id });
+    expect(prices.map((price) => price.entity_id)).to.deep.equal([copy!.id, copy!.id, copy!.id]);
+    const [usagePrice] = prices!;
+    expect(usagePrice).to.include({ lookup_key: 'pro_calls', amount: '0.25', meter_id: meter!.id });
     expect((await listed('/prices/units', key))[0]).to.include({ code: 'cr', conversion_rate: '0.1' });
     const own = JSON.stringify([features, prices, copy, meter]);
-    const ids = result.ids as { entity: string; source_id: string; target_id: string }[];
+    const ids = result!.ids as { entity: string; source_id: string; target_id: string }[];
     for (const { source_id } of ids) expect(own, 'names nothing of the source').to.not.contain(source_id);
-    expect(ids.find(({ source_id }) => source_id === plan.id)).to.include({ entity: 'plan', target_id: copy.id });
+    expect(ids.find(({ source_id }) => source_id === plan.id)).to.include({ entity: 'plan', target_id: copy!.id });
   });
 
   it('into one whose clock is behind: what is sold here is sold there; not while it advances', async () => {
@@ -118,7 +140,7 @@ describe('POST /environments/:id/clone', () => {
     const frozen_time = '2025-01-01T00:00:00Z';
     const { id } = await made('/test-clocks', { frozen_time }, key);
     await cloned({ target_environment_id });
-    const starts = (await listed('/prices', key)).map(({ start_date }: { start_date: string }) => start_date);
+    const starts = (await listed('/prices', key)).map(({ start_date }) => start_date);
     expect([...new Set(starts)]).to.deep.equal([frozen_time]);
     await api.request('POST', `/test-clocks/${id}/advance`, { body: { frozen_time: '2025-02-01T00:00:00Z' }, key });
     const { status, body } = await ask({ target_environment_id });
@@ -137,7 +159,7 @@ describe('POST /environments/:id/clone', () => {
     );
     const of = { entity_type: 'PLAN', entity_id: plan.id, currency: 'usd', billing_cadence: 'RECURRING' };
     const price = await made('/prices', { ...of, ...fixed, amount: '1' });
-    expect((await cloned({ target_environment_id })).result.copied).to.deep.equal({ price: 1 });
+    expect((await cloned({ target_environment_id })).result!.copied).to.deep.equal({ price: 1 });
     await api.request('DELETE', `/prices/${price.id}`, { body: {} });
   });
 
@@ -155,18 +177,18 @@ describe('POST /environments/:id/clone', () => {
     await cloned({ target_environment_id });
     const key = await keyFor(target_environment_id);
     const plans = await listed('/plans', key);
-    const copy = plans.find((one: { lookup_key: string }) => one.lookup_key === 'changing');
+    const copy = plans.find((one) => one.lookup_key === 'changing');
     const there = async () => [
-      await listed(`/prices?entity_ids=${copy.id}`, key),
+      await listed(`/prices?entity_ids=${copy!.id}`, key),
       await listed('/entitlements', key),
-      await listed(`/plans/${copy.id}/creditgrants`, key),
+      await listed(`/plans/${copy!.id}/creditgrants`, key),
     ];
     const sso = async (of_plan: string, with_key: string) => {
-      const one = (await listed('/features', with_key)).find(({ name }: { name: string }) => name === 'SSO');
-      const body = { entity_type: 'PLAN', entity_id: of_plan, feature_id: one.id, feature_type: 'boolean' };
+      const one = (await listed('/features', with_key)).find(({ name }) => name === 'SSO');
+      const body = { entity_type: 'PLAN', entity_id: of_plan, feature_id: one!.id, feature_type: 'boolean' };
       return made('/entitlements', body, with_key);
     };
-    await sso(copy.id, key);
+    await sso(copy!.id, key);
     const before = await there();
     expect(before.map((items) => items.length)).to.deep.equal([3, 3, 1]);
     for (const { id } of [plain, keyed]) {
@@ -184,8 +206,8 @@ describe('POST /environments/:id/clone', () => {
     await made('/creditgrants', { ...credits, name: 'Start again', credits: '11' });
     await sso(own.id, api.key);
     const { result } = await cloned({ target_environment_id });
-    expect([result.copied, result.failed]).to.deep.equal([{}, []]);
-    expect(result.skipped.map(({ entity }: { entity: string }) => entity)).to.deep.equal([
+    expect([result!.copied, result!.failed]).to.deep.equal([{}, []]);
+    expect(left(result!.skipped).map(({ entity }) => entity)).to.deep.equal([
       'price',
       'price',
       'price',
@@ -208,19 +230,17 @@ describe('POST /environments/:id/clone', () => {
     );
     const { status, result } = await cloned({ target_environment_id });
     expect(status).to.equal('Completed');
-    expect(result.skipped).to.have.length(1);
-    expect(result.skipped[0]).to.include({ entity: 'feature', name: 'SSO' });
-    expect(result.skipped[0].reason).to.equal(`${taken.id} has the lookup_key sso there already`);
-    expect(result.failed.map(({ id }: { id: string }) => id)).to.deep.equal([plan.id]);
-    expect(result.failed[0].reason).to.match(/exists already/);
-    expect(result.copied, 'nothing of the plan').to.deep.equal({ feature: 1, meter: 1 });
+    expect(result!.skipped).to.have.length(1);
+    expect(left(result!.skipped)[0]!).to.include({ entity: 'feature', name: 'SSO' });
+    expect(left(result!.skipped)[0]!.reason).to.equal(`${taken.id} has the lookup_key sso there already`);
+    expect(left(result!.failed).map(({ id }) => id)).to.deep.equal([plan.id]);
+    expect(left(result!.failed)[0]!.reason).to.match(/exists already/);
+    expect(result!.copied, 'nothing of the plan').to.deep.equal({ feature: 1, meter: 1 });
     expect(await listed('/plans', key)).to.deep.equal([]);
-    const [copy] = (await listed('/features', key)).filter(({ id }: { id: string }) => id !== taken.id);
-    await api.request('DELETE', `/features/${copy.id}`, { key });
+    const [copy] = (await listed('/features', key)).filter(({ id }) => id !== taken.id);
+    await api.request('DELETE', `/features/${copy!.id}`, { key });
     const again = await cloned({ target_environment_id });
-    expect(again.result.skipped.map((one: { reason: string }) => one.reason)).to.include(
-      `its copy ${copy.id} is archived`,
-    );
+    expect(left(again.result!.skipped).map((one) => one.reason)).to.include(`its copy ${copy!.id} is archived`);
   });
 
   it('goes on where it was broken off', async () => {
@@ -241,8 +261,8 @@ describe('POST /environments/:id/clone', () => {
     expect((await listed('/features', key)).length).to.be.greaterThan(0);
     await tryClone(api.services, place, attempt());
     const { status, result } = await summary(run);
-    expect([status, result.copied_before]).to.deep.equal(['Completed', 0]);
-    expect(result.copied).to.deep.equal({
+    expect([status, result!.copied_before]).to.deep.equal(['Completed', 0]);
+    expect(result!.copied).to.deep.equal({
       feature: 2,
       meter: 1,
       plan: 1,
@@ -302,11 +322,11 @@ describe('POST /environments/:id/clone', () => {
       const named = refs({} as never);
       const nouns = [...Object.values(named), ...parts.map(({ noun }) => noun)];
       expect(Object.keys(COPIED), entity).to.include.members(nouns);
-      const { rows } = await api.services.postgres.raw(
+      const { rows } = await api.services.postgres.raw<{ rows: { column_name: string }[] }>(
         `select column_name from information_schema.columns where table_schema = 'public' and table_name = ? and column_name ~ '_id$'`,
         [`${entity}s`],
       );
-      const columns = rows.map(({ column_name }: { column_name: string }) => column_name);
+      const columns = rows.map(({ column_name }) => column_name);
       const known = ['tenant_id', 'environment_id', root, ...Object.keys(named), ...Object.keys(fresh)];
       expect(known, entity).to.include.members(columns);
     }
@@ -338,24 +358,24 @@ describe('POST /environments/:id/clone', () => {
     await made('/prices', { ...cost, amount: '0.01', meter_id: feature.meter_id });
     const target_environment_id = await environment('Sold');
     const first = await cloned({ target_environment_id });
-    expect([first.result.skipped, first.result.failed]).to.deep.equal([[], []]);
-    expect(first.result.copied).to.include({ addon: 1, coupon: 1, tax_rate: 1, costsheet: 1 });
+    expect([first.result!.skipped, first.result!.failed]).to.deep.equal([[], []]);
+    expect(first.result!.copied).to.include({ addon: 1, coupon: 1, tax_rate: 1, costsheet: 1 });
     const key = await keyFor(target_environment_id);
-    const [copy] = await listed('/addons', key);
+    const [copy] = (await listed('/addons', key))!;
     expect(copy).to.include({ lookup_key: 'seats', name: 'Seats' });
     const prices = await listed('/prices?limit=100', key);
-    const [ofCopy] = prices.filter(({ entity_id }: { entity_id: string }) => entity_id === copy.id);
+    const [ofCopy] = prices.filter(({ entity_id }) => entity_id === copy!.id);
     expect(ofCopy).to.include({ entity_type: 'ADDON', amount: '12.5' });
     const entitlements = await listed('/entitlements', key);
-    const calls = (await listed('/features', key)).find((one: { name: string }) => one.name === 'API calls');
-    expect(entitlements.find(({ entity_id }: { entity_id: string }) => entity_id === copy.id)).to.deep.include({
+    const calls = (await listed('/features', key)).find((one) => one.name === 'API calls');
+    expect(entitlements.find(({ entity_id }) => entity_id === copy!.id)).to.deep.include({
       entity_type: 'ADDON',
-      feature_id: calls.id,
+      feature_id: calls!.id,
       ...terms,
     });
     const grants = await api.services.postgres('credit_grants').where({ environment_id: target_environment_id });
-    expect(grants.find(({ name }: { name: string }) => name === 'Extra')).to.include({
-      addon_id: copy.id,
+    expect(grants.find(({ name }) => name === 'Extra')).to.include({
+      addon_id: copy!.id,
       plan_id: null,
     });
     expect((await searched('/coupons', key))[0]).to.include({ coupon_code: 'TENTH', total_redemptions: 0 });
@@ -363,25 +383,27 @@ describe('POST /environments/:id/clone', () => {
       code: 'vat',
       percentage_value: '19',
     });
-    const costs = prices.filter(({ entity_type }: { entity_type: string }) => entity_type === 'COSTSHEET');
-    expect(costs.map(({ meter_id }: { meter_id: string }) => meter_id)).to.deep.equal([calls.meter_id]);
+    const costs = prices.filter(({ entity_type }) => entity_type === 'COSTSHEET');
+    expect(costs.map(({ meter_id }) => meter_id)).to.deep.equal([calls!.meter_id]);
     const again = await cloned({ target_environment_id });
-    expect([again.result.skipped, again.result.failed, again.result.copied]).to.deep.equal([[], [], {}]);
+    expect([again.result!.skipped, again.result!.failed, again.result!.copied]).to.deep.equal([[], [], {}]);
     const other = await environment('Taken');
     const theirs = await keyFor(other);
     await made('/coupons', { name: 'Other', coupon_code: 'tenth', ...once }, theirs);
     const { result } = await cloned({ target_environment_id: other });
-    expect(
-      result.skipped.map(({ entity, reason }: { entity: string; reason: string }) => [entity, reason]),
-    ).to.deep.equal([
-      ['coupon', `${(await searched('/coupons', theirs))[0].id} has the coupon_code TENTH there already`],
+    expect(left(result!.skipped).map(({ entity, reason }) => [entity, reason])).to.deep.equal([
+      ['coupon', `${(await searched('/coupons', theirs))[0]!.id} has the coupon_code TENTH there already`],
     ]);
     for (const path of [`/addons/${addon.id}`, `/coupons/${coupon.id}`])
       expect((await api.request('DELETE', path)).status).to.be.below(300);
   });
 
   it('a copied successor is that of the copy: what is charged once is charged once', async () => {
-    const made = async (path: string, body: object, method = 'POST') => {
+    const made = async <Path extends string, Method extends string = 'POST'>(
+      path: Path,
+      body: object,
+      method = 'POST' as Method,
+    ) => {
       const answer = await api.request(method, path, { body });
       expect(answer.status, answer.text).to.be.oneOf([200, 201]);
       return answer.body;
@@ -395,13 +417,11 @@ describe('POST /environments/:id/clone', () => {
       entity_type: 'PLAN',
       entity_id: own.id,
     });
-    const effective_from = new Date(Date.parse(first.start_date) + 86_400_000).toISOString();
+    const effective_from = new Date(Date.parse(first.start_date!) + 86_400_000).toISOString();
     await made(`/prices/${first.id}`, { amount: '600', effective_from }, 'PUT');
     const { target } = await cloned({ name: 'Lineage', type: 'development' });
     const copies = await listed('/prices?sort=amount&order=asc', await keyFor(target));
-    const [older, newer] = ['500', '600'].map((wanted) =>
-      copies.find(({ amount }: { amount: string }) => amount === wanted),
-    );
-    expect([older.parent_price_id, newer.parent_price_id]).to.deep.equal(['', older.id]);
+    const [older, newer] = ['500', '600'].map((wanted) => copies.find(({ amount }) => amount === wanted));
+    expect([older!.parent_price_id, newer!.parent_price_id]).to.deep.equal(['', older!.id]);
   });
 });

@@ -55,7 +55,7 @@ describe('events at the ends of time', () => {
       const bulk = await world.api.request('POST', '/events/bulk', { body: { events: [event(timestamp, 99)] } });
       for (const answer of [alone, bulk]) {
         expect(answer.status).to.equal(400);
-        expect(answer.body.error.message)
+        expect(answer.body.error!.message)
           .to.match(/timestamp/)
           .and.match(why);
       }
@@ -79,7 +79,7 @@ describe('events at the ends of time', () => {
       for (const window_size of ['HOUR', '3HOUR', 'DAY', 'WEEK', 'MONTH']) {
         for (const [start_time, end_time, count] of ranges) {
           const { results } = await usage({ start_time, end_time, window_size, timezone });
-          const sum = results.reduce((all: number, { value }: { value: string }) => all + Number(value), 0);
+          const sum = results!.reduce((all: number, { value }: { value: string }) => all + Number(value), 0);
           expect(sum, `${window_size} ${timezone} from ${start_time}`).to.equal(count);
         }
       }

@@ -5,11 +5,10 @@
  */
 import { expect } from 'chai';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import type { Invoice } from '../support/answers.ts';
 import { downloadOnce, type Exports } from '../support/exported.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
 /** Quantity and amount by the name of the meter; an amount where the door knows the price. */
 type Said = Record<string, readonly [string, string]>;
 type Range = { start_time: string; end_time: string };
@@ -129,7 +128,7 @@ describe('scenario: every door says one number', () => {
     const [calls] = await Promise.all(lines({}).map((line) => world.price('Committed', line)));
     await world.on('2026-01-01');
     for (const { customer, plan, subscription, commitment } of CASES) {
-      const ofLine = commitment && { line_item_commitments: { [calls.id]: commitment } };
+      const ofLine = commitment && { line_item_commitments: { [calls!.id]: commitment } };
       await world.subscribe(customer, plan, { ...subscription, ...ofLine });
     }
     for (const { customer } of CASES) {
@@ -155,8 +154,11 @@ describe('scenario: every door says one number', () => {
 
   const quantities = (said: Said) =>
     Object.fromEntries(Object.entries(said).map(([meter, [quantity]]) => [meter, quantity]));
-  const lines = (all: Answer[], name: (line: Answer) => string, told: (line: Answer) => [string, string]): Said =>
-    Object.fromEntries(all.map((line) => [name(line), told(line)]));
+  const lines = <Line>(
+    all: readonly Line[],
+    name: (line: Line) => string,
+    told: (line: Line) => [string, string],
+  ): Said => Object.fromEntries(all.map((line) => [name(line), told(line)]));
   const meterName = (id: string) => ['calls', 'seats'].find((name) => world.id(`meter ${name}`) === id)!;
 
   /** Each door without prices is asked about the window of each meter. */
@@ -175,7 +177,7 @@ describe('scenario: every door says one number', () => {
         .total_value,
     'POST /meter-usage/analytics': async (external_customer_id, meter_id, window) => {
       const asked = { external_customer_id, meter_ids: [meter_id], aggregation_type: 'SUM', ...window };
-      return (await world.post('/meter-usage/analytics', asked)).items[0].total_value;
+      return (await world.post('/meter-usage/analytics', asked)).items[0]!.total_value;
     },
     'GET /events/usage/export': async (customer, meter_id, { start_time, end_time }) => {
       const range = `start_time=${start_time}&end_time=${end_time}&meter_ids=${meter_id}`;
@@ -190,7 +192,7 @@ describe('scenario: every door says one number', () => {
       return lines(
         items,
         (item) => meterName(item.meter_id),
-        (item) => [item.total_usage, item.total_cost],
+        (item) => [item.total_usage, item.total_cost!],
       );
     },
     'POST /meter-usage/detailed-analytics': async ({ customer, period }) => {
@@ -199,7 +201,7 @@ describe('scenario: every door says one number', () => {
       return lines(
         items,
         (item) => meterName(item.meter_id),
-        (item) => [item.total_usage, item.total_cost],
+        (item) => [item.total_usage, item.total_cost!],
       );
     },
     'GET /events/usage/export with amounts': ({ customer, period }) => exported(customer, period),
@@ -227,24 +229,24 @@ describe('scenario: every door says one number', () => {
     const { charges } = await world.post('/subscriptions/usage', asked);
     return lines(
       charges,
-      (charge) => charge.meter_display_name,
+      (charge) => charge.meter_display_name!,
       (charge) => [charge.quantity, charge.amount],
     );
   }
 
-  function invoiced(invoice: Answer): Said {
+  function invoiced(invoice: Invoice): Said {
     return lines(
       invoice.line_items,
-      (line) => line.meter_display_name,
+      (line) => line.meter_display_name!,
       (line) => [line.quantity, line.amount],
     );
   }
 
   /** The invoice that pays for the period of the case. */
-  async function invoiceOf({ customer, period }: Case): Promise<Answer> {
+  async function invoiceOf({ customer, period }: Case) {
     const all = await world.invoices(customer);
     return all.find(({ line_items }) =>
-      line_items.some((line: Answer) => Date.parse(line.period_end) === Date.parse(period.end_time)),
+      line_items.some((line) => Date.parse(line.period_end!) === Date.parse(period.end_time)),
     );
   }
 
@@ -272,7 +274,7 @@ describe('scenario: every door says one number', () => {
       exports.clear();
       for (const one of CASES) {
         const draft = await invoiceOf(one);
-        expect({ ...draft, said: invoiced(draft) }, one.title).to.deep.include({
+        expect({ ...draft, said: invoiced(draft!) }, one.title).to.deep.include({
           invoice_status: 'DRAFT',
           said: one.said,
         });
@@ -283,7 +285,7 @@ describe('scenario: every door says one number', () => {
       await world.finalize();
       for (const one of CASES) {
         const final = await invoiceOf(one);
-        expect({ ...final, said: invoiced(final) }, one.title).to.deep.include({
+        expect({ ...final, said: invoiced(final!) }, one.title).to.deep.include({
           invoice_status: 'FINALIZED',
           said: one.said,
         });

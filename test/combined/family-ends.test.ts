@@ -5,9 +5,6 @@
 import { expect } from 'chai';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 const at = (day: string) => `2026-${day}T00:00:00Z`;
 
 describe('scenario: members of families end and begin', () => {
@@ -24,10 +21,10 @@ describe('scenario: members of families end and begin', () => {
   });
   after(() => world.stop());
 
-  const ask = (method: string, path: string, body?: object) => world.api.request(method as 'POST', path, { body });
-  const subscriptionOf = (name: string) => `/subscriptions/${world.id(`subscription ${name}`)}`;
-  const schedulesOf = async (name: string): Promise<Answer[]> =>
-    (await world.get(`${subscriptionOf(name)}/schedules`)).schedules;
+  const ask = <Path extends string>(method: string, path: Path, body?: object) =>
+    world.api.request(method as 'POST', path, { body });
+  const subscriptionOf = (name: string) => `/subscriptions/${world.id(`subscription ${name}`)}` as const;
+  const schedulesOf = async (name: string) => (await world.get(`${subscriptionOf(name)}/schedules`)).schedules;
   const group = (parent: string, child: string) =>
     ask('POST', `${subscriptionOf(parent)}/modify/execute`, {
       type: 'grouped_invoicing',
@@ -42,9 +39,9 @@ describe('scenario: members of families end and begin', () => {
       change_at: 'end_of_period',
       proration_behavior: 'none',
     });
-  const eventsOf = async (name: string, subscription: string): Promise<Answer[]> => {
+  const eventsOf = async (name: string, subscription: string) => {
     const { items } = await world.get(`/webhooks/events?event_names=${name}&limit=100`);
-    return items.filter(({ entity_id }: Answer) => entity_id === subscription);
+    return items.filter(({ entity_id }) => entity_id === subscription);
   };
 
   describe('one that is invoiced with a parent', () => {
@@ -142,7 +139,7 @@ describe('scenario: members of families end and begin', () => {
     it('has no other of their own', async () => {
       await world.subscribe('owner', 'Team', { start_date: at('04-02') });
       const refused = await inherit('company', { external_customer_id: 'owner' });
-      expect([refused.status, refused.body.details.field]).to.deep.equal([400, 'customer_id']);
+      expect([refused.status, refused.body.details!.field]).to.deep.equal([400, 'customer_id']);
       await world.cancel('owner');
       expect((await inherit('company', { external_customer_id: 'owner', start_date: at('04-05') })).status).to.equal(
         400,
@@ -167,7 +164,7 @@ describe('scenario: members of families end and begin', () => {
       await world.post('/customers', { external_id: 'shared name', name: 'the next' });
       const heir = { external_customer_id: 'shared name' };
       const refused = await inherit('company', { ...heir, start_date: at('04-15') });
-      expect([refused.status, refused.body.details.field]).to.deep.equal([400, 'start_date']);
+      expect([refused.status, refused.body.details!.field]).to.deep.equal([400, 'start_date']);
       const joined = await inherit('company', { ...heir, start_date: at('04-20') });
       expect(joined.status, joined.text).to.equal(201);
     });
@@ -196,7 +193,7 @@ describe('scenario: members of families end and begin', () => {
       await world.on('2026-05-11');
       await world.cancel('left child');
       const refused = await remove('left parent', 'left child');
-      expect([refused.status, refused.body.details.field]).to.deep.equal([
+      expect([refused.status, refused.body.details!.field]).to.deep.equal([
         400,
         'grouped_invoicing_params.child_subscription_ids',
       ]);

@@ -4,37 +4,37 @@
  */
 import { expect } from 'chai';
 import { auditReservations } from '../../actions/operations/audit/reservations.ts';
+import type { Check, Feature } from '../support/answers.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
 type Fields = Record<string, unknown>;
 
 describe('scenario: limits of families', () => {
   let world: World;
-  let tokens: Answer;
-  let flag: Answer;
+  let tokens: Feature;
+  let flag: Feature;
 
-  const ask = (customer: string, quantity: string, hold: Fields | null = null): Promise<Answer> =>
+  const ask = (customer: string, quantity: string, hold: Fields | null = null) =>
     world.post('/entitlements/check', { external_customer_id: customer, feature_id: tokens.id, quantity, hold });
-  const left = async (customer: string) => {
+  const left = async <Path extends string>(customer: Path) => {
     const { reason, used, held, remaining } = await ask(customer, '0');
     return [reason, used, held, remaining].join(' ');
   };
-  const end = (held: Answer, how: string, body: Fields = {}) =>
-    world.post(`/reservations/${held.reservation.id}/${how}`, body);
+  const end = (held: Check, how: string, body: Fields = {}) =>
+    world.post(`/reservations/${held.reservation!.id}/${how}`, body);
   /** The same question at every door that answers it, of each of them. */
   const doors = async (customer: string) => {
     const { features } = await world.get(`/customers/usage?customer_lookup_key=${customer}`);
     const { id } = await world.get(`/customers/external/${customer}`);
     const entitled = await world.get(`/customers/${id}/entitlements`);
-    const of = (all: Answer[]) => all.find(({ feature }) => feature.id === tokens.id);
+    const of = <One extends { feature: { id: string } }>(all: readonly One[]) =>
+      all.find(({ feature }) => feature.id === tokens.id);
     return [
       await left(customer),
-      `${of(features).current_usage} of ${of(features).total_limit}`,
-      of(entitled.features).entitlement.usage_limit,
-      of(entitled.features).sources[0].subscription_id === world.id('subscription company'),
-      entitled.features.some(({ feature }: Answer) => feature.id === flag.id),
+      `${of(features)!.current_usage} of ${of(features)!.total_limit}`,
+      of(entitled.features)!.entitlement.usage_limit,
+      of(entitled.features)!.sources[0]!.subscription_id === world.id('subscription company'),
+      entitled.features.some(({ feature }) => feature.id === flag.id),
     ];
   };
   const modify = (inheritance_params: Fields) =>
@@ -65,7 +65,7 @@ describe('scenario: limits of families', () => {
     await world.waitForPipeline();
     const held = await ask('south', '15', {});
     expect(held).to.deep.include({ allowed: true, reason: 'within_limit', used: '30', held: '15', remaining: '55' });
-    expect(held.reservation.customer_id).to.equal((await world.get('/customers/external/south')).id);
+    expect(held.reservation!.customer_id).to.equal((await world.get('/customers/external/south')).id);
     for (const who of ['north', 'south', 'company'])
       expect(await doors(who), who).to.deep.equal(['within_limit 30 15 55', '30 of 100', 100, true, true]);
     expect((await ask('north', '56')).reason).to.equal('limit_reached');
@@ -75,11 +75,11 @@ describe('scenario: limits of families', () => {
     await world.waitForPipeline();
     for (const who of ['north', 'south', 'company'])
       expect(await doors(who), who).to.deep.equal(['within_limit 35 0 65', '35 of 100', 100, true, true]);
-    const { id } = (await world.post('/subscriptions/search', { external_customer_id: 'south' })).items[0];
+    const { id } = (await world.post('/subscriptions/search', { external_customer_id: 'south' })).items[0]!;
     const { features } = await world.get(`/subscriptions/${id}/entitlements`);
     const { items } = await world.get('/customers/external/south/subscriptions?expand=entitlements');
-    expect([features.length, items[0].entitlements.length]).to.deep.equal([2, 2]);
-    expect(features[0].sources[0].subscription_id).to.equal(world.id('subscription company'));
+    expect([features.length, items[0]!.entitlements!.length]).to.deep.equal([2, 2]);
+    expect(features[0]!.sources[0]!.subscription_id).to.equal(world.id('subscription company'));
   });
 
   it('who takes no part has nothing', async () => {
@@ -177,7 +177,7 @@ describe('scenario: limits of families', () => {
   });
 
   it('what another pays for is granted to who uses it, and paid with the credits of who is invoiced', async () => {
-    const credits = (customer: string, fields: Fields = {}): Promise<Answer> =>
+    const credits = (customer: string, fields: Fields = {}) =>
       world.post('/entitlements/check', { external_customer_id: customer, credits: '5', ...fields });
     const paid = { inheritance: { invoicing_customer_external_id: 'payer' } };
     await world.subscribe('branch', 'Pro', paid);

@@ -4,15 +4,13 @@ import { processDuePayments } from '../../actions/lifecycle/payments/due-payment
 import { autoTopUp, topUpDueWallets } from '../../actions/lifecycle/wallets/auto-top-up.ts';
 import { createWork } from '../../scheduler/main.ts';
 import { ALERT_TASK } from '../../storage/progress/alert-arrivals.ts';
+import type { Wallet } from '../support/answers.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 describe('a wallet that fills itself', () => {
   let world: World;
-  let wallet: Answer;
+  let wallet: Wallet;
   before(async () => {
     world = await startWorld({ now: '2026-01-01T00:00:00Z' });
     await world.meter('calls');
@@ -89,18 +87,18 @@ describe('a wallet that fills itself', () => {
     const auto_topup = { enabled: true, threshold: '20', amount: '50', invoicing: true };
     const { id } = await world.post('/wallets', { customer_id, currency: 'usd', auto_topup });
     const fill = () => autoTopUp(services, scope, { id, now: world.now });
-    const invoices = async () => (await world.post('/invoices/search', { customer_id })).items as Answer[];
-    const pay = async (invoice: Answer) => {
+    const invoices = async () => (await world.post('/invoices/search', { customer_id })).items;
+    const pay = async (invoice: { id: string; amount_remaining: string }) => {
       const body = { payment_status: 'SUCCEEDED', amount: invoice.amount_remaining };
       const { status, text } = await world.api.request('PUT', `/invoices/${invoice.id}/payment`, { body });
       expect(status, text).to.equal(200);
     };
     expect([await fill(), await fill()]).to.deep.equal([1, 0]);
     const [first] = await invoices();
-    await pay(first);
+    await pay(first!);
     expect((await world.get(`/wallets/${id}`)).credit_balance).to.equal('50');
     const { items } = await world.get(`/wallets/${id}/transactions`);
-    expect(items.map(({ description }: Answer) => description)).to.deep.equal(['Filled by itself']);
+    expect(items.map(({ description }) => description)).to.deep.equal(['Filled by itself']);
     await world.post(`/wallets/${id}/debit`, {
       credits: '30',
       transaction_reason: 'MANUAL_BALANCE_DEBIT',
@@ -142,7 +140,7 @@ describe('a wallet that fills itself', () => {
         const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query ilike '%customers%'`;
         return (await postgres().raw(waiting)).rows.length > 0;
       });
-      await world.post(`/invoices/${draft.id}/finalize`, {});
+      await world.post(`/invoices/${draft!.id}/finalize`, {});
     });
     expect([await filled, (await world.get(`/wallets/${id}`)).credit_balance]).to.deep.equal([0, '20']);
   });
@@ -247,14 +245,14 @@ describe('a wallet that fills itself', () => {
     };
     await world.post(`/payments/customers/${world.id('customer carded')}/methods`, method);
     const auto_topup = { enabled: true, threshold: '20', amount: '50', invoicing: true };
-    const found: Answer[] = [];
+    const found: (string | string[])[][] = [];
     for (const name of ['carded', 'bare']) {
       const customer_id = world.id(`customer ${name}`);
       const { id } = await world.post('/wallets', { customer_id, currency: 'usd', auto_topup });
       await topUpDueWallets(world.api.services, { now: world.now });
       await processDuePayments(world.api.services, { now: world.now });
       const { items } = await world.get(`/invoices?customer_id=${customer_id}`);
-      const invoices = items.map(({ billing_reason, payment_status }: Answer) => `${billing_reason} ${payment_status}`);
+      const invoices = items.map(({ billing_reason, payment_status }) => `${billing_reason} ${payment_status}`);
       found.push([invoices, (await world.get(`/wallets/${id}`)).credit_balance]);
     }
     expect(found).to.deep.equal([

@@ -1,14 +1,12 @@
 /** Drafts that become final in one transaction (docs/decisions/0008-batched-billing.md), and depend on each other. */
 import { expect } from 'chai';
 import { billThresholds } from '../../actions/lifecycle/billing/bill-thresholds.ts';
+import type { Price } from '../support/answers.ts';
 import { startWorld, tiers, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('scenario: final together', () => {
   let world: World;
-  let calls: Answer;
+  let calls: Price;
   before(async () => {
     world = await startWorld();
     await world.meter('calls');
@@ -30,7 +28,7 @@ describe('scenario: final together', () => {
     await world.use('committed', 'calls', 20, { at: '2026-02-10T00:00:00Z' });
     await world.on('2026-02-01');
     await world.on('2026-03-01');
-    const said = async () => (await world.invoices('committed')).map(({ subtotal }: Answer) => subtotal);
+    const said = async () => (await world.invoices('committed')).map(({ subtotal }) => subtotal);
     expect(await said()).to.deep.equal(['60', '20']);
     await world.use('committed', 'calls', 30, { at: '2026-01-20T00:00:00Z' });
     await world.waitForPipeline();
@@ -62,7 +60,7 @@ describe('scenario: final together', () => {
       await world.post(`/subscriptions/${id}/cancel`, { cancellation_type: 'end_of_period' });
     await world.on('2026-05-01');
     await world.finalize();
-    const wallets: Answer[] = await world.get(`/customers/${customer_id}/wallets`);
+    const wallets = await world.get(`/customers/${customer_id}/wallets`);
     expect(wallets.map(({ balance }) => balance)).to.deep.equal(['40']);
   });
 });

@@ -5,9 +5,6 @@
 import { expect } from 'chai';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 describe('scenario: lines that follow others', () => {
   let world: World;
   before(async () => {
@@ -20,17 +17,18 @@ describe('scenario: lines that follow others', () => {
   });
   after(() => world.stop());
 
-  const path = (customer: string, verb: string) => `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}`;
-  const lineOf = async (customer: string): Promise<Answer> => (await world.subscription(customer)).line_items.at(-1);
-  const modify = async (customer: string, quantity: string): Promise<Answer> => {
-    const { id } = await lineOf(customer);
+  const path = <Verb extends string>(customer: string, verb: Verb) =>
+    `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}` as const;
+  const lineOf = async (customer: string) => (await world.subscription(customer)).line_items.at(-1);
+  const modify = async (customer: string, quantity: string) => {
+    const { id } = (await lineOf(customer))!;
     const params = { line_items: [{ id, quantity }] };
     const body = { type: 'quantity_change', quantity_change_params: params };
     const preview = await world.post(path(customer, 'modify/preview'), body);
     const done = await world.post(path(customer, 'modify/execute'), body);
-    const [said, made] = [preview, done].map(({ changed_resources }) => changed_resources.invoices[0].invoice);
-    expect(said.subtotal).to.equal(made.subtotal);
-    return made.subtotal;
+    const [said, made] = [preview, done].map(({ changed_resources }) => changed_resources.invoices[0]!.invoice);
+    expect(said!.subtotal).to.equal(made!.subtotal);
+    return made!.subtotal;
   };
   const lastOn = async (customer: string, day: string) => {
     await world.on(day);
@@ -81,7 +79,7 @@ describe('scenario: lines that follow others', () => {
       ['arrears', '62'],
       ['usage', '2'],
     ] as const) {
-      const { id } = await lineOf(customer);
+      const { id } = (await lineOf(customer))!;
       const { status, text } = await world.api.request('PUT', `/subscriptions/lineitems/${id}`, { body: { amount } });
       expect(status, text).to.equal(200);
     }

@@ -1,9 +1,8 @@
 import { expect } from 'chai';
 import { billDuePeriods } from '../../actions/lifecycle/billing/bill-period.ts';
 import { createPayment } from '../../actions/lifecycle/payments/create-payment.ts';
+import type { Invoice } from '../support/answers.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
-
-type Answer = any;
 
 /** docs/rules/credit-notes.md, "No more than was charged": whoever gives back knows what others have given. */
 describe('what was charged is given back once', () => {
@@ -17,16 +16,16 @@ describe('what was charged is given back once', () => {
   });
   after(() => world.stop());
 
-  const ask = (method: string, path: string, body?: unknown) =>
+  const ask = <Method extends string, Path extends string>(method: Method, path: Path, body?: unknown) =>
     world.api.request(method, path, body === undefined ? {} : { body });
-  const note = (invoice: Answer, amount: string, memo = '') =>
+  const note = (invoice: Invoice, amount: string, memo = '') =>
     ask('POST', '/creditnotes', {
       invoice_id: invoice.id,
       memo,
       reason: 'BILLING_ERROR',
-      line_items: [{ invoice_line_item_id: invoice.line_items[0].id, amount }],
+      line_items: [{ invoice_line_item_id: invoice.line_items[0]!.id, amount }],
     });
-  const pay = (invoice: Answer) =>
+  const pay = (invoice: Invoice) =>
     world.post('/payments', {
       destination_type: 'INVOICE',
       destination_id: invoice.id,
@@ -35,7 +34,7 @@ describe('what was charged is given back once', () => {
       currency: invoice.currency,
     });
   async function inWallet(customer: string): Promise<string[]> {
-    const wallets: Answer[] = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
+    const wallets = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
     return wallets.map(({ balance }) => balance);
   }
   const cancel = (customer: string) =>
@@ -47,7 +46,7 @@ describe('what was charged is given back once', () => {
     it('what was refunded goes into no wallet', async () => {
       await world.subscribe('refunded', 'Pro');
       const [opening] = await world.invoices('refunded');
-      const { id } = await pay(opening);
+      const { id } = await pay(opening!);
       await world.post(`/payments/${id}/refund`, {});
       world.at('2026-01-11T00:00:00Z');
       await cancel('refunded');
@@ -57,7 +56,7 @@ describe('what was charged is given back once', () => {
     it('of what was refunded in part the rest is given back, as far as it is unused', async () => {
       await world.subscribe('in part', 'Pro');
       const [opening] = await world.invoices('in part');
-      const { id } = await pay(opening);
+      const { id } = await pay(opening!);
       await world.post(`/payments/${id}/refund`, { amount: '15' });
       world.at('2026-01-11T00:00:00Z');
       await cancel('in part');
@@ -79,7 +78,7 @@ describe('what was charged is given back once', () => {
         );
         await world.subscribe(name, name, { currency });
         const [opening] = await world.invoices(name);
-        const { id } = await pay(opening);
+        const { id } = await pay(opening!);
         await world.post(`/payments/${id}/refund`, { amount: refund });
         world.at('2026-01-01T00:00:00.001Z');
         await cancel(name);
@@ -94,8 +93,8 @@ describe('what was charged is given back once', () => {
       ]);
       await world.subscribe('two', 'Two');
       const [opening] = await world.invoices('two');
-      const { id } = await pay(opening);
-      expect((await note(opening, '100')).status).to.equal(201);
+      const { id } = await pay(opening!);
+      expect((await note(opening!, '100')).status).to.equal(201);
       await world.post(`/payments/${id}/refund`, { amount: '60' });
       world.at('2026-01-01T00:00:00.001Z');
       await cancel('two');
@@ -110,16 +109,16 @@ describe('what was charged is given back once', () => {
       await world.post(`/wallets/${wallet.id}/top-up`, free);
       await world.subscribe('with credits', 'Pro');
       const [opening] = await world.invoices('with credits');
-      const { id } = await pay(opening);
+      const { id } = await pay(opening!);
       // Credits paid 10 of 31: of 12 they paid 3.87, and 8.13 of the 21 in money.
-      expect((await note(opening, '12')).status).to.equal(201);
+      expect((await note(opening!, '12')).status).to.equal(201);
       expect((await ask('POST', `/payments/${id}/refund`, { amount: '12.88' })).status).to.equal(400);
       await world.post(`/payments/${id}/refund`, { amount: '12.87' });
       expect(await inWallet('with credits')).to.deep.equal(['12']);
-      expect((await world.get(`/invoices/${opening.id}`)).payment_status).to.equal('PARTIALLY_REFUNDED');
-      expect((await note(opening, '6.13')).status).to.equal(201);
+      expect((await world.get(`/invoices/${opening!.id}`)).payment_status).to.equal('PARTIALLY_REFUNDED');
+      expect((await note(opening!, '6.13')).status).to.equal(201);
       expect(await inWallet('with credits')).to.deep.equal(['18.13']);
-      expect((await world.get(`/invoices/${opening.id}`)).payment_status).to.equal('REFUNDED');
+      expect((await world.get(`/invoices/${opening!.id}`)).payment_status).to.equal('REFUNDED');
     });
 
     it('and the other way round: what a cancellation and a note gave is not refunded', async () => {
@@ -131,13 +130,13 @@ describe('what was charged is given back once', () => {
       });
       await world.subscribe('noted', 'Pro');
       const [opening] = await world.invoices('noted');
-      const { id } = await pay(opening);
+      const { id } = await pay(opening!);
       world.at('2026-01-11T00:00:00Z');
       await cancel('noted');
       expect(await inWallet('noted')).to.deep.equal(['23.1']);
-      expect((await note(opening, '4')).status).to.equal(201);
+      expect((await note(opening!, '4')).status).to.equal(201);
       const over = await ask('POST', `/payments/${id}/refund`, { amount: '6.61' });
-      expect([over.status, over.body.details.field]).to.deep.equal([400, 'amount']);
+      expect([over.status, over.body.details!.field]).to.deep.equal([400, 'amount']);
       await world.post(`/payments/${id}/refund`, {});
       // 34.10 in all.
       expect((await world.get(`/payments/${id}`)).refunded_amount).to.equal('6.6');
@@ -154,13 +153,13 @@ describe('what was charged is given back once', () => {
       await world.post('/taxes/associations', { ...of, tax_rate_code: 'vat' });
       await world.subscribe('small notes', 'Pro');
       const [opening] = await world.invoices('small notes');
-      await pay(opening);
+      await pay(opening!);
       for (const memo of ['a', 'b', 'c', 'd', 'e', 'f'])
-        expect((await note(opening, '0.05', memo)).status).to.equal(201);
+        expect((await note(opening!, '0.05', memo)).status).to.equal(201);
       world.at('2026-01-01T00:00:00.001Z');
       await cancel('small notes');
       // A note of 0.05 gives 0.01 of tax back, not 0.005.
-      expect(await inWallet('small notes')).to.deep.equal([opening.total]);
+      expect(await inWallet('small notes')).to.deep.equal([opening!.total]);
     });
 
     it('two discounts of a line take what they took, and no cent more or less', async () => {
@@ -173,17 +172,17 @@ describe('what was charged is given back once', () => {
         world.at('2026-01-01T00:00:00Z');
         await world.subscribe(amount, 'Seat', { coupons: ['I10'], line_item_coupons: { [price_id]: ['L15'] } });
         const [opening] = await world.invoices(amount);
-        await pay(opening);
-        expect((await note(opening, amount)).status).to.equal(201);
+        await pay(opening!);
+        expect((await note(opening!, amount)).status).to.equal(201);
         world.at('2026-01-01T00:00:00.001Z');
         await cancel(amount);
-        expect(await inWallet(amount)).to.deep.equal([opening.total]);
+        expect(await inWallet(amount)).to.deep.equal([opening!.total]);
       }
     });
   });
 
   describe('by a credit note and by a correction of usage', () => {
-    async function used(customer: string, n: number): Promise<Answer> {
+    async function used(customer: string, n: number) {
       await world.subscribe(customer, 'Use');
       await world.send([
         world.event(customer, 'calls', { n, at: '2026-01-20T00:00:00Z', event_id: `first ${customer}` }),
@@ -195,7 +194,7 @@ describe('what was charged is given back once', () => {
       await world.finalize();
       return (await world.invoices(customer)).find((one) => one.subtotal !== '0');
     }
-    async function corrected(customer: string, n: number): Promise<Answer> {
+    async function corrected(customer: string, n: number) {
       await world.replace(
         `first ${customer}`,
         world.event(customer, 'calls', { n, at: '2026-01-20T00:00:00Z' }) as never,
@@ -212,49 +211,49 @@ describe('what was charged is given back once', () => {
 
     it('a note of all of it leaves nothing to correct', async () => {
       const first = await used('all', 100);
-      expect((await note(first, '100')).status).to.equal(201);
-      expect((await corrected('all', 10)).amount_due).to.equal('500');
+      expect((await note(first!, '100')).status).to.equal(201);
+      expect((await corrected('all', 10))!.amount_due).to.equal('500');
     });
 
     it('a note of a part leaves the rest', async () => {
       const first = await used('part', 100);
-      expect((await note(first, '40')).status).to.equal(201);
-      expect((await corrected('part', 10)).amount_due).to.equal('440');
+      expect((await note(first!, '40')).status).to.equal(201);
+      expect((await corrected('part', 10))!.amount_due).to.equal('440');
     });
 
     it('what a correction gave back is not noted', async () => {
       const first = await used('corrected', 100);
-      expect((await corrected('corrected', 10)).amount_due).to.equal('410');
-      const refused = await note(first, '10.01');
-      expect([refused.status, refused.body.details.max_allowed]).to.deep.equal([400, '10']);
-      expect((await note(first, '10')).status).to.equal(201);
+      expect((await corrected('corrected', 10))!.amount_due).to.equal('410');
+      const refused = await note(first!, '10.01');
+      expect([refused.status, refused.body.details!.max_allowed]).to.deep.equal([400, '10']);
+      expect((await note(first!, '10')).status).to.equal(201);
     });
 
     it('a refund of a payment leaves nothing to correct', async () => {
       const first = await used('paid', 100);
-      const { id } = await pay(first);
+      const { id } = await pay(first!);
       await world.post(`/payments/${id}/refund`, { amount: '70' });
-      expect((await corrected('paid', 10)).amount_due).to.equal('470');
+      expect((await corrected('paid', 10))!.amount_due).to.equal('470');
     });
 
     it('what a correction gave back is in no wallet when the invoice is void: the correction is voided first, or both billed again', async () => {
       const first = await used('void', 100);
-      await pay(first);
+      await pay(first!);
       const later = await corrected('void', 10);
-      expect(later.amount_due).to.equal('410');
-      const refused = await ask('POST', `/invoices/${first.id}/void`);
-      expect([refused.status, refused.body.details.invoice_id], refused.text).to.deep.equal([400, later.id]);
+      expect(later!.amount_due).to.equal('410');
+      const refused = await ask('POST', `/invoices/${first!.id}/void`);
+      expect([refused.status, refused.body.details!.invoice_id], refused.text).to.deep.equal([400, later!.id]);
       expect(await inWallet('void')).to.deep.equal([]);
       // 100 back, of which 100 pay for it again: 10 were used, and 90 are lacking on the later one.
-      const again = await ask('POST', `/invoices/${first.id}/recalculate?finalize=true`);
+      const again = await ask('POST', `/invoices/${first!.id}/recalculate?finalize=true`);
       expect([again.body.subtotal, await inWallet('void')]).to.deep.equal(['100', ['0']]);
 
       world.at('2026-01-01T00:00:00Z');
       const other = await used('void both', 100);
-      await pay(other);
+      await pay(other!);
       const correcting = await corrected('void both', 10);
-      expect((await ask('POST', `/invoices/${correcting.id}/void`)).status).to.equal(200);
-      expect((await ask('POST', `/invoices/${other.id}/void`)).status).to.equal(200);
+      expect((await ask('POST', `/invoices/${correcting!.id}/void`)).status).to.equal(200);
+      expect((await ask('POST', `/invoices/${other!.id}/void`)).status).to.equal(200);
       expect(await inWallet('void both')).to.deep.equal(['100']);
     });
 
@@ -269,10 +268,10 @@ describe('what was charged is given back once', () => {
       await world.waitForPipeline();
       await billDuePeriods(world.api.services, world.now);
       const draft = (await world.invoices('by hand')).at(-1);
-      expect([draft.invoice_status, draft.total]).to.deep.equal(['DRAFT', '30']);
-      expect((await ask('POST', `/invoices/${first.id}/void`)).status).to.equal(200);
-      await ask('POST', `/invoices/${draft.id}/finalize`);
-      expect(await world.get(`/invoices/${draft.id}`)).to.include({ invoice_status: 'FINALIZED', total: '50' });
+      expect([draft!.invoice_status, draft!.total]).to.deep.equal(['DRAFT', '30']);
+      expect((await ask('POST', `/invoices/${first!.id}/void`)).status).to.equal(200);
+      await ask('POST', `/invoices/${draft!.id}/finalize`);
+      expect(await world.get(`/invoices/${draft!.id}`)).to.include({ invoice_status: 'FINALIZED', total: '50' });
     });
 
     it('what is void stays so, whatever comes late or is corrected, until its period is billed again', async () => {
@@ -283,8 +282,8 @@ describe('what was charged is given back once', () => {
       await world.waitForPipeline();
       await billDuePeriods(world.api.services, world.now);
       await world.finalize();
-      expect((await world.invoices('open')).at(-1).total).to.equal('7');
-      expect((await ask('POST', `/invoices/${first.id}/void`)).status).to.equal(200);
+      expect((await world.invoices('open')).at(-1)!.total).to.equal('7');
+      expect((await ask('POST', `/invoices/${first!.id}/void`)).status).to.equal(200);
       await world.replace('first open', world.event('open', 'calls', { n: 90, at: '2026-01-20T00:00:00Z' }) as never);
       await world.send([world.event('open', 'calls', { n: 2, at: '2026-01-22T00:00:00Z' })]);
       await world.use('open', 'calls', 5, { at: '2026-03-10T00:00:00Z' });
@@ -292,9 +291,9 @@ describe('what was charged is given back once', () => {
       await world.waitForPipeline();
       await billDuePeriods(world.api.services, world.now);
       await world.finalize();
-      expect((await world.invoices('open')).at(-1).total).to.equal('5');
+      expect((await world.invoices('open')).at(-1)!.total).to.equal('5');
       // 99 were used, of which 7 are on the invoice of February.
-      const again = await ask('POST', `/invoices/${first.id}/recalculate?finalize=true`);
+      const again = await ask('POST', `/invoices/${first!.id}/recalculate?finalize=true`);
       expect(again.body.total, again.text).to.equal('92');
     });
   });
@@ -312,7 +311,7 @@ describe('what was charged is given back once', () => {
       };
       return world.post('/invoices', { customer_id: world.id(`customer ${customer}`), ...amounts });
     };
-    const half = (invoice: Answer) => ({
+    const half = (invoice: Invoice) => ({
       destination_type: 'INVOICE',
       destination_id: invoice.id,
       payment_method_type: 'OFFLINE',
@@ -323,7 +322,12 @@ describe('what was charged is given back once', () => {
     it('within a minute are one, also where the minute of the clock changes between them', async () => {
       world.at('2026-01-01T00:00:00Z');
       const invoice = await oneOff('twice');
-      const at = (instant: string, method: string, path: string, body: object) => {
+      const at = <Method extends string, Path extends string>(
+        instant: string,
+        method: Method,
+        path: Path,
+        body: object,
+      ) => {
         world.at(instant);
         return ask(method, path, body);
       };

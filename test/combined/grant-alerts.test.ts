@@ -8,8 +8,7 @@ import { expectGolden, withoutIds } from '../support/golden.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
+type Job = { payload: { customer_id: string } };
 
 describe('scenario: alerts of grants', () => {
   let world: World;
@@ -35,9 +34,9 @@ describe('scenario: alerts of grants', () => {
   });
   after(() => world.stop());
 
-  const told = async (): Promise<Answer[]> => {
+  const told = async () => {
     const { items } = await world.get('/webhooks/events?limit=1000&order=asc&sort=id');
-    return items.filter(({ event_name }: Answer) => event_name === 'entitlement.grant.exhausted');
+    return items.filter(({ event_name }) => event_name === 'entitlement.grant.exhausted');
   };
   const log = async () => {
     const { items } = await world.post('/alerts/search', {
@@ -45,7 +44,7 @@ describe('scenario: alerts of grants', () => {
       sort: 'id',
       order: 'asc',
     });
-    return items.map(({ alert_status, alert_info }: Answer) => `${alert_status} ${alert_info.value_at_time}`);
+    return items.map(({ alert_status, alert_info }) => `${alert_status} ${alert_info.value_at_time}`);
   };
   const look = async () => {
     await world.waitForPipeline();
@@ -63,9 +62,9 @@ describe('scenario: alerts of grants', () => {
     await Promise.all([look(), look()]);
     const [event, ...others] = await told();
     expect(others).to.deep.equal([]);
-    expect(event.payload).to.deep.include({ subscription_id: world.id('subscription acme'), usage_ratio: '1' });
-    expect(event.payload).to.deep.include({ alert_type: 'entitlement_grant_exhausted', alert_status: 'in_alarm' });
-    expectGolden('webhooks/entitlement.grant.exhausted.json', withoutIds(event.payload));
+    expect(event!.payload).to.deep.include({ subscription_id: world.id('subscription acme'), usage_ratio: '1' });
+    expect(event!.payload).to.deep.include({ alert_type: 'entitlement_grant_exhausted', alert_status: 'in_alarm' });
+    expectGolden('webhooks/entitlement.grant.exhausted.json', withoutIds(event!.payload));
     expect(await log()).to.deep.equal(['in_alarm 1']);
     expect(await look()).to.equal(0);
     // The next one is another.
@@ -73,7 +72,7 @@ describe('scenario: alerts of grants', () => {
     await world.use('acme', 'tokens', 100);
     expect(await look()).to.equal(1);
     const [, second] = await told();
-    expect(second.payload.entitlement_grant_id).not.to.equal(event.payload.entitlement_grant_id);
+    expect(second!.payload.entitlement_grant_id).not.to.equal(event!.payload.entitlement_grant_id);
   });
 
   it('what is given back is in the log, and told by no event', async () => {
@@ -103,19 +102,19 @@ describe('scenario: alerts of grants', () => {
     let entitlement_id: string;
     const grantEvents = async () => {
       const { items } = await world.get('/webhooks/events?limit=1000&order=asc&sort=id');
-      return items.filter(({ payload }: Answer) => payload.customer_id === customer_id && payload.entitlement_grant_id);
+      return items.filter(({ payload }) => payload.customer_id === customer_id && payload.entitlement_grant_id);
     };
     let customer_id: string;
     const seen = async () =>
       (await grantEvents()).map(
-        ({ event_name, payload }: Answer) =>
+        ({ event_name, payload }) =>
           `${event_name.slice('entitlement.grant.'.length)} ${payload.alert_status} ${payload.usage_ratio}`,
       );
 
     before(async () => {
       world.at('2026-01-12T08:00:00Z');
       await world.plan('Levels', [usage('tokens', '1')]);
-      const [{ feature_id }] = (await world.get('/entitlements')).items;
+      const { feature_id } = (await world.get('/entitlements')).items[0]!;
       const terms = {
         grant_measure: 'quantity',
         grant_quota: '100',
@@ -162,12 +161,12 @@ describe('scenario: alerts of grants', () => {
         sort: 'id',
         order: 'asc',
       });
-      const said = items.map(({ alert_status, alert_info }: Answer) => `${alert_status} ${alert_info.value_at_time}`);
+      const said = items.map(({ alert_status, alert_info }) => `${alert_status} ${alert_info.value_at_time}`);
       expect(said).to.deep.equal(['info 0.5', 'warning 0.8', 'in_alarm 1', 'ok 0.4']);
-      expect(items[0].alert_info.alert_settings.warning).to.deep.equal({ threshold: '0.8', condition: 'above' });
+      expect(items[0]!.alert_info.alert_settings!.warning).to.deep.equal({ threshold: '0.8', condition: 'above' });
       const events = await grantEvents();
-      expectGolden('webhooks/entitlement.grant.threshold_reached.json', withoutIds(events[1].payload));
-      expectGolden('webhooks/entitlement.grant.threshold_recovered.json', withoutIds(events[4].payload));
+      expectGolden('webhooks/entitlement.grant.threshold_reached.json', withoutIds(events[1]!.payload));
+      expectGolden('webhooks/entitlement.grant.threshold_recovered.json', withoutIds(events[4]!.payload));
     });
 
     it('other levels are looked at, too, and who is watched anew begins with ok', async () => {
@@ -231,7 +230,7 @@ describe('scenario: alerts of grants', () => {
         [ALERT_TASK],
       );
       const { customer_id: plain } = await world.subscription('plain');
-      expect(rows.map(({ payload }: Answer) => payload.customer_id)).to.deep.equal([plain]);
+      expect(rows.map(({ payload }: Job) => payload.customer_id)).to.deep.equal([plain]);
     });
   });
 
@@ -242,7 +241,7 @@ describe('scenario: alerts of grants', () => {
         `select payload from graphile_worker._private_jobs j join graphile_worker._private_tasks t on t.id = j.task_id where t.identifier = ?`,
         [ALERT_TASK],
       );
-      return rows.map(({ payload }: Answer) => payload.customer_id);
+      return rows.map(({ payload }: Job) => payload.customer_id);
     };
     const { customer_id } = await world.subscription('acme');
     await postgres.raw(`delete from graphile_worker._private_jobs`);

@@ -9,17 +9,15 @@ import { readUsageSince } from '../../storage/cache/cached-histories.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { MeterModel } from '../../storage/models/metering/meter.ts';
 import { connectPostgres, readUrl } from '../../storage/postgres/pool/postgres.ts';
+import type { Feature } from '../support/answers.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const at = (hour: number, ms = 0) => new Date(Date.UTC(2026, 0, 10, hour) + ms).toISOString();
 
 describe('scenario: grants that go on', () => {
   let world: World;
-  const features: Answer[] = [];
+  const features: Feature[] = [];
 
   before(async () => {
     world = await startWorld({ now: '2026-01-01T00:00:00Z' });
@@ -83,7 +81,11 @@ describe('scenario: grants that go on', () => {
       end_ms: end_ms!,
       now_ms: world.now.getTime(),
     };
-    const { read, known, cache: keep } = await readUsageSince<string>(services, scope, { key: 'test', question });
+    const {
+      read,
+      known,
+      cache: keep,
+    } = await readUsageSince<string>(services, scope, { key: 'test', query: question });
     if (!known) {
       const [early] = read.usage.splitAt(at_ms!);
       const quantity = early.sumBetween({ start: start_ms!, end: end_ms! });
@@ -95,7 +97,7 @@ describe('scenario: grants that go on', () => {
     return [known?.made ?? null, read.usage.portions.length];
   };
   /** Of who knows what was, and of who has never asked. */
-  const same = async (what: string): Promise<Answer> => {
+  const same = async (what: string) => {
     const { services } = world.api;
     const postgres = connectPostgres(readUrl(services.postgres));
     try {

@@ -7,9 +7,6 @@ import { UsageCache } from '../../storage/usage/usage-cache.ts';
 import { createUsageWallet, loadCachedOwed, loadOwed } from '../support/owed.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 type Case = {
   readonly what: string;
   /** Of both. */
@@ -139,11 +136,9 @@ const CASES: readonly Case[] = [
 async function linesOfChild(world: World, child: string): Promise<string[]> {
   const { items } = await world.get('/invoices?limit=1000');
   return items
-    .flatMap(({ line_items }: Answer) => line_items)
-    .filter(({ subscription_id }: Answer) => subscription_id === world.id(`subscription ${child}`))
-    .map(
-      ({ price_type, amount, period_start }: Answer) => `${price_type} ${Number(amount)} ${period_start.slice(0, 10)}`,
-    )
+    .flatMap(({ line_items }) => line_items!)
+    .filter(({ subscription_id }) => subscription_id === world.id(`subscription ${child}`))
+    .map(({ price_type, amount, period_start }) => `${price_type} ${Number(amount)} ${period_start!.slice(0, 10)}`)
     .sort();
 }
 
@@ -154,7 +149,7 @@ async function monthsGoOn(world: World): Promise<void> {
 describe('scenario: usage of the child of a group, before the scheduler has come and behind', () => {
   let world: World;
   before(async () => {
-    world = await startWorld({ now: MARCH, usage_memory: new UsageCache({ isFed: false }) });
+    world = await startWorld({ now: MARCH, usage_cache: new UsageCache({ isFed: false }) });
     await world.meter('calls');
     await world.plan('Monthly', [usage('calls', '1')]);
     await world.plan('Weekly', [usage('calls', '1', WEEKLY)]);
@@ -195,7 +190,7 @@ describe('scenario: a child of a group that ends inside a period of its parent',
   let child: string;
   let count = 0;
   before(async () => {
-    world = await startWorld({ now: MARCH, usage_memory: new UsageCache({ isFed: false }) });
+    world = await startWorld({ now: MARCH, usage_cache: new UsageCache({ isFed: false }) });
     await world.meter('calls');
     await world.plan('Plain', [usage('calls', '1')]);
     await world.plan('Fees', [usage('calls', '1'), fixed('7')]);

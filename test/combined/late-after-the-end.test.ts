@@ -7,12 +7,10 @@ import { billLateUsage } from '../../actions/lifecycle/billing/bill-late-usage.t
 import { billThresholds } from '../../actions/lifecycle/billing/bill-thresholds.ts';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { takeLateUsage } from '../../storage/progress/late-usage.ts';
+import type { InvoiceLine } from '../support/answers.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { check, provenBy } from '../support/verifier.ts';
 import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const calls = usage('calls', '1', { display_name: 'calls' });
 const CHEAPER: [number | null, string][] = [
@@ -110,17 +108,17 @@ describe('scenario: late usage of a subscription that has ended', () => {
 
   it('it is an invoice as others: due, printed, proven, voided and billed again', async () => {
     const [, first] = await world.invoices('leaver');
-    expect([first.due_date.slice(0, 10), first.invoice_number]).to.deep.equal(['2026-02-02', first.invoice_number]);
-    expect(first.invoice_number).to.match(/^INV-202602-/);
-    const pdf = await world.api.request('GET', `/invoices/${first.id}/pdf`);
+    expect([first!.due_date!.slice(0, 10), first!.invoice_number]).to.deep.equal(['2026-02-02', first!.invoice_number]);
+    expect(first!.invoice_number).to.match(/^INV-202602-/);
+    const pdf = await world.api.request('GET', `/invoices/${first!.id}/pdf`);
     expect(pdf.status, pdf.text.slice(0, 200)).to.equal(200);
-    expect((await check(await provenBy(world.api, first.id))).differences).to.deep.equal([]);
+    expect((await check(await provenBy(world.api, first!.id))).differences).to.deep.equal([]);
     const january = 'amounts=true&start_time=2026-01-01&end_time=2026-02-01';
     const { text } = await world.api.request('GET', `/events/usage/export?${january}`);
     const exported = csvRecords(text).filter(({ external_customer_id }) => external_customer_id === 'leaver');
     expect(sumDecimals(exported.map(({ amount }) => new Decimal(amount!))).toFixed()).to.equal('510');
     const last = (await world.invoices('leaver')).at(-1);
-    const again = await world.post(`/invoices/${last.id}/recalculate`, {});
+    const again = await world.post(`/invoices/${last!.id}/recalculate`, {});
     expect([again.invoice_status, again.total, again.line_items.length]).to.deep.equal(['DRAFT', '3', 1]);
     await world.finalize();
   });
@@ -144,7 +142,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
     await takeLateUsage(world.api.services.postgres, of);
     await late(world, 'watched', 1);
     await world.waitForPipeline();
-    expect((await waiting('watched')).map(({ is_taken }: Answer) => is_taken).sort()).to.deep.equal([false, true]);
+    expect((await waiting('watched')).map(({ is_taken }) => is_taken).sort()).to.deep.equal([false, true]);
     expect(await look('2026-02-01T03:00:00Z')).to.equal(1);
     expect((await told('watched'))[0]).to.contain('2 = 2');
   });
@@ -152,7 +150,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
   it('a commitment that was trued up is drawn from, and what is above costs its factor', async () => {
     await ended(['committed'], 'Calls', 40, { commitment_amount: '100', overage_factor: '2', enable_true_up: true });
     // 19 of 31 days.
-    expect((await world.invoices('committed')).map(({ total }: Answer) => total)).to.deep.equal(['61.29']);
+    expect((await world.invoices('committed')).map(({ total }) => total)).to.deep.equal(['61.29']);
     world.at('2026-02-01');
     await late(world, 'committed', 10);
     expect(await look('2026-02-01T01:00:00Z'), 'within what was lacking').to.equal(0);
@@ -175,7 +173,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
     await world.cancel('above');
     await world.finalize();
     // 61.29 for 19 of 31 days, and 38.71 above, twice.
-    expect((await world.invoices('above')).map(({ total }: Answer) => total)).to.deep.equal(['138.71']);
+    expect((await world.invoices('above')).map(({ total }) => total)).to.deep.equal(['138.71']);
     await world.replace('too many', world.event('above', 'calls', { n: 10, at: '2026-01-10T00:00:00Z' }));
     expect(await look('2026-01-20T01:00:00Z')).to.equal(1);
     expect((await told('above'))[0]).to.contain('calls (late events) 2026-01-01..2026-01-20: -90 = -77.42');
@@ -201,7 +199,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
       'SUBSCRIPTION_CYCLE FINALIZED 2026-01-20..2026-01-20T01:00 = 0\n  calls (late events) 2026-01-01..2026-01-20: -50 = -50',
     );
     const wallets = await world.get(`/customers/${world.id('customer reached')}/wallets`);
-    expect(wallets.map(({ balance }: Answer) => balance)).to.deep.equal(['50']);
+    expect(wallets.map(({ balance }) => balance)).to.deep.equal(['50']);
   });
 
   it('what was forgiven stays forgiven, and what lies behind the end is nobody’s', async () => {
@@ -237,12 +235,12 @@ describe('scenario: late usage of a subscription that has ended', () => {
     expect(await look('2026-02-01T01:00:00Z')).to.equal(2);
     const [, draft] = await world.invoices('fixed');
     const stated = ['subscription_line_item_id', 'period_start', 'period_end', 'amount', 'quantity', 'display_name'];
-    const line = Object.fromEntries(stated.map((field) => [field, draft.line_items[0][field]]));
+    const line = Object.fromEntries(stated.map((field) => [field, draft!.line_items[0]![field as keyof InvoiceLine]]));
     const body = { line_items: [{ ...line, display_name: 'what came late' }] };
-    const edited = await world.api.request('POST', `/invoices/${draft.id}/compute`, { body });
+    const edited = await world.api.request('POST', `/invoices/${draft!.id}/compute`, { body });
     expect(edited.status, edited.text).to.equal(202);
     await world.finalize();
-    const totals = async (name: string) => (await world.invoices(name)).map(({ total }: Answer) => total);
+    const totals = async (name: string) => (await world.invoices(name)).map(({ total }) => total);
     expect(await totals('fixed')).to.deep.equal(['20', '30']);
     expect(await totals('half')).to.deep.equal(['15', '15']);
   });
@@ -254,7 +252,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
     await late(world, 'hasty', 2);
     await world.waitForPipeline();
     await world.cancel('hasty');
-    const [{ id }] = await world.invoices('hasty');
+    const { id } = (await world.invoices('hasty'))[0]!;
     await world.api.services.postgres('late_usage').delete();
     await world.post(`/invoices/${id}/finalize`, {});
     expect(await waiting('hasty')).to.have.length(1);
@@ -297,7 +295,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
       expect(await look('2026-02-01T02:00:00Z')).to.equal(1);
       await world.finalize();
       const [own] = await world.invoices('child');
-      expect([own.total, own.customer_id]).to.deep.equal(['4', world.id('customer head')]);
+      expect([own!.total, own!.customer_id]).to.deep.equal(['4', world.id('customer head')]);
       await world.on('2026-03-01');
       expect((await world.statements('head')).at(-1), 'and not once more').not.to.contain('late');
     });
@@ -315,7 +313,7 @@ describe('scenario: late usage of what has ended, by the clock of an environment
       const { progress } = await world.advance('2026-02-02');
       expect(progress.done).to.include({ drafted: 1, looked: 1, finalized: 1 });
       const [, , own] = await world.invoices('leaver');
-      expect([own.total, own.created_at.slice(0, 16), own.finalized_at.slice(0, 16)]).to.deep.equal([
+      expect([own!.total, own!.created_at.slice(0, 16), own!.finalized_at!.slice(0, 16)]).to.deep.equal([
         '5',
         '2026-02-01T01:00',
         '2026-02-01T03:00',

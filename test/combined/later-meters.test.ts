@@ -71,7 +71,7 @@ describe('scenario: meters that come later', () => {
       expect(status).to.equal(202);
       await until('the event is void', async () => {
         const { items } = await world.get(`/events/${id}/corrections`);
-        return items[0].state === 'applied';
+        return items[0]!.state === 'applied';
       });
     }
     expect(before.slice(0, 2)).to.deep.equal([
@@ -80,12 +80,12 @@ describe('scenario: meters that come later', () => {
     ]);
     const { services, scope } = world.api;
     const [final, draft] = await world.invoices('acme');
-    await computeInvoice(services, scope, draft.id, world.now);
+    await computeInvoice(services, scope, draft!.id, world.now);
     expect((await amounts()).slice(0, 2)).to.deep.equal([
       ['FINALIZED', '8'],
       ['DRAFT', '6'],
     ]);
-    await computeInvoice(services, scope, final.id, world.now).catch(() => undefined);
+    await computeInvoice(services, scope, final!.id, world.now).catch(() => undefined);
     expect((await amounts())[0]).to.deep.equal(['FINALIZED', '8']);
   });
 

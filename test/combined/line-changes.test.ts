@@ -19,14 +19,14 @@ describe('scenario: lines that come and go', () => {
   });
   const add = (customer: string, fields: Fields) =>
     world.post(`/subscriptions/${world.id(`subscription ${customer}`)}/lineitems`, fields);
-  const change = async (method: string, id: string, body: Fields) => {
+  const change = async <Method extends string>(method: Method, id: string, body: Fields) => {
     const answer = await world.api.request(method, `/subscriptions/lineitems/${id}`, { body });
     expect(answer.status, answer.text).to.equal(200);
     return answer.body;
   };
   const line = async (customer: string, name: string) => {
     const { line_items } = await world.subscription(customer);
-    return line_items.find(({ display_name }: { display_name: string }) => display_name === name);
+    return line_items.find(({ display_name }) => display_name === name);
   };
 
   it('a set-up fee is invoiced once, when it is added', async () => {
@@ -48,7 +48,7 @@ describe('scenario: lines that come and go', () => {
     await world.on('2026-01-11', () =>
       add('year', { price: price('365', { billing_period: 'ANNUAL', display_name: 'support' }) }),
     );
-    const { id } = await line('year', 'support');
+    const { id } = (await line('year', 'support'))!;
     // 73 of 365 days later: four fifths of the year are left.
     await world.on('2026-03-25', () => change('PUT', id, { amount: '730' }));
     await world.on('2027-02-01');
@@ -65,7 +65,7 @@ describe('scenario: lines that come and go', () => {
   it('a line that is added and ended inside a period costs what it served', async () => {
     await world.on('2026-01-01', () => world.subscribe('guest', 'Base'));
     await world.on('2026-01-11', () => add('guest', { price: price('62', { display_name: 'seat' }) }));
-    const { id } = await line('guest', 'seat');
+    const { id } = (await line('guest', 'seat'))!;
     await world.on('2026-01-21', () => change('DELETE', id, {}));
     await world.on('2026-02-01');
     expect(await world.statements('guest')).to.deep.equal([
@@ -83,14 +83,14 @@ describe('scenario: lines that come and go', () => {
     await world.on(
       '2026-01-11',
       () => add('whole', { price: price('62', { display_name: 'seat' }), proration_behavior }),
-      () => change('PUT', base.id, { amount: '40', proration_behavior }),
+      () => change('PUT', base!.id, { amount: '40', proration_behavior }),
     );
     await world.on('2026-02-01');
     const seat = await line('whole', 'seat');
     await world.on(
       '2026-02-11',
       () => world.finalize(),
-      () => change('DELETE', seat.id, { proration_behavior }),
+      () => change('DELETE', seat!.id, { proration_behavior }),
     );
     await world.on('2026-03-01');
     expect(await world.statements('whole')).to.deep.equal([
@@ -106,8 +106,8 @@ describe('scenario: lines that come and go', () => {
     await world.on('2026-01-05', () => world.use('usage', 'calls', 100));
     const before = await line('usage', 'calls');
     await world.on('2026-01-11');
-    const after = await change('PUT', before.id, { amount: '0.02' });
-    expect(after.price).to.include({ parent_price_id: before.price_id, entity_type: 'SUBSCRIPTION' });
+    const after = await change('PUT', before!.id, { amount: '0.02' });
+    expect(after.price).to.include({ parent_price_id: before!.price_id, entity_type: 'SUBSCRIPTION' });
     await world.on('2026-01-20', () => world.use('usage', 'calls', 100));
     await world.on('2026-01-25', () => change('DELETE', after.id, {}));
     await world.on('2026-01-28', () => world.use('usage', 'calls', 100));
@@ -120,7 +120,7 @@ describe('scenario: lines that come and go', () => {
 
   it('a change of a line and the billing of its period come one after the other, whichever is first', async () => {
     await world.on('2026-01-01', () => world.subscribe('raced', 'Base'));
-    const { id } = await line('raced', 'base');
+    const { id } = (await line('raced', 'base'))!;
     world.at('2026-02-01');
     await Promise.all([world.bill(), change('PUT', id, { amount: '40' }), world.bill()]);
     await world.on('2026-03-01');

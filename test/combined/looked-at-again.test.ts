@@ -5,11 +5,9 @@ import { processDuePayments } from '../../actions/lifecycle/payments/due-payment
 import { cancelOverdue } from '../../actions/lifecycle/payments/end-overdue.ts';
 import { resumePayment } from '../../actions/lifecycle/payments/process-payment.ts';
 import { listDuePayments } from '../../storage/queue/due-payments.ts';
+import type { Invoice } from '../support/answers.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('scenario: looked at again', () => {
   let world: World;
@@ -49,7 +47,7 @@ describe('scenario: looked at again', () => {
     } finally {
       await holder.rollback();
     }
-    return Promise.all(those) as Promise<Answer[]>;
+    return Promise.all(those);
   }
 
   it('a subscription goes on whose due date was put off while the job waited, and ends where it was not', async () => {
@@ -61,10 +59,10 @@ describe('scenario: looked at again', () => {
       world.at(`${month}-01T00:00:00Z`);
       await world.subscribe(customer, 'Advance', { collection_method: 'send_invoice' });
       const [invoice] = await world.invoices(customer);
-      await put(`/invoices/${invoice.id}`, { due_date: `${month}-03T00:00:00Z` });
+      await put(`/invoices/${invoice!.id}`, { due_date: `${month}-03T00:00:00Z` });
       world.at(`${month}-20T00:00:00Z`);
       const isEnded = customer === 'left';
-      const putOff = () => put(`/invoices/${invoice.id}`, { due_date: '2027-01-01T00:00:00Z' });
+      const putOff = () => put(`/invoices/${invoice!.id}`, { due_date: '2027-01-01T00:00:00Z' });
       const end = () => cancelOverdue(world.api.services, { now: world.now });
       const [report] = await whileHeld(customer, [end], isEnded ? undefined : putOff);
       const { subscription_status } = await world.subscription(customer);
@@ -80,19 +78,25 @@ describe('scenario: looked at again', () => {
     await world.subscribe('edited', 'Arrear');
     await world.on('2026-04-01');
     const [draft] = await world.invoices('edited');
-    expect(draft.invoice_status).to.equal('DRAFT');
+    expect(draft!.invoice_status).to.equal('DRAFT');
     world.at('2026-04-01T02:00:01Z');
-    const [{ subscription_line_item_id, period_start, period_end }] = draft.line_items;
+    const { subscription_line_item_id, period_start, period_end } = draft!.line_items[0]!;
     const line_items = [{ subscription_line_item_id, period_start, period_end, amount: '4', quantity: '1' }];
     const finalize = () => finalizeDueInvoices(world.api.services, { now: world.now, delay_seconds: 7200 });
-    const edit = () => world.api.request('POST', `/invoices/${draft.id}/compute?sync=true`, { body: { line_items } });
-    const [edited, report] = await whileHeld('edited', [edit, finalize]);
-    expect([edited.status, edited.body.invoice?.total], edited.text).to.deep.equal([200, '4']);
+    const edit = () => world.api.request('POST', `/invoices/${draft!.id}/compute?sync=true`, { body: { line_items } });
+    const [edited, report] = (await whileHeld('edited', [edit, finalize])) as [
+      Awaited<ReturnType<typeof edit>>,
+      unknown,
+    ];
+    expect([edited.status, (edited.body as { invoice?: Invoice }).invoice?.total], edited.text).to.deep.equal([
+      200,
+      '4',
+    ]);
     expect(report).to.deep.equal({ finalized: 0, skipped: 0, waiting: [], failed: [] });
-    expect((await world.get(`/invoices/${draft.id}`)).invoice_status).to.equal('DRAFT');
+    expect((await world.get(`/invoices/${draft!.id}`)).invoice_status).to.equal('DRAFT');
     world.at('2026-04-01T04:00:01Z');
     expect((await finalize()).finalized).to.equal(1);
-    expect((await world.get(`/invoices/${draft.id}`)).total).to.equal('4');
+    expect((await world.get(`/invoices/${draft!.id}`)).total).to.equal('4');
   });
 
   it('a payment has its next try when that is due, and not because an old list names it', async () => {

@@ -5,9 +5,6 @@ import { startTestApi, type TestApi } from '../support/api.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 const MARCH = { start_time: '2026-03-01T00:00:00Z', end_time: '2026-04-01T00:00:00Z' };
 
 describe('many of one kind', () => {
@@ -18,7 +15,7 @@ describe('many of one kind', () => {
   });
   after(() => world.stop());
 
-  const post = (path: string, body: object) => world.api.request('POST', path, { body });
+  const post = <Path extends string>(path: Path, body: object) => world.api.request('POST', path, { body });
   const countMeter = (event_name: string) =>
     post('/meters', { name: event_name, event_name, aggregation: { type: 'COUNT' } });
   const countMeters = async (event_name: string, count: number) => {
@@ -34,7 +31,7 @@ describe('many of one kind', () => {
   it('windows: 400 for more than an answer may be made of, whether or not events are in them', async () => {
     const meter_ids = await countMeters('many', 12);
     const refused = await analytics(meter_ids, { window_size: 'MINUTE' });
-    expect([refused.status, refused.body.details.field]).to.deep.equal([400, 'window_size']);
+    expect([refused.status, refused.body.details!.field]).to.deep.equal([400, 'window_size']);
     for (const [window_size, ids] of [
       ['HOUR', meter_ids],
       ['MINUTE', meter_ids.slice(0, 2)],
@@ -59,7 +56,7 @@ describe('many of one kind', () => {
     }) as typeof clickhouse.query;
     try {
       const { body } = await analytics(meter_ids);
-      const answers = body.items.map((one: Answer) => [one.meter_id, one.total_value, one.source]);
+      const answers = body.items.map((one) => [one.meter_id, one.total_value, one.source]);
       expect(answers).to.deep.equal(meter_ids.map((id) => [id, '1', 'buckets']));
       expect(asked).to.be.within(1, 4);
     } finally {
@@ -79,7 +76,7 @@ describe('many of one kind', () => {
       })),
     );
     await world.waitForPipeline();
-    const ids = ({ body }: Answer) => body.events.map(({ id }: Answer) => id).join(' ');
+    const ids = ({ body }: { body: { events: { id: string }[] } }) => body.events.map(({ id }) => id).join(' ');
     for (const property_filters of [undefined, { tier: ['gold'] }]) {
       const range = { event_name: 'large', order: 'asc', property_filters };
       const first = await post('/events/query', range);
@@ -145,7 +142,7 @@ describe('many meters of one event name', () => {
     expect((await create('crowded', other.key)).status).to.equal(201);
     // An archived one costs nothing any more.
     const { body } = await api.request('GET', '/meters?event_name=crowded&limit=1');
-    await api.request('DELETE', `/meters/${body.items[0].id}`);
+    await api.request('DELETE', `/meters/${body.items[0]!.id}`);
     expect((await create('crowded')).status).to.equal(201);
   });
 });
@@ -167,7 +164,7 @@ describe('a meter that nothing bills and that has no feature', () => {
       const shown = async () => {
         await bare.waitForPipeline();
         const { items } = await bare.post('/events/analytics', asked);
-        return items.map((one: Answer) =>
+        return items.map((one) =>
           [one.external_customer_id, one.feature_id, one.total_usage, one.total_cost, one.price_id === null].join(' '),
         );
       };

@@ -3,10 +3,9 @@
  * subscription still owes, and only what was paid reaches a wallet.
  */
 import { expect } from 'chai';
+import { processDuePayments } from '../../actions/lifecycle/payments/due-payments.ts';
+import type { CreditNote, Invoice } from '../support/answers.ts';
 import { fixed, startWorld, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('scenario: credits of what was not paid', () => {
   let world: World;
@@ -19,16 +18,20 @@ describe('scenario: credits of what was not paid', () => {
   });
   after(() => world.stop());
 
-  const path = (customer: string, verb: string) => `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}`;
+  const path = <Verb extends string>(customer: string, verb: Verb) =>
+    `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}` as const;
   const remaining = async (customer: string) =>
     (await world.invoices(customer))
       .filter(({ invoice_status }) => invoice_status === 'FINALIZED')
       .map(({ amount_remaining }) => amount_remaining);
   const inWallet = async (customer: string) => {
-    const wallets: Answer[] = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
+    const wallets = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
     return wallets.map(({ balance }) => balance);
   };
-  const pay = ({ id, currency, amount_remaining }: Answer, amount = amount_remaining) =>
+  const pay = (
+    { id, currency, amount_remaining }: Pick<Invoice, 'id' | 'currency' | 'amount_remaining'>,
+    amount = amount_remaining,
+  ) =>
     world.post('/payments', {
       destination_type: 'INVOICE',
       destination_id: id,
@@ -48,9 +51,9 @@ describe('scenario: credits of what was not paid', () => {
     });
   const cancel = (customer: string, fields = {}) =>
     world.cancel(customer, { cancellation_type: 'immediate', proration_behavior: 'create_prorations', ...fields });
-  const notesOf = async (customer: string): Promise<Answer[]> => {
+  const notesOf = async (customer: string) => {
     const { items } = await world.get('/creditnotes?limit=100');
-    return items.filter((note: Answer) => note.customer_id === world.id(`customer ${customer}`));
+    return items.filter((note) => note.customer_id === world.id(`customer ${customer}`));
   };
 
   beforeEach(() => world.at('2026-01-01T00:00:00Z'));
@@ -69,30 +72,30 @@ describe('scenario: credits of what was not paid', () => {
       reason: 'SUBSCRIPTION_CANCELLATION',
     });
     const [opening, change] = await world.invoices('dated');
-    expect([note.invoice_id, note.change_invoice_id]).to.deep.equal([opening.id, change.id]);
+    expect([note!.invoice_id, note!.change_invoice_id]).to.deep.equal([opening!.id, change!.id]);
     // It can still be credited, as far as it is due.
     const credit = (amount: string) =>
       world.api.request('POST', '/creditnotes', {
         body: {
-          invoice_id: opening.id,
+          invoice_id: opening!.id,
           reason: 'SERVICE_ISSUE',
-          line_items: [{ invoice_line_item_id: opening.line_items[0].id, amount }],
+          line_items: [{ invoice_line_item_id: opening!.line_items[0]!.id, amount }],
         },
       });
     const tooMuch = await credit('4.18');
-    expect([tooMuch.status, tooMuch.body.details.max_allowed]).to.deep.equal([400, '4.17']);
+    expect([tooMuch.status, tooMuch.body.details!.max_allowed]).to.deep.equal([400, '4.17']);
     expect((await credit('4.17')).status).to.equal(201);
     expect(await remaining('dated')).to.deep.equal(['0']);
-    const voided = await world.api.request('POST', `/creditnotes/${note.id}/void`, { body: {} });
+    const voided = await world.api.request('POST', `/creditnotes/${note!.id}/void`, { body: {} });
     expect(voided.status, 'the adjustment of a change stays').to.equal(400);
   });
 
   it('an immediate one alike, and of what was paid in part the rest of the payment reaches the wallet', async () => {
     for (const name of ['unpaid', 'in part', 'paid']) await world.subscribe(name, 'One');
     const [inPart] = await world.invoices('in part');
-    await pay(inPart, '20');
+    await pay(inPart!, '20');
     const [paid] = await world.invoices('paid');
-    await pay(paid);
+    await pay(paid!);
     await world.on('2026-01-16');
     for (const name of ['unpaid', 'in part', 'paid']) await cancel(name);
     expect([await remaining('unpaid'), await inWallet('unpaid')]).to.deep.equal([['15'], []]);
@@ -134,7 +137,7 @@ describe('scenario: credits of what was not paid', () => {
     await world.on('2026-03-01');
     await world.finalize();
     const [, , third] = await world.invoices('others');
-    await pay(third);
+    await pay(third!);
     await world.on('2026-03-11');
     await cancel('others');
     // 21 of the 31 that were paid for March.
@@ -150,13 +153,13 @@ describe('scenario: credits of what was not paid', () => {
     await world.plan('Hundred', [fixed('100', { invoice_cadence: 'ADVANCE' })]);
     await world.subscribe('taxed', 'Hundred');
     const [opening] = await world.invoices('taxed');
-    await pay(opening, '70');
+    await pay(opening!, '70');
     world.at('2026-01-16T12:00:00Z');
     await cancel('taxed');
     // 60 were served, 50 and their tax: 70 were paid.
     expect([await remaining('taxed'), await inWallet('taxed')]).to.deep.equal([['0'], ['10']]);
     const [note] = await notesOf('taxed');
-    expect([note.total_amount, note.subtotal, note.total_tax]).to.deep.equal(['50', '41.67', '8.33']);
+    expect([note!.total_amount, note!.subtotal, note!.total_tax]).to.deep.equal(['50', '41.67', '8.33']);
   });
 
   it('one that is invoiced with a parent lowers the invoice of the parent', async () => {
@@ -173,18 +176,101 @@ describe('scenario: credits of what was not paid', () => {
     expect([await inWallet('parent'), await inWallet('child')]).to.deep.equal([[], []]);
   });
 
+  it('the credit of a child that pays the rest of the invoice activates the parent that waits for it', async () => {
+    const group = {
+      grouped_invoicing_children_to_create: [{ plan_id: world.id('plan One'), external_customer_id: 'waiting child' }],
+    };
+    await world.customer('waiting child');
+    await world.subscribe('waiting parent', 'One', {
+      start_date: '2026-01-02T00:00:00Z',
+      collection_method: 'send_invoice',
+      payment_behavior: 'default_incomplete',
+      inheritance: group,
+    });
+    await world.on('2026-01-02');
+    const parent_subscription_ids = [world.id('subscription waiting parent')];
+    const [child] = (await world.post('/subscriptions/search', { parent_subscription_ids })).items;
+    const [opening] = await world.invoices('waiting parent');
+    expect([opening!.total, child!.subscription_status]).to.deep.equal(['62', 'active']);
+    await pay(opening!, '47');
+    const status = async () =>
+      (await world.get(`/subscriptions/${world.id('subscription waiting parent')}`)).subscription_status;
+    expect(await status()).to.equal('incomplete');
+    world.at('2026-01-17T00:00:00Z');
+    await world.post(`/subscriptions/${child!.id}/cancel`, {
+      cancellation_type: 'immediate',
+      proration_behavior: 'create_prorations',
+    });
+    expect(await remaining('waiting parent')).to.deep.equal(['0']);
+    expect(await status()).to.equal('active');
+  });
+
+  it('a void invoice returns that credit to the next invoice, which activates the parent once', async () => {
+    await world.customer('returning child');
+    await world.subscribe('returning parent', 'One', {
+      start_date: '2026-01-02T00:00:00Z',
+      collection_method: 'send_invoice',
+      payment_behavior: 'default_incomplete',
+      inheritance: {
+        grouped_invoicing_children_to_create: [
+          { plan_id: world.id('plan One'), external_customer_id: 'returning child' },
+        ],
+      },
+    });
+    await world.on('2026-01-02');
+    const parent_subscription_ids = [world.id('subscription returning parent')];
+    const [child] = (await world.post('/subscriptions/search', { parent_subscription_ids })).items;
+    const status = async () =>
+      (await world.get(`/subscriptions/${world.id('subscription returning parent')}`)).subscription_status;
+    world.at('2026-01-10T00:00:00Z');
+    const advance = { invoice_cadence: 'ADVANCE', billing_period: 'MONTHLY', price_unit_type: 'FIAT' };
+    const seat = await world.post(`/subscriptions/${child!.id}/lineitems`, { price: fixed('62', advance) });
+    const { items } = await world.get(`/invoices?subscription_id=${child!.id}`);
+    await pay(items[0]!);
+    world.at('2026-01-17T00:00:00Z');
+    await world.api.request('DELETE', `/subscriptions/lineitems/${seat.id}`, { body: {} });
+    // 16 of 31 days of the seat are left.
+    expect(await remaining('returning parent')).to.deep.equal(['30']);
+    // The subscription waits for an invoice whose collection failed, too.
+    const customer_id = world.id('customer returning parent');
+    const config = { default_gateway: 'sandbox', retry_after_days: [], after_last_try: 'mark_incomplete' };
+    expect((await world.api.request('PUT', '/settings/payment_config', { body: { value: config } })).status).to.equal(
+      200,
+    );
+    await world.post(`/payments/customers/${customer_id}/methods`, {
+      gateway_payment_method_id: 'pm_sandbox_declined',
+    });
+    const amounts = { currency: 'usd', subtotal: '8', total: '8', amount_due: '8' };
+    const subscription_id = world.id('subscription returning parent');
+    const fee = await world.post('/invoices', {
+      customer_id,
+      subscription_id,
+      invoice_status: 'FINALIZED',
+      ...amounts,
+    });
+    await world.api.request('POST', `/invoices/${fee.id}/payment/attempt`);
+    await processDuePayments(world.api.services, { now: new Date(world.now.getTime() + 60_000) });
+    expect([await remaining('returning parent'), await status()]).to.deep.equal([['8', '30'], 'incomplete']);
+    const opening = (await world.invoices('returning parent')).find(({ total }) => total === '62');
+    const voided = await world.api.request('POST', `/invoices/${opening!.id}/void`, { body: {} });
+    expect(voided.status, voided.text).to.equal(200);
+    expect([await remaining('returning parent'), await status()]).to.deep.equal([['0'], 'active']);
+    // The void invoice returns 32: 8 paid the other invoice, 24 reach the wallet.
+    expect(await inWallet('returning parent')).to.deep.equal(['24']);
+  });
+
   it('a payment that comes at the same time pays what is left, or the wallet gets the rest', async () => {
     for (const name of ['race a', 'race b', 'race c']) {
       world.at('2026-01-01T00:00:00Z');
       await world.subscribe(name, 'One');
       const [opening] = await world.invoices(name);
       world.at('2026-01-16T00:00:00Z');
-      await Promise.all([pay(opening), cancel(name)]);
+      await Promise.all([pay(opening!), cancel(name)]);
       const [after] = await world.invoices(name);
       const [wallet = '0'] = await inWallet(name);
-      expect([after.amount_paid, after.amount_remaining]).to.deep.equal(['31', '0']);
+      expect([after!.amount_paid, after!.amount_remaining]).to.deep.equal(['31', '0']);
       // The payment came first, and 16 of it reach the wallet; or it came to what was 15 by then, and is too much by 16.
-      expect([wallet, after.overpaid_amount ?? '0']).to.be.deep.oneOf([
+      expect([wallet, after!.overpaid_amount ?? '0']).to.be.deep.oneOf([
         ['16', '0'],
         ['0', '16'],
       ]);
@@ -196,12 +282,12 @@ describe('scenario: credits of what was not paid', () => {
     const [opening] = await world.invoices('noted');
     const note = (memo: string, amount: string) =>
       world.post('/creditnotes', {
-        invoice_id: opening.id,
+        invoice_id: opening!.id,
         memo,
         reason: 'SERVICE_ISSUE',
-        line_items: [{ invoice_line_item_id: opening.line_items[0].id, amount }],
+        line_items: [{ invoice_line_item_id: opening!.line_items[0]!.id, amount }],
       });
-    const voidNote = async ({ id }: Answer) =>
+    const voidNote = async ({ id }: CreditNote) =>
       (await world.api.request('POST', `/creditnotes/${id}/void`, { body: {} })).status;
     const small = await note('small', '2');
     await world.on('2026-01-16');
@@ -210,9 +296,9 @@ describe('scenario: credits of what was not paid', () => {
     await world.subscribe('noted much', 'One', { start_date: '2026-01-16T00:00:00Z' });
     const [other] = await world.invoices('noted much');
     const large = await world.post('/creditnotes', {
-      invoice_id: other.id,
+      invoice_id: other!.id,
       reason: 'SERVICE_ISSUE',
-      line_items: [{ invoice_line_item_id: other.line_items[0].id, amount: '30' }],
+      line_items: [{ invoice_line_item_id: other!.line_items[0]!.id, amount: '30' }],
     });
     await cancel('noted much');
     expect(await remaining('noted much')).to.deep.equal(['0']);
@@ -221,14 +307,14 @@ describe('scenario: credits of what was not paid', () => {
   });
 
   describe('when an invoice is void', () => {
-    const voidOf = (invoice: Answer) => world.api.request('POST', `/invoices/${invoice.id}/void`, { body: {} });
+    const voidOf = (invoice: Invoice) => world.api.request('POST', `/invoices/${invoice.id}/void`, { body: {} });
 
     it('a change that lowered it alone is void with it, and billed again it charges what was served', async () => {
       await world.subscribe('void', 'One');
       await world.on('2026-01-16');
       await cancel('void');
       const [opening] = await world.invoices('void');
-      const again = await world.post(`/invoices/${opening.id}/recalculate?finalize=true`, {});
+      const again = await world.post(`/invoices/${opening!.id}/recalculate?finalize=true`, {});
       expect([again.total, again.amount_remaining]).to.deep.equal(['15', '15']);
       expect((await world.invoices('void')).map(({ invoice_status }) => invoice_status)).to.deep.equal([
         'VOIDED',
@@ -254,7 +340,7 @@ describe('scenario: credits of what was not paid', () => {
       // 16 of 31 come back, 3.20 of them to the lots; 12 of 24.80 are due.
       expect([await remaining('credited'), await inWallet('credited')]).to.deep.equal([['12'], ['3.2']]);
       const [opening] = await world.invoices('credited');
-      expect((await voidOf(opening)).status).to.equal(200);
+      expect((await voidOf(opening!)).status).to.equal(200);
       expect(await inWallet('credited')).to.deep.equal(['6.2']);
     });
 
@@ -263,8 +349,8 @@ describe('scenario: credits of what was not paid', () => {
       await world.on('2026-01-16');
       await changePlan('changed', 'One');
       const [opening] = await world.invoices('changed');
-      expect(opening.amount_remaining).to.equal('46');
-      const again = await world.post(`/invoices/${opening.id}/recalculate?finalize=true`, {});
+      expect(opening!.amount_remaining).to.equal('46');
+      const again = await world.post(`/invoices/${opening!.id}/recalculate?finalize=true`, {});
       expect(again.total, '30 of Two and 16 of One').to.equal('46');
     });
 
@@ -274,7 +360,7 @@ describe('scenario: credits of what was not paid', () => {
       await world.on('2026-01-16');
       await cancel('stays');
       const [opening] = await world.invoices('stays');
-      expect((await voidOf(opening)).status).to.equal(400);
+      expect((await voidOf(opening!)).status).to.equal(400);
     });
 
     it('what credits of others had paid of it lowers what is owed, and then reaches the wallet', async () => {
@@ -284,14 +370,14 @@ describe('scenario: credits of what was not paid', () => {
       await world.on('2026-03-01');
       await world.finalize();
       const [january, , march] = await world.invoices('moved');
-      await pay(march);
+      await pay(march!);
       await world.on('2026-03-11');
       await cancel('moved');
       expect(await remaining('moved')).to.deep.equal(['10', '31', '0']);
-      expect((await voidOf(january)).status).to.equal(200);
+      expect((await voidOf(january!)).status).to.equal(200);
       expect(await remaining('moved')).to.deep.equal(['10', '0']);
       const [, february] = await world.invoices('moved');
-      expect((await voidOf(february)).status).to.equal(200);
+      expect((await voidOf(february!)).status).to.equal(200);
       expect(await inWallet('moved')).to.deep.equal(['21']);
     });
   });

@@ -4,9 +4,6 @@ import { finalizeDueInvoices } from '../../actions/lifecycle/invoices/finalize-d
 import { until } from '../support/until.ts';
 import { fixed, startWorld, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 describe('scenario: one order of locks', () => {
   let world: World;
   before(async () => {
@@ -17,7 +14,7 @@ describe('scenario: one order of locks', () => {
   });
   after(() => world.stop());
 
-  const ask = (method: string, path: string, body?: unknown): Promise<Answer> =>
+  const ask = <Method extends string, Path extends string>(method: Method, path: Path, body?: unknown) =>
     world.api.request(method, path, body === undefined ? {} : { body });
   const deadlocks = async (): Promise<number> => {
     const { postgres } = world.api.services;
@@ -40,7 +37,7 @@ describe('scenario: one order of locks', () => {
     const [invoice] = await world.invoices('card');
     const payment = await world.post('/payments', {
       destination_type: 'INVOICE',
-      destination_id: invoice.id,
+      destination_id: invoice!.id,
       payment_method_type: 'CARD',
       payment_method_id: 'pm_sandbox_card',
       amount: '10',
@@ -70,7 +67,7 @@ describe('scenario: one order of locks', () => {
     // The counter of the month is there.
     await world.subscribe('counted', 'Advance');
     // Two of one subscription are two parts of the group; the other draft is in the second.
-    const drafts: Answer[] = [...(await world.invoices('twice')), ...(await world.invoices('other'))];
+    const drafts = [...(await world.invoices('twice')), ...(await world.invoices('other'))];
     expect(drafts.map(({ invoice_status }) => invoice_status)).to.deep.equal(['DRAFT', 'DRAFT', 'DRAFT']);
     const before = await deadlocks();
     const { postgres } = world.api.services;

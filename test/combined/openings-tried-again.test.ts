@@ -5,9 +5,6 @@
 import { expect } from 'chai';
 import { fixed, startWorld, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 const BEHAVIORS = ['default_active', 'allow_incomplete', 'error_if_incomplete'];
 /** The first try ends three days later, or when nobody has confirmed it for a day. */
 const METHODS = { fails_late: 3, requires_action: 1 };
@@ -35,17 +32,17 @@ describe('scenario: openings that fail later', () => {
   });
   after(() => world.stop());
 
-  const paymentOf = async (name: string): Promise<Answer> => {
+  const paymentOf = async (name: string) => {
     const [opening] = await world.invoices(name);
-    const { items } = await world.get(`/payments?destination_id=${opening.id}&expand=attempts`);
+    const { items } = await world.get(`/payments?destination_id=${opening!.id}&expand=attempts`);
     expect(items).to.have.length(1);
     return items[0];
   };
 
   for (const { behavior, method, takes } of CASES)
     it(`${behavior}, ${method}: tried 3, 5 and 7 days after it was known`, async () => {
-      const { attempts, payment_status } = await paymentOf(`${behavior} ${method}`);
-      const days = attempts.map(({ created_at }: Answer) => new Date(created_at).getUTCDate());
+      const { attempts, payment_status } = (await paymentOf(`${behavior} ${method}`))!;
+      const days = attempts!.map(({ created_at }) => new Date(created_at).getUTCDate());
       const expected = [1];
       for (const pause of [3, 5, 7]) expected.push(expected.at(-1)! + takes + pause);
       expect([days, payment_status]).to.deep.equal([expected.filter((day) => day < 31), 'FAILED']);
@@ -54,7 +51,7 @@ describe('scenario: openings that fail later', () => {
   it('a card that pays then makes it active', async () => {
     const name = 'error_if_incomplete fails_late';
     expect((await world.subscription(name)).subscription_status).to.equal('incomplete');
-    const [{ id }] = await world.invoices(name);
+    const { id } = (await world.invoices(name))[0]!;
     const paid = await world.post('/payments', {
       destination_type: 'INVOICE',
       destination_id: id,

@@ -10,9 +10,6 @@ import { roundMoney } from '../../core/foundation/money.ts';
 import { samples } from '../support/samples.ts';
 import { fixed, startWorld, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 const PRICE = '31.37';
 const PERIOD_MS = 31 * 86_400_000;
 const BEGIN = Date.UTC(2026, 0, 1);
@@ -41,17 +38,18 @@ describe('law: what is owed, paid and in the wallet adds up', () => {
   });
   after(() => world.stop());
 
-  const path = (customer: string, verb: string) => `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}`;
+  const path = <Verb extends string>(customer: string, verb: Verb) =>
+    `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}` as const;
   const sum = (values: readonly string[]) => sumDecimals(values.map((value) => new Decimal(value)));
 
   /** Debt and payments less the wallet come to the lines of all invoices, with their tax. Answers the sum of these lines. */
   async function checkLaw(customer: string, paid: Decimal): Promise<Decimal> {
     const invoices = await world.invoices(customer);
     const live = invoices.filter(({ invoice_status }) => invoice_status !== 'VOIDED');
-    const lines: Answer[] = live.flatMap(({ line_items }) => line_items);
+    const lines = live.flatMap(({ line_items }) => line_items);
     const charged = sum(lines.map(({ amount }) => amount)).plus(sum(lines.map(({ tax_amount }) => tax_amount)));
     const owed = sum(live.map(({ amount_remaining }) => amount_remaining));
-    const wallets: Answer[] = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
+    const wallets = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
     const inWallet = sum(wallets.map(({ balance }) => balance));
     const said = `owed ${owed}, paid ${paid}, wallet ${inWallet}: ${(await world.statements(customer)).join('\n')}`;
     expect(owed.plus(paid).minus(inWallet).toFixed(), said).to.equal(charged.toFixed());
@@ -62,8 +60,8 @@ describe('law: what is owed, paid and in the wallet adds up', () => {
 
   async function setQuantity(customer: string, quantity: number): Promise<void> {
     const { line_items } = await world.subscription(customer);
-    const line = line_items.find(({ end_date }: Answer) => end_date === null);
-    const quantity_change_params = { line_items: [{ id: line.id, quantity: String(quantity) }] };
+    const line = line_items.find(({ end_date }) => end_date === null);
+    const quantity_change_params = { line_items: [{ id: line!.id, quantity: String(quantity) }] };
     await world.post(path(customer, 'modify/execute'), { type: 'quantity_change', quantity_change_params });
   }
 

@@ -1,10 +1,10 @@
 /** No caller can take a key of what is done by itself (docs/rules/wallets.md, "The ledger"; docs/rules/invoices.md, "Charged once"). */
 import { expect } from 'chai';
 import { endDueReservations } from '../../actions/reservations/end-due.ts';
+import type { ErrorAnswer, Wallet } from '../support/answers.ts';
+import type { TestAnswer } from '../support/api.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
 type Fields = Record<string, unknown>;
 
 const ULID = '01JZ8K3M5N7P9Q1R3S5T7V9W3X';
@@ -16,22 +16,22 @@ describe('scenario: keys that were taken first', () => {
   });
   after(() => world.stop());
 
-  const walletOf = async (customer: string): Promise<Answer> => {
+  const walletOf = async (customer: string) => {
     await world.customer(customer);
     const config = { allowed_price_types: ['ALL'] };
     const terms = { external_customer_id: customer, currency: 'usd', initial_credits_to_load: '20', config };
     return world.post('/wallets', terms);
   };
-  const balanceOf = async ({ id }: Answer) => (await world.get(`/wallets/${id}`)).credit_balance;
-  const topUp = ({ id }: Answer, fields: Fields) =>
+  const balanceOf = async ({ id }: Wallet) => (await world.get(`/wallets/${id}`)).credit_balance;
+  const topUp = ({ id }: Wallet, fields: Fields) =>
     world.api.request('POST', `/wallets/${id}/top-up`, {
       body: { credits_to_add: '1', transaction_reason: 'FREE_CREDIT_GRANT', ...fields },
     });
-  const debit = ({ id }: Answer, fields: Fields) =>
+  const debit = ({ id }: Wallet, fields: Fields) =>
     world.api.request('POST', `/wallets/${id}/debit`, {
       body: { credits: '1', transaction_reason: 'MANUAL_BALANCE_DEBIT', ...fields },
     });
-  const invoice = (customer: string, amount: string, fields: Fields = {}): Promise<Answer> =>
+  const invoice = (customer: string, amount: string, fields: Fields = {}) =>
     world.post('/invoices', {
       customer_id: world.id(`customer ${customer}`),
       currency: 'usd',
@@ -41,11 +41,14 @@ describe('scenario: keys that were taken first', () => {
       line_items: [{ amount, quantity: '1', price_type: 'FIXED' }],
       ...fields,
     });
-  const holding = (customer: string, hold: Fields): Promise<Answer> =>
+  const holding = (customer: string, hold: Fields) =>
     world.post('/entitlements/check', { external_customer_id: customer, credits: '5', hold });
 
   /** Of the kind and the ids: as they are, and as they were once. The first is refused to whoever states it. */
-  async function takeFirst(take: (fields: Fields) => Promise<Answer>, key: string): Promise<void> {
+  async function takeFirst(
+    take: (fields: Fields) => Promise<TestAnswer<Partial<ErrorAnswer>>>,
+    key: string,
+  ): Promise<void> {
     const refused = await take({ idempotency_key: `farthing/${key}` });
     expect([refused.status, refused.body.details?.field], refused.text).to.deep.equal([400, 'idempotency_key']);
     const taken = await take({ idempotency_key: key });
@@ -55,8 +58,8 @@ describe('scenario: keys that were taken first', () => {
   it('a reservation is committed, whoever stated its key', async () => {
     const wallet = await walletOf('committed');
     const { reservation } = await holding('committed', { ttl_seconds: 600 });
-    await takeFirst((fields) => topUp(wallet, fields), `reservation/${reservation.id}`);
-    const committed = await world.post(`/reservations/${reservation.id}/commit`, {});
+    await takeFirst((fields) => topUp(wallet, fields), `reservation/${reservation!.id}`);
+    const committed = await world.post(`/reservations/${reservation!.id}/commit`, {});
     expect(committed.reservation_status).to.equal('committed');
     expect(await balanceOf(wallet)).to.equal('16');
   });
@@ -64,7 +67,7 @@ describe('scenario: keys that were taken first', () => {
   it('a reservation is charged when it expires, and its wallet can be closed', async () => {
     const wallet = await walletOf('charged');
     const { reservation } = await holding('charged', { ttl_seconds: 60, on_expiry: 'charge' });
-    await takeFirst((fields) => debit(wallet, fields), `reservation/${reservation.id}`);
+    await takeFirst((fields) => debit(wallet, fields), `reservation/${reservation!.id}`);
     world.at('2026-02-03T00:00:00Z');
     const { failed, uncharged } = await endDueReservations(world.api.services, { now: world.now });
     expect([failed, uncharged]).to.deep.equal([[], []]);
@@ -88,7 +91,7 @@ describe('scenario: keys that were taken first', () => {
       invoice_id: id,
       reason: 'BILLING_ERROR',
       process_credit_note: false,
-      line_items: [{ invoice_line_item_id: line_items[0].id, amount: '7' }],
+      line_items: [{ invoice_line_item_id: line_items[0]!.id, amount: '7' }],
     });
     const asNote = (fields: Fields) => topUp(wallet, { transaction_reason: 'CREDIT_NOTE', ...fields });
     await takeFirst(asNote, `credit_note/${note.id}`);
@@ -145,7 +148,7 @@ describe('scenario: keys that were taken first', () => {
     await world.use('billed', 'calls', 4, { at: '2026-02-05T00:00:00Z' });
     await world.on('2026-03-02');
     const [made] = await world.invoices('billed');
-    expect([made.idempotency_key, made.total]).to.deep.equal([period, '4']);
+    expect([made!.idempotency_key, made!.total]).to.deep.equal([period, '4']);
   });
 
   it('nor are keys of notes and refunds that have none of their own', async () => {

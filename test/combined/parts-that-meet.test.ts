@@ -1,10 +1,8 @@
 /** Rules of different parts about the same line, period or invoice: each by itself is tested where it stands. */
 import { expect } from 'chai';
 import { billThresholds } from '../../actions/lifecycle/billing/bill-thresholds.ts';
+import type { Modification } from '../support/answers.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('scenario: parts that meet', () => {
   let world: World;
@@ -32,8 +30,9 @@ describe('scenario: parts that meet', () => {
   after(() => world.stop());
 
   const ONCE = { invoice_cadence: 'ADVANCE', billing_period: 'ONETIME' } as const;
-  const path = (customer: string, verb: string) => `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}`;
-  const linesOf = async (customer: string): Promise<Answer[]> => (await world.subscription(customer)).line_items;
+  const path = <Verb extends string>(customer: string, verb: Verb) =>
+    `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}` as const;
+  const linesOf = async (customer: string) => (await world.subscription(customer)).line_items;
   const heads = async (customer: string) => (await world.statements(customer)).map((text) => text.split('\n')[0]);
   const toPlan = (plan: string, fields: object = {}) => ({
     target_plan_id: world.id(`plan ${plan}`),
@@ -60,7 +59,7 @@ describe('scenario: parts that meet', () => {
     await world.use('changed', 'calls', 40, { at: '2026-01-05T00:00:00Z' });
     await world.on('2026-01-10');
     const [line] = await linesOf('changed');
-    const raised = await world.api.request('PUT', `/subscriptions/lineitems/${line.id}`, { body: { amount: '2' } });
+    const raised = await world.api.request('PUT', `/subscriptions/lineitems/${line!.id}`, { body: { amount: '2' } });
     expect(raised.status, raised.text).to.equal(200);
     await world.use('changed', 'calls', 50, { at: '2026-01-15T00:00:00Z' });
     world.at('2026-01-20');
@@ -79,7 +78,7 @@ describe('scenario: parts that meet', () => {
       path('restarted', 'change/execute'),
       toPlan('Yearly', { billing_period: 'ANNUAL' }),
     );
-    expect(changed.invoice.total).to.equal('344');
+    expect(changed.invoice!.total).to.equal('344');
   });
 
   it('a set-up that was taken off in the trial is not charged behind it', async () => {
@@ -91,7 +90,7 @@ describe('scenario: parts that meet', () => {
     );
     await world.on('2026-01-05');
     const once = (await linesOf('tried')).find(({ billing_period }) => billing_period === 'ONETIME');
-    const ended = await world.api.request('DELETE', `/subscriptions/lineitems/${once.id}`, { body: {} });
+    const ended = await world.api.request('DELETE', `/subscriptions/lineitems/${once!.id}`, { body: {} });
     expect(ended.status, ended.text).to.equal(200);
     await world.on('2026-01-16');
     expect((await heads('tried')).at(-1)).to.equal('SUBSCRIPTION_TRIAL_END FINALIZED 2026-01-15..2026-02-15 = 31');
@@ -137,7 +136,7 @@ describe('scenario: parts that meet', () => {
     await world.cancel('resting', { cancellation_type: 'scheduled_date', cancel_at: '2026-02-15T00:00:00Z' });
     expect((await heads('resting')).at(-1)).to.equal('SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-02-01 = 15.5');
     const { schedules } = await world.get(path('resting', 'schedules'));
-    await world.post(`/subscriptions/schedules/${schedules[0].id}/cancel`, {});
+    await world.post(`/subscriptions/schedules/${schedules[0]!.id}/cancel`, {});
     expect((await heads('resting')).at(-1)).to.equal('SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-02-01 = 31');
   });
 
@@ -168,7 +167,7 @@ describe('scenario: parts that meet', () => {
     await world.on('2026-02-15');
     await world.cancel('child', { cancellation_type: 'immediate', proration_behavior: 'create_prorations' });
     const wallets = async (customer: string) =>
-      (await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`)).map(({ balance }: Answer) => balance);
+      (await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`)).map(({ balance }) => balance);
     expect([await wallets('child'), await wallets('payer')]).to.deep.equal([[], ['15.5']]);
   });
 
@@ -181,13 +180,13 @@ describe('scenario: parts that meet', () => {
     const group = { type: 'grouped_invoicing', grouped_invoicing_params: join };
     const joined = await world.api.request('POST', path('head', 'modify/execute'), { body: group });
     expect(joined.status, joined.text).to.equal(200);
-    const [{ id }] = await linesOf('joined');
+    const { id } = (await linesOf('joined'))[0]!;
     const params = { line_items: [{ id, quantity: '2' }] };
     const change = { type: 'quantity_change', quantity_change_params: params };
-    const said: Answer = await world.post(path('joined', 'modify/preview'), change);
-    const done: Answer = await world.post(path('joined', 'modify/execute'), change);
-    const invoiced = ({ changed_resources }: Answer) =>
-      changed_resources.invoices.map(({ invoice }: Answer) => [invoice.customer_id, invoice.subtotal]);
+    const said = await world.post(path('joined', 'modify/preview'), change);
+    const done = await world.post(path('joined', 'modify/execute'), change);
+    const invoiced = ({ changed_resources }: Modification) =>
+      changed_resources.invoices.map(({ invoice }) => [invoice!.customer_id, invoice!.subtotal]);
     const [head, own] = [world.id('customer head'), world.id('customer joined')];
     // 21 of 31 days: 42 for both seats to who pays now, 21 for the one seat back to who paid for it.
     expect(invoiced(done)).to.deep.equal([
@@ -195,6 +194,6 @@ describe('scenario: parts that meet', () => {
       [own, '-21'],
     ]);
     expect(invoiced(said)).to.deep.equal(invoiced(done));
-    expect((await world.get(`/customers/${own}/wallets`)).map(({ balance }: Answer) => balance)).to.deep.equal(['21']);
+    expect((await world.get(`/customers/${own}/wallets`)).map(({ balance }) => balance)).to.deep.equal(['21']);
   });
 });

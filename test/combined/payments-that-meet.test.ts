@@ -2,12 +2,10 @@
 import { expect } from 'chai';
 import { beginAttempt } from '../../actions/lifecycle/payments/begin-attempt.ts';
 import { processDuePayments } from '../../actions/lifecycle/payments/due-payments.ts';
-import { createSandbox } from '../../actions/payments/providers.ts';
+import { buildPaymentRequest } from '../../actions/payments/payment-request.ts';
+import { createProvider } from '../../actions/payments/providers.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { sandboxNotice } from '../support/sandbox.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const SECRET = 'a secret of the installation';
 
@@ -21,9 +19,9 @@ describe('payments that meet', () => {
   });
   after(() => api.stop());
 
-  const ask = (method: string, path: string, body?: unknown): Promise<Answer> =>
+  const ask = <Method extends string, Path extends string>(method: Method, path: Path, body?: unknown) =>
     api.request(method, path, body === undefined ? {} : { body });
-  async function ok(method: string, path: string, body?: unknown): Promise<Answer> {
+  async function ok<Method extends string, Path extends string>(method: Method, path: Path, body?: unknown) {
     const answer = await ask(method, path, body);
     expect(answer.status, `${method} ${path}: ${answer.text}`).to.be.within(200, 299);
     return answer.body;
@@ -46,7 +44,7 @@ describe('payments that meet', () => {
   const told = (gateway_payment_id: string) => {
     const { tenant_id, environment_id } = api.scope;
     const notice = { type: 'payment.succeeded', data: { gateway_payment_id } };
-    const path = `/webhooks/sandbox/${tenant_id}/${environment_id}`;
+    const path = `/webhooks/sandbox/${tenant_id}/${environment_id}` as const;
     return api.request('POST', path, sandboxNotice(notice, SECRET, api.scope));
   };
   const clockCame = () => processDuePayments(api.services, { now: new Date(api.services.clock().getTime() + 120_000) });
@@ -57,7 +55,7 @@ describe('payments that meet', () => {
   };
   const adjust = async (id: string, amount: string) => {
     const [line] = (await ok('GET', `/invoices/${id}`)).line_items;
-    const line_items = [{ invoice_line_item_id: line.id, amount }];
+    const line_items = [{ invoice_line_item_id: line!.id, amount }];
     return ok('POST', '/creditnotes', { invoice_id: id, reason: 'BILLING_ERROR', line_items });
   };
   const paidOf = async (id: string) => {
@@ -69,7 +67,7 @@ describe('payments that meet', () => {
     it('that was paid before it could be closed is given back, also where the notice is lost', async () => {
       const { id } = await invoice();
       const page = await pay(id, link);
-      await createSandbox(api.services).act(api.scope, page.gateway_payment_id, 'succeeded');
+      await createProvider(api.services, 'sandbox').simulate!(api.scope, page.gateway_payment_id!, 'succeeded');
       await pay(id);
       await clockCame();
       const { payment_status, refunded_amount, next_attempt_at } = await ok('GET', `/payments/${page.id}`);
@@ -82,13 +80,13 @@ describe('payments that meet', () => {
       const page = await pay(id, { ...link, process_payment: false });
       const now = api.services.clock();
       const { payment } = await beginAttempt(api.services, api.scope, { id: page.id, by: { now }, isRequested: true });
-      const asked = { key: payment.gateway_tracking_id!, amount: '100', currency: 'usd', now };
-      await createSandbox(api.services).openLink(api.scope, { ...asked, success_url: null, cancel_url: null });
+      const request = buildPaymentRequest(payment, { key: payment.gateway_tracking_id!, now });
+      await createProvider(api.services, 'sandbox').openLink(api.scope, request);
       await pay(id);
       await clockCame();
       expect(await atSandbox(page.id)).to.deep.equal(['100', 'cancelled', '0']);
       const { gateway_payment_id } = await ok('GET', `/payments/${page.id}`);
-      expect((await told(gateway_payment_id)).status).to.equal(200);
+      expect((await told(gateway_payment_id!)).status).to.equal(200);
       expect(await atSandbox(page.id)).to.deep.equal(['100', 'cancelled', '0']);
     });
 
@@ -113,9 +111,9 @@ describe('payments that meet', () => {
         [{ payment_status: 'FAILED' }, 'payment_status'],
       ] as const) {
         const { status, body } = await ask('PUT', `/payments/${page.id}`, changes);
-        expect([status, body.details.field]).to.deep.equal([400, field]);
+        expect([status, body.details!.field]).to.deep.equal([400, field]);
       }
-      await told(page.gateway_payment_id);
+      await told(page.gateway_payment_id!);
       expect(await paidOf(id)).to.deep.equal(['SUCCEEDED', '100', '0', '0']);
     });
 
@@ -145,7 +143,7 @@ describe('payments that meet', () => {
       const { id } = await invoice();
       const charge = await pay(id, confirmed);
       await adjust(id, '30');
-      await told(charge.gateway_payment_id);
+      await told(charge.gateway_payment_id!);
       expect(await paidOf(id)).to.deep.equal(['SUCCEEDED', '70', '0', '0']);
       const { payment_status, refunded_amount, next_attempt_at } = await ok('GET', `/payments/${charge.id}`);
       expect([payment_status, refunded_amount, next_attempt_at]).to.deep.equal(['PARTIALLY_REFUNDED', '30', null]);
@@ -158,7 +156,7 @@ describe('payments that meet', () => {
       await adjust(id, '100');
       expect(await paidOf(id)).to.deep.equal(['PROCESSING', '0', '0', '0']);
       expect((await ask('POST', `/invoices/${id}/void`)).status).to.equal(400);
-      await told(charge.gateway_payment_id);
+      await told(charge.gateway_payment_id!);
       expect(await paidOf(id)).to.deep.equal(['SUCCEEDED', '0', '0', '0']);
       expect((await ok('GET', `/payments/${charge.id}`)).payment_status).to.equal('REFUNDED');
       expect(await atSandbox(charge.id)).to.deep.equal(['100', 'succeeded', '100']);
@@ -168,8 +166,8 @@ describe('payments that meet', () => {
       const { id } = await invoice();
       const page = await pay(id, link);
       const charge = await pay(id, confirmed);
-      await told(page.gateway_payment_id);
-      await told(charge.gateway_payment_id);
+      await told(page.gateway_payment_id!);
+      await told(charge.gateway_payment_id!);
       expect(await paidOf(id)).to.deep.equal(['SUCCEEDED', '100', '0', '0']);
       expect(await atSandbox(charge.id)).to.deep.equal(['100', 'succeeded', '100']);
     });
@@ -202,7 +200,7 @@ describe('payments that meet', () => {
       await ok('POST', `/payments/${payment.id}/refund`, { amount: '10', idempotency_key: 'one' });
       await ok('POST', `/payments/${payment.id}/refund`, { amount: '10', idempotency_key: 'one' });
       const again = await ask('POST', `/payments/${payment.id}/refund`, { amount: '90', idempotency_key: 'one' });
-      expect([again.status, again.body.details.field]).to.deep.equal([409, 'amount']);
+      expect([again.status, again.body.details!.field]).to.deep.equal([409, 'amount']);
       expect((await ok('GET', `/payments/${payment.id}`)).refunded_amount).to.equal('10');
     });
 
@@ -219,7 +217,7 @@ describe('payments that meet', () => {
           await ask('POST', `/payments/${payment.id}/refund`, { amount: '10' });
           await clockCame();
           const { refunds, refunded_amount, next_attempt_at } = await ok('GET', `/payments/${payment.id}`);
-          const statuses = refunds.map((one: Answer) => one.refund_status);
+          const statuses = refunds!.map((one) => one.refund_status);
           expect([statuses, refunded_amount, next_attempt_at]).to.deep.equal([['succeeded'], '10', null]);
         }
       } finally {
@@ -276,12 +274,12 @@ describe('payments that meet', () => {
       const { billing_period_count: _, ...terms } = monthly;
       const asked = { customer_id, plan_id, ...terms, gateway_payment_method_id: 'pm_sandbox_card' };
       const { latest_invoice } = await ok('POST', '/subscriptions', asked);
-      expect([latest_invoice.payment_status, latest_invoice.amount_paid]).to.deep.equal(['PENDING', '0']);
-      const attempt = await ask('POST', `/invoices/${latest_invoice.id}/payment/attempt`);
+      expect([latest_invoice!.payment_status, latest_invoice!.amount_paid]).to.deep.equal(['PENDING', '0']);
+      const attempt = await ask('POST', `/invoices/${latest_invoice!.id}/payment/attempt`);
       expect([attempt.status, attempt.text]).to.satisfy(
         ([status, text]: [number, string]) => status === 400 && text.includes('moves no money'),
       );
-      await ok('POST', `/invoices/${latest_invoice.id}/void`);
+      await ok('POST', `/invoices/${latest_invoice!.id}/void`);
     } finally {
       await environment.clone().update({ type: 'development' });
     }

@@ -1,10 +1,8 @@
 /** A plan changes its prices, and its subscriptions take them over: as a workflow, once, and without charging twice. */
 import { expect } from 'chai';
 import { syncSubscription, trySync } from '../../actions/lifecycle/subscriptions/sync-plan.ts';
+import type { Price } from '../support/answers.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('POST /plans/:id/sync/subscriptions', () => {
   let world: World;
@@ -15,7 +13,7 @@ describe('POST /plans/:id/sync/subscriptions', () => {
   });
   after(() => world.stop());
 
-  const pathOf = (plan: string) => `/plans/${world.id(`plan ${plan}`)}/sync/subscriptions`;
+  const pathOf = (plan: string) => `/plans/${world.id(`plan ${plan}`)}/sync/subscriptions` as const;
   const attempt = (signal = AbortSignal.timeout(60_000)) => ({
     attempt: 1,
     is_last: false,
@@ -23,13 +21,13 @@ describe('POST /plans/:id/sync/subscriptions', () => {
     signal,
     timeout_ms: 60_000,
   });
-  const ask = async (plan: string): Promise<Answer> => {
+  const ask = async (plan: string) => {
     const answer = await world.api.request('POST', pathOf(plan));
     expect(answer.status, answer.text).to.equal(200);
     return answer.body;
   };
   /** What the scheduler does with the job. */
-  const sync = async (plan: string) => {
+  const sync = async <Path extends string>(plan: Path) => {
     const place = { ...world.api.scope, ...(await ask(plan)) };
     expect(await trySync(world.api.services, place, attempt())).to.equal('completed');
     const run = await world.api.services.postgres('workflow_runs').where('id', place.workflow_id).first();
@@ -37,7 +35,7 @@ describe('POST /plans/:id/sync/subscriptions', () => {
   };
   const lines = async (customer: string) => {
     const { line_items } = await world.subscription(customer);
-    const shown = line_items.map((line: Answer) => {
+    const shown = line_items.map((line) => {
       const span = `${line.start_date.slice(0, 10)}..${line.end_date?.slice(0, 10) ?? ''}`;
       return `${line.display_name} ${line.quantity} ${span}`;
     });
@@ -45,7 +43,7 @@ describe('POST /plans/:id/sync/subscriptions', () => {
   };
   const isBehind = async (customer: string) =>
     (await world.get(`/subscriptions/${world.id(`subscription ${customer}`)}/v2`)).plan_prices_out_of_sync;
-  const changed = async (price: Answer, fields: object) => {
+  const changed = async (price: Price, fields: object) => {
     const answer = await world.api.request('PUT', `/prices/${price.id}`, { body: fields });
     expect(answer.status, answer.text).to.equal(200);
     return answer.body;
@@ -78,9 +76,9 @@ describe('POST /plans/:id/sync/subscriptions', () => {
     await world.subscribe('phased', 'Ending', { phases });
     await world.subscribe('taken off', 'Ending');
     await world.subscribe('more', 'Ending');
-    const lineOf = async (customer: string) => (await world.subscription(customer)).line_items[0].id;
+    const lineOf = async (customer: string) => (await world.subscription(customer)).line_items[0]!.id;
     const off = { effective_from: until.end_date };
-    const path = `/subscriptions/lineitems/${await lineOf('taken off')}`;
+    const path = `/subscriptions/lineitems/${await lineOf('taken off')}` as const;
     expect((await world.api.request('DELETE', path, { body: off })).status).to.equal(200);
     const line_items = [{ id: await lineOf('more'), quantity: '3', effective_date: until.end_date }];
     await world.post(`/subscriptions/${world.id('subscription more')}/modify/execute`, {
@@ -94,7 +92,7 @@ describe('POST /plans/:id/sync/subscriptions', () => {
       'Base 2 2025-11-01..2025-11-11',
       'Base 2 2025-11-11..2025-11-21',
     ]);
-    const phase = (await world.subscription('phased')).line_items.filter((line: Answer) => line.subscription_phase_id);
+    const phase = (await world.subscription('phased')).line_items.filter((line) => line.subscription_phase_id);
     expect(phase, 'both are lines of the phase').to.have.length(2);
     expect(await lines('taken off')).to.deep.equal(['Base 1 2025-11-01..2025-11-11', 'Base 1 2025-11-11..2025-11-21']);
     expect(await lines('more')).to.deep.equal([
@@ -255,7 +253,7 @@ describe('POST /plans/:id/sync/subscriptions', () => {
     await world.subscribe('later', 'Phased', phased('03-01'));
     await world.subscribe('seats', 'Phased');
     const [line] = (await world.subscription('seats')).line_items;
-    const change = { id: line.id, quantity: '3', effective_date: '2026-01-21T00:00:00Z' };
+    const change = { id: line!.id, quantity: '3', effective_date: '2026-01-21T00:00:00Z' };
     const modification = { type: 'quantity_change', quantity_change_params: { line_items: [change] } };
     await world.post(`/subscriptions/${world.id('subscription seats')}/modify/execute`, modification);
     await world.on('2026-01-11');
@@ -277,7 +275,7 @@ describe('POST /plans/:id/sync/subscriptions', () => {
     ]);
     await world.on('2026-01-18', () => world.use('soon', 'calls', 4));
     await world.on('2026-02-01');
-    const charged = async (customer: string) => (await world.invoices(customer)).at(-1).subtotal;
+    const charged = async (customer: string) => (await world.invoices(customer)).at(-1)!.subtotal;
     expect(await charged('soon'), '4 × 2, and the base').to.equal('70');
     expect(await charged('seats')).to.equal('186');
     await world.on('2026-03-01');
@@ -294,10 +292,10 @@ describe('POST /plans/:id/sync/subscriptions', () => {
     await changed(calls, { amount: '2' });
     await sync('Committed');
     const { line_items } = await world.subscription('committed');
-    expect(line_items.map(({ commitment_amount }: Answer) => commitment_amount)).to.deep.equal(['310', '310']);
+    expect(line_items.map(({ commitment_amount }) => commitment_amount)).to.deep.equal(['310', '310']);
     await world.on('2026-04-01');
     const invoices = await world.invoices('committed');
-    const total = invoices.reduce((sum: number, { subtotal }: Answer) => sum + Number(subtotal), 0);
+    const total = invoices.reduce((sum: number, { subtotal }) => sum + Number(subtotal), 0);
     expect(total, 'the quarter’s, once').to.equal(310);
   });
 

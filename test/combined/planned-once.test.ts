@@ -1,6 +1,6 @@
 /**
  * Drafts that an advance of a clock makes final without a second plan, and what makes it plan them again
- * (docs/decisions/0009-draft-plan-cache.md).
+ * (docs/decisions/0007-cached-answers.md).
  */
 import { expect } from 'chai';
 import { ClockAdvancePlanCache } from '../../actions/invoicing/billing/clock-advance-plan-cache.ts';
@@ -8,9 +8,6 @@ import { billDuePeriods } from '../../actions/lifecycle/billing/bill-period.ts';
 import { finalizeDueInvoices } from '../../actions/lifecycle/invoices/finalize-due-invoices.ts';
 import { beginAdvance, lockAdvance } from '../../storage/models/schedule/clock-advances.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const HOUR_MS = 3_600_000;
 const CUSTOMERS = ['acme', 'bravo'];
@@ -58,7 +55,7 @@ describe('scenario: planned once', () => {
     for (const customer of CUSTOMERS) await world.use(customer, 'calls', 5, { at: used });
     await world.waitForPipeline();
     const target = Date.UTC(2031, month + more, 1, 3);
-    ({ workflow_id } = await world.requestAdvance(new Date(target).toISOString()));
+    workflow_id = (await world.requestAdvance(new Date(target).toISOString())).workflow_id!;
     const place = { ...scope, workflow_id };
     await beginAdvance(services.postgres, place, 'this');
     await clock().update({ frozen_time: start() });
@@ -85,10 +82,10 @@ describe('scenario: planned once', () => {
     const now = new Date(start().getTime() + 2 * HOUR_MS);
     const { finalized, failed } = await finalizeDueInvoices(services, { now, delay_seconds: 7200, only: scope, plans });
     expect([finalized, failed]).to.deep.equal([2, []]);
-    return [planned, await Promise.all(CUSTOMERS.map(async (customer) => (await last(customer)).total))];
+    return [planned, await Promise.all(CUSTOMERS.map(async (customer) => (await last(customer))!.total))];
   }
 
-  async function last(customer: string): Promise<Answer> {
+  async function last(customer: string) {
     return (await world.invoices(customer)).at(-1);
   }
 
@@ -134,7 +131,8 @@ describe('scenario: planned once', () => {
       async () => {
         await stop();
         await world.work(workflow_id, AbortSignal.timeout(60_000));
-        ({ workflow_id } = await world.requestAdvance(new Date(start().getTime() + 3 * HOUR_MS).toISOString()));
+        workflow_id = (await world.requestAdvance(new Date(start().getTime() + 3 * HOUR_MS).toISOString()))
+          .workflow_id!;
       },
     ],
     [
@@ -193,7 +191,7 @@ describe('scenario: planned once', () => {
       const grant = { name: 'Gift', scope: 'SUBSCRIPTION', subscription_id, credits: '1', ...MONTHLY, ...expiring };
       const { id } = await world.post('/creditgrants', { ...grant, start_date: start().toISOString() });
       [planned, looked] = [0, 0];
-      ({ workflow_id } = await world.requestAdvance(new Date(Date.UTC(2031, month + 4, 3)).toISOString()));
+      workflow_id = (await world.requestAdvance(new Date(Date.UTC(2031, month + 4, 3)).toISOString())).workflow_id!;
       await world.work(workflow_id, AbortSignal.timeout(60_000));
       const { progress } = await world.testClock();
       expect(progress.done).to.include.keys('told', 'granted', 'expired');
@@ -220,12 +218,12 @@ describe('scenario: planned once', () => {
     it('those that an advance has drafted itself are planned once', async () => {
       await world.advance(new Date(Date.UTC(2031, month, 1)).toISOString());
       planned = 0;
-      ({ workflow_id } = await world.requestAdvance(new Date(Date.UTC(2031, month + 3, 2)).toISOString()));
+      workflow_id = (await world.requestAdvance(new Date(Date.UTC(2031, month + 3, 2)).toISOString())).workflow_id!;
       await world.work(workflow_id, AbortSignal.timeout(60_000));
       // And once more the one that was drafted before.
       expect(planned).to.equal(4);
       month += 3;
-      expect((await last('bravo')).total).to.equal('10');
+      expect((await last('bravo'))!.total).to.equal('10');
     });
   });
 
@@ -235,8 +233,8 @@ describe('scenario: planned once', () => {
       [
         'what was edited on the draft',
         async () => {
-          const { id, line_items } = await last('acme');
-          const lines = line_items.map(({ subscription_line_item_id, period_start, period_end }: Answer) => ({
+          const { id, line_items } = (await last('acme'))!;
+          const lines = line_items.map(({ subscription_line_item_id, period_start, period_end }) => ({
             subscription_line_item_id,
             period_start,
             period_end,

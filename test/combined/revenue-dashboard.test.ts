@@ -10,25 +10,25 @@ import { streamRevenue } from '../../actions/reporting/revenue/stream-revenue.ts
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { startWorker } from '../../scheduler/worker.ts';
 import { addTick } from '../../storage/queue/jobs.ts';
+import type { Dashboard, InvoiceLine } from '../support/answers.ts';
 import { samples } from '../support/samples.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const YEAR = { period_start: '2026-01-01T00:00:00Z', period_end: '2027-01-01T00:00:00Z' };
 const SETTLED = ['FINALIZED', 'SKIPPED'];
 const total = (texts: readonly string[]) => sumDecimals(texts.map((text) => new Decimal(text))).toFixed();
 
+type Moves = Dashboard['mrr'][string]['windows'][number];
+
 describe('the revenue dashboard', () => {
   let world: World;
-  const ask = async (path: string, body: object, status = 200): Promise<Answer> => {
+  const ask = async <Path extends string>(path: Path, body: object, status = 200) => {
     const answer = await world.api.request('POST', path, { body });
     expect(answer.status, answer.text).to.equal(status);
     return answer.body;
   };
-  const dashboard = (body: object): Promise<Answer> => ask('/dashboard/revenue-dashboard', body);
+  const dashboard = (body: object) => ask('/dashboard/revenue-dashboard', body);
   const stream = () => streamRevenue(world.api.services);
   const audited = async () => {
     const findings: string[] = [];
@@ -60,7 +60,7 @@ describe('the revenue dashboard', () => {
 
   it('customers of each currency, the greatest first, with usage and fixed charges', async () => {
     const { items, summaries } = await dashboard(YEAR);
-    const said = items.map((item: Answer) => [
+    const said = items.map((item) => [
       item.customer_name,
       item.external_customer_id,
       item.currency,
@@ -74,9 +74,9 @@ describe('the revenue dashboard', () => {
     const ofBeta = (await world.invoices('beta')).flatMap(({ line_items, invoice_status }) =>
       SETTLED.includes(invoice_status) ? line_items : [],
     );
-    const over = (lines: Answer[], type: string) =>
+    const over = (lines: InvoiceLine[], type: string) =>
       total(lines.filter(({ price_type }) => price_type === type).map(({ amount }) => amount));
-    const row = (name: string, lines: Answer[]) => [
+    const row = (name: string, lines: InvoiceLine[]) => [
       name,
       name,
       'usd',
@@ -89,13 +89,13 @@ describe('the revenue dashboard', () => {
         new Decimal(b[3]!).comparedTo(a[3]!),
       ),
     );
-    expect(summaries.usd.total_revenue).to.equal(total([...ofAcme, ...ofBeta].map(({ amount }) => amount)));
-    expect([summaries.eur.total_revenue, summaries.eur.customer_count]).to.deep.equal(['120', 1]);
+    expect(summaries.usd!.total_revenue).to.equal(total([...ofAcme, ...ofBeta].map(({ amount }) => amount)));
+    expect([summaries.eur!.total_revenue, summaries.eur!.customer_count]).to.deep.equal(['120', 1]);
   });
 
   it('over time: a line counts where what it charges begins', async () => {
     const { graph } = await dashboard(YEAR);
-    const points = graph.by_currency.usd.map(({ label, value }: Answer) => `${label} ${value}`);
+    const points = graph.by_currency.usd!.map(({ label, value }) => `${label} ${value}`);
     expect(points).to.have.length(12);
     // 30 and 12 calls of January; 30 of February, and 30 of beta; 30 of March, of which half is given back, and 30 of beta.
     expect(points.slice(0, 2)).to.deep.equal(['Jan 2026 42', 'Feb 2026 60']);
@@ -114,7 +114,7 @@ describe('the revenue dashboard', () => {
     await own.finalize();
     await own.on('2026-01-11');
     const by = { proration_behavior: 'create_prorations' };
-    const path = (name: string) => `/subscriptions/${own.id(`subscription ${name}`)}`;
+    const path = (name: string) => `/subscriptions/${own.id(`subscription ${name}`)}` as const;
     await own.post(`${path('smaller')}/change/v2/execute`, { target_plan_id: own.id('plan Small'), ...by });
     await own.post(`${path('leaves')}/cancel`, { cancellation_type: 'immediate', ...by });
     await own.on('2026-02-02');
@@ -127,7 +127,7 @@ describe('the revenue dashboard', () => {
       end_time: january.period_end,
     });
     // 62, less 42 for 21 of 31 days, and 21 for as many days of the smaller plan.
-    const said = items.map((item: Answer) => `${item.customer_name} ${item.total_revenue}`);
+    const said = items.map((item) => `${item.customer_name} ${item.total_revenue}`);
     await own.stop();
     expect(said).to.deep.equal(['smaller 41', 'leaves 20']);
     expect(costs.total_revenue).to.equal('61');
@@ -135,22 +135,22 @@ describe('the revenue dashboard', () => {
 
   it('what recurs, and how it moves', async () => {
     const { mrr } = await dashboard(YEAR);
-    const moves = ({ window_label, opening, new: fresh, expansion, contraction, churn, closing }: Answer) =>
+    const moves = ({ window_label, opening, new: fresh, expansion, contraction, churn, closing }: Moves) =>
       [window_label, opening, fresh, expansion, contraction, churn, closing].join(' ');
-    expect(mrr.usd.windows.map(moves)).to.deep.equal([
+    expect(mrr.usd!.windows.map(moves)).to.deep.equal([
       'Jan 2026 0 30 0 0 0 30',
       'Feb 2026 30 30 0 0 0 60',
       'Mar 2026 60 0 0 0 30 30',
     ]);
-    expect([mrr.usd.mrr, mrr.eur.mrr]).to.deep.equal(['30', '10']);
-    expect(mrr.usd.windows.at(-1).window_end).to.equal('2026-03-15T00:00:00Z');
+    expect([mrr.usd!.mrr, mrr.eur!.mrr]).to.deep.equal(['30', '10']);
+    expect(mrr.usd!.windows.at(-1)!.window_end).to.equal('2026-03-15T00:00:00Z');
   });
 
   it('of some customers, and page by page', async () => {
     const whole = await dashboard(YEAR);
     const acme = world.id('customer acme');
     const own = await dashboard({ ...YEAR, customer_ids: [acme] });
-    expect(own.items).to.deep.equal(whole.items.filter(({ customer_id }: Answer) => customer_id === acme));
+    expect(own.items).to.deep.equal(whole.items.filter(({ customer_id }) => customer_id === acme));
     expect(Object.keys(own.summaries)).to.deep.equal(['usd']);
     const page = await dashboard({ ...YEAR, limit: 1, offset: 1 });
     expect(page.items).to.deep.equal([whole.items[1]]);
@@ -169,12 +169,12 @@ describe('the revenue dashboard', () => {
     const answer = await ask('/dashboard/revenues', { revenue_trend: { window_count: 3 } });
     const { revenue_trend, recent_subscriptions, invoice_payment_status, mrr } = answer;
     expect([revenue_trend.window_size, revenue_trend.window_count]).to.deep.equal(['MONTH', 3]);
-    const windows = revenue_trend.currency_revenue_windows.usd.windows;
+    const windows = revenue_trend.currency_revenue_windows.usd!.windows;
     const whole = await dashboard(YEAR);
-    expect(windows.map(({ window_label, total_revenue }: Answer) => `${window_label} ${total_revenue}`)).to.deep.equal(
-      whole.graph.by_currency.usd.slice(0, 3).map(({ label, value }: Answer) => `${label} ${value}`),
+    expect(windows.map(({ window_label, total_revenue }) => `${window_label} ${total_revenue}`)).to.deep.equal(
+      whole.graph.by_currency.usd!.slice(0, 3).map(({ label, value }) => `${label} ${value}`),
     );
-    expect(mrr.usd.mrr).to.equal('30');
+    expect(mrr.usd!.mrr).to.equal('30');
     expect(recent_subscriptions.total_count).to.equal(1);
     expect(recent_subscriptions.plans).to.deep.include({ plan_id: world.id('plan Pro'), plan_name: 'Pro', count: 1 });
     expect(invoice_payment_status.pending).to.be.above(0);
@@ -183,7 +183,7 @@ describe('the revenue dashboard', () => {
   it('a voided invoice is taken out again, and told twice the rows are the same', async () => {
     const before = await dashboard(YEAR);
     const [opening] = await world.invoices('euro');
-    await ask(`/invoices/${opening.id}/void`, {});
+    await ask(`/invoices/${opening!.id}/void`, {});
     await stream();
     expect((await dashboard(YEAR)).summaries.eur).to.equal(undefined);
     await rebuildRevenue(world.api.services);
@@ -207,7 +207,7 @@ describe('the revenue dashboard', () => {
     await own.on('2026-01-05', () => own.subscribe('acme', 'Pro'));
     await own.finalize();
     await own.on('2026-01-20');
-    const [{ id, finalized_at }] = await own.invoices('acme');
+    const { id, finalized_at } = (await own.invoices('acme'))[0]!;
     const waiting = await saidBy(own);
     await streamRevenue(own.api.services);
     const all = await saidBy(own);
@@ -232,7 +232,7 @@ describe('the revenue dashboard', () => {
     await own.plan('Pro', [fixed('30', { invoice_cadence: 'ADVANCE' })]);
     await own.on('2026-01-05', () => own.subscribe('acme', 'Pro'));
     await own.finalize();
-    const { id } = (await own.invoices('acme'))[0];
+    const { id } = (await own.invoices('acme'))[0]!;
     await streamRevenue(own.api.services);
     own.at('2100-01-01');
     const asOf = async () => Date.parse((await saidBy(own))[0]!);
@@ -402,26 +402,26 @@ describe('the revenue dashboard', () => {
           const invoices = await world.invoices(`drawn ${names - drawn.length + index + 1}`);
           const lines = invoices.flatMap(({ invoice_status, line_items }) =>
             SETTLED.includes(invoice_status)
-              ? line_items.filter((line: Answer) => Date.parse(line.period_start) < Date.parse(period.period_end))
+              ? line_items.filter((line) => Date.parse(line.period_start!) < Date.parse(period.period_end))
               : [],
           );
-          const sum = total(lines.map(({ amount }: Answer) => amount));
+          const sum = total(lines.map(({ amount }) => amount));
           if (sum !== '0') expected.set(id, sum);
         }
-        const said = new Map(items.map(({ customer_id, total_revenue }: Answer) => [customer_id, total_revenue]));
+        const said = new Map(items.map(({ customer_id, total_revenue }) => [customer_id, total_revenue]));
         expect(Object.fromEntries(said)).to.deep.equal(Object.fromEntries(expected));
-        expect(summaries.usd.total_revenue).to.equal(total([...expected.values()]));
-        expect(total(graph.total_revenue.map(({ value }: Answer) => value))).to.equal(summaries.usd.total_revenue);
-        const windows: Answer[] = mrr.usd.windows;
+        expect(summaries.usd!.total_revenue).to.equal(total([...expected.values()]));
+        expect(total(graph.total_revenue.map(({ value }) => value))).to.equal(summaries.usd!.total_revenue);
+        const windows = mrr.usd!.windows;
         for (const [index, one] of windows.entries()) {
           const closing = total([one.opening, one.new, one.expansion, `-${one.contraction}`, `-${one.churn}`]);
           expect(closing, one.window_label).to.equal(one.closing);
-          if (index > 0) expect(one.opening).to.equal(windows[index - 1].closing);
+          if (index > 0) expect(one.opening).to.equal(windows[index - 1]!.closing);
         }
         // At the end: the price of each that was not cancelled, times its quantity.
         const living = drawn.filter(({ changes, joins, after }) => changes !== 'cancel' || joins + after >= 160);
         const recurring = living.map(({ price, changes }) => String(price * (changes === 'quantity' ? 3 : 1)));
-        expect(mrr.usd.mrr).to.equal(total(recurring));
+        expect(mrr.usd!.mrr).to.equal(total(recurring));
         expect(await audited()).to.deep.equal([]);
         const isLeft = async (name: string) => (await world.subscription(name)).subscription_status === 'cancelled';
         for (let nth = names - drawn.length + 1; nth <= names; nth++)
@@ -433,8 +433,8 @@ describe('the revenue dashboard', () => {
 
   async function changeQuantity(name: string): Promise<void> {
     const { line_items } = await world.subscription(name);
-    const line = line_items.find(({ price_type }: Answer) => price_type === 'FIXED');
-    const quantity_change_params = { line_items: [{ id: line.id, quantity: '3' }] };
+    const line = line_items.find(({ price_type }) => price_type === 'FIXED');
+    const quantity_change_params = { line_items: [{ id: line!.id, quantity: '3' }] };
     await world.post(`/subscriptions/${world.id(`subscription ${name}`)}/modify/execute`, {
       type: 'quantity_change',
       quantity_change_params,

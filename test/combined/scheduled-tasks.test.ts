@@ -13,12 +13,11 @@ import S3rver from 's3rver';
 import { addDueExports } from '../../actions/reporting/exports/due-exports.ts';
 import { type Scheduler, startScheduler } from '../../scheduler/main.ts';
 import { listDueScheduledTasks } from '../../storage/queue/due-exports.ts';
+import type { Connection, ScheduledTask } from '../support/answers.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
 type Fields = Record<string, unknown>;
 
 const KEYS = { aws_access_key_id: 'S3RVER', aws_secret_access_key: 'S3RVER' };
@@ -30,11 +29,11 @@ describe('scheduled exports', () => {
   let endpoint_url: string;
   let world: World;
   let scheduler: Scheduler;
-  let folder: Answer;
-  let store: Answer;
+  let folder: Connection;
+  let store: Connection;
 
-  const post = (path: string, body: Fields = {}) => world.post(path, body);
-  const refusal = async (method: string, path: string, body?: Fields) => {
+  const post = <Path extends string>(path: Path, body: Fields = {}) => world.post(path, body);
+  const refusal = async <Method extends string, Path extends string>(method: Method, path: Path, body?: Fields) => {
     const answer = await world.api.request(method, path, body ? { body } : {});
     expect(answer.status, answer.text).to.be.within(400, 499);
     return answer.body;
@@ -47,16 +46,16 @@ describe('scheduled exports', () => {
       job_config: {},
       ...fields,
     });
-  const tasksOf = async ({ id }: Answer): Promise<Answer[]> =>
+  const tasksOf = async ({ id }: ScheduledTask) =>
     (await world.get(`/tasks?scheduled_task_id=${id}&sort=range_start&order=asc&limit=1000`)).items;
-  const ended = (what: string, scheduled: Answer, count: number) =>
+  const ended = (what: string, scheduled: ScheduledTask, count: number) =>
     until(what, async () => {
       const tasks = await tasksOf(scheduled);
       const isDone = tasks.length === count && tasks.every((one) => /COMPLETED|FAILED/.test(one.task_status));
       return isDone && tasks;
     });
   const due = (now: string) => addDueExports(world.api.services, { now: new Date(now), delay_seconds: 0 });
-  const fileOf = async (task: Answer): Promise<Buffer> => {
+  const fileOf = async (task: { id: string }): Promise<Buffer> => {
     const { download_url } = await world.get(`/tasks/${task.id}/download`);
     const answer = await fetch(download_url);
     expect(answer.status).to.equal(200);
@@ -127,18 +126,18 @@ describe('scheduled exports', () => {
     ]);
     const seen: string[] = [];
     for (const task of tasks) {
-      expect(task, task.error_summary).to.include({
+      expect(task, task.error_summary!).to.include({
         task_status: 'COMPLETED',
         task_type: 'EXPORT',
         entity_type: 'EVENTS',
       });
-      const bytes = await fileOf(task);
+      const bytes = await fileOf(task!);
       expect(createHash('sha256').update(bytes).digest('hex')).to.equal(task.sha256);
       expect(bytes.length).to.equal(task.size_bytes);
       const records = csvRecords(bytes.toString());
       expect(records).to.have.length(60);
       expect(task).to.include({ total_records: 60, successful_records: 60, failed_records: 0 });
-      expect(Date.parse(task.as_of)).to.be.at.least(Date.parse(task.range_end));
+      expect(Date.parse(task.as_of!)).to.be.at.least(Date.parse(task.range_end!));
       seen.push(...records.map(({ event_id }) => event_id!));
     }
     expect(new Set(seen).size).to.equal(180);
@@ -210,17 +209,17 @@ describe('scheduled exports', () => {
     const run = await post(`/tasks/scheduled/${scheduled.id}/run`, asked);
     expect(run).to.include({ ...asked, mode: 'custom' });
     const [task] = await ended('the file', scheduled, 1);
-    expect(task, task.error_summary).to.include({ task_status: 'COMPLETED', workflow_id: run.workflow_id });
-    expect(task.file_url).to.match(
+    expect(task, task!.error_summary!).to.include({ task_status: 'COMPLETED', workflow_id: run.workflow_id });
+    expect(task!.file_url).to.match(
       /^s3:\/\/exports\/finance\/daily\/usage_analytics\/20260301T000000Z_20260301T160000Z\.task_\w+\.csv\.gz$/,
     );
-    const bytes = await fileOf(task);
-    expect(createHash('sha256').update(bytes).digest('hex')).to.equal(task.sha256);
+    const bytes = await fileOf(task!);
+    expect(createHash('sha256').update(bytes).digest('hex')).to.equal(task!.sha256);
     const [record] = csvRecords(gunzipSync(bytes).toString());
     const analytics = await post('/events/analytics', { external_customer_ids: ['acme'], ...asked });
     expect(record).to.include({
       total_cost: analytics.total_cost,
-      total_usage: analytics.items[0].total_usage,
+      total_usage: analytics.items[0]!.total_usage,
       Region: '',
     });
   });
@@ -240,7 +239,7 @@ describe('scheduled exports', () => {
     const body = { start_time: '2026-03-01T10:00:00Z', end_time: '2026-03-01T10:15:00Z' };
     await post(`/tasks/scheduled/${scheduled.id}/run`, body);
     const [first] = await ended('both files', scheduled, 2);
-    const bytes = new Uint8Array(await fileOf(first));
+    const bytes = new Uint8Array(await fileOf(first!));
     expect(await parquetReadObjects({ file: bytes.buffer as ArrayBuffer })).to.have.length(15);
   });
 
@@ -256,8 +255,8 @@ describe('scheduled exports', () => {
       await post(`/tasks/scheduled/${scheduled.id}/run`, day);
       const told = await until('a try that was too early', async () => {
         const [task] = await tasksOf(scheduled);
-        expect(task.task_status, task.error_summary).to.not.equal('COMPLETED');
-        return task.error_summary !== null && task;
+        expect(task!.task_status, task!.error_summary!).to.not.equal('COMPLETED');
+        return task!.error_summary !== null && task;
       });
       expect(told.error_summary).to.contain('what was accepted before it was asked for');
       expect(told.as_of).to.equal(null);
@@ -265,8 +264,8 @@ describe('scheduled exports', () => {
       await held.rollback();
     }
     const [task] = await ended('the file', scheduled, 1);
-    expect(task, task.error_summary).to.include({ task_status: 'COMPLETED', total_records: 3 });
-    expect(Date.parse(task.as_of)).to.be.at.least(Date.parse(task.created_at));
+    expect(task, task!.error_summary!).to.include({ task_status: 'COMPLETED', total_records: 3 });
+    expect(Date.parse(task!.as_of!)).to.be.at.least(Date.parse(task!.created_at));
   });
 
   it('what S3 refuses has failed, says why, and is done again when it is asked for', async () => {
@@ -277,25 +276,25 @@ describe('scheduled exports', () => {
     await post(`/tasks/scheduled/${scheduled.id}/run`);
     const [task] = await ended('the failure', scheduled, 1);
     expect(task).to.include({ task_status: 'FAILED', file_url: '', total_records: null });
-    expect(task.error_summary).to.match(/S3 refused it: NoSuchBucket/);
-    expect((await refusal('GET', `/tasks/${task.id}/download`)).code).to.equal('not_found');
-    const again = await world.api.request('PUT', `/tasks/${task.id}/status`, { body: { task_status: 'PROCESSING' } });
+    expect(task!.error_summary).to.match(/S3 refused it: NoSuchBucket/);
+    expect((await refusal('GET', `/tasks/${task!.id}/download`)).code).to.equal('not_found');
+    const again = await world.api.request('PUT', `/tasks/${task!.id}/status`, { body: { task_status: 'PROCESSING' } });
     expect(again.status, again.text).to.equal(200);
     const [twice] = await until('the second failure', async () => {
       const tasks = await tasksOf(scheduled);
-      return tasks[0].task_status === 'FAILED' && tasks[0].workflow_id !== task.workflow_id && tasks;
+      return tasks[0]!.task_status === 'FAILED' && tasks[0]!.workflow_id !== task!.workflow_id && tasks;
     });
-    expect(twice.error_summary).to.match(/NoSuchBucket/);
-    expect((await refusal('PUT', `/tasks/${task.id}/status`, { task_status: 'COMPLETED' })).code).to.equal(
+    expect(twice!.error_summary).to.match(/NoSuchBucket/);
+    expect((await refusal('PUT', `/tasks/${task!.id}/status`, { task_status: 'COMPLETED' })).code).to.equal(
       'invalid_operation',
     );
   });
 
   it('an address of a file is good for a quarter of an hour, and no longer', async () => {
     const now = world.api.services.clock();
-    const tasks: Answer[] = (await world.get('/tasks?task_status=COMPLETED&limit=1000')).items;
+    const tasks = (await world.get('/tasks?task_status=COMPLETED&limit=1000')).items;
     const ofDirectory = tasks.find(({ file_url }) => file_url.startsWith('file:'));
-    const { download_url } = await world.get(`/tasks/${ofDirectory.id}/download`);
+    const { download_url } = await world.get(`/tasks/${ofDirectory!.id}/download`);
     const after = async (minutes: number) => {
       world.at(new Date(now.getTime() + minutes * 60_000).toISOString());
       const answer = await fetch(download_url);
@@ -305,7 +304,7 @@ describe('scheduled exports', () => {
     expect([await after(14), await after(16)]).to.deep.equal([200, 404]);
     world.at(now.toISOString());
     const ofStore = tasks.find(({ file_url }) => file_url.startsWith('s3:'));
-    const { download_url: signed } = await world.get(`/tasks/${ofStore.id}/download`);
+    const { download_url: signed } = await world.get(`/tasks/${ofStore!.id}/download`);
     expect(new URL(signed).searchParams.get('X-Amz-Expires')).to.equal('900');
   });
 
@@ -351,11 +350,11 @@ describe('scheduled exports', () => {
     for (const [fields, field] of cases) {
       const body = { connection_id: folder.id, entity_type: 'events', interval: 'hourly', job_config: {}, ...fields };
       const refused = await refusal('POST', '/tasks/scheduled', body);
-      expect(refused.details.field, JSON.stringify(fields)).to.equal(field);
+      expect(refused.details!.field, JSON.stringify(fields)).to.equal(field);
       expect(JSON.stringify(refused)).to.not.include('S3RVER');
     }
-    for (const provider_type of ['stripe', 's3'])
-      expect((await refusal('POST', '/connections', { name: 'x', provider_type })).details.field).to.be.oneOf([
+    for (const provider_type of ['hubspot', 's3'])
+      expect((await refusal('POST', '/connections', { name: 'x', provider_type })).details!.field).to.be.oneOf([
         'provider_type',
         'encrypted_secret_data.s3',
       ]);
@@ -365,19 +364,19 @@ describe('scheduled exports', () => {
       [{ start_time: '2026-03-01T00:00:00Z', end_time: '2027-03-01T00:00:00Z' }, 'end_time'],
       [{ start_time: '2025-01-01T00:00:00Z', end_time: '2026-02-01T00:00:00Z' }, 'start_time'],
     ] as const)
-      expect((await refusal('POST', `/tasks/scheduled/${id}/run`, body)).details.field).to.equal(field);
-    expect((await refusal('DELETE', `/connections/${folder.id}`)).message).to.match(/archive that first/);
+      expect((await refusal('POST', `/tasks/scheduled/${id}/run`, body)).details!.field).to.equal(field);
+    expect((await refusal('DELETE', `/connections/${folder.id}`))!.message).to.match(/archive that first/);
   });
 
   it('another tenant: not found; who may not read the records: refused', async () => {
     const { key } = await world.api.otherTenant();
     const mine = await schedule();
     const [task] = (await world.get('/tasks?task_status=COMPLETED')).items;
-    for (const path of [`/tasks/scheduled/${mine.id}`, `/connections/${store.id}`, `/tasks/${task.id}/download`])
+    for (const path of [`/tasks/scheduled/${mine.id}`, `/connections/${store.id}`, `/tasks/${task!.id}/download`])
       expect((await world.api.request('GET', path, { key })).status, path).to.equal(404);
     const body = { connection_id: folder.id, entity_type: 'events', interval: 'hourly', job_config: {} };
     expect((await world.api.request('POST', '/tasks/scheduled', { key, body })).status).to.equal(404);
-    const { download_url } = await world.get(`/tasks/${task.id}/download`);
+    const { download_url } = await world.get(`/tasks/${task!.id}/download`);
     const other = download_url.slice(0, -3) + (download_url.endsWith('abc') ? 'xyz' : 'abc');
     expect((await fetch(other)).status).to.equal(404);
   });
@@ -410,7 +409,7 @@ describe('an endpoint of S3', () => {
       const job_config = { bucket: 'exports', endpoint_url: 'https://169.254.169.254' };
       const body = { connection_id: store.id, entity_type: 'events', interval: 'hourly', job_config };
       const answer = await world.api.request('POST', '/tasks/scheduled', { body });
-      expect([answer.status, answer.body.details.field]).to.deep.equal([400, 'job_config.endpoint_url']);
+      expect([answer.status, answer.body.details!.field]).to.deep.equal([400, 'job_config.endpoint_url']);
     } finally {
       await world.stop();
     }

@@ -15,18 +15,20 @@ describe('signing in', () => {
   after(() => api.stop());
   afterEach(() => api.setNow(NOW));
 
-  const post = (path: string, body: unknown) => api.request('POST', path, { body, key: null });
+  const post = <Path extends string>(path: Path, body: unknown) => api.request('POST', path, { body, key: null });
   const signUp = async (email: string, more = {}) => {
     const { status, body } = await post('/auth/signup', { email, password: 'long enough', ...more });
     expect(status).to.equal(200);
     return body as { token: string; user_id: string; tenant_id: string };
   };
-  const as = (token: string, environment?: string) => (method: string, path: string, body?: unknown) =>
-    api.request(method, path, {
-      body,
-      key: null,
-      headers: { authorization: `Bearer ${token}`, ...(environment ? { 'x-environment-id': environment } : {}) },
-    });
+  const as =
+    (token: string, environment?: string) =>
+    <Method extends string, Path extends string>(method: Method, path: Path, body?: unknown) =>
+      api.request(method, path, {
+        body,
+        key: null,
+        headers: { authorization: `Bearer ${token}`, ...(environment ? { 'x-environment-id': environment } : {}) },
+      });
   const environmentsOf = async (token: string): Promise<{ id: string; type: string }[]> =>
     (await as(token)('GET', '/environments')).body.environments;
 
@@ -35,7 +37,7 @@ describe('signing in', () => {
     expect(made).to.have.all.keys('token', 'user_id', 'tenant_id');
     const me = await as(made.token)('GET', '/users/me');
     expect(me.body).to.deep.include({ id: made.user_id, email: 'ada@first.example', roles: ['super_admin'] });
-    expect([me.body.metadata, me.body.tenant.name]).to.deep.equal([{ from: 'fair' }, 'First']);
+    expect([me.body.metadata, me.body.tenant!.name]).to.deep.equal([{ from: 'fair' }, 'First']);
     const environments = await environmentsOf(made.token);
     expect(environments.map(({ type }) => type).sort()).to.deep.equal(['development', 'production']);
     for (const { id } of environments) {
@@ -66,7 +68,7 @@ describe('signing in', () => {
   for (const [path, what, sent, field] of refused) {
     it(`400 for ${path} with ${what}`, async () => {
       const { status, body } = await post(path, sent);
-      expect([status, body.details.field]).to.deep.equal([400, field]);
+      expect([status, body.details!.field]).to.deep.equal([400, field]);
     });
   }
 
@@ -130,7 +132,7 @@ describe('signing in', () => {
       const theirs = await makeToken(api.services, { user_id, tenant_id, ...environment(api) }, new Date(NOW));
       expect((await as(theirs, one)('GET', '/features')).status, "another tenant's in the claim").to.equal(403);
       const refusal = await post('/auth/login', { ...login, environment_id: api.scope.environment_id });
-      expect([refusal.status, refusal.body.details.field]).to.deep.equal([400, 'environment_id']);
+      expect([refusal.status, refusal.body.details!.field]).to.deep.equal([400, 'environment_id']);
     });
 
     it("without a claim the header is needed, and must name one of the tenant's", async () => {
@@ -171,7 +173,7 @@ describe('signing in', () => {
     it('a key goes before a token', async () => {
       const { token, tenant_id } = await signUp('both@example.com');
       const { body } = await api.request('GET', '/users/me', { headers: { authorization: `Bearer ${token}` } });
-      expect(body.tenant.id).to.equal(api.scope.tenant_id).and.not.equal(tenant_id);
+      expect(body.tenant!.id).to.equal(api.scope.tenant_id).and.not.equal(tenant_id);
     });
   });
 
@@ -180,21 +182,21 @@ describe('signing in', () => {
     const made = await as(token)('POST', '/users', { type: 'user', email: 'new@example.com', roles: ['all_reader'] });
     expect(made.body.password).to.match(/^[\w-]{22}$/);
     const login = (password: string) => post('/auth/login', { email: 'new@example.com', password });
-    const first = (await login(made.body.password)).body.token;
+    const first = (await login(made.body.password!)).body.token;
     expect((await as(first)('POST', '/environments', { name: 'x', type: 'development' })).status).to.equal(403);
     api.setNow('2026-03-15T13:00:00Z');
     const change = (body: unknown) => as(first)('PUT', '/users/me', body);
-    expect((await change({ password: 'my own words' })).body.details.field).to.equal('current_password');
+    expect((await change({ password: 'my own words' })).body.details!.field).to.equal('current_password');
     const nothingNew = await change({ current_password: made.body.password });
     expect([nothingNew.status, nothingNew.body.message]).to.deep.equal([
       400,
       'password: is required with current_password',
     ]);
     const wrong = await change({ password: 'my own words', current_password: 'no' });
-    expect([wrong.status, wrong.body.details.field]).to.deep.equal([403, 'current_password']);
+    expect([wrong.status, wrong.body.details!.field]).to.deep.equal([403, 'current_password']);
     expect((await change({ password: 'my own words', current_password: made.body.password })).status).to.equal(200);
     expect((await as(first)('GET', '/users/me')).status).to.equal(401);
-    expect((await login(made.body.password)).status).to.equal(403);
+    expect((await login(made.body.password!)).status).to.equal(403);
     const again = await login('my own words');
     expect((await as(again.body.token)('GET', '/users/me')).body.email).to.equal('new@example.com');
   });

@@ -8,9 +8,6 @@ import { above, alertLog, listEvents } from '../support/alerts.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 describe('scenario: alerts on spending, from period to period', () => {
   let world: World;
   before(async () => {
@@ -89,7 +86,9 @@ describe('scenario: alerts on spending, from period to period', () => {
       'subscription_spend ok 0',
       'subscription_spend in_alarm 70',
     ]);
-    const told = (await listEvents(world, 'subscription.spend')).filter(({ subscription }) => subscription.id === id);
+    const told = (await listEvents(world, 'subscription.spend')).filter(
+      ({ subscription }) => (subscription as { id: string }).id === id,
+    );
     expect(told.map(({ alert_status, current_spend }) => `${alert_status} ${current_spend}`)).to.deep.equal([
       'in_alarm 60',
       'ok 0',
@@ -185,8 +184,7 @@ describe('scenario: alerts by the clock of an environment', () => {
     const { items } = await world.post('/alerts/search', { customer_id, sort: 'id', order: 'asc' });
     expect(
       items.map(
-        ({ created_at, alert_type, alert_status }: Answer) =>
-          `${created_at.slice(0, 10)} ${alert_type} ${alert_status}`,
+        ({ created_at, alert_type, alert_status }) => `${created_at.slice(0, 10)} ${alert_type} ${alert_status}`,
       ),
     ).to.have.members([
       '2026-01-04 subscription_spend info',
@@ -211,7 +209,7 @@ describe('scenario: alerts by the clock of an environment', () => {
     const told = await Promise.all(
       watched.map(async (customer_id) => {
         const { items } = await world.post('/alerts/search', { customer_id, sort: 'id', order: 'asc' });
-        return items.map(({ created_at, alert_status }: Answer) => `${created_at} ${alert_status}`);
+        return items.map(({ created_at, alert_status }) => `${created_at} ${alert_status}`);
       }),
     );
     const reached = '2026-01-21T00:00:00Z in_alarm';

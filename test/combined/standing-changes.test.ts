@@ -142,7 +142,7 @@ describe('scenario: what stands, changed between periods of different lengths', 
 
   it('a line that ends inside its period has paid for all of it', async () => {
     await subscribed('ended', 'Months');
-    const [{ id }] = (await world.subscription('ended')).line_items;
+    const { id } = (await world.subscription('ended')).line_items[0]!;
     const body = { effective_from: '2026-01-20T00:00:00Z' };
     await world.on('2026-01-10', () => world.api.request('DELETE', `/subscriptions/lineitems/${id}`, { body }));
     await world.on('2026-01-15', () => changed('ended', 'Other months'));
@@ -182,8 +182,8 @@ describe('scenario: what stands, changed between periods of different lengths', 
       ['price of a quarter by its day', { effective_from: '2026-04-01T00:00:00Z' }],
     ] as const) {
       await subscribed(customer, 'Quarters');
-      const [{ id }] = (await world.subscription(customer)).line_items;
-      const path = `/subscriptions/lineitems/${id}`;
+      const { id } = (await world.subscription(customer)).line_items[0]!;
+      const path = `/subscriptions/lineitems/${id}` as const;
       await world.on('2026-01-15', async () => {
         const inside = { amount: '6', effective_from: '2026-02-01T00:00:00Z' };
         const refused = await world.api.request('PUT', path, { body: inside });

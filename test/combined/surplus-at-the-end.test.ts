@@ -8,9 +8,6 @@ import { billLateUsage } from '../../actions/lifecycle/billing/bill-late-usage.t
 import { billThresholds } from '../../actions/lifecycle/billing/bill-thresholds.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 describe('scenario: an overbilled subscription ends', () => {
   let world: World;
   before(async () => {
@@ -22,7 +19,7 @@ describe('scenario: an overbilled subscription ends', () => {
   beforeEach(() => world.at('2026-01-01T00:00:00Z'));
 
   const inWallet = async (customer: string) => {
-    const wallets: Answer[] = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
+    const wallets = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
     return wallets.map(({ balance }) => balance);
   };
   const thresholdOn = async (day: string) => {
@@ -90,7 +87,7 @@ describe('scenario: an overbilled subscription ends', () => {
     await world.finalize();
     expect(await inWallet('unpaid')).to.deep.equal([]);
     const [threshold] = await world.invoices('unpaid');
-    expect([threshold.total, threshold.adjustment_amount, threshold.amount_remaining]).to.deep.equal([
+    expect([threshold!.total, threshold!.adjustment_amount, threshold!.amount_remaining]).to.deep.equal([
       '80',
       '30',
       '50',

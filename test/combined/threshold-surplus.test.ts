@@ -5,11 +5,9 @@
 import { expect } from 'chai';
 import { billThresholds } from '../../actions/lifecycle/billing/bill-thresholds.ts';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import type { Invoice } from '../support/answers.ts';
 import { expectExport } from '../support/exported.ts';
 import { startWorld, tiers, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('scenario: more was invoiced before the period was over than it costs', () => {
   let world: World;
@@ -48,7 +46,7 @@ describe('scenario: more was invoiced before the period was over than it costs',
   after(() => world.stop());
 
   const invoicedInAll = async (name: string) =>
-    sumDecimals((await world.invoices(name)).map(({ total }: Answer) => new Decimal(total))).toFixed();
+    sumDecimals((await world.invoices(name)).map(({ total }) => new Decimal(total))).toFixed();
 
   it('is taken off what is reached next', async () => {
     await world.send([world.event('again', 'calls', { n: 100 }), world.event('again', 'storage', { n: 110 })]);
@@ -84,8 +82,8 @@ describe('scenario: more was invoiced before the period was over than it costs',
       '  calls (invoiced before) 2026-01-01..2026-02-01: 0 = -15';
     expect((await world.statements('two')).at(-1)).to.equal(said);
     expect(preview.total).to.equal('0');
-    const carried = (await world.invoices('two')).at(-1).line_items.at(-1);
-    expect(carried.computed_from.carried_amount).to.equal('5');
+    const carried = (await world.invoices('two')).at(-1)!.line_items.at(-1);
+    expect(carried!.computed_from!.carried_amount).to.equal('5');
     expect((await world.statements('again')).at(-1)).to.contain('SKIPPED');
     for (const name of ['alone', 'two', 'again']) await world.use(name, 'calls', 50);
     await world.on('2026-03-01');
@@ -109,7 +107,7 @@ describe('scenario: more was invoiced before the period was over than it costs',
     );
     const balance = async () => {
       const { customer_id } = await world.subscription('leaver');
-      const wallets: Answer[] = await world.get(`/customers/${customer_id}/wallets`);
+      const wallets = await world.get(`/customers/${customer_id}/wallets`);
       return wallets.map((wallet) => wallet.balance);
     };
     expect(await balance()).to.deep.equal([]);
@@ -117,7 +115,7 @@ describe('scenario: more was invoiced before the period was over than it costs',
     expect(await balance()).to.deep.equal(['20']);
     const last = (await world.invoices('leaver')).at(-1);
     expect(last).to.include({ invoice_status: 'FINALIZED', payment_status: 'SUCCEEDED', amount_due: '0' });
-    const refused = await world.api.request('POST', `/invoices/${last.id}/void`, { body: {} });
+    const refused = await world.api.request('POST', `/invoices/${last!.id}/void`, { body: {} });
     expect(refused.status, 'its credit is in the wallet').to.equal(400);
   });
 
@@ -125,7 +123,7 @@ describe('scenario: more was invoiced before the period was over than it costs',
     const [, skipped] = await world.invoices('two');
     const before = await world.statements('two');
     // The invoice of February is final, and says the rest of it.
-    for (const _again of [1, 2]) await world.post(`/invoices/${skipped.id}/compute?sync=true`, {});
+    for (const _again of [1, 2]) await world.post(`/invoices/${skipped!.id}/compute?sync=true`, {});
     const after = await world.statements('two');
     expect(after[1]).to.equal(before[1]);
     expect(await invoicedInAll('two'), '80 + 15 + 50').to.equal('145');
@@ -133,11 +131,11 @@ describe('scenario: more was invoiced before the period was over than it costs',
 
   it('an invoice of before cannot be voided behind the one of its period; that one can', async () => {
     const [before, cycle] = await world.invoices('voided');
-    const voidOf = (invoice: Answer) => world.api.request('POST', `/invoices/${invoice.id}/void`, { body: {} });
-    const refused = await voidOf(before);
-    expect([refused.status, refused.body.details.invoice_id]).to.deep.equal([400, cycle.id]);
-    expect((await voidOf(cycle)).status).to.equal(200);
-    expect((await voidOf(before)).status).to.equal(200);
+    const voidOf = (invoice: Invoice) => world.api.request('POST', `/invoices/${invoice.id}/void`, { body: {} });
+    const refused = await voidOf(before!);
+    expect([refused.status, refused.body.details!.invoice_id]).to.deep.equal([400, cycle!.id]);
+    expect((await voidOf(cycle!)).status).to.equal(200);
+    expect((await voidOf(before!)).status).to.equal(200);
   });
 
   it('a draft of the period says all that it costs as soon as the one before is void', async () => {
@@ -148,8 +146,8 @@ describe('scenario: more was invoiced before the period was over than it costs',
     await world.use('voided', 'calls', 10);
     await world.on('2026-05-01');
     const [before, draft] = (await world.invoices('voided')).slice(-2);
-    expect([before.total, draft.total]).to.deep.equal(['100', '4']);
-    await world.post(`/invoices/${before.id}/void`, {});
+    expect([before!.total, draft!.total]).to.deep.equal(['100', '4']);
+    await world.post(`/invoices/${before!.id}/void`, {});
     expect((await world.invoices('voided')).at(-1)).to.include({ total: '104', invoice_status: 'DRAFT' });
   });
 
@@ -167,8 +165,8 @@ describe('scenario: more was invoiced before the period was over than it costs',
     await billed('2026-07-01');
     const [may] = await world.invoices('late');
     expect(await invoicedInAll('late')).to.equal('13');
-    await world.post(`/invoices/${may.id}/void`, {});
-    const again = await world.post(`/invoices/${may.id}/recalculate`, {});
+    await world.post(`/invoices/${may!.id}/void`, {});
+    const again = await world.post(`/invoices/${may!.id}/recalculate`, {});
     expect(again.total, 'the three are on the invoice of June').to.equal('10');
   });
 });

@@ -2,10 +2,8 @@
 import { expect } from 'chai';
 import { processDuePayments } from '../../actions/lifecycle/payments/due-payments.ts';
 import { cancelOverdue } from '../../actions/lifecycle/payments/end-overdue.ts';
+import type { Invoice } from '../support/answers.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const DAY_MS = 86_400_000;
 
@@ -20,7 +18,7 @@ describe('what is not paid', () => {
   });
   afterEach(() => world.stop());
 
-  const ask = (method: string, path: string, body?: unknown): Promise<Answer> =>
+  const ask = <Method extends string, Path extends string>(method: Method, path: Path, body?: unknown) =>
     world.api.request(method, path, body === undefined ? {} : { body });
   const setting = async (key: string, value: object) => {
     expect((await ask('PUT', `/settings/${key}`, { value })).status).to.equal(200);
@@ -37,7 +35,7 @@ describe('what is not paid', () => {
       amount_due: '100',
       ...fields,
     });
-  const paid = (invoice: Answer, fields: object = {}) => ({
+  const paid = (invoice: Invoice, fields: object = {}) => ({
     destination_type: 'INVOICE',
     destination_id: invoice.id,
     payment_method_type: 'OFFLINE',
@@ -67,9 +65,9 @@ describe('what is not paid', () => {
     expect(refused.status).to.equal(400);
     const { items: invoices } = await world.get(`/invoices?customer_id=${world.id('customer burn')}`);
     const [invoice] = invoices;
-    expect(invoice.invoice_status).to.equal('VOIDED');
-    const { items } = await world.get(`/payments?destination_id=${invoice.id}`);
-    expect(items.map((one: Answer) => [one.payment_status, one.next_attempt_at])).to.deep.equal([['FAILED', null]]);
+    expect(invoice!.invoice_status).to.equal('VOIDED');
+    const { items } = await world.get(`/payments?destination_id=${invoice!.id}`);
+    expect(items.map((one) => [one.payment_status, one.next_attempt_at])).to.deep.equal([['FAILED', null]]);
     const taken = await ask('POST', '/subscriptions', { ...asked, gateway_payment_method_id: 'pm_sandbox_card' });
     expect([taken.status, taken.body.latest_invoice?.total]).to.deep.equal([201, '45']);
   });
@@ -95,10 +93,7 @@ describe('what is not paid', () => {
     for (const minutes of [1, 2, 3]) await processDuePayments(world.api.services, { now: after(minutes * 60_000) });
     expect(await statusOf('open')).to.equal('incomplete');
     const unpaid = await world.invoices('open');
-    expect(unpaid.map((one: Answer) => one.billing_reason)).to.have.members([
-      'SUBSCRIPTION_CREATE',
-      'SUBSCRIPTION_CYCLE',
-    ]);
+    expect(unpaid.map((one) => one.billing_reason)).to.have.members(['SUBSCRIPTION_CREATE', 'SUBSCRIPTION_CYCLE']);
     const seen: string[] = [];
     for (const invoice of unpaid) {
       await world.post('/payments', paid(invoice));
@@ -113,13 +108,13 @@ describe('what is not paid', () => {
     for (const customer of ['voided', 'again']) await world.subscribe(customer, 'Pro', unpaid);
     const [voided, again] = [(await world.invoices('voided'))[0], (await world.invoices('again'))[0]];
     expect(await statusOf('voided')).to.equal('incomplete');
-    expect((await ask('POST', `/invoices/${voided.id}/void`)).status).to.equal(200);
+    expect((await ask('POST', `/invoices/${voided!.id}/void`)).status).to.equal(200);
     expect(await statusOf('voided')).to.equal('active');
-    const { status, text } = await ask('POST', `/invoices/${again.id}/recalculate?finalize=true`);
+    const { status, text } = await ask('POST', `/invoices/${again!.id}/recalculate?finalize=true`);
     expect(status, text).to.equal(200);
     expect(await statusOf('again')).to.equal('incomplete');
-    const anew = (await world.invoices('again')).find((one: Answer) => one.invoice_status === 'FINALIZED');
-    await world.post('/payments', paid(anew));
+    const rebilled = (await world.invoices('again')).find((one) => one.invoice_status === 'FINALIZED');
+    await world.post('/payments', paid(rebilled!));
     expect(await statusOf('again')).to.equal('active');
   });
 
@@ -132,25 +127,25 @@ describe('what is not paid', () => {
     await cancelOverdue(world.api.services, { now: world.now });
     expect([await statusOf('debit'), await statusOf('never')]).to.deep.equal(['active', 'cancelled']);
     await processDuePayments(world.api.services, { now: after(DAY_MS) });
-    expect((await world.invoices('debit'))[0].payment_status).to.equal('SUCCEEDED');
+    expect((await world.invoices('debit'))[0]!.payment_status).to.equal('SUCCEEDED');
   });
 
   it('payments that were refused are charged by nobody later', async () => {
     await world.customer('many');
     const invoice = await byHand('many');
     const card = { payment_method_type: 'CARD', payment_method_id: 'pm_sandbox_requires_action' };
-    const answers: Answer[] = await Promise.all(
+    const answers = await Promise.all(
       Array.from({ length: 10 }, (_, n) =>
         ask('POST', '/payments', paid(invoice, { ...card, idempotency_key: `${n}` })),
       ),
     );
     const made = answers.filter(({ status }) => status === 201);
     expect(made.length).to.equal(1);
-    await world.post(`/payments/${made[0].body.id}/sandbox`, { outcome: 'failed' });
+    await world.post(`/payments/${made[0]!.body.id}/sandbox`, { outcome: 'failed' });
     await processDuePayments(world.api.services, { now: after(2 * 3_600_000) });
     const { items } = await world.get(`/payments?destination_id=${invoice.id}`);
-    expect(new Set(items.map((one: Answer) => one.payment_status))).to.deep.equal(new Set(['FAILED']));
-    expect(items.filter((one: Answer) => one.next_attempt_at !== null)).to.deep.equal([]);
+    expect(new Set(items.map((one) => one.payment_status))).to.deep.equal(new Set(['FAILED']));
+    expect(items.filter((one) => one.next_attempt_at !== null)).to.deep.equal([]);
   });
 
   it('a card that is kept, and invoices that are written for its customer, do not wait for each other', async () => {
@@ -170,7 +165,7 @@ describe('what is not paid', () => {
       payment_method_id: 'pm_sandbox_card',
       save_card_and_make_default: true,
     };
-    const answers: Answer[] = await Promise.all(
+    const answers = await Promise.all(
       invoices.flatMap((invoice) => [
         ask('POST', '/payments', paid(invoice, card)),
         ask('POST', '/invoices', {

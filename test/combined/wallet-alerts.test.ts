@@ -8,12 +8,11 @@ import { debitShape, topUpShape } from '../../core/credits/wallet/request.ts';
 import { createWork } from '../../scheduler/main.ts';
 import { WalletModel } from '../../storage/models/credits/wallet.ts';
 import { ALERT_TASK } from '../../storage/progress/alert-arrivals.ts';
+import type { Feature, Invoice, Wallet } from '../support/answers.ts';
+import type { TestAnswer } from '../support/api.ts';
 import { expectGolden, withoutIds } from '../support/golden.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const below = (levels: Record<string, string>) => ({
   alert_enabled: true,
@@ -27,8 +26,8 @@ const NAMES = [
 
 describe('scenario: alerts on balances', () => {
   let world: World;
-  let wallet: Answer;
-  let feature: Answer;
+  let wallet: Wallet;
+  let feature: Feature;
 
   before(async () => {
     world = await startWorld();
@@ -61,16 +60,13 @@ describe('scenario: alerts on balances', () => {
     const body = { customer_id: wallet.customer_id, sort: 'id', order: 'asc', ...fields };
     const { items } = await world.post('/alerts/search', body);
     return items.map(
-      ({ alert_type, alert_status, alert_info }: Answer) =>
-        `${alert_type} ${alert_status} ${Number(alert_info.value_at_time)}`,
+      ({ alert_type, alert_status, alert_info }) => `${alert_type} ${alert_status} ${Number(alert_info.value_at_time)}`,
     );
   }
 
-  async function told(prefix: string): Promise<Answer[]> {
+  async function told(prefix: string) {
     const { items } = await world.get('/webhooks/events?limit=1000&order=asc&sort=id');
-    return items
-      .filter(({ event_name }: Answer) => event_name.startsWith(prefix))
-      .map(({ payload }: Answer) => payload);
+    return items.filter(({ event_name }) => event_name.startsWith(prefix)).map(({ payload }) => payload);
   }
 
   const put = (credits_to_add: string) =>
@@ -102,8 +98,8 @@ describe('scenario: alerts on balances', () => {
     expect(await log()).to.have.length(1);
     const [dropped] = await told('wallet.credit_balance');
     expect(dropped).to.deep.include({ event_type: 'wallet.credit_balance.dropped' });
-    expect(dropped.wallet).to.include({ id: wallet.id, alert_state: 'warning' });
-    expect(dropped.alert).to.deep.include({
+    expect(dropped!.wallet).to.include({ id: wallet.id, alert_state: 'warning' });
+    expect(dropped!.alert).to.deep.include({
       state: 'warning',
       alert_type: 'low_credit_balance',
       credit_balance: '50',
@@ -153,8 +149,8 @@ describe('scenario: alerts on balances', () => {
       alert_type: 'feature_wallet_balance',
       expand: 'wallet,feature',
     });
-    expect(items[0].wallet.id).to.equal(wallet.id);
-    expect(items[0].feature.id).to.equal(feature.id);
+    expect(items[0]!.wallet!.id).to.equal(wallet.id);
+    expect(items[0]!.feature!.id).to.equal(feature.id);
   });
 
   it('levels that are changed are compared at once, and those of the environment are for wallets without', async () => {
@@ -195,7 +191,7 @@ describe('scenario: alerts on balances', () => {
     ]);
   });
   /** With 100 credits, and an alert below 10. */
-  async function walletOf(external_id: string): Promise<Answer> {
+  async function walletOf(external_id: string) {
     const { id: customer_id } = await world.post('/customers', { external_id });
     const alert_settings = below({ critical: '10' });
     return world.post('/wallets', { customer_id, currency: 'usd', alert_settings, initial_credits_to_load: '100' });
@@ -221,7 +217,7 @@ describe('scenario: alerts on balances', () => {
     const of_features = await world.post('/alerts/search', { customer_id, alert_type: 'feature_wallet_balance' });
     expect((await looked)! - of_features.items.length).to.equal(1);
     const { items } = await world.post('/alerts/search', { customer_id, alert_type: 'low_ongoing_balance' });
-    expect(items.map((one: Answer) => one.alert_status)).to.deep.equal(['in_alarm']);
+    expect(items.map((one) => one.alert_status)).to.deep.equal(['in_alarm']);
   });
 
   for (const [what, settle] of [
@@ -233,11 +229,11 @@ describe('scenario: alerts on balances', () => {
     [
       'credited by a note',
       ({ id: invoice_id, line_items: [line] }) => {
-        const line_items = [{ invoice_line_item_id: line.id, amount: '95' }];
+        const line_items = [{ invoice_line_item_id: line!.id, amount: '95' }];
         return world.api.request('POST', '/creditnotes', { body: { invoice_id, reason: 'BILLING_ERROR', line_items } });
       },
     ],
-  ] as [string, (invoice: Answer) => Promise<Answer>][])
+  ] as [string, (invoice: Invoice) => Promise<TestAnswer<unknown>>][])
     it(`an invoice that is ${what} asks for a look at what is left`, async () => {
       const { id: customer_id } = await world.post('/customers', { external_id: `owes ${what}` });
       const amounts = { subtotal: '95', total: '95', amount_due: '95' };
@@ -286,11 +282,11 @@ describe('scenario: alerts on balances', () => {
     await debitWallet(services, scope, { id, request: taken('last', '51'), author: at(0) });
     for (const sort of ['created_at', 'id']) {
       const entries = await world.post('/alerts/search', { customer_id, sort, order: 'asc' });
-      const told = entries.items.map((one: Answer) => `${one.alert_status} ${Number(one.alert_info.value_at_time)}`);
+      const told = entries.items.map((one) => `${one.alert_status} ${Number(one.alert_info.value_at_time)}`);
       expect(told, sort).to.deep.equal(['in_alarm 5', 'ok 55', 'in_alarm 4']);
     }
     const { items } = await world.get(`/wallets/${id}/transactions?sort=created_at&order=asc`);
-    expect(items.map((one: Answer) => one.credit_balance_after)).to.deep.equal(['100', '5', '55', '4']);
+    expect(items.map((one) => one.credit_balance_after)).to.deep.equal(['100', '5', '55', '4']);
   });
 
   it('however many are held up, none is told later than behind what they waited for; what another clock did is told when it was done', async () => {
@@ -350,7 +346,7 @@ describe('scenario: the levels of an environment', () => {
           sort: 'id',
           order: 'asc',
         });
-        const log = items.map(({ alert_type, alert_status }: Answer) => `${alert_type} ${alert_status}`);
+        const log = items.map(({ alert_type, alert_status }) => `${alert_type} ${alert_status}`);
         return { states: states.map(({ alert_state }) => alert_state), log };
       };
       const told = ['low_credit_balance in_alarm', 'low_ongoing_balance in_alarm'];
@@ -384,8 +380,8 @@ describe('scenario: alerts on balances by the clock of an environment', () => {
       await world.on('2026-03-30');
       const told = async () =>
         (await world.post('/alerts/search', { customer_id, sort: 'id', order: 'asc' })).items
-          .filter(({ alert_type }: Answer) => alert_type === 'low_ongoing_balance')
-          .map(({ alert_status, created_at }: Answer) => `${alert_status} ${created_at.slice(0, 10)}`);
+          .filter(({ alert_type }) => alert_type === 'low_ongoing_balance')
+          .map(({ alert_status, created_at }) => `${alert_status} ${created_at.slice(0, 10)}`);
       expect(await told()).to.deep.equal(['in_alarm 2026-03-16']);
       await fill('50');
       await world.on('2026-04-01');

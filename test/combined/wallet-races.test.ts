@@ -4,11 +4,9 @@ import { expireCredits } from '../../actions/credits/wallets/expire-credits.ts';
 import { lockInvoice } from '../../actions/invoicing/invoices/lock-invoice.ts';
 import { voidLocked } from '../../actions/lifecycle/invoices/void-invoice.ts';
 import { autoTopUp } from '../../actions/lifecycle/wallets/auto-top-up.ts';
+import type { Invoice, Wallet } from '../support/answers.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const ROUNDS = 6;
 
@@ -21,9 +19,9 @@ describe('scenario: wallets in two currencies', () => {
   });
   after(() => world.stop());
 
-  const walletOf = (customer: string, currency: string, fields: object = {}): Promise<Answer> =>
+  const walletOf = (customer: string, currency: string, fields: object = {}) =>
     world.post('/wallets', { external_customer_id: customer, currency, ...fields });
-  const draftOf = (customer: string): Promise<Answer> =>
+  const draftOf = (customer: string) =>
     world.post('/invoices', {
       customer_id: world.id(`customer ${customer}`),
       currency: 'usd',
@@ -31,11 +29,11 @@ describe('scenario: wallets in two currencies', () => {
       total: '5',
       subtotal: '5',
     });
-  const buy = ({ id }: Answer, idempotency_key: string) =>
+  const buy = ({ id }: Wallet, idempotency_key: string) =>
     world.api.request('POST', `/wallets/${id}/top-up`, {
       body: { credits_to_add: '10', transaction_reason: 'PURCHASED_CREDIT_INVOICED', idempotency_key },
     });
-  const act = (path: string) => world.api.request('POST', path, { body: {} });
+  const act = <Path extends string>(path: Path) => world.api.request('POST', path, { body: {} });
   async function deadlocks(): Promise<number> {
     await world.api.services.postgres.raw('select pg_stat_force_next_flush()');
     const { rows } = await world.api.services.postgres.raw(
@@ -51,9 +49,9 @@ describe('scenario: wallets in two currencies', () => {
     const eur = await walletOf('two', 'eur');
     const later = await walletOf('two', 'usd', { wallet_type: 'POST_PAID', initial_credits_to_load: '1000' });
     const before = await deadlocks();
-    const refused: Answer[] = [];
+    const refused: string[] = [];
     for (let round = 0; round < ROUNDS; round++) {
-      const drafts: Answer[] = [];
+      const drafts: Invoice[] = [];
       for (let n = 0; n < 4; n++) drafts.push(await draftOf('two'));
       const paid = await draftOf('two');
       await act(`/invoices/${paid.id}/finalize`);
@@ -87,15 +85,15 @@ describe('scenario: wallets in two currencies', () => {
     await world.customer('fills');
     const filling = { auto_topup: { enabled: true, threshold: '1', amount: '5', invoicing: true } };
     const made = [await walletOf('fills', 'usd', filling), await walletOf('fills', 'eur', filling)];
-    const [first, second] = made.map(({ id }: Answer) => id).sort();
+    const [first, second] = made.map(({ id }) => id).sort();
     const { services, scope } = world.api;
     const final = await services.postgres.transaction();
     try {
       const hold = (id: string) => final.raw('select id from wallets where id = ? for update', [id]);
-      await hold(first);
-      const filled = autoTopUp(services, scope, { id: second, now: world.now }).catch((error) => error);
+      await hold(first!);
+      const filled = autoTopUp(services, scope, { id: second!, now: world.now }).catch((error) => error);
       await waits(filled);
-      await hold(second);
+      await hold(second!);
       await final.commit();
       expect(await filled).to.equal(1);
     } finally {
@@ -116,7 +114,7 @@ describe('scenario: wallets in two currencies', () => {
     await world.use('void', 'calls', 4, { at: '2026-03-05T00:00:00Z' });
     await world.on('2026-04-01');
     await world.finalize();
-    const [{ id }] = await world.invoices('void');
+    const { id } = (await world.invoices('void'))[0]!;
     world.at('2026-04-11T00:00:00Z');
     const { services, scope } = world.api;
     const author = { user_id: '', now: world.now };

@@ -3,9 +3,6 @@ import { expect } from 'chai';
 import { prepaid, startPrepaidWorld } from '../support/prepaid.ts';
 import { fixed, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 describe('scenario: prepaid credits of many at once', () => {
   let world: World;
   before(async () => {
@@ -19,7 +16,7 @@ describe('scenario: prepaid credits of many at once', () => {
     const wallet = await january('race', (id) => topUp(id, '500'));
     await world.on('2026-02-01');
     const { items } = await ok('POST', '/invoices/search', { customer_id: world.id('customer race') });
-    const { id } = items.find((one: Answer) => one.invoice_status === 'DRAFT');
+    const { id } = items.find((one) => one.invoice_status === 'DRAFT')!;
     const answers = await Promise.all(
       Array.from({ length: 5 }, () => world.api.request('POST', `/invoices/${id}/finalize`, { body: {} })),
     );
@@ -63,9 +60,9 @@ describe('scenario: prepaid credits of many at once', () => {
       await ok('PUT', `/wallets/${id}`, { config: { allowed_price_types: ['ALL'] } });
       await world.on('2026-06-01');
       const { items } = await ok('POST', '/invoices/search', { customer_id: world.id(`customer ${name}`) });
-      const draft = items.find((one: Answer) => one.invoice_status === 'DRAFT');
-      const computed = [1, 2, 3, 4].map(() => world.api.request('POST', `/invoices/${draft.id}/recalculate-v2`));
-      const answers = await Promise.all([world.api.request('POST', `/invoices/${draft.id}/finalize`), ...computed]);
+      const draft = items.find((one) => one.invoice_status === 'DRAFT');
+      const computed = [1, 2, 3, 4].map(() => world.api.request('POST', `/invoices/${draft!.id}/recalculate-v2`));
+      const answers = await Promise.all([world.api.request('POST', `/invoices/${draft!.id}/finalize`), ...computed]);
       expect(answers[0]!.status, answers[0]!.text).to.equal(200);
       for (const { status, text } of answers) expect(status, text).to.be.below(500);
     }

@@ -33,6 +33,7 @@ identity_files: 0 partitions, 0 ids: 0 differences
 credits: 0 wallets, 0 lots, 0 postings: 0 differences
 invoices: 0 invoices, 0 invoice lines, 0 payments, 0 credit notes, 0 usage lines: 0 differences
 uninvoiced: 0 subscriptions, 0 lines: 0 differences
+integrations: 0 mappings, 0 refused: 0 differences
 running: 0 audits, 0 answers, 0 lines, 0 histories: 0 differences
 revenue: 0 customers, 0 rows: 0 differences
 reservations: 0 reservations, 0 pools, 0 held, 0 events: 0 differences
@@ -68,7 +69,7 @@ usage: 1 meters, 1 days, 1 rows: 0 differences
     expect(repaired.said).to.include('rebuilt; audited again\nusage: 1 meters, 1 days, 1 rows: 0 differences\n');
   });
 
-  it('repairs no usage rows from raw rows that are wrong, and does when these are mended', async () => {
+  it('repairs no bucket rows from raw rows that are wrong, and does when these are mended', async () => {
     await change(`insert into events select * from events where event_id = 'e4'`);
     const { code, said } = await audit('--repair');
     expect(code).to.equal(1);
@@ -180,7 +181,8 @@ usage: 1 meters, 1 days, 1 rows: 0 differences
       await service.stop();
       const command = runScript('audit', [], { DATA_DIR: dir });
       expect((await command.ended).code, command.stderr()).to.equal(0);
-      expect(command.stdout()).to.include('ledger: 0 ranges, 0 events: 0 differences\n');
+      // A range without events: every five minutes a job may ask for daily rollups.
+      expect(command.stdout()).to.match(/^ledger: [01] ranges, 0 events: 0 differences$/m);
       expect(command.stdout()).to.include('usage: 0 meters, 0 days, 0 rows: 0 differences\n');
     } finally {
       rmSync(dir, { recursive: true, force: true });

@@ -20,7 +20,7 @@ import type { MeterAggregation, MeterFilterDefinition } from '../../core/meterin
 import { type BilledItem, type BilledSubscription, planDueCharges } from '../../core/rating/charges.ts';
 import { dueDate } from '../../core/rating/due.ts';
 import { planCorrections } from '../../core/rating/late-events.ts';
-import { type MeasuredUsage, type PricedItem, usageCharge } from '../../core/rating/line-amount.ts';
+import { type MeasuredUsage, type PricedItem, priceUsageCharge } from '../../core/rating/line-amount.ts';
 import { computeShare, prorate, regularPeriod } from '../../core/rating/proration.ts';
 import { usageOfEvents } from '../support/usage-of-events.ts';
 
@@ -309,7 +309,10 @@ const MEASURED: MeasuredUsage = {
 
 function charged(price: PriceTerms, measured: Partial<MeasuredUsage>): string {
   const window = { start: at('2026-01-01'), end: at('2026-02-01') };
-  const line = usageCharge({ ...PRICED, price }, window, { measured: { ...MEASURED, ...measured }, currency: 'usd' });
+  const line = priceUsageCharge({ ...PRICED, price }, window, {
+    measured: { ...MEASURED, ...measured },
+    currency: 'usd',
+  });
   return line.amount.toFixed();
 }
 

@@ -8,7 +8,7 @@ import { anyCase } from '../../core/foundation/record.ts';
 import type { Milliseconds } from '../../core/foundation/time/instant.ts';
 import type { Period } from '../../core/foundation/time/period.ts';
 import { listLimitWindows } from '../../core/rating/allowances/reset.ts';
-import { type MeasuredUsage, usageCharge } from '../../core/rating/line-amount.ts';
+import { type MeasuredUsage, priceUsageCharge } from '../../core/rating/line-amount.ts';
 import { JANUARY, usageItem } from './january.ts';
 
 const decimal = z.union([z.string(), z.number()]).transform(String);
@@ -87,5 +87,5 @@ function lineOf(price: PriceTerms, service: Period, { used, granted }: Question)
     meter_version: 1,
     allowances: is_enabled ? [{ limit, windows: measuredWindows }] : [],
   };
-  return usageCharge(usageItem(price), service, { measured, currency: price.currency });
+  return priceUsageCharge(usageItem(price), service, { measured, currency: price.currency });
 }

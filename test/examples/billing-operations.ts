@@ -13,7 +13,7 @@ import {
   type ReferencePoint,
 } from '../../core/rating/charges.ts';
 import type { MeasuredUsage, PricedItem } from '../../core/rating/line-amount.ts';
-import { chargeKey, openCharges, planInvoice } from '../../core/rating/plan-invoice.ts';
+import { buildInvoicePlan, chargeKey, listOpenCharges, planLines } from '../../core/rating/plan-invoice.ts';
 import { SUBSCRIPTION_PERIODS } from '../../core/subscriptions/record.ts';
 import { JANUARY, usageItem } from './january.ts';
 
@@ -130,8 +130,10 @@ function plan(
 ) {
   const open = { ...question, invoiced: new Set(invoiced) };
   const usage = new Map<string, MeasuredUsage>();
-  for (const { item: one, service } of openCharges(open)) usage.set(chargeKey(one.id, service), measured(quantity));
-  return planInvoice({ ...open, currency: CURRENCY, usage, closed: [] });
+  for (const { item: one, service } of listOpenCharges(open)) usage.set(chargeKey(one.id, service), measured(quantity));
+  const before = { closed: [], recorded: [], partial: [], commitment: null, true_ups: [], coupons: [] };
+  const input = { ...open, ...before, currency: CURRENCY, usage };
+  return buildInvoicePlan(planLines(input), input);
 }
 
 function measured(quantity: string): MeasuredUsage {

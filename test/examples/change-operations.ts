@@ -9,6 +9,7 @@ import type { PricedItem } from '../../core/rating/line-amount.ts';
 import { deriveChangeType } from '../../core/subscriptions/plan-change.ts';
 import { planQuantityChanges } from '../../core/subscriptions/quantity.ts';
 import type { SubscriptionLineItem } from '../../core/subscriptions/record.ts';
+import { toBilledLine } from '../support/billed-lines.ts';
 import { fixed, usage, type World } from '../support/world.ts';
 import type { Result } from './compare.ts';
 import { exampleWorld, freshName } from './example-world.ts';
@@ -59,13 +60,15 @@ function linesOf(asked: Calculation) {
   const ends = asked.action !== 'add_item';
   // Where nothing else is said, all of it was billed.
   const amount = asked.billed_amount ?? before.unit_amount.times(before.quantity);
-  const billed = { amount, credited: asked.previous_credits, until_ms: null, invoice_line_item_id: 'inv_line_before' };
+  const service = { start: period_start, end: period_end };
+  const amounts = [amount, asked.previous_credits.negated()].filter((one) => !one.isZero());
+  const billed_lines = amounts.map((one) => toBilledLine({ service, amount: one }));
   const item = itemOf('before', { ...asked, ...before, start: period_start });
   return planChangeLines({
     subscription: subscriptionFrom(period_start),
-    current: { start: period_start, end: period_end },
+    current: service,
     currency,
-    endings: ends ? [{ item, at: proration_date, billedIn: () => billed }] : [],
+    endings: ends ? [{ item, at: proration_date, billed_lines }] : [],
     beginnings: asked.action === 'remove_item' ? [] : [itemOf('after', { ...asked, ...after, start: proration_date })],
   });
 }
@@ -151,7 +154,7 @@ function quantityChanges({ current, old_quantity, new_quantity, effective }: Qua
     end_date: null,
   } as SubscriptionLineItem;
   const stated = { id: record.id, quantity: new_quantity.toFixed(), effective_date: formatMs(effective) };
-  const items = [{ record, price_record: { min_quantity: null } }];
+  const items = [{ line_item: record, price: { min_quantity: null } }];
   return planQuantityChanges({ line_items: [stated] }, { items, current, now: effective });
 }
 
@@ -186,7 +189,7 @@ export async function changePlan(given: Result): Promise<Result> {
   const { world, customer, before } = await subscribed(old_amount);
   const target = await planOf(world, new_amount, billing_period_count);
   world.at(formatMs(Date.parse(START) + elapsed_days * DAY_MS));
-  const path = `/subscriptions/${before.id}/change/execute`;
+  const path = `/subscriptions/${before.id}/change/execute` as const;
   const changed = await world.post(path, { ...requestFor(target), billing_period_count, proration_behavior });
   const after = changed.new_subscription;
   const [wallet] = await world.get(`/customers/${before.customer_id}/wallets`);
@@ -277,7 +280,7 @@ export async function cancelSubscription(given: Result): Promise<Result> {
   const { world, before } = await subscribed(asked.advance_amount, fields);
   const now = Date.parse(START) + asked.elapsed_days * DAY_MS;
   world.at(formatMs(now));
-  const path = `/subscriptions/${before.id}/cancel`;
+  const path = `/subscriptions/${before.id}/cancel` as const;
   const children = await joined(world, before.id, asked.inherited_children);
   if (asked.subscription_status === 'cancelled') await world.post(path, { cancellation_type: 'immediate' });
   if (asked.subscription_type === 'inherited')

@@ -10,8 +10,8 @@ import { windowSize } from '../../core/metering/meter/record.ts';
 import type { BilledSubscription } from '../../core/rating/charges.ts';
 import type { LineCommitment } from '../../core/rating/commitments/line.ts';
 import type { RecordedUsage } from '../../core/rating/commitments/part.ts';
-import { type MeasuredUsage, type PricedItem, usageCharge } from '../../core/rating/line-amount.ts';
-import { chargeKey, type InvoicePlanInput, planInvoice } from '../../core/rating/plan-invoice.ts';
+import { type MeasuredUsage, type PricedItem, priceUsageCharge } from '../../core/rating/line-amount.ts';
+import { buildInvoicePlan, chargeKey, type InvoicePlanInput, planLines } from '../../core/rating/plan-invoice.ts';
 import { JANUARY, usageItem } from './january.ts';
 
 const decimal = z.union([z.string(), z.number()]).transform(String);
@@ -29,7 +29,7 @@ function measured(quantity: Decimal, changes: Partial<MeasuredUsage> = {}): Meas
   return { quantity, event_count: 1, buckets: null, as_of, high_water: {}, meter_version: 1, ...changes };
 }
 
-function said({ amount: charge, commitment_info: info }: ReturnType<typeof usageCharge>) {
+function said({ amount: charge, commitment_info: info }: ReturnType<typeof priceUsageCharge>) {
   return {
     charge: charge.toFixed(),
     total: charge.toFixed(),
@@ -59,7 +59,7 @@ export function applyToLine(given: unknown) {
     .object({ usage_charge: amount, commitment_amount: amount, overage_factor: factor, true_up: z.boolean() })
     .parse(given);
   const commitment = lineCommitment({ value: commitment_amount, overage_factor, true_up });
-  return said(usageCharge(item({ commitment }), JANUARY, { measured: measured(usage_charge), currency: 'usd' }));
+  return said(priceUsageCharge(item({ commitment }), JANUARY, { measured: measured(usage_charge), currency: 'usd' }));
 }
 
 export function applyToQuantity(given: unknown) {
@@ -68,7 +68,7 @@ export function applyToQuantity(given: unknown) {
     .parse(given);
   const commitment = lineCommitment({ type: 'quantity', value: commitment_quantity, overage_factor, true_up });
   return said(
-    usageCharge(item({ ...stated, commitment }), JANUARY, {
+    priceUsageCharge(item({ ...stated, commitment }), JANUARY, {
       measured: measured(quantity),
       currency: stated.price.currency,
     }),
@@ -119,7 +119,7 @@ export function applyToWindows(given: unknown) {
     as_of: formatMs(fill_empty ? range.end : range.start),
   });
   const line = item({ price: pricedBy(line_item), commitment });
-  return said(usageCharge(line, range, { measured: answer, currency: 'usd' }));
+  return said(priceUsageCharge(line, range, { measured: answer, currency: 'usd' }));
 }
 
 const placed =
@@ -185,18 +185,22 @@ function invoiceOf({ commitment, charges, prior = [], currency = 'usd' }: Charge
     base_amount,
   }));
   const usage = new Map(charges.map((charge, index) => [chargeKey(`line ${index}`, period), measured(charge)]));
-  const { lines, subtotal } = planInvoice({
+  const input = {
     subscription: SUBSCRIPTION,
     items,
     period,
-    reference: 'period_end',
+    reference: 'period_end' as const,
     currency,
-    invoiced: new Set(),
+    invoiced: new Set<string>(),
     usage,
     closed: [],
-    commitment: commitment!,
+    commitment,
     recorded,
-  });
+    partial: [],
+    true_ups: [],
+    coupons: [],
+  };
+  const { lines, subtotal } = buildInvoicePlan(planLines(input), input);
   const sum = (of: typeof lines) => sumDecimals(of.map((line) => line.amount)).toFixed();
   const within = lines.filter((line) => !line.is_overage && !line.is_true_up);
   return {

@@ -9,6 +9,7 @@ import { type CouponInForce, computeDiscount, isUsableAgain } from '../../core/r
 import { applyLineAdjustments } from '../../core/rating/line-adjustments.ts';
 import type { RateInForce } from '../../core/rating/taxes.ts';
 import { computeTaxes } from '../../core/rating/taxes.ts';
+import { buildPrepaidWallet } from '../support/lots.ts';
 
 const money = z.coerce.string().transform((text) => new Decimal(text));
 const coupon = z
@@ -78,7 +79,7 @@ export function computeInvoice(given: unknown) {
   const settled = applyLineAdjustments(charged, {
     currency,
     coupons: [...ofLines, ...(stated.invoice_coupons ?? []).map((terms) => attached(terms, null))],
-    prepaid: (stated.prepaid_wallets ?? []).map((balance) => ({ balance, pays: (type) => type === 'USAGE' })),
+    prepaid: (stated.prepaid_wallets ?? []).map((balance) => buildPrepaidWallet({ balance, price_types: ['USAGE'] })),
     rates: (stated.tax_rates ?? []).map(rate),
   });
   return {

@@ -11,7 +11,7 @@ import { type MeasuredAllowance, measureGrants } from '../../core/rating/allowan
 import { computeGrantWindow, type GrantDuration } from '../../core/rating/allowances/grant-window.ts';
 import { type FreeWindows, type Granting, mergeExhaustedIntervals } from '../../core/rating/allowances/grants.ts';
 import { OrderedUsage } from '../../core/rating/allowances/ordered-usage.ts';
-import { usageCharge } from '../../core/rating/line-amount.ts';
+import { priceUsageCharge } from '../../core/rating/line-amount.ts';
 import { valueUsage } from '../../core/rating/valued-usage.ts';
 import { runSteps } from '../support/result-of.ts';
 import type { Result } from './compare.ts';
@@ -143,5 +143,5 @@ function chargeOf(free: FreeWindows, { measure, usage, unit_amount }: Question) 
     meter_version: 1,
     allowances,
   };
-  return usageCharge(usageItem(price), JANUARY, { measured, currency: 'usd' });
+  return priceUsageCharge(usageItem(price), JANUARY, { measured, currency: 'usd' });
 }

@@ -1,7 +1,7 @@
 /** Payments of invoices: which status may follow which, and what payments make of an invoice. */
 import { z } from 'zod';
 import { decimalText } from '../../core/foundation/record.ts';
-import { applyReceipt } from '../../core/invoicing/invoice/payment-status.ts';
+import { applyPaidAmount } from '../../core/invoicing/invoice/payment-status.ts';
 import { PAYMENT_STATUSES } from '../../core/invoicing/invoice/record.ts';
 import { canMove } from '../../core/payments/moves.ts';
 import type { Result } from './compare.ts';
@@ -23,8 +23,8 @@ export function payInvoice(given: Result): Result {
   const about = { amount_due: total, currency: 'usd', refunded_amount: '0', total_prepaid_credits_applied: '0' };
   const start = { payment_status: 'PENDING' as const, amount_paid: '0', amount_remaining: total, paid_at: null };
   const { payment_status, overpaid_amount, amount_remaining } = payments.reduce(
-    (invoice, amount) => ({ ...invoice, ...applyReceipt({ ...about, ...invoice }, amount, at) }),
-    { ...start, overpaid_amount: null } as ReturnType<typeof applyReceipt>,
+    (invoice, amount) => ({ ...invoice, ...applyPaidAmount({ ...about, ...invoice }, amount, at) }),
+    { ...start, overpaid_amount: null } as ReturnType<typeof applyPaidAmount>,
   );
   return { payment_status, overpaid_amount, amount_remaining };
 }

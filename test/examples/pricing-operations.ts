@@ -8,7 +8,7 @@ import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { FarthingError } from '../../core/foundation/error.ts';
 import { minorUnits, roundMoney } from '../../core/foundation/money.ts';
 import { windowSize } from '../../core/metering/meter/record.ts';
-import { fixedCharge, type LineAmount, usageCharge } from '../../core/rating/line-amount.ts';
+import { type LineAmount, priceFixedCharge, priceUsageCharge } from '../../core/rating/line-amount.ts';
 import { computeTotals } from '../../core/rating/totals.ts';
 import { JANUARY, usageItem } from './january.ts';
 
@@ -57,12 +57,12 @@ function bucketedLine(stated: Stated, values: readonly (readonly string[])[]) {
 const WHOLE = { part_ms: 1, whole_ms: 1 };
 
 function fixedLine(terms: PriceTerms, quantity: Decimal): LineAmount {
-  return fixedCharge(usageItem(terms, { quantity }), WHOLE, terms.currency);
+  return priceFixedCharge(usageItem(terms, { quantity }), WHOLE, terms.currency);
 }
 
 function usageLine(terms: PriceTerms, quantity: Decimal, buckets: readonly (readonly Decimal[])[] | null): LineAmount {
   const measured = { quantity, buckets, event_count: 1, as_of: '', high_water: {}, meter_version: 1 };
-  return usageCharge(usageItem(terms, { quantity }), JANUARY, { measured, currency: terms.currency });
+  return priceUsageCharge(usageItem(terms, { quantity }), JANUARY, { measured, currency: terms.currency });
 }
 
 /** A line is rounded; before that it is the sum of what its breakdown says. */

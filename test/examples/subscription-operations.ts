@@ -118,15 +118,15 @@ export async function modifyTrial(given: Result): Promise<Result> {
   const world = await exampleWorld();
   const { answer } = await subscribe(world, [ADVANCE], { trial_period_days: trial_days || 7 });
   const { id, trial_end } = answer.body;
-  const agreed = Date.parse(trial_end);
+  const agreed = Date.parse(trial_end!);
   const moved = /^trial_end([+-]\d+)d$/.exec(new_trial_end);
   const asked = moved ? agreed + Number(moved[1]) * DAY_MS : world.now.getTime() - DAY_MS;
   const body = { type, trial_end_params: { action, new_trial_end: formatMs(asked) } };
   const done = await world.api.request('POST', `/subscriptions/${id}/modify/execute`, { body });
   if (done.status !== 200) return { error_code: done.body.code, field: done.body.details?.field };
-  const { subscription_status: status, ...dates } = done.body.subscription;
+  const { subscription_status: status, ...dates } = done.body.subscription!;
   const told = (date: string) => `trial_end+${(Date.parse(date) - agreed) / DAY_MS}d`;
-  return { status, trial_end: told(dates.trial_end), current_period_end: told(dates.current_period_end) };
+  return { status, trial_end: told(dates.trial_end!), current_period_end: told(dates.current_period_end) };
 }
 
 async function overTrial(trial_end: string, price: PriceTerms, terms: Record<string, unknown>) {
@@ -154,6 +154,6 @@ async function subscribe(world: World, prices: readonly PriceTerms[], terms: Rec
 async function invoicesOf(world: World, subscription_id: string) {
   const invoice_status = ['DRAFT', 'FINALIZED', 'SKIPPED'];
   const { body } = await world.api.request('POST', '/invoices/search', { body: { subscription_id, invoice_status } });
-  const invoices = [...body.items].sort((a, b) => a.billing_sequence - b.billing_sequence);
+  const invoices = [...body.items].sort((a, b) => a.billing_sequence! - b.billing_sequence!);
   return { invoices: invoices.length, first_invoice: invoices[0] ?? null, last_invoice: invoices.at(-1) ?? null };
 }

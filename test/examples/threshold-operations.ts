@@ -4,7 +4,13 @@ import type { PriceTerms } from '../../core/catalog/pricing/charge.ts';
 import { Decimal, ZERO } from '../../core/foundation/decimal.ts';
 import type { PricedItem } from '../../core/rating/line-amount.ts';
 import type { PartialCharge } from '../../core/rating/partial-charges.ts';
-import { chargeKey, type InvoicePlanInput, planInvoice, planThreshold } from '../../core/rating/plan-invoice.ts';
+import {
+  buildInvoicePlan,
+  chargeKey,
+  type InvoicePlanInput,
+  planLines,
+  planThreshold,
+} from '../../core/rating/plan-invoice.ts';
 import { hasReachedThreshold } from '../../core/rating/threshold.ts';
 import { JANUARY, usageItem } from './january.ts';
 
@@ -33,7 +39,11 @@ function questionOf(terms: PriceTerms, used: Decimal, partial: readonly PartialC
     invoiced: new Set(),
     usage: new Map([[chargeKey('line', JANUARY), measured]]),
     closed: [],
+    recorded: [],
     partial,
+    commitment: null,
+    true_ups: [],
+    coupons: [],
   };
 }
 
@@ -73,5 +83,5 @@ export function tierContinuity(given: unknown) {
   const { price: terms, threshold_invoice_quantity: first, later_quantity_same_period: later } = stated;
   const early = planThreshold(questionOf(terms, first, []));
   const closing = { ...questionOf(terms, first.plus(later), partialOf(terms, first)), period: JANUARY };
-  return { total_for_period: early.subtotal.plus(planInvoice(closing).subtotal).toFixed() };
+  return { total_for_period: early.subtotal.plus(buildInvoicePlan(planLines(closing), closing).subtotal).toFixed() };
 }

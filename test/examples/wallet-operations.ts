@@ -4,35 +4,39 @@ import { moveCredits } from '../../actions/credits/wallets/move-credits.ts';
 import { autoTopUp } from '../../actions/lifecycle/wallets/auto-top-up.ts';
 import { computeBonus } from '../../core/credits/wallet/bonus.ts';
 import { callersKey } from '../../core/credits/wallet/movement-key.ts';
-import { checkCredits } from '../../core/credits/wallet/rates.ts';
 import { computeRealTimeBalance } from '../../core/credits/wallet/real-time.ts';
-import type { Wallet } from '../../core/credits/wallet/record.ts';
+import type { Wallet as WalletRecord } from '../../core/credits/wallet/record.ts';
 import { Decimal } from '../../core/foundation/decimal.ts';
+import { checkCredits } from '../../core/rating/wallet/rates.ts';
 import { WalletModel } from '../../storage/models/credits/wallet.ts';
+import type { AnswerTo, Wallet } from '../support/answers.ts';
 import type { World } from '../support/world.ts';
 import type { Result } from './compare.ts';
 import { exampleWorld, freshName } from './example-world.ts';
 
-// Answers of every shape.
-type Answer = any;
 const amount = z.coerce.string();
 const PAST = '2025-01-01T00:00:00Z';
 
-async function send(world: World, path: string, body: object, method = 'POST'): Promise<Answer> {
+async function send<Path extends string, Method extends string = 'POST'>(
+  world: World,
+  path: Path,
+  body: object,
+  method: Method = 'POST' as Method,
+) {
   const answer = await world.api.request(method, path, { body });
   if (answer.status >= 400) throw Object.assign(new Error(answer.text), answer.body);
-  return answer.body;
+  return answer.body as AnswerTo<Method, Path>;
 }
 
 /** Of a new customer. */
-async function makeWallet(world: World, fields: object = {}): Promise<Answer> {
+async function makeWallet(world: World, fields: object = {}) {
   const external_customer_id = freshName();
   await world.customer(external_customer_id);
   return send(world, '/wallets', { external_customer_id, currency: 'usd', ...fields });
 }
 
 const errorOf = (error: unknown) => ({ error_code: (error as { code: string }).code });
-const walletNow = (world: World, { id }: Answer) => world.get(`/wallets/${id}`);
+const walletNow = (world: World, { id }: { id: string }) => world.get(`/wallets/${id}`);
 
 export async function topUp(given: Result): Promise<Result> {
   const { conversion_rate, topup_conversion_rate, opening_credits, auto_complete, reason, expiry_date, ...said } = z
@@ -65,7 +69,7 @@ export async function topUp(given: Result): Promise<Result> {
     const done = await send(world, `/wallets/${wallet.id}/top-up`, body);
     const { balance, credit_balance } = await walletNow(world, wallet);
     const paid = done.invoice_id ? await payAndLook(world, wallet, done.invoice_id) : {};
-    const { credit_amount, expiry_date: expires_at, priority } = done.wallet_transaction;
+    const { credit_amount, expiry_date: expires_at, priority } = done.wallet_transaction!;
     return {
       balance,
       credit_balance,
@@ -79,7 +83,7 @@ export async function topUp(given: Result): Promise<Result> {
   }
 }
 
-async function payAndLook(world: World, wallet: Answer, invoice_id: string): Promise<Result> {
+async function payAndLook(world: World, wallet: Wallet, invoice_id: string): Promise<Result> {
   const invoice = await world.get(`/invoices/${invoice_id}`);
   if (invoice.payment_status !== 'SUCCEEDED')
     await send(world, `/invoices/${invoice_id}/payment`, { payment_status: 'SUCCEEDED' }, 'PUT');
@@ -96,7 +100,7 @@ export async function credit(given: Result): Promise<Result> {
     const body = { credits_to_add: credits, transaction_reason: 'FREE_CREDIT_GRANT' };
     const { wallet_transaction } = await send(world, `/wallets/${wallet.id}/top-up`, body);
     const { balance, credit_balance } = await walletNow(world, wallet);
-    return { balance, credit_balance, transaction_amount: wallet_transaction.amount };
+    return { balance, credit_balance, transaction_amount: wallet_transaction!.amount };
   } catch (error) {
     return { ...errorOf(error), credit_balance: (await walletNow(world, wallet)).credit_balance };
   }
@@ -136,7 +140,7 @@ export async function debit(given: Result): Promise<Result> {
     };
     const expiry = expires ? { expiry_date_utc: expires.length === 10 ? `${expires}T00:00:00Z` : expires } : {};
     const { wallet_transaction } = await send(world, `/wallets/${wallet.id}/top-up`, { ...body, ...expiry });
-    names.set(wallet_transaction.id, id);
+    names.set(wallet_transaction!.id, id);
   }
   world.at(stated.now);
   const credits = stated.debit ?? (stated.credits as string);
@@ -146,23 +150,18 @@ export async function debit(given: Result): Promise<Result> {
   const { balance, credit_balance } = await walletNow(world, wallet);
   if ('error_code' in result) return { ...result, balance, credit_balance };
   const { items } = await world.get(`/wallets/${wallet.id}/transactions?limit=1000`);
-  const usable = items.filter(
-    ({ expiry_date }: Answer) => !expiry_date || expiry_date >= new Date(stated.now).toISOString(),
-  );
-  const left = usable.reduce(
-    (sum: Decimal, { credits_available }: Answer) => sum.plus(credits_available),
-    new Decimal(0),
-  );
-  const consumed = result.consumed.map(({ id, amount: taken }: Answer) => ({ id: names.get(id) ?? id, amount: taken }));
+  const usable = items.filter(({ expiry_date }) => !expiry_date || expiry_date >= new Date(stated.now).toISOString());
+  const left = usable.reduce((sum: Decimal, { credits_available }) => sum.plus(credits_available), new Decimal(0));
+  const consumed = result.consumed.map(({ id, amount: taken }) => ({ id: names.get(id) ?? id, amount: taken }));
   return { balance, credit_balance, consumed, remaining_total: left.toFixed(), transaction_amount: result.amount };
 }
 
 /** By hand through the interface, for another reason as it is done inside. */
 async function tried(
   world: World,
-  wallet: Answer,
+  wallet: Wallet,
   { credits, reason, allow_negative }: { credits: string; reason: string; allow_negative: boolean },
-): Promise<Answer> {
+) {
   try {
     const key = { idempotency_key: callersKey.parse(freshName()) };
     if (reason === 'MANUAL_BALANCE_DEBIT') {
@@ -187,9 +186,9 @@ async function tried(
   }
 }
 
-function taken({ metadata, amount: money }: Answer): Answer {
-  const ids: string[] = metadata.consumed_credit_tx_ids?.split(',') ?? [];
-  const credits: string[] = metadata.consumed_credits?.split(',') ?? [];
+function taken({ metadata, amount: money }: { metadata?: Record<string, string> | null; amount: string }) {
+  const ids: string[] = metadata!.consumed_credit_tx_ids?.split(',') ?? [];
+  const credits: string[] = metadata!.consumed_credits?.split(',') ?? [];
   return { amount: money, consumed: ids.map((id, index) => ({ id, amount: credits[index] })) };
 }
 
@@ -226,7 +225,7 @@ export function balanceInRealTime(given: Result): Result {
     .parse(withoutNulls(given));
   const { wallet_type, wallet_status, wallet_balance: balance } = stated;
   const config = { allowed_price_types: stated.allowed_price_types ?? null };
-  const wallet = { wallet_type, wallet_status, balance, config, conversion_rate: '1' } satisfies Partial<Wallet>;
+  const wallet = { wallet_type, wallet_status, balance, config, conversion_rate: '1' } satisfies Partial<WalletRecord>;
   const invoices = stated.unpaid_invoices.map(({ amount_paid, amount_remaining, lines }) => ({
     amount_paid: new Decimal(amount_paid),
     amount_remaining: new Decimal(amount_remaining),
@@ -281,11 +280,11 @@ export async function modify(given: Result): Promise<Result> {
     const done = await send(world, `/wallets/${wallet.id}/modify`, { modification_type });
     const { original_wallet, new_wallet } = done;
     return {
-      original_wallet: { status: original_wallet.wallet_status, credit_balance: original_wallet.credit_balance },
+      original_wallet: { status: original_wallet!.wallet_status, credit_balance: original_wallet!.credit_balance },
       new_wallet: {
-        type: new_wallet.wallet_type,
-        status: new_wallet.wallet_status,
-        credit_balance: new_wallet.credit_balance,
+        type: new_wallet!.wallet_type,
+        status: new_wallet!.wallet_status,
+        credit_balance: new_wallet!.credit_balance,
       },
     };
   } catch (error) {
@@ -323,7 +322,7 @@ async function shownBreakdown(given: Result): Promise<Result> {
   const { credits_available_breakdown } = await world.get(
     `/wallets/${wallet.id}/balance/real-time?expand=credits_available_breakdown`,
   );
-  return credits_available_breakdown;
+  return credits_available_breakdown!;
 }
 
 export async function autoTopup(given: Result): Promise<Result> {
@@ -346,12 +345,11 @@ export async function autoTopup(given: Result): Promise<Result> {
   const auto_topup = { enabled: true, threshold, amount: each, invoicing: mode === 'invoiced', ...cooldown };
   const wallet = await makeWallet(world, { initial_credits_to_load: stated.balance, auto_topup });
   const look = () => autoTopUp(world.api.services, world.api.scope, { id: wallet.id, now: world.now });
-  const invoices = async () =>
-    (await world.get(`/invoices?customer_id=${wallet.customer_id}&limit=100`)).items as Answer[];
+  const invoices = async () => (await world.get(`/invoices?customer_id=${wallet.customer_id}&limit=100`)).items;
   if (stated.pending_auto_topup_invoice || stated.pending_auto_topup_transaction || stated.previous_auto_topup_invoice)
     await look();
   if (stated.previous_auto_topup_invoice === 'paid') {
-    const [{ id }] = await invoices();
+    const { id } = (await invoices())[0]!;
     await send(world, `/invoices/${id}/payment`, { payment_status: 'SUCCEEDED' }, 'PUT');
   }
   const before = (await invoices()).length;

@@ -126,7 +126,7 @@ export async function usageDifferences(
   return found;
 }
 
-/** What the audit's recount finds in the usage rows of these meters. */
+/** Returns the differences that the audit's recount finds in the bucket rows of these meters. */
 export async function rowDifferences(stores: LookedAt, meters: readonly { id: string }[]): Promise<string[]> {
   const found: UsageDifference[] = [];
   for (const { id: meter_id } of meters) await auditUsage(stores, { meter_id }, (each) => found.push(each));
@@ -134,7 +134,7 @@ export async function rowDifferences(stores: LookedAt, meters: readonly { id: st
   if (!first) return [];
   const { field, stored, expected } = first;
   return [
-    `the audit finds ${found.length} usage rows that differ; of one ${field} is ${stored}, and should be ${expected}`,
+    `the audit finds ${found.length} bucket rows that differ; of one ${field} is ${stored}, and should be ${expected}`,
   ];
 }
 

@@ -14,7 +14,7 @@ const HANG_MS = 75_000;
 describe('the disk hangs under an insert', function () {
   this.timeout(400_000);
 
-  it('of raw events, and of usage rows', async () => {
+  it('of raw events, and of bucket rows', async () => {
     // Side by side: most of it is waiting.
     const found = await Promise.all([hangUnder('events'), hangUnder('usage_buckets')]);
     expect(found).to.deep.equal([[], []]);

@@ -48,7 +48,7 @@ export class SupervisedService {
     return this.#settings.DATA_DIR;
   }
 
-  async ask(method: string, path: string, body?: unknown) {
+  async ask<Method extends string, Path extends string>(method: Method, path: Path, body?: unknown) {
     const service = await this.#running;
     return withinTime(service.request(method, path, { body }), ANSWER_WITHIN_MS);
   }

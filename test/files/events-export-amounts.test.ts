@@ -5,11 +5,9 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { expect } from 'chai';
 import { exportUsage } from '../../actions/reporting/usage/export-usage.ts';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import type { Invoice } from '../support/answers.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { startWorld, tiers, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const JANUARY = 'start_time=2026-01-01&end_time=2026-02-01';
 const FEBRUARY = 'start_time=2026-02-01&end_time=2026-03-01';
@@ -62,14 +60,20 @@ describe('events: the usage export with amounts', () => {
   });
   after(() => world.stop());
 
-  const amounts = (lines: readonly Answer[], name: (line: Answer) => string, number: (line: Answer) => string) => {
+  const amounts = <Line extends { quantity: string; amount: string }>(
+    lines: readonly Line[],
+    name: (line: Line) => string,
+    number: (line: Line) => string,
+  ) => {
     const keys = [...new Set(lines.map((line) => `${number(line)} ${name(line)}`))].sort();
     return Object.fromEntries(
       keys.map((key) => {
         const same = lines.filter((line) => `${number(line)} ${name(line)}` === key);
         return [
           key,
-          ['quantity', 'amount'].map((column) => sumDecimals(same.map((line) => new Decimal(line[column]))).toFixed()),
+          (['quantity', 'amount'] as const).map((column) =>
+            sumDecimals(same.map((line) => new Decimal(line[column]))).toFixed(),
+          ),
         ];
       }),
     );
@@ -78,18 +82,18 @@ describe('events: the usage export with amounts', () => {
     amounts(
       rows
         .filter((row) => row.external_customer_id === customer && row.amount !== '')
-        .map((row) => ({ ...row, quantity: row.usage })),
-      (row) => row.line,
-      (row) => row.invoice_number,
+        .map((row) => ({ ...row, quantity: row.usage!, amount: row.amount! })),
+      (row: Record<string, string>) => row.line!,
+      (row: Record<string, string>) => row.invoice_number!,
     );
-  const ofInvoices = (invoices: Answer[]) =>
+  const ofInvoices = (invoices: Invoice[]) =>
     amounts(
       invoices.flatMap(({ line_items, invoice_number }) =>
         line_items
-          .filter((line: Answer) => line.price_type === 'USAGE' && !new Decimal(line.quantity).isZero())
-          .map((line: Answer) => ({ ...line, invoice_number: invoice_number ?? '' })),
+          .filter((line) => line.price_type === 'USAGE' && !new Decimal(line.quantity).isZero())
+          .map((line) => ({ ...line, invoice_number: invoice_number ?? '' })),
       ),
-      (line) => line.display_name,
+      (line) => line.display_name!,
       (line) => line.invoice_number,
     );
 
@@ -183,13 +187,13 @@ describe('events: the usage export with amounts', () => {
 
     it('each record names the draft, which has no number yet, by its id', async () => {
       const drafts = await world.invoices('acme');
-      expect(drafts.map(({ invoice_status }: Answer) => invoice_status)).to.deep.equal(['DRAFT']);
+      expect(drafts.map(({ invoice_status }) => invoice_status)).to.deep.equal(['DRAFT']);
       const rows = (await rowsOf(JANUARY)).filter(
         ({ external_customer_id, amount }) => external_customer_id === 'acme' && amount !== '',
       );
       expect(rows).to.have.length(3);
       for (const row of rows)
-        expect(row).to.include({ invoice_id: drafts[0].id, invoice_number: '', invoice_status: 'DRAFT' });
+        expect(row).to.include({ invoice_id: drafts[0]!.id, invoice_number: '', invoice_status: 'DRAFT' });
       expect((await world.api.request('GET', `/invoices/${rows[0]!.invoice_id}`)).status).to.equal(200);
     });
   });
@@ -199,9 +203,7 @@ describe('events: the usage export with amounts', () => {
 
     for (const split of SPLITS)
       it(`adds up to each of them, by its number${split}`, async () => {
-        const invoices = (await world.invoices('acme')).filter(
-          ({ invoice_status }: Answer) => invoice_status === 'FINALIZED',
-        );
+        const invoices = (await world.invoices('acme')).filter(({ invoice_status }) => invoice_status === 'FINALIZED');
         expect(invoices).to.have.length(1);
         const rows = await rowsOf(JANUARY + split);
         expect(
@@ -226,7 +228,7 @@ describe('events: the usage export with amounts', () => {
       await world.waitForPipeline();
       await world.on('2026-03-02');
       await world.finalize();
-      const numbers = (await world.invoices('acme')).map(({ invoice_number }: Answer) => invoice_number);
+      const numbers = (await world.invoices('acme')).map(({ invoice_number }) => invoice_number);
       const rows = (await rowsOf(`${JANUARY}&split=day`)).filter((row) => row.external_customer_id === 'acme');
       const calls = rows.filter((row) => row.meter_name === 'calls');
       expect(

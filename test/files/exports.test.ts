@@ -5,6 +5,7 @@ import { parquetReadObjects } from 'hyparquet';
 import { loadUsageAnalytics } from '../../actions/reporting/usage/usage-analytics.ts';
 import { Decimal } from '../../core/foundation/decimal.ts';
 import { CustomerModel } from '../../storage/models/catalog/customer.ts';
+import type { ListedInvoice } from '../support/answers.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { startWorld, tiers, usage, type World } from '../support/world.ts';
 
@@ -12,13 +13,14 @@ const MARCH = 'start_time=2026-03-01T00:00:00Z&end_time=2026-04-01T00:00:00Z';
 
 describe('exports on demand', () => {
   let world: World;
-  const get = (path: string, options: { key?: string } = {}) => world.api.request('GET', `/exports/${path}`, options);
+  const get = <Path extends string>(path: Path, options: { key?: string } = {}) =>
+    world.api.request('GET', `/exports/${path}`, options);
   const bytesOf = async (path: string) => {
     const answer = await fetch(`${world.api.url}/v1/exports/${path}`, { headers: { 'x-api-key': world.api.key } });
     expect(answer.status).to.equal(200);
     return { bytes: new Uint8Array(await answer.arrayBuffer()), headers: answer.headers };
   };
-  const recordsOf = async (path: string) => {
+  const recordsOf = async <Path extends string>(path: Path) => {
     const answer = await get(path);
     expect(answer.status, answer.text).to.equal(200);
     return csvRecords(answer.text);
@@ -64,12 +66,12 @@ describe('exports on demand', () => {
       const shown = records.find(({ properties }) => properties!.includes('quoted'))!;
       const answered = events.find(({ id }: { id: string }) => id === shown.event_id);
       expect(shown).to.include({
-        event_name: answered.event_name,
+        event_name: answered!.event_name,
         external_customer_id: 'acme',
         timestamp: '2026-03-10T10:00:00.123456Z',
-        received_at: answered.received_at,
+        received_at: answered!.received_at,
       });
-      expect(JSON.parse(shown.properties!)).to.deep.equal(answered.properties);
+      expect(JSON.parse(shown.properties!)).to.deep.equal(answered!.properties);
       const stranger = records.find(({ external_customer_id }) => external_customer_id === "'-stranger");
       expect(stranger).to.not.equal(undefined);
     });
@@ -151,7 +153,7 @@ describe('exports on demand', () => {
       expect(await begins('&bom=true&compression=gzip', 'curl/8')).to.equal(true);
       expect(await begins('&format=parquet', browser)).to.equal(false);
       const { status, body } = await get(`events?${MARCH}&format=parquet&bom=true`);
-      expect([status, body.details.field]).to.deep.equal([400, 'bom']);
+      expect([status, body.details!.field]).to.deep.equal([400, 'bom']);
     });
 
     it('Parquet has the same records: instants to the microsecond, decimals as texts', async () => {
@@ -246,7 +248,7 @@ describe('exports on demand', () => {
           'finalized_at',
           'period_end',
         ])
-          expect(record[field], field).to.equal(invoice[field]);
+          expect(record[field], field).to.equal(invoice![field as keyof ListedInvoice]);
       }
       expect(await recordsOf(`invoice?${MARCH}`)).to.deep.equal([]);
     });
@@ -312,7 +314,7 @@ describe('exports on demand', () => {
     ]) {
       const { status, body } = await get(`events?${range}`);
       expect(status, range).to.equal(400);
-      expect(body.details.field).to.equal(field);
+      expect(body.details!.field).to.equal(field);
     }
     expect((await get(`nothing?${MARCH}`)).status).to.equal(400);
   });

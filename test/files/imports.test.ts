@@ -6,10 +6,10 @@ import { findTaskFaults } from '../../storage/audit/tasks.ts';
 import { MESSAGE_BYTES_MAX } from '../../storage/log/kafka/appender.ts';
 import type { EventLog } from '../../storage/log/log.ts';
 import { purgeImportFiles } from '../../storage/models/operations/import-files.ts';
+import type { Task } from '../support/answers.ts';
 import { type FilesServer, startFilesServer } from '../support/files-server.ts';
 import { startWorld, type World } from '../support/world.ts';
 
-type Answer = any;
 type Asked = { entity: string; type?: string; key?: string; headers?: Record<string, string> };
 
 /** The log itself, which says first what it is asked. */
@@ -46,7 +46,7 @@ describe('imports', () => {
       headers: { 'content-type': 'text/csv', ...headers },
       ...(key === undefined ? {} : { key }),
     });
-  const run = (task: Answer, change: object = {}, otherwise: object = {}) => {
+  const run = (task: Task, change: object = {}, otherwise: object = {}) => {
     const { scope } = world.api;
     const services = { ...world.api.services, ...otherwise };
     const how = {
@@ -58,22 +58,22 @@ describe('imports', () => {
     };
     return tryImport(
       services,
-      { ...scope, workflow_id: task.workflow_id },
+      { ...scope, workflow_id: task.workflow_id! },
       { ...how, settings: services.config, ...change },
     );
   };
-  const taskOf = ({ id }: Answer) => world.get(`/tasks/${id}`);
-  const reportOf = async ({ id }: Answer) =>
+  const taskOf = ({ id }: Task) => world.get(`/tasks/${id}`);
+  const reportOf = async ({ id }: Task) =>
     (await world.api.request('GET', `/tasks/${id}/report`)).text.trimEnd().split('\r\n').slice(1);
   /** The task as it is when it is over, and its report. */
-  async function imported(file: string | Buffer, asked: Asked): Promise<{ task: Answer; report: string[] }> {
+  async function imported(file: string | Buffer, asked: Asked) {
     const answer = await upload(file, asked);
     expect(answer.status, answer.text).to.equal(202);
     expect(answer.body.task_status).to.equal('PENDING');
     await run(answer.body);
     return { task: await taskOf(answer.body), report: await reportOf(answer.body) };
   }
-  const counts = ({ task_status, total_records, processed_records, successful_records, failed_records }: Answer) => [
+  const counts = ({ task_status, total_records, processed_records, successful_records, failed_records }: Task) => [
     task_status,
     total_records,
     processed_records,
@@ -217,7 +217,7 @@ describe('imports', () => {
         'c-2,=SUM(A1),no address,,,\n' +
         'c-3,true,,,,\n';
       const { task, report } = await imported(file, { entity: 'CUSTOMERS' });
-      expect(report, task.error_summary).to.deep.equal([
+      expect(report, task.error_summary!).to.deep.equal([
         '2,external_id,already_exists,a customer with external_id c-1 exists already',
         '3,email,validation_error,email: must be an email address',
       ]);
@@ -264,7 +264,7 @@ describe('imports', () => {
       const prices =
         'entity_type,entity_id,type,billing_model,tier_mode,tiers,amount,currency,billing_period,invoice_cadence,meter_id,lookup_key\n' +
         `PLAN,${plan_id},FIXED,FLAT_FEE,,,12.340,usd,MONTHLY,ADVANCE,,imported-base\n` +
-        `PLAN,${plan_id},USAGE,TIERED,SLAB,"[{""up_to"":10,""unit_amount"":""0.1""},{""up_to"":null,""unit_amount"":""0.05""}]",,usd,MONTHLY,ARREAR,${feature.meter_id},\n` +
+        `PLAN,${plan_id},USAGE,TIERED,SLAB,"[{""up_to"":10,""unit_amount"":""0.1""},{""up_to"":null,""unit_amount"":""0.05""}]",,usd,MONTHLY,ARREAR,${feature!.meter_id},\n` +
         `PLAN,plan_none,FIXED,FLAT_FEE,,,1,usd,MONTHLY,ADVANCE,,\n` +
         `PLAN,${plan_id},FIXED,FLAT_FEE,,,1,usd,MONTHLY,ADVANCE,,imported-base\n`;
       const { task, report } = await imported(prices, { entity: 'PRICES' });
@@ -366,7 +366,7 @@ describe('imports', () => {
     const database = () => world.api.services.postgres;
     const DAY_MS = 86_400_000;
     const inDays = (days: number) => new Date(Date.now() + days * DAY_MS);
-    const piecesOf = async ({ id }: Answer) =>
+    const piecesOf = async ({ id }: Task) =>
       (await database()('import_chunks').where({ task_id: id }).orderBy('seq').select('seq')).map(({ seq }) => seq);
     /** Each row counts 1000: of one that is cut 1, 10 or 100. Three pieces of 256 KiB. */
     const events = (customer: string) =>
@@ -387,7 +387,7 @@ describe('imports', () => {
         expect(await run(answer.body)).to.equal('failed');
         const task = await taskOf(answer.body);
         expect(counts(task)).to.deep.equal(['FAILED', null, 0, 0, 0]);
-        expect(task.error_summary).to.match(/file: is not kept any more: upload it again/);
+        expect(task.error_summary).to.match(/file: is no longer stored: upload it again/);
       });
 
     it('while it is read: the rows before are taken, the one that is cut is not', async () => {
@@ -460,7 +460,7 @@ describe('imports', () => {
   });
 
   describe('a file behind a URL', () => {
-    async function ask(path: string): Promise<Answer> {
+    async function ask(path: string) {
       const what = { task_type: 'IMPORT', entity_type: 'CUSTOMERS', file_type: 'CSV', metadata: { from: 'test' } };
       const body = { ...what, file_url: files.url + path };
       const answer = await world.api.request('POST', '/tasks', { body });
@@ -649,7 +649,7 @@ describe('imports', () => {
       const { body } = await upload('external_id\nlate\n', { entity: 'CUSTOMERS', key });
       const ask = async () => (await world.api.request('GET', `/tasks/${body.id}`, { key })).body;
       const perform = async () => {
-        const place = { ...scope, workflow_id: (await ask()).workflow_id };
+        const place = { ...scope, workflow_id: (await ask()).workflow_id! };
         const signal = AbortSignal.timeout(60_000);
         const { services } = world.api;
         const how = { attempt: 1, is_last: false, clock: services.clock, signal, timeout_ms: 60_000 };
@@ -674,7 +674,7 @@ describe('imports', () => {
       const theirs = await upload('external_id\nother\n', { entity: 'CUSTOMERS', key });
       await tryImport(
         world.api.services,
-        { ...scope, workflow_id: theirs.body.workflow_id },
+        { ...scope, workflow_id: theirs.body.workflow_id! },
         {
           attempt: 1,
           is_last: true,
@@ -709,10 +709,10 @@ describe('imports', () => {
       };
       const answer = await world.api.request('POST', '/tasks', { body });
       expect(answer.status, answer.text).to.equal(400);
-      expect(answer.body.details.field).to.equal(field);
+      expect(answer.body.details!.field).to.equal(field);
     });
   }
   it('400 names body: an upload of nothing', async () => {
-    expect((await upload('', { entity: 'EVENTS' })).body.details.field).to.equal('body');
+    expect((await upload('', { entity: 'EVENTS' })).body.details!.field).to.equal('body');
   });
 });

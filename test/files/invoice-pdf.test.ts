@@ -1,12 +1,10 @@
 import { expect } from 'chai';
+import type { Invoice } from '../support/answers.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('/invoices/{id}/pdf', () => {
   let api: TestApi;
-  let invoice: Answer;
+  let invoice: Invoice;
 
   before(async () => {
     api = await startTestApi({ now: '2026-03-15T12:00:00.000Z' });

@@ -26,7 +26,7 @@ describe('printed invoices', () => {
   };
   const documentFor = async (customer: string) => {
     const { services, scope } = world.api;
-    const [{ id }] = await world.invoices(customer);
+    const { id } = (await world.invoices(customer))[0]!;
     const invoice = await InvoiceModel.fetch(scope, id, { database: services.postgres });
     return buildInvoiceDocument(await gatherInvoiceDocument(services, invoice, { now: world.now }));
   };
@@ -59,7 +59,7 @@ describe('printed invoices', () => {
       'Includes VAT 19%: $19.00 USD',
       'Amount due: $119.00 USD',
     ]);
-    const [{ id }] = await world.invoices('acme');
+    const { id } = (await world.invoices('acme'))[0]!;
     const { services, scope } = world.api;
     const { bytes } = await loadInvoicePdf(services, scope, { id, force: true, fonts: null, now: world.now });
     expect(bytes.subarray(0, 5).toString()).to.equal('%PDF-');
@@ -83,7 +83,7 @@ describe('printed invoices', () => {
     await world.finalize();
     await exempt('none');
     expect(await notes()).to.deep.equal([reverse]);
-    const [{ id }] = await world.invoices('globex');
+    const { id } = (await world.invoices('globex'))[0]!;
     await world.post(`/invoices/${id}/void`, {});
     expect(await notes()).to.deep.equal([reverse]);
     await world.on('2026-04-02', () => world.use('globex', 'calls', 10));
@@ -92,7 +92,7 @@ describe('printed invoices', () => {
     await exempt('reverse');
     const [, later] = await world.invoices('globex');
     const { services, scope } = world.api;
-    const second = await InvoiceModel.fetch(scope, later.id, { database: services.postgres });
+    const second = await InvoiceModel.fetch(scope, later!.id, { database: services.postgres });
     expect(buildInvoiceDocument(await gatherInvoiceDocument(services, second, { now: world.now })).notes).to.deep.equal(
       [],
     );

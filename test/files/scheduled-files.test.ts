@@ -15,20 +15,18 @@ import { Decimal } from '../../core/foundation/decimal.ts';
 import { type Scheduler, startScheduler } from '../../scheduler/main.ts';
 import type { Transaction } from '../../storage/foundation/stores.ts';
 import { WalletModel } from '../../storage/models/credits/wallet.ts';
+import type { Connection, ScheduledTask } from '../support/answers.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('scheduled files: each record in one', () => {
   const directory = mkdtempSync(join(tmpdir(), 'scheduled-files-'));
   let world: World;
   let scheduler: Scheduler;
-  let folder: Answer;
+  let folder: Connection;
 
-  const schedule = (entity_type: string, fields: object = {}): Promise<Answer> =>
+  const schedule = (entity_type: string, fields: object = {}) =>
     world.post('/tasks/scheduled', {
       connection_id: folder.id,
       entity_type,
@@ -36,25 +34,25 @@ describe('scheduled files: each record in one', () => {
       job_config: {},
       ...fields,
     });
-  const tasksOf = async ({ id }: Answer): Promise<Answer[]> =>
+  const tasksOf = async ({ id }: ScheduledTask) =>
     (await world.get(`/tasks?scheduled_task_id=${id}&sort=range_start&order=asc&limit=1000`)).items;
   const due = (now: string) => {
     world.at(now);
     return addDueExports(world.api.services, { now: new Date(now), delay_seconds: 0 });
   };
   /** What the files of a schedule have so far, file by file. */
-  const filesOf = async (scheduled: Answer, count: number, of = 'event_id'): Promise<string[][]> => {
+  const filesOf = async (scheduled: ScheduledTask, count: number, of = 'event_id'): Promise<string[][]> => {
     const tasks = await until(`${count} files`, async () => {
       const all = await tasksOf(scheduled);
       return all.length === count && all.every(({ task_status }) => /COMPLETED|FAILED/.test(task_status)) && all;
     });
     return Promise.all(
       tasks.map(async (task) => {
-        expect(task.task_status, task.error_summary).to.equal('COMPLETED');
+        expect(task.task_status, task.error_summary!).to.equal('COMPLETED');
         const { download_url } = await world.get(`/tasks/${task.id}/download`);
         const records = csvRecords(await (await fetch(download_url)).text());
         expect(task.total_records).to.equal(records.length);
-        return records.map((record: Answer) => record[of]);
+        return records.map((record) => record[of]!);
       }),
     );
   };
@@ -165,9 +163,9 @@ describe('scheduled files: each record in one', () => {
     });
     await send(event('since', '2026-02-02T10:06:00Z'));
     const [task] = await tasksOf(scheduled);
-    const answer = await world.api.request('PUT', `/tasks/${task.id}/status`, { body: { task_status: 'PROCESSING' } });
+    const answer = await world.api.request('PUT', `/tasks/${task!.id}/status`, { body: { task_status: 'PROCESSING' } });
     expect(answer.status, answer.text).to.equal(200);
-    await until('the second try', async () => (await tasksOf(scheduled))[0].task_status === 'COMPLETED');
+    await until('the second try', async () => (await tasksOf(scheduled))[0]!.task_status === 'COMPLETED');
     expect(await filesOf(scheduled, 1)).to.deep.equal([['at-first']]);
     await due('2026-02-02T12:00:30Z');
     expect(await filesOf(scheduled, 2)).to.deep.equal([['at-first'], ['since']]);
@@ -195,7 +193,7 @@ describe('scheduled files: each record in one', () => {
     await until('a try that waits', async () => {
       const [task] = await tasksOf(scheduled);
       const { rows } = await world.api.services.postgres.raw(`select error from workflow_runs where id = ?`, [
-        task.workflow_id,
+        task!.workflow_id,
       ]);
       return JSON.stringify(rows[0].error ?? '').includes('began before the scheduled task');
     });

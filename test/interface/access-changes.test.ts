@@ -103,7 +103,7 @@ describe('what changes for a key', () => {
     await api.services.postgres('test_clocks').insert({ id: newId('test_clock'), ...scope, ...instants, progress });
     await until('what it makes is of that instant', async () => {
       const { body } = await api.request('POST', `${second.url}/v1/features`, { key, body: feature() });
-      return Date.parse(body.created_at) === LONG_AGO.getTime();
+      return Date.parse(body.created_at as string) === LONG_AGO.getTime();
     });
   });
 

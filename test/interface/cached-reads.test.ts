@@ -16,7 +16,7 @@ describe('reads that are kept', () => {
 
   before(async () => {
     const config = { RATE_LIMIT_REQUESTS: '60' };
-    world = await startWorld({ now: '2026-01-10T00:00:00Z', usage_memory: new UsageCache(), config });
+    world = await startWorld({ now: '2026-01-10T00:00:00Z', usage_cache: new UsageCache(), config });
     await world.meter('calls');
     await world.plan('Calls', [usage('calls', '2')]);
     const meter_id = world.id('meter calls');
@@ -34,7 +34,7 @@ describe('reads that are kept', () => {
     await world.use('acme', 'calls', 3);
     await world.waitForPipeline();
     for (const path of paths) await world.get(path);
-    framework = makeHttpServer(buildApp({ ...world.api.services, usage_memory: undefined })).listen(0);
+    framework = makeHttpServer(buildApp({ ...world.api.services, usage_cache: undefined })).listen(0);
   });
   after(async () => {
     framework.closeAllConnections();
@@ -42,8 +42,10 @@ describe('reads that are kept', () => {
     await world.stop();
   });
 
-  const ask = (path: string, { key = world.api.key, headers = {} }: { key?: string; headers?: object } = {}) =>
-    world.api.request('GET', path, { key, headers: { 'x-request-id': 'r1', ...headers } });
+  const ask = <Path extends string>(
+    path: Path,
+    { key = world.api.key, headers = {} }: { key?: string; headers?: object } = {},
+  ) => world.api.request('GET', path, { key, headers: { 'x-request-id': 'r1', ...headers } });
   const askFramework = async (path: string) => {
     const { port } = framework.address() as AddressInfo;
     const headers = { 'x-api-key': world.api.key, 'x-request-id': 'r1' };

@@ -12,9 +12,8 @@ import type { Route } from '../../api/http/route.ts';
 import { routes } from '../../api/resources.ts';
 import { findIgnoredKeys } from '../../core/foundation/ignored-keys.ts';
 import { hasMethod, sentByClient, toClientRequest } from '../support/client-call.ts';
+import type { ApiDocument } from '../support/openapi.ts';
 
-// The document is walked as plain JSON.
-type Json = any;
 type Sampled = { readonly route: Route; readonly example: Example; readonly samples: readonly CodeSample[] };
 
 const SERVER = 'http://localhost:8080/v1';
@@ -27,9 +26,9 @@ describe('the code samples of the documentation', () => {
   });
 
   it('stand in the OpenAPI document: of each operation one with curl, and one with the published client where that has a method', () => {
-    const { paths }: Json = openApiDocument(routes);
+    const { paths } = openApiDocument(routes) as unknown as ApiDocument;
     for (const { route, samples } of all) {
-      const operation = paths[route.path.replace(/:(\w+)/g, '{$1}')][route.method];
+      const operation = paths[route.path.replace(/:(\w+)/g, '{$1}')]![route.method]!;
       expect(operation['x-codeSamples'], route.operation_id).to.deep.equal(samples);
       const labels = samples.map(({ label }) => label);
       expect(labels, route.operation_id).to.deep.equal(hasMethod(route) ? ['curl', '@flexprice/sdk'] : ['curl']);
@@ -44,7 +43,11 @@ describe('the code samples of the documentation', () => {
       const { url, method = 'GET', headers, body, output } = askedOf(asked[at]!);
       expect([method, url], route.operation_id).to.deep.equal([route.method.toUpperCase(), SERVER + example.path]);
       expect(headers.includes('x-api-key: the-key'), route.operation_id).to.equal(route.access !== 'public');
-      expect(headers.includes('webhook-signature: the-signature'), route.operation_id).to.equal(route.signed === true);
+      const signatures = headers
+        .filter((header) => header.endsWith(': the-signature'))
+        .map((header) => header.split(':')[0]);
+      const signed = (route.signed ?? []).filter((name) => name.endsWith('signature'));
+      expect(signatures, route.operation_id).to.deep.equal(signed);
       const [file] = Object.entries(route.takes_file ?? {});
       const type = file?.[0] ?? 'application/json';
       if (body !== undefined) expect(headers, route.operation_id).to.include(`content-type: ${type}`);
@@ -89,7 +92,9 @@ describe('the code samples of the documentation', () => {
 /** The parameters of each call of curl. */
 function runInShell(sources: readonly string[]): string[][] {
   const recorded = `curl() { printf '%s\\000' "$@"; printf 'END\\000'; }\nset -eu\n${sources.join('\n')}\n`;
-  const env = { KEY: 'the-key', WEBHOOK_ID: 'the-id', WEBHOOK_TIMESTAMP: '1', WEBHOOK_SIGNATURE: 'the-signature' };
+  const signers = ['WEBHOOK', 'STRIPE', 'X_RAZORPAY', 'INTUIT'];
+  const signatures = Object.fromEntries(signers.map((name) => [`${name}_SIGNATURE`, 'the-signature']));
+  const env = { KEY: 'the-key', WEBHOOK_ID: 'the-id', WEBHOOK_TIMESTAMP: '1', ...signatures };
   const { stdout, stderr, status } = spawnSync('/bin/sh', { input: recorded, encoding: 'utf8', env, maxBuffer: 1e8 });
   expect([status, stderr]).to.deep.equal([0, '']);
   return stdout
@@ -107,10 +112,11 @@ function askedOf(parameters: readonly string[]) {
 }
 
 /** What the client says of its own accord, where the example says nothing of it. */
-function withoutItsDefaults(sent: Json, asked: Json): Json {
+function withoutItsDefaults(sent: unknown, asked: unknown): unknown {
   if (typeof sent !== 'object' || sent === null) return sent;
   const own = Object.entries(sent).filter(
-    ([key, value]) => !(ITS_DEFAULTS.get(key) === String(value) && asked?.[key] === undefined),
+    ([key, value]) =>
+      !(ITS_DEFAULTS.get(key) === String(value) && (asked as Record<string, unknown> | undefined)?.[key] === undefined),
   );
   return Array.isArray(sent) ? sent : Object.fromEntries(own);
 }

@@ -22,21 +22,33 @@ import { CouponAssociationModel } from '../../storage/models/subscriptions/coupo
 import { clientCall, hasMethod } from '../support/client-call.ts';
 import { ExampleIds, exampleId as id } from '../support/example-ids.ts';
 import { expectGoldenJson } from '../support/golden.ts';
+import { QuickBooksFake, signIntuitBody } from '../support/providers/quickbooks-fake.ts';
+import { RazorpayFake, signRazorpayBody } from '../support/providers/razorpay-fake.ts';
+import { StripeFake, signStripeBody } from '../support/providers/stripe-fake.ts';
 import { sandboxNotice } from '../support/sandbox.ts';
 import { startWorld, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 const SHOWN_TOKEN = 'eyJhbGciOiJIUzI1NiIs.…';
 const SECRET = 'of the installation';
+const SEALING_KEY = 'a key of the installation that has 32 characters';
 const EXAMPLES = new URL('../../api/examples/', import.meta.url).pathname;
+
+/** Types of the answers that the story reads, by the id of their operation. */
+type Shown = Record<
+  'id' | 'oauth_url' | 'workflow_id' | 'run_id' | 'customer_id' | 'plan_id' | 'currency' | 'billing_period',
+  string
+> & {
+  secret: { id: string };
+};
 
 describe('the examples of the documentation', () => {
   let world: World;
+  let fake: StripeFake;
+  let books: QuickBooksFake;
+  let razorpay: RazorpayFake;
   const ids = new ExampleIds();
   const directory = mkdtempSync(join(tmpdir(), 'exports-'));
-  const answers = new Map<string, Answer>();
+  const answers = new Map<string, Shown>();
   /** What was answered as a file, and where each operation was asked. */
   const files = new Map<string, string>();
   const asked = new Map<string, string>();
@@ -44,7 +56,12 @@ describe('the examples of the documentation', () => {
   let key: string | undefined;
 
   before(async () => {
-    const config = { PAYMENT_SANDBOX_SECRET: SECRET, EXPORT_DIRECTORY: directory };
+    fake = await new StripeFake().start();
+    books = await new QuickBooksFake().start();
+    razorpay = await new RazorpayFake().start();
+    const addresses = `stripe=${fake.url.href},quickbooks=${books.url.href},razorpay=${razorpay.url.href}`;
+    const stores = { EXPORT_DIRECTORY: directory, SECRETS_KEYS: SEALING_KEY };
+    const config = { PAYMENT_SANDBOX_SECRET: SECRET, PROVIDER_ADDRESSES: addresses, ...stores };
     world = await startWorld({ now: '2025-12-31T09:00:00Z', config });
     ids.asShown(world.api.scope);
     await whoSells();
@@ -70,10 +87,16 @@ describe('the examples of the documentation', () => {
     await whatIsExported();
     await whatIsImported();
     await whatIsRead();
+    await whatIsExchanged();
+    await whatIsCheckedOut();
+    await whatIsGranted();
     await whatGoes();
   });
   after(async () => {
     await world.stop();
+    await fake.stop();
+    await books.stop();
+    await razorpay.stop();
     rmSync(directory, { recursive: true });
   });
 
@@ -183,7 +206,7 @@ describe('the examples of the documentation', () => {
     await ask('queryCustomer');
     await ask('createSubscription');
     await ask('getSubscription', { id: id('subs') });
-    await ask('getSubscriptionV2', { id: id('subs') });
+    secondLater();
     await ask('updateSubscription', { id: id('subs') });
     await ask('listSubscriptions');
     await ask('querySubscription');
@@ -237,7 +260,7 @@ describe('the examples of the documentation', () => {
     await ask('queryInvoice');
     await send('POST', '/invoices/search', { subscription_id: id('subs') });
     await ask('computeInvoice', { id: id('inv', 2) });
-    await compute(answers.get('computeInvoice'));
+    await compute(answers.get('computeInvoice')!);
     await ask('queryWorkflow');
     await ask('getWorkflowSummary', { workflow_id: id('wf'), run_id: id('run') });
     await ask('getTaskResult', { query: `workflow_id=${id('wf')}` });
@@ -256,10 +279,10 @@ describe('the examples of the documentation', () => {
   async function tellOf(gateway_payment_id: string) {
     const { scope } = world.api;
     const notice = { type: 'payment.succeeded', data: { gateway_payment_id: ids.asMade(gateway_payment_id) } };
-    const path = `/webhooks/sandbox/${scope.tenant_id}/${scope.environment_id}`;
+    const path = `/webhooks/sandbox/${scope.tenant_id}/${scope.environment_id}` as const;
     const answer = await world.api.request('POST', path, sandboxNotice(notice, SECRET, scope));
     expect(answer.status, answer.text).to.equal(200);
-    answers.set('receiveSandboxWebhook', ids.asShown(answer.body));
+    answers.set('receiveSandboxWebhook', ids.asShown(answer.body) as object as Shown);
     asked.set('receiveSandboxWebhook', ids.asShown(path));
   }
 
@@ -294,6 +317,13 @@ describe('the examples of the documentation', () => {
     await ask('listPayments', { query: 'limit=1' });
     await ask('queryPayment');
     await ask('removePaymentMethod', { id: id('cust'), method_id: id('paym') });
+  }
+
+  async function whatIsCheckedOut() {
+    await ask('createCheckoutSession');
+    await ask('getCheckoutSession', { id: id('cs') });
+    await ask('getSubscriptionV2', { id: id('subs', 4) });
+    await ask('deleteCheckoutSession', { id: id('cs') });
   }
 
   async function whatIsProven() {
@@ -374,11 +404,11 @@ describe('the examples of the documentation', () => {
     const path = '/tasks/upload?entity_type=CUSTOMERS&file_type=CSV&file_name=customers.csv';
     const uploaded = await world.api.request('POST', path, { body: file, headers });
     expect(uploaded.status, uploaded.text).to.equal(202);
-    answers.set('uploadTask', ids.asShown(uploaded.body));
+    answers.set('uploadTask', ids.asShown(uploaded.body) as object as Shown);
     asked.set('uploadTask', path);
     await work(
       (stores, place, attempt) => tryImport(stores, place, { ...attempt, settings: world.api.services.config }),
-      uploaded.body,
+      uploaded.body as { workflow_id: string },
     );
   }
 
@@ -386,8 +416,6 @@ describe('the examples of the documentation', () => {
   async function whatIsExported() {
     await ask('createConnection');
     await ask('updateConnection', { id: id('conn') });
-    await ask('listConnections');
-    await ask('queryConnection');
     await ask('createScheduledTask');
     await ask('updateScheduledTask', { id: id('schedtask') });
     await ask('listScheduledTasks');
@@ -397,7 +425,7 @@ describe('the examples of the documentation', () => {
     await send('POST', '/tasks/scheduled', what);
     await ask('getScheduledTask', { id: id('schedtask', 2) });
     await ask('triggerScheduledTaskRun', { id: id('schedtask', 2) });
-    const workflow_id = ids.asMade(answers.get('triggerScheduledTaskRun').workflow_id);
+    const workflow_id = ids.asMade(answers.get('triggerScheduledTaskRun')!.workflow_id);
     const { services, scope } = world.api;
     const how = { attempt: 1, is_last: false, clock: services.clock, timeout_ms: 60_000, settings: services.config };
     const { signal } = new AbortController();
@@ -449,7 +477,7 @@ describe('the examples of the documentation', () => {
   }
 
   async function whatEnds() {
-    const { customer_id, plan_id, currency, billing_period } = answers.get('createSubscription');
+    const { customer_id, plan_id, currency, billing_period } = answers.get('createSubscription')!;
     const second = { customer_id, plan_id, currency, billing_period, subscription_status: 'draft' };
     await send('POST', '/subscriptions', second);
     await ask('activateSubscription', { id: id('subs', 2) });
@@ -457,8 +485,8 @@ describe('the examples of the documentation', () => {
     await ask('getSubscriptionAddonAssociations', { id: id('subs') });
     await ask('removeSubscriptionAddon');
     await ask('createSubscriptionLineItem', { id: id('subs', 2) });
-    await ask('updateSubscriptionLineItem', { id: answers.get('createSubscriptionLineItem').id });
-    await ask('deleteSubscriptionLineItem', { id: answers.get('updateSubscriptionLineItem').id });
+    await ask('updateSubscriptionLineItem', { id: answers.get('createSubscriptionLineItem')!.id });
+    await ask('deleteSubscriptionLineItem', { id: answers.get('updateSubscriptionLineItem')!.id });
     await ask('cancelSubscription', { id: id('subs') });
     await ask('listSubscriptionSchedulesOfAll', { query: 'pending_only=true' });
     await ask('listAllSubscriptionSchedules', { query: `subscription_id=${id('subs')}` });
@@ -472,7 +500,7 @@ describe('the examples of the documentation', () => {
     await ask('deleteMeter', { id: id('meter', 2) });
     await ask('deletePrice', { id: id('price', 2) });
     await ask('syncPlanPrices', { id: id('plan') });
-    await syncPrices(answers.get('syncPlanPrices'));
+    await syncPrices(answers.get('syncPlanPrices')!);
     await ask('syncPlanPricesV2', { id: id('plan') });
     await ask('deleteEntitlement', { id: id('ent') });
     await send('POST', '/addons', { name: 'Trial support', lookup_key: 'trial_support' });
@@ -507,7 +535,7 @@ describe('the examples of the documentation', () => {
     const openings = { subscription_id: id('subs', 2), billing_reason: 'SUBSCRIPTION_CREATE' };
     const [opening] = (await send('POST', '/invoices/search', openings)).items;
     await ask('recalculateInvoice', { id: opening.id });
-    const again = answers.get('recalculateInvoice').id;
+    const again = answers.get('recalculateInvoice')!.id;
     await ask('recalculateInvoiceV2', { id: again });
     await ask('triggerInvoiceCommsWebhook', { id: again });
     await ask('triggerInvoiceWebhook', { id: again, query: 'event_name=invoice.communication.triggered' });
@@ -639,24 +667,101 @@ describe('the examples of the documentation', () => {
     const january = 'start_time=2026-01-01T00:00:00Z&end_time=2026-02-01T00:00:00Z';
     await ask('exportUsage', { query: january });
     await ask('exportRecords', { entity_type: 'events', query: january });
-    const path = `/invoices/${invoice}/proof/events`;
+    const path = `/invoices/${invoice}/proof/events` as const;
     const lines = await fetch(`${world.api.url}/v1${ids.asMade(path)}`, { headers: { 'x-api-key': world.api.key } });
     expect(lines.status).to.equal(200);
     files.set('getInvoiceProofEvents', ids.asShown(await lines.text()));
     asked.set('getInvoiceProofEvents', path);
-    await ask('getTaskReport', { id: answers.get('uploadTask').id });
+    await ask('getTaskReport', { id: answers.get('uploadTask')!.id });
     files.set('getInvoicePdf', await send('GET', `/invoices/${invoice}/pdf`));
     await openAddress('getDocument', `/invoices/${invoice}/pdf?url=true`);
     await openAddress('getExportFile', `/tasks/${id('task')}/download`);
   }
 
   /** The address is another each time. */
-  async function openAddress(operation_id: string, path: string) {
+  async function openAddress<Path extends string>(operation_id: Path, path: string) {
     const told = await world.api.request('GET', ids.asMade(path));
-    const [url] = Object.values<string>(told.body);
+    const [url] = Object.values(told.body as Record<string, string>);
     const token = url!.split('/').at(-1)!;
     await ask(operation_id, { token });
     asked.set(operation_id, asked.get(operation_id)!.replace(token, SHOWN_TOKEN));
+  }
+
+  async function whatIsExchanged() {
+    world.at('2026-03-10T12:00:00Z');
+    const account = { stripe: { secret_key: 'sk_test_fake', webhook_secret: SECRET } };
+    const stripe = { name: 'Stripe', provider_type: 'stripe', encrypted_secret_data: account };
+    const connection = await send('POST', '/connections', stripe);
+    await ask('queryConnection');
+    await ask('testConnection', { id: connection.id });
+    await ask('getIntegrationConfig');
+    await ask('linkIntegrationMapping');
+    await ask('listIntegrationMappings', { query: `entity_type=customer&entity_id=${id('cust')}` });
+    await ask('syncIntegration');
+    await ask('unlinkIntegrationMapping');
+    await ask('createEntityIntegrationMapping');
+    await ask('deleteEntityIntegrationMapping', { id: id('imap', 2) });
+    await ask('startCardSetup', { id: id('cust') });
+    await receiveFromStripe();
+    await ask('listInboundWebhooks', { query: 'event_state=received' });
+    await ask('retryInboundWebhook', { id: id('pevt') });
+    await ask('createOrUpdateIntegration', { provider: 's3' });
+    await ask('getIntegration', { provider: 's3' });
+    await ask('listLinkedIntegrations');
+    await ask('deleteIntegration', { id: answers.get('createOrUpdateIntegration')!.id });
+  }
+
+  /** The state is another each time. */
+  async function whatIsGranted() {
+    books.app = { client_id: 'the client id of the app', client_secret: 'the client secret of the app' };
+    await ask('initiateOAuth');
+    const begun = answers.get('initiateOAuth')!;
+    const { state, ...granted } = books.consent(begun.oauth_url);
+    const example = requestExample(routes.find((one) => one.operation_id === 'completeOAuth')!) as object;
+    const path = '/oauth/complete';
+    answers.set('completeOAuth', (await send('POST', path, { ...example, ...granted, state })) as Shown);
+    asked.set('completeOAuth', path);
+    await ask('listConnections');
+    const page = begun.oauth_url.replace(books.url.origin, 'https://appcenter.intuit.com').replace(state, '…');
+    answers.set('initiateOAuth', { ...begun, oauth_url: page });
+    await receiveFromQuickBooks();
+    await receiveFromRazorpay();
+  }
+
+  async function receiveFromStripe() {
+    const body = JSON.stringify(requestExample(routes.find((one) => one.operation_id === 'handleStripeWebhook')!));
+    const signature = signStripeBody(body, [SECRET], world.now.getTime() / 1_000);
+    await receive('stripe', body, { 'stripe-signature': signature });
+  }
+
+  async function receiveFromQuickBooks() {
+    const event = { id: 'event_1', type: 'qbo.invoice.updated.v1', intuitentityid: '1', intuitaccountid: 'another' };
+    const body = JSON.stringify([event]);
+    await receive('quickbooks', body, {
+      'intuit-signature': signIntuitBody(body, 'the verifier token of the webhook'),
+    });
+  }
+
+  async function receiveFromRazorpay() {
+    const account = { razorpay: { key_id: 'rzp_test_fake', secret_key: 'secret_fake', webhook_secret: SECRET } };
+    await send('POST', '/connections', { name: 'R', provider_type: 'razorpay', encrypted_secret_data: account });
+    const body = JSON.stringify({ entity: 'event', account_id: 'acc_fake', event: 'other', contains: [], payload: {} });
+    const signature = { 'x-razorpay-signature': signRazorpayBody(body, SECRET), 'x-razorpay-event-id': 'event_1' };
+    await receive('razorpay', body, signature);
+  }
+
+  async function receive(
+    provider: 'stripe' | 'razorpay' | 'quickbooks',
+    body: string,
+    headers: Record<string, string>,
+  ) {
+    const { tenant_id, environment_id } = world.api.scope;
+    const path = `/webhooks/${provider}/${tenant_id}/${environment_id}`;
+    const answer = await world.api.request<Shown>('POST', path, { body, key: null, headers });
+    expect(answer.status, answer.text).to.equal(200);
+    const operation_id = `handle${provider[0]!.toUpperCase()}${provider.slice(1)}Webhook`;
+    answers.set(operation_id, ids.asShown(answer.body));
+    asked.set(operation_id, ids.asShown(path));
   }
 
   async function whatGoes() {
@@ -665,7 +770,7 @@ describe('the examples of the documentation', () => {
     await ask('deleteCustomer', { id: gone.id });
     await ask('deleteGroup', { id: id('group') });
     await ask('deleteTaxRate', { id: id('taxrate') });
-    await ask('deleteApiKey', { id: answers.get('createApiKey').secret.id });
+    await ask('deleteApiKey', { id: answers.get('createApiKey')!.secret.id });
     await ask('deleteUser', { id: id('user', 2) });
   }
 
@@ -673,10 +778,10 @@ describe('the examples of the documentation', () => {
     world.at(new Date(world.now.getTime() + 1000).toISOString());
   }
 
-  async function send(method: string, path: string, body?: unknown, successes = [200, 201, 202]): Promise<Answer> {
+  async function send(method: string, path: string, body?: unknown, successes = [200, 201, 202]) {
     const as = key === undefined ? {} : { key };
     const request = body === undefined ? as : { ...as, body: ids.asMade(body) };
-    const answer = await world.api.request(method, ids.asMade(path), request);
+    const answer = await world.api.request<unknown>(method, ids.asMade(path), request);
     expect(answer.status, `${method} ${path}: ${answer.text}`).to.be.oneOf(successes);
     const { body: answered } = answer;
     if (typeof answered !== 'string') return ids.asShown(withFixedParts(answered, world.now));
@@ -703,7 +808,7 @@ describe('the examples of the documentation', () => {
 });
 
 /** What the stores stamp by their own clock, what is shown of a key, and places in the log may be others each time. */
-function withFixedParts(answer: Answer, now: Date): Answer {
+function withFixedParts(answer: unknown, now: Date) {
   const text = JSON.stringify(answer)
     .replace(/"(live_at|applied_at)":"[^"]+"/g, `"$1":"${now.toISOString().replace('.000', '')}"`)
     .replace(/"secret":"whsec_[^"]+"/g, '"secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"')

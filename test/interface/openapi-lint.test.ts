@@ -16,14 +16,13 @@ const RULES = [
 // It asks nobody for a newer version, and tells nobody that it ran.
 const ALONE = { REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
 
-type Json = any;
 type Problem = { ruleId: string; message: string; location: { pointer: string }[] };
 
 describe('Redocly', () => {
   const directory = mkdtempSync(join(tmpdir(), 'openapi-'));
   after(() => rmSync(directory, { recursive: true }));
 
-  function problemsOf(document: Json): string[] {
+  function problemsOf(document: object): string[] {
     const file = join(directory, 'openapi.json');
     writeFileSync(file, JSON.stringify(document));
     const asked = [REDOCLY, 'lint', file, ...RULES, '--format=json'];
@@ -39,7 +38,7 @@ describe('Redocly', () => {
 
   it('finds an example that is not of its shape', () => {
     const [route] = routes.filter(({ operation_id }) => operation_id === 'createPlan');
-    const document: Json = openApiDocument([{ ...route!, example: { body: { name: 1 } } }]);
+    const document = openApiDocument([{ ...route!, example: { body: { name: 1 } } }]);
     expect(problemsOf(document).join('\n')).to.match(
       /no-invalid-media-type-examples .*`name` property type must be string/,
     );

@@ -10,6 +10,7 @@ import addFormats from 'ajv-formats';
 import { expect } from 'chai';
 import { openApiDocument } from '../../api/http/openapi.ts';
 import { routes } from '../../api/resources.ts';
+import type { ApiDocument, ApiSchema } from '../support/openapi.ts';
 
 // Both packages describe one shape, in types of their own.
 const ALL = oas as unknown as RulesetDefinition;
@@ -25,8 +26,6 @@ const OFF = {
 const AS_SPECTRAL = { strict: false, allowUnionTypes: true, unicodeRegExp: false };
 const VALUES = ['example', 'default'];
 const NO_SCHEMAS = [...VALUES, 'enum', 'const'];
-
-type Json = any;
 
 describe('Spectral', function () {
   this.timeout(600_000);
@@ -61,17 +60,17 @@ describe('examples and defaults of the OpenAPI document', function () {
     const [route] = routes.filter(({ operation_id }) => operation_id === 'createPlan');
     const wrong = plain(openApiDocument([{ ...route!, example: { body: { name: 1 } } }]));
     expect(findProblems(wrong).join('\n')).to.match(/requestBody.*\/example: \/name must be string/);
-    wrong.components.schemas.Wrong = { type: 'string', format: 'date-time', default: 'yesterday' };
+    wrong.components.schemas.Wrong = { type: 'string', format: 'date-time', default: 'yesterday' } as ApiSchema;
     expect(findProblems(wrong)).to.include('/components/schemas/Wrong/default:  must match format "date-time"');
   });
 });
 
-function plain(document: object): Json {
+function plain(document: object): ApiDocument {
   return JSON.parse(JSON.stringify(document));
 }
 
 /** Lists the examples and defaults that do not match their schemas, with the reason. */
-function findProblems(document: Json): string[] {
+function findProblems(document: ApiDocument): string[] {
   // Formats that belong to us, such as `YYYYMM`, are annotations.
   const ajv = new Ajv2020({ ...AS_SPECTRAL, inlineRefs: false, code: { optimize: false }, logger: false });
   addFormats.default(ajv);
@@ -86,19 +85,20 @@ function findProblems(document: Json): string[] {
 type Example = { pointer: string; schema: string; value: unknown };
 
 /** The schema of an example is in the same object (`schema`), or is that object. */
-function* findExamples(node: Json, pointer = ''): Generator<Example> {
+function* findExamples(node: unknown, pointer = ''): Generator<Example> {
   if (typeof node !== 'object' || node === null) return;
+  const walked = node as Record<string, unknown>;
   for (const key of VALUES)
-    if (key in node)
+    if (key in walked)
       yield {
         pointer: `${pointer}/${key}`,
-        schema: node.schema ? `${pointer}/schema` : pointer,
-        value: node[key],
+        schema: walked.schema ? `${pointer}/schema` : pointer,
+        value: walked[key],
       };
-  for (const [key, inner] of Object.entries<Json>(node)) {
+  for (const [key, inner] of Object.entries(walked)) {
     const below = `${pointer}/${escape(key)}`;
     if (key === 'properties')
-      for (const [name, one] of Object.entries(inner)) yield* findExamples(one, `${below}/${escape(name)}`);
+      for (const [name, one] of Object.entries(inner as object)) yield* findExamples(one, `${below}/${escape(name)}`);
     else if (!NO_SCHEMAS.includes(key)) yield* findExamples(inner, below);
   }
 }

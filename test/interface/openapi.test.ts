@@ -5,28 +5,35 @@ import { ID_PREFIX } from '../../core/foundation/id.ts';
 import { findIgnoredKeys } from '../../core/foundation/ignored-keys.ts';
 import { completeKeys } from '../../core/foundation/json/complete-keys.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
-
-// The document is walked as plain JSON.
-type Json = any;
+import {
+  type ApiContent,
+  type ApiDocument,
+  type ApiOperation,
+  type ApiSchema,
+  followReference,
+} from '../support/openapi.ts';
 
 /** Properties whose name says all: who made a record and when, an address, the id of what is named. */
 const SAYS_ALL =
   /^(id|(tenant|environment|meter|event)_id|(created|updated)_(at|by)|timestamp|event_name|contact|phone|address_(line[12]|city|state|postal_code))$/;
 
+type Described = { info: Named; tags: Named[] };
+type Named = { name: string; description: string };
+
 describe('the OpenAPI document', () => {
   let api: TestApi;
-  let document: Json;
+  let document: ApiDocument;
   before(async () => {
     api = await startTestApi();
     const answer = await api.request('GET', '/openapi.json', { key: null });
     expect(answer.status).to.equal(200);
-    document = answer.body;
+    document = answer.body as unknown as ApiDocument;
   });
   after(() => api.stop());
 
   const operations = () =>
-    Object.entries<Json>(document.paths).flatMap(([path, methods]) =>
-      Object.entries<Json>(methods).map(([method, operation]) => ({ path, method, operation })),
+    Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
     );
 
   it('is OpenAPI 3.1 with an API key or a token as its security schemes', () => {
@@ -44,7 +51,7 @@ describe('the OpenAPI document', () => {
   it('covers every route, with its success and its refusals', () => {
     expect(operations()).to.have.length(routes.length);
     for (const route of routes) {
-      const operation = document.paths[route.path.replace(/:(\w+)/g, '{$1}')][route.method];
+      const operation = document.paths[route.path.replace(/:(\w+)/g, '{$1}')]![route.method]!;
       expect(operation.operationId).to.equal(route.operation_id);
       expect(operation.responses, route.operation_id).to.include.keys(String(route.success), '400', '500', '503');
       if (route.access !== 'public') {
@@ -52,10 +59,10 @@ describe('the OpenAPI document', () => {
         expect(operation.description, route.operation_id).to.contain(`\`${route.access}\``);
       }
       const taken = ['application/json', ...Object.keys(route.also_takes ?? {})];
-      if (route.body) expect(operation.requestBody.content, route.operation_id).to.have.all.keys(taken);
+      if (route.body) expect(operation.requestBody!.content, route.operation_id).to.have.all.keys(taken);
       const kinds = [...(route.answer ? ['application/json'] : []), ...(route.file_type ? [route.file_type] : [])];
       if (kinds.length > 0)
-        expect(operation.responses[route.success].content, route.operation_id).to.have.all.keys(kinds);
+        expect(operation.responses[route.success]!.content, route.operation_id).to.have.all.keys(kinds);
     }
   });
 
@@ -69,13 +76,13 @@ describe('the OpenAPI document', () => {
 
   it('says of each parameter, and of each condition of a search, what it means', () => {
     const silent = operations().flatMap(({ path, operation }) => {
-      const parameters = (operation.parameters ?? []).map(({ name, description, schema }: Json) => ({
+      const parameters = (operation.parameters ?? []).map(({ name, description, schema }) => ({
         name,
         description: description ?? schema.description,
       }));
-      const { $ref } = operation.requestBody?.content['application/json'].schema ?? {};
-      const searched = path.endsWith('/search') ? document.components.schemas[$ref.split('/').at(-1)].properties : {};
-      const conditions = Object.entries<Json>(searched).map(([name, { description }]) => ({ name, description }));
+      const { $ref } = operation.requestBody?.content!['application/json']!.schema ?? {};
+      const searched = path.endsWith('/search') ? followReference(document, $ref!).properties! : {};
+      const conditions = Object.entries(searched).map(([name, { description }]) => ({ name, description }));
       return [...parameters, ...conditions]
         .filter(({ description }) => !/^[A-Z`].+\.$/s.test(description ?? ''))
         .map(({ name }) => `${operation.operationId}: ${name}`);
@@ -88,9 +95,9 @@ describe('the OpenAPI document', () => {
       operation.requestBody,
       ...Object.values(operation.responses),
     ]);
-    const all: Json[] = [...holders, ...Object.values(document.components.responses)];
-    const schemas = all.flatMap((one) => Object.values<Json>(one?.content ?? {}).map(({ schema }) => schema));
-    const seen = new Set<Json>();
+    const all: (ApiContent | undefined)[] = [...holders, ...Object.values(document.components.responses)];
+    const schemas = all.flatMap((one) => Object.values(one?.content ?? {}).map(({ schema }) => schema));
+    const seen = new Set<ApiSchema>();
     const silent = schemas.flatMap((schema) => undescribed(document, { schema, where: '', seen }));
     expect(seen.size).to.be.greaterThan(200);
     expect(silent.filter((name) => !SAYS_ALL.test(name.split(': ')[1]!))).to.deep.equal([]);
@@ -98,10 +105,12 @@ describe('the OpenAPI document', () => {
 
   it('says of a page how long it may be and where it may begin, in a query string as in a body', () => {
     const pages = operations().flatMap(({ operation }) => {
-      const { $ref } = operation.requestBody?.content['application/json']?.schema ?? {};
-      const body = $ref === undefined ? {} : document.components.schemas[$ref.split('/').at(-1)].properties;
-      const query = Object.fromEntries((operation.parameters ?? []).map(({ name, schema }: Json) => [name, schema]));
-      return [query, body].filter((one) => one?.filters !== undefined && one.limit !== undefined);
+      const { $ref } = operation.requestBody?.content?.['application/json']?.schema ?? {};
+      const body = $ref === undefined ? {} : followReference(document, $ref).properties;
+      const query = Object.fromEntries((operation.parameters ?? []).map(({ name, schema }) => [name, schema]));
+      return [query, body ?? {}].filter(
+        (one: Record<string, ApiSchema>) => one.filters !== undefined && one.limit !== undefined,
+      );
     });
     expect(pages.length).to.be.greaterThan(50);
     for (const { limit, offset } of pages) {
@@ -117,7 +126,7 @@ describe('the OpenAPI document', () => {
 
   it('says of a list in a query string what the server takes there', async () => {
     const lists = operations().filter(({ method, path, operation }) => {
-      const names = (operation.parameters ?? []).map((one: Json) => one.name);
+      const names = (operation.parameters ?? []).map((one) => one.name);
       // Those under a record's id have the same shape, and need the record.
       return method === 'get' && names.includes('filters') && !path.includes('{');
     });
@@ -129,10 +138,10 @@ describe('the OpenAPI document', () => {
       '/invoices',
     ]);
     for (const { path, operation } of lists) {
-      const of = (name: string) => operation.parameters.find((one: Json) => one.name === name);
+      const of = (name: string) => operation.parameters!.find((one) => one.name === name)!;
       expect([of('filters').schema.type, of('sort').schema.type], path).to.deep.equal(['string', 'string']);
       expect(of('metadata'), path).to.include({ style: 'deepObject', explode: true });
-      const filters = encodeURIComponent(of('filters').schema.example ?? of('filters').example);
+      const filters = encodeURIComponent((of('filters').schema.example ?? of('filters').example) as string);
       const { status, text } = await api.request('GET', `${path}?filters=${filters}&sort=created_at`);
       expect(status, `${path} ${text}`).to.equal(200);
     }
@@ -142,10 +151,10 @@ describe('the OpenAPI document', () => {
     const ids = operations().map(({ operation }) => operation.operationId);
     expect(new Set(ids).size).to.equal(ids.length);
     for (const { path, operation } of operations()) {
-      const declared = (operation.parameters ?? []).filter((one: Json) => one.in === 'path');
+      const declared = (operation.parameters ?? []).filter((one) => one.in === 'path');
       const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
       expect(
-        declared.map((one: Json) => one.name),
+        declared.map((one) => one.name),
         operation.operationId,
       ).to.have.members(inPath);
       for (const one of declared) expect(one.required, operation.operationId).to.equal(true);
@@ -162,17 +171,20 @@ describe('the OpenAPI document', () => {
       const target = ref
         .slice(2)
         .split('/')
-        .reduce<Json>((node, step) => node?.[step.replaceAll('~1', '/').replaceAll('~0', '~')], document);
+        .reduce<unknown>(
+          (node, step) => (node as Walked | undefined)?.[step.replaceAll('~1', '/').replaceAll('~0', '~')],
+          document,
+        );
       expect(target, ref).to.be.an('object');
     }
   });
 
   it('has schemas that JSON Schema knows', () => {
     const types = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']);
-    for (const [name, schema] of Object.entries<Json>(document.components.schemas)) {
+    for (const [name, schema] of Object.entries(document.components.schemas)) {
       walk(schema, (node) => {
         if (Array.isArray(node.enum)) expect(node.enum, name).to.not.deep.equal([]);
-        if (typeof node.type === 'string' && !node.properties?.type)
+        if (typeof node.type === 'string' && !(node.properties as Walked | undefined)?.type)
           expect(types.has(node.type), `${name}: ${node.type}`).to.equal(true);
         if (Array.isArray(node.required) && node.properties)
           expect(node.properties, name).to.include.keys(...node.required, ...Object.keys(node.properties));
@@ -181,9 +193,9 @@ describe('the OpenAPI document', () => {
   });
 
   it('calls every key of an answer required, null where it may be unset', () => {
-    const meter = document.components.schemas.MeterResponse;
-    expect(meter.required).to.have.members(Object.keys(meter.properties));
-    expect(document.components.schemas.CreateMeterRequest.required).to.have.members([
+    const meter = document.components.schemas.MeterResponse!;
+    expect(meter.required).to.have.members(Object.keys(meter.properties!));
+    expect(document.components.schemas.CreateMeterRequest!.required).to.have.members([
       'name',
       'event_name',
       'aggregation',
@@ -192,8 +204,8 @@ describe('the OpenAPI document', () => {
 
   it('has examples that the routes take', () => {
     for (const route of routes.filter(({ body }) => body)) {
-      const operation = document.paths[route.path.replace(/:(\w+)/g, '{$1}')][route.method];
-      const { example } = operation.requestBody.content['application/json'];
+      const operation = document.paths[route.path.replace(/:(\w+)/g, '{$1}')]![route.method]!;
+      const { example } = operation.requestBody!.content!['application/json']!;
       expect(example, route.operation_id).to.be.an('object');
       expect(route.body?.safeParse(example).error, route.operation_id).to.equal(undefined);
       expect(findIgnoredKeys(route.body!, example), route.operation_id).to.deep.equal([]);
@@ -205,13 +217,13 @@ describe('the OpenAPI document', () => {
     const files = routes.filter(({ file_type }) => file_type !== undefined);
     expect(new Set([...bodiless, ...json, ...files]).size).to.equal(routes.length);
     for (const route of files) {
-      const operation = document.paths[route.path.replace(/:(\w+)/g, '{$1}')][route.method];
-      const { example } = operation.responses[route.success].content[route.file_type!];
+      const operation = document.paths[route.path.replace(/:(\w+)/g, '{$1}')]![route.method]!;
+      const { example } = operation.responses[route.success]!.content![route.file_type!]!;
       expect(example, route.operation_id).to.match(BEGINNINGS[route.file_type!]!);
     }
     for (const route of json) {
-      const operation = document.paths[route.path.replace(/:(\w+)/g, '{$1}')][route.method];
-      const { example } = operation.responses[route.success].content['application/json'];
+      const operation = document.paths[route.path.replace(/:(\w+)/g, '{$1}')]![route.method]!;
+      const { example } = operation.responses[route.success]!.content!['application/json']!;
       // A few answers are a bare list.
       expect(example, route.operation_id).to.be.an(route.answer instanceof z.ZodArray ? 'array' : 'object');
       expect(z.safeParse(route.answer!, example).error, route.operation_id).to.equal(undefined);
@@ -234,7 +246,7 @@ describe('the OpenAPI document', () => {
     for (const [key, value] of named) {
       const kind = PREFIX_OF[key];
       if (kind) expect(value, key).to.match(new RegExp(`^${kind}_[0-9A-Z]{26}$`));
-      // Of the key and the request that something was done with, of a run, of a line that is given back, and of a provider, no answer shows more.
+      // No answer shows more of these records than their ids: keys, requests, runs, credited lines, pages, and records at providers.
       if (
         ![
           'api_key',
@@ -244,6 +256,10 @@ describe('the OpenAPI document', () => {
           'parent_line_item_id',
           'gateway_payment_id',
           'gateway_refund_id',
+          'checkout_invoice_id',
+          'checkout_payment_id',
+          'provider_session_id',
+          'session_id',
         ].includes(key)
       )
         expect(shown, key).to.include(value);
@@ -300,9 +316,9 @@ describe('the pages of the rules', () => {
   const get = (path: string) => api.request('GET', api.url + path, { key: null });
 
   it('are found from the OpenAPI document', async () => {
-    const { body } = await get('/v1/openapi.json');
+    const { body } = (await get('/v1/openapi.json')) as unknown as { body: Described };
     for (const { name, description } of body.tags) expect(description, name).to.be.a('string');
-    const described = [body.info, ...body.tags].map((one: Json) => one.description).join('\n');
+    const described = [body.info, ...body.tags].map((one) => one.description).join('\n');
     const linked = [...described.matchAll(/\]\(([^)]+)\)/g)].map((match) => match[1]!);
     expect(linked.length).to.be.greaterThan(8);
     for (const link of linked) {
@@ -376,30 +392,32 @@ const PREFIX_OF: Record<string, string> = {
 };
 
 /** Every object within the examples of an operation. */
-function walkExamples(operation: Json, visit: (record: Json) => void): void {
-  const contents = [operation.requestBody, ...Object.values<Json>(operation.responses)].flatMap(
-    (one) => one?.content ?? [],
+function walkExamples(operation: ApiOperation, visit: (record: Walked) => void): void {
+  const contents = [operation.requestBody, ...Object.values(operation.responses)].flatMap((one) =>
+    one?.content ? [one.content] : [],
   );
   for (const content of contents) walk(content['application/json']?.example, visit);
 }
 
 /** A schema, what it refers to, and the branches of these. */
-function branchesOf(document: Json, schema: Json): Json[] {
-  const target = schema.$ref ? [document.components.schemas[schema.$ref.split('/').at(-1)]] : [];
+function branchesOf(document: ApiDocument, schema: ApiSchema): ApiSchema[] {
+  const target = schema.$ref ? [followReference(document, schema.$ref)] : [];
   const within = [...target, ...(schema.anyOf ?? []), ...(schema.oneOf ?? []), ...(schema.allOf ?? [])];
   return [schema, ...within.flatMap((branch) => branchesOf(document, branch))];
 }
 
-type Looked = { schema: Json; where: string; seen: Set<Json> };
+type Looked = { schema: ApiSchema; where: string; seen: Set<ApiSchema> };
+/** Any object of the document or of its examples. */
+type Walked = Record<string, unknown>;
 
 /** Properties, of what is within, too, that have no sentence: neither on themselves nor on what they refer to. */
-function undescribed(document: Json, { schema, where, seen }: Looked): string[] {
+function undescribed(document: ApiDocument, { schema, where, seen }: Looked): string[] {
   return branchesOf(document, schema).flatMap((branch) => {
     if (seen.has(branch)) return [];
     seen.add(branch);
     const at = schema.$ref?.split('/').at(-1) ?? where;
     const inner = [branch.items, branch.additionalProperties].filter((node) => typeof node === 'object');
-    const properties = Object.entries<Json>(branch.properties ?? {});
+    const properties = Object.entries(branch.properties ?? {});
     const silent = properties.filter(
       ([, property]) =>
         !branchesOf(document, property).some(({ description }) => /^[\w`].+\.$/s.test(description ?? '')),
@@ -414,8 +432,8 @@ function undescribed(document: Json, { schema, where, seen }: Looked): string[] 
   });
 }
 
-function walk(node: Json, visit: (node: Json) => void): void {
+function walk(node: unknown, visit: (node: Walked) => void): void {
   if (typeof node !== 'object' || node === null) return;
-  visit(node);
+  visit(node as Walked);
   for (const [key, inner] of Object.entries(node)) if (key !== 'example' && key !== 'default') walk(inner, visit);
 }

@@ -37,7 +37,7 @@ describe('rate limits', () => {
     const { status, body, headers } = await ask(key);
     expect([status, body.code]).to.deep.equal([429, 'too_many_requests']);
     expect(body.details).to.include({ limit: 20, window_seconds: 60 });
-    expect(headers.get('retry-after')).to.equal(String(body.details.retry_after_seconds));
+    expect(headers.get('retry-after')).to.equal(String(body.details!.retry_after_seconds));
     expect(Number(headers.get('retry-after'))).to.be.within(1, 60);
     expect(headers.get('ratelimit')).to.contain('r=0;');
     expect((await ask(await api.keyWithRoles(['all_reader']))).status).to.equal(200);

@@ -4,9 +4,7 @@
  */
 import { expect } from 'chai';
 import { startTestApi, type TestApi } from '../support/api.ts';
-
-// The document is walked as plain JSON.
-type Json = any;
+import type { ApiDocument, ApiOperation } from '../support/openapi.ts';
 
 /** What the page asks a visitor to fill in. */
 const TYPED: Record<string, string> = { start_time: '2026-01-01T00:00:00Z', end_time: '2026-02-01T00:00:00Z' };
@@ -16,22 +14,26 @@ const SENSIBLE = [
   /not found$/,
   // What only a provider can send.
   /^the signature is not valid/,
+  // This service has no key for credentials.
+  /^credentials of an account are stored only if this service has a key for them/,
+  // These operations need a connection to a provider.
+  /: this environment has no connection to stripe$/,
   /^(id|customer_id): is required( as a query parameter)?, or (external_customer_id|external_id|customer_lookup_key|lookup_key) instead of it$/,
 ];
 
 describe('"Try it out" of every operation', () => {
   let api: TestApi;
-  let document: Json;
+  let document: ApiDocument;
   before(async () => {
     api = await startTestApi({ pipeline: true });
-    document = (await api.request('GET', '/openapi.json', { key: null })).body;
+    document = (await api.request<ApiDocument>('GET', '/openapi.json', { key: null })).body;
   });
   after(() => api.stop());
 
   it('succeeds, or says what is not there', async () => {
     const surprises: string[] = [];
-    for (const [path, methods] of Object.entries<Json>(document.paths)) {
-      for (const [method, operation] of Object.entries<Json>(methods)) {
+    for (const [path, methods] of Object.entries(document.paths)) {
+      for (const [method, operation] of Object.entries(methods)) {
         const { asked, body } = offered(path, operation);
         const answer = await api.request(method.toUpperCase(), asked, body === undefined ? {} : { body });
         const message: string = answer.body?.message ?? '';
@@ -45,14 +47,14 @@ describe('"Try it out" of every operation', () => {
 });
 
 /** The page fills in examples and defaults, leaves the rest of a query empty, and asks for what stands in the path. */
-function offered(path: string, { parameters = [], requestBody }: Json): { asked: string; body: unknown } {
+function offered(path: string, { parameters = [], requestBody }: ApiOperation): { asked: string; body: unknown } {
   const query = new URLSearchParams();
   let asked = path;
   for (const { name, in: where, schema = {}, example = schema.example, required } of parameters) {
     const value = example ?? schema.default ?? (required ? (TYPED[name] ?? 'unknown') : undefined);
-    if (where === 'path') asked = asked.replace(`{${name}}`, encodeURIComponent(value));
+    if (where === 'path') asked = asked.replace(`{${name}}`, encodeURIComponent(value as string));
     if (where === 'query' && value !== undefined) query.set(name, String(value));
   }
-  const body = requestBody?.content['application/json'].example;
+  const body = requestBody?.content!['application/json']!.example;
   return { asked: query.size > 0 ? `${asked}?${query}` : asked, body };
 }

@@ -22,7 +22,7 @@ describe('the walls around a tenant and an environment', () => {
 
   before(async () => {
     api = await startTestApi({ pipeline: true });
-    const made = async (path: string, body: unknown) => {
+    const made = async <Path extends string>(path: Path, body: unknown) => {
       const answer = await api.request('POST', path, { body });
       expect(answer.status, `${path}: ${answer.text}`).to.equal(201);
       return answer.body;

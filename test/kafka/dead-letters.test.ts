@@ -35,7 +35,7 @@ describe('the topic of the dead letters', function () {
     await kafka?.wipe();
   });
 
-  const post = (path: string, body: unknown) => cluster.request('POST', path, { body });
+  const post = <Path extends string>(path: Path, body: unknown) => cluster.request('POST', path, { body });
   const letters = async () => (await cluster.request('GET', '/events/dead-letters')).body.items;
 
   it('has the retention that was asked for', async () => {
@@ -68,13 +68,13 @@ describe('the topic of the dead letters', function () {
       return rows.length > 0 && rows;
     });
     const { partition, offset, position, ...rest } = letter.headers;
-    expect(`${partition}-${offset}-${position}`).to.equal(row.id);
+    expect(`${partition}-${offset}-${position}`).to.equal(row!.id);
     expect(rest).to.include({ event_id: 'nameless', reason: 'event_name: is required' });
     expect(rest).to.include.all.keys('tenant_id', 'environment_id', 'received_at_us');
-    expect(row.body).to.equal(letter.body);
+    expect(row!.body).to.equal(letter.body);
   });
 
-  it('tells of an event that the stores refuse, which counts once it is replayed', async () => {
+  it('tells of an event that the stores reject, which counts once it is replayed', async () => {
     const { clickhouse } = cluster.database;
     await clickhouse.command({ query: `alter table events add constraint refused check source != 'bad'` });
     const bad = { event_id: 'refused', event_name: 'call', external_customer_id: 'acme', source: 'bad' };
@@ -85,7 +85,7 @@ describe('the topic of the dead letters', function () {
     expect(letter.headers.reason).to.include('cannot be written');
     await cluster.waitForPipeline();
     await clickhouse.command({ query: 'alter table events drop constraint refused' });
-    const { id } = (await letters()).find(({ event_id }: { event_id: string }) => event_id === 'refused');
+    const { id } = (await letters()).find(({ event_id }) => event_id === 'refused')!;
     const answer = await post('/events/dead-letters/replay', { ids: [id] });
     expect(answer.body.verdicts[0]).to.include({ event_id: 'refused', verdict: 'replayed' });
     await cluster.waitForPipeline();

@@ -14,9 +14,6 @@ import { csvRecords } from '../support/csv-records.ts';
 import { until } from '../support/until.ts';
 import { startWorld, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 const BEGINS = '2024-01-01T00:00:00Z';
 
 describe('clocks beside stores that take their time', () => {
@@ -48,7 +45,7 @@ describe('clocks beside stores that take their time', () => {
   });
   after(() => rmSync(directory, { recursive: true }));
 
-  const schedule = async (connection: object, job_config: object): Promise<Answer> => {
+  const schedule = async (connection: object, job_config: object) => {
     const { id: connection_id } = await world.post('/connections', { name: 'There', ...connection });
     return world.post('/tasks/scheduled', { connection_id, entity_type: 'events', interval: 'hourly', job_config });
   };
@@ -60,7 +57,7 @@ describe('clocks beside stores that take their time', () => {
     const environment = await world.post('/environments', { name: 'Another', type: 'development' });
     const made = { name: 'k', type: 'private_key', environment_id: environment.id };
     const { api_key: key } = await world.post('/secrets/api/keys', made);
-    const ask = async (method: string, path: string, body?: object): Promise<Answer> => {
+    const ask = async <Method extends string, Path extends string>(method: Method, path: Path, body?: object) => {
       const answer = await world.api.request(method, path, { key, ...(body ? { body: body as never } : {}) });
       expect(answer.status, answer.text).to.be.within(200, 202);
       return answer.body;
@@ -97,7 +94,7 @@ describe('clocks beside stores that take their time', () => {
     const send = (n: number, at: string) => world.send([world.event('acme', 'tokens', { n, at })]);
     await send(1, '2024-01-01T00:30:00Z');
     const { workflow_id } = await world.requestAdvance('2024-01-01T01:10:00Z');
-    const advanceOn = () => world.work(workflow_id, AbortSignal.timeout(60_000));
+    const advanceOn = () => world.work(workflow_id!, AbortSignal.timeout(60_000));
     // Nobody writes files here: it gives its place up, and waits for another.
     expect(await advanceOn()).to.equal('overtaken');
     expect(await world.testClock()).to.include({ frozen_time: '2024-01-01T01:05:00Z' });
@@ -116,14 +113,14 @@ describe('clocks beside stores that take their time', () => {
     await world.advance('2024-01-01T02:10:00Z');
     await send(3, '2024-01-01T00:50:00Z');
     startJobs();
-    const tasks: Answer[] = await until('the files are written', async () => {
-      const path = `/tasks?scheduled_task_id=${scheduled.id}&sort=range_start&order=asc`;
+    const tasks = await until('the files are written', async () => {
+      const path = `/tasks?scheduled_task_id=${scheduled.id}&sort=range_start&order=asc` as const;
       const { items } = await world.get(path);
-      return items.every(({ task_status }: Answer) => task_status === 'COMPLETED') && items;
+      return items.every(({ task_status }) => task_status === 'COMPLETED') && items;
     });
     const files = tasks.map(async ({ id }) => {
       const { download_url } = await world.get(`/tasks/${id}/download`);
-      return csvRecords(await (await fetch(download_url)).text()).map(({ properties }: Answer) => properties);
+      return csvRecords(await (await fetch(download_url)).text()).map(({ properties }) => properties);
     });
     expect(await Promise.all(files)).to.deep.equal([['{"n":1}'], ['{"n":2}']]);
   });

@@ -8,12 +8,10 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { addDueExports } from '../../actions/reporting/exports/due-exports.ts';
 import { type Scheduler, startScheduler } from '../../scheduler/main.ts';
+import type { Connection, ScheduledTask } from '../support/answers.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const MACHINE = new Date('2026-11-26T11:00:00Z');
 const DELAY_SECONDS = 300;
@@ -22,9 +20,9 @@ describe('scheduled exports by the clock of an environment', () => {
   const directory = mkdtempSync(join(tmpdir(), 'exports-by-a-clock-'));
   let world: World;
   let scheduler: Scheduler;
-  let folder: Answer;
+  let folder: Connection;
 
-  const schedule = (entity_type: string, fields: object = {}): Promise<Answer> =>
+  const schedule = (entity_type: string, fields: object = {}) =>
     world.post('/tasks/scheduled', {
       connection_id: folder.id,
       entity_type,
@@ -32,9 +30,9 @@ describe('scheduled exports by the clock of an environment', () => {
       job_config: {},
       ...fields,
     });
-  const tasksOf = async ({ id }: Answer): Promise<Answer[]> =>
+  const tasksOf = async ({ id }: ScheduledTask) =>
     (await world.get(`/tasks?scheduled_task_id=${id}&sort=range_start&order=asc&limit=1000`)).items;
-  const recordsOf = async (task: Answer): Promise<Answer[]> => {
+  const recordsOf = async (task: { id: string }) => {
     const { download_url } = await world.get(`/tasks/${task.id}/download`);
     return csvRecords(await (await fetch(download_url)).text());
   };
@@ -92,8 +90,8 @@ describe('scheduled exports by the clock of an environment', () => {
       const tasks = await tasksOf(one);
       expect(tasks).to.have.length(7);
       for (const { task_status, error_summary, range_end, completed_at } of tasks) {
-        expect(task_status, error_summary).to.equal('COMPLETED');
-        expect(Date.parse(completed_at) - Date.parse(range_end)).to.equal(DELAY_SECONDS * 1_000);
+        expect(task_status, error_summary!).to.equal('COMPLETED');
+        expect(Date.parse(completed_at!) - Date.parse(range_end!)).to.equal(DELAY_SECONDS * 1_000);
       }
     }
     const days = await Promise.all((await tasksOf(events)).map(recordsOf));
@@ -123,8 +121,8 @@ describe('scheduled exports by the clock of an environment', () => {
     expect(await world.testClock()).to.include({ test_clock_status: 'ready', frozen_time: '2024-02-05T01:00:00Z' });
     const [first, ...others] = await tasksOf(scheduled);
     expect(others).to.have.length(2);
-    expect(first.task_status).to.equal('PROCESSING');
-    expect(first.error_summary).to.match(/ECONNREFUSED/);
+    expect(first!.task_status).to.equal('PROCESSING');
+    expect(first!.error_summary).to.match(/ECONNREFUSED/);
   });
 
   it('what was enabled again is exported by the next advance, be it to where the clock stands', async () => {
@@ -142,7 +140,7 @@ describe('scheduled exports by the clock of an environment', () => {
 describe('a clock for an environment that has schedules', () => {
   const directory = mkdtempSync(join(tmpdir(), 'exports-before-a-clock-'));
   let world: World;
-  let scheduled: Answer;
+  let scheduled: ScheduledTask;
 
   before(async () => {
     world = await startWorld({ now: '2026-03-01T10:20:00Z', config: { EXPORT_DIRECTORY: directory } });

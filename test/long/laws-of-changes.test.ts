@@ -7,12 +7,10 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import type { Invoice, Modification } from '../support/answers.ts';
 import { samples } from '../support/samples.ts';
 import { check, provenBy } from '../support/verifier.ts';
 import { fixed, startWorld, summarizeInvoice, tiers, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const MONTHS = [0, 1, 2, 3].map((month) => Date.UTC(2026, month));
 const LAST = MONTHS[3]!;
@@ -223,13 +221,14 @@ describe('laws of changes', () => {
   });
   after(() => world.stop());
 
-  const path = (customer: string, verb: string) => `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}`;
+  const path = <Verb extends string>(customer: string, verb: Verb) =>
+    `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}` as const;
 
   /** First what it would do, then it; both say the same. */
   async function doAsPreviewed(customer: string, verbs: string, body: object): Promise<void> {
     const said = await world.post(path(customer, `${verbs}/preview`), body as Record<string, unknown>);
     const done = await world.post(path(customer, `${verbs}/execute`), body as Record<string, unknown>);
-    expect(effect(done.changed_resources)).to.deep.equal(effect(said.changed_resources));
+    expect(effect(done.changed_resources!)).to.deep.equal(effect(said.changed_resources!));
   }
 
   async function perform(customer: string, deed: Deed, book: Book, at: number): Promise<void> {
@@ -237,8 +236,8 @@ describe('laws of changes', () => {
       const names = PLANS[book.plan]!;
       const name = names[deed.nth % names.length]!;
       const { line_items } = await world.subscription(customer);
-      const line = line_items.find((one: Answer) => one.display_name === name && one.end_date === null);
-      const quantity_change_params = { line_items: [{ id: line.id, quantity: String(deed.units) }] };
+      const line = line_items.find((one) => one.display_name === name && one.end_date === null);
+      const quantity_change_params = { line_items: [{ id: line!.id, quantity: String(deed.units) }] };
       await doAsPreviewed(customer, 'modify', { type: 'quantity_change', quantity_change_params });
       // The quantity that it has already changes nothing.
       if (book.open.get(name)!.units === deed.units) return;
@@ -249,7 +248,7 @@ describe('laws of changes', () => {
       book.begin('extra', at);
     } else if (deed.does === 'detach' && book.open.has('extra')) {
       const held = await world.get(path(customer, 'addons/associations'));
-      const { id } = held.find(({ end_date }: Answer) => end_date === null);
+      const { id } = held.find(({ end_date }) => end_date === null)!;
       const remove = {
         addon_association_id: id,
         effective_date: new Date(at).toISOString(),
@@ -288,15 +287,15 @@ describe('laws of changes', () => {
     }
     world.at('2025-12-31T23:00:00Z');
     const payers = families.flatMap((one) => Object.keys(one.owed()).map((role) => `${one.name} ${role}`));
-    const previews: Answer[] = [];
+    const previews: ReturnType<typeof summarizeInvoice>[] = [];
     for (const payer of payers) previews.push(summarizeInvoice(await world.preview(payer)));
     await world.on('2026-01-01');
-    const invoiced = new Map<string, Answer[]>();
+    const invoiced = new Map<string, Invoice[]>();
     for (const { name } of families)
       for (const role of ['parent', 'grouped'])
         invoiced.set(`${name} ${role}`, await world.invoices(`${name} ${role}`));
     expect(
-      payers.map((payer) => summarizeInvoice(invoiced.get(payer)![0])),
+      payers.map((payer) => summarizeInvoice(invoiced.get(payer)![0]!)),
       `seed ${seed}`,
     ).to.deep.equal(previews);
     for (const one of families) {
@@ -372,8 +371,8 @@ describe('laws of changes', () => {
 
   /** Less what lowered an invoice, or is in the wallet. */
   async function paidBy(customer: string): Promise<string> {
-    const invoices: Answer[] = await world.invoices(customer);
-    const wallets: Answer[] = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
+    const invoices = await world.invoices(customer);
+    const wallets = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
     const paid = sumDecimals(
       invoices.map(({ amount_due, total_credits_applied_after_tax: credits }) =>
         new Decimal(amount_due).minus(credits ?? 0),
@@ -384,12 +383,12 @@ describe('laws of changes', () => {
 });
 
 /** What is changed, without what only a record that is there has. */
-function effect({ line_items, invoices, subscriptions }: Answer) {
-  const lines = (line_items ?? []).map(({ id: _id, ...line }: Answer) => line);
-  const said = (invoices ?? []).map(({ action, invoice }: Answer) => ({
+function effect({ line_items, invoices, subscriptions }: Partial<Modification['changed_resources']>) {
+  const lines = (line_items ?? []).map(({ id: _id, ...line }) => line);
+  const said = (invoices ?? []).map(({ action, invoice }) => ({
     action,
-    ...(invoice ? summarizeInvoice(invoice) : {}),
+    ...(invoice ? summarizeInvoice(invoice as Invoice) : {}),
   }));
-  const others = (subscriptions ?? []).map(({ id: _id, ...one }: Answer) => one);
+  const others = (subscriptions ?? []).map(({ id: _id, ...one }) => one);
   return { lines, said, others };
 }

@@ -5,13 +5,11 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import type { CostItem, InvoiceLine } from '../support/answers.ts';
 import { chargeByModel, type ModelTerms } from '../support/invoice-model.ts';
 import { type ModelEvent, type ModelMeter, usageByModel } from '../support/reference-model.ts';
 import { samples } from '../support/samples.ts';
 import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const METERS: Record<string, ModelMeter['aggregation']> = {
   sums: { type: 'SUM', field: 'n' },
@@ -67,9 +65,11 @@ function priceBody(model: ModelTerms): object {
   return { billing_model: 'TIERED', tier_mode: model.model, tiers: model.tiers };
 }
 
+type Amount = 'amount' | 'line_item_discount' | 'invoice_level_discount' | 'prepaid_credits_applied';
+
 describe('laws of cost analytics', () => {
   let world: World;
-  const ask = async (path: string, body: object): Promise<Answer> => {
+  const ask = async <Path extends string>(path: Path, body: object) => {
     const answer = await world.api.request('POST', path, { body });
     expect(answer.status, answer.text).to.equal(200);
     return answer.body;
@@ -128,8 +128,8 @@ describe('laws of cost analytics', () => {
           for (const { start, end } of ranges) {
             const body = { start_time: iso(start), end_time: iso(end), limit: 1000 };
             const answer = await ask('/costs/analytics-v2', body);
-            const own = (item: Answer) => item.external_customer_id.endsWith(` ${run}`);
-            const items: Answer[] = answer.cost_analytics.filter(own);
+            const own = (item: CostItem) => item.external_customer_id!.endsWith(` ${run}`);
+            const items = answer.cost_analytics.filter(own);
             const said = items.map((item) => [
               item.external_customer_id,
               item.meter_name,
@@ -137,16 +137,16 @@ describe('laws of cost analytics', () => {
               item.total_cost,
             ]);
             expect(said.sort()).to.deep.equal(expected({ models, sent, start, end }).sort());
-            expect(answer.total_cost).to.equal(total(answer.cost_analytics.map((item: Answer) => item.total_cost)));
+            expect(answer.total_cost).to.equal(total(answer.cost_analytics.map((item) => item.total_cost)));
             for (const item of items) checkPoints(item, { models, sent, start, end });
             const { cost_analytics: bySource } = await ask('/costs/analytics-v2', { ...body, group_by: ['source'] });
             for (const { external_customer_id, meter_name, total_cost } of items) {
               const parts = bySource.filter(
-                (part: Answer) => part.external_customer_id === external_customer_id && part.meter_name === meter_name,
+                (part) => part.external_customer_id === external_customer_id && part.meter_name === meter_name,
               );
-              expect(total(parts.map((part: Answer) => part.total_cost))).to.equal(total_cost);
+              expect(total(parts.map((part) => part.total_cost))).to.equal(total_cost);
               for (const part of parts)
-                expect(total(part.cost_by_period.map(({ cost }: Answer) => cost))).to.equal(part.total_cost);
+                expect(total(part.cost_by_period!.map(({ cost }) => cost))).to.equal(part.total_cost);
             }
           }
         }),
@@ -169,19 +169,19 @@ describe('laws of cost analytics', () => {
       );
     }
 
-    function checkPoints(item: Answer, { models, sent, start, end }: Told): void {
-      const points: Answer[] = item.cost_by_period;
-      expect(total(points.map(({ cost }) => cost)), JSON.stringify(item)).to.equal(item.total_cost);
-      expect(points.reduce((sum, { event_count }) => sum + event_count, 0)).to.equal(item.total_events);
-      if (!RUNNING.includes(item.meter_name)) return;
+    function checkPoints(item: CostItem, { models, sent, start, end }: Told): void {
+      const points = item.cost_by_period;
+      expect(total(points!.map(({ cost }) => cost)), JSON.stringify(item)).to.equal(item.total_cost);
+      expect(points!.reduce((sum, { event_count }) => sum + event_count, 0)).to.equal(item.total_events);
+      if (!RUNNING.includes(item.meter_name!)) return;
       // A day costs what the range costs until its end less what it costs until its beginning.
-      const meter = { event_name: item.meter_name, aggregation: METERS[item.meter_name]! };
-      const model = (models as Record<string, ModelTerms>)[item.meter_name]!;
+      const meter = { event_name: item.meter_name!, aggregation: METERS[item.meter_name!]! };
+      const model = (models as Record<string, ModelTerms>)[item.meter_name!]!;
       const until = (at: number) => {
-        const bounds = { start: iso(start), end: iso(Math.min(at, end)), customers: [item.external_customer_id] };
+        const bounds = { start: iso(start), end: iso(Math.min(at, end)), customers: [item.external_customer_id!] };
         return at <= start ? new Decimal(0) : dec(chargeByModel(model, usageByModel(meter, sent, bounds)).toFixed());
       };
-      for (const { timestamp, cost } of points) {
+      for (const { timestamp, cost } of points!) {
         const day = Date.parse(timestamp);
         expect(cost, timestamp).to.equal(
           until(day + DAY)
@@ -259,23 +259,23 @@ describe('laws of cost analytics', () => {
       const { current_period_start, current_period_end } = await world.subscription(name);
       return { start: Date.parse(current_period_start), end: Date.parse(current_period_end) };
     };
-    const analytics = (name: string | null, { start, end }: { start: number; end: number }): Promise<Answer> =>
+    const analytics = (name: string | null, { start, end }: { start: number; end: number }) =>
       ask('/costs/analytics-v2', { external_customer_id: name, start_time: iso(start), end_time: iso(end) });
-    const linesOf = async (name: string): Promise<Answer[]> => {
+    const linesOf = async (name: string) => {
       const invoices = await world.invoices(name);
       return invoices.flatMap((invoice) =>
         invoice.invoice_status === 'VOIDED'
           ? []
-          : invoice.line_items.map((line: Answer) => ({ ...line, invoice_status: invoice.invoice_status })),
+          : invoice.line_items.map((line) => ({ ...line, invoice_status: invoice.invoice_status })),
       );
     };
     /** What of an amount falls into a period, evenly over the time of its line: up to each instant in whole cents. */
     const sharesIn = (
-      line: Answer,
+      line: Partial<Record<Amount, string>> & { period_start: string | null; period_end: string | null },
       { start, end }: { start: number; end: number },
-      fields: readonly string[],
+      fields: readonly Amount[],
     ): string => {
-      const [from, to] = [Date.parse(line.period_start), Date.parse(line.period_end)];
+      const [from, to] = [Date.parse(line.period_start!), Date.parse(line.period_end!)];
       const share = (amount: Decimal, at: number) =>
         amount
           .times(Math.min(Math.max(at, from), to) - from)
@@ -283,8 +283,8 @@ describe('laws of cost analytics', () => {
           .toDecimalPlaces(2);
       return total(
         fields.map((field) =>
-          share(dec(line[field]), end)
-            .minus(share(dec(line[field]), start))
+          share(dec(line[field]!), end)
+            .minus(share(dec(line[field]!), start))
             .toFixed(),
         ),
       );
@@ -293,7 +293,7 @@ describe('laws of cost analytics', () => {
     async function checkClosed(name: string, period: { start: number; end: number }): Promise<void> {
       const { total_revenue, revenue_parts } = await analytics(name, period);
       const lines = await linesOf(name);
-      const over = (some: readonly Answer[], ...fields: string[]) =>
+      const over = (some: readonly InvoiceLine[], ...fields: Amount[]) =>
         total(some.map((line) => sharesIn(line, period, fields)));
       const drafts = lines.filter(({ invoice_status }) => invoice_status === 'DRAFT');
       expect(
@@ -312,7 +312,7 @@ describe('laws of cost analytics', () => {
     }
 
     /** A quarter that is not over by the end of the period is in no preview yet, and earns its share all the same. */
-    async function quarterOf(name: string, one: Drawn, previewed: readonly Answer[]): Promise<Answer[]> {
+    async function quarterOf(name: string, one: Drawn, previewed: readonly InvoiceLine[]) {
       if (!one.quarterly || !one.arrear || previewed.some(({ amount }) => amount === one.arrear)) return [];
       const begins = new Date((await world.subscription(name)).start_date);
       const ends = new Date(begins);
@@ -325,12 +325,12 @@ describe('laws of cost analytics', () => {
       const { revenue_parts } = await analytics(name, period);
       const preview = await world.preview(name);
       const own = preview.line_items.filter(
-        (line: Answer) => Date.parse(line.period_start) < period.end && !line.parent_line_item_id,
+        (line) => Date.parse(line.period_start!) < period.end && !line.parent_line_item_id,
       );
       const lines = [...own, ...(await quarterOf(name, one, own))];
       met.minimums += Number(revenue_parts.minimums !== '0');
       expect(total([revenue_parts.open, revenue_parts.minimums]), name).to.equal(
-        total(lines.map((line: Answer) => sharesIn(line, period, ['amount']))),
+        total(lines.map((line) => sharesIn(line, period, ['amount']))),
       );
     }
 
@@ -340,8 +340,8 @@ describe('laws of cost analytics', () => {
         [period, { start: period.start, end: at }, { start: at, end: period.end }].map((one) => analytics(name, one)),
       );
       for (const part of ['usage', 'fixed', 'discounts'] as const)
-        expect(total([first.revenue_parts[part], second.revenue_parts[part]]), `${part} of ${name}`).to.equal(
-          whole.revenue_parts[part],
+        expect(total([first!.revenue_parts[part], second!.revenue_parts[part]]), `${part} of ${name}`).to.equal(
+          whole!.revenue_parts[part],
         );
     }
 

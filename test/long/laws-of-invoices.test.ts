@@ -6,12 +6,10 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import type { Invoice, InvoiceLine } from '../support/answers.ts';
 import { samples } from '../support/samples.ts';
 import { check, provenBy } from '../support/verifier.ts';
 import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const CURRENCIES = { usd: 2, jpy: 0, kwd: 3 } as const;
 type Currency = keyof typeof CURRENCIES;
@@ -36,6 +34,8 @@ const customer = fc.record({
   exempt: fc.constantFrom('none', 'none', 'none', 'exempt', 'reverse'),
 });
 type Drawn = typeof customer extends fc.Arbitrary<infer One> ? One : never;
+
+type Amount = 'amount' | 'line_item_discount' | 'invoice_level_discount' | 'tax_amount' | 'included_tax_amount';
 
 describe('laws of invoices with coupons and taxes', function () {
   // Forty seconds on a quiet machine.
@@ -67,9 +67,9 @@ describe('laws of invoices with coupons and taxes', function () {
         usage('calls', unit('0.5'), { ...terms, billing_model: 'PACKAGE', transform_quantity: { divide_by: 7 } }),
       ]);
       const { items } = await world.get(`/prices?limit=1000&plan_ids=${plan.id}`);
-      const own = items.filter(({ entity_id }: Answer) => entity_id === plan.id);
-      own.sort((a: Answer, b: Answer) => (a.type === b.type ? 0 : a.type === 'USAGE' ? -1 : 1));
-      prices[currency as Currency] = own.map(({ id }: Answer) => id);
+      const own = items.filter(({ entity_id }) => entity_id === plan.id);
+      own.sort((a, b) => (a.type === b.type ? 0 : a.type === 'USAGE' ? -1 : 1));
+      prices[currency as Currency] = own.map(({ id }) => id);
     }
     codes = [];
     for (const tax_behavior of ['exclusive', 'inclusive'])
@@ -109,40 +109,41 @@ describe('laws of invoices with coupons and taxes', function () {
     return name;
   }
 
-  const lastOf = async (name: string): Promise<Answer> => {
+  const lastOf = async (name: string) => {
     const { items } = await world.get(`/invoices?subscription_id=${world.id(`subscription ${name}`)}`);
-    items.sort((a: Answer, b: Answer) => b.billing_sequence - a.billing_sequence);
-    return world.get(`/invoices/${items[0].id}?expand=coupon_applications,tax_applied`);
+    items.sort((a, b) => b.billing_sequence! - a.billing_sequence!);
+    return world.get(`/invoices/${items[0]!.id}?expand=coupon_applications,tax_applied`);
   };
 
   const LINE = ['display_name', 'quantity', 'amount', 'line_item_discount', 'invoice_level_discount'];
   const TAXES = ['tax_amount', 'included_tax_amount', 'taxes'];
-  const picked = (record: Answer, fields: readonly string[]) => fields.map((field) => record[field] ?? null);
-  const shares = ({ taxes, ...line }: Answer) => ({
+  const picked = (record: Record<string, unknown>, fields: readonly string[]) =>
+    fields.map((field) => record[field] ?? null);
+  const shares = ({ taxes, ...line }: InvoiceLine) => ({
     ...line,
-    taxes: (taxes ?? []).map(({ tax_rate_id, tax_amount }: Answer) => [tax_rate_id, tax_amount]),
+    taxes: (taxes ?? []).map(({ tax_rate_id, tax_amount }) => [tax_rate_id, tax_amount]),
   });
 
-  function beforeTaxes(invoice: Answer) {
+  function beforeTaxes(invoice: Invoice) {
     return {
-      lines: invoice.line_items.map((line: Answer) => picked(line, LINE)),
-      coupons: invoice.coupon_applications.map((one: Answer) => [one.coupon_id, one.discounted_amount]),
+      lines: invoice.line_items.map((line) => picked(line, LINE)),
+      coupons: invoice.coupon_applications!.map((one) => [one.coupon_id, one.discounted_amount]),
       sums: [invoice.subtotal, invoice.total_discount],
     };
   }
 
-  function withTaxes(invoice: Answer) {
+  function withTaxes(invoice: Invoice) {
     return {
       ...beforeTaxes(invoice),
-      taxed: invoice.line_items.map((line: Answer) => picked(shares(line), TAXES)),
-      rates: (invoice.taxes ?? []).map((one: Answer) => [one.tax_rate_id, one.taxable_amount, one.tax_amount]),
+      taxed: invoice.line_items.map((line) => picked(shares(line), TAXES)),
+      rates: (invoice.taxes ?? []).map((one) => [one.tax_rate_id, one.taxable_amount, one.tax_amount]),
       totals: [invoice.total_tax, invoice.total, invoice.amount_due, invoice.amount_remaining],
     };
   }
 
-  function addsUp(invoice: Answer, places: number): void {
-    const over = (field: string) => sumDecimals(invoice.line_items.map((line: Answer) => new Decimal(line[field])));
-    const own = (field: string) => new Decimal(invoice[field]);
+  function addsUp(invoice: Invoice, places: number): void {
+    const over = (field: Amount) => sumDecimals(invoice.line_items.map((line) => new Decimal(line[field])));
+    const own = (field: 'subtotal' | 'total_discount' | 'total_tax' | 'total') => new Decimal(invoice[field]);
     const text = (...amounts: Decimal[]) => amounts.map((amount) => amount.toFixed());
     expect(text(over('amount'), over('line_item_discount').plus(over('invoice_level_discount')))).to.deep.equal(
       text(own('subtotal'), own('total_discount')),
@@ -154,14 +155,14 @@ describe('laws of invoices with coupons and taxes', function () {
       const { amount, line_item_discount, invoice_level_discount } = line;
       const net = new Decimal(amount).minus(line_item_discount).minus(invoice_level_discount);
       expect([net.lt(0), new Decimal(line_item_discount).lt(0)], JSON.stringify(line)).to.deep.equal([false, false]);
-      for (const field of [...LINE.slice(2), 'tax_amount', 'included_tax_amount'])
+      for (const field of [...LINE.slice(2), 'tax_amount', 'included_tax_amount'] as Amount[])
         expect(new Decimal(line[field]).decimalPlaces(), `${field} of ${line[field]}`).to.be.at.most(places);
-      const byRate = (line.taxes ?? []).map(({ tax_amount }: Answer) => new Decimal(tax_amount));
+      const byRate = (line.taxes ?? []).map(({ tax_amount }) => new Decimal(tax_amount));
       expect(text(sumDecimals(byRate))).to.deep.equal(
         text(new Decimal(line.tax_amount).plus(line.included_tax_amount)),
       );
     }
-    const taken = invoice.coupon_applications.map((one: Answer) => new Decimal(one.discounted_amount));
+    const taken = invoice.coupon_applications!.map((one) => new Decimal(one.discounted_amount));
     expect(text(sumDecimals(taken))).to.deep.equal(text(own('total_discount')));
   }
 
@@ -176,23 +177,23 @@ describe('laws of invoices with coupons and taxes', function () {
           for (const { name, drawn: one } of living)
             if (one.used[month]! > 0) await world.use(name, 'calls', one.used[month]!);
           await world.waitForPipeline();
-          const previews = new Map<string, Answer>();
+          const previews = new Map<string, Invoice>();
           for (const { name } of living) previews.set(name, await world.preview(name));
           await world.on(`${year}${end.slice(4)}`);
           for (const { name } of living) {
             const draft = await lastOf(name);
             expect(draft.invoice_status, name).to.equal('DRAFT');
-            expect(beforeTaxes(draft), name).to.deep.equal(beforeTaxes(previews.get(name)));
+            expect(beforeTaxes(draft), name).to.deep.equal(beforeTaxes(previews.get(name)!));
           }
           await world.finalize();
           for (const { name, drawn: one } of living) {
             const final = await lastOf(name);
             expect(final.invoice_status).to.equal('FINALIZED');
-            expect(withTaxes(final), name).to.deep.equal(withTaxes(previews.get(name)));
+            expect(withTaxes(final), name).to.deep.equal(withTaxes(previews.get(name)!));
             addsUp(final, CURRENCIES[one.currency]);
             // The program that customers check with computes all of it by itself.
             if (month === 1) expect((await check(await provenBy(world.api, final.id))).differences).to.deep.equal([]);
-            met.discounted += final.coupon_applications.length;
+            met.discounted += final.coupon_applications!.length;
             met.taxed += final.taxes?.length ?? 0;
           }
         }

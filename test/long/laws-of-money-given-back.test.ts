@@ -10,11 +10,9 @@ import { auditCredits } from '../../actions/operations/audit/credits.ts';
 import { auditInvoices } from '../../actions/operations/audit/invoices.ts';
 import { Decimal, sumDecimals, ZERO } from '../../core/foundation/decimal.ts';
 import { minorUnits, roundMoney } from '../../core/foundation/money.ts';
+import type { AnswerTo, ErrorAnswer } from '../support/answers.ts';
 import { samples } from '../support/samples.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const BEGIN = Date.UTC(2026, 0, 1);
 const DAY_MS = 86_400_000;
@@ -76,35 +74,35 @@ describe('law: what is given back is what was charged', () => {
   /** The steps of the history so far, for the message of a failure. */
   const log: string[] = [];
 
-  async function ask(method: string, path: string, body: object = {}): Promise<Answer> {
+  async function ask<Method extends string, Path extends string>(method: Method, path: Path, body: object = {}) {
     const answer = await world.api.request(method, path, { body });
     log.push(
-      `${method} ${path.split('/')[1]}/${path.split('/').slice(3).join('/')} ${JSON.stringify(body).slice(0, 160)} -> ${answer.status} ${answer.status >= 400 ? answer.body.message : ''}`,
+      `${method} ${path.split('/')[1]}/${path.split('/').slice(3).join('/')} ${JSON.stringify(body).slice(0, 160)} -> ${answer.status} ${answer.status >= 400 ? (answer.body as ErrorAnswer).message : ''}`,
     );
     expect(answer.status, `${method} ${path}: ${answer.text}\n${log.join('\n')}`).to.be.below(500);
-    return answer.status < 300 ? answer.body : null;
+    return answer.status < 300 ? (answer.body as AnswerTo<Method, Path>) : null;
   }
 
-  const invoicesOf = async (customer_id: string): Promise<Answer[]> => {
+  const invoicesOf = async (customer_id: string) => {
     const invoice_status = ['DRAFT', 'FINALIZED', 'SKIPPED', 'VOIDED'];
-    const { items } = await ask('POST', '/invoices/search', { customer_id, invoice_status, limit: 1000 });
+    const { items } = (await ask('POST', '/invoices/search', { customer_id, invoice_status, limit: 1000 }))!;
     log.pop();
-    const all = await Promise.all(items.map(({ id }: Answer) => world.get(`/invoices/${id}`)));
+    const all = await Promise.all(items.map(({ id }) => world.get(`/invoices/${id}`)));
     return all.toSorted((a, b) =>
       a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : a.id < b.id ? -1 : 1,
     );
   };
-  const notesOf = async (customer_id: string): Promise<Answer[]> => {
+  const notesOf = async (customer_id: string) => {
     const { items } = await world.get('/creditnotes?limit=1000');
-    return items.filter((note: Answer) => note.customer_id === customer_id);
+    return items.filter((note) => note.customer_id === customer_id);
   };
-  const paymentsOf = async (customer_id: string): Promise<Answer[]> => {
+  const paymentsOf = async (customer_id: string) => {
     const ids = (await invoicesOf(customer_id)).map(({ id }) => id);
     const all = await Promise.all(ids.map((id) => world.get(`/payments?destination_id=${id}&limit=1000`)));
     return all.flatMap(({ items }) => items);
   };
   async function lots(customer_id: string): Promise<{ before: Decimal; after: Decimal; bought: Decimal }> {
-    const wallets: Answer[] = await world.get(`/customers/${customer_id}/wallets`);
+    const wallets = await world.get(`/customers/${customer_id}/wallets`);
     let [before, after, bought] = [ZERO, ZERO, ZERO];
     for (const { id } of wallets) {
       const { items } = await world.get(`/wallets/${id}/transactions?type=credit&limit=1000`);
@@ -133,7 +131,7 @@ describe('law: what is given back is what was charged', () => {
     const money = sum(payments.filter((one) => one.payment_status !== 'VOIDED').map(({ amount }) => amount)).minus(
       sum(payments.map(({ refunded_amount }) => refunded_amount)),
     );
-    const lines: Answer[] = live.flatMap(({ line_items }) => line_items);
+    const lines = live.flatMap(({ line_items }) => line_items);
     const charged = sumDecimals(
       lines.map((line) =>
         new Decimal(line.amount)
@@ -163,7 +161,7 @@ describe('law: what is given back is what was charged', () => {
           (one) =>
             `${one.id.slice(-4)} ${one.billing_reason} ${one.invoice_status} ${one.payment_status} total ${one.total} due ${one.amount_due} paid ${one.amount_paid} rem ${one.amount_remaining} adj ${one.adjustment_amount} ref ${one.refunded_amount} prep ${one.total_prepaid_credits_applied} ret ${one.prepaid_credits_returned}\n${one.line_items
               .map(
-                (l: Answer) =>
+                (l) =>
                   `    ${l.display_name} ${l.quantity} = ${l.amount} tax ${l.tax_amount} prep ${l.prepaid_credits_applied}`,
               )
               .join('\n')}`,
@@ -248,7 +246,7 @@ describe('law: what is given back is what was charged', () => {
           if (one.does === 'note') {
             const all = await final();
             const invoice = all[one.nth % Math.max(1, all.length)];
-            const lines = invoice?.line_items.filter(({ amount }: Answer) => new Decimal(amount).gt(0)) ?? [];
+            const lines = invoice?.line_items.filter(({ amount }) => new Decimal(amount).gt(0)) ?? [];
             const line = lines[one.line % Math.max(1, lines.length)];
             if (!line) return;
             const amount = new Decimal(line.amount)
@@ -257,7 +255,7 @@ describe('law: what is given back is what was charged', () => {
               .toDecimalPlaces(digits, Decimal.ROUND_DOWN);
             const note = (a: string) =>
               ask('POST', '/creditnotes', {
-                invoice_id: invoice.id,
+                invoice_id: invoice!.id,
                 memo: String(++memo),
                 reason: 'BILLING_ERROR',
                 line_items: [{ invoice_line_item_id: line.id, amount: a }],
@@ -267,13 +265,13 @@ describe('law: what is given back is what was charged', () => {
             // As much as is left of it.
             const answer = await world.api.request('POST', '/creditnotes', {
               body: {
-                invoice_id: invoice.id,
+                invoice_id: invoice!.id,
                 memo: String(++memo),
                 reason: 'BILLING_ERROR',
                 line_items: [{ invoice_line_item_id: line.id, amount: amount.toFixed() }],
               },
             });
-            const most = answer.body?.details?.max_allowed;
+            const most = answer.body?.details?.max_allowed as string | undefined;
             if (most && new Decimal(most).gt(0) && new Decimal(most).decimalPlaces() <= digits) await note(most);
             return;
           }
@@ -299,9 +297,7 @@ describe('law: what is given back is what was charged', () => {
           }
           if (one.does === 'quantity') {
             const { line_items } = await world.subscription(name);
-            const line = line_items.find(
-              ({ end_date, price_type }: Answer) => end_date === null && price_type === 'FIXED',
-            );
+            const line = line_items.find(({ end_date, price_type }) => end_date === null && price_type === 'FIXED');
             if (!line) return;
             const quantity_change_params = { line_items: [{ id: line.id, quantity: String(one.quantity) }] };
             await ask('POST', `/subscriptions/${id}/modify/execute`, {
@@ -363,7 +359,7 @@ describe('law: what is given back is what was charged', () => {
               subtotal: amount,
               line_items: [{ display_name: 'work', amount, quantity: '1' }],
             });
-            await ask('POST', `/invoices/${invoice.id}/finalize`);
+            await ask('POST', `/invoices/${invoice!.id}/finalize`);
             return;
           }
           if (one.does === 'month' && month < 3) {

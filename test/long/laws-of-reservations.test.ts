@@ -12,12 +12,10 @@ import { FarthingError } from '../../core/foundation/error.ts';
 import { openEmbeddedLog } from '../../storage/log/embedded/embedded.ts';
 import type { EventLog } from '../../storage/log/log.ts';
 import { connectPostgres, readUrl } from '../../storage/postgres/pool/postgres.ts';
+import type { Feature } from '../support/answers.ts';
 import { samples } from '../support/samples.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const LIMIT = 100;
 
@@ -80,9 +78,10 @@ const move = (model: Model, { world }: Real) => {
   model.expire();
   world.at(new Date(START + model.now * 1000).toISOString());
 };
-const request = (real: Real, path: string, body: object) => real.world.api.request('POST', path, { body });
+const request = <Path extends string>(real: Real, path: Path, body: object) =>
+  real.world.api.request('POST', path, { body });
 
-async function hold(real: Real, quantity: number, { ttl, charge }: { ttl: number; charge: boolean }): Promise<Answer> {
+async function hold(real: Real, quantity: number, { ttl, charge }: { ttl: number; charge: boolean }) {
   const hold = { ttl_seconds: ttl, on_expiry: charge ? 'charge' : 'release' };
   const asked = { external_customer_id: real.customer, feature_id: real.feature_id, quantity: String(quantity), hold };
   const { status, body, text } = await request(real, '/entitlements/check', asked);
@@ -120,7 +119,7 @@ const commands: fc.Arbitrary<Command>[] = [
     command(`hold ${quantity} ${JSON.stringify(kept)}`, async (model, real) => {
       const answer = await hold(real, quantity, kept);
       expect(answer.allowed).to.equal(model.hold(quantity, kept));
-      if (answer.allowed) real.ids.push(answer.reservation.id);
+      if (answer.allowed) real.ids.push(answer.reservation!.id);
     }),
   ),
   fc.tuple(fc.integer({ min: 2, max: 8 }), units, terms).map(([callers, quantity, kept]) =>
@@ -129,7 +128,7 @@ const commands: fc.Arbitrary<Command>[] = [
       const expected = answers.map(() => model.hold(quantity, kept)).filter(Boolean).length;
       const allowed = answers.filter((one) => one.allowed);
       expect(allowed).to.have.lengthOf(expected);
-      real.ids.push(...allowed.map((one) => one.reservation.id));
+      real.ids.push(...allowed.map((one) => one.reservation!.id));
     }),
   ),
   fc.tuple(nth, fc.integer({ min: 0, max: 70 })).map(([index, quantity]) =>
@@ -197,7 +196,7 @@ const commands: fc.Arbitrary<Command>[] = [
 describe('laws of reservations', function () {
   this.timeout(600_000);
   let world: World;
-  let feature: Answer;
+  let feature: Feature;
   let dead: EventLog;
 
   before(async () => {
@@ -228,7 +227,7 @@ describe('laws of reservations', function () {
       model.sweep();
       await world.waitForPipeline();
       const { features } = await world.get(`/customers/usage?customer_lookup_key=${encodeURIComponent(customer)}`);
-      expect(features[0].current_usage).to.equal(String(model.used));
+      expect(features[0]!.current_usage).to.equal(String(model.used));
       const findings: unknown[] = [];
       await auditReservations(world.api.services, (finding) => findings.push(finding));
       expect(findings).to.deep.equal([]);

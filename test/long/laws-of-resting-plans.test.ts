@@ -1,7 +1,7 @@
 /**
  * Whatever happens between the draft and the final invoice: that says what a plan made then says, whether one was made or not. A
  * world goes on month after month; each month random things happen while the drafts rest, and each draft is computed and made final once
- * in a transaction that is undone, from the stores alone, and then by the job (docs/decisions/0009-draft-plan-cache.md).
+ * in a transaction that is undone, from the stores alone, and then by the job (docs/decisions/0007-cached-answers.md).
  */
 import { expect } from 'chai';
 import fc from 'fast-check';
@@ -15,9 +15,6 @@ import { UsageCache } from '../../storage/usage/usage-cache.ts';
 import { type Restless, startRestless, WHO } from '../support/restless.ts';
 import { samples } from '../support/samples.ts';
 import { startWorld, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const HOUR_MS = 3_600_000;
 const n = fc.integer({ min: 1, max: 20 });
@@ -51,16 +48,16 @@ describe('laws of resting plans', function () {
 
   before(async () => {
     const memory = new UsageCache();
-    world = await startWorld({ now: '2031-01-01T00:00:00Z', usage_memory: memory });
+    world = await startWorld({ now: '2031-01-01T00:00:00Z', usage_cache: memory });
     restless = await startRestless(world, memory);
     services().postgres.on('query', note);
   });
   after(() => world.stop());
 
-  /** What each draft becomes where it is planned anew, from the stores alone; and nothing of it stays. */
-  async function plannedAnew(ids: readonly string[]): Promise<Map<string, Answer>> {
-    const alone = { ...services(), usage_memory: undefined };
-    const said = new Map<string, Answer>();
+  /** Plans each draft again from the stores alone, without an effect, and returns the outcomes. */
+  async function planAgain(ids: readonly string[]) {
+    const alone = { ...services(), usage_cache: undefined };
+    const said = new Map<string, string | string[]>();
     const undone = new Error('undone');
     const work = alone.postgres.transaction(async (transaction) => {
       for (const invoice_id of ids) {
@@ -68,11 +65,10 @@ describe('laws of resting plans', function () {
         const last = { scope: scope(), invoice_id, subscription_id: subscription_id ?? null, now: world.now };
         const ready = await computeLast(alone, transaction, last);
         if (typeof ready === 'string') said.set(invoice_id, ready);
-        else
-          said.set(
-            invoice_id,
-            saidBy((await finalizeReady(transaction, scope(), { ready: [ready], now: world.now }))[0]),
-          );
+        else {
+          const { invoices } = await finalizeReady(transaction, scope(), { ready: [ready], now: world.now });
+          said.set(invoice_id, saidBy(invoices[0]!));
+        }
       }
       throw undone;
     });
@@ -82,11 +78,13 @@ describe('laws of resting plans', function () {
     return said;
   }
 
-  function saidBy({ line_items, ...invoice }: Answer) {
-    const fields = (of: Answer, names: string[]) => names.map((name) => String(of[name] ?? ''));
+  function saidBy({ line_items, ...invoice }: { line_items: readonly object[] }) {
+    const fields = (of: Record<string, unknown>, names: string[]) => names.map((name) => String(of[name] ?? ''));
     const sums = ['subtotal', 'total_discount', 'total_tax', 'total_prepaid_credits_applied', 'total', 'amount_due'];
     const parts = ['display_name', 'quantity', 'amount', 'tax_amount', 'line_item_discount', 'prepaid_credits_applied'];
-    return [fields(invoice, sums), ...line_items.map((one: Answer) => fields(one, parts))].map((of) => of.join(' | '));
+    return [fields(invoice, sums), ...line_items.map((one) => fields(one as Record<string, unknown>, parts))].map(
+      (of) => of.join(' | '),
+    );
   }
 
   async function live({ used: uses, deeds }: Month): Promise<void> {
@@ -107,16 +105,16 @@ describe('laws of resting plans', function () {
   async function isFinalAsPlanned(): Promise<void> {
     const only = scope();
     const due = await listDueDrafts(services().postgres, { now: world.now, delay_seconds: 7200, left: [], only });
-    const anew = await plannedAnew(due.map(({ id }) => id));
+    const replanned = await planAgain(due.map(({ id }) => id));
     planned = new Set();
     const report = await finalizeDueInvoices(services(), { now: world.now, delay_seconds: 7200, only });
     expect(report.failed).to.deep.equal([]);
-    for (const [id, said] of anew) {
+    for (const [id, said] of replanned) {
       const invoice = await world.get(`/invoices/${id}`);
       expect(typeof said === 'string' ? said : saidBy(invoice), id).to.deep.equal(
         typeof said === 'string' ? { SKIPPED: 'skipped', DRAFT: 'waiting' }[invoice.invoice_status as string] : said,
       );
-      if (!planned.has(invoice.subscription_id)) rested++;
+      if (!planned.has(invoice.subscription_id!)) rested++;
     }
   }
 

@@ -16,13 +16,11 @@ import { debitShape, topUpShape } from '../../core/credits/wallet/request.ts';
 import { FarthingError } from '../../core/foundation/error.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { connectPostgres, readUrl } from '../../storage/postgres/pool/postgres.ts';
+import type { Wallet } from '../support/answers.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { type Cut, cutTo } from '../support/cut.ts';
 import { finalInvoice } from '../support/final-invoice.ts';
 import { samples } from '../support/samples.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 type Lot = { key: string; put: number; left: number; priority: number | null; expiry: number | null };
 type Taken = { lot: Lot; n: number }[];
@@ -93,7 +91,7 @@ type Real = {
   /** By a way that breaks. */
   stores: Stores;
   way: Cut;
-  wallet: Answer;
+  wallet: Wallet;
   run: number;
   deeds: number;
   author: { user_id: string; now: Date };
@@ -165,7 +163,7 @@ function command(name: string, at: Break, run: (ledger: Ledger, real: Real, key:
       const lots = await postgres('wallet_transactions')
         .where({ wallet_id: real.wallet.id, type: 'credit' })
         .whereNull('parent_transaction_id');
-      const left = new Map(lots.map((lot: Answer) => [lot.idempotency_key, Number(lot.credits_available)]));
+      const left = new Map(lots.map((lot) => [lot.idempotency_key, Number(lot.credits_available)]));
       expect([Number(wallet.credit_balance), Number(wallet.credits_owed)], told).to.deep.equal([
         ledger.balance,
         ledger.owed,

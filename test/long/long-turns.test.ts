@@ -7,12 +7,15 @@ import { type Scheduler, startScheduler } from '../../scheduler/main.ts';
 import { createTimeSlice } from '../../scheduler/time-slice.ts';
 import { recordTurn } from '../../storage/queue/fair-jobs.ts';
 import { addJob } from '../../storage/queue/jobs.ts';
+import type { AnswerTo } from '../support/answers.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-type Asking = (method: string, path: string, body?: object) => Promise<Answer>;
+type Asking = <Method extends string, Path extends string>(
+  method: Method,
+  path: Path,
+  body?: object,
+) => Promise<AnswerTo<Method, Path>>;
 
 const BEGINS = '2024-01-01T00:00:00Z';
 
@@ -35,7 +38,7 @@ describe('long work of many tenants', () => {
       async (method, path, body) => {
         const answer = await world.api.request(method, path, { key, ...(body ? { body: body as never } : {}) });
         expect(answer.status, answer.text).to.be.within(200, 202);
-        return answer.body;
+        return answer.body as never;
       };
     const first = asking((await world.api.otherTenant()).key);
     const { id: environment_id } = await first('POST', '/environments', { name: 'Tests', type: 'development' });
@@ -97,7 +100,7 @@ describe('long work of many tenants', () => {
       for (let nth = 0; nth < 4; nth++) {
         const other = await world.api.otherTenant();
         const body = { name: 'A copy', type: 'development' };
-        const path = `/environments/${other.scope.environment_id}/clone`;
+        const path = `/environments/${other.scope.environment_id}/clone` as const;
         const answer = await world.api.request('POST', path, { key: other.key, body });
         expect(answer.status, answer.text).to.equal(202);
       }
@@ -118,7 +121,7 @@ describe('long work of many tenants', () => {
 
   it('imports of large files let that of a fifth tenant have a place within a turn', async () => {
     const refused = `external_id,name\n${'x\n'.repeat(400_000)}`;
-    const long: Answer[] = [];
+    const long: Awaited<ReturnType<typeof importing>>[] = [];
     for (let nth = 0; nth < 4; nth++) long.push(await importing(refused));
     await until('all places are taken', async () => {
       const tasks = await Promise.all(long.map(({ task }) => task()));
@@ -142,7 +145,7 @@ describe('long work of many tenants', () => {
       asked,
     );
     expect(status, text).to.equal(202);
-    const ask = async (method: string, path: string, change?: object) =>
+    const ask = async <Method extends string, Path extends string>(method: Method, path: Path, change?: object) =>
       (await world.api.request(method, path, { key, ...(change ? { body: change as never } : {}) })).body;
     return {
       task: () => ask('GET', `/tasks/${body.id}`),

@@ -12,12 +12,10 @@ import { buildApp } from '../../api/app.ts';
 import { routes } from '../../api/resources.ts';
 import { WalletModel } from '../../storage/models/credits/wallet.ts';
 import { UsageCache } from '../../storage/usage/usage-cache.ts';
+import type { SomeAnswer, WalletBalance } from '../support/answers.ts';
 import { samples } from '../support/samples.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const CUSTOMERS = ['acme', 'bolt', 'core'];
 
@@ -25,15 +23,15 @@ for (const beside of [false, true])
   describe(`running charges ${beside ? 'beside the pipeline' : 'in its process'}`, () => {
     let world: World;
     /** The same interface where nothing is kept. */
-    let anew: Server;
+    let uncached: Server;
 
     beforeEach(async () => {
-      world = await startWorld({ usage_memory: new UsageCache({ isFed: beside }), beside });
-      anew = buildApp({ ...world.api.services, usage_memory: undefined }, routes).listen(0);
+      world = await startWorld({ usage_cache: new UsageCache({ isFed: beside }), beside });
+      uncached = buildApp({ ...world.api.services, usage_cache: undefined }, routes).listen(0);
     });
     afterEach(async () => {
-      anew.closeAllConnections();
-      anew.close();
+      uncached.closeAllConnections();
+      uncached.close();
       await world.stop();
     });
 
@@ -82,12 +80,12 @@ for (const beside of [false, true])
         await world.subscribe(branch, 'Pro', { inheritance: { invoicing_customer_external_id: 'head office' } });
       const balance = async () => {
         const { services, scope } = world.api;
-        const wallet = await WalletModel.fetch(scope, (await walletOf('head office')).id, {
+        const wallet = await WalletModel.fetch(scope, (await walletOf('head office'))!.id, {
           database: services.postgres,
         });
-        const anew = await loadRealTimeBalance({ ...services, usage_memory: undefined }, wallet, world.now);
+        const uncached_balance = await loadRealTimeBalance({ ...services, usage_cache: undefined }, wallet, world.now);
         const told = await world.get(`/wallets/${wallet.id}/balance/real-time`);
-        expect(told.real_time_balance).to.equal(anew.real_time_balance);
+        expect(told.real_time_balance).to.equal(uncached_balance.real_time_balance);
       };
       await used('north', 'calls', { n: 90 });
       for (const [branch, n] of [
@@ -105,13 +103,13 @@ for (const beside of [false, true])
     it('of who takes part in another’s subscription are those of all who do', async () => {
       await begin();
       for (const external_id of ['north', 'south']) await world.customer(external_id);
-      const path = (who: string) => `/customers/usage?customer_lookup_key=${who}`;
+      const path = (who: string) => `/customers/usage?customer_lookup_key=${who}` as const;
       const told = async (who: string) => {
         const usages = await world.get(path(who));
         expect(withoutAsOf(usages), who).to.deep.equal(withoutAsOf(await anewOf(path(who))));
         const entitled = `/customers/${usages.customer_id}/entitlements`;
         expect(await world.get(entitled), who).to.deep.equal(await anewOf(entitled));
-        return usages.features.map(({ current_usage }: Answer) => Number(current_usage));
+        return usages.features.map(({ current_usage }) => Number(current_usage));
       };
       expect(await told('north')).to.deep.equal([]);
       const before = await told('acme');
@@ -127,7 +125,7 @@ for (const beside of [false, true])
         expect(await told('north')).to.deep.equal(await told('acme'));
       }
       const after = await told('acme');
-      expect(after.map((one: number, index: number) => one - before[index])).to.include(7);
+      expect(after.map((one: number, index: number) => one - before[index]!)).to.include(7);
       await world.on('2026-01-06');
       await modify({ action: 'remove', external_customer_ids_to_remove: ['north'] });
       expect(await told('north')).to.deep.equal([]);
@@ -163,8 +161,8 @@ for (const beside of [false, true])
         // A second time, as it was kept.
         await same('bob', `at ${hour} again`);
         const { features } = await world.get(`/customers/usage?customer_id=${world.id('customer bob')}`);
-        const { real_time_balance } = await world.get(`/wallets/${(await walletOf('bob')).id}/balance/real-time`);
-        told.push([features[0].current_usage, features[0].next_usage_reset_at, real_time_balance].join(' '));
+        const { real_time_balance } = await world.get(`/wallets/${(await walletOf('bob'))!.id}/balance/real-time`);
+        told.push([features[0]!.current_usage, features[0]!.next_usage_reset_at, real_time_balance].join(' '));
       }
       const until = (hour: string) => `2026-01-04T${hour}:00:00Z`;
       // 20 of the first five hours are charged, and 20 of the second.
@@ -183,7 +181,7 @@ for (const beside of [false, true])
       for (const who of CUSTOMERS) {
         const id = world.id(`customer ${who}`);
         paths.set(who, [
-          `/wallets/${(await walletOf(who)).id}/balance/real-time`,
+          `/wallets/${(await walletOf(who))!.id}/balance/real-time`,
           `/customers/usage?customer_id=${id}`,
           `/customers/${id}/entitlements`,
         ]);
@@ -195,7 +193,7 @@ for (const beside of [false, true])
         return { told, gathered: (await answers()).gathered! - before };
       };
       const nobody = all().map((path) => path.replace(/(cust|wallet)_\w+/, '$1_00000000000000000000000000'));
-      const ask = async (path: string) => (await world.api.request('GET', path)).status;
+      const ask = async <Path extends string>(path: Path) => (await world.api.request('GET', path)).status;
       const first = await Promise.all([...nobody.map(ask), ...all().map(ask)]);
       expect(first).to.deep.equal([...nobody.map(() => 404), ...all().map(() => 200)]);
       for (const who of CUSTOMERS) await same(who, 'asked with all others');
@@ -267,7 +265,7 @@ for (const beside of [false, true])
       },
       'top up': async (who, n) => {
         const wallet = await walletOf(who);
-        await world.post(`/wallets/${wallet.id}/top-up`, {
+        await world.post(`/wallets/${wallet!.id}/top-up`, {
           credits_to_add: String(n),
           transaction_reason: 'FREE_CREDIT_GRANT',
           idempotency_key: `t${Math.random()}`,
@@ -275,8 +273,8 @@ for (const beside of [false, true])
       },
       debit: async (who) => {
         const wallet = await walletOf(who);
-        if (Number(wallet.credit_balance) < 1) return;
-        await world.post(`/wallets/${wallet.id}/debit`, {
+        if (Number(wallet!.credit_balance) < 1) return;
+        await world.post(`/wallets/${wallet!.id}/debit`, {
           credits: '1',
           transaction_reason: 'MANUAL_BALANCE_DEBIT',
           idempotency_key: `d${Math.random()}`,
@@ -284,7 +282,7 @@ for (const beside of [false, true])
       },
       'more is free': async (_who, n) => {
         const { items } = await world.get(`/entitlements?plan_ids=${world.id('plan Pro')}`);
-        const answer = await world.api.request('PUT', `/entitlements/${items[0].id}`, { body: { usage_limit: n } });
+        const answer = await world.api.request('PUT', `/entitlements/${items[0]!.id}`, { body: { usage_limit: n } });
         expect(answer.status, answer.text).to.equal(200);
       },
       void: async () => {
@@ -294,7 +292,7 @@ for (const beside of [false, true])
         expect(answer.status, answer.text).to.equal(202);
         await until('it is voided', async () => {
           const { items } = await world.get(`/events/${event_id}/corrections`);
-          return items.every(({ state }: Answer) => state === 'applied');
+          return items.every(({ state }) => state === 'applied');
         });
       },
     };
@@ -310,28 +308,27 @@ for (const beside of [false, true])
       await world.waitForPipeline();
     };
 
-    const walletOf = async (who: string): Promise<Answer> =>
-      (await world.get(`/customers/${world.id(`customer ${who}`)}/wallets`))[0];
+    const walletOf = async (who: string) => (await world.get(`/customers/${world.id(`customer ${who}`)}/wallets`))[0];
 
     /** By the interface, where answers are kept, and by the same verbs where none are. */
     const same = async (who: string, when: string) => {
       const { services, scope } = world.api;
-      const { id } = await walletOf(who);
+      const { id } = (await walletOf(who))!;
       const told = await world.get(`/wallets/${id}/balance/real-time`);
       const wallet = await WalletModel.fetch(scope, id, { database: services.postgres });
       const { as_of: _as_of, ...balance } = await loadRealTimeBalance(
-        { ...services, usage_memory: undefined },
+        { ...services, usage_cache: undefined },
         wallet,
         world.now,
       );
       expect(pick(told, balance), `balance of ${who} ${when}`).to.deep.equal({ ...balance });
-      const path = `/customers/usage?customer_id=${world.id(`customer ${who}`)}`;
+      const path = `/customers/usage?customer_id=${world.id(`customer ${who}`)}` as const;
       const usages = await world.get(path);
       expect(withoutAsOf(usages), `usage of ${who} ${when}`).to.deep.equal(withoutAsOf(await anewOf(path)));
     };
 
-    const anewOf = async (path: string): Promise<Answer> => {
-      const { port } = anew.address() as AddressInfo;
+    const anewOf = async (path: string) => {
+      const { port } = uncached.address() as AddressInfo;
       const answer = await fetch(`http://127.0.0.1:${port}/v1${path}`, { headers: { 'x-api-key': world.api.key } });
       return answer.json();
     };
@@ -341,11 +338,11 @@ function dayText(day: number): string {
   return new Date(Date.UTC(2026, 0, day)).toISOString();
 }
 
-function pick(from: Answer, like: object): object {
-  return Object.fromEntries(Object.keys(like).map((key) => [key, from[key]]));
+function pick(from: WalletBalance, like: object): object {
+  return Object.fromEntries(Object.keys(like).map((key) => [key, from[key as keyof WalletBalance]]));
 }
 
-function withoutAsOf({ as_of: _as_of, ...rest }: Answer): object {
+function withoutAsOf({ as_of: _as_of, ...rest }: SomeAnswer): object {
   return rest;
 }
 

@@ -5,12 +5,11 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
 import { startTestApi, type TestApi } from '../support/api.ts';
+import type { ApiDocument, ApiOperation, Json } from '../support/openapi.ts';
 import { samples } from '../support/samples.ts';
 import { type Chance, createChance, seedsToRun } from '../support/seeds.ts';
 
-// The document is walked as plain JSON.
-type Json = any;
-type Operation = { readonly method: string; readonly path: string; readonly operation: Json };
+type Operation = { readonly method: string; readonly path: string; readonly operation: ApiOperation };
 type Asked = { readonly path: string; readonly body: unknown };
 
 /** Requests to each operation and seed. */
@@ -27,15 +26,15 @@ describe('requests from the OpenAPI document, spoilt by chance', function () {
 
   before(async () => {
     api = await startTestApi({ pipeline: true });
-    const document: Json = (await api.request('GET', '/openapi.json', { key: null })).body;
-    operations = Object.entries<Json>(document.paths).flatMap(([path, methods]) =>
-      Object.entries<Json>(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
+    const document = (await api.request<ApiDocument>('GET', '/openapi.json', { key: null })).body;
+    operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
     );
     checker = new Ajv2020({ strict: false, validateFormats: false });
     checker.addSchema(document, 'openapi');
     for (const { method, path, operation } of operations) {
       if (method !== 'POST' || path.includes('{')) continue;
-      const body = operation.requestBody?.content['application/json'].example;
+      const body = operation.requestBody?.content!['application/json']!.example;
       const answer = await api.request(method, path, body === undefined ? {} : { body });
       if (typeof answer.body?.id === 'string') ids.push(answer.body.id);
     }
@@ -110,7 +109,7 @@ function spoiltRequest({ path, operation }: Operation, ids: readonly string[], c
     const value = chance.whole(1, 2) === 1 ? (example ?? schema.default ?? chance.pick(ids)) : nasty(chance);
     query.set(name, wellFormed(typeof value === 'object' ? JSON.stringify(value) : String(value)));
   }
-  const whole = structuredClone(operation.requestBody?.content['application/json'].example);
+  const whole = structuredClone(operation.requestBody?.content!['application/json']!.example);
   const body = whole === undefined ? undefined : spoilt(whole, ids, chance);
   return { path: query.size > 0 ? `${asked}?${query}` : asked, body };
 }
@@ -131,9 +130,10 @@ function spoilt(body: Json, ids: readonly string[], chance: Chance): unknown {
 }
 
 /** Every key of every object and every index of every array in it. */
-function placesIn(value: Json): { within: Json; key: string }[] {
+function placesIn(value: unknown): { within: Record<string, unknown>; key: string }[] {
   if (typeof value !== 'object' || value === null) return [];
-  return Object.keys(value).flatMap((key) => [{ within: value, key }, ...placesIn(value[key])]);
+  const within = value as Record<string, unknown>;
+  return Object.keys(within).flatMap((key) => [{ within, key }, ...placesIn(within[key])]);
 }
 
 function nasty(chance: Chance): unknown {

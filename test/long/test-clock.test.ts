@@ -12,9 +12,6 @@ import { QUICK, startSchedulerProcess } from '../support/scheduler-process.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 const START = '2031-01-01T00:00:00Z';
 const CUSTOMERS = ['acme', 'bravo', 'charlie', 'dora'];
 
@@ -86,11 +83,11 @@ async function killed(world: World, day: string): Promise<void> {
 async function disturbed(world: World, day: string): Promise<void> {
   const { workflow_id } = await world.requestAdvance(day);
   const end = new AbortController();
-  const both = [1, 2].map(() => world.work(workflow_id, end.signal).catch((error: Error) => error.name));
+  const both = [1, 2].map(() => world.work(workflow_id!, end.signal).catch((error: Error) => error.name));
   await until('they are on their way', async () => (await world.testClock()).progress.instants >= 2);
   end.abort();
   expect(await Promise.all(both)).to.deep.equal(['AbortError', 'AbortError']);
-  const more = [1, 2].map(() => world.work(workflow_id, AbortSignal.timeout(60_000)));
+  const more = [1, 2].map(() => world.work(workflow_id!, AbortSignal.timeout(60_000)));
   await until('they go on', async () => (await world.testClock()).progress.instants >= 5);
   const { id, frozen_time } = await world.testClock();
   const stopped = await world.post(`/test-clocks/${id}/stop`, {});
@@ -105,7 +102,7 @@ async function inTurns(world: World, day: string): Promise<number> {
   let asked = 0;
   const mayGoOn = async () => ++asked % 3 > 0;
   for (let turns = 1; ; turns++) {
-    const outcome = await world.work(workflow_id, AbortSignal.timeout(60_000), mayGoOn);
+    const outcome = await world.work(workflow_id!, AbortSignal.timeout(60_000), mayGoOn);
     if (outcome === 'completed') return turns;
     expect(outcome).to.equal('overtaken');
   }
@@ -131,7 +128,7 @@ describe('a year by the clock of an environment', () => {
         '  base 2031-03-01..2031-04-01: 1 = 10\n  calls 2031-02-01..2031-03-01: 300 = 3',
     ]);
     const [, january] = invoices;
-    expect([january.created_at, january.finalized_at, january.invoice_number]).to.deep.equal([
+    expect([january!.created_at, january!.finalized_at, january!.invoice_number]).to.deep.equal([
       '2031-02-01T00:00:00Z',
       '2031-02-01T02:00:00Z',
       'INV-203102-00001',
@@ -142,7 +139,7 @@ describe('a year by the clock of an environment', () => {
 
   it('tells each change at its instant, in order, and delivers it by the machine’s clock', async () => {
     const { services, scope } = world.api;
-    const events: Answer[] = await services.postgres('system_events').orderBy('sequence');
+    const events = await services.postgres('system_events').orderBy('sequence');
     const instants = events.map(({ created_at }) => Date.parse(created_at));
     expect(instants).to.deep.equal(instants.toSorted((a, b) => a - b));
     expect(new Set(instants).size).to.be.greaterThan(24);
@@ -151,7 +148,7 @@ describe('a year by the clock of an environment', () => {
     await world.post('/webhooks/endpoints', target);
     const now = services.clock();
     await dispatchBatch(services, { has_targets: true, now });
-    const deliveries: Answer[] = await services.postgres('webhook_deliveries').where(scope);
+    const deliveries = await services.postgres('webhook_deliveries').where(scope);
     expect(deliveries).to.have.length(events.filter(({ event_name }) => event_name === 'invoice.finalized').length);
     for (const { told_at, next_attempt_at } of deliveries)
       expect([told_at, next_attempt_at].map(Date.parse)).to.deep.equal([now.getTime(), now.getTime()]);
@@ -217,11 +214,11 @@ describe('a year by the clock of an environment', () => {
         .update({ payment_terms });
     await terms('soon');
     const { workflow_id } = await world.requestAdvance('2032-04-01');
-    expect(await world.work(workflow_id, AbortSignal.timeout(60_000))).to.equal('failed');
+    expect(await world.work(workflow_id!, AbortSignal.timeout(60_000))).to.equal('failed');
     const failed = await world.testClock();
     expect(failed).to.include({ test_clock_status: 'failed', frozen_time: '2032-03-01T02:00:00Z', target_time: null });
-    expect(failed.failure.code).to.equal('validation_error');
-    expect(failed.failure.message).to.match(/^inv_\w{26} at 2032-03-01T02:00:00\.000Z: payment_terms: "soon" is not/);
+    expect(failed.failure!.code).to.equal('validation_error');
+    expect(failed.failure!.message).to.match(/^inv_\w{26} at 2032-03-01T02:00:00\.000Z: payment_terms: "soon" is not/);
     await terms(null);
     expect(await world.advance('2032-04-01')).to.include({ frozen_time: '2032-04-01T00:00:00Z', failure: null });
   });
@@ -235,10 +232,10 @@ describe('a year by the clock of an environment', () => {
     await world.resumePipeline();
     await advanced;
     const event = await world.get('/events/no-time');
-    expect(Date.parse((event.event ?? event).timestamp)).to.equal(Date.parse(at.frozen_time));
+    expect(Date.parse(event.event!.timestamp)).to.equal(Date.parse(at.frozen_time));
     expect((await world.statements('acme')).at(-1)).to.contain('calls 2032-04-01..2032-05-01: 50 = 0.5');
     await world.send(events);
-    const outcomes = async () => (await world.get('/events/no-time')).outcomes.map(({ outcome }: Answer) => outcome);
+    const outcomes = async () => (await world.get('/events/no-time')).outcomes.map(({ outcome }) => outcome);
     await until('what was sent again by a later clock came through', async () => (await outcomes()).length > 0);
     expect(await outcomes()).to.deep.equal(['duplicate']);
   });
@@ -280,9 +277,9 @@ describe('a year by the clock of an environment', () => {
       await ended;
       await holding.rollback();
     }
-    expect(await world.work(workflow_id, AbortSignal.timeout(60_000))).to.equal('completed');
+    expect(await world.work(workflow_id!, AbortSignal.timeout(60_000))).to.equal('completed');
     const invoices = await world.invoices('finn');
-    expect(invoices.map((one: Answer) => [one.billing_reason, one.finalized_at, one.total])).to.deep.equal([
+    expect(invoices.map((one) => [one.billing_reason, one.finalized_at, one.total])).to.deep.equal([
       ['THRESHOLD_BILLING', '2032-05-13T00:00:00Z', '60'],
       ['THRESHOLD_BILLING', '2032-05-21T00:00:00Z', '60'],
     ]);
@@ -298,11 +295,11 @@ describe('a year by the clock of an environment', () => {
         .update({ payment_terms });
     await terms('soon');
     const { workflow_id } = await world.requestAdvance('2032-06-01T18:00:00Z');
-    expect(await world.work(workflow_id, AbortSignal.timeout(60_000))).to.equal('completed');
+    expect(await world.work(workflow_id!, AbortSignal.timeout(60_000))).to.equal('completed');
     // Twice: what has failed and fails again is looked at still.
     for (let attempt = 0; attempt < 2; attempt++) {
       const failing = await world.requestAdvance('2032-06-02T06:00:00Z');
-      expect(await world.work(failing.workflow_id, AbortSignal.timeout(60_000))).to.equal('failed');
+      expect(await world.work(failing.workflow_id!, AbortSignal.timeout(60_000))).to.equal('failed');
       expect((await world.testClock()).frozen_time).to.equal('2032-06-02T00:00:00Z');
     }
     await terms(null);
@@ -324,12 +321,15 @@ describe('a year by the clock of an environment', () => {
       .where({ id: world.id('subscription gina') })
       .forUpdate();
     const { workflow_id } = await world.requestAdvance('2032-06-10');
-    const advanced = world.work(workflow_id, AbortSignal.timeout(60_000));
+    const advanced = world.work(workflow_id!, AbortSignal.timeout(60_000));
     const isHeld = () => postgres('pg_locks').where({ granted: false });
     await until('it is waited for', async () => (await isHeld()).length > 0);
     await holding.rollback();
     expect(await advanced).to.equal('completed');
     const [invoice] = await world.invoices('gina');
-    expect([invoice.billing_reason, invoice.finalized_at]).to.deep.equal(['THRESHOLD_BILLING', '2032-06-03T00:00:00Z']);
+    expect([invoice!.billing_reason, invoice!.finalized_at]).to.deep.equal([
+      'THRESHOLD_BILLING',
+      '2032-06-03T00:00:00Z',
+    ]);
   });
 });

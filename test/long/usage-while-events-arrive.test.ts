@@ -63,8 +63,8 @@ describe('usage while events arrive', function () {
     });
 
     it(`what is kept in memory (seed ${seed})`, async () => {
-      const usage_memory = new UsageCache();
-      const metering = await startMetering({ partitions: PARTITIONS, slice_events_max: 60, usage_memory });
+      const usage_cache = new UsageCache();
+      const metering = await startMetering({ partitions: PARTITIONS, slice_events_max: 60, usage_cache });
       const before = await answersFromMemory();
       try {
         await playOn(metering, createChance(seed), dashboardOf(createChance(seed + 1)));

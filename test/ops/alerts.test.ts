@@ -119,6 +119,21 @@ const FAULTS: readonly Fault[] = [
     end: ({ sql }) => sql('drop function not_taken cascade'),
   },
   {
+    alerts: ['FarthingPushesWaiting', 'FarthingPushesRefused', 'FarthingConnectionsStopped'],
+    what: 'a record has waited for seven hours, one is refused, and a connection has wrong credentials',
+    begin: async ({ sql }) => {
+      await sql(`insert into connections (id, tenant_id, environment_id, name, provider_type, has_account, connection_state)
+                 values ('con_away', 't', 'e', 'Away', 'stripe', true, 'active'), ('con_wrong', 't', 'e2', 'Wrong', 'stripe', true, 'needs_attention')`);
+      await sql(`insert into integration_mappings (id, tenant_id, environment_id, connection_id, provider_type, entity_type, entity_id, mapping_state, pending_since, push_error)
+                 values ('map_1', 't', 'e', 'con_away', 'stripe', 'invoice', 'inv_1', 'intended', now() - interval '7 hours', null),
+                        ('map_2', 't', 'e', 'con_away', 'stripe', 'invoice', 'inv_2', 'intended', null, 'refused')`);
+    },
+    end: async ({ sql }) => {
+      await sql(`delete from integration_mappings where connection_id = 'con_away'`);
+      await sql(`delete from connections where id in ('con_away', 'con_wrong')`);
+    },
+  },
+  {
     alerts: ['FarthingEventsUnaccounted', 'FarthingPartitionStopped'],
     what: 'a record that was accepted is not in the log',
     begin: async ({ settled, sql }) => {

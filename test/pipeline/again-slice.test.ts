@@ -95,7 +95,7 @@ describe('a slice that is tried again', () => {
     await check();
   });
 
-  it('and of whose usage rows one month arrived gets the other', async () => {
+  it('and of whose bucket rows one month arrived gets the other', async () => {
     await forgetTheEnd('buckets');
     for (const table of RAW.slice(0, 2))
       await command(`alter table ${table} delete where event_id in ('e70', 'e71', 'e60')`);
@@ -104,7 +104,7 @@ describe('a slice that is tried again', () => {
     await check();
   });
 
-  it('and never came to its usage rows is counted once', async () => {
+  it('and never came to its bucket rows is counted once', async () => {
     await metering.send(events(90, 100));
     await sql(`update slices set slice_from = next_offset, slice_to = next_offset + 1, phase = 'raw'`);
     await check({ ids: 100, counted: 99 });

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { requestCorrection } from '../../actions/metering/events/request-correction.ts';
 import { auditUsage, type UsageDifference } from '../../actions/operations/audit/usage.ts';
 import type { MeterAggregation } from '../../core/metering/meter-definition.ts';
-import { EVERY_DAY, readDaysBefore } from '../../storage/progress/slice-state.ts';
+import { EVERY_DAY, readDaysBefore } from '../../storage/progress/partition-progress.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import { type Metering, SCOPE, startMetering } from '../support/metering.ts';
 

@@ -53,7 +53,7 @@ function read(properties: string, offset: number, id = 'id'): ReadEvent {
   const body = Buffer.from(
     `[{"event_id":"${id}","event_name":"call","external_customer_id":"c","timestamp":"2026-01-01T00:00:00Z","properties":${properties}}]`,
   );
-  const record = { partition: 0, kind: 'events', received_at_us: 1, made_ids: null, event_count: 1 } as const;
+  const record = { partition: 0, kind: 'events', received_at_us: 1, generated_ids: null, event_count: 1 } as const;
   return new EventReader().read([{ ...SCOPE, ...record, offset: BigInt(offset), body }]).events[0]!;
 }
 

@@ -77,7 +77,7 @@ describe('pipeline', () => {
     return {
       value: report.usage[0]!.total.value.toString(),
       events: report.usage[0]!.total.event_count,
-      from: report.from,
+      from: report.source,
     };
   };
 

@@ -94,7 +94,7 @@ function events(offset: number, event_count = 10, bytes = 100): LogRecord {
     offset: BigInt(offset),
     kind: 'events',
     received_at_us: 0,
-    made_ids: null,
+    generated_ids: null,
     event_count,
     body,
   };

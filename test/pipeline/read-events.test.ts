@@ -12,7 +12,7 @@ describe('reading events', () => {
   it('finds in the bytes what JSON.parse makes of them, whatever was sent', () => {
     fc.assert(
       fc.property(fc.array(anyEvent, { minLength: 1, maxLength: 30 }), (sent) => {
-        const { events, dead } = read(sent.map(({ text }) => text));
+        const { events, dead_letters: dead } = read(sent.map(({ text }) => text));
         expect(dead).to.deep.equal([]);
         for (const [index, event] of events.entries())
           expect(seen(event)).to.deep.equal(wanted(index, sent[index]!.text));
@@ -30,7 +30,7 @@ describe('reading events', () => {
       good('y').replace('"call"', '" "'),
       '{"event_id":"z","event_name":"a"}',
     ];
-    const { events, dead } = read([good('a'), bad[0]!, bad[1]!, good('b'), ...bad.slice(2), good('c')]);
+    const { events, dead_letters: dead } = read([good('a'), bad[0]!, bad[1]!, good('b'), ...bad.slice(2), good('c')]);
     expect(
       events.map(({ event_id, external_customer_id, position }) => [event_id, external_customer_id, position]),
     ).to.deep.equal([
@@ -52,7 +52,9 @@ describe('reading events', () => {
     it(`takes no ${field} that POST /events would refuse`, () => {
       const texts = ['cut \ud83d', '\udfff', 'a\0', 'x'.repeat(1025), `${'é'.repeat(1024)}\n`];
       const good = ['\ud83d\ude00', 'x'.repeat(1024), 'é'.repeat(1024), `${'\t'.repeat(1023)}.`];
-      const { events, dead } = read([...texts, ...good].map((text) => JSON.stringify({ ...sound, [field]: text })));
+      const { events, dead_letters: dead } = read(
+        [...texts, ...good].map((text) => JSON.stringify({ ...sound, [field]: text })),
+      );
       expect(events).to.have.length(good.length);
       expect(dead.map(({ reason }) => reason)).to.deep.equal(
         [
@@ -135,7 +137,13 @@ function escaped(text: string): string {
 
 function read(texts: readonly string[]) {
   const body = Buffer.from(`[${texts.join(',')}]`);
-  const record = { partition: 0, kind: 'events', received_at_us: RECEIVED_US, made_ids: null, offset: 7n } as const;
+  const record = {
+    partition: 0,
+    kind: 'events',
+    received_at_us: RECEIVED_US,
+    generated_ids: null,
+    offset: 7n,
+  } as const;
   // Fewer than there are: the columns grow.
   return new EventReader().read([{ ...SCOPE, ...record, event_count: 1, body }]);
 }

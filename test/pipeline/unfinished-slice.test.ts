@@ -66,7 +66,7 @@ function singleEvent(index: number) {
     partition: 0,
     kind: 'events' as const,
     received_at_us: Date.now() * 1000,
-    made_ids: null,
+    generated_ids: null,
     event_count: 1,
     body: Buffer.from(JSON.stringify(body)),
   };

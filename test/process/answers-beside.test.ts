@@ -1,10 +1,7 @@
-/** APIs and pipelines as processes of their own: what the APIs keep in memory is brought forward by what slices tell (docs/decisions/0006-usage-reads.md). */
+/** APIs and pipelines as processes of their own: what the APIs keep in memory is brought forward by what slices tell (docs/decisions/0007-cached-answers.md). */
 import { expect } from 'chai';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { until } from '../support/until.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const APIS = [0, 1];
 
@@ -15,7 +12,7 @@ describe('answers that are kept beside the pipeline', function () {
   let used = 0;
   let sent = 0;
 
-  const post = async (path: string, body: object): Promise<Answer> => {
+  const post = async <Path extends string>(path: Path, body: object) => {
     const { status, body: answer } = await cluster.request('POST', path, { body });
     expect(status, `${path}: ${JSON.stringify(answer)}`).to.be.oneOf([200, 201, 202]);
     return answer;
@@ -42,7 +39,7 @@ describe('answers that are kept beside the pipeline', function () {
       }),
     );
   const answersOf = async (api: number): Promise<Record<string, number>> => {
-    const text = (await cluster.process('api', api).get('/metrics')).body as string;
+    const text = (await cluster.process('api', api).get('/metrics')).body as unknown as string;
     const found = text.matchAll(/^farthing_running_answers_total\{from="(\w+)"\} (\d+)$/gm);
     return Object.fromEntries(Array.from(found, ([, from, count]) => [from, Number(count)]));
   };
@@ -118,7 +115,7 @@ describe('answers that are kept beside the pipeline', function () {
     await post(`/events/e${sent}/void`, { reason: 'wrong' });
     await until('it is voided', async () => {
       const { body } = await cluster.request('GET', `/events/e${sent}/corrections`);
-      return body.items.every(({ state }: Answer) => state === 'applied');
+      return body.items.every(({ state }) => state === 'applied');
     });
     used -= 50;
     await right('voided');

@@ -3,14 +3,11 @@ import { expect } from 'chai';
 import { provenBy, check as verified } from '../support/verifier.ts';
 import { startWorld, summarizeInvoice, tiers, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 const at = (day: string) => `2026-${day}T00:00:00Z`;
 
 describe('scenario: free units', () => {
   let world: World;
-  const previews: Record<string, Answer> = {};
+  const previews: Record<string, ReturnType<typeof summarizeInvoice>> = {};
 
   before(async () => {
     world = await startWorld();
@@ -18,7 +15,7 @@ describe('scenario: free units', () => {
     const cpu = await world.meter('cpu', { type: 'SUM', field: 'n', bucket_size: 'DAY' });
     const feature = await world.post('/features', { name: 'Calls', type: 'metered', meter_id: calls.id });
     const cpuFeature = await world.post('/features', { name: 'Cpu', type: 'metered', meter_id: cpu.id });
-    const grant = (plan: string, fields: Answer) =>
+    const grant = (plan: string, fields: object) =>
       world.post('/entitlements', {
         entity_type: 'PLAN',
         entity_id: world.id(`plan ${plan}`),
@@ -60,11 +57,11 @@ describe('scenario: free units', () => {
     const doors: Record<string, [string, string]> = {};
     const range = { start_time: at('01-01'), end_time: at('02-01'), external_customer_id: 'Period' };
     const { items } = await world.post('/events/analytics', range);
-    doors.analytics = [items[0].total_usage, items[0].total_cost];
+    doors.analytics = [items[0]!.total_usage, items[0]!.total_cost!];
     const { charges } = await world.post('/subscriptions/usage', { subscription_id: world.id('subscription Period') });
-    doors.usage = [charges[0].quantity, charges[0].amount];
+    doors.usage = [charges[0]!.quantity, charges[0]!.amount];
     const { items: points } = await world.post('/events/analytics', { ...range, window_size: 'DAY' });
-    expect(points[0].points.map(({ cost }: Answer) => cost)).to.deep.equal(['0', '35']); // 15 units of the second day
+    expect(points[0]!.points!.map(({ cost }) => cost)).to.deep.equal(['0', '35']); // 15 units of the second day
     expect(doors).to.deep.equal({ analytics: ['65', '35'], usage: ['15', '35'] });
   });
 
@@ -72,14 +69,14 @@ describe('scenario: free units', () => {
     await world.on('2026-02-01');
     for (const [name, said] of Object.entries(previews)) {
       const [draft] = await world.invoices(name);
-      expect(summarizeInvoice(draft), name).to.deep.equal(said);
+      expect(summarizeInvoice(draft!), name).to.deep.equal(said);
     }
     await world.finalize();
     await world.send([world.event('Never', 'calls', { n: 5, at: at('01-20') })]); // 5 more units, at 1 each
     await world.on('2026-03-01');
     const said = async (name: string) =>
       (await world.invoices(name)).flatMap(({ line_items }) =>
-        line_items.map((line: Answer) => [line.quantity, line.adjusted_entitlement_quantity, line.amount]),
+        line_items.map((line) => [line.quantity, line.adjusted_entitlement_quantity, line.amount]),
       );
     const unlimited = await said('Unlimited');
     expect({
@@ -124,8 +121,8 @@ describe('scenario: free units', () => {
     const range = { start_time: at('04-11'), end_time: at('05-01'), external_customer_id: 'Tried' };
     const { items } = await world.post('/events/analytics', range);
     const [feature] = features;
-    expect([charges[0].quantity, charges[0].amount, items[0].total_cost]).to.deep.equal(['7', '21', '21']);
-    expect([String(feature.total_limit), String(feature.current_usage)]).to.deep.equal(['33', '40']);
+    expect([charges[0]!.quantity, charges[0]!.amount, items[0]!.total_cost]).to.deep.equal(['7', '21', '21']);
+    expect([String(feature!.total_limit), String(feature!.current_usage)]).to.deep.equal(['33', '40']);
     expect((await world.preview('Tried')).total).to.equal('21');
   });
 
@@ -144,10 +141,10 @@ describe('scenario: free units', () => {
     const { items } = await world.post('/events/analytics', range);
     const preview = (await world.preview('Short')).total;
     const doors = [
-      charges[0].quantity,
-      charges[0].amount,
-      String(features[0].total_limit),
-      items[0].total_cost,
+      charges[0]!.quantity,
+      charges[0]!.amount,
+      String(features[0]!.total_limit),
+      items[0]!.total_cost,
       preview,
     ];
     expect(doors).to.deep.equal(['6', '18', '34', '18', '18']);
@@ -156,7 +153,7 @@ describe('scenario: free units', () => {
     await world.send([world.event('Short', 'calls', { n: 2, at: at('03-16') })]);
     await world.on('2026-05-01');
     const lines = (await world.invoices('Short')).flatMap(({ line_items }) => line_items);
-    expect(lines.map(({ quantity, amount }: Answer) => [quantity, amount])).to.deep.equal([
+    expect(lines.map(({ quantity, amount }) => [quantity, amount])).to.deep.equal([
       ['6', '18'],
       ['5', '15'],
       ['2', '6'],
@@ -166,11 +163,11 @@ describe('scenario: free units', () => {
   it('what comes late before a line took the place of another has used units that were free to it', async () => {
     await world.plan('Once', [usage('calls', '1', { display_name: 'calls' })]);
     const limit = { usage_limit: 50, usage_reset_period: 'NEVER', entity_id: world.id('plan Once') };
-    const [{ feature_id }] = (await world.get(`/entitlements?plan_ids=${world.id('plan Never')}`)).items;
+    const { feature_id } = (await world.get(`/entitlements?plan_ids=${world.id('plan Never')}`)).items[0]!;
     await world.post('/entitlements', { ...limit, entity_type: 'PLAN', feature_id, feature_type: 'metered' });
     await world.on('2026-05-01', () => world.subscribe('Changed', 'Once'));
     await world.on('2026-06-01');
-    const [{ id }] = (await world.subscription('Changed')).line_items;
+    const { id } = (await world.subscription('Changed')).line_items[0]!;
     const body = { amount: '2', effective_from: at('06-01') };
     const changed = await world.api.request('PUT', `/subscriptions/lineitems/${id}`, { body });
     expect(changed.status, changed.text).to.equal(200);
@@ -180,7 +177,7 @@ describe('scenario: free units', () => {
     await world.send([world.event('Changed', 'calls', { n: 15, at: at('05-11') })]);
     await world.on('2026-09-01');
     const lines = (await world.invoices('Changed')).flatMap(({ line_items }) => line_items);
-    const said = lines.map(({ display_name, quantity, amount }: Answer) => `${display_name}: ${quantity} = ${amount}`);
+    const said = lines.map(({ display_name, quantity, amount }) => `${display_name}: ${quantity} = ${amount}`);
     expect(said).to.deep.equal([
       'calls: 0 = 0',
       'calls: 0 = 0',
@@ -192,13 +189,13 @@ describe('scenario: free units', () => {
   });
 
   it('limits beside each other, and beside a grant, count what was charged, at every door', async () => {
-    const [{ feature_id }] = (await world.get(`/entitlements?plan_ids=${world.id('plan Never')}`)).items;
-    const daily: Record<string, Answer> = {
+    const { feature_id } = (await world.get(`/entitlements?plan_ids=${world.id('plan Never')}`)).items[0]!;
+    const daily: Record<string, object> = {
       Limits: { usage_limit: 20, usage_reset_period: 'DAILY' },
       Grant: { grant_measure: 'quantity', grant_quota: '20', grant_duration_value: 1, grant_duration_unit: 'day' },
     };
     const names = Object.keys(daily);
-    const grant = (entity_type: string, entity_id: string, fields: Answer) =>
+    const grant = (entity_type: string, entity_id: string, fields: object | undefined) =>
       world.post('/entitlements', { entity_type, entity_id, feature_id, feature_type: 'metered', ...fields });
     for (const name of names) {
       await world.plan(name, [usage('calls', '1', { display_name: 'calls' })]);
@@ -224,18 +221,18 @@ describe('scenario: free units', () => {
       const range = { start_time: at('10-01'), end_time: at('11-01'), external_customer_id: name };
       const { total_cost } = await world.post('/events/analytics', range);
       const { total } = await world.preview(name);
-      expect([charges[0].amount, total_cost, total], name).to.deep.equal(['30', '30', '30']);
+      expect([charges[0]!.amount, total_cost, total], name).to.deep.equal(['30', '30', '30']);
     }
     await world.on('2026-11-01');
     await world.finalize();
     for (const name of names) {
       const [invoice] = await world.invoices(name);
-      expect(invoice.total, name).to.equal('30');
-      const proven = await provenBy(world.api, invoice.id);
+      expect(invoice!.total, name).to.equal('30');
+      const proven = await provenBy(world.api, invoice!.id);
       expect((await verified(proven)).differences, name).to.deep.equal([]);
       const proof = structuredClone(proven.proof);
-      const [part] = proof.lines[0].line.computed_from.allowance_parts.slice(-1);
-      part.used = '0.5';
+      const [part] = proof.lines[0]!.line.computed_from!.allowance_parts!.slice(-1);
+      part!.used = '0.5';
       expect((await verified({ ...proven, proof })).differences, name).to.not.deep.equal([]);
     }
   });

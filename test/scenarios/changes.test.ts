@@ -2,9 +2,6 @@
 import { expect } from 'chai';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 describe('scenario: changes inside a period', () => {
   let world: World;
   before(async () => {
@@ -23,14 +20,15 @@ describe('scenario: changes inside a period', () => {
 
   const lineOf = async (customer: string, name: string) => {
     const { line_items } = await world.subscription(customer);
-    return line_items.find((line: Answer) => line.display_name === name && line.end_date === null);
+    return line_items.find((line) => line.display_name === name && line.end_date === null);
   };
-  const path = (customer: string, verb: string) => `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}`;
+  const path = <Verb extends string>(customer: string, verb: Verb) =>
+    `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}` as const;
   const quantity = async (customer: string, name: string, to: string, effective_date?: string) => ({
     type: 'quantity_change',
-    quantity_change_params: { line_items: [{ id: (await lineOf(customer, name)).id, quantity: to, effective_date }] },
+    quantity_change_params: { line_items: [{ id: (await lineOf(customer, name))!.id, quantity: to, effective_date }] },
   });
-  const modify = async (customer: string, body: object): Promise<Answer> =>
+  const modify = async (customer: string, body: object) =>
     world.post(path(customer, 'modify/execute'), body as Record<string, unknown>);
   const wallets = async (customer: string) => world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
 
@@ -40,7 +38,7 @@ describe('scenario: changes inside a period', () => {
     const body = await quantity('more', 'seat', '3');
     const preview = await world.post(path('more', 'modify/preview'), body);
     const { changed_resources } = await modify('more', body);
-    expect(preview.changed_resources.invoices[0].invoice.total).to.equal('51.61');
+    expect(preview.changed_resources.invoices[0]!.invoice!.total).to.equal('51.61');
     expect(changed_resources.invoices[0]).to.deep.include({ action: 'created', status: 'issued' });
     await world.on('2026-02-01');
     expect(await world.statements('more')).to.deep.equal([
@@ -57,18 +55,18 @@ describe('scenario: changes inside a period', () => {
     await world.subscribe('noted', 'Seats');
     const [opening] = await world.invoices('noted');
     const credit = (amount: string) => {
-      const line_items = [{ invoice_line_item_id: opening.line_items[0].id, amount }];
+      const line_items = [{ invoice_line_item_id: opening!.line_items[0]!.id, amount }];
       return world.api.request('POST', '/creditnotes', {
-        body: { invoice_id: opening.id, reason: 'ORDER_CHANGE', line_items },
+        body: { invoice_id: opening!.id, reason: 'ORDER_CHANGE', line_items },
       });
     };
-    expect((await credit('40')).body.invoice.amount_due).to.equal('10');
+    expect((await credit('40')).body.invoice!.amount_due).to.equal('10');
     world.at('2026-01-16');
     const { changed_resources } = await modify('noted', await quantity('noted', 'seat', '3'));
     // The unused half of 50 is 25.81, of which 10 are left.
-    expect(changed_resources.invoices[0].invoice.total).to.equal('67.42');
+    expect(changed_resources.invoices[0]!.invoice!.total).to.equal('67.42');
     const more = await credit('1');
-    expect([more.status, more.body.details.max_allowed]).to.deep.equal([400, '0']);
+    expect([more.status, more.body.details!.max_allowed]).to.deep.equal([400, '0']);
   });
 
   it('fewer seats: what comes to less than nothing goes to the prepaid wallet', async () => {
@@ -77,9 +75,9 @@ describe('scenario: changes inside a period', () => {
     await world.pay('fewer');
     await world.on('2026-01-16');
     const { changed_resources } = await modify('fewer', await quantity('fewer', 'seat', '1'));
-    const [{ action, wallet_transaction }] = changed_resources.invoices;
-    expect([action, wallet_transaction.amount]).to.deep.equal(['wallet_credit', '51.61']);
-    expect((await wallets('fewer')).map(({ balance, currency }: Answer) => `${balance} ${currency}`)).to.deep.equal([
+    const { action, wallet_transaction } = changed_resources.invoices[0]!;
+    expect([action, wallet_transaction!.amount]).to.deep.equal(['wallet_credit', '51.61']);
+    expect((await wallets('fewer')).map(({ balance, currency }) => `${balance} ${currency}`)).to.deep.equal([
       '51.61 usd',
     ]);
     await world.on('2026-02-01');
@@ -140,13 +138,9 @@ describe('scenario: changes inside a period', () => {
     const answer = await world.cancel('leaver', cancel);
     expect(answer).to.deep.include({ status: 'cancelled', total_credit_amount: '25.81' });
     expect(
-      answer.proration_details.map((detail: Answer) => [
-        detail.original_amount,
-        detail.credit_amount,
-        detail.proration_days,
-      ]),
+      answer.proration_details.map((detail) => [detail.original_amount, detail.credit_amount, detail.proration_days]),
     ).to.deep.equal([['50', '25.81', 16]]);
-    expect((await wallets('leaver'))[0].balance).to.equal('25.81');
+    expect((await wallets('leaver'))[0]!.balance).to.equal('25.81');
     expect((await world.statements('leaver')).slice(1)).to.deep.equal([
       'SUBSCRIPTION_UPDATE SKIPPED 2026-01-16..2026-02-01 = 0\n  seat (unused time) 2026-01-16..2026-02-01: 1 = -25.81',
       'PRORATION DRAFT 2026-01-01..2026-01-16 = 15\n  support 2026-01-01..2026-01-16: 1 = 15\n  calls 2026-01-01..2026-01-16: 0 = 0',
@@ -182,10 +176,10 @@ describe('scenario: changes inside a period', () => {
     await world.finalize();
     expect((await world.subscription('back')).current_period_end).to.equal('2026-02-15T00:00:00Z');
     const { schedules } = await world.get(path('back', 'schedules'));
-    expect(schedules.map((one: Answer) => [one.schedule_type, one.status, one.days_until_execution])).to.deep.equal([
+    expect(schedules.map((one) => [one.schedule_type, one.status, one.days_until_execution])).to.deep.equal([
       ['cancellation', 'pending', 14],
     ]);
-    await world.post(`/subscriptions/schedules/${schedules[0].id}/cancel`, {});
+    await world.post(`/subscriptions/schedules/${schedules[0]!.id}/cancel`, {});
     const { cancel_at, current_period_end } = await world.subscription('back');
     expect([cancel_at, current_period_end]).to.deep.equal([null, '2026-03-01T00:00:00Z']);
     await world.on('2026-03-01');
@@ -207,7 +201,7 @@ describe('scenario: changes inside a period', () => {
     const answer = await world.cancel('dated', { ...when, proration_behavior: 'create_prorations' });
     expect(answer.total_credit_amount).to.equal('0');
     await world.on('2026-01-16');
-    expect((await wallets('dated'))[0].balance).to.equal('25.81');
+    expect((await wallets('dated'))[0]!.balance).to.equal('25.81');
     expect((await world.subscription('dated')).subscription_status).to.equal('cancelled');
   });
 
@@ -216,6 +210,6 @@ describe('scenario: changes inside a period', () => {
     await world.cancel('gone', { cancellation_type: 'end_of_period' });
     await world.on('2026-02-01');
     const { schedules } = await world.get(path('gone', 'schedules'));
-    expect(schedules.map((one: Answer) => [one.status, one.can_be_cancelled])).to.deep.equal([['executed', false]]);
+    expect(schedules.map((one) => [one.status, one.can_be_cancelled])).to.deep.equal([['executed', false]]);
   });
 });

@@ -3,10 +3,8 @@
  * subscription then, as its setting says (docs/rules/payments.md).
  */
 import { expect } from 'chai';
+import type { ListedInvoice, SystemEvent } from '../support/answers.ts';
 import { fixed, startWorld, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const START = '2031-01-01T00:00:00Z';
 
@@ -21,7 +19,7 @@ describe('invoices that are collected', () => {
   });
   after(() => world.stop());
 
-  const put = async (path: string, body: object) => {
+  const put = async <Path extends string>(path: Path, body: object) => {
     const answer = await world.api.request('PUT', path, { body });
     expect(answer.status, answer.text).to.equal(200);
   };
@@ -36,12 +34,15 @@ describe('invoices that are collected', () => {
     );
     expect(status, text).to.equal(201);
   }
-  const paymentsOf = async (invoice: Answer) =>
+  const paymentsOf = async (invoice: ListedInvoice) =>
     (await world.get(`/payments?destination_id=${invoice.id}&expand=attempts`)).items;
   const told = async (customer: string) =>
-    (await world.invoices(customer)).map((one) => [one.period_start.slice(0, 10), one.payment_status]);
+    (await world.invoices(customer)).map((one) => [one.period_start!.slice(0, 10), one.payment_status]);
   const events = async (name: string) =>
-    (await world.api.services.postgres('system_events').where({ event_name: name }).orderBy('sequence')) as Answer[];
+    (await world.api.services
+      .postgres('system_events')
+      .where({ event_name: name })
+      .orderBy('sequence')) as SystemEvent[];
 
   describe('an opening', () => {
     const cases: [string, Record<string, string>, string, string | null][] = [
@@ -66,10 +67,10 @@ describe('invoices that are collected', () => {
         if (status !== null) {
           const subscription = await world.subscribe(what, 'Pro', terms);
           expect(subscription.subscription_status).to.equal(status);
-          expect(subscription.latest_invoice.payment_status === 'SUCCEEDED').to.equal(
+          expect(subscription.latest_invoice!.payment_status === 'SUCCEEDED').to.equal(
             method === 'card' && status === 'active',
           );
-          if (subscription.latest_invoice.payment_status !== 'PROCESSING') await world.cancel(what);
+          if (subscription.latest_invoice!.payment_status !== 'PROCESSING') await world.cancel(what);
           return;
         }
         const body = {
@@ -80,7 +81,7 @@ describe('invoices that are collected', () => {
           ...terms,
         };
         const refused = await world.api.request('POST', '/subscriptions', { body });
-        expect([refused.status, refused.body.details.reason]).to.deep.equal([
+        expect([refused.status, refused.body.details!.reason]).to.deep.equal([
           400,
           method === 'declined'
             ? 'card_declined: the bank has declined the charge'
@@ -93,9 +94,9 @@ describe('invoices that are collected', () => {
         });
         expect(left.length).to.equal(1);
         const { items } = await world.post('/invoices/search', { customer_id });
-        expect(items.map((one: Answer) => one.invoice_status)).to.deep.equal(['VOIDED']);
+        expect(items.map((one) => one.invoice_status)).to.deep.equal(['VOIDED']);
         // Nobody can confirm it any more.
-        const [{ id }] = await paymentsOf(items[0]);
+        const { id } = (await paymentsOf(items[0]!))[0]!;
         await world.api.request('POST', `/payments/${id}/sandbox`, { body: { outcome: 'succeeded' } });
         const { payment_status, payment_url, refunded_amount } = await world.get(`/payments/${id}`);
         expect([payment_status, payment_url, refunded_amount]).to.deep.equal(['FAILED', null, '0']);
@@ -108,12 +109,12 @@ describe('invoices that are collected', () => {
       ['of a card', 'card', 'CARD'],
     ] as const) {
       await world.customer(customer);
-      const path = `/payments/customers/${world.id(`customer ${customer}`)}/methods`;
+      const path = `/payments/customers/${world.id(`customer ${customer}`)}/methods` as const;
       await world.post(path, { gateway_payment_method_id: `pm_sandbox_${method}`, payment_method_type });
       await world.subscribe(customer, 'Pro');
       const [invoice] = await world.invoices(customer);
-      const payments = await paymentsOf(invoice);
-      expect(payments.map((one: Answer) => [one.payment_method_type, one.payment_status])).to.deep.equal([
+      const payments = await paymentsOf(invoice!);
+      expect(payments.map((one) => [one.payment_method_type, one.payment_status])).to.deep.equal([
         [payment_method_type, 'SUCCEEDED'],
       ]);
       await world.cancel(customer);
@@ -122,19 +123,19 @@ describe('invoices that are collected', () => {
 
   it('a year: a card that fails is tried again, and another pays what is left', async () => {
     await card('acme', 'card');
-    expect((await world.subscribe('acme', 'Pro')).latest_invoice.payment_status).to.equal('SUCCEEDED');
+    expect((await world.subscribe('acme', 'Pro')).latest_invoice!.payment_status).to.equal('SUCCEEDED');
     await world.on('2031-02-02');
     expect((await told('acme')).at(-1)).to.deep.equal(['2031-01-01', 'SUCCEEDED']);
     await card('acme', 'declined');
     await world.on('2031-03-10');
     const march = (await world.invoices('acme')).at(-1);
-    const [trying] = await paymentsOf(march);
-    expect([trying.payment_status, trying.attempt_count, trying.next_attempt_at]).to.deep.equal([
+    const [trying] = await paymentsOf(march!);
+    expect([trying!.payment_status, trying!.attempt_count, trying!.next_attempt_at]).to.deep.equal([
       'PENDING',
       3,
       '2031-03-16T02:00:00Z',
     ]);
-    expect(trying.attempts.map((one: Answer) => one.created_at)).to.deep.equal([
+    expect(trying!.attempts!.map((one) => one.created_at)).to.deep.equal([
       '2031-03-01T02:00:00Z',
       '2031-03-04T02:00:00Z',
       '2031-03-09T02:00:00Z',
@@ -142,7 +143,7 @@ describe('invoices that are collected', () => {
     // Another card in time, and one that pays late in April.
     await card('acme', 'pays_late');
     await world.on('2031-03-17');
-    expect((await world.invoices('acme')).at(-1).payment_status).to.equal('PROCESSING');
+    expect((await world.invoices('acme')).at(-1)!.payment_status).to.equal('PROCESSING');
     await world.on('2031-03-20');
     expect(await told('acme')).to.deep.equal([
       ['2031-01-01', 'SUCCEEDED'],
@@ -153,10 +154,10 @@ describe('invoices that are collected', () => {
     await card('acme', 'no_answer');
     await world.on('2031-04-02');
     const april = (await world.invoices('acme')).at(-1);
-    expect(april.payment_status).to.equal('SUCCEEDED');
-    const [paid] = await paymentsOf(april);
-    const charges = await world.api.services.postgres('sandbox_charges').whereLike('idempotency_key', `${paid.id}%`);
-    expect([paid.attempt_count, charges.length]).to.deep.equal([1, 1]);
+    expect(april!.payment_status).to.equal('SUCCEEDED');
+    const [paid] = await paymentsOf(april!);
+    const charges = await world.api.services.postgres('sandbox_charges').whereLike('idempotency_key', `${paid!.id}%`);
+    expect([paid!.attempt_count, charges.length]).to.deep.equal([1, 1]);
     await settings({ retry_after_days: [] });
     await card('acme', 'expired');
     await world.on('2032-01-01');
@@ -181,7 +182,7 @@ describe('invoices that are collected', () => {
     expect((await world.subscription('bravo')).subscription_status).to.equal('active');
     await world.on('2032-02-04');
     expect((await world.subscription('bravo')).subscription_status).to.equal('incomplete');
-    const { id } = (await world.invoices('bravo')).at(-1);
+    const { id } = (await world.invoices('bravo')).at(-1)!;
     await card('bravo', 'card');
     await world.post(`/invoices/${id}/payment/attempt`, {});
     expect((await world.subscription('bravo')).subscription_status).to.equal('active');
@@ -201,7 +202,7 @@ describe('invoices that are collected', () => {
     await put('/settings/invoice_config', { value: { due_date_days: 10 } });
     await world.subscribe('charlie', 'Pro', { collection_method: 'send_invoice', start_date: '2032-03-03T00:00:00Z' });
     const [opening] = await world.invoices('charlie');
-    expect(opening.due_date).to.equal('2032-04-13T00:00:00Z');
+    expect(opening!.due_date).to.equal('2032-04-13T00:00:00Z');
     await world.on('2032-04-17');
     expect((await world.subscription('charlie')).subscription_status).to.equal('active');
     await world.on('2032-04-19');
@@ -213,10 +214,10 @@ describe('invoices that are collected', () => {
     await world.on('2032-05-20');
     await world.subscribe('delta', 'Pro', { collection_method: 'send_invoice', start_date: '2032-04-15T00:00:00Z' });
     const [opening] = await world.invoices('delta');
-    expect([opening.due_date, opening.finalized_at]).to.deep.equal(['2032-05-25T00:00:00Z', '2032-05-20T00:00:00Z']);
+    expect([opening!.due_date, opening!.finalized_at]).to.deep.equal(['2032-05-25T00:00:00Z', '2032-05-20T00:00:00Z']);
     await world.subscribe('echo', 'Pro', { collection_method: 'send_invoice', start_date: '2032-03-15T00:00:00Z' });
     const [late] = await world.invoices('echo');
-    expect([late.due_date, late.finalized_at]).to.deep.equal(['2032-04-25T00:00:00Z', '2032-05-20T00:00:00Z']);
+    expect([late!.due_date, late!.finalized_at]).to.deep.equal(['2032-04-25T00:00:00Z', '2032-05-20T00:00:00Z']);
     const ended = async () =>
       Promise.all(['delta', 'echo'].map(async (name) => (await world.subscription(name)).cancelled_at));
     await world.on('2032-05-24');

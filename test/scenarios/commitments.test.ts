@@ -3,18 +3,18 @@
  * late, and with what is cut (docs/rules/commitments.md). All of them live through the same months.
  */
 import { expect } from 'chai';
+import type { AnalyticsPoint, InvoiceProof } from '../support/answers.ts';
 import { check, provenBy } from '../support/verifier.ts';
-import { startWorld, summarizeInvoice, tiers, usage, type World } from '../support/world.ts';
+import { type PriceTerms, startWorld, summarizeInvoice, tiers, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
+const hasEvents = ({ event_count }: AnalyticsPoint) => event_count > 0;
 
-const hasEvents = ({ event_count }: Answer) => event_count > 0;
+type Terms = NonNullable<NonNullable<InvoiceProof['lines'][number]['line']['computed_from']>['window_terms']>;
 
 describe('scenario: commitments', () => {
   let world: World;
   const price: Record<string, string> = {};
-  const previews: Record<string, Answer> = {};
+  const previews: Record<string, ReturnType<typeof summarizeInvoice>> = {};
 
   before(async () => {
     world = await startWorld();
@@ -44,12 +44,12 @@ describe('scenario: commitments', () => {
     await plan('Cpu', usage('cpu', '1', { display_name: 'cpu' }));
   }
 
-  async function plan(name: string, ...prices: Answer[]): Promise<void> {
+  async function plan(name: string, ...prices: PriceTerms[]): Promise<void> {
     await world.plan(name, []);
     for (const one of prices) price[`${name} ${one.meter}`] = (await world.price(name, one)).id;
   }
 
-  const ofLine = (name: string, commitment: Answer) => ({ line_item_commitments: { [price[name]!]: commitment } });
+  const ofLine = (name: string, commitment: object) => ({ line_item_commitments: { [price[name]!]: commitment } });
 
   async function january(): Promise<void> {
     const money = { commitment_amount: '100', overage_factor: '1.5', enable_true_up: true };
@@ -139,8 +139,8 @@ describe('scenario: commitments', () => {
           '  calls (late events) 2026-01-01..2026-02-01: 20 = 0',
       ]);
       const [first] = await world.invoices('money');
-      expect(summarizeInvoice(first)).to.deep.equal(previews.money);
-      expect(first.line_items[0].commitment_info).to.deep.equal({
+      expect(summarizeInvoice(first!)).to.deep.equal(previews.money);
+      expect(first!.line_items[0]!.commitment_info).to.deep.equal({
         type: 'amount',
         amount: '100',
         quantity: null,
@@ -192,7 +192,7 @@ describe('scenario: commitments', () => {
           '  Commitment (true-up) 2026-03-01..2026-04-01: 1 = 100',
       ]);
       const [first] = await world.invoices('whole');
-      expect(summarizeInvoice(first)).to.deep.equal(previews.whole);
+      expect(summarizeInvoice(first!)).to.deep.equal(previews.whole);
       // What came late for February was within what was lacking.
       const range = { start_time: '2026-02-01T00:00:00Z', end_time: '2026-03-01T00:00:00Z' };
       for (const [asked, amount, lacking] of [
@@ -202,11 +202,11 @@ describe('scenario: commitments', () => {
         const subscription_id = world.id('subscription whole');
         const shown = await world.post('/subscriptions/usage', { subscription_id, ...asked });
         expect(shown.amount).to.equal(amount);
-        const trueUps = shown.charges.filter(({ meter_id }: Answer) => meter_id === null);
-        expect(trueUps.map((charge: Answer) => charge.amount)).to.deep.equal(lacking);
+        const trueUps = shown.charges.filter(({ meter_id }) => meter_id === null);
+        expect(trueUps.map((charge) => charge.amount)).to.deep.equal(lacking);
       }
       expect((await world.preview('whole')).total, 'of the running period').to.equal('100');
-      expect(first.line_items.map((line: Answer) => line.commitment_info.computed_overage_amount)).to.deep.equal([
+      expect(first!.line_items.map((line) => line.commitment_info!.computed_overage_amount)).to.deep.equal([
         '0',
         '0',
         '30',
@@ -224,19 +224,19 @@ describe('scenario: commitments', () => {
           '  storage 2026-02-01..2026-03-01: 20 = 26.67\n' +
           '  storage (overage) 2026-02-01..2026-03-01: 0 = 26.66',
       ]);
-      expect(summarizeInvoice((await world.invoices('whole term'))[0])).to.deep.equal(previews['whole term']);
+      expect(summarizeInvoice((await world.invoices('whole term'))[0]!)).to.deep.equal(previews['whole term']);
     });
   });
 
   describe('of each window', () => {
     it('times of day by the clock of the subscription, those without usage among them', async () => {
       const [line] = (await world.subscription('windows')).line_items;
-      expect(line.commitment_time_buckets).to.have.length(1);
-      expect(line.price_id).to.not.equal(price['Cpu cpu']);
+      expect(line!.commitment_time_buckets).to.have.length(1);
+      expect(line!.price_id).to.not.equal(price['Cpu cpu']);
       const [first] = await world.invoices('windows');
       // 10 + 30 × 3 at 23:00 of the 9th; the other 61 of 62 windows 10 each; 7 at noon
-      expect(first.total).to.equal('717');
-      expect(first.line_items[0].commitment_info).to.deep.include({
+      expect(first!.total).to.equal('717');
+      expect(first!.line_items[0]!.commitment_info).to.deep.include({
         is_windowed: true,
         computed_commitment_utilized_amount: '10',
         computed_overage_amount: '90',
@@ -249,10 +249,10 @@ describe('scenario: commitments', () => {
       const asked = { external_customer_id: 'windows', ...range, window_size: 'DAY' };
       const [item] = (await world.post('/events/analytics', { ...asked, breakdown_bucket: true })).items;
       const [line] = (await world.subscription('windows')).line_items;
-      const [{ id }] = line.commitment_time_buckets;
-      expect(item.total_cost).to.equal('717');
-      const of = { price_id: line.price_id, subscription_line_item_id: line.id };
-      expect(item.bucket_summaries).to.deep.equal([
+      const { id } = line!.commitment_time_buckets![0]!;
+      expect(item!.total_cost).to.equal('717');
+      const of = { price_id: line!.price_id, subscription_line_item_id: line!.id };
+      expect(item!.bucket_summaries).to.deep.equal([
         {
           bucket_id: id,
           ...of,
@@ -281,31 +281,31 @@ describe('scenario: commitments', () => {
         },
       ]);
       // The 9th of January there, and the 10th: of each day the hour after midnight is one that is committed to.
-      const bucketsOf = (point: Answer) => point.buckets.map(({ bucket_id }: Answer) => bucket_id);
-      const [used, unused] = [item.points.filter(hasEvents), item.points.filter((point: Answer) => !hasEvents(point))];
+      const bucketsOf = (point: AnalyticsPoint) => point.buckets!.map(({ bucket_id }) => bucket_id);
+      const [used, unused] = [item!.points!.filter(hasEvents), item!.points!.filter((point) => !hasEvents(point))];
       expect(used.map(bucketsOf)).to.deep.equal([[id], [id, '']]);
       // A day without usage lacks what its two hours are committed to.
       for (const point of unused) expect(bucketsOf(point)).to.deep.equal([id]);
-      const costs = item.points.reduce((sum: number, { cost }: Answer) => sum + Number(cost), 0);
-      expect(costs).to.equal(Number(item.total_cost));
+      const costs = item!.points!.reduce((sum: number, { cost }) => sum + Number(cost), 0);
+      expect(costs).to.equal(Number(item!.total_cost));
       const [plain] = (await world.post('/events/analytics', asked)).items;
-      expect([plain.bucket_summaries, plain.points[0].buckets]).to.deep.equal([null, null]);
+      expect([plain!.bucket_summaries, plain!.points![0]!.buckets]).to.deep.equal([null, null]);
     });
 
     it('are computed again by whoever checks the invoice, window by window', async () => {
-      const [{ id }] = await world.invoices('windows');
+      const { id } = (await world.invoices('windows'))[0]!;
       const proven = await provenBy(world.api, id);
       const { differences, stated } = await check(proven);
       expect(differences).to.deep.equal([]);
       expect(stated.map(({ what }) => what)).to.deep.equal(['the commitment of each window, with its times of day']);
       for (const change of [
-        (terms: any) => (terms.time_buckets[0].overage_factor = '2.9'),
-        (terms: any) => (terms.time_buckets[0].start.hour = 22),
-        (terms: any) => (terms.time_buckets[0].price.amount = '2.1'),
-        (terms: any) => (terms.time_buckets[0].true_up_enabled = false),
+        (terms: Terms) => (terms.time_buckets![0]!.overage_factor = '2.9'),
+        (terms: Terms) => ((terms.time_buckets![0]!.start as { hour: number }).hour = 22),
+        (terms: Terms) => ((terms.time_buckets![0]!.price as { amount: string }).amount = '2.1'),
+        (terms: Terms) => (terms.time_buckets![0]!.true_up_enabled = false),
       ]) {
         const proof = structuredClone(proven.proof);
-        change(proof.lines[0].line.computed_from.window_terms);
+        change(proof.lines[0]!.line.computed_from!.window_terms!);
         expect((await check({ ...proven, proof })).differences, String(change)).to.not.deep.equal([]);
       }
     });

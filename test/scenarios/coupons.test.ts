@@ -1,9 +1,8 @@
 /** What coupons take off the invoices of subscriptions, what taxes add, and what is given back with both. */
 import { expect } from 'chai';
+import type { ListedInvoice, Subscription } from '../support/answers.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
 type Fields = Record<string, unknown>;
 
 const VAT = { tax_rate_overrides: [{ tax_rate_code: 'vat', currency: 'usd' }] };
@@ -30,18 +29,18 @@ describe('coupons and taxes on invoices', () => {
 
   const of = (customer: string) => world.id(`subscription ${customer}`);
   const redeemed = async (code: string) => (await world.get(`/coupons/code/${code}`)).total_redemptions;
-  const invoicesOf = async (customer: string): Promise<Answer[]> => {
+  const invoicesOf = async (customer: string) => {
     const { items } = await world.get(
       `/invoices?subscription_id=${of(customer)}&expand=coupon_applications,tax_applied`,
     );
-    return items.sort((a: Answer, b: Answer) => a.billing_sequence - b.billing_sequence);
+    return items.sort((a, b) => a.billing_sequence! - b.billing_sequence!);
   };
-  const money = ({ subtotal, total_discount, total_tax, total }: Answer) => [
+  const money = ({
     subtotal,
     total_discount,
     total_tax,
     total,
-  ];
+  }: ListedInvoice | NonNullable<Subscription['latest_invoice']>) => [subtotal, total_discount, total_tax, total];
   const moneyOf = async (customer: string) => (await invoicesOf(customer)).map(money);
   const month = async (date: string) => {
     await world.on(date);
@@ -58,8 +57,8 @@ describe('coupons and taxes on invoices', () => {
     await world.waitForPipeline();
     const preview = await world.preview('both');
     expect(money(preview)).to.deep.equal(['60', '11', '9.8', '58.8']);
-    expect(preview.coupon_applications.map((one: Answer) => one.discounted_amount)).to.deep.equal(['6', '5']);
-    expect(preview.taxes.map(({ tax_amount, tax_rate }: Answer) => [tax_amount, tax_rate.code])).to.deep.equal([
+    expect(preview.coupon_applications!.map((one) => one.discounted_amount)).to.deep.equal(['6', '5']);
+    expect(preview.taxes!.map(({ tax_amount, tax_rate }) => [tax_amount, tax_rate!.code])).to.deep.equal([
       ['9.8', 'vat'],
     ]);
     // A draft has its coupons, and no taxes yet.
@@ -83,14 +82,16 @@ describe('coupons and taxes on invoices', () => {
       ['60', '11', '9.8', '58.8'],
     ]);
     const [, final] = await invoicesOf('both');
-    const { line_items } = await world.get(`/invoices/${final.id}`);
-    expect(line_items.map((line: Answer) => [line.amount, line.invoice_level_discount, line.tax_amount])).to.deep.equal(
-      [
-        ['50', '9.17', '8.17'],
-        ['10', '1.83', '1.63'],
-      ],
-    );
-    expect([final.amount_due, final.amount_remaining, final.payment_status]).to.deep.equal(['58.8', '58.8', 'PENDING']);
+    const { line_items } = await world.get(`/invoices/${final!.id}`);
+    expect(line_items.map((line) => [line.amount, line.invoice_level_discount, line.tax_amount])).to.deep.equal([
+      ['50', '9.17', '8.17'],
+      ['10', '1.83', '1.63'],
+    ]);
+    expect([final!.amount_due, final!.amount_remaining, final!.payment_status]).to.deep.equal([
+      '58.8',
+      '58.8',
+      'PENDING',
+    ]);
   });
 
   it('once is never twice: not when a draft is computed again, and a void invoice gives it back', async () => {
@@ -102,7 +103,7 @@ describe('coupons and taxes on invoices', () => {
       ['50', '25', '0', '25'],
       ['50', '0', '0', '50'],
     ]);
-    await world.post(`/invoices/${opening.id}/void`, {});
+    await world.post(`/invoices/${opening!.id}/void`, {});
     const draft = (await invoicesOf('void')).at(-1)!;
     await world.post(`/invoices/${draft.id}/compute?sync=true`, {});
     await world.finalize();
@@ -112,11 +113,11 @@ describe('coupons and taxes on invoices', () => {
 
   it('of a line, together never more than the line; all of it off is a paid invoice', async () => {
     const prices = (await world.subscription('once')).line_items;
-    const fee = prices.find((line: Answer) => line.price_type === 'FIXED').price_id;
+    const fee = prices.find((line) => line.price_type === 'FIXED')!.price_id;
     await world.subscribe('line', 'Pro', { line_item_coupons: { [fee]: ['ALL', 'TENTH'] }, ...VAT });
     const [invoice] = await invoicesOf('line');
-    expect([...money(invoice), invoice.payment_status]).to.deep.equal(['50', '50', '0', '0', 'SUCCEEDED']);
-    expect(invoice.coupon_applications.map((one: Answer) => one.discounted_amount)).to.deep.equal(['50']);
+    expect([...money(invoice!), invoice!.payment_status]).to.deep.equal(['50', '50', '0', '0', 'SUCCEEDED']);
+    expect(invoice!.coupon_applications!.map((one) => one.discounted_amount)).to.deep.equal(['50']);
   });
 
   it('what a change gives back goes with its discount and its tax; what it charges has those of the running period', async () => {
@@ -126,16 +127,16 @@ describe('coupons and taxes on invoices', () => {
     const [line] = (await world.subscription('seats')).line_items;
     const request = {
       type: 'quantity_change',
-      quantity_change_params: { line_items: [{ id: line.id, quantity: '3' }] },
+      quantity_change_params: { line_items: [{ id: line!.id, quantity: '3' }] },
     };
     const preview = await world.post(`/subscriptions/${of('seats')}/modify/preview`, request);
     await world.post(`/subscriptions/${of('seats')}/modify/execute`, request);
     const [opening, change] = await invoicesOf('seats');
-    expect(money(opening)).to.deep.equal(['10', '1', '1.8', '10.8']);
+    expect(money(opening!)).to.deep.equal(['10', '1', '1.8', '10.8']);
     // 15 of 30 days: 5 back, which were 4.50 and 0.90 of tax; 15 charged, less 1.50, and 2.70 of tax.
-    expect(money(change)).to.deep.equal(['10', '1', '1.8', '10.8']);
-    expect(money(preview.changed_resources.invoices[0].invoice)).to.deep.equal(money(change));
-    const taxes = change.taxes.map((tax: Answer) => [tax.taxable_amount, tax.tax_amount]);
+    expect(money(change!)).to.deep.equal(['10', '1', '1.8', '10.8']);
+    expect(money(preview.changed_resources.invoices[0]!.invoice!)).to.deep.equal(money(change!));
+    const taxes = change!.taxes!.map((tax) => [tax.taxable_amount, tax.tax_amount]);
     expect(taxes).to.deep.equal([
       ['13.5', '2.7'],
       ['-4.5', '-0.9'],
@@ -147,7 +148,7 @@ describe('coupons and taxes on invoices', () => {
     });
     const wallets = await world.get(`/customers/${world.id('customer seats')}/wallets`);
     // 15 for 15 days: all of it back, as it was paid.
-    expect(wallets.map((wallet: Answer) => wallet.balance)).to.deep.equal(['16.2']);
+    expect(wallets.map((wallet) => wallet.balance)).to.deep.equal(['16.2']);
   });
 
   it('new subscriptions take over what their customer is taxed with; who is exempt is not taxed', async () => {
@@ -167,7 +168,7 @@ describe('coupons and taxes on invoices', () => {
     });
     await world.subscribe('taxed', 'Seats');
     const [first] = await invoicesOf('taxed');
-    expect([...money(first), ...first.taxes.map((tax: Answer) => tax.tax_amount)]).to.deep.equal([
+    expect([...money(first!), ...first!.taxes!.map((tax) => tax.tax_amount)]).to.deep.equal([
       '10',
       '0',
       '2.5',
@@ -191,9 +192,7 @@ describe('coupons and taxes on invoices', () => {
     const ofLine = [{ line_item_id: '1', coupon_id: (await world.get('/coupons/code/ALL')).id }];
     const draft = await write('once', { coupons: ['HALF-ONCE'], line_item_coupons: ofLine, tax_rates: ['city'] });
     expect(money(draft)).to.deep.equal(['100', '70', '0', '30']);
-    expect(
-      draft.line_items.map((line: Answer) => [line.line_item_discount, line.invoice_level_discount]),
-    ).to.deep.equal([
+    expect(draft.line_items.map((line) => [line.line_item_discount, line.invoice_level_discount])).to.deep.equal([
       ['0', '30'],
       ['40', '0'],
     ]);
@@ -283,7 +282,7 @@ describe('coupons and taxes on invoices', () => {
     const body = { plan_id, customer_id, currency: 'usd', billing_period: 'MONTHLY', coupons: ['TENTH', 'EURO'] };
     const tenths = await redeemed('TENTH');
     const refused = await world.api.request('POST', '/subscriptions', { body });
-    expect([refused.status, refused.body.details.field, refused.body.details.reason]).to.deep.equal([
+    expect([refused.status, refused.body.details!.field, refused.body.details!.reason]).to.deep.equal([
       400,
       'coupons[1]',
       'CURRENCY_MISMATCH',
@@ -306,7 +305,7 @@ describe('coupons and taxes on invoices', () => {
       'coupon_params.coupon_code',
     ]);
     expect(await redeemed('TENTH')).to.equal(redeemedBefore);
-    const accepted = await add({ subscription_line_item_id: child.line_items[0].id });
+    const accepted = await add({ subscription_line_item_id: child.line_items[0]!.id });
     expect(accepted.status, accepted.text).to.equal(200);
   });
 
@@ -324,14 +323,14 @@ describe('coupons and taxes on invoices', () => {
       const body = { target_plan_id: world.id('plan Year'), proration_behavior: 'create_prorations', ...year };
       await world.post(`/subscriptions/${id}/change/execute`, body);
       // What is charged inside of the period takes part in what works for it, and is no use of its own.
-      const [line] = (await world.subscription(`year ${code}`)).line_items.filter((one: Answer) => !one.end_date);
-      const quantity_change_params = { line_items: [{ id: line.id, quantity: '2' }] };
+      const [line] = (await world.subscription(`year ${code}`)).line_items.filter((one) => !one.end_date);
+      const quantity_change_params = { line_items: [{ id: line!.id, quantity: '2' }] };
       await world.post(`/subscriptions/${id}/modify/execute`, { type: 'quantity_change', quantity_change_params });
     }
     await world.on('2025-10-11');
     await world.finalize();
     const discounts = async (code: string) =>
-      (await world.invoices(`year ${code}`)).map(({ total_discount }: Answer) => total_discount);
+      (await world.invoices(`year ${code}`)).map(({ total_discount }) => total_discount);
     // 21 of 31 are given back with their discount.
     expect(await discounts('HALF-ONCE')).to.deep.equal(['15.5', '-10.5', '0', '0']);
     expect(await discounts('TWICE')).to.deep.equal(['6.2', '119.8', '124', '0']);

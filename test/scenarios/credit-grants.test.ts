@@ -3,9 +3,6 @@ import { expect } from 'chai';
 import { credits, MONTHLY, short, startGrantsWorld, upcoming } from '../support/grants.ts';
 import type { World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 describe('scenario: credit grants by the clock of an environment', () => {
   let world: World;
   before(async () => {
@@ -23,16 +20,16 @@ describe('scenario: credit grants by the clock of an environment', () => {
       '2026-03-01 100 until 2026-04-01',
     ]);
     const { items } = await world.get(`/customers/${world.id('customer acme')}/grants/upcoming`);
-    expect(items.map(({ scheduled_for }: Answer) => short(scheduled_for))).to.deep.equal(['2026-04-01']);
+    expect(items.map(({ scheduled_for }) => short(scheduled_for))).to.deep.equal(['2026-04-01']);
     const [wallet] = await world.get(`/customers/${world.id('customer acme')}/wallets`);
     expect(wallet).to.include({ wallet_type: 'PRE_PAID', currency: 'usd' });
-    expect(wallet.config).to.deep.equal({ allowed_price_types: ['USAGE'] });
+    expect(wallet!.config).to.deep.equal({ allowed_price_types: ['USAGE'] });
   });
 
   it('one with a rate of its own makes a wallet with that rate', async () => {
     await world.on('2026-03-20', () => world.subscribe('half', 'Basic'));
     const [wallet] = await world.get(`/customers/${world.id('customer half')}/wallets`);
-    expect([Number(wallet.credit_balance), Number(wallet.balance), Number(wallet.conversion_rate)]).to.deep.equal([
+    expect([Number(wallet!.credit_balance), Number(wallet!.balance), Number(wallet!.conversion_rate)]).to.deep.equal([
       20, 10, 0.5,
     ]);
   });
@@ -102,10 +99,10 @@ describe('scenario: credit grants by the clock of an environment', () => {
     ]);
     const [invoice] = await world.invoices('unpaid');
     await world.post('/payments', {
-      amount: invoice.amount_remaining,
+      amount: invoice!.amount_remaining,
       currency: 'usd',
       destination_type: 'INVOICE',
-      destination_id: invoice.id,
+      destination_id: invoice!.id,
       payment_method_type: 'OFFLINE',
     });
     await world.on('2026-09-02T12:00:00Z');

@@ -1,11 +1,9 @@
 /** Credits that come from invoices pay after tax, and what is given back for a line is split as the line was paid (docs/rules/wallets.md). */
 import { expect } from 'chai';
 import { auditCredits } from '../../actions/operations/audit/credits.ts';
+import type { Invoice, Wallet } from '../support/answers.ts';
 import { prepaid } from '../support/prepaid.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('scenario: credits after tax', () => {
   let world: World;
@@ -41,7 +39,7 @@ describe('scenario: credits after tax', () => {
     await world.post('/taxes/associations', { ...of, tax_rate_code: 'vat', start_date: '2020-01-01T00:00:00Z' });
     return { customer_id };
   };
-  const pay = (invoice: Answer) =>
+  const pay = (invoice: Invoice) =>
     world.post('/payments', {
       destination_type: 'INVOICE',
       destination_id: invoice.id,
@@ -49,12 +47,12 @@ describe('scenario: credits after tax', () => {
       amount: invoice.amount_remaining,
       currency: invoice.currency,
     });
-  const note = (invoice: Answer, amount: string, memo = '') =>
+  const note = (invoice: Invoice, amount: string, memo = '') =>
     ok('POST', '/creditnotes', {
       invoice_id: invoice.id,
       memo,
       reason: 'BILLING_ERROR',
-      line_items: [{ invoice_line_item_id: invoice.line_items[0].id, amount }],
+      line_items: [{ invoice_line_item_id: invoice.line_items[0]!.id, amount }],
     });
   const toPlan = (name: string) => ({
     target_plan_id: world.id(`plan ${name}`),
@@ -64,10 +62,10 @@ describe('scenario: credits after tax', () => {
     billing_period_count: 1,
     proration_behavior: 'create_prorations',
   });
-  const again = ({ id }: Answer): Promise<Answer> => world.get(`/invoices/${id}`);
+  const again = ({ id }: Invoice) => world.get(`/invoices/${id}`);
   /** Answers the credits in the lots of the customer's wallets, before tax and after it. */
   async function inWallet(customer_id: string): Promise<[number, number]> {
-    const wallets: Answer[] = await world.get(`/customers/${customer_id}/wallets`);
+    const wallets = await world.get(`/customers/${customer_id}/wallets`);
     const sums: [number, number] = [0, 0];
     for (const { id } of wallets) {
       const { items } = await world.get(`/wallets/${id}/transactions?type=credit&limit=100`);
@@ -76,7 +74,7 @@ describe('scenario: credits after tax', () => {
     return sums.map((sum) => Number(sum.toFixed(6))) as [number, number];
   }
   /** A paid invoice of 100, of which 40 credits paid a part: 20 % of 60 is taxed, and 72 are paid in money. */
-  async function paidWithCredits(name: string): Promise<{ customer_id: string; invoice: Answer }> {
+  async function paidWithCredits(name: string) {
     const { customer_id } = await taxed(name);
     const wallet = await purseOf(name);
     await topUp(wallet.id, '40');
@@ -179,7 +177,7 @@ describe('scenario: credits after tax', () => {
   it('a refund of the payment gives back the money, and a note afterwards credits alone', async () => {
     const { customer_id, invoice } = await paidWithCredits('refunded');
     const [payment] = (await world.get(`/payments?destination_id=${invoice.id}`)).items;
-    await world.post(`/payments/${payment.id}/refund`, {});
+    await world.post(`/payments/${payment!.id}/refund`, {});
     expect(await again(invoice)).to.include({ refunded_amount: '72', prepaid_credits_returned: '0' });
     // A refund names no line, so the note carries its tax: 30 + 3.60, of which no money is left.
     const rest = await note(invoice, '30');
@@ -196,7 +194,7 @@ describe('scenario: credits after tax', () => {
       const { customer_id } = await taxed(name);
       await world.subscribe(name, 'Both');
       const [opening] = await world.invoices(name);
-      await pay(opening);
+      await pay(opening!);
       world.at('2026-04-10T00:00:00Z');
       await world.use(name, 'calls', calls);
       await world.waitForPipeline();
@@ -216,7 +214,7 @@ describe('scenario: credits after tax', () => {
     await world.subscribe('seated', 'Seats');
     const [opening] = await world.invoices('seated');
     expect(opening).to.include({ total_prepaid_credits_applied: '40', total_tax: '12', amount_remaining: '72' });
-    await pay(opening);
+    await pay(opening!);
     world.at('2026-04-16T00:00:00Z');
     await world.cancel('seated', { cancellation_type: 'immediate', proration_behavior: 'create_prorations' });
     expect(await inWallet(customer_id)).to.deep.equal([20, 36]);
@@ -231,7 +229,7 @@ describe('scenario: credits after tax', () => {
     await world.plan('Tenner', [fixed('20', { invoice_cadence: 'ADVANCE', display_name: 'tenner' })]);
     const { id } = await world.subscribe('changing', 'Seats');
     const [opening] = await world.invoices('changing');
-    await pay(opening);
+    await pay(opening!);
     world.at('2026-04-16T00:00:00Z');
     await ok('POST', `/subscriptions/${id}/change/execute`, toPlan('Tenner'));
     // 50 come back, 20 of them to lots; 10 are charged, of which the same share, 4, is paid by these: 6 + 1.20 are netted with 30 + 6.
@@ -247,7 +245,7 @@ describe('scenario: credits after tax', () => {
     await topUp(wallet_id, '40');
     const { id } = await world.subscribe('growing', 'Seats');
     const [opening] = await world.invoices('growing');
-    await pay(opening);
+    await pay(opening!);
     world.at('2026-04-16T00:00:00Z');
     await topUp(wallet_id, '10');
     const preview = await ok('POST', `/subscriptions/${id}/change/preview`, toPlan('More'));
@@ -275,7 +273,7 @@ describe('scenario: credits after tax', () => {
     await world.finalize();
     const [first] = await world.invoices('corrected');
     expect(first).to.include({ total_prepaid_credits_applied: '40', total_tax: '12', amount_remaining: '72' });
-    await pay(first);
+    await pay(first!);
     await world.replace('hundred', world.event('corrected', 'calls', { n: 50, at: '2026-01-10T00:00:00Z' }));
     await world.use('corrected', 'calls', 100, { at: '2026-02-10T00:00:00Z' });
     await world.waitForPipeline();
@@ -291,15 +289,12 @@ describe('scenario: credits after tax', () => {
   });
 
   /** Uses 50 in January, paid by the credits of a wallet, and takes all of it back in February. */
-  async function correctedToNothing(
-    name: string,
-    config?: object,
-  ): Promise<{ wallet: Answer; next(): Promise<Answer> }> {
+  async function correctedToNothing(name: string, config?: object) {
     world.at('2026-01-01T00:00:00Z');
     await world.customer(name);
     const [wallet] = [await ok('POST', '/wallets', { external_customer_id: name, currency: 'usd', config })];
     await world.subscribe(name, 'Both');
-    await pay((await world.invoices(name))[0]);
+    await pay((await world.invoices(name))[0]!);
     await topUp(wallet.id, '50');
     await world.send([world.event(name, 'calls', { n: 50, at: '2026-01-10T00:00:00Z', event_id: `${name} calls` })]);
     await world.waitForPipeline();
@@ -307,7 +302,7 @@ describe('scenario: credits after tax', () => {
     await world.finalize();
     const january = (await world.invoices(name)).at(-1);
     expect(january).to.include({ total_prepaid_credits_applied: '50', amount_remaining: '100' });
-    await pay(january);
+    await pay(january!);
     await ok('POST', `/events/${encodeURIComponent(`${name} calls`)}/void`, { reason: 'never was' });
     await world.waitForPipeline();
     const next = async () => {
@@ -316,13 +311,13 @@ describe('scenario: credits after tax', () => {
       await world.on('2026-03-01');
       await world.finalize();
       const made = (await world.invoices(name)).at(-1);
-      for (const field of ['total_prepaid_credits_applied', 'total', 'amount_remaining'])
-        expect(preview[field], `${field} of the preview`).to.equal(made[field]);
+      for (const field of ['total_prepaid_credits_applied', 'total', 'amount_remaining'] as const)
+        expect(preview[field], `${field} of the preview`).to.equal(made![field]);
       return made;
     };
     return { wallet, next };
   }
-  const balanceOf = async ({ id }: Answer) => {
+  const balanceOf = async ({ id }: Wallet) => {
     const { real_time_balance } = await world.get(`/wallets/${id}/balance/real-time`);
     return Number(real_time_balance);
   };
@@ -378,10 +373,10 @@ describe('scenario: credits after tax', () => {
     await pay(before);
     await note(before, '100');
     const amounts = { amount_due: '40', total: '40', subtotal: '40' };
-    const drafts: Answer[] = [];
+    const drafts: Invoice[] = [];
     for (let n = 0; n < 5; n++)
       drafts.push(await ok('POST', '/invoices', { customer_id, currency: 'usd', ...amounts }));
-    const finalize = ({ id }: Answer) => world.api.request('POST', `/invoices/${id}/finalize`, { body: {} });
+    const finalize = ({ id }: Invoice) => world.api.request('POST', `/invoices/${id}/finalize`, { body: {} });
     const answers = await Promise.all([...drafts, ...drafts].map(finalize));
     expect(answers.filter(({ status }) => status < 300).length, 'each becomes final once').to.equal(5);
     const finals = await Promise.all(drafts.map(again));
@@ -424,7 +419,7 @@ describe('scenario: credits after tax', () => {
     const before = await oneOff({ customer_id }, '100');
     await pay(before);
     await note(before, '100');
-    const [{ id: wallet_id }] = await world.get(`/customers/${customer_id}/wallets`);
+    const { id: wallet_id } = (await world.get(`/customers/${customer_id}/wallets`))[0]!;
     await topUp(wallet_id, '10');
     const held = await ok('POST', '/entitlements/check', { customer_id, wallet_id, credits: '100', hold: {} });
     expect(held.allowed).to.equal(true);
@@ -446,7 +441,7 @@ describe('scenario: credits after tax', () => {
     expect(next).to.include({ amount_paid: '60', amount_remaining: '60', payment_status: 'PENDING' });
     const say = (body: object) => world.api.request('PUT', `/invoices/${next.id}/payment`, { body });
     const less = await say({ payment_status: 'FAILED', amount: '59' });
-    expect([less.status, less.body.details.field]).to.deep.equal([400, 'amount']);
+    expect([less.status, less.body.details!.field]).to.deep.equal([400, 'amount']);
     expect((await say({ payment_status: 'SUCCEEDED' })).status).to.equal(200);
     expect(await again(next)).to.include({ amount_paid: '120', amount_remaining: '0' });
     await ok('POST', `/invoices/${next.id}/void`);

@@ -6,9 +6,6 @@ import { expect } from 'chai';
 import { csvRecords } from '../support/csv-records.ts';
 import { fixed, startWorld, summarizeInvoice, tiers, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 const at = (day: string) => `2026-${day}T00:00:00Z`;
 
 describe('scenario: families of subscriptions', () => {
@@ -49,7 +46,7 @@ describe('scenario: families of subscriptions', () => {
   const customers = async (...names: string[]) => {
     for (const name of names) await world.post('/customers', { external_id: name, name });
   };
-  const childrenOf = async (parent: string): Promise<Answer[]> =>
+  const childrenOf = async (parent: string) =>
     (await world.post('/subscriptions/search', { parent_subscription_ids: [world.id(`subscription ${parent}`)] }))
       .items;
 
@@ -60,8 +57,8 @@ describe('scenario: families of subscriptions', () => {
     await world.on('2026-02-01');
     const [opening, cycle] = await world.invoices('branch');
     const payer = (await world.get('/customers/external/head office')).id;
-    expect([opening.customer_id, cycle.customer_id]).to.deep.equal([payer, payer]);
-    expect(cycle.subscription_customer_id).to.equal((await world.subscription('branch')).customer_id);
+    expect([opening!.customer_id, cycle!.customer_id]).to.deep.equal([payer, payer]);
+    expect(cycle!.subscription_customer_id).to.equal((await world.subscription('branch')).customer_id);
     expect((await world.subscription('branch')).subscription_type).to.equal('DELEGATED_INVOICING');
     expect((await world.statements('branch')).at(-1)).to.equal(
       'SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-02-01 = 60\n' +
@@ -89,7 +86,7 @@ describe('scenario: families of subscriptions', () => {
       'SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-02-01 = 160\n' +
         '  base 2026-02-01..2026-03-01: 1 = 50\n  calls 2026-01-01..2026-02-01: 120 = 110',
     );
-    expect(summarizeInvoice(preview)).to.deep.equal(summarizeInvoice((await world.invoices('company')).at(-1)));
+    expect(summarizeInvoice(preview)).to.deep.equal(summarizeInvoice((await world.invoices('company')).at(-1)!));
     for (const child of await childrenOf('company')) {
       expect(child).to.include({ subscription_type: 'INHERITED', subscription_status: 'active' });
       expect(Date.parse(child.current_period_end)).to.equal(Date.parse(at('03-01')));
@@ -119,8 +116,8 @@ describe('scenario: families of subscriptions', () => {
       const [child] = await childrenOf('club');
       expect(child).to.include({ subscription_type: 'INHERITED', start_date: at('01-10') });
       const [said] = preview.changed_resources.subscriptions;
-      expect(done.changed_resources.subscriptions).to.deep.equal([{ ...said, id: child.id }]);
-      expect(done.subscription.subscription_type).to.equal('PARENT');
+      expect(done.changed_resources.subscriptions).to.deep.equal([{ ...said, id: child!.id }]);
+      expect(done.subscription!.subscription_type).to.equal('PARENT');
     });
 
     it('and until they leave', async () => {
@@ -237,7 +234,7 @@ describe('scenario: families of subscriptions', () => {
         '  small 2026-02-01..2026-03-01: 1 = 7\n  small calls 2026-01-01..2026-02-01: 20 = 40\n' +
         '  small 2026-02-01..2026-03-01: 1 = 7\n  small calls 2026-01-01..2026-02-01: 10 = 20';
       expect((await world.statements('first')).at(-1)).to.equal(said);
-      expect(summarizeInvoice(preview)).to.deep.equal(summarizeInvoice((await world.invoices('first')).at(-1)));
+      expect(summarizeInvoice(preview)).to.deep.equal(summarizeInvoice((await world.invoices('first')).at(-1)!));
       expect(await world.statements('third')).to.have.length(1);
       for (const child of await childrenOf('first'))
         expect(Date.parse(child.current_period_end)).to.equal(Date.parse(at('03-01')));
@@ -318,8 +315,8 @@ describe('scenario: families of subscriptions', () => {
       await world.on('2026-01-31');
     });
 
-    const byName = (records: Answer[], name: string, quantity: string) =>
-      Object.fromEntries(records.map((record) => [record[name], record[quantity]]));
+    const byName = (records: readonly object[], name: string, quantity: string) =>
+      Object.fromEntries((records as Record<string, string>[]).map((record) => [record[name], record[quantity]]));
 
     it('counts what they did between the two days, at every door', async () => {
       const subscription_id = world.id('subscription firm');
@@ -327,14 +324,14 @@ describe('scenario: families of subscriptions', () => {
       expect(byName(told.charges, 'meter_display_name', 'quantity')).to.deep.equal(COUNTED);
       const preview = await world.preview('firm');
       expect(byName(preview.line_items, 'display_name', 'quantity')).to.deep.equal(COUNTED);
-      for (const path of ['/events/analytics', '/meter-usage/detailed-analytics'])
+      for (const path of ['/events/analytics', '/meter-usage/detailed-analytics'] as const)
         for (const window_size of [undefined, 'DAY']) {
           const { items } = await world.post(path, { external_customer_id: 'firm', window_size, ...JANUARY });
-          expect(items.map((item: Answer) => item.total_cost).sort()).to.deep.equal(Object.values(COUNTED).sort());
+          expect(items.map((item) => item.total_cost).sort()).to.deep.equal(Object.values(COUNTED).sort());
         }
       // Of the guest all that they did, without a cost, and without a feature of the meters.
       const { items: own } = await world.post('/events/analytics', { external_customer_id: 'guest', ...JANUARY });
-      expect(own.map((item: Answer) => [item.meter_id, item.total_cost])).to.have.deep.members(
+      expect(own.map((item) => [item.meter_id, item.total_cost])).to.have.deep.members(
         Object.keys(COUNTED).map((meter) => [world.id(`meter ${meter}`), '0']),
       );
       const range = `start_time=${JANUARY.start_time}&end_time=${JANUARY.end_time}&amounts=true`;
@@ -358,10 +355,10 @@ describe('scenario: families of subscriptions', () => {
       await world.on('2026-02-01');
       await world.on('2026-03-01');
       const [january, february] = await world.invoices('firm');
-      expect(byName(january.line_items, 'display_name', 'quantity')).to.deep.equal(COUNTED);
-      expect(byName(february.line_items, 'display_name', 'quantity')).to.include({ calls: '0', seats: '10' });
+      expect(byName(january!.line_items, 'display_name', 'quantity')).to.deep.equal(COUNTED);
+      expect(byName(february!.line_items, 'display_name', 'quantity')).to.include({ calls: '0', seats: '10' });
       const [guest] = (await childrenOf('firm')).filter(({ end_date }) => end_date !== null);
-      expect(guest.subscription_status).to.equal('cancelled');
+      expect(guest!.subscription_status).to.equal('cancelled');
     });
   });
 });

@@ -117,7 +117,7 @@ describe('scenario: fixed charges', () => {
     const preview = await world.preview('previewed');
     await world.on('2026-02-10');
     const draft = (await world.invoices('previewed')).at(-1);
-    expect(summarizeInvoice(preview)).to.deep.equal(summarizeInvoice(draft));
+    expect(summarizeInvoice(preview)).to.deep.equal(summarizeInvoice(draft!));
     expect(preview.id).to.equal('');
   });
 });

@@ -1,9 +1,8 @@
 /** Grants of money where more usage lowers the charge, and grants in a short first period (docs/rules/entitlements.md, "Grants"). */
 import { expect } from 'chai';
+import type { Feature } from '../support/answers.ts';
 import { startWorld, tiers, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
 type Fields = Record<string, unknown>;
 
 const OF_A_DAY = { grant_duration_value: 1, grant_duration_unit: 'day' };
@@ -11,11 +10,11 @@ const OF_THE_PERIOD = { grant_duration_unit: 'subscription_period' };
 
 describe('scenario: grants of money and of short periods', () => {
   let world: World;
-  let feature: Answer;
+  let feature: Feature;
   const charged = async (name: string) => {
     await world.waitForPipeline();
     const [line] = (await world.preview(name)).line_items;
-    return [line.quantity, line.amount];
+    return [line!.quantity, line!.amount];
   };
   const grant = (name: string, fields: Fields) =>
     world.post('/entitlements', {

@@ -1,11 +1,10 @@
 /** What is granted bit by bit, at every door, by numbers that were counted by hand (docs/rules/entitlements.md, "Grants"). */
 import { expect } from 'chai';
+import type { Entitlement, Feature } from '../support/answers.ts';
 import { expectGolden } from '../support/golden.ts';
 import { provenBy, check as verified } from '../support/verifier.ts';
 import { startWorld, summarizeInvoice, tiers, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
 type Fields = Record<string, unknown>;
 
 const at = (time: string) => `2026-${time}:00Z`;
@@ -97,24 +96,24 @@ const CHARGED: Record<string, [string, string | null, string][]> = {
 
 describe('scenario: granted bit by bit', () => {
   let world: World;
-  let feature: Answer;
-  const entitlements: Record<string, Answer[]> = {};
+  let feature: Feature;
+  const entitlements: Record<string, Entitlement[]> = {};
 
-  const check = (customer: string, quantity: string, hold: Fields | null = null): Promise<Answer> =>
+  const check = (customer: string, quantity: string, hold: Fields | null = null) =>
     world.post('/entitlements/check', { external_customer_id: customer, feature_id: feature.id, quantity, hold });
   const used = async (customer: string) => {
     const { features } = await world.get(`/customers/usage?customer_lookup_key=${customer}`);
-    return features.map(({ total_limit, current_usage, usage_percent, next_usage_reset_at, grants }: Answer) => ({
+    return features.map(({ total_limit, current_usage, usage_percent, next_usage_reset_at, grants }) => ({
       total_limit,
       current_usage,
       usage_percent,
       next_usage_reset_at,
-      grants: grants.map(({ grant_measure: _, ...grant }: Answer) => Object.values(grant).join(' ')),
+      grants: grants!.map(({ grant_measure: _, ...grant }) => Object.values(grant).join(' ')),
     }));
   };
   const lines = async (customer: string) =>
     (await world.invoices(customer)).flatMap(({ line_items }) =>
-      line_items.map((line: Answer) => [line.quantity, line.adjusted_entitlement_quantity, line.amount]),
+      line_items.map((line) => [line.quantity, line.adjusted_entitlement_quantity, line.amount]),
     );
 
   before(async () => {
@@ -144,7 +143,7 @@ describe('scenario: granted bit by bit', () => {
           ...fields,
         });
       entitlements[name] = [await grant('PLAN', world.id(`plan ${name}`), ofPlan!)];
-      for (const fields of own) entitlements[name].push(await grant('SUBSCRIPTION', id, fields));
+      for (const fields of own) entitlements[name]!.push(await grant('SUBSCRIPTION', id, fields));
     }
   });
   after(() => world.stop());
@@ -160,7 +159,7 @@ describe('scenario: granted bit by bit', () => {
       },
     ]);
     const period = `50 0 active ${at('01-01T00:00')} ${at('02-01T00:00')}`;
-    expect((await used('Period'))[0].grants).to.deep.equal([period]);
+    expect((await used('Period'))[0]!.grants).to.deep.equal([period]);
     expect(await check('Rolling', '101')).to.deep.include({
       allowed: false,
       reason: 'limit_reached',
@@ -177,7 +176,7 @@ describe('scenario: granted bit by bit', () => {
       await world.send(USED.slice(0, 5).map(([time, n]) => world.event(name, 'calls', { n, at: at(time) })));
     await world.waitForPipeline();
     world.at(at('01-10T19:00'));
-    const told: Record<string, Answer> = {};
+    const told: Record<string, unknown> = {};
     for (const name of NAMES) told[name] = await used(name);
     const until = (time: string) => at(`01-${time}`);
     const told_of = (
@@ -212,7 +211,7 @@ describe('scenario: granted bit by bit', () => {
       ],
       Money: [told_of(30, '275', '916.67', '11T00:00', [`30 30 exhausted ${until('10T00:00')} ${until('11T00:00')}`])],
     });
-    const left: Record<string, Answer> = {};
+    const left: Record<string, unknown> = {};
     for (const name of NAMES) left[name] = (await check(name, '1')).remaining;
     expect(left).to.deep.equal({ Rolling: '0', Aligned: '0', Period: '0', Parallel: '0', Additive: '15', Money: '0' });
     expect((await check('Additive', '16')).allowed).to.equal(false);
@@ -225,13 +224,15 @@ describe('scenario: granted bit by bit', () => {
     expect(await check('holder', '41')).to.deep.include({ allowed: false, held: '60', remaining: '40' });
     const { reservation } = await check('holder', '40', { ttl_seconds: 600 });
     await world.pausePipeline();
-    await world.post(`/reservations/${reservation.id}/commit`, { quantity: '30' });
+    await world.post(`/reservations/${reservation!.id}/commit`, { quantity: '30' });
     expect(await check('holder', '11')).to.deep.include({ allowed: false, used: '30', held: '60', remaining: '10' });
     await world.resumePipeline();
     await world.waitForPipeline();
     expect(await check('holder', '11')).to.deep.include({ allowed: false, used: '30', held: '60', remaining: '10' });
     expect(await check('holder', '10')).to.deep.include({ allowed: true });
-    expect((await used('holder'))[0].grants).to.deep.equal([`100 30 active ${at('01-10T19:00')} ${at('01-11T00:00')}`]);
+    expect((await used('holder'))[0]!.grants).to.deep.equal([
+      `100 30 active ${at('01-10T19:00')} ${at('01-11T00:00')}`,
+    ]);
   });
 
   it('begins anew where a grant has ended, and money goes by what more units would cost', async () => {
@@ -240,7 +241,7 @@ describe('scenario: granted bit by bit', () => {
     // 10 units have had the higher price already this month.
     expect(await check('Money', '31')).to.deep.include({ allowed: false, used: '0', remaining: '30' });
     expect(await check('Money', '30')).to.deep.include({ allowed: true });
-    expect((await check('Parallel', '1')).limits.map(({ remaining }: Answer) => remaining)).to.deep.equal(['100', '0']);
+    expect((await check('Parallel', '1')).limits.map(({ remaining }) => remaining)).to.deep.equal(['100', '0']);
   });
 
   it('at the doors of the running period', async () => {
@@ -256,29 +257,29 @@ describe('scenario: granted bit by bit', () => {
       const range = { start_time: at('01-01T00:00'), end_time: at('02-01T00:00'), external_customer_id: name };
       const { items } = await world.post('/events/analytics', range);
       const [line] = (await world.preview(name)).line_items;
-      expect([charges[0].quantity, charges[0].amount], `usage of ${name}`).to.deep.equal([quantity, amount]);
-      expect([line.quantity, line.amount], `preview of ${name}`).to.deep.equal([quantity, amount]);
-      expect([items[0].total_usage, items[0].total_cost], `analytics of ${name}`).to.deep.equal(['405', amount]);
+      expect([charges[0]!.quantity, charges[0]!.amount], `usage of ${name}`).to.deep.equal([quantity, amount]);
+      expect([line!.quantity, line!.amount], `preview of ${name}`).to.deep.equal([quantity, amount]);
+      expect([items[0]!.total_usage, items[0]!.total_cost], `analytics of ${name}`).to.deep.equal(['405', amount]);
     }
     const range = { start_time: at('01-01T00:00'), end_time: at('02-01T00:00'), external_customer_id: 'Rolling' };
     const { items } = await world.post('/events/analytics', { ...range, window_size: '6HOUR' });
     // 60, 75 and 20, 100, 150 units in quarters of days.
-    expect(items[0].points.map(({ cost }: Answer) => cost)).to.deep.equal(['60', '10', '0', '100']);
+    expect(items[0]!.points!.map(({ cost }) => cost)).to.deep.equal(['60', '10', '0', '100']);
   });
 
   it('on invoices, with a proof that whoever gets them can check', async () => {
-    const previews: Record<string, Answer> = {};
+    const previews: Record<string, ReturnType<typeof summarizeInvoice>> = {};
     for (const name of NAMES) previews[name] = summarizeInvoice(await world.preview(name));
     await world.on('2026-02-01');
     for (const name of NAMES)
-      expect(summarizeInvoice((await world.invoices(name))[0]), name).to.deep.equal(previews[name]);
+      expect(summarizeInvoice((await world.invoices(name))[0]!), name).to.deep.equal(previews[name]);
     await world.finalize();
     await world.on('2026-03-01');
-    const said: Record<string, Answer> = {};
+    const said: Record<string, unknown> = {};
     for (const name of NAMES) said[name] = await lines(name);
     expect(said).to.deep.equal(CHARGED);
     for (const name of NAMES) {
-      const proven = await provenBy(world.api, (await world.invoices(name))[0].id);
+      const proven = await provenBy(world.api, (await world.invoices(name))[0]!.id);
       const { differences, stated } = await verified(proven);
       expect(differences, name).to.deep.equal([]);
       expect(stated.map(({ what }) => what).join()).to.include('in which stretches of time its grants make usage free');
@@ -286,10 +287,10 @@ describe('scenario: granted bit by bit', () => {
   });
 
   it('says on the line what it was computed from', async () => {
-    const kept: Record<string, Answer> = {};
+    const kept: Record<string, unknown> = {};
     for (const name of NAMES) {
-      const [{ line_items }] = await world.invoices(name);
-      kept[name] = line_items[0].computed_from.allowances;
+      const { line_items } = (await world.invoices(name))[0]!;
+      kept[name] = line_items[0]!.computed_from!.allowances;
     }
     expectGolden('grants-computed-from.json', JSON.stringify(kept, null, 2));
   });
@@ -301,7 +302,7 @@ describe('scenario: granted bit by bit', () => {
     await world.waitForPipeline();
     const [of_plan] = entitlements.Rolling!;
     const changed = { grant_quota: '1' };
-    expect((await world.api.request('PUT', `/entitlements/${of_plan.id}`, { body: changed })).status).to.equal(200);
+    expect((await world.api.request('PUT', `/entitlements/${of_plan!.id}`, { body: changed })).status).to.equal(200);
     await world.finalize();
     await world.on('2026-04-01');
     const march = ['0', '0', '0'];

@@ -6,9 +6,6 @@
 import { expect } from 'chai';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 type Row = {
   readonly what: string;
   readonly zone: string;
@@ -182,16 +179,10 @@ describe('scenario: periods of the calendar', () => {
       const periods = row.bounds.slice(1).map((end, index) => [iso(row.bounds[index]!), iso(end)] as const);
       const charged = (name: string, quantity: string, amount: (index: number) => string) =>
         periods.map(([start, end], index) => [name, start, end, quantity, amount(index)]);
-      const invoices: Answer[] = await world.invoices(row.what);
+      const invoices = await world.invoices(row.what);
       const lines = invoices
         .flatMap(({ line_items }) => line_items)
-        .map((line: Answer) => [
-          line.display_name,
-          iso(line.period_start),
-          iso(line.period_end),
-          line.quantity,
-          line.amount,
-        ]);
+        .map((line) => [line.display_name, iso(line.period_start!), iso(line.period_end!), line.quantity, line.amount]);
       const of = (name: string) => lines.filter(([display_name]) => display_name === name);
       expect(of('seat')).to.deep.equal(charged('seat', '1', (index) => (index === 0 ? (row.first ?? '100') : '100')));
       // Ten at its start and one at its end; what came before the first and at the end of the last is nobody's.

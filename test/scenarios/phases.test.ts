@@ -1,13 +1,11 @@
 /** Phases: what each charges, from its first instant to its last. */
 import { expect } from 'chai';
+import type { Plan } from '../support/answers.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('scenario: phases', () => {
   let world: World;
-  let plan: Answer;
+  let plan: Plan;
   const prices: Record<string, string> = {};
   before(async () => {
     world = await startWorld();
@@ -24,9 +22,13 @@ describe('scenario: phases', () => {
   });
   after(() => world.stop());
 
-  const subscribe = (customer: string, phases: Answer[], fields: Answer = {}) =>
+  const subscribe = (customer: string, phases: object[], fields: object = {}) =>
     world.subscribe(customer, 'Pro', { phases, ...fields });
-  const inline = (fields: Answer) => ({
+  const inline = (
+    fields:
+      | { amount: string; invoice_cadence: string; display_name: string }
+      | { amount: string; billing_period: string; display_name: string },
+  ) => ({
     type: 'FIXED',
     price_unit_type: 'FIAT',
     billing_model: 'FLAT_FEE',
@@ -80,18 +82,16 @@ describe('scenario: phases', () => {
         '  stored 2026-03-01..2026-04-01: 0 = 0',
     ]);
     const subscription = await world.subscription('ramp');
-    expect(subscription.phases.map(({ start_date, end_date }: Answer) => [start_date, end_date])).to.deep.equal([
+    expect(subscription.phases.map(({ start_date, end_date }) => [start_date, end_date])).to.deep.equal([
       ['2026-01-01T00:00:00Z', '2026-01-16T00:00:00Z'],
       ['2026-01-16T00:00:00Z', '2026-03-01T00:00:00Z'],
       ['2026-03-01T00:00:00Z', null],
     ]);
-    expect(subscription.phases[0].metadata).to.deep.equal({ name: 'first weeks' });
+    expect(subscription.phases[0]!.metadata).to.deep.equal({ name: 'first weeks' });
     const phaseOf = (name: string) =>
       subscription.line_items
-        .filter(({ display_name }: Answer) => display_name === name)
-        .map(({ subscription_phase_id }: Answer) =>
-          subscription.phases.findIndex(({ id }: Answer) => id === subscription_phase_id),
-        );
+        .filter(({ display_name }) => display_name === name)
+        .map(({ subscription_phase_id }) => subscription.phases.findIndex(({ id }) => id === subscription_phase_id));
     expect(['seat', 'setup', 'calls', 'support', 'training'].map(phaseOf)).to.deep.equal([
       [0, -1, 2],
       [-1],
@@ -132,9 +132,9 @@ describe('scenario: phases', () => {
 
   describe('refuses', () => {
     const START = '2026-11-01T00:00:00Z';
-    const phase = (fields: Answer = {}) => ({ start_date: START, ...fields });
+    const phase = (fields: object = {}) => ({ start_date: START, ...fields });
     const end = '2026-12-01T00:00:00Z';
-    const refused: [string, () => Answer, string][] = [
+    const refused = [
       [
         'a first one that does not begin with the subscription',
         () => ({ phases: [phase({ start_date: end })] }),
@@ -181,7 +181,7 @@ describe('scenario: phases', () => {
         'phases[0].line_items[0].end_date',
       ],
       ['a coupon', () => ({ phases: [phase({ coupons: ['x'] })] }), 'phases[0].coupons[0]'],
-    ];
+    ] as const;
     for (const [name, fields, field] of refused) {
       it(name, async () => {
         world.at('2026-10-20');

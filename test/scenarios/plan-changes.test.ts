@@ -1,10 +1,8 @@
 /** Another plan for a running subscription: in place, at the end of a period, and with other periods. */
 import { expect } from 'chai';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import type { ListedSubscription, PlanChange } from '../support/answers.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('scenario: plan changes', () => {
   let world: World;
@@ -26,7 +24,8 @@ describe('scenario: plan changes', () => {
   });
   after(() => world.stop());
 
-  const path = (customer: string, verb: string) => `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}`;
+  const path = <Verb extends string>(customer: string, verb: Verb) =>
+    `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}` as const;
   const change = (plan: string, fields: object = {}) => ({
     target_plan_id: world.id(`plan ${plan}`),
     proration_behavior: 'create_prorations',
@@ -44,11 +43,11 @@ describe('scenario: plan changes', () => {
   // docs/rules/usage.md, "One number".
   it('where periods begin anew, what was invoiced with the change is not in the usage of the one that runs', async () => {
     const whole = { commitment_amount: '310', enable_true_up: true, overage_factor: '2' };
-    const all: [string, Answer][] = [
+    const all = [
       ['anew', {}],
       ['anew, committed', whole],
       ['anew, for a quarter', { ...whole, commitment_amount: '9', commitment_duration: 'QUARTERLY' }],
-    ];
+    ] as const;
     for (const [name, fields] of all) {
       await world.on('2026-01-01', () => world.subscribe(name, 'Basic', fields));
       await world.on('2026-01-05', () => world.use(name, 'calls', 1_000));
@@ -59,8 +58,8 @@ describe('scenario: plan changes', () => {
       const id = world.id(`subscription ${name}`);
       const used = await world.post('/subscriptions/usage', { subscription_id: id });
       const preview = await world.post('/invoices/preview', { subscription_id: id });
-      const usage_lines = preview.line_items.filter(({ display_name }: Answer) => display_name !== 'pro');
-      const sum = sumDecimals(usage_lines.map(({ amount }: Answer) => new Decimal(amount)));
+      const usage_lines = preview.line_items.filter(({ display_name }) => display_name !== 'pro');
+      const sum = sumDecimals(usage_lines.map(({ amount }) => new Decimal(amount)));
       expect(`${used.amount}`, name).to.equal(sum.toFixed());
     }
   });
@@ -68,11 +67,9 @@ describe('scenario: plan changes', () => {
   /** Plans of a subscription that were told as changed. */
   const toldPlans = async (name: string): Promise<string[]> => {
     const { items } = await world.get('/webhooks/events?limit=1000&event_names=subscription.plan_changed');
-    const told = items.map(({ payload }: Answer) => payload.subscription);
+    const told = items.map(({ payload }) => payload.subscription as ListedSubscription);
     const plans = new Map(['Basic', 'Pro'].map((plan) => [world.id(`plan ${plan}`), plan]));
-    return told.flatMap(({ id, plan_id }: Answer) =>
-      id === world.id(`subscription ${name}`) ? plans.get(plan_id) : [],
-    );
+    return told.flatMap(({ id, plan_id }) => (id === world.id(`subscription ${name}`) ? plans.get(plan_id)! : []));
   };
 
   it('in place: one invoice, and usage is charged at the price of its time', async () => {
@@ -81,10 +78,10 @@ describe('scenario: plan changes', () => {
     await world.on('2026-01-11');
     const preview = await world.post(path('up', 'change/preview'), change('Pro'));
     const changed = await world.post(path('up', 'change/execute'), change('Pro'));
-    expect([changed.change_type, changed.is_scheduled, changed.invoice.total]).to.deep.equal(['upgrade', false, '21']);
+    expect([changed.change_type, changed.is_scheduled, changed.invoice!.total]).to.deep.equal(['upgrade', false, '21']);
     expect(changed.new_subscription.id).to.equal(changed.old_subscription.id);
     expect(preview.proration_details).to.deep.equal(changed.proration_applied);
-    expect(preview.next_invoice_preview.total).to.equal('21');
+    expect(preview.next_invoice_preview!.total).to.equal('21');
     expect(await toldPlans('up')).to.deep.equal(['Pro']);
     await world.on('2026-01-20', () => world.use('up', 'calls', 100));
     await world.on('2026-02-01');
@@ -105,7 +102,7 @@ describe('scenario: plan changes', () => {
       changeV2('Pro', { proration_behavior: 'none' }),
     );
     expect(changed.changed_resources.invoices).to.deep.equal([]);
-    expect(changed.changed_resources.line_items.map((line: Answer) => line.change_action)).to.deep.equal([
+    expect(changed.changed_resources.line_items.map((line) => line.change_action)).to.deep.equal([
       'ended',
       'ended',
       'created',
@@ -123,12 +120,12 @@ describe('scenario: plan changes', () => {
     await world.pay('down');
     await world.on('2026-01-11');
     const changed = await world.post(path('down', 'change/v2/execute'), changeV2('Basic'));
-    expect([changed.change_type, changed.changed_resources.invoices[0].wallet_transaction.amount]).to.deep.equal([
+    expect([changed.change_type, changed.changed_resources.invoices[0]!.wallet_transaction!.amount]).to.deep.equal([
       'downgrade',
       '21',
     ]);
     const [wallet] = await world.get(`/customers/${world.id('customer down')}/wallets`);
-    expect(wallet.balance).to.equal('21');
+    expect(wallet!.balance).to.equal('21');
   });
 
   it('at the end of the period: until then it can be undone, then the invoice has the new plan', async () => {
@@ -138,7 +135,7 @@ describe('scenario: plan changes', () => {
     const first = await world.post(path('later', 'change/execute'), body);
     expect([first.is_scheduled, first.invoice, first.scheduled_at]).to.deep.equal([true, null, '2026-02-01T00:00:00Z']);
     const second = await world.api.request('POST', path('later', 'change/execute'), { body });
-    expect([second.status, second.body.details.field]).to.deep.equal([400, 'change_at']);
+    expect([second.status, second.body.details!.field]).to.deep.equal([400, 'change_at']);
     await world.post(`/subscriptions/schedules/${first.schedule_id}/cancel`, {});
     await world.post(path('later', 'change/execute'), body);
     expect(await toldPlans('later')).to.deep.equal([]);
@@ -149,8 +146,8 @@ describe('scenario: plan changes', () => {
         '  calls 2026-01-01..2026-02-01: 0 = 0\n  pro 2026-02-01..2026-03-01: 1 = 62',
     ]);
     const { schedules } = await world.get(path('later', 'schedules'));
-    expect(schedules.map((one: Answer) => one.status)).to.deep.equal(['executed', 'cancelled']);
-    expect((await world.subscription('later')).plan.name).to.equal('Pro');
+    expect(schedules.map((one) => one.status)).to.deep.equal(['executed', 'cancelled']);
+    expect((await world.subscription('later')).plan!.name).to.equal('Pro');
   });
 
   it('with other periods: a new one begins now, the arrears of the old one are invoiced, one invoice nets', async () => {
@@ -194,7 +191,7 @@ describe('scenario: plan changes', () => {
     await world.on('2026-01-11');
     const changed = await world.post(path('paid for', 'change/execute'), change('Pro'));
     const { id } = await world.get('/customers/external/payer');
-    expect([changed.invoice.customer_id, changed.invoice.total]).to.deep.equal([id, '21']);
+    expect([changed.invoice!.customer_id, changed.invoice!.total]).to.deep.equal([id, '21']);
     expect((await world.subscription('paid for')).subscription_type).to.equal('DELEGATED_INVOICING');
   });
 
@@ -202,7 +199,7 @@ describe('scenario: plan changes', () => {
     await world.on('2026-01-01', () => world.subscribe('refused', 'Basic'));
     const refusal = async (body: object) => {
       const answer = await world.api.request('POST', path('refused', 'change/v2/preview'), { body });
-      return [answer.status, answer.body.code, answer.body.details.field];
+      return [answer.status, answer.body.code, answer.body.details!.field];
     };
     expect(await refusal(changeV2('Basic'))).to.deep.equal([400, 'validation_error', 'target_plan_id']);
     expect(await refusal({ ...changeV2('Pro'), target_plan_id: 'plan_none' })).to.deep.equal([
@@ -213,7 +210,7 @@ describe('scenario: plan changes', () => {
     await world.cancel('refused', { cancellation_type: 'end_of_period' });
     expect(await refusal(changeV2('Pro'))).to.deep.equal([400, 'validation_error', 'cancel_at']);
     const { schedules } = await world.get(path('refused', 'schedules'));
-    await world.post(`/subscriptions/schedules/${schedules[0].id}/cancel`, {});
+    await world.post(`/subscriptions/schedules/${schedules[0]!.id}/cancel`, {});
     await world.cancel('refused');
     expect(await refusal(changeV2('Pro'))).to.deep.equal([400, 'validation_error', 'subscription_status']);
   });
@@ -232,9 +229,9 @@ describe('scenario: plan changes', () => {
     });
     const all = () => Object.values(addons).map((addon_id) => ({ addon_id }));
     const held = async (customer: string): Promise<string[]> =>
-      (await world.get(path(customer, 'addons/associations'))).map(({ addon_id }: Answer) => addon_id);
-    const changed = ({ entity_changes }: Answer) =>
-      entity_changes.map(({ entity_id, behaviour }: Answer) => [entity_id, behaviour]);
+      (await world.get(path(customer, 'addons/associations'))).map(({ addon_id }) => addon_id);
+    const changed = ({ entity_changes }: PlanChange) =>
+      entity_changes.map(({ entity_id, behaviour }) => [entity_id, behaviour]);
 
     it('are carried unless the request drops them: then they are detached, and credited with the plan', async () => {
       await world.on('2026-01-01', () => world.subscribe('drops', 'Basic', { addons: all() }));
@@ -250,7 +247,7 @@ describe('scenario: plan changes', () => {
       ]);
       expect(changed(preview)).to.deep.equal(changed(done));
       // 42 for the plan less 21 and 210 that are not served; the backup stays charged.
-      expect(done.changed_resources.invoices[0].invoice.subtotal).to.equal('-189');
+      expect(done.changed_resources.invoices[0]!.invoice!.subtotal).to.equal('-189');
       expect(await held('drops')).to.deep.equal([addons.Backup]);
       const again = changeV2('Basic', { entity_policies: { addons: { overrides: { [addons.Support!]: 'drop' } } } });
       const refused = await world.api.request('POST', path('drops', 'change/v2/execute'), { body: again });
@@ -266,8 +263,8 @@ describe('scenario: plan changes', () => {
       const policies = { entity_policies: { addons: { overrides } }, change_at: 'end_of_period' };
       const done = await world.post(path('drops later', 'change/v2/execute'), changeV2('Pro', policies));
       expect(await held('drops later')).to.have.length(3);
-      const free = done.entity_changes.find(({ entity_id }: Answer) => entity_id === addons.Free);
-      const body = { addon_association_id: free.reference_id, effective_date: world.now.toISOString() };
+      const free = done.entity_changes.find(({ entity_id }) => entity_id === addons.Free);
+      const body = { addon_association_id: free!.reference_id, effective_date: world.now.toISOString() };
       await world.api.request('DELETE', '/subscriptions/addon', { body });
       await world.on('2026-02-01');
       expect(await held('drops later')).to.deep.equal([addons.Backup]);

@@ -4,10 +4,8 @@
  */
 import { expect } from 'chai';
 import { Decimal } from '../../core/foundation/decimal.ts';
+import type { Invoice, ListedInvoice, Subscription } from '../support/answers.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const START = '2031-01-01T00:00:00Z';
 
@@ -23,7 +21,7 @@ describe('scenario: postpaid wallets pay by themselves', () => {
   });
   after(() => world.stop());
 
-  async function funded(name: string, credits: string, card: string | null, fields: Answer = {}): Promise<void> {
+  async function funded(name: string, credits: string, card: string | null, fields: object = {}): Promise<void> {
     await world.customer(name);
     const wallet = { wallet_type: 'POST_PAID', initial_credits_to_load: credits, ...fields };
     await world.post('/wallets', { external_customer_id: name, currency: 'usd', ...wallet });
@@ -33,13 +31,16 @@ describe('scenario: postpaid wallets pay by themselves', () => {
       });
   }
   const creditsOf = async (name: string): Promise<string> =>
-    (await world.get(`/customers/${world.id(`customer ${name}`)}/wallets`))[0].credit_balance;
-  const paymentsOf = async (invoice: Answer): Promise<[string, string, string][]> => {
+    (await world.get(`/customers/${world.id(`customer ${name}`)}/wallets`))[0]!.credit_balance;
+  const paymentsOf = async (
+    invoice: ListedInvoice | NonNullable<Subscription['latest_invoice']>,
+  ): Promise<[string, string, string][]> => {
     const { items } = await world.get(`/payments?destination_id=${invoice.id}&order=asc&sort=id`);
-    return items.map((one: Answer) => [one.payment_method_type, one.amount, one.payment_status]);
+    return items.map((one) => [one.payment_method_type, one.amount, one.payment_status]);
   };
-  const attempt = (invoice: Answer) => world.api.request('POST', `/invoices/${invoice.id}/payment/attempt`);
-  const create = (name: string, fields: Answer) =>
+  const attempt = (invoice: Invoice | NonNullable<Subscription['latest_invoice']>) =>
+    world.api.request('POST', `/invoices/${invoice.id}/payment/attempt`);
+  const create = (name: string, fields: { payment_behavior: string }) =>
     world.api.request('POST', '/subscriptions', {
       body: {
         external_customer_id: name,
@@ -95,10 +96,11 @@ describe('scenario: postpaid wallets pay by themselves', () => {
       if (state === null) expect(made.status, made.text).to.equal(400);
       else {
         expect(made.body.subscription_status, made.text).to.equal(state);
-        const paid = state === 'incomplete' || credits === '20' ? new Decimal(31).minus(items[0].amount_remaining) : 31;
-        expect(items[0].amount_paid).to.equal(paid.toString());
+        const paid =
+          state === 'incomplete' || credits === '20' ? new Decimal(31).minus(items[0]!.amount_remaining) : 31;
+        expect(items[0]!.amount_paid).to.equal(paid.toString());
       }
-      if (items.length > 0) expect(await paymentsOf(items[0])).to.deep.equal(payments);
+      if (items.length > 0) expect(await paymentsOf(items[0]!)).to.deep.equal(payments);
     });
 
   it('renewals, too, by the clock; an attempt by hand charges the same', async () => {
@@ -112,7 +114,7 @@ describe('scenario: postpaid wallets pay by themselves', () => {
     expect(await creditsOf('by hand')).to.equal('100');
     for (const one of others) expect((await attempt(one)).status).to.equal(200);
     expect([await creditsOf('by itself'), await creditsOf('by hand')]).to.deep.equal(['38', '38']);
-    const each = async (invoices: Answer[]) => Promise.all(invoices.map(paymentsOf));
+    const each = async (invoices: Invoice[]) => Promise.all(invoices.map(paymentsOf));
     expect(await each(mine)).to.deep.equal(await each(others));
   });
 
@@ -120,34 +122,34 @@ describe('scenario: postpaid wallets pay by themselves', () => {
     await funded('many', '100', null);
     const sent = { collection_method: 'send_invoice', payment_behavior: 'default_active' };
     const { latest_invoice } = await world.subscribe('many', 'Pro', sent);
-    const answers = await Promise.all(Array.from({ length: 6 }, () => attempt(latest_invoice)));
+    const answers = await Promise.all(Array.from({ length: 6 }, () => attempt(latest_invoice!)));
     expect(answers.filter(({ status }) => status === 200).length).to.be.greaterThan(0);
     expect(await creditsOf('many')).to.equal('69');
-    const paid = (await paymentsOf(latest_invoice)).filter(([, , status]) => status === 'SUCCEEDED');
+    const paid = (await paymentsOf(latest_invoice!)).filter(([, , status]) => status === 'SUCCEEDED');
     expect(paid).to.deep.equal(ALL_BY_CREDITS);
   });
 
   it('what it has paid comes back to it by a refund of the payment alone; a credit note and a void give prepaid credits', async () => {
     const walletsOf = async (name: string) => {
-      const wallets: Answer[] = await world.get(`/customers/${world.id(`customer ${name}`)}/wallets`);
+      const wallets = await world.get(`/customers/${world.id(`customer ${name}`)}/wallets`);
       return wallets.map(({ wallet_type, credit_balance }) => `${wallet_type} ${credit_balance}`).sort();
     };
     const paidBy = async (name: string) => {
       await funded(name, '50', null);
       const { latest_invoice } = await world.subscribe(name, 'Pro');
-      expect([latest_invoice.payment_status, await creditsOf(name)]).to.deep.equal(['SUCCEEDED', '19']);
+      expect([latest_invoice!.payment_status, await creditsOf(name)]).to.deep.equal(['SUCCEEDED', '19']);
       return latest_invoice;
     };
     const noted = await paidBy('noted');
-    const line_items = [{ invoice_line_item_id: noted.line_items[0].id, amount: '20' }];
-    await world.post('/creditnotes', { invoice_id: noted.id, reason: 'BILLING_ERROR', line_items });
+    const line_items = [{ invoice_line_item_id: noted!.line_items![0]!.id, amount: '20' }];
+    await world.post('/creditnotes', { invoice_id: noted!.id, reason: 'BILLING_ERROR', line_items });
     expect(await walletsOf('noted')).to.deep.equal(['POST_PAID 19', 'PRE_PAID 20']);
     const voided = await paidBy('voided');
-    expect((await world.api.request('POST', `/invoices/${voided.id}/void`)).status).to.equal(200);
+    expect((await world.api.request('POST', `/invoices/${voided!.id}/void`)).status).to.equal(200);
     expect(await walletsOf('voided')).to.deep.equal(['POST_PAID 19', 'PRE_PAID 31']);
     const refunded = await paidBy('refunded');
-    const { items } = await world.get(`/payments?destination_id=${refunded.id}`);
-    await world.post(`/payments/${items[0].id}/refund`, { amount: '20' });
+    const { items } = await world.get(`/payments?destination_id=${refunded!.id}`);
+    await world.post(`/payments/${items[0]!.id}/refund`, { amount: '20' });
     expect(await walletsOf('refunded')).to.deep.equal(['POST_PAID 39']);
   });
 
@@ -156,21 +158,21 @@ describe('scenario: postpaid wallets pay by themselves', () => {
     const { latest_invoice } = await world.subscribe('late', 'Pro', { payment_behavior: 'allow_incomplete' });
     expect(await creditsOf('late')).to.equal('20');
     const [before] = await world.invoices('late');
-    expect([before.payment_status, before.amount_paid]).to.deep.equal(['PROCESSING', '0']);
+    expect([before!.payment_status, before!.amount_paid]).to.deep.equal(['PROCESSING', '0']);
     await world.advance('2031-02-07');
     expect(await creditsOf('late')).to.equal('0');
     expect((await world.subscription('late')).subscription_status).to.equal('active');
-    expect(await paymentsOf(latest_invoice)).to.deep.equal(BOTH);
+    expect(await paymentsOf(latest_invoice!)).to.deep.equal(BOTH);
   });
 
   it('a wallet for usage pays that, once, and the card pays the rest', async () => {
     await funded('usage', '100', 'card', { config: { allowed_price_types: ['USAGE'] } });
     const { latest_invoice } = await world.subscribe('usage', 'Pro');
-    expect(await paymentsOf(latest_invoice)).to.deep.equal([['CARD', '31', 'SUCCEEDED']]);
+    expect(await paymentsOf(latest_invoice!)).to.deep.equal([['CARD', '31', 'SUCCEEDED']]);
     await world.use('usage', 'calls', 7);
     await world.advance('2031-03-09');
     const [, second] = await world.invoices('usage');
-    expect(await paymentsOf(second)).to.deep.equal([
+    expect(await paymentsOf(second!)).to.deep.equal([
       ['CARD', '31', 'SUCCEEDED'],
       ['CREDITS', '7', 'SUCCEEDED'],
     ]);

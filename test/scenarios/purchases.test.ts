@@ -4,10 +4,10 @@
  */
 import { expect } from 'chai';
 import { expireCredits } from '../../actions/credits/wallets/expire-credits.ts';
+import type { Invoice, Payment } from '../support/answers.ts';
 import { startWorld, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
+type Bought = { wallet_id: string; invoice: Invoice };
 
 describe('scenario: credits that are bought with an invoice', () => {
   let world: World;
@@ -17,7 +17,7 @@ describe('scenario: credits that are bought with an invoice', () => {
   });
   after(() => world.stop());
 
-  async function bought(credits_to_add = '100', fields: Answer = {}): Promise<Answer> {
+  async function bought(credits_to_add = '100', fields: object = {}) {
     const name = `buyer ${++names}`;
     await world.customer(name);
     const wallet = await world.post('/wallets', { external_customer_id: name, currency: 'usd' });
@@ -30,7 +30,7 @@ describe('scenario: credits that are bought with an invoice', () => {
     const { invoice_id } = await world.post(`/wallets/${wallet.id}/top-up`, { ...body, idempotency_key: name });
     return { wallet_id: wallet.id, invoice: await world.get(`/invoices/${invoice_id}`) };
   }
-  const pay = ({ invoice }: Answer, amount: string, key = '') =>
+  const pay = ({ invoice }: Bought, amount: string, key = '') =>
     world.post('/payments', {
       destination_type: 'INVOICE',
       destination_id: invoice.id,
@@ -39,16 +39,16 @@ describe('scenario: credits that are bought with an invoice', () => {
       currency: 'usd',
       metadata: { key },
     });
-  const ask = (path: string, body: Answer = {}) => world.api.request('POST', path, { body });
-  const noted = ({ invoice }: Answer, amount: string, fields: Answer = {}) =>
+  const ask = <Path extends string>(path: Path, body: object = {}) => world.api.request('POST', path, { body });
+  const noted = ({ invoice }: Bought, amount: string, fields: object = {}) =>
     ask('/creditnotes', {
       invoice_id: invoice.id,
       reason: 'BILLING_ERROR',
-      line_items: [{ invoice_line_item_id: invoice.line_items[0].id, amount }],
+      line_items: [{ invoice_line_item_id: invoice.line_items[0]!.id, amount }],
       ...fields,
     });
-  const credits = async ({ wallet_id }: Answer) => (await world.get(`/wallets/${wallet_id}`)).credit_balance;
-  const state = async ({ invoice }: Answer) => {
+  const credits = async ({ wallet_id }: Bought) => (await world.get(`/wallets/${wallet_id}`)).credit_balance;
+  const state = async ({ invoice }: Bought) => {
     const { payment_status, amount_paid, amount_remaining } = await world.get(`/invoices/${invoice.id}`);
     return [payment_status, amount_paid, amount_remaining];
   };
@@ -78,7 +78,7 @@ describe('scenario: credits that are bought with an invoice', () => {
     const one = await bought();
     const mistake = await pay(one, '30', 'by mistake');
     const whole = await pay(one, '100', 'whole');
-    const voided = ({ id }: Answer) =>
+    const voided = ({ id }: Payment) =>
       world.api.request('PUT', `/payments/${id}`, { body: { payment_status: 'VOIDED' } });
     expect((await voided(whole)).status).to.equal(400);
     expect((await voided(mistake)).status).to.equal(200);
@@ -94,7 +94,7 @@ describe('scenario: credits that are bought with an invoice', () => {
     await expireCredits(world.api.services, { now: world.now });
     expect(await credits(one)).to.equal('105');
     const moved = await world.get(`/wallets/${one.wallet_id}/transactions`);
-    const expiries = moved.items.map(({ credit_amount, expiry_date }: Answer) => [credit_amount, expiry_date]);
+    const expiries = moved.items.map(({ credit_amount, expiry_date }) => [credit_amount, expiry_date]);
     expect(Object.fromEntries(expiries)).to.deep.equal({
       100: '2026-03-08T00:00:00Z',
       5: '2026-03-01T00:00:00Z',
@@ -132,7 +132,7 @@ describe('scenario: credits that are bought with an invoice', () => {
     await world.post(`/invoices/${one.invoice.id}/void`, {});
     expect(await credits(one), 'what was paid of it').to.equal('10');
     const moved = await world.get(`/wallets/${one.wallet_id}/transactions`);
-    const reasons = moved.items.map((each: Answer) => [each.transaction_reason, each.transaction_status]);
+    const reasons = moved.items.map((each) => [each.transaction_reason, each.transaction_status]);
     expect(reasons).to.have.deep.members([
       ['PURCHASED_CREDIT_INVOICED', 'failed'],
       ['PURCHASED_CREDIT_BONUS', 'failed'],

@@ -7,19 +7,18 @@ import { submitReservation } from '../../actions/reservations/submit-reservation
 import { createWalletCounter } from '../../actions/reservations/wallet-counter.ts';
 import { Decimal } from '../../core/foundation/decimal.ts';
 import { WalletModel } from '../../storage/models/credits/wallet.ts';
+import type { Feature } from '../support/answers.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
 type Fields = Record<string, unknown>;
 
 describe('reservations by a clock', () => {
   let world: World;
-  let feature: Answer;
+  let feature: Feature;
 
-  const ask = (customer: string, quantity: string, hold: Fields | null = null): Promise<Answer> =>
+  const ask = (customer: string, quantity: string, hold: Fields | null = null) =>
     world.post('/entitlements/check', { external_customer_id: customer, feature_id: feature.id, quantity, hold });
-  const left = async (customer: string) => {
+  const left = async <Path extends string>(customer: Path) => {
     const { used, held, remaining } = await ask(customer, '0');
     return { used, held, remaining };
   };
@@ -42,17 +41,17 @@ describe('reservations by a clock', () => {
     const charged = await ask('acme', '60', { ttl_seconds: 1800, on_expiry: 'charge' });
     expect(await left('acme')).to.deep.equal({ used: '0', held: '100', remaining: '0' });
     await world.on('2031-01-31T23:10:00Z');
-    expect(await world.get(`/reservations/${gone.reservation.id}`)).to.deep.include({
+    expect(await world.get(`/reservations/${gone.reservation!.id}`)).to.deep.include({
       reservation_status: 'expired',
       ended_by: 'expiry',
       ended_at: '2031-01-31T23:10:00Z',
     });
     expect(await left('acme')).to.deep.equal({ used: '0', held: '60', remaining: '40' });
-    const late = await end(gone.reservation.id, 'commit', { quantity: '30' });
+    const late = await end(gone.reservation!.id, 'commit', { quantity: '30' });
     expect(late).to.deep.include({ reservation_status: 'committed', committed_quantity: '30', ended_by: 'commit' });
     await world.waitForPipeline();
     await world.on('2031-02-01T00:00:00Z');
-    expect(await world.get(`/reservations/${charged.reservation.id}`)).to.deep.include({
+    expect(await world.get(`/reservations/${charged.reservation!.id}`)).to.deep.include({
       reservation_status: 'committed',
       committed_quantity: '60',
       ended_by: 'expiry',
@@ -60,10 +59,10 @@ describe('reservations by a clock', () => {
       event_at: '2031-01-31T23:30:00Z',
     });
     const [invoice] = await world.invoices('acme');
-    const [line] = invoice.line_items;
-    expect([line.quantity, line.adjusted_entitlement_quantity]).to.deep.equal(['0', '90']);
+    const [line] = invoice!.line_items;
+    expect([line!.quantity, line!.adjusted_entitlement_quantity]).to.deep.equal(['0', '90']);
     expect(await left('acme')).to.deep.equal({ used: '0', held: '0', remaining: '100' });
-    const again = await world.api.request('POST', `/reservations/${charged.reservation.id}/commit`, {
+    const again = await world.api.request('POST', `/reservations/${charged.reservation!.id}/commit`, {
       body: { quantity: '10' },
     });
     expect(again.body.details).to.deep.include({ committed_quantity: '60', ended_by: 'expiry' });
@@ -74,10 +73,10 @@ describe('reservations by a clock', () => {
     await world.on('2031-02-22T01:20:00Z');
     const edge = await ask('dora', '30', { ttl_seconds: 600_000, on_expiry: 'charge' });
     await world.on('2031-03-01T00:00:00Z');
-    expect((await world.get(`/reservations/${reservation.id}`)).event_at).to.equal('2031-02-07T22:40:00Z');
-    expect((await world.get(`/reservations/${edge.reservation.id}`)).event_at).to.equal('2031-03-01T00:00:00Z');
+    expect((await world.get(`/reservations/${reservation!.id}`)).event_at).to.equal('2031-02-07T22:40:00Z');
+    expect((await world.get(`/reservations/${edge.reservation!.id}`)).event_at).to.equal('2031-03-01T00:00:00Z');
     const [, february] = await world.invoices('dora');
-    expect(february.line_items[0].adjusted_entitlement_quantity).to.equal('70');
+    expect(february!.line_items[0]!.adjusted_entitlement_quantity).to.equal('70');
     expect(await left('dora')).to.deep.equal({ used: '30', held: '0', remaining: '70' });
   });
 
@@ -87,12 +86,12 @@ describe('reservations by a clock', () => {
     expect((await ask('bravo', '21')).allowed).to.equal(false);
     await world.on('2031-04-01T00:01:00Z');
     expect(await left('bravo')).to.deep.equal({ used: '0', held: '80', remaining: '20' });
-    await end(reservation.id, 'commit', { quantity: '50' });
+    await end(reservation!.id, 'commit', { quantity: '50' });
     expect(await left('bravo')).to.deep.equal({ used: '50', held: '0', remaining: '50' });
     await world.waitForPipeline();
     expect(await left('bravo')).to.deep.equal({ used: '50', held: '0', remaining: '50' });
     const invoices = await world.invoices('bravo');
-    expect(invoices.at(-1).line_items[0].adjusted_entitlement_quantity).to.equal('0');
+    expect(invoices.at(-1)!.line_items[0]!.adjusted_entitlement_quantity).to.equal('0');
   });
 
   it('an expired hold keeps nobody out while the scheduler is away', async () => {
@@ -112,8 +111,8 @@ describe('reservations by a clock', () => {
       other.at('2026-01-01T00:00:30Z');
       expect((await check(null)).allowed).to.equal(true);
       expect((await check({ ttl_seconds: 30 })).allowed).to.equal(true);
-      expect((await other.get(`/reservations/${reservation.id}`)).reservation_status).to.equal('expired');
-      const late = await other.api.request('POST', `/reservations/${reservation.id}/commit`, { body: {} });
+      expect((await other.get(`/reservations/${reservation!.id}`)).reservation_status).to.equal('expired');
+      const late = await other.api.request('POST', `/reservations/${reservation!.id}/commit`, { body: {} });
       expect(late.body).to.deep.include({ code: 'invalid_operation' });
     } finally {
       await other.stop();
@@ -123,14 +122,14 @@ describe('reservations by a clock', () => {
   it('a commit counts once while the pipeline stands still, and when it goes on', async () => {
     await world.pausePipeline();
     const first = await ask('charlie', '60', {});
-    await end(first.reservation.id, 'commit');
+    await end(first.reservation!.id, 'commit');
     expect(await left('charlie')).to.deep.equal({ used: '60', held: '0', remaining: '40' });
     expect((await ask('charlie', '41')).reason).to.equal('limit_reached');
     const second = await ask('charlie', '40', {});
     await world.resumePipeline();
     await world.waitForPipeline();
     expect(await left('charlie')).to.deep.equal({ used: '60', held: '40', remaining: '0' });
-    await end(second.reservation.id, 'release');
+    await end(second.reservation!.id, 'release');
     expect(await left('charlie')).to.deep.equal({ used: '60', held: '0', remaining: '40' });
   });
 });
@@ -174,7 +173,7 @@ describe('reservations, and who comes late', () => {
     expect(await endDueReservations(services, { now: world.now })).to.deep.include({ ended: 1, failed: [] });
     const after = await world.get(`/wallets/${wallet.id}`);
     expect(after).to.deep.include({ credit_balance: '10', credits_owed: '0' });
-    expect(await world.get(`/reservations/${reservation.id}`)).to.deep.include({
+    expect(await world.get(`/reservations/${reservation!.id}`)).to.deep.include({
       reservation_status: 'committed',
       ended_at: '2026-01-01T11:59:55Z',
     });
@@ -193,11 +192,11 @@ describe('reservations, and who comes late', () => {
     const { reservation } = await world.post('/entitlements/check', asked);
     const { postgres } = world.api.services;
     const counter = await counterOf(wallet.id);
-    const end = Date.parse(reservation.expires_at);
+    const end = Date.parse(reservation!.expires_at);
     const quantity = new Decimal('100');
     const ops: ReservationOp[] = [
       { kind: 'check', quantity, hold: holding(null), ...by(end + 100) },
-      { kind: 'commit', id: reservation.id, quantity, events: null, ...by(end - 10) },
+      { kind: 'commit', id: reservation!.id, quantity, events: null, ...by(end - 10) },
     ];
     const desk = counter.createPool(await counter.gather(new Date(end + 100)));
     const [late, inTime] = await runReservationBatch(postgres, desk, ops);
@@ -261,7 +260,7 @@ describe('reservations, and who comes late', () => {
     expect(debit.body).to.deep.include({ code: 'invalid_operation' });
     world.at(minutes(30));
     await expireCredits(world.api.services, { now: world.now });
-    await world.post(`/reservations/${long.reservation.id}/commit`, {});
+    await world.post(`/reservations/${long.reservation!.id}/commit`, {});
     expect(await world.get(`/wallets/${id}`)).to.deep.include({ credit_balance: '0', credits_owed: '0' });
   });
 });

@@ -4,12 +4,10 @@ import { checkAlerts } from '../../actions/alerts/check-alerts.ts';
 import { createWork } from '../../scheduler/main.ts';
 import { ALERT_TASK } from '../../storage/progress/alert-arrivals.ts';
 import { above, alertLog, listEvents } from '../support/alerts.ts';
+import type { AlertSetting, Group, Subscription, SubscriptionLine } from '../support/answers.ts';
 import { expectGolden, withoutIds } from '../support/golden.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const NAMES = ['spend', 'line_item_spend', 'group_spend'].flatMap((kind) =>
   ['reached', 'recovered'].map((how) => `subscription.${kind}.threshold_${how}`),
@@ -17,10 +15,10 @@ const NAMES = ['spend', 'line_item_spend', 'group_spend'].flatMap((kind) =>
 
 describe('scenario: alerts on spending', () => {
   let world: World;
-  let subscription: Answer;
-  let line: Answer;
-  let group: Answer;
-  const watched: Record<string, Answer> = {};
+  let subscription: Subscription;
+  let line: SubscriptionLine;
+  let group: Group;
+  const watched: Record<string, AlertSetting> = {};
 
   before(async () => {
     world = await startWorld();
@@ -33,7 +31,7 @@ describe('scenario: alerts on spending', () => {
     ]);
     await world.on('2026-01-01');
     subscription = await world.subscribe('acme', 'Two');
-    line = subscription.line_items.find(({ display_name }: Answer) => display_name === 'calls');
+    line = subscription.line_items.find(({ display_name }) => display_name === 'calls')!;
   });
   after(() => world.stop());
 
@@ -75,7 +73,7 @@ describe('scenario: alerts on spending', () => {
     expect(await alertLog(world, line.id)).to.deep.equal(['subscription_line_item_spend in_alarm 40']);
     expect(await alertLog(world, group.id)).to.deep.equal(['subscription_group_spend info 20']);
     const told = await listEvents(world, 'subscription.');
-    const spend = told.filter(({ event_type }) => event_type.includes('spend'));
+    const spend = told.filter(({ event_type }) => (event_type as string).includes('spend'));
     expect(spend.map(({ event_type }) => event_type)).to.have.members([
       'subscription.spend.threshold_reached',
       'subscription.spend.threshold_reached',
@@ -91,7 +89,7 @@ describe('scenario: alerts on spending', () => {
       current_spend: '40',
       threshold: '40',
     });
-    expect(ofLine.subscription.id).to.equal(subscription.id);
+    expect((ofLine!.subscription as Subscription).id).to.equal(subscription.id);
   });
 
   it('usage that lands asks for the look by itself, once for a customer', async () => {
@@ -129,14 +127,14 @@ describe('scenario: alerts on spending', () => {
 
   it('other levels are compared with what is spent already; what is switched off or archived is not', async () => {
     const change = (entity_type: string, config: object) =>
-      world.api.request('PUT', `/alerts/setting/${watched[entity_type].id}`, { body: { config } });
+      world.api.request('PUT', `/alerts/setting/${watched[entity_type]!.id}`, { body: { config } });
     expect((await change('subscription', above({ critical: '1000', warning: '100' }))).status).to.equal(200);
     expect(await look('2026-02-03')).to.equal(1);
     expect((await alertLog(world, subscription.id)).at(-1)).to.equal('subscription_spend warning 100');
     await change('subscription', { ...above({ critical: '100' }), alert_enabled: false });
-    expect((await world.api.request('DELETE', `/alerts/setting/${watched.subscription_line_item.id}`)).status).to.equal(
-      204,
-    );
+    expect(
+      (await world.api.request('DELETE', `/alerts/setting/${watched.subscription_line_item!.id}`)).status,
+    ).to.equal(204);
     expect(await look('2026-02-04')).to.equal(0);
   });
 
@@ -148,7 +146,7 @@ describe('scenario: alerts on spending', () => {
     expect((await send({ ...twice, entity_id: 'subs_none' })).status).to.equal(404);
     const parent = { parent_entity_type: 'subscription', parent_entity_id: subscription.id };
     const other = await world.subscribe('other', 'Two');
-    const stranger = { entity_type: 'subscription_line_item', entity_id: other.line_items[0].id, ...parent, config };
+    const stranger = { entity_type: 'subscription_line_item', entity_id: other.line_items[0]!.id, ...parent, config };
     const refused = await send(stranger);
     expect([refused.status, refused.body.details?.field]).to.deep.equal([400, 'entity_id']);
     expect((await send({ entity_type: 'group', entity_id: 'group_none', ...parent, config })).status).to.equal(404);
@@ -161,7 +159,7 @@ describe('scenario: alerts on spending', () => {
     const wrong = await send({ ...twice, entity_id: other.id, config: below });
     expect([wrong.status, wrong.body.details?.field]).to.deep.equal([400, 'config.critical.condition']);
     const { items } = await world.post('/alerts/setting/search', { enabled: true });
-    expect(items.map(({ entity_type }: Answer) => entity_type)).to.deep.equal(['group']);
+    expect(items.map(({ entity_type }) => entity_type)).to.deep.equal(['group']);
   });
 
   it('an alert on a group ends with it, and nothing is told of that', async () => {
@@ -172,13 +170,13 @@ describe('scenario: alerts on spending', () => {
     expect((await world.api.request('DELETE', `/groups/${group.id}`)).status).to.equal(204);
     expect(await look('2026-02-06')).to.equal(0);
     expect(await alertLog(world, group.id)).to.deep.equal(told);
-    const { id } = watched.group;
+    const { id } = watched.group!;
     expect((await world.get(`/alerts/setting/${id}`)).status).to.equal('archived');
   });
 
   it('the log is answered with its customer where that is asked for, and narrowed', async () => {
     const { items } = await world.post('/alerts/search', { alert_status: 'in_alarm', expand: 'customer' });
-    expect(items.map(({ customer }: Answer) => customer.external_id)).to.deep.equal(['acme', 'acme', 'acme', 'acme']);
+    expect(items.map(({ customer }) => customer!.external_id)).to.deep.equal(['acme', 'acme', 'acme', 'acme']);
     expect((await world.post('/alerts/search', { customer_id: 'cust_none' })).items).to.deep.equal([]);
   });
 

@@ -8,9 +8,6 @@ import { expectExport } from '../support/exported.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 describe('scenario: thresholds', () => {
   let world: World;
 
@@ -106,7 +103,7 @@ describe('scenario: thresholds', () => {
     await world.finalize();
     await expectExport(world, 'tiers', JANUARY);
     await expectExport(world, 'committed', JANUARY);
-    const all = (await world.invoices('tiers')).map(({ total }: Answer) => Number(total));
+    const all = (await world.invoices('tiers')).map(({ total }) => Number(total));
     expect(all.reduce((sum, total) => sum + total)).to.equal(155); // 100 + 110 × 0.5
   });
 
@@ -117,9 +114,9 @@ describe('scenario: thresholds', () => {
     ]);
     await world.on('2026-03-01');
     const late = async (name: string) =>
-      (await world.invoices(name)).at(-1).line_items.filter((line: Answer) => line.display_name.includes('late'));
-    expect((await late('tiers')).map(({ amount }: Answer) => amount)).to.deep.equal(['2']);
-    expect((await late('committed')).map(({ amount }: Answer) => amount)).to.deep.equal(['8']);
+      (await world.invoices(name)).at(-1)!.line_items.filter((line) => line.display_name!.includes('late'));
+    expect((await late('tiers')).map(({ amount }) => amount)).to.deep.equal(['2']);
+    expect((await late('committed')).map(({ amount }) => amount)).to.deep.equal(['8']);
   });
 
   it('is looked at when usage arrives: once for all that arrives until then', async () => {
@@ -150,7 +147,7 @@ describe('scenario: thresholds', () => {
   });
 
   it('may be set, changed and taken away later', async () => {
-    const path = `/subscriptions/${world.id('subscription later')}`;
+    const path = `/subscriptions/${world.id('subscription later')}` as const;
     const put = (body: object) => world.api.request('PUT', path, { body });
     expect((await put({ auto_invoice_threshold: '5' })).body.auto_invoice_threshold).to.equal('5');
     await world.use('later', 'calls', 6);
@@ -158,7 +155,7 @@ describe('scenario: thresholds', () => {
     expect((await put({ metadata: { a: 'b' } })).body.auto_invoice_threshold).to.equal('5');
     expect((await put({ auto_invoice_threshold: '0' })).body.auto_invoice_threshold).to.equal(null);
     const refused = await put({ auto_invoice_threshold: '-1' });
-    expect([refused.status, refused.body.details.field]).to.deep.equal([400, 'auto_invoice_threshold']);
+    expect([refused.status, refused.body.details!.field]).to.deep.equal([400, 'auto_invoice_threshold']);
   });
 
   it('is of a standalone subscription with usage prices only, by whatever door', async () => {

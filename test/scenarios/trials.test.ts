@@ -4,9 +4,6 @@ import { endUnpaid } from '../../actions/lifecycle/subscriptions/end-unpaid.ts';
 import { dates, payNewest, startTrialsWorld } from '../support/trials.ts';
 import { summarizeInvoice, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 describe('scenario: trials, drafts and openings', () => {
   let world: World;
   before(async () => {
@@ -20,7 +17,7 @@ describe('scenario: trials, drafts and openings', () => {
       .where({ entity_id: world.id(`subscription ${customer}`) })
       .orderBy('id')
       .select('event_name');
-    return told.map(({ event_name }: Answer) => event_name);
+    return told.map(({ event_name }) => event_name);
   };
   const pay = (customer: string) => payNewest(world, customer);
   const activate = (customer: string, start_date: string) =>
@@ -49,8 +46,8 @@ describe('scenario: trials, drafts and openings', () => {
         '  seat 2026-05-03T11:00..2026-06-03T11:00: 1 = 30\n  calls 2026-04-03T11:00..2026-05-03T11:00: 200 = 2',
     ]);
     const [start, first] = await world.invoices('berlin');
-    expect(start.payment_status).to.equal('SUCCEEDED');
-    expect(summarizeInvoice(preview)).to.deep.equal(summarizeInvoice(first));
+    expect(start!.payment_status).to.equal('SUCCEEDED');
+    expect(summarizeInvoice(preview)).to.deep.equal(summarizeInvoice(first!));
     expect(await events('berlin')).to.deep.equal([
       'subscription.created',
       'subscription.activated',
@@ -65,11 +62,11 @@ describe('scenario: trials, drafts and openings', () => {
     expect(await world.subscription('untried')).to.include({ subscription_status: 'active', trial_end: null });
   });
 
-  const anchors: [string, Answer, string, string][] = [
+  const anchors = [
     ['calendar billing stays with the calendar', { billing_cycle: 'calendar' }, '2026-07-01', '21'],
     ['an anchor that is stated stays', { billing_anchor: '2026-06-05T00:00:00Z' }, '2026-07-05', '25'],
     ['else periods are anchored at the end of the trial', {}, '2026-07-10', '30'],
-  ];
+  ] as const;
   for (const [name, fields, end, total] of anchors) {
     it(name, async () => {
       const customer = `anchor ${end}`;
@@ -113,7 +110,7 @@ describe('scenario: trials, drafts and openings', () => {
     await world.subscribe('trial parent', 'Tried', { inheritance });
     const childOf = async () => {
       const found = { parent_subscription_ids: [world.id('subscription trial parent')] };
-      const [{ subscription_status, current_period_end }] = (await world.post('/subscriptions/search', found)).items;
+      const { subscription_status, current_period_end } = (await world.post('/subscriptions/search', found)).items[0]!;
       return [subscription_status, new Date(current_period_end).toISOString().slice(0, 10)];
     };
     expect(await childOf()).to.deep.equal(['trialing', '2026-09-24']);
@@ -193,8 +190,8 @@ describe('scenario: trials, drafts and openings', () => {
     expect(await world.statements('draft'), 'its trial lies ahead').to.deep.equal([]);
     await world.on('2027-04-03T11:00:00Z');
     const [start, first] = await world.invoices('draft');
-    expect(start.billing_reason).to.equal('SUBSCRIPTION_TRIAL_START');
-    expect(first.subtotal).to.equal('30');
+    expect(start!.billing_reason).to.equal('SUBSCRIPTION_TRIAL_START');
+    expect(first!.subtotal).to.equal('30');
     expect(await events('draft')).to.deep.equal([
       'subscription.draft.created',
       'subscription.activated',
@@ -226,7 +223,7 @@ describe('scenario: trials, drafts and openings', () => {
       'SUBSCRIPTION_CREATE FINALIZED 2027-06-10..2027-07-10 = 130\n' +
         '  seat 2027-06-10..2027-07-10: 1 = 30\n  setup 2027-06-10..2027-06-10: 1 = 100',
     ]);
-    expect(summarizeInvoice(preview)).to.deep.equal(summarizeInvoice((await world.invoices('ahead'))[0]));
+    expect(summarizeInvoice(preview)).to.deep.equal(summarizeInvoice((await world.invoices('ahead'))[0]!));
     expect((await world.subscription('waiting')).subscription_status).to.equal('incomplete');
     for (const customer of ['gone', 'never']) {
       expect((await world.subscription(customer)).subscription_status, customer).to.equal('cancelled');

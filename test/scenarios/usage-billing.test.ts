@@ -63,7 +63,7 @@ describe('scenario: usage billing', () => {
       world.event(name, 'peak', { n: 11, at: '2025-11-03T05:00:00Z' }), // the next day
     ]);
     await world.on('2025-12-01T05:00:00Z');
-    expect((await world.invoices(name)).at(-1).total).to.equal('18');
+    expect((await world.invoices(name)).at(-1)!.total).to.equal('18');
   });
 
   it('a meter that never resets is paid for what stands, in every period', async () => {
@@ -93,8 +93,8 @@ describe('scenario: usage billing', () => {
     await world.on('2026-01-10', () => world.use(name, 'calls', -4));
     await world.on('2026-02-01');
     const [invoice] = await world.invoices(name);
-    expect(invoice.invoice_status).to.equal('SKIPPED');
-    expect(invoice.line_items[0].amount).to.equal('0');
+    expect(invoice!.invoice_status).to.equal('SKIPPED');
+    expect(invoice!.line_items[0]!.amount).to.equal('0');
   });
 
   it('the preview of a running period says what the draft will say', async () => {
@@ -103,7 +103,7 @@ describe('scenario: usage billing', () => {
     await world.on('2026-01-10', () => world.use(name, 'calls', 1234));
     const preview = await world.preview(name);
     await world.on('2026-02-01');
-    expect(summarizeInvoice(preview)).to.deep.equal(summarizeInvoice((await world.invoices(name)).at(-1)));
+    expect(summarizeInvoice(preview)).to.deep.equal(summarizeInvoice((await world.invoices(name)).at(-1)!));
   });
 
   it('lines say what they were computed from', async () => {
@@ -128,7 +128,7 @@ describe('scenario: usage billing', () => {
     await world.on('2026-01-01', () => world.subscribe(name, 'Pro'));
     await world.on('2026-01-10', () => world.use(name, 'calls', 5));
     await world.on('2026-02-01');
-    const id = (await world.invoices(name)).at(-1).id;
+    const id = (await world.invoices(name)).at(-1)!.id;
     const { services, scope } = world.api;
     const computed = await Promise.all(
       Array.from({ length: 15 }, () => computeInvoice(services, scope, id, world.now)),
@@ -188,8 +188,8 @@ describe('scenario: usage billing', () => {
       await world.waitForPipeline();
       await world.finalize();
       const [[billed], [nothing]] = [await world.invoices('hasty'), await world.invoices('idle')];
-      expect([billed.invoice_status, Number(billed.total)]).to.deep.equal(['FINALIZED', 90]);
-      expect(nothing.invoice_status).to.equal('SKIPPED');
+      expect([billed!.invoice_status, Number(billed!.total)]).to.deep.equal(['FINALIZED', 90]);
+      expect(nothing!.invoice_status).to.equal('SKIPPED');
     });
 
     it('events that were replaced are a line too, also where there are as many as before', async () => {
@@ -223,9 +223,9 @@ describe('scenario: usage billing', () => {
         await world.use(name, 'calls', 1);
         await world.on('2026-03-01');
         const [january, february] = await world.invoices(name);
-        expect([january.invoice_status, february.total]).to.deep.equal(['SKIPPED', '4']);
+        expect([january!.invoice_status, february!.total]).to.deep.equal(['SKIPPED', '4']);
         if (isFinal) await world.finalize();
-        await world.post(`/invoices/${january.id}/compute?sync=true`, {});
+        await world.post(`/invoices/${january!.id}/compute?sync=true`, {});
         await world.finalize();
         expect((await world.invoices(name)).map(({ total }) => total)).to.deep.equal(totals);
       });
@@ -247,11 +247,11 @@ describe('scenario: usage billing', () => {
         await world.send([world.event(name, feature, { n: 7, at: '2026-02-20T00:00:00Z' })]);
         await world.waitForPipeline();
         const [january, february] = await world.invoices(name);
-        expect([january.total, february.invoice_status]).to.deep.equal([totals[0], 'SKIPPED']);
-        await world.post(`/invoices/${january.id}/compute?sync=true`, {});
-        expect((await world.invoices(name))[0].total).to.equal(totals[0]);
+        expect([january!.total, february!.invoice_status]).to.deep.equal([totals[0], 'SKIPPED']);
+        await world.post(`/invoices/${january!.id}/compute?sync=true`, {});
+        expect((await world.invoices(name))[0]!.total).to.equal(totals[0]);
         await world.finalize();
-        await world.post(`/invoices/${february.id}/compute?sync=true`, {});
+        await world.post(`/invoices/${february!.id}/compute?sync=true`, {});
         expect((await world.invoices(name)).map(({ total }) => total)).to.deep.equal(totals);
       });
     }
@@ -292,7 +292,7 @@ describe('scenario: usage billing', () => {
         }
         await world.on('2026-02-01');
         const [one, other] = [(await world.invoices(together)).at(-1), (await world.invoices(apart)).at(-1)];
-        expect(summarizeInvoice(one)).to.deep.equal(summarizeInvoice(other));
+        expect(summarizeInvoice(one!)).to.deep.equal(summarizeInvoice(other!));
         for (const name of [together, apart]) await world.cancel(name);
       }),
       { numRuns: samples(5) },

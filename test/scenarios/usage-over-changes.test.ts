@@ -2,12 +2,11 @@
 import { expect } from 'chai';
 import { billThresholds } from '../../actions/lifecycle/billing/bill-thresholds.ts';
 import { trySync } from '../../actions/lifecycle/subscriptions/sync-plan.ts';
-import { sumDecimals } from '../../core/foundation/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import type { Invoice } from '../support/answers.ts';
 import { check, provenBy } from '../support/verifier.ts';
 import { type PriceTerms, startWorld, tiers, usage, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
 type Sent = readonly [string, Record<string, unknown>];
 
 describe('scenario: usage over a change', () => {
@@ -50,13 +49,13 @@ describe('scenario: usage over a change', () => {
   };
   const changeLine = async (customer: string, fields: Record<string, unknown>) => {
     const { line_items } = await world.subscription(customer);
-    const { id } = line_items.find((line: Answer) => line.end_date === null);
+    const { id } = line_items.find((line) => line.end_date === null)!;
     const answer = await world.api.request('PUT', `/subscriptions/lineitems/${id}`, { body: fields });
     expect(answer.status, answer.text).to.equal(200);
   };
   const cycle = async (customer: string) => {
     const invoices = await world.invoices(customer);
-    return invoices.find((one: Answer) => one.period_end === '2026-02-01T00:00:00Z');
+    return invoices.find((one) => one.period_end === '2026-02-01T00:00:00Z');
   };
   /** `/subscriptions/usage` and the preview say the same amount. */
   const charged = async (customer: string): Promise<string> => {
@@ -65,11 +64,11 @@ describe('scenario: usage over a change', () => {
     expect(String(amount), 'usage and preview').to.equal(total);
     return total;
   };
-  const amountsOf = ({ line_items }: Answer) => line_items.map(({ amount }: Answer) => amount);
+  const amountsOf = ({ line_items }: Invoice) => line_items.map(({ amount }) => amount);
   /** The lines of the period's invoice, once it is there. */
   const invoiced = async (customer: string): Promise<string[]> => {
     await world.on('2026-02-02');
-    return amountsOf(await cycle(customer));
+    return amountsOf((await cycle(customer))!);
   };
   const finalizeAll = async () => {
     await world.waitForPipeline();
@@ -105,8 +104,8 @@ describe('scenario: usage over a change', () => {
       await world.waitForPipeline();
       await world.cancel('ended');
       const [last] = (await world.invoices('ended')).slice(-1);
-      expect(last.total).to.equal('150');
-      expect(last.line_items[0].quantity).to.equal('4.838709677419354839');
+      expect(last!.total).to.equal('150');
+      expect(last!.line_items[0]!.quantity).to.equal('4.838709677419354839');
     });
 
     it('is held against a limit as it is billed: in whole months, also in a short first one', async () => {
@@ -131,7 +130,7 @@ describe('scenario: usage over a change', () => {
       // 31 × 16/31 = 16 GB-months, of which one is free.
       expect(await charged('limited')).to.equal('465');
       const answer = await world.get(`/customers/usage?customer_id=${world.id('customer limited')}`);
-      const [{ current_usage, total_limit }] = answer.features;
+      const { current_usage, total_limit } = answer.features[0]!;
       expect([String(current_usage), String(total_limit)]).to.deep.equal(['16', '1']);
     });
 
@@ -145,10 +144,10 @@ describe('scenario: usage over a change', () => {
       await world.bill();
       await changePlan('stands', usage('standing', '62'));
       await world.on('2026-02-02');
-      const cycles = (await world.invoices('stands')).filter(({ line_items }: Answer) => line_items.length > 0);
+      const cycles = (await world.invoices('stands')).filter(({ line_items }) => line_items.length > 0);
       expect(cycles.map(amountsOf)).to.deep.equal([['310'], ['150', '320']]);
       await world.on('2026-03-02');
-      expect(amountsOf((await world.invoices('stands')).at(-1))).to.deep.equal(['620']);
+      expect(amountsOf((await world.invoices('stands')).at(-1)!)).to.deep.equal(['620']);
     });
   });
 
@@ -162,7 +161,7 @@ describe('scenario: usage over a change', () => {
       ]);
       world.at('2026-01-16');
       const body = { amount: '11', effective_from: '2026-01-16T00:00:00Z' };
-      const { status } = await world.api.request('PUT', `/prices/${items[0].id}`, { body });
+      const { status } = await world.api.request('PUT', `/prices/${items[0]!.id}`, { body });
       expect(status).to.equal(200);
       const { workflow_id } = await world.post(`/plans/${world.id('plan synced')}/sync/subscriptions`, {});
       const attempt = { number: 1, attempt: 1, is_last: true, timeout_ms: 60_000 };
@@ -176,7 +175,7 @@ describe('scenario: usage over a change', () => {
     it('a peak of 10 is shared with a phase that is to come, and nothing drifts while the period runs', async () => {
       world.at('2026-01-01');
       const { prices } = await world.plan('phased', [usage('peak', '10')]);
-      const price_id = prices?.[0]?.id ?? (await world.get(`/prices?plan_ids=${world.id('plan phased')}`)).items[0].id;
+      const price_id = prices?.[0]?.id ?? (await world.get(`/prices?plan_ids=${world.id('plan phased')}`)).items[0]!.id;
       await world.subscribe('phased', 'phased', {
         phases: [
           { start_date: '2026-01-01T00:00:00Z', end_date: '2026-01-16T00:00:00Z' },
@@ -199,9 +198,9 @@ describe('scenario: usage over a change', () => {
       };
       expect([await look('2026-01-06'), await look('2026-01-17'), await look('2026-01-31')]).to.deep.equal([1, 0, 0]);
       const [partial] = await world.invoices('phased');
-      expect(partial.total).to.equal('53.55');
+      expect(partial!.total).to.equal('53.55');
       await world.on('2026-02-02');
-      const lines = (await cycle('phased')).line_items.map(({ amount }: Answer) => amount);
+      const lines = (await cycle('phased'))!.line_items.map(({ amount }) => new Decimal(amount));
       expect(sumDecimals(lines).toFixed()).to.equal('0');
     });
 
@@ -236,8 +235,8 @@ describe('scenario: usage over a change', () => {
       await billThresholds(world.api.services, world.now);
       // 50, half of 20, and half of 20 and 30 at $2.
       const partial = (await world.invoices(customer)).find((one) => one.billing_reason === 'THRESHOLD_BILLING');
-      expect(amountsOf(partial)).to.deep.equal(['60', '80']);
-      expect((await check(await provenBy(world.api, partial.id))).differences).to.deep.equal([]);
+      expect(amountsOf(partial!)).to.deep.equal(['60', '80']);
+      expect((await check(await provenBy(world.api, partial!.id))).differences).to.deep.equal([]);
     });
 
     it('what an add-on measures from the 16th on is charged in full', async () => {
@@ -341,8 +340,8 @@ describe('scenario: usage over a change', () => {
   describe('late events', () => {
     const differences = async (customer: string) => {
       const invoices = await world.invoices(customer);
-      return invoices.flatMap(({ line_items }: Answer) =>
-        line_items.flatMap(({ amount, parent_line_item_id, display_name }: Answer) =>
+      return invoices.flatMap(({ line_items }) =>
+        line_items.flatMap(({ amount, parent_line_item_id, display_name }) =>
           parent_line_item_id ? [`${display_name}: ${amount}`] : [],
         ),
       );
@@ -373,7 +372,7 @@ describe('scenario: usage over a change', () => {
       await world.on('2026-02-02');
       await finalizeAll();
       // As the version before wrote it: each line by itself, 10 at $10 and 7 at $1.
-      const { id } = await cycle('before');
+      const { id } = (await cycle('before'))!;
       const asBefore = async (
         display_name: string,
         quantity: string,

@@ -5,9 +5,6 @@ import { auditCredits } from '../../actions/operations/audit/credits.ts';
 import { prepaid, startPrepaidWorld } from '../support/prepaid.ts';
 import { startWorld, type World } from '../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 describe('scenario: prepaid credits', () => {
   let world: World;
   before(async () => {
@@ -18,7 +15,7 @@ describe('scenario: prepaid credits', () => {
   const { ok, topUp, january, finalOf, purseOf, oneOff } = prepaid(() => world);
   const left = async (id: string): Promise<Record<string, string>> => {
     const { items } = await world.get(`/wallets/${id}/transactions?type=credit&limit=100`);
-    return Object.fromEntries(items.map((one: Answer) => [one.id, one.credits_available]));
+    return Object.fromEntries(items.map((one) => [one.id, one.credits_available]));
   };
 
   it('pay usage, as the preview says; void gives each lot its own back; billed again they pay again', async () => {
@@ -42,14 +39,14 @@ describe('scenario: prepaid credits', () => {
         total: '70',
         amount_due: '70',
       });
-      const applied = invoice.line_items.map((line: Answer) => [line.display_name, line.prepaid_credits_applied]);
+      const applied = invoice.line_items.map((line) => [line.display_name, line.prepaid_credits_applied]);
       expect(Object.fromEntries(applied)).to.deep.equal({ calls: '100', base: '0' });
     }
     expect(await left(wallet.id)).to.include({ [soon]: '0', [never]: '0' });
     const { items } = await world.get(`/wallets/${wallet.id}/transactions?transaction_reason=CREDIT_ADJUSTMENT`);
     expect(items).to.have.length(1);
     expect(items[0]).to.include({ amount: '100', reference_type: 'INVOICE', reference_id: final.id });
-    expect(items[0].metadata.consumed_credit_tx_ids).to.equal(`${soon},${never}`);
+    expect(items[0]!.metadata!.consumed_credit_tx_ids).to.equal(`${soon},${never}`);
 
     await ok('POST', `/invoices/${final.id}/void`);
     expect(await left(wallet.id)).to.include({ [soon]: '40', [never]: '60' });
@@ -78,7 +75,7 @@ describe('scenario: prepaid credits', () => {
     await world.on('2026-03-01', expire);
     expect(await left(wallet.id)).to.include({ [lot]: '0' });
     const { items } = await world.get(`/wallets/${wallet.id}/transactions?transaction_reason=CREDIT_EXPIRED`);
-    expect(items.map((one: Answer) => one.credit_amount)).to.deep.equal(['40']);
+    expect(items.map((one) => one.credit_amount)).to.deep.equal(['40']);
   });
 
   it('credits that expire with the period wait for its invoice, also while that is a draft, and what it leaves of them expires', async () => {
@@ -109,7 +106,7 @@ describe('scenario: prepaid credits', () => {
     await expire();
     expect((await left(wallet.id))[lot]).to.equal('0');
     const { items } = await world.get(`/wallets/${wallet.id}/transactions?transaction_reason=CREDIT_EXPIRED`);
-    expect(items.map((one: Answer) => one.credit_amount)).to.have.members(['7', '80']);
+    expect(items.map((one) => one.credit_amount)).to.have.members(['7', '80']);
   });
 
   it('a wallet for all prices pays all of it: nothing remains, and a refund goes back to its lots', async () => {
@@ -123,8 +120,8 @@ describe('scenario: prepaid credits', () => {
     const final = await finalOf('all');
     expect(final).to.include({ total_prepaid_credits_applied: '170', total: '0', payment_status: 'SUCCEEDED' });
     expect(await left(wallet.id)).to.deep.equal({ [lot]: '115' });
-    const line = final.line_items.find(({ display_name }: Answer) => display_name === 'base');
-    const line_items = [{ invoice_line_item_id: line.id, amount: '20' }];
+    const line = final.line_items.find(({ display_name }) => display_name === 'base');
+    const line_items = [{ invoice_line_item_id: line!.id, amount: '20' }];
     await ok('POST', '/creditnotes', { invoice_id: final.id, reason: 'SERVICE_ISSUE', line_items });
     expect((await left(wallet.id))[lot]).to.equal('125');
     await ok('POST', `/invoices/${final.id}/void`);
@@ -209,7 +206,8 @@ describe('scenario: wallets by a clock', () => {
 
   it('credits expire at their instant, and a wallet fills itself when a day begins', async () => {
     await world.customer('acme');
-    const post = async (path: string, body: object) => (await world.api.request('POST', path, { body })).body;
+    const post = async <Path extends string>(path: Path, body: object) =>
+      (await world.api.request('POST', path, { body })).body;
     const auto_topup = { threshold: '5', amount: '20', invoicing: false, cooldown: { value: 30, unit: 'day' } };
     const purse = { external_customer_id: 'acme', currency: 'usd', auto_topup };
     const wallet = await post('/wallets', purse);
@@ -217,7 +215,7 @@ describe('scenario: wallets by a clock', () => {
     await post(`/wallets/${wallet.id}/top-up`, { credits_to_add: '8', ...free });
     await world.on('2026-01-20');
     const { items } = await world.get(`/wallets/${wallet.id}/transactions?order=asc&sort=created_at`);
-    const told = items.map((one: Answer) => [one.created_at, one.transaction_reason, one.credit_balance_after]);
+    const told = items.map((one) => [one.created_at, one.transaction_reason, one.credit_balance_after]);
     expect(told).to.deep.equal([
       ['2026-01-01T00:00:00Z', 'FREE_CREDIT_GRANT', '8'],
       ['2026-01-10T06:00:00.001Z', 'CREDIT_EXPIRED', '0'],

@@ -10,11 +10,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { type Scheduler, startScheduler } from '../../scheduler/main.ts';
+import type { Task } from '../support/answers.ts';
 import { until } from '../support/until.ts';
 import { startWorld, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const TURN_MS = 4_000;
 
@@ -73,12 +71,12 @@ describe('files that take long', () => {
   });
 
   async function runsOf(count: number, ...[key, connection, job_config]: Parameters<typeof runOf>) {
-    const runs: (() => Promise<Answer>)[] = [];
+    const runs: (() => Promise<Task>)[] = [];
     for (let nth = 0; nth < count; nth++) runs.push(await runOf(key, connection, job_config));
     return runs;
   }
-  async function runOf(key: string, connection: object, job_config: object): Promise<() => Promise<Answer>> {
-    const ask = async (method: string, path: string, body?: object): Promise<Answer> => {
+  async function runOf(key: string, connection: object, job_config: object) {
+    const ask = async <Method extends string, Path extends string>(method: Method, path: Path, body?: object) => {
       const answer = await world.api.request(method, path, { key, ...(body ? { body: body as never } : {}) });
       expect(answer.status, answer.text).to.be.within(200, 202);
       return answer.body;
@@ -87,13 +85,13 @@ describe('files that take long', () => {
     const what = { connection_id, entity_type: 'events', interval: 'hourly', enabled: false, job_config };
     const scheduled = await ask('POST', '/tasks/scheduled', what);
     const { task_id } = await ask('POST', `/tasks/scheduled/${scheduled.id}/run`, {});
-    return () => ask('GET', `/tasks/${task_id}`);
+    return (): Promise<Task> => ask('GET', `/tasks/${task_id}`);
   }
 
   it('however many files tenants have for such stores, each tenant has one in turn', async () => {
     const encrypted_secret_data = { s3: { aws_access_key_id: 'a', aws_secret_access_key: 'b' } };
     const tenants = ['first', 'second', 'third', 'fourth', 'fifth', 'sixth'];
-    const runs: (() => Promise<Answer>)[] = [];
+    const runs: (() => Promise<Task>)[] = [];
     for (const bucket of tenants) {
       const { key } = await world.api.otherTenant();
       runs.push(...(await runsOf(3, key, { provider_type: 's3', encrypted_secret_data }, { bucket, endpoint_url })));
@@ -107,7 +105,7 @@ describe('files that take long', () => {
 
   it('four tenants whose stores never answer give their places up, and the fifth has its file', async () => {
     const encrypted_secret_data = { s3: { aws_access_key_id: 'a', aws_secret_access_key: 'b' } };
-    const slow: (() => Promise<Answer>)[] = [];
+    const slow: (() => Promise<Task>)[] = [];
     for (let nth = 0; nth < 4; nth++) {
       const { key } = await world.api.otherTenant();
       const job_config = { bucket: 'exports', endpoint_url };

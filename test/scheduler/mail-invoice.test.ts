@@ -11,9 +11,6 @@ import { startTestApi, type TestApi } from '../support/api.ts';
 
 const NOW = new Date('2026-03-15T12:00:00Z');
 
-// Answers of every shape.
-type Answer = any;
-
 describe('invoices by e-mail', () => {
   let api: TestApi;
   let server: SMTPServer;
@@ -54,7 +51,7 @@ describe('invoices by e-mail', () => {
     return invoice;
   };
   /** What is in the queue, done as the worker does it. */
-  const deliver = async (): Promise<Answer[]> => {
+  const deliver = async () => {
     const { postgres } = api.services;
     await dispatchBatch(api.services, { has_targets: true, now: NOW, mails: true });
     const { rows } = await postgres.raw(
@@ -66,7 +63,7 @@ describe('invoices by e-mail', () => {
     const work = mailInvoiceWork(api.services, { clock: () => NOW, mailer, fonts: null });
     const { signal } = new AbortController();
     const attempt = { attempt: 1, is_last: false, signal, mayGoOn: async () => true };
-    const outcomes: Answer[] = [];
+    const outcomes: (Error | string)[] = [];
     for (const { payload } of rows) outcomes.push(await work.run(payload, attempt).catch((error: Error) => error));
     return outcomes;
   };

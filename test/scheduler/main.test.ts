@@ -61,6 +61,6 @@ describe('the scheduler', () => {
       'SUBSCRIPTION_CYCLE DRAFT 2026-01-31..2026-02-28 = 10\n  base 2026-02-28..2026-03-31: 1 = 10',
     ]);
     const [start] = await world.invoices('trial');
-    expect(start.payment_status).to.equal('SUCCEEDED');
+    expect(start!.payment_status).to.equal('SUCCEEDED');
   });
 });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { makeDailyRollupsJob } from '../../scheduler/jobs/make-daily-rollups.ts';
-import { readDaysBefore } from '../../storage/progress/slice-state.ts';
+import { readDaysBefore } from '../../storage/progress/partition-progress.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import { startMetering } from '../support/metering.ts';
 import { until } from '../support/until.ts';

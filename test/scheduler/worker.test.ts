@@ -34,6 +34,19 @@ describe('the job worker', () => {
     for (const stop of stops.reverse()) await stop();
   });
 
+  /** A database of its own, and the connections of a worker that reach it over a way that can be cut. */
+  async function connectOverCut() {
+    const database = await freshDatabase();
+    stops.push(() => database.close());
+    const url = new URL(database.postgres_url);
+    const way = await cutTo({ host: url.hostname, port: Number(url.port) });
+    stops.push(() => way.close());
+    url.host = `127.0.0.1:${way.port}`;
+    const postgres = connectPostgres(url.href);
+    stops.push(() => postgres.destroy());
+    return { database, way, postgres };
+  }
+
   /** A draft of a closed month with this many calls. */
   async function draft(customer: string, calls: number) {
     await world.on('2026-01-01', () => world.subscribe(customer, 'Calls'));
@@ -47,7 +60,7 @@ describe('the job worker', () => {
   async function compute(id: string): Promise<{ workflow_id: string; run_id: string }> {
     const answer = await world.api.request('POST', `/invoices/${id}/compute`);
     expect(answer.status, answer.text).to.equal(202);
-    return answer.body;
+    return answer.body as { workflow_id: string; run_id: string };
   }
   const schedule = () => {
     const scheduler = startScheduler(world.api.services, { clock: () => world.now, liveness: QUICK });
@@ -85,14 +98,7 @@ describe('the job worker', () => {
   });
 
   it('takes jobs, though the way to the database broke while it learned which there are', async () => {
-    const database = await freshDatabase();
-    stops.push(() => database.close());
-    const url = new URL(database.postgres_url);
-    const way = await cutTo({ host: url.hostname, port: Number(url.port) });
-    stops.push(() => way.close());
-    url.host = `127.0.0.1:${way.port}`;
-    const postgres = connectPostgres(url.href);
-    stops.push(() => postgres.destroy());
+    const { database, way, postgres } = await connectOverCut();
     let cut: Promise<void> | undefined;
     way.watch({
       sent: (text) => {
@@ -109,6 +115,32 @@ describe('the job worker', () => {
     await addTick(database.postgres, { name: 'counted', every_seconds: 3600 });
     await until('the job is done', async () => done === 1, 30_000);
   });
+
+  it('unlocks a job though the statement that ends it was lost on a connection that stays', async () => {
+    const { database, way, postgres } = await connectOverCut();
+    const { logger } = world.api.services;
+    let has_run = false;
+    let is_lost = false;
+    way.watch({
+      sent: (text) => {
+        if (!has_run || is_lost || !/delete from\s+"?graphile_worker"?\._private_jobs/.test(text)) return;
+        is_lost = true;
+        return 'lost';
+      },
+    });
+    const counted = async () => {
+      has_run = true;
+    };
+    const worker = startWorker({ counted }, { postgres, logger }, QUICK);
+    stops.push(() => worker.stop());
+    await addTick(database.postgres, { name: 'counted', every_seconds: 3600 });
+    await until('the statement is lost', async () => is_lost);
+    await until(
+      'no job is locked',
+      async () => (await database.postgres('graphile_worker.jobs').whereNotNull('locked_at')).length === 0,
+      60_000,
+    );
+  }).timeout(90_000);
 
   it('computes while more tenants than there are places have files that do not come', async () => {
     const { id } = await draft('beside files', 7);

@@ -37,7 +37,7 @@ describe('the published client: changes of subscriptions', () => {
     const terms = { customerId, currency: 'usd', billingCadence: 'RECURRING', billingPeriod: 'MONTHLY' } as const;
     const { id } = await sdk.subscriptions.createSubscription({ ...terms, planId });
     const { items } = (await api.request('POST', '/invoices/search', { body: { subscription_id: id! } })).body;
-    const [{ id: destination_id, amount_remaining: amount, currency }] = items;
+    const { id: destination_id, amount_remaining: amount, currency } = items[0]!;
     const received = { destination_type: 'INVOICE', destination_id, payment_method_type: 'OFFLINE', amount, currency };
     expect((await api.request('POST', '/payments', { body: received })).status).to.equal(201);
     api.setNow('2026-03-11T00:00:00Z');

@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import { startTestApi, type TestApi } from '../support/api.ts';
 
 // Errors of the client have classes of their own.
-type Thrown = any;
+type Thrown = { statusCode?: number };
 
 const OWN = 'subscription-methods.test.ts';
 
@@ -27,10 +27,10 @@ describe('the published client: all methods of subscriptions', () => {
   };
   for (const [name, call] of Object.entries(absent))
     it(`${name} is answered with 404`, async () => {
-      const thrown: Thrown = await call().then(
+      const thrown = (await call().then(
         () => expect.fail('it was answered'),
         (error: unknown) => error,
-      );
+      )) as Thrown;
       expect(thrown.statusCode, String(thrown)).to.equal(404);
     });
 

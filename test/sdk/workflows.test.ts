@@ -23,7 +23,10 @@ describe('the published client: workflows', () => {
       ...amounts,
       lineItems,
     });
-    const { body } = await api.request('POST', `/invoices/${invoice.id}/compute`);
+    const { body } = await api.request<{ workflow_id: string; run_id: string }>(
+      'POST',
+      `/invoices/${invoice.id}/compute`,
+    );
     const asked = { workflowId: body.workflow_id };
 
     const [running] = (await sdk.workflows.queryWorkflow(asked)).items!;

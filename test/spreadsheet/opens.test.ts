@@ -72,10 +72,8 @@ describe('a spreadsheet', function () {
     const rows = await opened('/exports/invoice?start_time=2026-03-01T00:00:00Z&end_time=2026-04-02T00:00:00Z');
     const { items } = await world.get('/invoices?limit=100');
     expect(rows).to.have.length(items.length);
-    for (const column of ['subtotal', 'total', 'amount_remaining'])
-      expect(total(rows, column), column).to.equal(
-        sumDecimals(items.map((one: Record<string, string>) => new Decimal(one[column]!))).toFixed(),
-      );
+    for (const column of ['subtotal', 'total', 'amount_remaining'] as const)
+      expect(total(rows, column), column).to.equal(sumDecimals(items.map((one) => new Decimal(one[column]))).toFixed());
   });
 
   it('shows the usage and its cost', async () => {
@@ -83,11 +81,11 @@ describe('a spreadsheet', function () {
     expect(rows).to.have.length(5);
     expect(total(rows, 'total_usage')).to.equal('61725');
     const { items } = await world.get('/invoices?limit=100');
-    const lines = items.flatMap(({ line_items }: { line_items: Record<string, string>[] }) => line_items);
-    const usage = lines.filter(({ price_type }: Record<string, string>) => price_type === 'USAGE');
+    const lines = items.flatMap(({ line_items }) => line_items!);
+    const usage = lines.filter(({ price_type }) => price_type === 'USAGE');
     const rounded = rows.map((row) => new Decimal(row.total_cost!.value).toDecimalPlaces(2));
     expect(sumDecimals(rounded).toFixed()).to.equal(
-      sumDecimals(usage.map(({ amount }: Record<string, string>) => new Decimal(amount!))).toFixed(),
+      sumDecimals(usage.map(({ amount }) => new Decimal(amount))).toFixed(),
     );
   });
 

@@ -1,9 +1,7 @@
 /** The account of a customer as it can be read: what was done and used, what came of it, and each invoice with its lines, by date. */
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import type { Invoice, InvoiceLine } from './answers.ts';
 import type { World } from './world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 /** At equal instants: what was done, then what became of subscriptions, then invoices and wallets. */
 type Entry = { readonly at: string; readonly order: number; readonly lines: readonly string[] };
@@ -45,7 +43,7 @@ export async function buildAccount(
 
 async function statesOf(world: World, customer: string): Promise<Entry[]> {
   const { postgres } = world.api.services;
-  const events: Answer[] = await postgres('system_events')
+  const events = await postgres('system_events')
     .where({ entity_id: world.id(`subscription ${customer}`) })
     .whereNot({ event_name: 'subscription.updated' })
     .orderBy('sequence');
@@ -56,14 +54,14 @@ async function statesOf(world: World, customer: string): Promise<Entry[]> {
   }));
 }
 
-function invoiceEntry(invoice: Answer): Entry {
+function invoiceEntry(invoice: Invoice): Entry {
   const { billing_reason, invoice_number, invoice_status, total, finalized_at } = invoice;
   const name = invoice_status === 'SKIPPED' ? 'nothing to pay' : (invoice_number ?? invoice_status);
   const rested = finalized_at && iso(finalized_at) !== iso(invoice.created_at);
   const final = rested ? `, final at ${shown(finalized_at)}` : '';
   const head = `${name}: ${billing_reason}, ${span(invoice)}${final}: ${plain(total)}`;
-  const rows = invoice.line_items.map((line: Answer) => [
-    line.display_name,
+  const rows = invoice.line_items.map((line) => [
+    line.display_name!,
     span(line),
     plain(line.quantity),
     plain(line.amount),
@@ -72,8 +70,8 @@ function invoiceEntry(invoice: Answer): Entry {
 }
 
 /** What was put into the wallets of the customer. */
-async function givenBack(world: World, customer: string): Promise<Answer[]> {
-  const wallets: Answer[] = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
+async function givenBack(world: World, customer: string) {
+  const wallets = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
   const all = await Promise.all(wallets.map(({ id }) => world.get(`/wallets/${id}/transactions`)));
   return all.flatMap(({ items }) => items);
 }
@@ -90,8 +88,8 @@ function indented(line: string): string {
   return `${' '.repeat(22)}${line}`;
 }
 
-function span({ period_start, period_end }: Answer): string {
-  return `${shown(period_start)}..${shown(period_end)}`.replaceAll(' 00:00', '');
+function span({ period_start, period_end }: Invoice | InvoiceLine): string {
+  return `${shown(period_start!)}..${shown(period_end!)}`.replaceAll(' 00:00', '');
 }
 
 function shown(timestamp: string | Date): string {

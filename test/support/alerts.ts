@@ -1,9 +1,6 @@
 /** What alerts have told of whom they watch. */
 import type { World } from './world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 /** The setting of an alert that is told above each of these levels: `above({ critical: '100', info: '10' })`. */
 export const above = (levels: Record<string, string>) => ({
   alert_enabled: true,
@@ -16,13 +13,12 @@ export async function alertLog(world: World, entity_id: string): Promise<string[
     await world.api.request('POST', '/alerts/search', { body: { entity_id, sort: 'id', order: 'asc' } })
   ).body;
   return items.map(
-    ({ alert_type, alert_status, alert_info }: Answer) =>
-      `${alert_type} ${alert_status} ${Number(alert_info.value_at_time)}`,
+    ({ alert_type, alert_status, alert_info }) => `${alert_type} ${alert_status} ${Number(alert_info.value_at_time)}`,
   );
 }
 
 /** What was told with events whose names begin so, oldest first. */
-export async function listEvents(world: World, prefix: string): Promise<Answer[]> {
+export async function listEvents(world: World, prefix: string) {
   const { items } = await world.get('/webhooks/events?limit=1000&order=asc&sort=id');
-  return items.filter(({ event_name }: Answer) => event_name.startsWith(prefix)).map(({ payload }: Answer) => payload);
+  return items.filter(({ event_name }) => event_name.startsWith(prefix)).map(({ payload }) => payload);
 }

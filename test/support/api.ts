@@ -21,17 +21,26 @@ import { newId } from '../../storage/foundation/new-id.ts';
 import { hashApiKey, makeApiKey } from '../../storage/foundation/secrets/api-key.ts';
 import { openEmbeddedLog } from '../../storage/log/embedded/embedded.ts';
 import { bootstrap } from '../../storage/models/operations/bootstrap.ts';
-import { trackOwnStatements } from '../../storage/postgres/interceptors/own-statements.ts';
 import type { UsageCache } from '../../storage/usage/usage-cache.ts';
+import type { BodyFrom, SomeAnswer } from './answers.ts';
 import { freshDatabase } from './stores.ts';
 
-export type TestAnswer = {
+export type TestAnswer<Body = SomeAnswer> = {
   status: number;
   headers: Headers;
   /** The JSON of the answer; null without a body. */
-  // Tests look into answers of every shape.
-  body: any;
+  body: Body;
   text: string;
+};
+
+/** The path of a literal says what is answered; the caller says it where the path is a variable. */
+export type Requester<Options> = {
+  <const Method extends string, const Path extends string>(
+    method: Method,
+    path: Path,
+    options?: Options,
+  ): Promise<TestAnswer<BodyFrom<Method, Path>>>;
+  <Body>(method: string, path: string, options?: Options): Promise<TestAnswer<Body>>;
 };
 
 export type TestRequest = {
@@ -50,7 +59,7 @@ export type TestApi = {
   readonly scope: Scope;
   readonly services: Services;
   /** `path` is relative to /v1, unless it is a whole URL. */
-  request(method: string, path: string, options?: TestRequest): Promise<TestAnswer>;
+  request: Requester<TestRequest>;
   setNow(now: Date | string): void;
   /** Another tenant with an environment and a user of these roles (super_admin when none are named). */
   otherTenant(roles?: string[]): Promise<{ key: string; scope: Scope; user_id: string }>;
@@ -71,15 +80,14 @@ export async function startTestApi(
     config?: Record<string, string>;
     pipeline?: true;
     /** As in `npm start`, where API and pipeline are one process, and nobody else writes to Postgres. */
-    usage_memory?: UsageCache;
-    /** With `usage_memory`: as `npm run api`, beside others. */
+    usage_cache?: UsageCache;
+    /** With `usage_cache`: as `npm run api`, beside others. */
     beside?: boolean;
   } = {},
 ): Promise<TestApi> {
   let now = new Date(options.now ?? '2026-03-15T12:00:00Z');
   const database = await freshDatabase();
   const { postgres, clickhouse } = database;
-  if (options.usage_memory && !options.beside) trackOwnStatements(postgres, database.postgres_url);
   const config = readConfig(options.config ?? {});
   const log = await openEmbeddedLog(postgres, {
     partition_count: config.LOG_PARTITIONS ?? 1,
@@ -88,8 +96,8 @@ export async function startTestApi(
   });
   const lines: string[] = [];
   const logger = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) });
-  const { usage_memory } = options;
-  const services: Services = { postgres, clickhouse, log, config, logger, clock: () => now, usage_memory };
+  const { usage_cache } = options;
+  const services: Services = { postgres, clickhouse, log, config, logger, clock: () => now, usage_cache };
   const { tenant, environment, api_key } = await bootstrap(postgres, { now });
   const key = api_key!;
   const scope = { tenant_id: tenant.id, environment_id: environment.id };
@@ -107,7 +115,7 @@ export async function startTestApi(
     key,
     scope,
     services,
-    request: (method, path, request = {}) => send(url, key, { method, path, ...request }),
+    request: (method: string, path: string, request: TestRequest = {}) => send(url, key, { method, path, ...request }),
     setNow: (instant) => {
       now = new Date(instant);
     },
@@ -129,7 +137,7 @@ async function send(
   url: string,
   ownKey: string,
   { method, path, body, key = ownKey, headers = {} }: TestRequest & { method: string; path: string },
-): Promise<TestAnswer> {
+): Promise<TestAnswer<never>> {
   const sent = body === undefined ? undefined : bytesOf(body);
   const response = await exchange(path.startsWith('http') ? path : `${url}/v1${path}`, {
     method,
@@ -173,9 +181,10 @@ function headersOf({ rawHeaders }: IncomingMessage): Headers {
   return headers;
 }
 
-function parsed(text: string, headers: Headers): unknown {
-  if (text === '') return null;
-  return headers.get('content-type')?.includes('json') ? JSON.parse(text) : text;
+/** `never` is assignable to the answer of each operation. */
+function parsed(text: string, headers: Headers): never {
+  if (text === '') return null as never;
+  return (headers.get('content-type')?.includes('json') ? JSON.parse(text) : text) as never;
 }
 
 async function makeTenant(services: Services, roles: string[]) {

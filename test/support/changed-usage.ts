@@ -4,14 +4,13 @@
  */
 import { expect } from 'chai';
 import { trySync } from '../../actions/lifecycle/subscriptions/sync-plan.ts';
+import type { Subscription } from './answers.ts';
 import { chainsByModel, type ModelChained, type ModelChainLine } from './chain-model.ts';
 import type { ModelTerms } from './invoice-model.ts';
 import { Decimal, type ModelEvent, type ModelMeter } from './reference-model.ts';
 import type { Chance } from './seeds.ts';
 import { fixed, type PriceTerms, usage, type World } from './world.ts';
 
-// Answers of every shape.
-type Answer = any;
 type Fields = Record<string, unknown>;
 
 export const JANUARY = { start: '2026-01-01T00:00:00Z', end: '2026-02-01T00:00:00Z' };
@@ -177,8 +176,9 @@ export async function makeMeters(world: World): Promise<void> {
 export function planDeeds(world: World, changed: Changed): Deed[] {
   const { name, kind, cuts, measure, timezone, end } = changed;
   const priced = (terms: ModelTerms): PriceTerms => usage(measure.name, '0', toPriceFields(terms));
-  const path = (verb: string) => `/subscriptions/${world.id(`subscription ${name}`)}/${verb}`;
-  const request = async (method: string, where: string, body: Fields) => {
+  const path = <Verb extends string>(verb: Verb) =>
+    `/subscriptions/${world.id(`subscription ${name}`)}/${verb}` as const;
+  const request = async <Method extends string, Path extends string>(method: Method, where: Path, body: Fields) => {
     const answer = await world.api.request(method, where, { body });
     expect(answer.status, `${name}: ${method} ${where}: ${answer.text}`).to.be.within(200, 299);
     return answer.body;
@@ -191,9 +191,9 @@ export function planDeeds(world: World, changed: Changed): Deed[] {
       ...(changed.start === JANUARY.start ? {} : { billing_cycle: 'calendar' }),
       ...fields,
     });
-  const runningLine = async (): Promise<Answer> =>
+  const runningLine = async () =>
     (await world.subscription(name)).line_items.find(
-      (line: Answer) => line.meter_id === world.id(`meter ${measure.name}`) && line.end_date === null,
+      (line) => line.meter_id === world.id(`meter ${measure.name}`) && line.end_date === null,
     );
   const [first, ...later] = cuts;
   const deed = (at: string, run: Deed['run']): Deed => ({ at, run });
@@ -208,7 +208,7 @@ export function planDeeds(world: World, changed: Changed): Deed[] {
   );
   const changePrice = later.map(({ at, terms }) =>
     deed(at, async () => {
-      const { price_id } = await runningLine();
+      const { price_id } = (await runningLine())!;
       await request('DELETE', `/prices/${price_id}`, { end_date: at });
       await world.price(name, { ...priced(terms), start_date: at });
       await syncPlan(world, name);
@@ -234,7 +234,7 @@ export function planDeeds(world: World, changed: Changed): Deed[] {
         begin,
         ...later.map(({ at, terms }) =>
           deed(at, async () =>
-            request('PUT', `/subscriptions/lineitems/${(await runningLine()).id}`, toPriceFields(terms)),
+            request('PUT', `/subscriptions/lineitems/${(await runningLine())!.id}`, toPriceFields(terms)),
           ),
         ),
       ];
@@ -272,8 +272,8 @@ export function planDeeds(world: World, changed: Changed): Deed[] {
       const seats = deed(start, () => world.price(name, fixed('0', { display_name: 'seat' })));
       const change = deed('2026-01-16T00:00:00Z', async () => {
         const { line_items } = await world.subscription(name);
-        const seat = line_items.find((line: Answer) => line.display_name === 'seat');
-        const quantity_change_params = { line_items: [{ id: seat.id, quantity: '3' }] };
+        const seat = line_items.find((line) => line.display_name === 'seat');
+        const quantity_change_params = { line_items: [{ id: seat!.id, quantity: '3' }] };
         await world.post(path('modify/execute'), { type: 'quantity_change', quantity_change_params });
       });
       const subscribed = deed(start, () => subscribe());
@@ -289,8 +289,8 @@ const FAMILY = { from: '2026-01-07T00:00:00Z', to: '2026-01-21T00:00:00Z' };
 const GAP_MS = 2 * 86_400_000;
 
 type Doing = {
-  subscribe(fields?: Fields): Promise<Answer>;
-  request(method: string, where: string, body: Fields): Promise<Answer>;
+  subscribe(fields?: Fields): Promise<Subscription>;
+  request(method: string, where: string, body: Fields): Promise<unknown>;
   priced(terms: ModelTerms): PriceTerms;
 };
 
@@ -313,7 +313,7 @@ function addonDeeds(world: World, { name, cuts, measure }: Changed, { subscribe,
       run: async () => {
         const addon = { subscription_id: subscription_id(), addon_id: held.addon_id };
         const { items } = await world.get(`/prices?entity_type=ADDON&entity_ids=${held.addon_id}`);
-        const override_line_items = index === 0 ? [] : [{ price_id: items[0].id, ...toPriceFields(terms) }];
+        const override_line_items = index === 0 ? [] : [{ price_id: items[0]!.id, ...toPriceFields(terms) }];
         held.association = (await world.post('/subscriptions/addon', { ...addon, override_line_items })).id;
       },
     }),

@@ -36,8 +36,9 @@ function parametersOf(method: () => unknown): string[] {
   return inside!.split(/\s*,\s*/).filter((name) => name !== 'options');
 }
 
-export function hasMethod({ operation_id }: Route): boolean {
-  return METHODS.has(OTHER_NAMES[operation_id] ?? operation_id);
+export function hasMethod({ operation_id, signed }: Route): boolean {
+  // Its methods for webhooks of providers send no body.
+  return signed === undefined && METHODS.has(OTHER_NAMES[operation_id] ?? operation_id);
 }
 
 /**
@@ -134,7 +135,7 @@ function queryOf({ query: shape }: Route, asked: string): Record<string, unknown
 }
 
 /** What a customer has named itself is not spelt otherwise. */
-const NAMED_BY_CUSTOMERS = new Set(['metadata', 'properties', 'config_value', 'headers']);
+const NAMED_BY_CUSTOMERS = new Set(['metadata', 'properties', 'config_value', 'headers', 'credentials']);
 
 function inClientWords(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(inClientWords);

@@ -16,6 +16,7 @@ import { openEmbeddedLog } from '../../storage/log/embedded/embedded.ts';
 import { openKafkaLog } from '../../storage/log/kafka/kafka.ts';
 import type { EventLog } from '../../storage/log/log.ts';
 import { type StatementWay, statementsTo } from '../faults/statements.ts';
+import type { BodyFrom, SomeAnswer } from './answers.ts';
 import { type Cut, cutTo } from './cut.ts';
 import type { TestKafka } from './kafka/broker.ts';
 import { type Leash, newLeash } from './kafka/leash.ts';
@@ -42,7 +43,7 @@ type ClusterOptions = {
   /** The topic of another cluster, to go on with. */
   topic_prefix?: string;
 };
-export type Answer = { status: number; headers: Headers; body: any };
+export type Answer<Body = SomeAnswer> = { status: number; headers: Headers; body: Body };
 export type ClusterProcess = {
   readonly role: Role;
   readonly pid: number;
@@ -54,6 +55,7 @@ export type ClusterProcess = {
   readonly ended: Promise<number | null>;
   /** Sends the signal and waits for the end; answers the exit code, null when a signal ended it. */
   kill(name?: NodeJS.Signals): Promise<number | null>;
+  /** Answers of the paths that are not below /v1. */
   get(path: string): Promise<Answer>;
 };
 export type Running = {
@@ -76,11 +78,11 @@ export type Cluster = {
   /** Starts another in the place of one that has ended. */
   restart(ended: ClusterProcess): Promise<ClusterProcess>;
   /** To the first API, or the one with this number; paths are relative to /v1. */
-  request(
-    method: string,
-    path: string,
+  request<const Method extends string, const Path extends string>(
+    method: Method,
+    path: Path,
     options?: { body?: unknown; api?: number; timeout_ms?: number },
-  ): Promise<Answer>;
+  ): Promise<Answer<BodyFrom<Method, Path>>>;
   /** Runs a command of the project with the settings of the processes. */
   run(file: string, ...args: string[]): Running;
   /** A handle of the log as it is now: after partitions were added. */
@@ -286,7 +288,7 @@ function lives(each: ClusterProcess): boolean {
   return child.exitCode === null && child.signalCode === null;
 }
 
-async function ask(url: string, given: { method: string; body: unknown; timeout_ms: number }): Promise<Answer> {
+async function ask(url: string, given: { method: string; body: unknown; timeout_ms: number }): Promise<Answer<never>> {
   const response = await fetch(url, {
     method: given.method,
     headers: { 'x-api-key': KEY, 'content-type': 'application/json' },
@@ -295,7 +297,11 @@ async function ask(url: string, given: { method: string; body: unknown; timeout_
   });
   const text = await response.text();
   const isJson = response.headers.get('content-type')?.includes('json');
-  return { status: response.status, headers: response.headers, body: isJson && text ? JSON.parse(text) : text };
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: (isJson && text ? JSON.parse(text) : text) as never,
+  };
 }
 
 function addressOf(url: string): { host: string; port: number } {

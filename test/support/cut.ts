@@ -18,7 +18,8 @@ export type Cut = {
   close(): Promise<void>;
 };
 
-type Watcher = { sent?(text: string): void; answered?(text: string): void };
+/** A chunk for which `lost` is returned never arrives; its connection stays. */
+type Watcher = { sent?(text: string): 'lost' | void; answered?(text: string): void };
 
 export async function cutTo(target: { host: string; port: number }): Promise<Cut> {
   const sockets = new Set<Socket>();
@@ -71,11 +72,11 @@ export async function cutTo(target: { host: string; port: number }): Promise<Cut
   };
 }
 
-function watched(see: (text: string) => void): Transform {
+function watched(see: (text: string) => 'lost' | void): Transform {
   return new Transform({
     transform: (chunk: Buffer, _encoding, done) => {
-      see(chunk.toString('latin1'));
-      done(null, chunk);
+      if (see(chunk.toString('latin1')) === 'lost') done();
+      else done(null, chunk);
     },
   });
 }

@@ -1,11 +1,9 @@
 /** That the usage export with amounts says what the invoices and the preview of a customer say (docs/rules/usage.md, "Amounts in the export"). */
 import { expect } from 'chai';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import type { InvoiceLine } from './answers.ts';
 import { csvRecords } from './csv-records.ts';
 import type { World } from './world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 type ExportRows = Record<string, string>[];
 
@@ -37,11 +35,11 @@ export async function expectExport(world: World, customer: string, range: string
 
 /** Of the usage lines of each invoice, and of the preview, which has no id. */
 async function chargedOf(world: World, customer: string): Promise<Record<string, string>> {
-  const all: Answer[] = [...(await world.invoices(customer)), await world.preview(customer)];
-  const lines = all.flatMap(({ id, line_items }) => line_items.map((line: Answer) => ({ ...line, id })));
-  const isThere = ({ id, price_type, display_name }: Answer) =>
-    price_type === 'USAGE' && !display_name.includes('true-up') && (id !== '' || !display_name.includes('late'));
-  return byInvoice(lines.filter(isThere).map(({ id, amount }: Answer) => [id, amount] as const));
+  const all = [...(await world.invoices(customer)), await world.preview(customer)];
+  const lines = all.flatMap(({ id, line_items }) => line_items.map((line) => ({ ...line, id })));
+  const isThere = ({ id, price_type, display_name }: InvoiceLine) =>
+    price_type === 'USAGE' && !display_name!.includes('true-up') && (id !== '' || !display_name!.includes('late'));
+  return byInvoice(lines.filter(isThere).map(({ id, amount }) => [id, amount] as const));
 }
 
 /** Sums that are not 0. */

@@ -18,6 +18,11 @@ export function expectGoldenJson(file: string, values: Readonly<Record<string, u
   for (const [key, value] of Object.entries(values)) expect(value, key).to.deep.equal(kept[key]);
 }
 
+/** A file of the product of which a part is written by a test. */
+export function expectGoldenFile(file: string, text: string): void {
+  expect(golden(file, text)).to.equal(text);
+}
+
 function golden(file: string, text: string): string {
   if (process.env.GOLDEN === 'write') {
     mkdirSync(dirname(file), { recursive: true });

@@ -1,22 +1,19 @@
 /** Credits that are given, and those that are to be, in a world of a test. */
 import { fixed, startWorld, type World } from './world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 export const MONTHLY = { cadence: 'RECURRING', period: 'MONTHLY', period_count: 1 };
 
 /** `2026-02-01 100 until 2026-03-01`, oldest first, of all wallets of the customer. */
 export async function credits(world: World, customer: string): Promise<string[]> {
   const wallets = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
   const all = await Promise.all(
-    wallets.map(async ({ id }: Answer) => (await world.get(`/wallets/${id}/transactions?limit=1000`)).items),
+    wallets.map(async ({ id }) => (await world.get(`/wallets/${id}/transactions?limit=1000`)).items),
   );
   return all
     .flat()
-    .filter(({ type }: Answer) => type === 'credit')
-    .sort((a: Answer, b: Answer) => (a.created_at + a.id < b.created_at + b.id ? -1 : 1))
-    .map(({ created_at, credit_amount, expiry_date }: Answer) => {
+    .filter(({ type }) => type === 'credit')
+    .sort((a, b) => (a.created_at + a.id < b.created_at + b.id ? -1 : 1))
+    .map(({ created_at, credit_amount, expiry_date }) => {
       const until = expiry_date ? ` until ${short(expiry_date)}` : '';
       return `${short(created_at)} ${Number(credit_amount)}${until}`;
     });
@@ -31,17 +28,17 @@ export async function upcoming(world: World, customer: string): Promise<string[]
   const id = world.id(`subscription ${customer}`);
   const { items } = await world.get(`/subscriptions/${id}/grants/upcoming`);
   return items.map(
-    ({ scheduled_for, credits: amount, application_status }: Answer) =>
+    ({ scheduled_for, credits: amount, application_status }) =>
       `${short(scheduled_for)} ${Number(amount)} ${application_status}`,
   );
 }
 
-export function grant(world: World, plan: string, fields: Record<string, unknown>): Promise<Answer> {
+export function grant(world: World, plan: string, fields: Record<string, unknown>) {
   const plan_id = world.id(`plan ${plan}`);
   return world.post('/creditgrants', { name: 'Credits', scope: 'PLAN', plan_id, credits: '100', ...fields });
 }
 
-export async function grantOwn(world: World, customer: string, fields: Record<string, unknown>): Promise<Answer> {
+export async function grantOwn(world: World, customer: string, fields: Record<string, unknown>) {
   const subscription_id = world.id(`subscription ${customer}`);
   return world.post('/creditgrants', { name: 'Own', scope: 'SUBSCRIPTION', subscription_id, credits: '10', ...fields });
 }

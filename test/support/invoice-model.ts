@@ -41,6 +41,8 @@ export type ModelSubscription = {
 
 type ModelLine = { name: string; quantity: string; amount: string };
 export type ModelInvoice = { start: string; end: string; lines: ModelLine[]; total: string };
+/** `whole_end`: where the period would end if the subscription went on. */
+type ModelPeriod = { start: string; end: string; whole_end: string };
 
 /** One for each period up to the end of the subscription. */
 export function invoicesByModel(subscription: ModelSubscription, accepted: readonly ModelEntry[]): ModelInvoice[] {
@@ -54,7 +56,7 @@ export function invoicesByModel(subscription: ModelSubscription, accepted: reado
 function invoiceOf(
   subscription: ModelSubscription,
   accepted: readonly ModelEntry[],
-  { start, end }: { start: string; end: string },
+  { start, end, whole_end }: ModelPeriod,
 ): ModelInvoice {
   const { customer, timezone } = subscription;
   const lines = subscription.prices.map(({ name, terms, meter, cumulative }) => {
@@ -64,6 +66,8 @@ function invoiceOf(
       customers: [customer],
       timezone,
       billing_anchor: subscription.start,
+      // A level is divided by the whole period, also when it is cut (docs/rules/metering.md, "Levels over time").
+      level_period: { start, end: whole_end },
     });
     const amount = chargeByModel(terms, usage).toDecimalPlaces(2);
     // A line shows at most 18 places; what is priced is exact.
@@ -115,17 +119,18 @@ function costInTier({ unit_amount, flat_amount = '0' }: ModelTier, units: Decima
 }
 
 /** Half-open, counted from the start on the clock of the timezone, the last one cut at the end. */
-function periodsOf({ start, end, timezone, period }: ModelSubscription): { start: string; end: string }[] {
+function periodsOf({ start, end, timezone, period }: ModelSubscription): ModelPeriod[] {
   const anchor = Temporal.Instant.from(start).toZonedDateTimeISO(timezone);
   const last = microseconds(end);
   const nth = (index: number) => {
     const times = Object.fromEntries(Object.entries(period).map(([unit, count]) => [unit, count * index]));
     return anchor.add(times).epochNanoseconds / 1000n;
   };
-  const periods: { start: string; end: string }[] = [];
+  const periods: ModelPeriod[] = [];
   for (let index = 0; nth(index) < last; index++) {
     const next = nth(index + 1);
-    periods.push({ start: instantText(nth(index)), end: instantText(next < last ? next : last) });
+    const whole_end = instantText(next);
+    periods.push({ start: instantText(nth(index)), end: next < last ? whole_end : instantText(last), whole_end });
   }
   return periods;
 }

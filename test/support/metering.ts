@@ -56,7 +56,7 @@ type MeteringOptions = {
   /** Migrated; a fresh one when absent. Closed at the end. */
   database?: FreshDatabase;
   /** As a process has it in which API and pipeline are together. */
-  usage_memory?: UsageCache;
+  usage_cache?: UsageCache;
   /** Another log than the embedded one. */
   open_log?: (postgres: Stores['postgres'], partition_count: number) => Promise<EventLog>;
 };
@@ -81,7 +81,7 @@ export async function startMetering({
   const open = given.open_log ?? openEmbedded;
   const log = await open(database.postgres, partitions);
   const clickhouse = connect ? await connect(database.clickhouse_url) : database.clickhouse;
-  const stores = { postgres: database.postgres, clickhouse, log, usage_memory: given.usage_memory };
+  const stores = { postgres: database.postgres, clickhouse, log, usage_cache: given.usage_cache };
   const versions = new Map<string, number>();
   let pipeline: RunningPipeline | null = null;
   const resume = async () => {

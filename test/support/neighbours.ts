@@ -8,13 +8,14 @@ import { readAddresses } from '../../storage/embedded/addresses.ts';
 import { newId } from '../../storage/foundation/new-id.ts';
 import { hashApiKey, makeApiKey } from '../../storage/foundation/secrets/api-key.ts';
 import { connectPostgres } from '../../storage/postgres/pool/postgres.ts';
+import type { BodyFrom } from './answers.ts';
 
 export type Caller = { readonly url: string; readonly api_key: string; readonly signal?: AbortSignal };
 
-export async function call(
+export async function call<Path extends string, const Method extends string = 'POST'>(
   caller: Caller,
-  path: string,
-  options: { method?: string; body?: unknown; signal?: AbortSignal } = {},
+  path: Path,
+  options: { method?: Method; body?: unknown; signal?: AbortSignal } = {},
 ) {
   const { method = 'POST', body } = options;
   const signals = [caller.signal, options.signal].filter((signal) => signal !== undefined);
@@ -27,8 +28,7 @@ export async function call(
   });
   const text = await response.text();
   const isJson = response.headers.get('content-type')?.includes('json');
-  // biome-ignore lint/suspicious/noExplicitAny: answers of every shape.
-  return { status: response.status, body: (isJson ? JSON.parse(text) : text) as any };
+  return { status: response.status, body: (isJson ? JSON.parse(text) : text) as BodyFrom<Method, Path> };
 }
 
 /** Another tenant of the installation in this directory. */

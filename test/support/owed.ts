@@ -12,7 +12,7 @@ export async function createUsageWallet(world: World, customer: string): Promise
 }
 
 export async function loadOwed(world: World, wallet: string): Promise<Owed> {
-  const uncached = { ...world.api.services, usage_memory: undefined };
+  const uncached = { ...world.api.services, usage_cache: undefined };
   const [cached, recomputed] = await Promise.all([loadCachedOwed(world, wallet), compute(world, wallet, uncached)]);
   return { cached, recomputed };
 }

@@ -2,9 +2,6 @@
 import { expect } from 'chai';
 import { fixed, startWorld, usage, type World } from './world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 /** Where calls cost 1 beside a base of 50. */
 export async function startPrepaidWorld(): Promise<World> {
   const world = await startWorld({ now: '2026-01-01T00:00:00Z' });
@@ -15,23 +12,19 @@ export async function startPrepaidWorld(): Promise<World> {
 
 /** `worldOf`: it is started later than this is asked for. */
 export function prepaid(getWorld: () => World) {
-  async function ok(method: string, path: string, body: object = {}): Promise<Answer> {
+  async function ok<Method extends string, Path extends string>(method: Method, path: Path, body: object = {}) {
     const answer = await getWorld().api.request(method, path, { body });
     expect(answer.status, `${method} ${path}: ${answer.text}`).to.be.within(200, 299);
     return answer.body;
   }
-  const walletOf = (external_customer_id: string, fields: object = {}): Promise<Answer> =>
+  const walletOf = (external_customer_id: string, fields: object = {}) =>
     ok('POST', '/wallets', { external_customer_id, currency: 'usd', ...fields });
   const topUp = async (id: string, credits_to_add: string, fields: object = {}): Promise<string> =>
     (await ok('POST', `/wallets/${id}/top-up`, { credits_to_add, transaction_reason: 'FREE_CREDIT_GRANT', ...fields }))
-      .wallet_transaction.id;
+      .wallet_transaction!.id;
 
   /** Each begins in January, uses 120, and gets credits; then February comes. */
-  async function january(
-    customer: string,
-    fill: (wallet_id: string) => Promise<unknown>,
-    fields: object = {},
-  ): Promise<Answer> {
+  async function january(customer: string, fill: (wallet_id: string) => Promise<unknown>, fields: object = {}) {
     getWorld().at('2026-01-01T00:00:00Z');
     await getWorld().subscribe(customer, 'Calls');
     const wallet = await walletOf(customer, fields);
@@ -40,19 +33,19 @@ export function prepaid(getWorld: () => World) {
     await getWorld().waitForPipeline();
     return wallet;
   }
-  async function finalOf(customer: string): Promise<Answer> {
+  async function finalOf(customer: string) {
     const { items } = await ok('POST', '/invoices/search', { customer_id: getWorld().id(`customer ${customer}`) });
-    const draft = items.find((one: Answer) => one.invoice_status === 'DRAFT');
-    await ok('POST', `/invoices/${draft.id}/finalize`);
-    return getWorld().get(`/invoices/${draft.id}`);
+    const draft = items.find((one) => one.invoice_status === 'DRAFT');
+    await ok('POST', `/invoices/${draft!.id}/finalize`);
+    return getWorld().get(`/invoices/${draft!.id}`);
   }
 
   /** One that pays for everything, of a customer of its own. */
-  const purseOf = async (customer: string, fields: object = {}): Promise<Answer> => {
+  const purseOf = async (customer: string, fields: object = {}) => {
     await getWorld().customer(customer);
     return walletOf(customer, { config: { allowed_price_types: ['ALL'] }, ...fields });
   };
-  const oneOff = async ({ customer_id }: Answer, amount: string): Promise<Answer> => {
+  const oneOff = async ({ customer_id }: { customer_id: string }, amount: string) => {
     const amounts = { amount_due: amount, total: amount, subtotal: amount };
     const line_items = [{ display_name: 'work', amount, quantity: '1' }];
     const invoice = await ok('POST', '/invoices', {

@@ -7,8 +7,7 @@ import { Webhook } from 'standardwebhooks';
 type Received = {
   readonly id: string;
   readonly path: string;
-  // Bodies of every shape.
-  readonly body: any;
+  readonly body: { event_type: string; [record: string]: unknown };
   readonly headers: Record<string, string>;
   readonly status: number;
 };

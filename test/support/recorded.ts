@@ -1,6 +1,6 @@
 /**
  * An installation with one of everything that an audit compares: events of several partitions and months, duplicates,
- * conflicts, dead letters, one that the stores refuse, corrections, and meters that came before and after. It can be damaged
+ * conflicts, dead letters, one that the stores reject, corrections, and meters that came before and after. It can be damaged
  * and made whole again.
  */
 
@@ -144,7 +144,7 @@ async function fill(metering: Metering, clickhouse: (query: string) => Promise<v
   await metering.send(Array.from({ length: 12 }, (_, n) => ({ event_id: `dead${n}`, external_customer_id: 'c1' })));
   await metering.waitForPipeline();
   await clickhouse(`alter table events drop constraint refused`);
-  // Its raw row is written before its usage row is refused, and stays, voided.
+  // Its raw row is written before its bucket row is refused, and stays, voided.
   await clickhouse(`alter table usage_buckets add constraint refused check external_customer_id != 'cursed'`);
   await metering.send([recordedEvent('cursed', 1, { external_customer_id: 'cursed' }), ...many('g', 20)]);
   await metering.waitForPipeline();

@@ -58,6 +58,8 @@ export type ModelQuestion = {
   timezone?: string | undefined;
   /** Months begin on its day of the month; on the first when absent. */
   billing_anchor?: string | undefined;
+  /** The billing period whose length divides the integral of a level; the range itself when absent. */
+  level_period?: { start: string; end: string } | undefined;
 };
 
 export type ModelUsage = {
@@ -199,7 +201,7 @@ function windowsOf(meter: ModelMeter, counted: readonly Counted[], { from, to, q
 }
 
 /** docs/rules/metering.md, "Aggregations"; over nothing it is 0. */
-function aggregate({ aggregation }: ModelMeter, counted: readonly Counted[], { from, to }: Range): Decimal {
+function aggregate({ aggregation }: ModelMeter, counted: readonly Counted[], { from, to, question }: Range): Decimal {
   if (counted.length === 0) return new Decimal(0);
   const values = counted.map(({ value }) => value!);
   switch (aggregation.type) {
@@ -219,8 +221,9 @@ function aggregate({ aggregation }: ModelMeter, counted: readonly Counted[], { f
       return counted.reduce((newest, each) => (isLater(each, newest) ? each : newest)).value!;
     case 'WEIGHTED_SUM': {
       const weighted = counted.map(({ value, at_us }) => value!.times(String(to - at_us)));
-      const span = String(to - from);
-      return sum(weighted).div(span).toDecimalPlaces(24);
+      const { level_period: whole } = question;
+      const span = whole ? microseconds(whole.end) - microseconds(whole.start) : to - from;
+      return sum(weighted).div(String(span)).toDecimalPlaces(24);
     }
   }
 }

@@ -8,8 +8,6 @@ import type { UsageCache } from '../../storage/usage/usage-cache.ts';
 import { until } from './until.ts';
 import { fixed, tiers, usage, type World } from './world.ts';
 
-// Answers of every shape.
-type Answer = any;
 type Fields = Record<string, unknown>;
 
 const HOUR_MS = 3_600_000;
@@ -97,7 +95,7 @@ export async function startRestless(world: World, memory: UsageCache) {
   }
 
   const feature = async (lookup_key: string): Promise<string> =>
-    (await world.get('/features?limit=100')).items.find((one: Answer) => one.lookup_key === lookup_key).id;
+    (await world.get('/features?limit=100')).items.find((one) => one.lookup_key === lookup_key)!.id;
 
   async function subscribed(): Promise<void> {
     await world.customer('heir');
@@ -126,8 +124,8 @@ export async function startRestless(world: World, memory: UsageCache) {
 
   const table = (name: string) => services().postgres(name).where(scope());
   const modify = (who: string, body: Fields) => ask('POST', `/subscriptions/${of(who)}/modify/execute`, body);
-  const ask = async (method: string, path: string, body: Fields = {}): Promise<Answer> => {
-    const answer = await world.api.request(method as 'POST', path, method === 'GET' ? {} : { body });
+  const ask = async <Method extends string, Path extends string>(method: Method, path: Path, body: Fields = {}) => {
+    const answer = await world.api.request(method, path, method === 'GET' ? {} : { body });
     expect(answer.status, `${method} ${path}: ${answer.text}`).to.be.below(500);
     // What cannot be is refused, and changes nothing.
     return answer.body;
@@ -135,9 +133,7 @@ export async function startRestless(world: World, memory: UsageCache) {
   const pick = <One>(list: readonly One[], which: number): One | undefined => list[which % list.length];
   const corrected = async (event_id: string) => {
     const isOver = async () =>
-      ((await ask('GET', `/events/${event_id}/corrections`)).items ?? []).every(
-        ({ state }: Answer) => state === 'applied',
-      );
+      ((await ask('GET', `/events/${event_id}/corrections`)).items ?? []).every(({ state }) => state === 'applied');
     await until(`the correction of ${event_id} has its effect`, isOver);
   };
   const used = async (who: string, n: number, at: number, meter = 'calls') => {
@@ -145,21 +141,20 @@ export async function startRestless(world: World, memory: UsageCache) {
     await world.send([world.event(who, meter, { n, at: iso(at), event_id })]);
     if (at < start()) sent.push(event_id);
   };
-  const line = async ({ who, which }: Deed, type?: string): Promise<Answer> => {
+  const line = async ({ who, which }: Deed, type?: string) => {
     const { line_items } = await world.get(`/subscriptions/${of(who)}`);
     return pick(
-      line_items.filter((one: Answer) => !type || one.price_type === type),
+      line_items.filter((one) => !type || one.price_type === type),
       which,
     );
   };
-  const final = async ({ who, which }: Deed): Promise<Answer> =>
+  const final = async ({ who, which }: Deed) =>
     pick(
       (await ownInvoices(who)).filter((one) => one.invoice_status === 'FINALIZED'),
       which,
     );
-  const ownInvoices = async (who: string): Promise<Answer[]> => (has(who) ? world.invoices(who) : []);
-  const draft = async ({ who }: Deed): Promise<Answer> =>
-    (await ownInvoices(who)).find((one) => one.invoice_status === 'DRAFT');
+  const ownInvoices = async (who: string) => (has(who) ? world.invoices(who) : []);
+  const draft = async ({ who }: Deed) => (await ownInvoices(who)).find((one) => one.invoice_status === 'DRAFT');
   const member = (action: 'add' | 'remove', who: string) =>
     modify('parent', {
       type: 'grouped_invoicing',
@@ -194,8 +189,8 @@ export async function startRestless(world: World, memory: UsageCache) {
         .update({ amount: String(n) }),
     'what is free': async ({ which, n }) => {
       const { items } = await world.get('/entitlements?limit=100');
-      const limited = items.filter((one: Answer) => one.usage_limit !== null);
-      await ask('PUT', `/entitlements/${pick<Answer>(limited, which).id}`, { usage_limit: n });
+      const limited = items.filter((one) => one.usage_limit !== null);
+      await ask('PUT', `/entitlements/${pick(limited, which)!.id}`, { usage_limit: n });
     },
     'a new entitlement': async ({ who, n }) =>
       ask('POST', '/entitlements', {
@@ -213,7 +208,7 @@ export async function startRestless(world: World, memory: UsageCache) {
       modify(who, { type: 'coupon', coupon_params: { action: 'add', coupon_code: pick(['ONCE', 'ALWAYS'], which) } }),
     'no coupon': async ({ who, which }) => {
       const { items } = await world.get(`/coupons/associations?subscription_ids=${of(who)}`);
-      const coupon_association_id = pick<Answer>(items, which)?.id ?? 'none';
+      const coupon_association_id = pick(items, which)?.id ?? 'none';
       await modify(who, { type: 'coupon', coupon_params: { action: 'remove', coupon_association_id } });
     },
     'the coupon changes': ({ n }) => table('coupons').update({ percentage_off: String(n) }),
@@ -241,11 +236,11 @@ export async function startRestless(world: World, memory: UsageCache) {
     },
     'an add-on': async ({ who }) => {
       const { items } = await world.get('/addons');
-      await modify(who, { type: 'addon', addon_params: { action: 'add', add: { addon_id: items[0].id } } });
+      await modify(who, { type: 'addon', addon_params: { action: 'add', add: { addon_id: items[0]!.id } } });
     },
     'no add-on': async ({ who, which }) => {
       const held = await world.get(`/subscriptions/${of(who)}/addons/associations`);
-      const addon_association_id = pick<Answer>(held, which)?.id ?? 'none';
+      const addon_association_id = pick(held, which)?.id ?? 'none';
       await modify(who, { type: 'addon', addon_params: { action: 'remove', remove: { addon_association_id } } });
     },
     'another plan': ({ who, which }) =>
@@ -299,9 +294,7 @@ export async function startRestless(world: World, memory: UsageCache) {
     'an invoice is billed again': async (deed) => ask('POST', `/invoices/${(await final(deed))?.id}/recalculate`),
     'a credit note': async (deed) => {
       const invoice = await final(deed);
-      const line_items = [
-        { invoice_line_item_id: pick<Answer>(invoice?.line_items ?? [], deed.which)?.id, amount: '1' },
-      ];
+      const line_items = [{ invoice_line_item_id: pick(invoice?.line_items ?? [], deed.which)?.id, amount: '1' }];
       await ask('POST', '/creditnotes', { invoice_id: invoice?.id, reason: 'SERVICE_ISSUE', line_items });
     },
     'a draft is computed': async (deed) => ask('POST', `/invoices/${(await draft(deed))?.id}/compute?sync=true`),

@@ -25,7 +25,8 @@ async function startOn({ postgres, clickhouse, config }: Services, script: strin
   const [database] = await (await clickhouse.query(question)).json<{ name: string }>();
   const clickhouse_url = new URL((await testStores()).clickhouse_url);
   clickhouse_url.pathname = `/${database?.name}`;
-  const args = [readUrl(postgres), clickhouse_url.href, now.toISOString(), config.EXPORT_DIRECTORY ?? ''];
+  const providers = [config.SECRETS_KEYS.join(','), config.PROVIDER_ADDRESSES.join(',')];
+  const args = [readUrl(postgres), clickhouse_url.href, now.toISOString(), config.EXPORT_DIRECTORY ?? '', ...providers];
   const file = join(import.meta.dirname, script);
   const child = spawn(process.execPath, ['--import', './process/typescript.mjs', file, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],

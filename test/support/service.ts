@@ -7,7 +7,7 @@ import { chownSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:
 import { platform, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { processStart } from '../../storage/embedded/process-start.ts';
-import type { TestAnswer } from './api.ts';
+import type { Requester, TestAnswer } from './api.ts';
 
 export const ROOT = join(import.meta.dirname, '../..');
 const START_MS = 60_000;
@@ -105,11 +105,7 @@ export type ServiceProcess = Command & {
   readonly api_key: string;
   readonly ready_ms: number;
   /** `path` is relative to /v1. A request that gets no answer is thrown. */
-  request(
-    method: string,
-    path: string,
-    options?: { body?: unknown; headers?: Record<string, string> },
-  ): Promise<TestAnswer>;
+  request: Requester<{ body?: unknown; headers?: Record<string, string> }>;
   /** Every process below the main one. */
   processes(): Process[];
   /** The server process of a store. */
@@ -136,7 +132,7 @@ export async function startServiceProcess(
     url,
     api_key: key,
     ready_ms,
-    request: (method, path, options = {}) => request(url, key, { method, path, ...options }),
+    request: (method: string, path: string, options = {}) => request(url, key, { method, path, ...options }),
     processes: () => processesBelow(main),
     store: (name) => storeOf(main, name),
     stop: async (signal = 'SIGTERM') => {
@@ -173,7 +169,7 @@ async function request(
     body,
     headers = {},
   }: { method: string; path: string; body?: unknown; headers?: Record<string, string> },
-): Promise<TestAnswer> {
+): Promise<TestAnswer<never>> {
   const response = await fetch(`${url}/v1${path}`, {
     method,
     headers: { 'x-api-key': key, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
@@ -181,7 +177,12 @@ async function request(
   });
   const text = await response.text();
   const isJson = response.headers.get('content-type')?.includes('json');
-  return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text, text };
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: (isJson ? JSON.parse(text) : text) as never,
+    text,
+  };
 }
 
 export type Process = { pid: number; parent: number; command: string };

@@ -1,9 +1,7 @@
 /** Plans with trials, and what becomes of who tries them. */
 import { expect } from 'chai';
+import type { Subscription } from './answers.ts';
 import { fixed, startWorld, usage, type World } from './world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 /** Pro has a setup fee, Tried states a trial of 14 days, and Free costs what is used. */
 export async function startTrialsWorld(): Promise<World> {
@@ -23,15 +21,20 @@ export async function startTrialsWorld(): Promise<World> {
 }
 
 /** Its state, its period and where its periods end. */
-export const dates = ({ subscription_status, current_period_start, current_period_end, billing_anchor }: Answer) => [
+export const dates = ({
   subscription_status,
-  ...[current_period_start, current_period_end, billing_anchor].map((date) => new Date(date).toISOString()),
+  current_period_start,
+  current_period_end,
+  billing_anchor,
+}: Pick<Subscription, 'subscription_status' | 'current_period_start' | 'current_period_end' | 'billing_anchor'>) => [
+  subscription_status,
+  ...[current_period_start, current_period_end, billing_anchor].map((date) => new Date(date!).toISOString()),
 ];
 
 /** The newest invoice of the customer is paid. */
 export async function payNewest(world: World, customer: string): Promise<void> {
   const invoice = (await world.invoices(customer)).at(-1);
-  const path = `/invoices/${invoice.id}/payment`;
+  const path = `/invoices/${invoice!.id}/payment` as const;
   const answer = await world.api.request('PUT', path, { body: { payment_status: 'SUCCEEDED' } });
   expect(answer.status, answer.text).to.equal(200);
 }

@@ -1,21 +1,19 @@
 /** Each door says the cost of a customer's usage in January 2026: a text for each line, and the total. */
 import { expect } from 'chai';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import type { Invoice, InvoiceLine } from './answers.ts';
 import { downloadOnce, type Exports } from './exported.ts';
 import { check, provenBy } from './verifier.ts';
 import type { World } from './world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const RANGE = { start_time: '2026-01-01T00:00:00Z', end_time: '2026-02-01T00:00:00Z' };
 
 export type Doors = Record<string, () => Promise<string[]>>;
 
 /** Amounts of lines as `begin amount`, in order, and then `= total`. */
-function formatLines(all: readonly Answer[]): string[] {
+function formatLines(all: readonly InvoiceLine[]): string[] {
   const lines = all.map(({ period_start, amount }) => {
-    const begin = new Date(period_start).toISOString().slice(0, 16);
+    const begin = new Date(period_start!).toISOString().slice(0, 16);
     return `${begin} ${new Decimal(amount).toFixed()}`;
   });
   return [...lines.sort(), total(all.map(({ amount }) => amount))];
@@ -40,7 +38,7 @@ export function runningDoors(world: World, asked: Asked): Doors {
       const wallet = await world.post('/wallets', { external_customer_id: customer, currency: 'usd' });
       const { current_period_usage } = await world.get(`/wallets/${wallet.id}/balance/real-time`);
       await world.post(`/wallets/${wallet.id}/terminate`, {});
-      return [total([current_period_usage])];
+      return [total([current_period_usage!])];
     },
     ...rangeDoors(world, asked),
   };
@@ -79,8 +77,8 @@ function rangeDoors(world: World, asked: Asked): Doors {
     analytics: async () => {
       const query = { external_customer_id: asked.customer, ...RANGE };
       const { items } = await world.post('/events/analytics', query);
-      const own = items.filter(({ meter_id }: Answer) => meter_id === asked.meter_id);
-      return [total(own.map(({ total_cost }: Answer) => total_cost))];
+      const own = items.filter(({ meter_id }) => meter_id === asked.meter_id);
+      return [total(own.map(({ total_cost }) => total_cost!))];
     },
     'export with amounts': () => exported(world, asked, ''),
     'export by day': () => exported(world, asked, '&split=day'),
@@ -90,8 +88,8 @@ function rangeDoors(world: World, asked: Asked): Doors {
 async function subscriptionUsage(world: World, { customer, meter_id }: Asked, range: Partial<typeof RANGE>) {
   const subscription_id = world.id(`subscription ${customer}`);
   const { charges } = await world.post('/subscriptions/usage', { subscription_id, ...range });
-  const own = charges.filter((charge: Answer) => charge.meter_id === meter_id);
-  return [total(own.map(({ amount }: Answer) => amount))];
+  const own = charges.filter((charge) => charge.meter_id === meter_id);
+  return [total(own.map(({ amount }) => amount))];
 }
 
 async function exported(world: World, { customer, meter_id, exports }: Asked, more: string): Promise<string[]> {
@@ -102,10 +100,10 @@ async function exported(world: World, { customer, meter_id, exports }: Asked, mo
 }
 
 /** Selects the lines of the meter for January. A meter that never resets is charged in other months, too. */
-function usageLines({ line_items }: Answer, { meter_id }: Asked): Answer[] {
+function usageLines({ line_items }: Invoice, { meter_id }: Asked) {
   const [from, to] = [Date.parse(RANGE.start_time), Date.parse(RANGE.end_time)];
   return line_items.filter(
-    (line: Answer) =>
-      line.meter_id === meter_id && Date.parse(line.period_start) >= from && Date.parse(line.period_start) < to,
+    (line) =>
+      line.meter_id === meter_id && Date.parse(line.period_start!) >= from && Date.parse(line.period_start!) < to,
   );
 }

@@ -3,7 +3,12 @@ import { planSegments, type SegmentPlan } from '../../core/metering/analytics/se
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import type { MeteredEvent } from '../../core/metering/contribution.ts';
 import { EventCells } from '../../core/metering/event-cells.ts';
-import { type PlacedCell, type UsageByKeyQuery, usageByKey, type WindowAnswer } from '../../core/metering/usage.ts';
+import {
+  computeUsageByKey,
+  type UsageByKeyQuery,
+  type UsageCell,
+  type WindowAnswer,
+} from '../../core/metering/usage.ts';
 
 type Range = { readonly start_us: number; readonly end_us: number; readonly timezone?: string };
 
@@ -13,7 +18,7 @@ export function usageOfEvents(meter: CompiledMeter, events: readonly MeteredEven
 }
 
 /** What the store would not answer is not counted: it reads the plan's half-open ranges. */
-export function eventCells(meter: CompiledMeter, events: readonly MeteredEvent[], range: Range): PlacedCell[] {
+export function eventCells(meter: CompiledMeter, events: readonly MeteredEvent[], range: Range): UsageCell[] {
   const plan = planOf(meter, range);
   const ranges = [...plan.raw_ranges, ...plan.base_ranges, ...plan.day_ranges];
   const cells = new EventCells({ meter, plan, grid: gridOf(range), key_of: () => '' });
@@ -24,12 +29,12 @@ export function eventCells(meter: CompiledMeter, events: readonly MeteredEvent[]
 
 export function usageOfCells(
   meter: CompiledMeter,
-  cells: readonly PlacedCell[],
+  cells: readonly UsageCell[],
   range: Range & { readonly plan?: SegmentPlan },
 ): WindowAnswer {
   const { start_us, end_us, plan = planOf(meter, range) } = range;
   const question: UsageByKeyQuery = { meter, start_us, end_us, plan, cells, keys: [''], wants: WANTS };
-  return atOnce(usageByKey(question)).totals.get('')!;
+  return atOnce(computeUsageByKey(question)).totals.get('')!;
 }
 
 /** Without a turn for anybody between the steps. */

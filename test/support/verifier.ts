@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { expect } from 'chai';
 import * as program from '../../commands/verify-invoice.mjs';
+import type { InvoiceProof } from './answers.ts';
 import type { TestApi } from './api.ts';
 
 export type Difference = { line: string; field: string; stated: string; computed: string; digit: string };
@@ -13,11 +14,9 @@ export type Verdict = {
   isStated(path: string): boolean;
 };
 
-// Documents of every shape, also tampered ones.
-type Document = any;
 type Verifier = {
-  verify(proof: Document, events?: (() => Iterable<string>) | null): Promise<Verdict>;
-  verifyEvent(proof: Document, event: Document): Verdict;
+  verify(proof: unknown, events?: (() => Iterable<string>) | null): Promise<Verdict>;
+  verifyEvent(proof: unknown, event: unknown): Verdict;
   windowAt(at: number, size: string, grid: { timezone: string; anchor: number }): { start: number; end: number };
   quantity(property: unknown): bigint | undefined;
   compiledExpression(text: string): (properties: ReadonlyMap<string, unknown>) => bigint | undefined;
@@ -30,7 +29,7 @@ type Verifier = {
 export const VERIFIER = join(import.meta.dirname, '..', '..', 'commands', 'verify-invoice.mjs');
 export const verifier = program as unknown as Verifier;
 
-export type Proven = { proof: Document; events: string[] };
+export type Proven = { proof: InvoiceProof; events: string[] };
 
 /** The proof of an invoice and its events, as they are answered. */
 export async function provenBy(api: TestApi, invoice_id: string): Promise<Proven> {

@@ -28,12 +28,11 @@ import { Decimal } from '../../core/foundation/decimal.ts';
 import { type RunningPipeline, startPipeline } from '../../pipeline/pipeline.ts';
 import type { UsageCache } from '../../storage/usage/usage-cache.ts';
 import { startUsageFeed } from '../../storage/usage/usage-feed.ts';
+import type { AnswerTo, Invoice, Meter, Modification, Plan, Price, Subscription, TestClock } from './answers.ts';
 import { startTestApi, type TestApi } from './api.ts';
 import { isLogProcessed, isSettled } from './settled.ts';
 import { until } from './until.ts';
 
-// Answers of every shape.
-type Answer = any;
 type Fields = Record<string, unknown>;
 
 export type PriceTerms = Fields & { meter?: string };
@@ -71,7 +70,7 @@ export async function startWorld(
     now?: string;
     test_clock?: boolean;
     config?: Record<string, string>;
-    usage_memory?: UsageCache;
+    usage_cache?: UsageCache;
     beside?: boolean;
   } = {},
 ): Promise<World> {
@@ -80,10 +79,10 @@ export async function startWorld(
   const api = await startTestApi({
     now: options.now ?? '2026-01-01T00:00:00Z',
     config: options.config ?? {},
-    ...(options.usage_memory ? { usage_memory: options.usage_memory, beside: options.beside ?? false } : {}),
+    ...(options.usage_cache ? { usage_cache: options.usage_cache, beside: options.beside ?? false } : {}),
     routes: [...routes, ...extra.filter((route) => !listed.has(place(route)))],
   });
-  if (options.beside) startUsageFeed(api.services.postgres, options.usage_memory!);
+  if (options.beside) startUsageFeed(api.services.postgres, options.usage_cache!);
   const world = new World(api, options);
   await world.resumePipeline();
   if (options.test_clock) await world.startTestClock();
@@ -132,21 +131,21 @@ export class World {
     this.#clock_id = id;
   }
 
-  async testClock(): Promise<Answer> {
+  async testClock(): Promise<TestClock> {
     return this.get(`/test-clocks/${this.#clock_id}`);
   }
 
   /** Asks for the advance, does what a scheduler does with it, and answers the clock. */
-  async advance(date: string, signal = AbortSignal.timeout(600_000)): Promise<Answer> {
+  async advance(date: string, signal = AbortSignal.timeout(600_000)): Promise<TestClock> {
     const { workflow_id } = await this.requestAdvance(date);
-    await this.work(workflow_id, signal);
+    await this.work(workflow_id!, signal);
     const clock = await this.testClock();
     expect(clock.test_clock_status, JSON.stringify(clock.failure)).to.equal('ready');
     this.#now = new Date(clock.frozen_time);
     return clock;
   }
 
-  async requestAdvance(date: string): Promise<Answer> {
+  async requestAdvance(date: string): Promise<AnswerTo<'POST', `/test-clocks/${string}/advance`>> {
     const body = { frozen_time: instantIn(date).toISOString() };
     const answer = await this.api.request('POST', `/test-clocks/${this.#clock_id}/advance`, { body });
     expect(answer.status, answer.text).to.equal(202);
@@ -175,20 +174,20 @@ export class World {
     return report;
   }
 
-  async meter(name: string, aggregation: Fields = { type: 'SUM', field: 'n' }, fields: Fields = {}): Promise<Answer> {
+  async meter(name: string, aggregation: Fields = { type: 'SUM', field: 'n' }, fields: Fields = {}): Promise<Meter> {
     const meter = await this.post('/meters', { name, event_name: name, aggregation, ...fields });
     this.#ids.set(`meter ${name}`, meter.id);
     return meter;
   }
 
-  async plan(name: string, prices: readonly PriceTerms[]): Promise<Answer> {
+  async plan(name: string, prices: readonly PriceTerms[]): Promise<Plan> {
     const plan = await this.post('/plans', { name });
     this.#ids.set(`plan ${name}`, plan.id);
     for (const price of prices) await this.price(name, price);
     return plan;
   }
 
-  async price(plan: string, { meter, ...terms }: PriceTerms): Promise<Answer> {
+  async price(plan: string, { meter, ...terms }: PriceTerms): Promise<Price> {
     return this.post('/prices', {
       entity_type: 'PLAN',
       entity_id: this.id(`plan ${plan}`),
@@ -211,7 +210,7 @@ export class World {
     this.#ids.set(`customer ${name}`, made.id);
   }
 
-  async subscribe(customer: string, plan: string, fields: Fields = {}): Promise<Answer> {
+  async subscribe(customer: string, plan: string, fields: Fields = {}): Promise<Subscription> {
     await this.customer(customer);
     const subscription = await this.post('/subscriptions', {
       external_customer_id: customer,
@@ -225,12 +224,15 @@ export class World {
     return subscription;
   }
 
-  cancel(customer: string, fields: Fields = { cancellation_type: 'immediate' }): Promise<Answer> {
+  cancel(
+    customer: string,
+    fields: Fields = { cancellation_type: 'immediate' },
+  ): Promise<AnswerTo<'POST', `/subscriptions/${string}/cancel`>> {
     return this.post(`/subscriptions/${this.id(`subscription ${customer}`)}/cancel`, fields);
   }
 
   /** From now on the one is invoiced with the other. */
-  group(parent: string, child: string): Promise<Answer> {
+  group(parent: string, child: string): Promise<Modification> {
     const child_subscription_ids = [this.id(`subscription ${child}`)];
     return this.post(`/subscriptions/${this.id(`subscription ${parent}`)}/modify/execute`, {
       type: 'grouped_invoicing',
@@ -269,7 +271,7 @@ export class World {
     expect(answer.status, answer.text).to.equal(202);
     await until(`the correction of ${event_id} has its effect`, async () => {
       const { items } = await this.get(`/events/${encodeURIComponent(event_id)}/corrections`);
-      return items.every(({ state }: Answer) => state === 'applied');
+      return items.every(({ state }) => state === 'applied');
     });
   }
 
@@ -280,11 +282,11 @@ export class World {
     await until('every event and meter has come through the pipeline', isDone, timeout_ms);
   }
 
-  async subscription(customer: string): Promise<Answer> {
+  async subscription(customer: string): Promise<Subscription> {
     return this.get(`/subscriptions/${this.id(`subscription ${customer}`)}`);
   }
 
-  async preview(customer: string): Promise<Answer> {
+  async preview(customer: string): Promise<Invoice> {
     await this.waitForPipeline();
     const answer = await this.api.request('POST', '/invoices/preview', {
       body: { subscription_id: this.id(`subscription ${customer}`) },
@@ -294,13 +296,13 @@ export class World {
   }
 
   /** The customer's invoices with their lines, oldest first, skipped ones included. */
-  async invoices(customer: string): Promise<Answer[]> {
+  async invoices(customer: string): Promise<Invoice[]> {
     const invoice_status = ['DRAFT', 'FINALIZED', 'SKIPPED', 'VOIDED'];
     // As one invoice is answered, all of them by one request.
     const expand = 'customer,subscription,coupon_applications,tax_applied';
     const subscription_id = this.id(`subscription ${customer}`);
     const { items } = await this.post('/invoices/search', { subscription_id, invoice_status, expand, limit: 1000 });
-    return items.sort((a: Answer, b: Answer) => a.billing_sequence - b.billing_sequence);
+    return (items as Invoice[]).sort((a, b) => a.billing_sequence! - b.billing_sequence!);
   }
 
   /** Everything that remains of the customer's invoices is received. */
@@ -318,13 +320,17 @@ export class World {
     return (await this.invoices(customer)).map(statement);
   }
 
-  async post(path: string, body: Fields): Promise<Answer> {
+  post<Path extends string>(path: Path, body: Fields): Promise<AnswerTo<'POST', Path>>;
+  post<Body>(path: string, body: Fields): Promise<Body>;
+  async post(path: string, body: Fields): Promise<unknown> {
     const answer = await this.api.request('POST', path, { body });
     expect(answer.status, `POST ${path}: ${answer.text}`).to.be.oneOf([200, 201]);
     return answer.body;
   }
 
-  async get(path: string): Promise<Answer> {
+  get<Path extends string>(path: Path): Promise<AnswerTo<'GET', Path>>;
+  get<Body>(path: string): Promise<Body>;
+  async get(path: string): Promise<unknown> {
     const answer = await this.api.request('GET', path);
     expect(answer.status, `GET ${path}: ${answer.text}`).to.equal(200);
     return answer.body;
@@ -349,8 +355,8 @@ export class World {
   async resumePipeline(): Promise<void> {
     const { logger, clock, config } = this.api.services;
     const options = { owner: 'the world', slice_events_max: config.SLICE_EVENTS_MAX, logger, clock };
-    const { usage_memory, ...services } = this.api.services;
-    const own = this.#isBeside || !usage_memory ? services : { ...services, usage_memory };
+    const { usage_cache, ...services } = this.api.services;
+    const own = this.#isBeside || !usage_cache ? services : { ...services, usage_cache };
     this.#pipeline = await startPipeline(own, options);
   }
 
@@ -370,20 +376,22 @@ function instantIn(date: string): Date {
   return new Date(date.length === 10 ? `${date}T00:00:00Z` : date);
 }
 
+type Period = { period_start: string | null; period_end: string | null };
+
 /** `DRAFT 2026-01-01..2026-02-01 = 12.5`, then one `display name: quantity = amount` per line. */
-export function statement(invoice: Answer): string {
-  const span = (record: Answer) => `${shortDate(record.period_start)}..${shortDate(record.period_end)}`;
+export function statement(invoice: Invoice): string {
+  const span = (record: Period) => `${shortDate(record.period_start!)}..${shortDate(record.period_end!)}`;
   const head = `${invoice.billing_reason} ${invoice.invoice_status} ${span(invoice)} = ${plain(invoice.total)}`;
   const lines = invoice.line_items.map(
-    (line: Answer) => `  ${line.display_name} ${span(line)}: ${plain(line.quantity)} = ${plain(line.amount)}`,
+    (line) => `  ${line.display_name} ${span(line)}: ${plain(line.quantity)} = ${plain(line.amount)}`,
   );
   return [head, ...lines].join('\n');
 }
 
 /** What an invoice says, without what makes it this record: for comparing a preview with its draft. */
-export function summarizeInvoice(invoice: Answer) {
+export function summarizeInvoice(invoice: Invoice) {
   const { subtotal, total, amount_due, line_items } = invoice;
-  const lines = line_items.map((line: Answer) => ({
+  const lines = line_items.map((line) => ({
     name: line.display_name,
     quantity: line.quantity,
     amount: line.amount,
@@ -392,8 +400,8 @@ export function summarizeInvoice(invoice: Answer) {
   return { subtotal, total, amount_due, ...dates(invoice), lines };
 }
 
-function dates({ period_start, period_end }: Answer) {
-  return { from: Date.parse(period_start), to: Date.parse(period_end) };
+function dates({ period_start, period_end }: Period) {
+  return { from: Date.parse(period_start!), to: Date.parse(period_end!) };
 }
 
 function shortDate(timestamp: string): string {

@@ -1,5 +1,5 @@
 /** Writes a file of 300 kB to a directory for exports, in a process that is allowed less: says what came of it. */
-import { createDirectoryDestination } from '../../integrations/export-destinations/directory.ts';
+import { createDirectoryDestination } from '../../integrations/directory/export-destination.ts';
 
 const [root = ''] = process.argv.slice(2);
 async function* bytes() {

@@ -11,6 +11,7 @@ import { type RunningService, startService } from '../../service.ts';
 import { openTelemetry } from '../../tracing/open-telemetry.ts';
 import { inTrace, isTracing } from '../../tracing/spans.ts';
 import { summarizeStatement } from '../../tracing/statement.ts';
+import type { AnswerTo } from '../support/answers.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { type CollectedSpan, type Collector, startCollector } from '../support/collector.ts';
 import { ROOT } from '../support/service.ts';
@@ -55,9 +56,9 @@ describe('traces', () => {
     return service;
   };
   const logger = () => makeLogger({ LOG_LEVEL: 'info' }, 'farthing', { write: (line) => void lines.push(line) });
-  const ask = async (
-    method: string,
-    path: string,
+  const ask = async <Method extends string, Path extends string>(
+    method: Method,
+    path: Path,
     { body, headers = {} }: { body?: unknown; headers?: object } = {},
   ) => {
     const answer = await fetch(`${service!.url}/v1${path}`, {
@@ -66,7 +67,7 @@ describe('traces', () => {
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     expect(answer.status, `${method} ${path}`).to.be.lessThan(300);
-    return (await answer.json()) as Record<string, any>;
+    return (await answer.json()) as AnswerTo<Method, Path>;
   };
   const settled = () => {
     const { postgres, log } = service!.services;
@@ -184,7 +185,7 @@ describe('traces', () => {
     const totals = { subtotal: '5', total: '5', amount_due: '5' };
     const { id } = await ask('POST', '/invoices', { body: { customer_id, currency: 'usd', line_items, ...totals } });
     const headers = { traceparent: `00-${TRACE}-${CALLER}-01` };
-    const { workflow_id } = await ask('POST', `/invoices/${id}/compute`, { headers });
+    const { workflow_id } = (await ask('POST', `/invoices/${id}/compute`, { headers })) as { workflow_id: string };
     await until('it is computed', async () => {
       const { rows } = await service!.services.postgres.raw(
         `select 1 from workflow_runs where id = ? and workflow_status = 'Completed'`,

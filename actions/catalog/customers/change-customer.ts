@@ -9,6 +9,7 @@ import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { emit } from '../../foundation/emit.ts';
 import { hasLiveSubscription } from './archive-customer.ts';
+import { type CustomerLink, linkCustomer } from './link-customer.ts';
 import { lockParent, type ParentCustomerReference } from './parent-customer.ts';
 
 type CustomerChange = {
@@ -16,6 +17,7 @@ type CustomerChange = {
   external_customer_id?: string | undefined;
   changes: Partial<CustomerFields>;
   parent?: ParentCustomerReference;
+  links?: readonly CustomerLink[] | null | undefined;
   author: Author;
 };
 
@@ -41,14 +43,15 @@ export async function changeCustomer(
     const updates = { ...changes, ...(parent_customer_id === undefined ? {} : { parent_customer_id }) };
     const by = { by: change.author, database: transaction, conflict };
     const changed = await CustomerModel.change(customer, updates, by);
+    await linkCustomer(transaction, changed, { links: change.links ?? [], author: change.author });
     if (changed !== customer) await emit(transaction, 'customer.updated', { record: changed, by: change.author });
     return changed;
   });
 }
 
 /**
- * Drafts of cancelled subscriptions are still counted by the external id. For a parent's subscription that the customer was part of,
- * finalized usage counts as well while that subscription lives: its next invoice contains late usage.
+ * Drafts of cancelled subscriptions still count usage by the external id. A live parent subscription that the customer inherited counts it
+ * as well, even usage that was invoiced, because its next invoice contains late usage.
  */
 async function hasOpenUsage(scope: Scope, customer_id: string, database: Database): Promise<boolean> {
   const subscriptions = await SubscriptionModel.in(scope, database)

@@ -137,10 +137,10 @@ async function checkOverride(request: NewEntitlement, writing: EntitlementWriteC
   if (other) throw alreadyExists(`${formatConflict(request)}, for the same time`);
 }
 
-/** Earlier than any instant of a record. */
+/** An instant before that of any record. */
 const LONG_AGO = '-infinity';
 
-/** The replaced entitlement belongs to the subscription's plan or to an attached add-on, and to the same feature. */
+/** Checks the replaced entitlement: it belongs to the subscription's plan or to an attached add-on, and to the same feature. */
 async function checkParent(
   request: NewEntitlement,
   subscription: SubscriptionModel,

@@ -71,7 +71,7 @@ export async function createFeature(
 export const formatFeatureKeyConflict = (lookup_key: string) =>
   `a feature with lookup_key ${lookup_key} exists already`;
 
-/** An error of the meter names its field in the request: `meter.aggregation.field`. */
+/** Adds the meter of the request. An error of the meter names its field in the request: `meter.aggregation.field`. */
 async function addInlineMeter(database: Database, scope: Scope, given: { definition: MeterInput; author: Author }) {
   try {
     return await addMeter(database, scope, given);

@@ -6,7 +6,7 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Database } from '../../../storage/foundation/stores.ts';
 import { GroupModel } from '../../../storage/models/catalog/group.ts';
 
-/** A record without a group, or with an unchanged one, needs no check. */
+/** Checks the group of a record. A record without a group, or with an unchanged one, needs no check. */
 export async function checkGroup(
   scope: Scope,
   member: { group_id: string | null | undefined; entity_type: Group['entity_type'] },

@@ -38,7 +38,7 @@ export async function clonePlan(stores: Pick<Stores, 'postgres'>, scope: Scope, 
     const prices = await PriceModel.current(scope, author.now, database)
       .where({ entity_type: 'PLAN', entity_id: id })
       .orderBy('sequence');
-    // The first copied price of a lineage is the first of the copies: a one-time charge is charged at the first.
+    // The copies of a lineage refer to its first copied price, because a one-time charge is charged for the first price only.
     const firsts = new Map<string, string>();
     const copies = prices.map((price) => {
       const id = newId('price', author.now.getTime());

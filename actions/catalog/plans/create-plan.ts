@@ -41,7 +41,7 @@ function addPlan(scope: Scope, record: NewPlan & { id: string }, database: Datab
   return PlanModel.add(scope, record, { database, conflict: formatPlanKeyConflict(record.lookup_key) });
 }
 
-/** Null if the name yields no free key; the plan then has no lookup key. */
+/** Returns null if the name yields no free key; the plan then has no lookup key. */
 async function findFreeKey(scope: Scope, name: string, database: Database): Promise<string | null> {
   const keys = toLookupKeys(name);
   const plans = await PlanModel.in(scope, database)

@@ -63,7 +63,7 @@ async function describePrice(
   });
 }
 
-/** The old price ends where the new one starts: no instant is charged twice, none is free. */
+/** Ends the old price where the new one starts, so that no instant is charged twice or is free. */
 async function supersede(
   price: PriceModel,
   changes: PriceChanges,
@@ -100,7 +100,7 @@ export function isPriceUnchanged(price: PriceModel, changes: PriceChanges, succe
   );
 }
 
-/** Requested fields that are not part of the charge and change in place. */
+/** Picks the requested fields that are not part of the charge and change in place. */
 function pickDescription(changes: PriceChanges): PriceChanges {
   return Object.fromEntries(Object.entries(changes).filter(([field]) => !(field in criticalFields)));
 }

@@ -106,7 +106,7 @@ export async function addPrice(request: CreatePrice, writing: PriceWriteContext)
   );
 }
 
-/** Time buckets, checked against the windows of the meter, with their own ids. An empty list counts as none. */
+/** Builds the time buckets with ids of their own, checked against the windows of the meter. An empty list counts as none. */
 export function buildTimeBuckets(
   price: PriceDefinition,
   meter: MeterModel | null,
@@ -121,7 +121,7 @@ export function buildTimeBuckets(
   return buckets.map((bucket) => ({ ...bucket, id: newId('commitment_bucket', author.now.getTime()) }));
 }
 
-/** The published price unit of a CUSTOM price; definePrice checks whether the price may have one. */
+/** Finds the published price unit of a CUSTOM price; definePrice checks whether the price may have one. */
 async function findPriceUnit(
   request: CreatePrice,
   { scope, database }: PriceWriteContext,
@@ -131,7 +131,7 @@ async function findPriceUnit(
   return PriceUnitModel.fetchByCode(scope, price_unit_config.price_unit, database);
 }
 
-/** Symbol for amounts in the price's unit; empty without a unit. */
+/** Loads the symbol for amounts in the price's unit; empty without a unit. */
 export async function loadUnitSymbol(
   { price_unit_id }: Price,
   { scope, database }: PriceWriteContext,
@@ -174,7 +174,7 @@ export const formatPriceKeyConflict = (lookup_key: string | null | undefined) =>
 
 type PriceKeyHolder = Pick<PriceDefinition, 'lookup_key' | 'start_date' | 'end_date'> & { id?: string };
 
-/** A key may pass from a price that ends to one that starts then; at no time do two prices have it. */
+/** Checks that no other price has the key at the same time. A key may pass from a price that ends to one that starts then. */
 export async function checkKeyFree(price: PriceKeyHolder, { scope, database }: PriceWriteContext): Promise<void> {
   const { id = '', lookup_key, start_date, end_date } = price;
   if (lookup_key === null) return;

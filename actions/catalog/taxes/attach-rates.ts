@@ -49,7 +49,7 @@ async function attachNamed(names: readonly string[], field: string, attaching: A
   }
 }
 
-/** A new subscription copies its payer's tax rates; later changes of those do not affect it. */
+/** Copies the tax rates of its payer to a new subscription; later changes of the payer's rates do not affect it. */
 async function takeOverRates(
   { customer_id, currency }: { customer_id: string; currency: string },
   attaching: AttachRatesInput,
@@ -59,7 +59,7 @@ async function takeOverRates(
   await copyAssociations(await loadStandingRates(transaction, of), attaching);
 }
 
-/** An invoice that replaces another invoice of its period has the rates that were attached to that one. */
+/** Copies the rates of a replaced invoice to the invoice that replaces it. */
 export async function copyInvoiceRates(invoice_id: string, attaching: AttachRatesInput): Promise<void> {
   const found = await TaxAssociationModel.in(attaching.scope, attaching.transaction)
     .where({ entity_type: 'invoice', entity_id: invoice_id, status: 'published' })

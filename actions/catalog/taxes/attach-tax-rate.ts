@@ -67,7 +67,7 @@ type FetchEntityOptions = { database: Database };
 const FETCH = {
   customer: (scope: Scope, id: string, options: FetchEntityOptions) => CustomerModel.fetch(scope, id, options),
   subscription: (scope: Scope, id: string, options: FetchEntityOptions) => SubscriptionModel.fetch(scope, id, options),
-  // Locked, so that it is not finalized meanwhile.
+  // The invoice is locked, so that it is not finalized meanwhile.
   invoice: (scope: Scope, id: string, options: FetchEntityOptions) =>
     InvoiceModel.fetch(scope, id, { ...options, lock: true }),
 };
@@ -83,7 +83,7 @@ async function checkEntity({ entity_type, entity_id }: TaxedEntity, scope: Scope
     throw invalid('entity_id', `names an invoice that is ${entity.invoice_status}: only a draft is taxed later`);
 }
 
-/** Filter of a list; no query is made unless the request names a customer by its external id. */
+/** Loads the filter of a list; makes no query unless the request names a customer by its external id. */
 export async function loadChosenEntity(named: NamedEntity, scope: Scope, database: Database): Promise<NamedEntity> {
   return named.external_customer_id ? loadEntity(named, scope, database) : named;
 }

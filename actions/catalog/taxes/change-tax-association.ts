@@ -17,7 +17,7 @@ export async function changeTaxAssociation(
   return stores.postgres.transaction(async (database) => {
     const association = await TaxAssociationModel.fetchPublished(scope, id, { database, lock: true });
     const changed = checkAssociation({ ...association, ...changes });
-    // An attachment locks the rate too, so that an entity has a rate only once at a time.
+    // Attaching a rate locks it as well, so an entity cannot have the same rate twice at one time.
     await TaxRateModel.fetch(scope, association.tax_rate_id, { database, lock: true });
     if (await TaxAssociationModel.besides(scope, changed, database))
       throw alreadyExists(`${changed.entity_type} ${changed.entity_id} has this tax rate at that time already`);

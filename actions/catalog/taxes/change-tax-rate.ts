@@ -1,4 +1,7 @@
-/** Changes or archives a tax rate; neither while something is taxed with it (docs/rules/taxes.md, "Rates in use"). */
+/**
+ * Changes or archives a tax rate. Both are refused while it has associations. After an invoice has used it, it can only be archived
+ * (docs/rules/taxes.md, "Rates in use").
+ */
 
 import type { TaxRate } from '../../../core/catalog/tax/record.ts';
 import { notAllowed } from '../../../core/foundation/error.ts';
@@ -25,7 +28,7 @@ export async function changeTaxRate(
     const [taxed] = await TaxAppliedModel.in(scope, database).select('id').where({ tax_rate_id: id }).limit(1);
     // Invoices show the rate's name and value, so after its use only its status may change.
     if (taxed && Object.keys(changes).some((field) => field !== 'status'))
-      throw notAllowed(`tax rate ${id} stands on invoices: make another one`);
+      throw notAllowed(`tax rate ${id} is used on invoices: make another one`);
     const conflict = `a tax rate with code ${changes.code} exists already`;
     return TaxRateModel.change(rate, changes, { by: author, database, conflict });
   });

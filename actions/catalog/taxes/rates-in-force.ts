@@ -41,7 +41,7 @@ export async function isTaxing(database: Database, scope: Scope): Promise<boolea
   return found !== undefined;
 }
 
-/** Tax instant of an invoice: the end of the period that it closes, the start of the one that it opens, else its creation. */
+/** Returns the tax instant of an invoice: the end of the period that it closes, the start of the one that it opens, else its creation. */
 export function deriveTaxInstant(
   { billing_reason, period_start, period_end }: Pick<Invoice, 'billing_reason' | 'period_start' | 'period_end'>,
   now: Date,
@@ -66,7 +66,7 @@ async function loadAssociations(database: Database, taxed: TaxableInvoice): Prom
 
 type StandingRatesInput = Scope & Pick<TaxableInvoice, 'customer_id' | 'currency' | 'at'>;
 
-/** Default rates of a customer: its own, or else the tenant's. */
+/** Loads the default rates of a customer: its own, or else the tenant's. */
 export async function loadStandingRates(database: Database, of: StandingRatesInput): Promise<TaxAssociationModel[]> {
   const ofCustomer = await listAttachedRates(database, of, { entity_type: 'customer', entity_id: of.customer_id });
   const own = ofCustomer.filter(({ auto_apply }) => auto_apply);

@@ -58,7 +58,7 @@ export function recordCreditBalanceAlert(
   });
 }
 
-/** The wallet's own settings or the environment's default; null if neither applies. */
+/** Loads the wallet's own settings or the environment's default; null if neither applies. */
 export async function loadWalletAlertSettings(
   transaction: Transaction,
   wallet: Wallet,
@@ -68,7 +68,7 @@ export async function loadWalletAlertSettings(
   return by_default ? loadSetting(wallet, 'wallet_balance_alert_config', transaction) : null;
 }
 
-/** A newly watched wallet begins with `ok`, so no recovery is reported that did not happen. */
+/** Clears the alert state of a newly watched wallet: it begins with `ok`, so no recovery is reported that did not happen. */
 export async function clearWalletAlertState(
   transaction: Transaction,
   wallet: WalletModel,

@@ -22,7 +22,7 @@ type AlertComparison = AlertSubject & {
   readonly parent_entity_type: AlertEntityType | null;
   readonly customer_id: string | null;
   readonly settings: AlertSettings;
-  /** Direction of thresholds that name none. */
+  /** Direction for thresholds that state none. */
   readonly unless: AlertDirection;
   readonly value: Decimal;
   /** For spend: start of the latest period that the value contains. */
@@ -32,7 +32,7 @@ type AlertComparison = AlertSubject & {
 type AlertStateChange = {
   readonly state: AlertState;
   readonly threshold: string | null;
-  /** The settings with their directions, as they were applied. */
+  /** Thresholds with their directions, as they were compared with the value. */
   readonly settings: AlertSettings;
 };
 

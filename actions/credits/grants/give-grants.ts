@@ -11,10 +11,10 @@ import {
   planNextApplication,
 } from '../../../core/credits/grants/application.ts';
 import { toOwnKey } from '../../../core/credits/wallet/movement-key.ts';
-import { toMoney } from '../../../core/credits/wallet/rates.ts';
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { createdBy } from '../../../core/foundation/stamp.ts';
 import { formatMs, type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
+import { toMoney } from '../../../core/rating/wallet/rates.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Transaction } from '../../../storage/foundation/stores.ts';
 import { CreditGrantModel } from '../../../storage/models/catalog/credit-grant.ts';
@@ -36,7 +36,7 @@ type SubscriptionGrant = Omit<AppliedGrant, 'subscription' | 'association' | 'gr
 };
 type GrantStart = { readonly given: SubscriptionGrant; readonly from: Milliseconds };
 
-/** Applications of a subscription that one call catches up; the scheduler applies the rest. */
+/** Maximum number of missed applications that one call applies to a subscription; the scheduler applies the rest. */
 const CAUGHT_UP_MAX = 100;
 
 /** Starts all grants of a subscription that begins. Drafts have none yet. */

@@ -3,14 +3,14 @@
  * a postpaid wallet. The conversion moves its lots with their priorities and expiries, in one ledger transaction.
  */
 
-import { compareLots } from '../../../core/credits/wallet/lots.ts';
 import { formatConsumed } from '../../../core/credits/wallet/movement.ts';
 import { toOwnKey, toPartKey } from '../../../core/credits/wallet/movement-key.ts';
-import { toMoney } from '../../../core/credits/wallet/rates.ts';
 import { Decimal, sumDecimals, ZERO } from '../../../core/foundation/decimal.ts';
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
+import { compareLots } from '../../../core/rating/wallet/lots.ts';
+import { toMoney } from '../../../core/rating/wallet/rates.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { type LedgerLine, post } from '../../../storage/models/credits/ledger.ts';
@@ -55,7 +55,7 @@ export async function terminateWallet(
   });
 }
 
-/** Reserved credits may still be committed, so they prevent the closing. */
+/** Checks that no credits are reserved: they may still be committed, so they prevent the closing. */
 async function checkNoReservations(transaction: Transaction, wallet: WalletModel, now: Date): Promise<void> {
   const { held } = await loadHeldAfterExpiry(transaction, toWalletPool(wallet), now);
   if (!held.isZero())
@@ -194,7 +194,7 @@ function buildCredits(parts: readonly MovedLot[], { to, key, made, now }: Wallet
     return {
       ...toWalletFields(to),
       ...made,
-      // The order of use depends on the age of a lot, too.
+      // Copies the age of the lot, because the order of use depends on it.
       created_at: lot.created_at,
       id: newId('wallet_transaction', now),
       type: 'credit',

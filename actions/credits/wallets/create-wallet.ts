@@ -1,7 +1,6 @@
 /** Creates a wallet from a request, with its initial credits (docs/rules/wallets.md, "Making a wallet"). */
 
 import { toOwnKey } from '../../../core/credits/wallet/movement-key.ts';
-import { checkCredits } from '../../../core/credits/wallet/rates.ts';
 import {
   type CreateWallet,
   checkFilling,
@@ -14,6 +13,7 @@ import { invalid, notFound } from '../../../core/foundation/error.ts';
 import { checkCurrency } from '../../../core/foundation/money.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
+import { checkCredits } from '../../../core/rating/wallet/rates.ts';
 import type { Database, Stores } from '../../../storage/foundation/stores.ts';
 import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import { PriceUnitModel } from '../../../storage/models/catalog/price-unit.ts';
@@ -83,7 +83,7 @@ async function lockCustomer(
     return customer;
   }
   if (!external_customer_id) throw invalid('customer_id', 'is required, or external_customer_id');
-  // Locked as if it were found by id: a concurrent archival either comes first or finds this wallet.
+  // The customer's row is locked: a concurrent archival either comes first or finds this wallet.
   const [customer] = await CustomerModel.in(scope, database)
     .where({ external_id: external_customer_id, status: 'published' })
     .forShare();
@@ -91,7 +91,7 @@ async function lockCustomer(
   return customer;
 }
 
-/** A price unit sets currency and rate; a request with another currency or rate is refused. */
+/** Loads the price unit, which sets currency and rate; a request with another currency or rate is refused. */
 async function loadWalletUnit(scope: Scope, request: CreateWallet, database: Database) {
   const { price_unit } = request;
   if (price_unit === null) {

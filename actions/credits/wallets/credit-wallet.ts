@@ -3,9 +3,9 @@
  * key is one credit, also if it is repeated (docs/rules/wallets.md, "Credits of changes").
  */
 
-import { toCredits } from '../../../core/credits/wallet/rates.ts';
 import type { Decimal } from '../../../core/foundation/decimal.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
+import { toCredits } from '../../../core/rating/wallet/rates.ts';
 import type { Transaction } from '../../../storage/foundation/stores.ts';
 import { type CustomerCurrency, WalletModel } from '../../../storage/models/credits/wallet.ts';
 import type { WalletTransactionModel } from '../../../storage/models/credits/wallet-transaction.ts';
@@ -22,7 +22,7 @@ type WalletCredit = CustomerCurrency &
     readonly wallet?: Partial<NewWallet>;
   };
 
-/** Credits returned for any charge pay for any price. */
+/** Terms of credits that were returned for any charge: they pay for any price. */
 const FOR_ALL: Partial<NewWallet> = { config: { allowed_price_types: ['ALL'] } };
 
 export async function creditWallet(

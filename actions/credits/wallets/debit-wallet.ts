@@ -3,12 +3,12 @@
  * wallet's row once. Each debit is decided on the balance after the one before it and has its own result.
  */
 
-import { listExpiries, type PromisedCredits } from '../../../core/credits/wallet/promises.ts';
-import { checkCredits } from '../../../core/credits/wallet/rates.ts';
 import type { Debit } from '../../../core/credits/wallet/request.ts';
 import { FarthingError, invalid } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
+import { listExpiries, type PromisedCredits } from '../../../core/rating/wallet/promises.ts';
+import { checkCredits } from '../../../core/rating/wallet/rates.ts';
 import { KeyedBatchLoader } from '../../../storage/concurrency/batch-loader.ts';
 import { currentRequestContext, runAs } from '../../../storage/foundation/request-context.ts';
 import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
@@ -99,7 +99,7 @@ async function loadWalletPromised(
   return loadPromised(transaction, toWalletPool(wallet), { now, expiries: listExpiries(lots) });
 }
 
-/** Reserved credits cannot be spent by a debit. */
+/** Adds the reserved credits to a movement that spends, because a debit cannot spend them. */
 function withPromised(entry: CreditMovement, promised: readonly PromisedCredits[]): CreditMovement {
   const { movement } = entry;
   return movement.kind === 'spend' ? { ...entry, movement: { ...movement, promised } } : entry;

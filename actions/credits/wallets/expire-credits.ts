@@ -36,7 +36,8 @@ async function expireOne({ postgres }: Stores, scope: Scope, { id, now }: { id: 
   return postgres.transaction(async (transaction) => {
     const { wallet_id } = await WalletTransactionModel.fetch(scope, id, { database: transaction });
     const wallet = await lockWallet(transaction, scope, wallet_id);
-    // Checked under the wallet's lock: the lot may have been used meanwhile, or a voided invoice returned credits and may be billed again.
+    // The expiry is checked again under the wallet's lock: the lot may have been used meanwhile, or a voided invoice returned credits and
+    // may be billed again.
     if (!(await isExpiredLot(transaction, scope, { id, now }))) return false;
     const lot = await WalletTransactionModel.fetch(scope, id, { database: transaction });
     const credits = new Decimal(lot.credits_available);

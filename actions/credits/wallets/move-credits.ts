@@ -12,12 +12,12 @@ import {
   type WalletHolding,
 } from '../../../core/credits/wallet/movement.ts';
 import { isAutomatic, type MovementKey } from '../../../core/credits/wallet/movement-key.ts';
-import { toMoney } from '../../../core/credits/wallet/rates.ts';
 import type { ReferenceType, TransactionReason, Wallet } from '../../../core/credits/wallet/record.ts';
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { alreadyExists, FarthingError } from '../../../core/foundation/error.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
 import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
+import { toMoney } from '../../../core/rating/wallet/rates.ts';
 import { mapBatched } from '../../../storage/concurrency/batched.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Transaction } from '../../../storage/foundation/stores.ts';
@@ -88,15 +88,19 @@ export async function moveAll(
   return { moved, wallet: await checkCreditAlerts(transaction, after, fresh.at(-1)!.entry.author, { is_filling }) };
 }
 
-/** Longest time that one movement waits for another. A larger gap comes from another clock, and the movement has its own instant. */
+/**
+ * Maximum time by which the last movement may be ahead of a new one, so that the new one is moved after it. A larger gap comes from another
+ * clock, and the new movement retains its own instant.
+ */
 const WAITS_MS_MAX = 60_000;
 
-/** Movements have ascending instants, after the wallet's last movement, also if a request waited for its lock. */
+/** Gives the movements ascending instants after the wallet's last one, even if a request waited for the lock. */
 function orderMovements(wallet: WalletModel, entries: readonly CreditMovement[]): CreditMovement[] {
   let last_ms = Number.NEGATIVE_INFINITY;
   return entries.map((entry) => {
     const author = toLaterInstant(wallet.updated_at, entry.author);
-    // Movements of a batch may share a millisecond: their ids ascend in this order, so a busy wallet does not run ahead of the clock.
+    // Movements of a batch may share a millisecond; their ids ascend in this order. One millisecond for each would move a busy wallet ahead
+    // of the clock.
     const isEarlier = isBefore(last_ms, author.now);
     last_ms = isEarlier ? last_ms : author.now.getTime();
     return isEarlier ? { ...entry, author: { ...author, now: new Date(last_ms) } } : { ...entry, author };
@@ -141,7 +145,7 @@ function decideMovements(
       checkSame(entry, wallet, before);
       const taken = before?.credit_amount ?? seen.get(key);
       if (taken !== undefined) {
-        // An automatic movement may have another amount when it is repeated; the first one counts.
+        // A repeated automatic movement may have another amount; the amount of the first one stays.
         if (entry.reference_type === 'REQUEST' && 'credits' in entry.movement)
           checkAmount(entry.movement.credits, taken);
         return { key, known: before };
@@ -179,7 +183,10 @@ function decideMovements(
   });
 }
 
-/** Runs under the wallet's lock, so an earlier request with the same key has its transaction by now. */
+/**
+ * Finds the wallet transactions of earlier movements with the same keys. The caller holds the wallet's lock, so none of them is still being
+ * written.
+ */
 async function findDone(
   transaction: Transaction,
   wallet: WalletModel,
@@ -192,7 +199,10 @@ async function findDone(
 
 type MovementReason = Pick<MovementInput, 'transaction_reason'>;
 
-/** A key that was used for another movement is an error of that request alone; the others of the batch are not affected. */
+/**
+ * Checks that a repeated key has the same movement. A key of another movement is an error of its request alone; the others of the batch are
+ * not affected.
+ */
 export function checkSame(entry: MovementReason, wallet: Wallet, before: WalletTransactionModel | undefined): void {
   if (!before) return;
   const isSame = before.wallet_id === wallet.id && before.transaction_reason === entry.transaction_reason;
@@ -212,7 +222,7 @@ export function checkAmount(credits: Decimal, before: string): void {
   });
 }
 
-/** A repeated request gets the balance after its own movement, without later ones. */
+/** Restores the wallet as it was after the movement of a repeated request, without later movements. */
 export function restoreWallet(
   wallet: WalletModel,
   { credit_balance_after: credits }: WalletTransactionModel,
@@ -268,7 +278,7 @@ export function toWalletFields({ id, customer_id, currency, conversion_rate, top
 
 type MovementFacts = Pick<MovementInput, 'transaction_reason' | 'reference_type' | 'reference_id' | 'author'>;
 
-/** The ledger entry has the key of its wallet transaction. */
+/** Builds the ledger entry, which has the key of its wallet transaction. */
 export function buildLedgerEntry(
   wallet: Wallet,
   stored: WalletTransactionModel,

@@ -4,13 +4,15 @@
  */
 
 import { toOwnKey } from '../../../core/credits/wallet/movement-key.ts';
-import { computePayableMoney, toCredits } from '../../../core/credits/wallet/rates.ts';
-import { derivePaidTypes, isPaidType } from '../../../core/credits/wallet/real-time.ts';
+import { derivePaidTypes } from '../../../core/credits/wallet/real-time.ts';
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
 import { type FarthingError, invalid, notAllowed } from '../../../core/foundation/error.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import type { Invoice } from '../../../core/invoicing/invoice/record.ts';
 import { RECEIVED } from '../../../core/payments/moves.ts';
+import { computeLineNet } from '../../../core/rating/adjustment-fields.ts';
+import { isPaidType } from '../../../core/rating/prepaid.ts';
+import { computePayableMoney, toCredits } from '../../../core/rating/wallet/rates.ts';
 import type { Database, Transaction } from '../../../storage/foundation/stores.ts';
 import { WalletModel } from '../../../storage/models/credits/wallet.ts';
 import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
@@ -75,20 +77,14 @@ async function computePayable(
   return Decimal.min(money, await computeShare(database, invoice, wallet), invoice.amount_remaining);
 }
 
-/** Share of the lines whose price types the wallet pays, with their taxes, less the credits already used for the invoice. */
+/** Computes the share of the lines whose price types the wallet pays, with their taxes, less the credits already used for the invoice. */
 async function computeShare(database: Database, invoice: Invoice, wallet: WalletModel): Promise<Decimal> {
   const types = derivePaidTypes(wallet.config, wallet.wallet_type);
   if (types.includes('ALL')) return new Decimal(invoice.amount_remaining);
   const lines = await InvoiceLineItemModel.in(invoice, database).where({ invoice_id: invoice.id });
   const nets = lines
     .filter(({ price_type }) => isPaidType(types, price_type ?? null))
-    .map((line) =>
-      new Decimal(line.amount)
-        .minus(line.line_item_discount)
-        .minus(line.invoice_level_discount)
-        .minus(line.prepaid_credits_applied)
-        .plus(line.tax_amount),
-    );
+    .map((line) => computeLineNet(line).plus(line.tax_amount));
   return Decimal.max(0, sumDecimals(nets).minus(await sumPaidWithCredits(database, invoice)));
 }
 
@@ -101,7 +97,7 @@ async function sumPaidWithCredits(database: Database, invoice: Invoice): Promise
 
 export type CoveredByCredits = { readonly wallet: WalletModel; readonly amount: Decimal };
 
-/** Amount that the customer's postpaid wallet can pay of the invoice; null if it can pay nothing. */
+/** Loads the amount that the customer's postpaid wallet can pay of the invoice; null if it can pay nothing. */
 export async function loadCoveredByCredits(
   database: Database,
   invoice: Invoice,

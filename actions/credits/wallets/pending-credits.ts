@@ -6,12 +6,12 @@
 
 import { computeExpiryWhenPaid } from '../../../core/credits/wallet/late-payment.ts';
 import { computeMovement } from '../../../core/credits/wallet/movement.ts';
-import { toMoney } from '../../../core/credits/wallet/rates.ts';
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { type FarthingError, notAllowed } from '../../../core/foundation/error.ts';
 import { createdBy } from '../../../core/foundation/stamp.ts';
 import { formatMs, type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
 import type { Invoice } from '../../../core/invoicing/invoice/record.ts';
+import { toMoney } from '../../../core/rating/wallet/rates.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Database, Transaction } from '../../../storage/foundation/stores.ts';
 import { post } from '../../../storage/models/credits/ledger.ts';
@@ -119,13 +119,13 @@ export async function isPurchase(
   return bought !== undefined;
 }
 
-/** Throws if the purchased credits are in the wallet: their price is not refunded in addition. */
+/** Throws if the purchased credits are in the wallet already: a refund of their price would make them free. */
 export async function checkNotBought(database: Database, invoice: Invoice): Promise<void> {
   const bought = await findPurchase(database, invoice);
   if (bought) throw buildPurchasedError(bought);
 }
 
-/** Largest refund of an invoice whose credits have arrived: the overpaid amount. Null if no credits have arrived. */
+/** Loads the largest refund of an invoice whose credits have arrived: the overpaid amount. Null if no credits have arrived. */
 export async function loadRefundLimit(database: Database, invoice: Invoice): Promise<Decimal | null> {
   const bought = await findPurchase(database, invoice);
   if (!bought) return null;
@@ -134,7 +134,7 @@ export async function loadRefundLimit(database: Database, invoice: Invoice): Pro
   return over;
 }
 
-/** A credit note would reduce the price of a purchase, and all its credits would still arrive. */
+/** Refuses a credit note for a purchase of credits: it would reduce the price, and all credits would still arrive. */
 export async function checkNotForCredits(database: Database, invoice: Invoice): Promise<void> {
   await checkNotBought(database, invoice);
   if (await isPurchase(database, invoice))
@@ -157,7 +157,7 @@ function buildPurchasedError({ id }: WalletTransactionModel): FarthingError {
   });
 }
 
-/** A wallet is not closed while credits for it may still be paid. */
+/** Refuses to close a wallet while credits for it may still be paid. */
 export async function checkNothingPending(transaction: Transaction, wallet: WalletModel): Promise<void> {
   const [pending] = await WalletTransactionModel.in(wallet, transaction)
     .where({ wallet_id: wallet.id, transaction_status: 'pending' })

@@ -4,23 +4,17 @@
  * takes the credits in the same transaction.
  */
 
-import {
-  deductFromLots,
-  filterLotsByKind,
-  type Lot,
-  type LotKind,
-  takeFromLots,
-} from '../../../core/credits/wallet/lots.ts';
 import { toOwnKey } from '../../../core/credits/wallet/movement-key.ts';
-import { computeFreeCredits, listExpiries, type PromisedCredits } from '../../../core/credits/wallet/promises.ts';
-import { computePayableMoney, toCredits } from '../../../core/credits/wallet/rates.ts';
-import { derivePaidTypes, isPaidType } from '../../../core/credits/wallet/real-time.ts';
+import { derivePaidTypes } from '../../../core/credits/wallet/real-time.ts';
 import { type Decimal, ZERO } from '../../../core/foundation/decimal.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
 import type { Invoice } from '../../../core/invoicing/invoice/record.ts';
-import type { PrepaidWallet } from '../../../core/rating/prepaid.ts';
+import { computeBalanceBeforeTax, type PrepaidWallet } from '../../../core/rating/prepaid.ts';
+import type { LotKind } from '../../../core/rating/wallet/lots.ts';
+import { computeFreeCredits, listExpiries } from '../../../core/rating/wallet/promises.ts';
+import { toCredits } from '../../../core/rating/wallet/rates.ts';
 import type { Database, Transaction } from '../../../storage/foundation/stores.ts';
 import { WalletModel } from '../../../storage/models/credits/wallet.ts';
 import { listLots, toLot } from '../../../storage/models/credits/wallet-transaction.ts';
@@ -28,7 +22,7 @@ import { loadPromised, toWalletPool } from '../../../storage/models/reservations
 import { moveCredits } from './move-credits.ts';
 import { isPurchase } from './pending-credits.ts';
 
-/** `wallet` is the record of `prepaid`. */
+/** A prepaid wallet that may pay an invoice: its stored record, and the credits from which core computes the payment. */
 export type PayingWallet = { readonly wallet: WalletModel; readonly prepaid: PrepaidWallet };
 
 type PrepaidPayer = { readonly customer_id: string; readonly currency: string };
@@ -79,36 +73,17 @@ async function rankWallets(
   wallets: readonly WalletModel[],
   { currency, at_ms, now }: { currency: string; at_ms: Milliseconds; now: Date },
 ): Promise<PayingWallet[]> {
-  const found: (PayingWallet & { readonly rank: number })[] = [];
+  const found: (PayingWallet & { readonly rank: number; readonly balance: Decimal })[] = [];
   for (const wallet of wallets.filter((one) => one.currency === currency)) {
-    const holding = await loadUnreservedLots(database, wallet, now);
-    const balances = computeBalances(wallet, holding, at_ms);
-    const types = derivePaidTypes(wallet.config, wallet.wallet_type);
-    found.push({ wallet, prepaid: { ...balances, pays: (type) => isPaidType(types, type) }, rank: computeRank(types) });
+    const { conversion_rate } = wallet;
+    const price_types = derivePaidTypes(wallet.config, wallet.wallet_type);
+    const prepaid = { price_types, conversion_rate, at_ms, ...(await loadUnreservedLots(database, wallet, now)) };
+    const balance = computeBalanceBeforeTax(prepaid, currency);
+    found.push({ wallet, prepaid, rank: computeRank(price_types), balance });
   }
   return found.sort(
-    (a, b) =>
-      a.rank - b.rank || b.prepaid.balance.comparedTo(a.prepaid.balance) || (a.wallet.id < b.wallet.id ? -1 : 1),
+    (a, b) => a.rank - b.rank || b.balance.comparedTo(a.balance) || (a.wallet.id < b.wallet.id ? -1 : 1),
   );
-}
-
-type UnreservedLots = { readonly lots: readonly Lot[]; readonly promised: readonly PromisedCredits[] };
-
-/** Lots of each kind pay whole minor units and leave the reserved credits. */
-function computeBalances(
-  { conversion_rate, currency }: WalletModel,
-  { lots, promised }: UnreservedLots,
-  at_ms: Milliseconds,
-) {
-  const payable = (left: readonly Lot[], kind: LotKind) =>
-    computePayableMoney(computeFreeCredits(left, at_ms, promised, kind), conversion_rate, currency);
-  return {
-    balance: payable(lots, 'before_tax'),
-    balanceAfterTax: (used: Decimal) => {
-      const taken = takeFromLots(filterLotsByKind(lots, 'before_tax'), toCredits(used, conversion_rate), at_ms);
-      return payable(deductFromLots(lots, taken.parts), 'after_tax');
-    },
-  };
 }
 
 /** Usable credits, less the reserved ones. */
@@ -121,7 +96,11 @@ export async function loadUnreservedCredits(
   return computeFreeCredits(lots, at_ms, promised);
 }
 
-async function loadUnreservedLots(database: Database, wallet: WalletModel, now: Date): Promise<UnreservedLots> {
+async function loadUnreservedLots(
+  database: Database,
+  wallet: WalletModel,
+  now: Date,
+): Promise<Pick<PrepaidWallet, 'lots' | 'promised'>> {
   const lots = (await listLots(wallet, database)).map(toLot);
   return { lots, promised: await loadPromised(database, toWalletPool(wallet), { now, expiries: listExpiries(lots) }) };
 }

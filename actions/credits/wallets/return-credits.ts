@@ -4,11 +4,11 @@
  * Credits that a payment took from a postpaid wallet return there only by a refund of that payment.
  */
 
-import type { LotPart } from '../../../core/credits/wallet/lots.ts';
 import { toPartKey } from '../../../core/credits/wallet/movement-key.ts';
-import { toCredits } from '../../../core/credits/wallet/rates.ts';
 import { Decimal, sumDecimals, ZERO } from '../../../core/foundation/decimal.ts';
 import type { Invoice } from '../../../core/invoicing/invoice/record.ts';
+import type { LotPart } from '../../../core/rating/wallet/lots.ts';
+import { toCredits } from '../../../core/rating/wallet/rates.ts';
 import type { Transaction } from '../../../storage/foundation/stores.ts';
 import { LedgerPostingModel } from '../../../storage/models/credits/ledger.ts';
 import { WalletModel } from '../../../storage/models/credits/wallet.ts';
@@ -105,7 +105,7 @@ async function creditRemainder(transaction: Transaction, invoice: Invoice, credi
   await creditWallet(transaction, invoice, { ...credit, customer_id, currency });
 }
 
-/** Debits made for the invoice, the last first. */
+/** Lists the debits made for the invoice, the last first. */
 function listDebits(transaction: Transaction, invoice: Invoice): Promise<WalletTransactionModel[]> {
   return WalletTransactionModel.in(invoice, transaction)
     .where({ reference_type: 'INVOICE', reference_id: invoice.id, type: 'debit' })
@@ -151,7 +151,7 @@ async function returnToLot(
   return given;
 }
 
-/** Credits of each lot that are not yet returned, in the order in which they return. */
+/** Lists the credits of each lot that are not yet returned, in the order in which they return. */
 async function listTakenParts(
   transaction: Transaction,
   debit: WalletTransactionModel,
@@ -166,7 +166,7 @@ async function listTakenParts(
     .orderBy(['transaction_id', 'position']);
   const taken = new Map<string, Decimal>();
   for (const { lot_id, credits, wallet_transaction_id } of postings) {
-    // A returned credit that was used at once for owed credits counts as returned.
+    // A returned credit may have repaid an overdraft at once. That part counts as returned.
     if (wallet_transaction_id !== debit.id && new Decimal(credits).isNegative()) continue;
     taken.set(lot_id!, (taken.get(lot_id!) ?? ZERO).minus(credits));
   }

@@ -11,7 +11,7 @@ import {
   isEmailDue,
 } from '../../../core/platform/mail/invoice-email.ts';
 import type { SystemEventName } from '../../../core/platform/system-event/catalogue.ts';
-import type { Mailer } from '../../../integrations/mail/smtp.ts';
+import type { Mailer } from '../../../integrations/mailer.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import { loadSetting } from '../../../storage/models/foundation/setting.ts';
@@ -22,7 +22,7 @@ import { loadInvoicePdf } from '../../invoicing/documents/invoice-pdf.ts';
 import { loadInvoiceTimezone, loadSeller } from '../../invoicing/documents/printed-by.ts';
 
 export const MAIL_TASK = 'mail-invoice';
-/** Attempts over more than a day, with growing delays. */
+/** Number of attempts, over more than a day, with growing delays. */
 const ATTEMPTS = 16;
 
 type MailedEvent = Scope & {
@@ -33,7 +33,7 @@ type MailedEvent = Scope & {
   readonly has_clock?: boolean;
 };
 
-/** In the transaction that dispatches the event, so that each event is mailed once. */
+/** Enqueues the mail in the transaction that dispatches the event, so that each event is mailed once. */
 export async function mailLater(transaction: Transaction, event: MailedEvent): Promise<void> {
   const kind = findEmailKind(event.event_name as SystemEventName);
   if (kind === null || event.has_clock || (await isResent(transaction, event))) return;
@@ -47,7 +47,10 @@ export async function mailLater(transaction: Transaction, event: MailedEvent): P
   });
 }
 
-/** A repeated `invoice.finalized` was mailed before; another event requests a mail. */
+/**
+ * Whether the event repeats an earlier `invoice.finalized`, which was mailed then. Events with other names are never repeats: each is a
+ * request for a mail.
+ */
 async function isResent(transaction: Transaction, event: MailedEvent): Promise<boolean> {
   const { event_name, entity_id, sequence } = event;
   if (event_name !== 'invoice.finalized') return false;

@@ -1,13 +1,10 @@
-import { createSmtpMailer, type Mailer } from '../../../integrations/mail/smtp.ts';
+import { createSelected, listCapable } from '../../../integrations/find-capability.ts';
+import type { Mailer } from '../../../integrations/mailer.ts';
+import type { MailSettings } from '../../../integrations/provider.ts';
 
-export type { Mailer } from '../../../integrations/mail/smtp.ts';
+export type { Mailer } from '../../../integrations/mailer.ts';
 
-export function createMailer({
-  SMTP_URL: url,
-  MAIL_FROM: from,
-}: {
-  SMTP_URL?: string;
-  MAIL_FROM?: string;
-}): Mailer | null {
-  return url && from ? createSmtpMailer({ url, from }) : null;
+/** Null without settings of a provider. */
+export function createMailer(settings: MailSettings): Mailer | null {
+  return createSelected(listCapable('mail'), settings);
 }

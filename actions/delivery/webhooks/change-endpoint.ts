@@ -16,7 +16,7 @@ type EndpointSecret = { endpoint: WebhookEndpointModel; secret: string };
 /** Secrets are stored sealed. */
 type SecretSealing = { readonly sealing: SecretSealer };
 
-/** Each event may create a delivery for each endpoint. */
+/** Maximum number of endpoints, because each event may create a delivery for each of them. */
 const ENDPOINTS_MAX = 50;
 
 export async function createEndpoint(
@@ -25,16 +25,17 @@ export async function createEndpoint(
   { fields, author, sealing }: { fields: EndpointFields; author: Author } & SecretSealing,
 ): Promise<EndpointSecret> {
   const secret = makeSecret();
+  const id = newId('webhook_endpoint', author.now.getTime());
   const record = {
-    id: newId('webhook_endpoint', author.now.getTime()),
+    id,
     ...fields,
     endpoint_status: 'enabled',
-    secret: sealing.seal(secret),
+    secret: sealing.seal(secret, { ...scope, id }),
     secret_hint: buildHint(secret),
     ...createdBy(author),
   };
   const endpoint = await postgres.transaction(async (database) => {
-    // The lock serializes concurrent creations, so each counts the others.
+    // The lock serializes concurrent creations, so each counts the endpoints of the others.
     await EnvironmentModel.fetch(scope.tenant_id, scope.environment_id, { database, lock: true });
     const { length: has } = await WebhookEndpointModel.in(scope, database).where('status', 'published').select('id');
     if (has >= ENDPOINTS_MAX) throw notAllowed(`an environment has ${ENDPOINTS_MAX} endpoints of webhooks at most`);
@@ -82,14 +83,14 @@ export async function rotateSecret(
     const until = new Date(author.now.getTime() + overlap_hours * HOUR_MS).toISOString();
     const before =
       overlap_hours > 0
-        ? { previous_secret: sealing.seal(endpoint.secret), previous_secret_expires_at: until }
+        ? { previous_secret: sealing.seal(endpoint.secret, endpoint), previous_secret_expires_at: until }
         : { previous_secret: null, previous_secret_expires_at: null };
-    const changes = { secret: sealing.seal(secret), secret_hint: buildHint(secret), ...before };
+    const changes = { secret: sealing.seal(secret, endpoint), secret_hint: buildHint(secret), ...before };
     return { endpoint: await WebhookEndpointModel.change(endpoint, changes, { by: author, database }), secret };
   });
 }
 
-/** Pending deliveries fail; past deliveries remain readable. */
+/** Deletes an endpoint. Pending deliveries fail; past deliveries remain readable. */
 export async function deleteEndpoint(
   { postgres }: Postgres,
   scope: Scope,
@@ -111,7 +112,7 @@ export function lockEndpoint(scope: Scope, id: string, database: Transaction): P
 
 const SECRET_BYTES = 32;
 
-/** Secret in the format of Standard Webhooks. */
+/** Makes a secret in the format of Standard Webhooks. */
 function makeSecret(): string {
   return `whsec_${randomBytes(SECRET_BYTES).toString('base64')}`;
 }

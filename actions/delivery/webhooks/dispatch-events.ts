@@ -9,6 +9,7 @@ import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { WebhookDeliveryModel } from '../../../storage/models/delivery/webhook-delivery.ts';
 import { toEnvironmentKey } from '../../../storage/queue/due-deliveries.ts';
+import { listConnectedEnvironments } from '../../../storage/queue/pending-pushes.ts';
 import {
   type ListeningEndpoint,
   listListeningEndpoints,
@@ -17,9 +18,10 @@ import {
   takeUndispatched,
   type UndispatchedEvent,
 } from '../../../storage/queue/undispatched-events.ts';
+import { pushLater } from '../integrations/push-later.ts';
 import { mailLater } from '../mail/mail-invoice.ts';
 
-/** Deliveries of a batch, in equal shares; each environment gets at least one event, whatever its number of endpoints. */
+/** Number of deliveries in a batch, in equal shares; each environment gets at least one event, whatever its number of endpoints. */
 const DELIVERIES_PER_BATCH = 1_000;
 const ENVIRONMENTS_PER_BATCH = 100;
 
@@ -59,12 +61,16 @@ async function dispatchEnvironments(
     };
   });
   const events = await takeUndispatched(transaction, shares);
+  const connected = await listConnectedEnvironments(transaction, environments);
   for (const some of groupBy(events, toEnvironmentKey).values()) {
     const wanted = some.map((event) => {
       const wanting = listening(event).filter((endpoint) => isSubscribed(endpoint, event));
       return { event, endpoint_ids: has_targets ? wanting.map(({ id }) => id) : [null] };
     });
-    await addDeliveries(transaction, some[0], { wanted, now });
+    const { tenant_id, environment_id } = some[0];
+    await addDeliveries(transaction, { tenant_id, environment_id }, { wanted, now });
+    if (connected.has(toEnvironmentKey(some[0])))
+      await pushLater(transaction, { tenant_id, environment_id }, { events: some, now });
   }
   if (mails) for (const event of events) await mailLater(transaction, event);
   const ids = events.map(({ id }) => id);
@@ -72,7 +78,7 @@ async function dispatchEnvironments(
   return events.length;
 }
 
-/** An endpoint without event names receives all events. */
+/** Whether the endpoint receives the event. An endpoint without event names receives all events. */
 export function isSubscribed(
   endpoint: ListeningEndpoint,
   event: Pick<UndispatchedEvent, keyof Scope | 'event_name'>,
@@ -84,7 +90,7 @@ export function isSubscribed(
 
 type EventTargets = {
   readonly event: UndispatchedEvent;
-  /** Null is the managed service. */
+  /** Ids of the endpoints that get the event; null stands for the managed service, which stores its endpoints itself. */
   readonly endpoint_ids: readonly (string | null)[];
 };
 

@@ -8,11 +8,11 @@ import type { DeliveryResult } from './send-delivery.ts';
 
 export type SendReport = { dispatched: number; delivered: number; failed: number; given_up: number };
 
-/** Each delivery occupies a socket and its request body. */
+/** Maximum number of deliveries in flight: each occupies a socket and its request body. */
 const AT_ONCE = 512;
-/** Each delivery queries the database before it is sent and soon afterwards. */
+/** Maximum number of new deliveries at once: each queries the database before it is sent and soon afterwards. */
 const BEGUN_AT_ONCE = 64;
-/** A delivery that takes longer waits for its receiver alone. */
+/** Time after which a delivery no longer counts as new: it then only waits for its receiver. */
 const BEGUN_FOR_MS = 1_000;
 /** Interval in milliseconds at which new deliveries are searched while some are in flight. */
 const POLL_MS = 250;
@@ -28,7 +28,7 @@ export class InFlightDeliveries {
     return this.#begun.size;
   }
 
-  /** No further delivery is to be begun. */
+  /** Whether no further delivery is to be begun. */
   get isEnding(): boolean {
     return this.#isEnding;
   }

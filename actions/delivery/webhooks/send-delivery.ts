@@ -5,7 +5,7 @@
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
 import { computeNextDeliveryAttempt, shouldDisableEndpoint } from '../../../core/platform/webhook/schedule.ts';
-import type { SendOutcome, WebhookBackend, WebhookTarget } from '../../../integrations/webhooks/backend.ts';
+import type { SendOutcome, WebhookBackend, WebhookTarget } from '../../../integrations/webhook-backend.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import type { SecretSealer } from '../../../storage/foundation/secrets/sealing.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
@@ -58,22 +58,21 @@ export async function sendDelivery(
   return postgres.transaction((transaction) => recordAttempt(transaction, scope, { ...attempt, outcome }));
 }
 
-/** During a rotation the old secret signs, too. */
+/** Loads the target. During a rotation the old secret signs, too. */
 async function loadTarget(
   scope: Scope,
   id: string,
   { database, sealing, now }: { database: WebhookServices['postgres']; sealing: SecretSealer; now: Date },
 ): Promise<WebhookTarget> {
-  const { url, secret, previous_secret, previous_secret_expires_at } = await WebhookEndpointModel.fetch(scope, id, {
-    database,
-  });
+  const endpoint = await WebhookEndpointModel.fetch(scope, id, { database });
+  const { url, secret, previous_secret, previous_secret_expires_at } = endpoint;
   const isBoth =
     previous_secret !== null &&
     previous_secret_expires_at !== null &&
     toInstant(previous_secret_expires_at) > now.getTime();
   return {
     url,
-    secrets: (isBoth ? [secret, previous_secret] : [secret]).map((secret_text) => sealing.open(secret_text)),
+    secrets: (isBoth ? [secret, previous_secret] : [secret]).map((secret_text) => sealing.open(secret_text, endpoint)),
   };
 }
 
@@ -154,7 +153,7 @@ async function recordFailure(
   const isOver =
     endpoint.endpoint_status === 'enabled' && shouldDisableEndpoint({ since, failures, now: now.getTime() });
   if (!isOver) {
-    // The failure count is no change of the endpoint, unlike its disabling.
+    // The audit log records the disabling of an endpoint, but not each counted failure.
     const counted = { failures, failing_since, updated_at: now.toISOString() };
     await WebhookEndpointModel.in(scope, transaction).where('id', endpoint_id).patch(counted);
     return null;

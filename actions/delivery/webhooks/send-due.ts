@@ -24,7 +24,7 @@ export type SendDueOptions = RetryRules & {
   readonly in_hand: InFlightDeliveries;
   /** Resolves when one more may be sent. */
   readonly permit?: () => Promise<unknown>;
-  /** False when the rest has to be left to the next run. */
+  /** Returns false when the remaining deliveries have to be left to the next run. */
   readonly mayGoOn: () => boolean;
   readonly onSent?: (sent: DeliveryResult) => void;
 };
@@ -85,7 +85,7 @@ class SendRun {
   async #take(room: number): Promise<DueDelivery[]> {
     const { postgres, backend } = this.#services;
     const { which, permit } = this.#sending;
-    // With a permit each delivery waits for it, and a lease does not last forever, so only one is taken.
+    // Each delivery waits for a permit, and its lease could expire during that wait. So only one delivery is leased at a time.
     const limit = permit ? 1 : room;
     const { excluded_tenants = [], allowed_event_types = [] } = which === 'again' ? this.#sending : {};
     const filters = { excluded_tenants, allowed_event_types, has_targets: backend.has_targets };

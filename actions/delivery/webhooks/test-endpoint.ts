@@ -19,7 +19,7 @@ export async function testEndpoint(
     if (endpoint.endpoint_status !== 'enabled') throw notAllowed('the endpoint is disabled: nothing is sent to it');
     const event_id = await emit(transaction, 'webhook_endpoint.test', { record: endpoint, by: author });
     const event = await SystemEventModel.fetch(scope, event_id, { database: transaction });
-    // Marked as dispatched, so that no other endpoint receives it.
+    // The test event is marked as dispatched, so that no other endpoint receives it.
     const dispatched_at = author.now.toISOString();
     await SystemEventModel.change(event, { dispatched_at }, { by: author, database: transaction });
     const [delivery] = await addDeliveries(transaction, scope, {

@@ -12,7 +12,9 @@ import type { TransactionLimit } from '../../../storage/postgres/pool/bounded.ts
 import { addContinuation, addJobFairly } from '../../../storage/queue/fair-jobs.ts';
 import { addJob, type NewJob } from '../../../storage/queue/jobs.ts';
 
-/** The last attempt begins about half an hour after the first; the pauses are 2.7, 7.4, 20, 55, 148, 403 and 1,097 seconds. */
+/**
+ * Number of attempts. The last one begins about half an hour after the first; the pauses are 2.7, 7.4, 20, 55, 148, 403 and 1,097 seconds.
+ */
 const ATTEMPTS = 8;
 
 /** Payload of the job: the reference of the run. */
@@ -39,7 +41,7 @@ type NewRun = {
   conflict?: string;
 };
 
-/** One queue per tenant and task, so that many runs of one tenant do not block the others. */
+/** Adds a run, with one queue per tenant and task, so that many runs of one tenant do not block other tenants. */
 export async function addRun(
   transaction: Transaction,
   scope: Scope,

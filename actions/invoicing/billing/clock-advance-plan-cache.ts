@@ -1,6 +1,6 @@
 /**
  * Records which drafts a clock advance need not plan again at finalization, because no input of their plan can have changed
- * (docs/decisions/0009-draft-plan-cache.md). Any job of the advance that may change such an input clears this cache. A plan that is not
+ * (docs/decisions/0007-cached-answers.md). Any job of the advance that may change such an input clears this cache. A plan that is not
  * provably valid is recomputed.
  */
 
@@ -25,19 +25,22 @@ type CheckedCharges = { readonly subscription_version: number; readonly counted:
 type ClockAdvancePlan = CheckedCharges & { readonly invoice: Versioned };
 
 /** Whether a new plan of the locked draft and subscription would equal the last one. */
-export type IsPlanCurrent = (held: {
+export type IsPlanCurrent = (locked: {
   readonly invoice: Versioned;
   readonly subscription: (Versioned & Scope & Pick<SubscriptionModel, 'customer_id'>) | null;
   readonly line_items: readonly Pick<InvoiceLineItem, 'subscription_id'>[];
 }) => boolean | Promise<boolean>;
 
 export class ClockAdvancePlanCache {
-  /** Whether nobody else has written in the environment since the advance was requested, nor will until the transaction ends. */
+  /** True if nobody else has written in the environment since the advance was requested, and nobody can before the transaction ends. */
   readonly #isAlone: (transaction: Transaction) => Promise<boolean>;
-  /** By subscription id. Null if the subscription has several drafts: the later ones were planned while the first was open. */
+  /**
+   * Plans by subscription id. Null if the subscription has several drafts: later drafts were planned while the first was open, so its
+   * finalization changes them.
+   */
   readonly #drafts = new Map<string, ClockAdvancePlan | null>();
 
-  /** By subscription id: the state in which all its earlier usage charges were checked. */
+  /** State of each subscription, by id, in which all its earlier usage charges were checked. */
   readonly #checked = new Map<string, CheckedCharges>();
 
   constructor(isAlone: (transaction: Transaction) => Promise<boolean>) {
@@ -50,7 +53,7 @@ export class ClockAdvancePlanCache {
     this.#checked.clear();
   }
 
-  /** Read before anything is planned: the plan may miss events counted later. */
+  /** Must be called before anything is planned, because a plan may lack events that are counted later. */
   async counted({ postgres }: Pick<Stores, 'postgres'>): Promise<CountedProgress> {
     return loadCountedProgress(postgres);
   }
@@ -68,10 +71,10 @@ export class ClockAdvancePlanCache {
   }
 
   /**
-   * For subscriptions whose periods end in this transaction; `counted` is the log position before planning. The result is true if all
-   * earlier usage was charged and cannot have changed since. Only the charges due now are then read.
+   * Checks subscriptions whose periods end in this transaction; `counted` is the log position before planning. The returned function is
+   * true if all earlier usage was charged and cannot have changed since. Only the charges due now are then read.
    */
-  async settledWithin(transaction: Transaction, counted: CountedProgress): Promise<(held: Versioned) => boolean> {
+  async settledWithin(transaction: Transaction, counted: CountedProgress): Promise<(locked: Versioned) => boolean> {
     const isKnown = this.#checked.size > 0 && (await this.#isAlone(transaction));
     return ({ id, version }) => {
       const checked = this.#checked.get(id);
@@ -79,7 +82,7 @@ export class ClockAdvancePlanCache {
     };
   }
 
-  /** For drafts that become final in this transaction. Each is checked once: a finalized draft changes the plans of later ones. */
+  /** Checks drafts that become final in this transaction, each draft once: a finalized draft changes the plans of later ones. */
   async within({ postgres }: Pick<Stores, 'postgres'>, transaction: Transaction): Promise<IsPlanCurrent> {
     const isKnown = this.#drafts.size > 0 && (await this.#isAlone(transaction));
     if (!isKnown) this.forget();
@@ -99,7 +102,7 @@ export class ClockAdvancePlanCache {
   }
 }
 
-/** A recount after a correction changes `rebuilds`. */
+/** Loads the progress as text. A recount after a correction changes `rebuilds`, and so the text. */
 async function loadCountedProgress(postgres: Stores['postgres']): Promise<CountedProgress> {
   const progress = await loadSharedProgress(postgres);
   return progress

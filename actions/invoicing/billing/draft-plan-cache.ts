@@ -1,11 +1,12 @@
 /**
  * Caches drafts in the process that planned them, with the inputs of their plans. If no input has changed when a draft becomes final, a
- * second plan would be equal and is skipped (docs/decisions/0009-draft-plan-cache.md). A change snapshot, read with the draft and its
+ * second plan would be equal and is skipped (docs/decisions/0007-cached-answers.md). A change snapshot, read with the draft and its
  * subscription locked, shows changed records; the usage cache shows changed usage. A plan that is not provably valid is recomputed.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Microseconds } from '../../../core/foundation/time/instant.ts';
 import { type ChangeSnapshot, excludeOwnWrites, readChanges } from '../../../storage/cache/change-feed.ts';
+import { isCorrectionsId, isRecordId } from '../../../storage/cache/record-ids.ts';
 import { internId } from '../../../storage/cache/shared-value.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { findNameInEvents } from '../../../storage/models/catalog/customer.ts';
@@ -13,13 +14,15 @@ import {
   type DependencyRecorder,
   runWithRecorder,
 } from '../../../storage/postgres/interceptors/dependency-recorder.ts';
-import type { LiveUsageSubject, LiveUsageWatcher, UsageRead } from '../../../storage/usage/live-usage.ts';
+import type { LiveUsageSubject, LiveUsageWatcher, UsageResult } from '../../../storage/usage/live-usage.ts';
 import type { UsageCache } from '../../../storage/usage/usage-cache.ts';
 import type { MeterUsageQuery } from '../../../storage/usage/usage-query.ts';
 import type { IsPlanCurrent, PlannedDraft } from './clock-advance-plan-cache.ts';
 
-/** Drafts cached per process; the oldest are evicted and planned again. */
+/** Maximum number of drafts cached per process; the oldest are evicted and planned again. */
 const CACHED_DRAFTS_MAX = 50_000;
+/** Ids of customers and environments (docs/decisions/0007-cached-answers.md). */
+const NO_INPUT = /^(cust|env)_/;
 
 type WatchedUsage = {
   readonly meter_id: string;
@@ -32,17 +35,28 @@ type WatchedUsage = {
 /** Inputs of one draft's plan, recorded while it is planned. */
 class PlanDependencies implements DependencyRecorder, LiveUsageWatcher {
   readonly #memory: UsageCache;
-  records: Iterable<string> = new Set<string>();
+  records: Iterable<string>;
   readonly watched: WatchedUsage[] = [];
-  /** True if other usage has arrived, or if the usage is no longer tracked. */
+  /** True if usage has arrived that the draft does not contain, or if the usage is no longer tracked. */
   is_other = false;
 
-  constructor(memory: UsageCache) {
+  constructor(memory: UsageCache, subscription_id: string) {
     this.#memory = memory;
+    this.records = new Set([subscription_id]);
   }
 
-  dependsOn(ids: Iterable<string>): void {
-    for (const id of ids) (this.records as Set<string>).add(internId(id));
+  /** Wallets, payments and settings change often; they matter when a draft becomes final and not to its plan. */
+  row(row: Readonly<Record<string, unknown>>): void {
+    for (const name in row) {
+      const value = row[name];
+      if (typeof value !== 'string') continue;
+      if (isCorrectionsId(name, value) || (isRecordId(name, value) && !NO_INPUT.test(value))) this.#add(value);
+    }
+  }
+
+  /** Rows that are read after the draft is cached do not belong to its plan. */
+  #add(id: string): void {
+    if (this.records instanceof Set) this.records.add(internId(id));
   }
 
   recordUsageQuery(
@@ -50,6 +64,7 @@ class PlanDependencies implements DependencyRecorder, LiveUsageWatcher {
     _environment_id: string,
     { meter, external_customer_ids, end_us }: MeterUsageQuery,
   ): void {
+    this.#add(meter.id);
     if (external_customer_ids === null) this.is_other = true;
     for (const customer of external_customer_ids ?? []) {
       const known = this.watched.find((one) => one.meter_id === meter.id && one.customer === customer);
@@ -61,15 +76,13 @@ class PlanDependencies implements DependencyRecorder, LiveUsageWatcher {
     }
   }
 
-  row(): void {}
-
   /** New events of a meter without rows are not reported. */
-  read({ has_rows }: UsageRead): void {
-    if (!has_rows) this.is_other = true;
+  read({ adds_rows }: UsageResult): void {
+    if (!adds_rows) this.is_other = true;
   }
 
   /** Usage of the next month does not affect the draft of this month. */
-  came(subject: LiveUsageSubject, first_us: Microseconds): void {
+  onRow(subject: LiveUsageSubject, first_us: Microseconds): void {
     if (this.watched.some((one) => one.subject === subject && first_us < one.end_us)) this.is_other = true;
   }
 
@@ -102,10 +115,10 @@ export type DraftPlanning = {
 const caches = new WeakMap<UsageCache, DraftPlanCache>();
 
 /** Undefined in a process that does not receive new usage. */
-export function findDraftPlanCache({ usage_memory }: Stores): DraftPlanCache | undefined {
-  if (usage_memory === undefined) return undefined;
-  let own = caches.get(usage_memory);
-  if (own === undefined) caches.set(usage_memory, (own = new DraftPlanCache(usage_memory)));
+export function findDraftPlanCache({ usage_cache }: Stores): DraftPlanCache | undefined {
+  if (usage_cache === undefined) return undefined;
+  let own = caches.get(usage_cache);
+  if (own === undefined) caches.set(usage_cache, (own = new DraftPlanCache(usage_cache)));
   return own;
 }
 
@@ -127,7 +140,9 @@ class DraftPlanCache {
         snapshot = (await this.#readChanges(stores)).number;
       },
       of: (subscription_id, plan) => {
-        const made_of = new PlanDependencies(this.#memory);
+        // The transaction may run again after a deadlock.
+        noted.get(subscription_id)?.end();
+        const made_of = new PlanDependencies(this.#memory, subscription_id);
         noted.set(subscription_id, made_of);
         return runWithRecorder(made_of, plan);
       },
@@ -173,7 +188,8 @@ class DraftPlanCache {
   }
 
   /**
-   * For drafts that become final in this transaction, which locks each draft and its subscription before the call. Each is checked once.
+   * Checks drafts that become final in this transaction, each draft once. The transaction has locked each draft and its subscription before
+   * the call.
    */
   within(stores: Stores, transaction: Transaction): IsPlanCurrent {
     return async ({ invoice, subscription, line_items }) => {
@@ -191,7 +207,7 @@ class DraftPlanCache {
   }
 }
 
-/** A customer with another external id counts usage that was sent under that id. */
+/** Whether the customer is the same. A customer with another external id counts usage that was sent under that id. */
 async function isSameCustomer(
   transaction: Transaction,
   subscription: Scope & { readonly customer_id: string },

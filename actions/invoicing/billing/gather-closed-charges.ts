@@ -1,5 +1,5 @@
 /**
- * Lines of a subscription on other invoices, and its final usage charges with new or corrected events since: the source of adjustment
+ * Lines of a subscription on other invoices, and its final usage charges with new or corrected events since: the source of correction
  * lines. A meter whose definition has changed since is not read again: its new counts of the past are never billed to a closed period
  * (docs/rules/invoices.md, "Late events").
  */
@@ -18,7 +18,6 @@ import { chargeKey } from '../../../core/rating/plan-invoice.ts';
 import type { Database } from '../../../storage/foundation/stores.ts';
 import { type LineOnInvoice, listLinesOnInvoices } from '../../../storage/models/invoicing/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
-import { currentRecorder } from '../../../storage/postgres/interceptors/dependency-recorder.ts';
 import { hasCorrectionsSince } from '../../../storage/progress/corrections.ts';
 import { computeLimitedSince, recordedWindows } from '../../rating/allowances/gather-allowances.ts';
 import type { BillableItem } from '../../rating/billable-items.ts';
@@ -36,18 +35,13 @@ export type InvoicedLine = {
   readonly service: Period;
   readonly line: LineOnInvoice['line'];
   readonly invoice_status: InvoiceStatus;
-  /** End of the period of its invoice. */
+  /** End of the period of the invoice that contains the charge. */
   readonly invoiced_until: Milliseconds | null;
-  /** The customer of its invoice. */
+  /** The customer of that invoice. */
   readonly billed_to: string;
-  /** Usage invoiced by progressive billing, which is no charge of its own. */
+  /** Usage that progressive billing invoiced before the period was over. The invoice of the period offsets it. */
   readonly is_partial: boolean;
 };
-
-/** Whether the line credits an advance charge of another line (docs/rules/proration.md, "Changes inside a period"). */
-export function isCredit({ line }: InvoicedLine): boolean {
-  return line.price_type === 'FIXED' && new Decimal(line.amount).isNegative();
-}
 
 /**
  * Every line of the subscription on an invoice that is neither void nor `except`, oldest first. Lines on invoices of a parent that included
@@ -60,8 +54,6 @@ export async function gatherInvoicedLines(
   { except, ...bounds }: { except?: string | undefined; since?: Milliseconds; fixed_since?: Milliseconds } = {},
 ): Promise<InvoicedLine[]> {
   const found = await listLinesOnInvoices(subscription, { subscription_id: subscription.id, ...bounds }, database);
-  // A parent's invoices that included the subscription are dependencies, too.
-  currentRecorder()?.dependsOn?.(found.flatMap(({ invoice }) => invoice.subscription_id ?? []));
   const lines = found.filter(({ line }) => line.invoice_id !== except);
   return lines.map(({ line, invoice: { invoice_status, billing_reason, customer_id, period_end } }) => {
     const service = { start: toInstant(line.period_start ?? ''), end: toInstant(line.period_end ?? '') };
@@ -71,6 +63,13 @@ export async function gatherInvoicedLines(
     const invoiced_until = period_end ? toInstant(period_end) : null;
     return { key, service, line, invoice_status, invoiced_until, billed_to: customer_id, is_partial };
   });
+}
+
+/** Lines of an item that are on final invoices. */
+export function filterFinalLines(lines: readonly InvoicedLine[], item_id: string): InvoicedLine[] {
+  return lines.filter(
+    ({ line, invoice_status }) => line.subscription_line_item_id === item_id && invoice_status !== 'DRAFT',
+  );
 }
 
 /** Whether the line corrects another line after late or corrected events, or after a change. */
@@ -87,8 +86,8 @@ type ClosedChargesInput = {
 };
 
 /**
- * Closed charges of services that ended by `before`, the end of the period that is being invoiced. Late usage of a later period is on an
- * invoice after that period, never on a recomputed invoice of an earlier one.
+ * Gathers closed charges of services that ended by `before`, the end of the period that is being invoiced. Late usage of a later period is
+ * on an invoice after that period, never on a recomputed invoice of an earlier one.
  */
 export async function gatherClosedCharges(
   { lines, items, before, corrected }: ClosedChargesInput,
@@ -134,7 +133,7 @@ export async function subtractReturned(
   if (closed.length === 0) return closed;
   const items = new Set(closed.map(({ item }) => item.id));
   const own = lines.filter(({ line }) => items.has(line.subscription_line_item_id ?? ''));
-  const returned = await listReturnedCredits(database, closed[0]!.item.record, own);
+  const returned = await listReturnedCredits(database, closed[0]!.item.line_item, own);
   return closed.map((charge) => {
     const { id } = charge.item;
     const of = returned.filter((one) => one.line.subscription_line_item_id === id && overlaps(one, charge.service));
@@ -146,7 +145,10 @@ function overlaps({ service }: InvoicedLine, { start, end }: Period): boolean {
   return service.start < end && start < service.end;
 }
 
-/** The lines of a charge, and the event count of the newest. Most often the count shows that no event came since. */
+/**
+ * A charge that was invoiced before: its lines, and the event count of the newest line. Usually the count shows that no event arrived
+ * since.
+ */
 type ClosedWindow = {
   /** The charge itself, not its corrections. */
   readonly own: InvoicedLine;
@@ -156,7 +158,7 @@ type ClosedWindow = {
   readonly event_count: number;
 };
 
-/** Progressive billing invoiced more than could be offset since. */
+/** Whether progressive billing invoiced an amount that later invoices could not fully offset. */
 function isCarrying({ newest: { carried_amount } }: Pick<ClosedWindow, 'newest'>): boolean {
   return Boolean(carried_amount) && new Decimal(carried_amount!).gt(0);
 }
@@ -179,7 +181,10 @@ function closedWindow(item: BillableItem, group: ClosedWindow['group']): ClosedW
   return { own, group, newest, window, event_count: newest.event_count ?? 0 };
 }
 
-/** Whether the limits of a charge begin before the first window of the item. Late usage before that window is in no window's count. */
+/**
+ * Whether a limit of the charge begins before the item's first window. Late usage from the time before that window is in the count of no
+ * window.
+ */
 function hasUseBefore(windows: readonly ClosedWindow[]): (one: ClosedWindow) => boolean {
   const first = Math.min(...windows.map(({ window }) => window.start));
   return ({ newest }) => computeLimitedSince(recordedWindows(newest)) < first;
@@ -219,7 +224,7 @@ export function partialCharges(lines: readonly InvoicedLine[]): PartialCharge[] 
   return lines.filter(({ is_partial }) => is_partial).map(partialCharge);
 }
 
-/** Partial charges, and the amounts that credit notes and refunds have credited of them. */
+/** Loads the partial charges, and the amounts that credit notes and refunds have credited of each. */
 export async function loadPartialCharges(
   database: Database,
   scope: Scope,
@@ -234,7 +239,7 @@ function toReturnedCharge(one: InvoicedLine): PartialCharge {
   return { ...partialCharge(one), is_returned: true };
 }
 
-/** A correction of a charge by an invoice of a later period. */
+/** Converts a correction that an invoice of a later period made of a charge. */
 export function toLaterCharge(one: InvoicedLine): PartialCharge {
   return { ...partialCharge(one), is_later: true };
 }
@@ -249,7 +254,7 @@ function partialCharge({ line, service }: InvoicedLine): PartialCharge {
   };
 }
 
-/** End of the usage that progressive billing has invoiced, for one line or for all; null if it invoiced none. */
+/** Returns the end of the usage that progressive billing has invoiced, for one line or for all; null if it invoiced none. */
 export function invoicedUntil(lines: readonly InvoicedLine[], itemId?: string): Milliseconds | null {
   const those = lines.filter(
     ({ is_partial, line }) => is_partial && (itemId === undefined || line.subscription_line_item_id === itemId),
@@ -257,12 +262,10 @@ export function invoicedUntil(lines: readonly InvoicedLine[], itemId?: string): 
   return those.length === 0 ? null : Math.max(...those.map(({ service }) => service.end));
 }
 
-/** A voided or replaced event may leave the count unchanged; after one, every charge is measured again. */
+/** Whether events were voided or replaced, which may leave the count unchanged; after this, every usage charge is measured again. */
 export async function isCorrected(database: Database, lines: readonly InvoicedLine[]): Promise<boolean> {
-  const final = lines.filter(({ invoice_status }) => invoice_status !== 'DRAFT');
+  const final = lines.filter(({ invoice_status, line }) => invoice_status !== 'DRAFT' && line.price_type === 'USAGE');
   if (final.length === 0) return false;
-  if (final.some(({ line }) => line.price_type === 'USAGE'))
-    currentRecorder()?.dependsOn?.([`${final[0]!.line.environment_id}/corrections`]);
   const since = Math.min(...final.map(({ line }) => toInstant(line.created_at)));
   return hasCorrectionsSince(database, final[0]!.line, new Date(since));
 }

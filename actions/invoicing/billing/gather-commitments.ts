@@ -14,7 +14,6 @@ import type { Database } from '../../../storage/foundation/stores.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
-import { currentRecorder } from '../../../storage/postgres/interceptors/dependency-recorder.ts';
 import type { InvoicedLine } from './gather-closed-charges.ts';
 
 /** Null without a commitment. */
@@ -40,7 +39,7 @@ export function recordedUsage(lines: readonly InvoicedLine[]): RecordedUsage[] {
     }));
 }
 
-/** Periods whose shortfall another invoice charges; void invoices do not count. */
+/** Lists the periods whose shortfall another invoice charges; void invoices do not count. */
 export async function listRecordedTrueUps(
   database: Database,
   subscription: SubscriptionModel,
@@ -56,7 +55,6 @@ export async function listRecordedTrueUps(
     lines.map(({ invoice_id }) => invoice_id),
     database,
   );
-  currentRecorder()?.dependsOn?.(Array.from(invoices.values(), ({ subscription_id }) => subscription_id ?? []).flat());
   const charged = lines.filter(({ invoice_id }) => {
     const invoice = invoices.get(invoice_id);
     return invoice_id !== exceptInvoiceId && invoice?.status === 'published' && invoice.invoice_status !== 'VOIDED';

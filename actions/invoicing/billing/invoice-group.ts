@@ -10,14 +10,12 @@ import { duePeriods } from '../../../core/rating/due.ts';
 import { deriveEndInstant } from '../../../core/subscriptions/propagation.ts';
 import type { Database } from '../../../storage/foundation/stores.ts';
 import { buildChildrenQuery, SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
-import { billedSubscription, currentPeriod } from '../../rating/billable-items.ts';
+import { currentPeriod, toBilledSubscription } from '../../rating/billable-items.ts';
 
 type InvoiceGroupTarget = {
   readonly subscription: SubscriptionModel;
   readonly period: Period;
   readonly reference: ReferencePoint;
-  /** The recomputed invoice, or the void one that is billed again. */
-  readonly before?: InvoiceBefore;
 };
 
 export type InvoiceBefore = {
@@ -32,12 +30,12 @@ export type InvoiceBefore = {
 
 export async function loadInvoiceGroup(
   database: Database,
-  target: InvoiceGroupTarget,
+  { subscription, period }: Omit<InvoiceGroupTarget, 'reference'>,
+  { reference, before }: Pick<InvoiceGroupTarget, 'reference'> & { readonly before: InvoiceBefore | null },
 ): Promise<[SubscriptionModel, ...SubscriptionModel[]]> {
-  const { subscription, before } = target;
   const group = before
     ? await loadInvoicedBefore(database, subscription, before)
-    : await loadGroupMembers(database, target);
+    : await loadGroupMembers(database, { subscription, period, reference });
   return [subscription, ...group];
 }
 
@@ -48,8 +46,9 @@ async function loadInvoicedBefore(database: Database, subscription: Subscription
 }
 
 /**
- * Children whose period ends with this one, or began with it. A child that ended within the period owes its arrears here. An invoice that
- * ends the parent's period early includes only ended children; the others continue by themselves.
+ * Children with charges on the parent's invoice for `period`: children whose period ends when `period` ends, or began when it began. A
+ * child that ended within `period` has its arrears on this invoice. An invoice that ends `period` early includes only children that have
+ * ended; all other children continue as standalone subscriptions.
  */
 async function loadGroupMembers(database: Database, { subscription, period, reference }: InvoiceGroupTarget) {
   if (subscription.subscription_type !== 'PARENT' || reference === 'late') return [];
@@ -58,14 +57,14 @@ async function loadGroupMembers(database: Database, { subscription, period, refe
     { parents: [subscription], type: 'grouped_invoicing' },
     database,
   );
-  // A child that ended after the parent's end is not cut there; it is invoiced by itself.
-  const last = billedSubscription(subscription).end_ms === period.end || reference === 'cancel' ? period.end : null;
+  // A child that ended after its parent is not cut at the parent's end; it is invoiced by itself.
+  const last = toBilledSubscription(subscription).end_ms === period.end || reference === 'cancel' ? period.end : null;
   return children.filter((child) => {
     if (child.subscription_status === 'cancelled')
       return deriveEndInstant(child) > period.start && (last === null || deriveEndInstant(child) <= last);
-    // Periods of the child as of the end of this period, even if the scheduler has not closed them yet. This also holds for an invoice
-    // after one that is not made yet.
-    const due = duePeriods(billedSubscription(child), currentPeriod(child), period.end);
+    // Periods of the child as of the end of this period, even if the scheduler has not closed them yet. An earlier invoice of the parent
+    // may not be made yet either.
+    const due = duePeriods(toBilledSubscription(child), currentPeriod(child), period.end);
     const own = due.filter(({ closed }) => closed.end > period.start);
     if (own.some(({ next }) => next === null)) return true;
     return (

@@ -5,7 +5,7 @@
 import type { BillableItem } from '../../rating/billable-items.ts';
 import type { InvoiceBefore } from './invoice-group.ts';
 
-export function applyRecordedRule(items: readonly BillableItem[], before: InvoiceBefore | undefined): BillableItem[] {
+export function applyRecordedRule(items: readonly BillableItem[], before: InvoiceBefore | null): BillableItem[] {
   const alone = new Set(before?.line_items.filter(isAlone).map((line) => line.subscription_line_item_id));
   return items.map((item) => (alone.has(item.id) ? { ...item, chain_terms: null } : item));
 }

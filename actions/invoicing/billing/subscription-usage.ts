@@ -1,7 +1,7 @@
 /**
  * Usage and charges of a subscription for a period (docs/rules/usage.md, "One number"). Every usage line item is measured by the one usage
- * reader and priced by the one rating function, as on the invoice. Without dates it is the running period; an item with a period of its own
- * shows that.
+ * reader and priced by the one rating function, as on the invoice. Default: the running period; for an item with a period of its own, that
+ * period.
  */
 
 import { type Decimal, sumDecimals, ZERO } from '../../../core/foundation/decimal.ts';
@@ -10,9 +10,8 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
 import type { Period } from '../../../core/foundation/time/period.ts';
 import { planServedLines, type ServedLine } from '../../../core/rating/chains/chains-within.ts';
-import { ChainCharges, usageToRead } from '../../../core/rating/chains/charge-chains.ts';
+import { usageToRead } from '../../../core/rating/chains/charge-chains.ts';
 import { runningPeriod } from '../../../core/rating/charges.ts';
-import { commitmentPart, drawInOrder } from '../../../core/rating/commitments/part.ts';
 import {
   computeAmountIn,
   computePool,
@@ -23,18 +22,19 @@ import {
   type SubscriptionCommitment,
   shareOut,
 } from '../../../core/rating/commitments/subscription.ts';
-import { splitByCommitment, toBaseAmount } from '../../../core/rating/committed-lines.ts';
-import { type LineAmount, type MeasuredUsage, usageCharge } from '../../../core/rating/line-amount.ts';
+import { splitByCommitment } from '../../../core/rating/committed-lines.ts';
+import type { LineAmount, MeasuredUsage } from '../../../core/rating/line-amount.ts';
 import { chargeKey } from '../../../core/rating/plan-invoice.ts';
+import { priceServedLines } from '../../../core/rating/served-lines.ts';
 import { mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import {
   type BillableItem,
-  billedSubscription,
   CHARGES_AT_ONCE,
   currentPeriod,
   gatherItems,
+  toBilledSubscription,
 } from '../../rating/billable-items.ts';
 import { createUsageReader } from '../../rating/measure-usage.ts';
 import { gatherInvoicedLines } from './gather-closed-charges.ts';
@@ -73,39 +73,35 @@ export async function loadSubscriptionUsage(
   const database = stores.postgres;
   const subscription = await SubscriptionModel.fetch(scope, request.subscription_id, { database });
   const requested = deriveRequestedPeriod(subscription, request, now);
-  const billed = billedSubscription(subscription);
+  const billed = toBilledSubscription(subscription);
   const current = currentPeriod(subscription);
   const measure = await createUsageReader(stores, database, subscription, { now });
   const at = new Date(Math.min(now.getTime(), (requested ?? current).end - 1));
   const items = await gatherItems(database, subscription, { at });
   const commitment = subscriptionCommitment(subscription);
   const isPooled = commitment !== null || items.some((item) => item.commitment?.duration);
-  const findPeriod = (item: BillableItem) =>
-    requested ?? runningPeriod(item, { subscription: billed, current, now: now.getTime() });
-  const served = planServedLines(findPeriod, items, billed);
+  const running = { subscription: billed, current, now: now.getTime() };
+  const queried = items.flatMap((item) => {
+    const own = requested ?? runningPeriod(item, running);
+    return own ? [{ item, period: own }] : [];
+  });
+  const served = planServedLines(queried, billed);
   const isOver = ({ service }: ServedLine<BillableItem>) => requested === null && service.end <= current.start;
   const invoiced = isPooled || served.some(isOver) ? await gatherInvoicedLines(database, subscription) : [];
   const recorded = isPooled ? recordedUsage(invoiced) : [];
-  // A line that ended at the start of the running period may have periods that continue; its usage may be invoiced by now.
+  // A line may have ended at the start of the running period while its own billing period continues. It is left out if its usage was
+  // invoiced.
   const keys = new Set(invoiced.map(({ key }) => key));
-  const running = served.filter((one) => !isOver(one) || !keys.has(chargeKey(one.item.id, one.service)));
+  const open = served.filter((one) => !isOver(one) || !keys.has(chargeKey(one.item.id, one.service)));
   const usage = new Map<string, MeasuredUsage>();
-  await mapConcurrently(CHARGES_AT_ONCE, usageToRead(running), async ({ item, window, service, chain, keys: of }) => {
+  await mapConcurrently(CHARGES_AT_ONCE, usageToRead(open), async ({ item, window, service, chain, keys: of }) => {
     const measured = await measure(item, window, { service, chain });
     for (const key of of) usage.set(key, measured);
   });
   const { currency } = subscription;
-  const chains = new ChainCharges<BillableItem>(usage);
-  const lines = drawInOrder(running, recorded, {
-    priceLine: (one, before): SubscriptionUsageCharge => {
-      const { item, service, usage_window: window } = one;
-      const question = { subscription: billed, recorded: before };
-      const part = item.commitment ? commitmentPart(item, service, question) : undefined;
-      const measured = usage.get(chargeKey(item.id, service))!;
-      const charge = chains.price(one, (chained) => usageCharge(item, window, { measured, currency, part, chained }));
-      return { item, service, display_name: item.display_name, ...charge };
-    },
-    toDrawnAmount: toBaseAmount,
+  const amounts = priceServedLines(open, { usage, subscription: billed, currency, recorded });
+  const lines = open.map(({ item, service }, index): SubscriptionUsageCharge => {
+    return { item, service, display_name: item.display_name, ...amounts[index]! };
   });
   const period = requested ?? current;
   const { charges, true_up } =
@@ -122,7 +118,7 @@ export async function loadSubscriptionUsage(
   return { subscription, period, charges, amount, commitment, true_up };
 }
 
-/** A trial, a draft and the time before the start have no shortfall. */
+/** Returns the part of the period in which a shortfall is charged: a trial, a draft and the time before the start have none. */
 function derivePaidPeriod(
   { start, end }: Period,
   { trial_end, opens_at, subscription_status }: SubscriptionModel,
@@ -133,7 +129,7 @@ function derivePaidPeriod(
 
 type DrawnUsageInput = Omit<PoolFacts, 'true_ups'> & { period: Period; currency: string };
 
-/** Draws like the invoice of the period; another interval has the commitment of its own length. */
+/** Draws from the commitment like the invoice of the period does. For any other interval, the commitment is prorated to its length. */
 function drawCommitment(lines: readonly SubscriptionUsageCharge[], { period, currency, ...facts }: DrawnUsageInput) {
   const { commitment, subscription } = facts;
   const recorded = facts.recorded.filter(({ service }) => service.end <= period.start);
@@ -151,7 +147,7 @@ function drawCommitment(lines: readonly SubscriptionUsageCharge[], { period, cur
   };
 }
 
-/** The requested dates; null if each item uses its own period. */
+/** Returns the requested dates; null if each item uses its own period. */
 function deriveRequestedPeriod(subscription: SubscriptionModel, request: UsageRequest, now: Date): Period | null {
   const { start_time, end_time, lifetime_usage } = request;
   if (!start_time && !end_time && !lifetime_usage) return null;

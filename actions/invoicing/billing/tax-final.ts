@@ -9,20 +9,21 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import type { InvoiceLineItem } from '../../../core/invoicing/invoice/record.ts';
 import { toWholeSetting } from '../../../core/platform/setting/record.ts';
-import { applyLineAdjustments, type ChargedLine } from '../../../core/rating/line-adjustments.ts';
+import { FINAL_FIELDS, parseAdjustments } from '../../../core/rating/adjustment-fields.ts';
+import { type AdjustableLine, applyLineAdjustments } from '../../../core/rating/line-adjustments.ts';
 import type { PrepaidWallet } from '../../../core/rating/prepaid.ts';
 import { totalsText } from '../../../core/rating/totals.ts';
 import type { Database, Transaction } from '../../../storage/foundation/stores.ts';
 import { findSetting } from '../../../storage/models/foundation/setting.ts';
 import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
-import { recordAppliedAmounts } from '../../../storage/models/invoicing/invoice-line-item.ts';
+import { updateLineAdjustments } from '../../../storage/models/invoicing/invoice-line-item.ts';
 import { TaxAppliedModel } from '../../../storage/models/invoicing/tax-applied.ts';
 import {
   deriveTaxInstant,
   loadRatesInForce,
   type TaxableInvoice as Taxable,
 } from '../../catalog/taxes/rates-in-force.ts';
-import { moneyText } from '../records/invoice-records.ts';
+import { formatLineAdjustments } from '../records/invoice-records.ts';
 import { taxRecords } from '../records/tax-records.ts';
 
 type UntaxedDraft = { readonly invoice: InvoiceModel; readonly line_items: readonly InvoiceLineItem[] };
@@ -36,7 +37,7 @@ type TaxedDraft = {
 };
 
 /** Runs in the transaction that finalizes the invoice and has locked its row. */
-export async function taxFinal(
+export async function applyFinalAdjustments(
   transaction: Transaction,
   { invoice, line_items, prepaid = [] }: UntaxedDraft & { readonly prepaid?: readonly PrepaidWallet[] },
   author: Author,
@@ -46,7 +47,7 @@ export async function taxFinal(
   const isTaxed = rates.length > 0 || line_items.some(({ taxes }) => taxes?.length);
   if (!isTaxed && prepaid.length === 0 && !line_items.some(isCredited))
     return { changes: {}, line_items, prepaid_used: [], used_after_tax: [] };
-  const settled = applyLineAdjustments(line_items.map(chargedLine), {
+  const adjusted = applyLineAdjustments(line_items.map(toAdjustableDraftLine), {
     currency: invoice.currency,
     rates,
     prepaid,
@@ -56,18 +57,18 @@ export async function taxFinal(
     adjustment_amount: new Decimal(invoice.adjustment_amount),
   });
   // A line with amounts from the draft is written again, also if they are 0 now.
-  const wereNoted = line_items.map(isNoted);
+  const wereAdjusted = line_items.map(isAdjusted);
   const taxed = line_items.map((line, index) => {
-    const { tax_amount, included_tax_amount, taxes, prepaid_credits_applied } = moneyText(settled.money[index]!);
-    const noted = isTaxed ? { tax_amount, included_tax_amount, taxes } : {};
-    return Object.assign(line, { ...noted, prepaid_credits_applied });
+    const text = formatLineAdjustments(adjusted.adjustments[index]!);
+    const final = Object.fromEntries(FINAL_FIELDS.map((field) => [field, text[field]]));
+    return Object.assign(line, final, isTaxed ? { taxes: text.taxes } : {});
   });
-  const noted = taxed.filter((line, index) => wereNoted[index] || isNoted(line));
-  await recordAppliedAmounts(invoice, noted, transaction);
-  const rows = taxRecords(settled.taxes_applied, { invoice, line_items: taxed, author });
+  const changed = taxed.filter((line, index) => wereAdjusted[index] || isAdjusted(line));
+  await updateLineAdjustments(invoice, changed, transaction);
+  const rows = taxRecords(adjusted.taxes_applied, { invoice, line_items: taxed, author });
   await TaxAppliedModel.addAll(invoice, rows, { database: transaction });
-  const { subtotal: _lines, total_discount: _coupons, adjustment_amount: _notes, ...changes } = totalsText(settled);
-  const { prepaid_used, used_after_tax } = settled;
+  const { subtotal: _lines, total_discount: _coupons, adjustment_amount: _notes, ...changes } = totalsText(adjusted);
+  const { prepaid_used, used_after_tax } = adjusted;
   return { changes, line_items: taxed, prepaid_used, used_after_tax };
 }
 
@@ -78,9 +79,9 @@ function toTaxable(invoice: InvoiceModel, now: Date): Taxable {
 }
 
 const isCredited = (line: InvoiceLineItem) => !new Decimal(line.prepaid_credits_applied).isZero();
-const isNoted = (line: InvoiceLineItem) => line.taxes !== null || isCredited(line);
+const isAdjusted = (line: InvoiceLineItem) => line.taxes !== null || isCredited(line);
 
-/** Such a line is computed again at finalization, also without rates and wallets. */
+/** Whether a line has taxes or credits. Such a line is computed again at finalization, even if no rate or wallet applies any more. */
 export function isTaxedOrCredited(line: InvoiceLineItem): boolean {
   return (line.taxes?.length ?? 0) > 0 || isCredited(line);
 }
@@ -90,22 +91,19 @@ export async function isTaxedBeforeCredits(scope: Scope, database: Database): Pr
   return toWholeSetting('tax_config', stored?.value).taxes_before_credits;
 }
 
-/** Line of the draft: a credit has its credits and its tax unchanged; the credits that pay for a charge are recomputed. */
-function chargedLine(line: InvoiceLineItem): ChargedLine {
+/**
+ * Converts a line of the draft. A credit line keeps its prepaid credits and its tax; the prepaid credits that pay for a charge are
+ * recomputed.
+ */
+function toAdjustableDraftLine(line: InvoiceLineItem): AdjustableLine {
   const amount = new Decimal(line.amount);
-  const discounted = {
-    line_item_discount: new Decimal(line.line_item_discount),
-    invoice_level_discount: new Decimal(line.invoice_level_discount),
-  };
-  const prepaid_credits_applied = new Decimal(line.prepaid_credits_applied);
+  const adjusted = parseAdjustments(line);
   const taxes = (line.taxes ?? []).map((share) => ({ ...share, tax_amount: new Decimal(share.tax_amount) }));
   return {
     amount,
     price_type: line.price_type ?? null,
     key: null,
     charged_ms: null,
-    ...(amount.isNegative()
-      ? { credit_adjustments: { ...discounted, prepaid_credits_applied, taxes } }
-      : { discounted }),
+    ...(amount.isNegative() ? { credit_adjustments: { ...adjusted, taxes } } : { discounted: adjusted }),
   };
 }

@@ -13,6 +13,8 @@ import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts'
 import type { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { PaymentMethodModel } from '../../../storage/models/payments/payment-method.ts';
 import type { CoveredByCredits } from '../../credits/wallets/pay-with-credits.ts';
+import { canCall } from '../../foundation/connections/call-account.ts';
+import { listGateways, listOwnGateways } from '../../foundation/connections/payment-gateways.ts';
 
 type ChargeTarget = { readonly payment_gateway: PaymentGateway; readonly payment_method_id: string };
 
@@ -41,7 +43,7 @@ async function buildChargeTarget(
   { database, scope }: { database: Database; scope: Scope },
 ): Promise<ChargeTarget> {
   const payment_method_id = storedMethod?.gateway_payment_method_id ?? query.requested;
-  if (!payment_method_id) throw invalid('payment_method_id', 'is required: the customer has no default way to pay');
+  if (!payment_method_id) throw invalid('payment_method_id', 'is required: the customer has no default payment method');
   const gateway = query.gateway ?? storedMethod?.payment_gateway ?? null;
   return { payment_method_id, payment_gateway: await loadUsableGateway(database, scope, gateway) };
 }
@@ -54,7 +56,12 @@ export async function loadUsableGateway(
 ): Promise<PaymentGateway> {
   const gateway = requested ?? (await loadSetting(scope, 'payment_config', database)).default_gateway;
   const environment = await EnvironmentModel.fetch(scope.tenant_id, scope.environment_id, { database });
-  return checkGateway(gateway, environment.type);
+  const own = listOwnGateways();
+  if (gateway && own[gateway]) return checkGateway(gateway, environment.type, own);
+  const usable = checkGateway(gateway, environment.type, await listGateways(scope, database));
+  if (!(await canCall({ postgres: database }, scope)))
+    throw invalid('payment_gateway', `an environment with a test clock never calls ${usable}`);
+  return usable;
 }
 
 async function findStoredMethod(
@@ -74,58 +81,64 @@ async function findStoredMethod(
 }
 
 /**
- * Returns the payment method that collects the subscription's invoices: its own or the invoiced customer's, or the obstacle. A gateway that
- * was usable may no longer be: the sandbox does not collect real money.
+ * Returns the payment method that collects the subscription's invoices: its own or that of the invoiced customer. Otherwise returns the
+ * obstacle: for example, the gateway may be the sandbox, which collects no real money.
  */
 async function findCollectionMethod(
   database: Database,
   scope: Scope,
   { customer_id, subscription }: { customer_id: string; subscription: CollectedSubscription },
-): Promise<{ readonly way: CollectionTarget } | { readonly way: null; readonly obstacle: FarthingError }> {
+): Promise<{ readonly target: CollectionTarget } | { readonly target: null; readonly obstacle: FarthingError }> {
   const requested = subscription.gateway_payment_method_id || null;
   const query = { customer_id, requested, gateway: null };
   try {
     const storedMethod = await findStoredMethod(database, scope, query);
-    const way = await buildChargeTarget(storedMethod, query, { database, scope });
+    const target = await buildChargeTarget(storedMethod, query, { database, scope });
     // A method that only the provider knows counts as a card.
-    return { way: { ...way, payment_method_type: storedMethod?.payment_method_type ?? 'CARD' } };
+    return { target: { ...target, payment_method_type: storedMethod?.payment_method_type ?? 'CARD' } };
   } catch (error) {
-    if (error instanceof FarthingError && error.http_status_code < 500) return { way: null, obstacle: error };
+    if (error instanceof FarthingError && error.http_status_code < 500) return { target: null, obstacle: error };
     throw error;
   }
 }
 
 /** Collection of an invoice: the charged payment method or postpaid wallet, and the amount. */
-export type Collection = Pick<PaymentModel, 'payment_gateway' | 'payment_method_id' | 'payment_method_type' | 'amount'>;
+export type CollectionTerms = Pick<
+  PaymentModel,
+  'payment_gateway' | 'payment_method_id' | 'payment_method_type' | 'amount'
+>;
 
 type CollectionQuery = {
   readonly subscription: (CollectedSubscription & Pick<Subscription, 'payment_behavior'>) | null;
   /** Amount that a postpaid wallet can pay. */
   readonly covered: CoveredByCredits | null;
-  readonly inPart?: boolean;
+  readonly allows_partial?: boolean;
 };
 
 /** Returns the collection of an invoice as of now, or the obstacle. */
 export async function loadCollection(
   database: Database,
   invoice: InvoiceModel,
-  { subscription, covered, inPart = canBePaidInPart(invoice, subscription) }: CollectionQuery,
-): Promise<{ readonly collection: Collection } | { readonly collection: null; readonly obstacle: FarthingError }> {
+  { subscription, covered, allows_partial = canBePaidInPart(invoice, subscription) }: CollectionQuery,
+): Promise<{ readonly collection: CollectionTerms } | { readonly collection: null; readonly obstacle: FarthingError }> {
   const { customer_id } = invoice;
   const found = await findCollectionMethod(database, invoice, { customer_id, subscription: subscription ?? {} });
   const collected = computeCollection({
     remaining: new Decimal(invoice.amount_remaining),
     covered: covered?.amount ?? ZERO,
-    hasPaymentMethod: found.way !== null,
-    allowsPartial: inPart,
+    hasPaymentMethod: found.target !== null,
+    allows_partial,
   });
   const amount = collected?.amount.toFixed() ?? '0';
   if (collected?.by === 'credits') return { collection: { ...toCreditsTarget(covered!), amount } };
-  if (collected && found.way) return { collection: { ...found.way, amount } };
-  return { collection: null, obstacle: found.way === null ? found.obstacle : notAllowed('nothing remains to be paid') };
+  if (collected && found.target) return { collection: { ...found.target, amount } };
+  return {
+    collection: null,
+    obstacle: found.target === null ? found.obstacle : notAllowed('nothing remains to be paid'),
+  };
 }
 
-export function toCreditsTarget({ wallet }: CoveredByCredits): Omit<Collection, 'amount'> {
+export function toCreditsTarget({ wallet }: CoveredByCredits): Omit<CollectionTerms, 'amount'> {
   return { payment_method_type: 'CREDITS', payment_method_id: wallet.id, payment_gateway: null };
 }
 

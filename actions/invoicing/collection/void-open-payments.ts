@@ -3,8 +3,8 @@
  * (docs/rules/payments.md, "What becomes of the invoice").
  */
 import { Decimal } from '../../../core/foundation/decimal.ts';
+import { hasPaymentPage } from '../../../core/payments/applied-amount.ts';
 import { OPEN } from '../../../core/payments/moves.ts';
-import { hasPage } from '../../../core/payments/receipt.ts';
 import type { Transaction } from '../../../storage/foundation/stores.ts';
 import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
@@ -22,8 +22,8 @@ export async function voidOpenPayments(
     .forUpdate();
   const now = by.now.toISOString();
   for (const payment of open.filter((one) => isNeedless(one, invoice))) {
-    // The page is closed at its provider outside this transaction.
-    const next_attempt_at = hasPage(payment) ? now : null;
+    // The page is closed at its provider, and its checkout ended, outside this transaction.
+    const next_attempt_at = hasPaymentPage(payment) || payment.checkout_session_id ? now : null;
     const changes = { payment_status: 'VOIDED' as const, voided_at: now, next_attempt_at, payment_url: null };
     const record = await PaymentModel.change(payment, changes, { by, database: transaction });
     await emit(transaction, 'payment.updated', { record, by });
@@ -32,5 +32,5 @@ export async function voidOpenPayments(
 
 function isNeedless(payment: PaymentModel, { invoice_status, amount_remaining }: InvoiceModel): boolean {
   const isOver = invoice_status !== 'FINALIZED' || new Decimal(amount_remaining).lte(0);
-  return isOver || (hasPage(payment) && new Decimal(payment.amount).gt(amount_remaining));
+  return isOver || (hasPaymentPage(payment) && new Decimal(payment.amount).gt(amount_remaining));
 }

@@ -1,9 +1,10 @@
-/** Loads corrections that other invoices made to an invoice's usage, and the offset part of earlier invoices. */
+/** Loads corrections that other invoices made to an invoice's usage, and the part of it that later invoices offset. */
 
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
 import { type CorrectedAmount, computeCorrections } from '../../../core/invoicing/credit-note/corrected-charges.ts';
+import { computeDiscountedAmount } from '../../../core/rating/adjustment-fields.ts';
 import type { Database } from '../../../storage/foundation/stores.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
@@ -32,7 +33,7 @@ export async function loadUsageCorrections(
         id: line.id,
         item_id: line.subscription_line_item_id ?? '',
         service: { start: toInstant(line.period_start ?? ''), end: toInstant(line.period_end ?? '') },
-        charged: new Decimal(line.amount).minus(computeDiscount(line)),
+        charged: computeDiscountedAmount(line),
         tax: toLineTax(line),
         prepaid: new Decimal(line.prepaid_credits_applied),
         noted: sumDecimals(notes.map(({ amount }) => new Decimal(amount))),
@@ -56,10 +57,6 @@ async function openLines(
   const ids = lines.map(({ invoice_id }) => invoice_id);
   const invoices = await InvoiceModel.byId(invoice, ids, database);
   return lines.filter((line) => invoices.get(line.invoice_id)?.invoice_status !== 'VOIDED');
-}
-
-export function computeDiscount({ line_item_discount, invoice_level_discount }: InvoiceLineItemModel): Decimal {
-  return new Decimal(line_item_discount).plus(invoice_level_discount);
 }
 
 export function toLineTax(line: InvoiceLineItemModel): Decimal {

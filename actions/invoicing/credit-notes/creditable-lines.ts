@@ -6,11 +6,12 @@
 import { Decimal, sumDecimals, ZERO } from '../../../core/foundation/decimal.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import type { CreditableLine } from '../../../core/invoicing/credit-note/creditable.ts';
+import { computeDiscountedAmount, sumDiscounts } from '../../../core/rating/adjustment-fields.ts';
 import type { Database } from '../../../storage/foundation/stores.ts';
 import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
 import { listLineCredits } from '../invoices/credits-of-lines.ts';
-import { computeDiscount, loadUsageCorrections, toLineTax } from './corrections-of-usage.ts';
+import { loadUsageCorrections, toLineTax } from './corrections-of-usage.ts';
 import { listNotedLines } from './noted-lines.ts';
 
 type CreditableInvoiceLine = CreditableLine & { readonly record: InvoiceLineItemModel };
@@ -32,12 +33,12 @@ export async function loadCreditableLines(invoice: InvoiceModel, database: Datab
       id: record.id,
       record,
       amount: new Decimal(record.amount),
-      discount: computeDiscount(record),
+      discount: sumDiscounts(record),
       tax: toLineTax(record),
       prepaid: new Decimal(record.prepaid_credits_applied),
       credited: sumDecimals([
         ...byNotes.map(({ amount }) => new Decimal(amount)),
-        ...byChanges.map((line) => new Decimal(line.amount).minus(computeDiscount(line)).negated()),
+        ...byChanges.map((line) => computeDiscountedAmount(line).negated()),
         byCorrections?.amount ?? ZERO,
       ]),
       tax_credited: sumDecimals([

@@ -18,6 +18,7 @@ import {
 import { TO_ADJUST } from '../../../core/invoicing/credit-note/plan.ts';
 import type { CREDIT_NOTE_REASONS } from '../../../core/invoicing/credit-note/record.ts';
 import type { Invoice, InvoiceLineItem } from '../../../core/invoicing/invoice/record.ts';
+import { computeLineNet } from '../../../core/rating/adjustment-fields.ts';
 import { findInvoicingParentId } from '../../../core/subscriptions/addressee.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Transaction } from '../../../storage/foundation/stores.ts';
@@ -35,10 +36,10 @@ import { changeInvoice } from './change-invoice.ts';
 export type LeftOver = {
   /** The invoice with the credit; its customer receives it. */
   readonly invoice: Invoice;
-  /** Its lines; the negative ones name the invoices that charged the credited amounts. */
+  /** Lines of the invoice; the negative ones name the invoices that charged the credited amounts. */
   readonly lines: readonly InvoiceLineItem[];
   readonly subscription: SubscriptionModel;
-  /** With its tax. */
+  /** Amount to return, with its tax. */
   readonly amount: Decimal;
   readonly key: KeyKind;
   readonly reason: (typeof CREDIT_NOTE_REASONS)[number];
@@ -48,6 +49,8 @@ export type LeftOver = {
 
 export type GivenCredit = {
   readonly credit_notes: readonly CreditNoteModel[];
+  /** Open invoices that the credit notes lowered. The caller passes them to `activateAfterLowered`, which handles those now paid. */
+  readonly lowered: readonly InvoiceModel[];
   /** Null if no part was paid. */
   readonly wallet_transaction: WalletTransactionModel | null;
 };
@@ -58,12 +61,16 @@ export async function giveCredit(transaction: Transaction, leftOver: LeftOver): 
   const credited = await gatherCredited(transaction, invoice, lines);
   const open = await lockOpenInvoices(transaction, { invoice, subscription, credited });
   const { offsets, rest } = planOffsets(amount, { open, credited });
-  const credit_notes: CreditNoteModel[] = [];
+  const adjusted: Adjustment[] = [];
   for (const offset of offsets) {
-    const lowered = open.find(({ id }) => id === offset.invoice_id)!;
-    credit_notes.push(await adjust(transaction, leftOver, { lowered, offset, credited }));
+    const invoice = open.find(({ id }) => id === offset.invoice_id)!;
+    adjusted.push(await adjust(transaction, leftOver, { invoice, offset, credited }));
   }
-  return { credit_notes, wallet_transaction: rest.isZero() ? null : await putIntoWallet(transaction, leftOver, rest) };
+  return {
+    credit_notes: adjusted.map(({ note }) => note),
+    lowered: adjusted.map(({ lowered }) => lowered),
+    wallet_transaction: rest.isZero() ? null : await putIntoWallet(transaction, leftOver, rest),
+  };
 }
 
 /**
@@ -105,9 +112,7 @@ async function chargedUsage(transaction: Transaction, invoice: Invoice, line: In
 }
 
 function toLowered(line: InvoiceLineItem) {
-  const { id, amount, line_item_discount, invoice_level_discount, prepaid_credits_applied, tax_amount } = line;
-  const charged = new Decimal(amount).minus(line_item_discount).minus(invoice_level_discount);
-  return { id, amount: charged.minus(prepaid_credits_applied), tax: new Decimal(tax_amount) };
+  return { id: line.id, amount: computeLineNet(line), tax: new Decimal(line.tax_amount) };
 }
 
 type OpenInvoicesInput = { readonly subscription: SubscriptionModel; readonly credited: readonly CreditedLine[] };
@@ -133,18 +138,19 @@ async function lockOpenInvoices(
 }
 
 type AdjustInput = {
-  readonly lowered: InvoiceModel;
+  readonly invoice: InvoiceModel;
   readonly offset: CreditOffset;
   readonly credited: readonly CreditedLine[];
 };
+type Adjustment = { readonly note: CreditNoteModel; readonly lowered: InvoiceModel };
 
 async function adjust(
   transaction: Transaction,
   { invoice: change, key, reason, description, author }: LeftOver,
-  { lowered, offset, credited }: AdjustInput,
-): Promise<CreditNoteModel> {
-  const { id: invoice_id, customer_id, subscription_id, currency } = lowered;
-  const stored = await InvoiceLineItemModel.in(lowered, transaction)
+  { invoice, offset, credited }: AdjustInput,
+): Promise<Adjustment> {
+  const { id: invoice_id, customer_id, subscription_id, currency } = invoice;
+  const stored = await InvoiceLineItemModel.in(invoice, transaction)
     .where({ invoice_id, status: 'published' })
     .where('amount', '>', 0)
     .orderBy(['position', 'id']);
@@ -171,7 +177,7 @@ async function adjust(
     idempotency_key: toOwnKey(key, change.id, invoice_id),
     metadata: null,
   };
-  const note = await CreditNoteModel.add(lowered, record, { database: transaction });
+  const note = await CreditNoteModel.add(invoice, record, { database: transaction });
   const names = new Map(stored.map((line) => [line.id, line.display_name]));
   const items = lines.map((line, position) => ({
     ...createdBy(author),
@@ -188,10 +194,10 @@ async function adjust(
   }));
   await CreditNoteLineItemModel.addAll(note, items, { database: transaction });
   await emit(transaction, 'credit_note.created', { record: note, by: author });
-  const changes = planCreditedInvoice(lowered, note, author.now);
-  const adjusted = await changeInvoice(transaction, lowered, { changes, author });
-  await voidOpenPayments(transaction, { invoice: adjusted, by: author });
-  return note;
+  const changes = planCreditedInvoice(invoice, note, author.now);
+  const lowered = await changeInvoice(transaction, invoice, { changes, author });
+  await voidOpenPayments(transaction, { invoice: lowered, by: author });
+  return { note, lowered };
 }
 
 function putIntoWallet(

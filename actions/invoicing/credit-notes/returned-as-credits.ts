@@ -17,7 +17,7 @@ import { listNotedLines } from './noted-lines.ts';
 
 type InvoicedCharge = Pick<LineOnInvoice, 'line'>;
 
-/** One credit for each charge of which a part was returned. */
+/** Lists one credit for each charge of which a part was returned. */
 export async function listReturnedCredits<One extends InvoicedCharge>(
   database: Database,
   scope: Scope,
@@ -56,7 +56,7 @@ async function listNotedCredits(
   });
 }
 
-/** Refunds of payments, divided among the lines of the invoice. */
+/** Lists the refunds of payments, divided among the lines of the invoice. */
 async function listRefundedCredits(
   database: Database,
   scope: Scope,

@@ -41,7 +41,7 @@ export type LineBreakdown = {
 const QUESTIONS_AT_ONCE = 8;
 const BY_SOURCE: GroupBy = { source: true, properties: [] };
 
-/** By line id; a line without usage of its own has no entry. */
+/** Breaks lines down. The result is by line id; a line without usage of its own has no entry. */
 export async function breakDownLines(
   stores: Stores,
   scope: Scope,
@@ -132,7 +132,7 @@ async function computeLineBreakdown(
   };
 }
 
-/** By meter: the oldest published feature. */
+/** Loads the oldest published feature of each meter. */
 async function loadFeaturesByMeter(
   { postgres }: Stores,
   scope: Scope,

@@ -47,7 +47,7 @@ export async function loadInvoicePdf(
 
 type GatherDocumentInput = Pick<InvoicePdfInput, 'now' | 'bounds'>;
 
-/** Content of the document; usage groups are measured as of now. */
+/** Gathers the content of the document; usage groups are measured as of now. */
 export async function gatherInvoiceDocument(
   stores: Stores,
   invoice: InvoiceModel,

@@ -7,7 +7,7 @@ import { TenantModel } from '../../../storage/models/foundation/tenant.ts';
 import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 
-/** Time zone of the subscription; for a manual invoice, the time zone of the invoice numbers. */
+/** Loads the time zone of the subscription; for a manual invoice, the time zone of the invoice numbers. */
 export async function loadInvoiceTimezone(
   { subscription_id }: InvoiceModel,
   scope: Scope,
@@ -19,7 +19,7 @@ export async function loadInvoiceTimezone(
 
 type InvoiceSeller = { readonly name: string; readonly lines: readonly string[] };
 
-/** From the setting, otherwise from the tenant's own details. */
+/** Loads the sender from the setting, otherwise from the tenant's own details. */
 export async function loadSeller(
   { company }: SettingValue<'invoice_pdf_config'>,
   { tenant_id, database }: { tenant_id: string; database: Database },

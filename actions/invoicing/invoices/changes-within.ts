@@ -18,7 +18,10 @@ import { loadInvoiceLines } from '../records/invoice-records.ts';
 import { computeInvoiceNet } from './credit-rest.ts';
 import { listLineCredits } from './credits-of-lines.ts';
 
-/** Throws if a credit of one of the lines `ids` has lowered another invoice, or is in a wallet. */
+/**
+ * Gathers the changes that are voided together with the invoice. Throws if a credit of one of the lines `ids` has lowered another invoice,
+ * or is in a wallet.
+ */
 export async function gatherChangesWithin(
   transaction: Transaction,
   invoice: InvoiceModel,
@@ -35,7 +38,7 @@ export async function gatherChangesWithin(
   return changes;
 }
 
-/** This invoice charged everything that the change credits, and the left-over credit lowered this invoice alone. */
+/** Whether this invoice charged everything that the change credits, and the excess credit lowered only this invoice. */
 async function isWithin(
   transaction: Transaction,
   change: InvoiceModel,
@@ -83,17 +86,17 @@ type ReturnOffsetsInput = {
   readonly author: Author;
 };
 
-/** `transaction` holds the lock on the subscription. */
+/** `transaction` holds the lock on the subscription. Returns the open invoices that the credit lowered. */
 export async function returnOffsets(
   transaction: Transaction,
   { invoice, changes, ...returning }: ReturnOffsetsInput,
-): Promise<void> {
+): Promise<readonly InvoiceModel[]> {
   let amount = ZERO;
   for (const note of await offsetNotes(transaction, { invoice_id: invoice.id }, invoice)) {
     const change = await InvoiceModel.fetch(invoice, note.change_invoice_id!, { database: transaction });
     if (changes.includes(change.id)) continue;
     const credited = await gatherCredited(transaction, change, await loadInvoiceLines(change, transaction));
-    // Rebilling would charge the amount again that the other invoice credits and that lowered this one.
+    // A credit on another invoice has lowered this invoice. Billing the period again would charge the credited amount again.
     if (sumCreditOn(invoice.id, credited).gt(0))
       throw notAllowed(
         'a later invoice gave back a part of what this one charged, and lowered it: it cannot be voided',
@@ -103,8 +106,8 @@ export async function returnOffsets(
       );
     amount = amount.plus(note.total_amount);
   }
-  if (amount.isZero()) return;
+  if (amount.isZero()) return [];
   const description = `Invoice ${invoice.invoice_number ?? invoice.id} is void`;
   const leftOver = { ...returning, invoice, lines: [], amount, key: 'offset', reason: 'BILLING_ERROR' } as const;
-  await giveCredit(transaction, { ...leftOver, description });
+  return (await giveCredit(transaction, { ...leftOver, description })).lowered;
 }

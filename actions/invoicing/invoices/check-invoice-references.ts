@@ -87,7 +87,7 @@ function checkEntity(line: CreateInvoiceLine, index: number): void {
   if (line.plan_id && !line.entity_id && type !== 'plan') throw invalid(field, 'must be plan, which plan_id names');
 }
 
-/** One query for all lines. */
+/** Checks in one query that the records named by all lines exist. */
 async function check<M extends PageRecord & { id: string }>(
   records: PageQuery<M>,
   named: readonly NamedReference[],

@@ -19,11 +19,11 @@ import { SubscriptionModel } from '../../../storage/models/subscriptions/subscri
 import { inSpan } from '../../../tracing/spans.ts';
 import { emit, wasEmitted } from '../../foundation/emit.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';
-import { billedSubscription } from '../../rating/billable-items.ts';
+import { toBilledSubscription } from '../../rating/billable-items.ts';
 import { returnRedemptions } from '../../rating/coupons/redeem.ts';
 import type { IsPlanCurrent } from '../billing/clock-advance-plan-cache.ts';
-import { type PlannedInvoice, planFromStores } from '../billing/gather-billing.ts';
-import { computedFields, invoiceParts, loadInvoiceLines, loadWithLines } from '../records/invoice-records.ts';
+import { type PlannedInvoice, planRecomputedInvoice } from '../billing/plan-invoices.ts';
+import { loadInvoiceLines, loadWithLines, toComputedFields, toInvoiceParts } from '../records/invoice-records.ts';
 import { isComplete, isCounted } from './draft-invoice.ts';
 import { type LockedInvoice, lockInvoice, lockInvoiceAndSubscription } from './lock-invoice.ts';
 import type { ReadyDraft } from './write-final.ts';
@@ -52,7 +52,7 @@ type ComputeInvoiceInput = {
   readonly recompute?: boolean;
 };
 
-/** For a caller with an open transaction. */
+/** Computes the invoice in the transaction of the caller. */
 export async function computeWithin(
   stores: Stores,
   transaction: Transaction,
@@ -63,7 +63,7 @@ export async function computeWithin(
   if (!isComputed(locked, recompute)) return keepLines(locked, transaction, now);
   const planned = await planRecomputation(stores, transaction, locked, now);
   const isLast = isCounted(planned, now);
-  const { invoice, line_items } = await write(transaction, { held: locked, planned, isLast, now });
+  const { invoice, line_items } = await write(transaction, { invoice: locked.invoice, planned, isLast, now });
   return {
     invoice: Object.assign(invoice, { line_items }),
     skipped: invoice.invoice_status === 'SKIPPED',
@@ -95,11 +95,11 @@ export async function computeLast(
   const planned = await planRecomputation(stores, transaction, locked, now);
   if (!isComplete(planned, toPeriod(invoice))) return 'waiting';
   const { plan } = planned;
-  const { lines, coupon_applications } = invoiceParts(plan, invoice, now);
-  // Coupons with an equal result are visible only in their applications, so a draft with applications is always rewritten.
+  const { lines, coupon_applications } = toInvoiceParts(plan, invoice, now);
+  // Coupons with equal discounts differ only in the coupon applications, so a draft with applications is always rewritten.
   const isPlain = coupon_applications.length === 0;
-  if (isPlain && isSameInvoice(locked, { fields: computedFields(plan, invoice, now), lines })) return asItWas;
-  const written = await write(transaction, { held: locked, planned, isLast: true, now });
+  if (isPlain && isSameInvoice(locked, { fields: toComputedFields(plan, invoice, now), lines })) return asItWas;
+  const written = await write(transaction, { invoice, planned, isLast: true, now });
   return written.invoice.invoice_status === 'SKIPPED' ? 'skipped' : { ...written, subscription };
 }
 
@@ -110,7 +110,7 @@ async function loadWithItsLines(transaction: Transaction, locked: LockedInvoice)
   return { ...locked, line_items: await loadInvoiceLines(locked.invoice, transaction) };
 }
 
-/** Only an invoice that is not final: a draft or a skipped one (docs/rules/invoices.md, "From draft to final"). */
+/** Refuses to compute an invoice that is final; it must be a draft or a skipped one (docs/rules/invoices.md, "From draft to final"). */
 export function checkComputable({ id, invoice_status }: InvoiceModel): void {
   if (invoice_status !== 'DRAFT' && invoice_status !== 'SKIPPED')
     throw notAllowed(`an invoice that is ${invoice_status} cannot be computed`, { id });
@@ -126,7 +126,7 @@ export function deriveReference(
   subscription: SubscriptionModel,
 ): ReferencePoint | undefined {
   const reference = REFERENCE_BY_REASON[billing_reason];
-  return reference && deriveReferencePoint(reference, period, billedSubscription(subscription));
+  return reference && deriveReferencePoint(reference, period, toBilledSubscription(subscription));
 }
 
 /** Reasons whose lines are derived from the subscription. For any other reason, the creator of the invoice supplied the lines. */
@@ -147,7 +147,7 @@ type SubscriptionInvoice = InvoiceToCompute & { readonly subscription: Subscript
 function isComputed(locked: InvoiceToCompute, recompute = false): locked is SubscriptionInvoice {
   const { invoice, line_items, subscription } = locked;
   if (subscription === null || !isDerivedFromSubscription(invoice)) return false;
-  // An edited invoice still contains computed lines.
+  // An edited invoice is computed only on request, and only if it still contains computed lines.
   if (invoice.is_manually_edited) return recompute && line_items.some(({ computed_from }) => computed_from);
   return line_items.every((line) => line.subscription_line_item_id || line.computed_from);
 }
@@ -165,7 +165,7 @@ function planRecomputation(
   const { invoice, subscription } = locked;
   const period = toPeriod(invoice);
   const reference = deriveReference(invoice, period, subscription)!;
-  return planFromStores(stores, transaction, { subscription, period, reference, before: locked, now });
+  return planRecomputedInvoice(stores, transaction, { subscription, period, reference, before: locked, now });
 }
 
 type WrittenComputation = { readonly invoice: InvoiceModel; readonly line_items: InvoiceLineItemModel[] };
@@ -175,7 +175,7 @@ type ComputationWriting = { readonly planned: PlannedInvoice; readonly isLast: b
 
 function write(
   transaction: Transaction,
-  { held: { invoice }, ...how }: { held: InvoiceToCompute } & ComputationWriting,
+  { invoice, ...how }: { invoice: InvoiceModel } & ComputationWriting,
 ): Promise<WrittenComputation> {
   const attributes = { invoice_id: invoice.id, lines: how.planned.plan.lines.length };
   return inSpan('invoice.write', { attributes }, () => writePlan(transaction, { invoice, ...how }));
@@ -188,10 +188,10 @@ async function writePlan(
   if (invoice.is_manually_edited) await returnRedemptions(invoice, { transaction, author: { user_id: '', now } });
   await deleteInvoiceLines(invoice, invoice.id, transaction);
   await deleteApplications(invoice, invoice.id, transaction);
-  const fields = { ...computedFields(planned.plan, invoice, now), is_manually_edited: false };
+  const fields = { ...toComputedFields(planned.plan, invoice, now), is_manually_edited: false };
   const changes = isLast ? fields : { ...fields, invoice_status: 'DRAFT' as const };
   const computed = await InvoiceModel.change(invoice, changes, { by: { now }, database: transaction });
-  const { lines, coupon_applications } = invoiceParts(planned.plan, computed, now);
+  const { lines, coupon_applications } = toInvoiceParts(planned.plan, computed, now);
   const line_items = await InvoiceLineItemModel.addAll(invoice, lines, { database: transaction });
   await CouponApplicationModel.addAll(invoice, coupon_applications, { database: transaction });
   const name = await findEventName({ before: invoice, computed }, transaction);

@@ -29,7 +29,7 @@ import { emit } from '../../foundation/emit.ts';
 import { countApplied } from '../../rating/coupons/redeem.ts';
 import { lockSubscriptions } from '../../subscriptions/lock-in-order.ts';
 import { applicationRecords } from '../records/application-records.ts';
-import { moneyText } from '../records/invoice-records.ts';
+import { formatLineAdjustments } from '../records/invoice-records.ts';
 import { checkInvoiceReferences } from './check-invoice-references.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 import { listRequestedSubscriptions, loadInvoiceCoupons } from './requested-on-invoice.ts';
@@ -44,7 +44,7 @@ export async function createInvoice(
   return retryTransaction(stores, make);
 }
 
-/** For a caller with an open transaction. */
+/** Creates the invoice in the transaction of the caller. */
 export async function createInvoiceWithin(
   transaction: Transaction,
   scope: Scope,
@@ -52,7 +52,7 @@ export async function createInvoiceWithin(
 ): Promise<InvoiceWithLines> {
   const written = defineManualInvoice(request);
   await lockNoClock(scope, transaction);
-  // Before the customer, because inserting an invoice locks the row of its subscription.
+  // The subscriptions are locked before the customer, because inserting an invoice locks the row of its subscription.
   const requestedIds = await listRequestedSubscriptions(request, { scope, transaction });
   await lockSubscriptions(
     scope,
@@ -66,7 +66,7 @@ export async function createInvoiceWithin(
   const invoice = await addInvoice({ scope, request, written, author, id, settled }, transaction);
   await emit(transaction, 'invoice.drafted', { record: invoice, by: author });
   if (request.invoice_status !== 'FINALIZED') return invoice;
-  return finalizeWithin(transaction, scope, { invoice_id: invoice.id, now: author.now });
+  return (await finalizeWithin(transaction, scope, { invoice_id: invoice.id, now: author.now })).invoice;
 }
 
 type CreateInvoiceParts = { scope: Scope; request: CreateInvoice; written: ManualInvoice; author: Author; id: string };
@@ -132,7 +132,7 @@ async function addInvoice(writing: InvoiceWriting, database: Database): Promise<
     invoice_pdf_url,
     metadata,
     paid_at: ['SUCCEEDED', 'OVERPAID'].includes(amounts.payment_status) ? author.now.toISOString() : null,
-    // A manual invoice is complete; its rest before finalization begins now.
+    // A manual invoice needs no computation: its delay before finalization begins now.
     last_computed_at: author.now.toISOString(),
   };
   const conflict = idempotency_key
@@ -162,7 +162,7 @@ async function addLines(
     currency: written.currency,
     entity_id: line.entity_id ?? plan_id,
     entity_type: line.entity_type ?? (plan_id ? 'plan' : null),
-    ...moneyText(settled.money[position]!),
+    ...formatLineAdjustments(settled.adjustments[position]!),
   }));
   return InvoiceLineItemModel.addAll(scope, records, { database });
 }

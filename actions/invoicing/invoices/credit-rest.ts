@@ -9,15 +9,19 @@ import { Decimal, ZERO } from '../../../core/foundation/decimal.ts';
 import type { BillingReason, Invoice } from '../../../core/invoicing/invoice/record.ts';
 import { computeNetTotal } from '../../../core/rating/line-adjustments.ts';
 import type { Transaction } from '../../../storage/foundation/stores.ts';
+import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { creditWallet } from '../../credits/wallets/credit-wallet.ts';
 import { toScope } from '../../rating/billable-items.ts';
 import { giveCredit } from '../credit-notes/give-credit.ts';
 import type { ReadyDraft } from './write-final.ts';
 
-/** A change settles its credits at its creation (settle-change.ts). */
+/**
+ * Reasons of invoices of a period, whose negative rest is credited when they become final. A change settles its credits at its creation
+ * (settle-change.ts).
+ */
 const OF_A_PERIOD: readonly BillingReason[] = ['SUBSCRIPTION_CYCLE', 'PRORATION'];
 
-/** The net may be negative; the total of the invoice is then 0. */
+/** Computes the net amount of the invoice. If it is negative, the total of the invoice is 0. */
 export function computeInvoiceNet(invoice: Pick<Invoice, AmountOfNet>): Decimal {
   return computeNetTotal(toAmounts(invoice));
 }
@@ -40,18 +44,24 @@ function toAmounts(invoice: Pick<Invoice, AmountOfNet>) {
   };
 }
 
-/** Once per invoice, in the transaction that makes it final and holds the lock on its subscription. */
-export async function creditRest(transaction: Transaction, ready: ReadyDraft, now: Date): Promise<void> {
+/**
+ * Must be called once per invoice, in the transaction that makes it final and holds the lock on its subscription. Returns the open invoices
+ * that the credit lowered.
+ */
+export async function creditRest(
+  transaction: Transaction,
+  ready: ReadyDraft,
+  now: Date,
+): Promise<readonly InvoiceModel[]> {
   const { subscription, line_items: lines } = ready;
   const invoice = { ...ready.invoice, ...ready.changes };
   const amount = computeRest(invoice);
-  if (amount.isZero()) return;
+  if (amount.isZero()) return [];
   const author = { user_id: '', now };
   if (invoice.invoice_type !== 'CREDIT' && subscription) {
     const description = 'More was invoiced than the usage costs';
     const leftOver = { invoice, lines, subscription, amount, key: 'rest', reason: 'BILLING_ERROR' } as const;
-    await giveCredit(transaction, { ...leftOver, description, author });
-    return;
+    return (await giveCredit(transaction, { ...leftOver, description, author })).lowered;
   }
   const { id, customer_id, currency, subscription_id } = invoice;
   await creditWallet(transaction, toScope(invoice), {
@@ -67,6 +77,7 @@ export async function creditRest(transaction: Transaction, ready: ReadyDraft, no
     pays_after_tax: true,
     author,
   });
+  return [];
 }
 
 function describeCredit({ description, id }: Pick<Invoice, 'description' | 'id'>): string {

@@ -5,7 +5,7 @@ import type { Database } from '../../../storage/foundation/stores.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
 
-/** Lines by which changes credit these lines, on invoices that are not void. */
+/** Lists the lines by which changes credit these lines, on invoices that are not void. */
 export async function listLineCredits(
   invoice: InvoiceModel,
   ids: readonly string[],
@@ -15,7 +15,7 @@ export async function listLineCredits(
   return lines.filter(({ price_type, amount }) => price_type === 'FIXED' && new Decimal(amount).isNegative());
 }
 
-/** Corrections of these usage lines after late or corrected events, on other invoices in this state. */
+/** Lists the corrections of these usage lines after late or corrected events, on other invoices in this state. */
 export async function listLineCorrections(
   invoice: InvoiceModel,
   ids: readonly string[],

@@ -7,9 +7,11 @@
 import { toInstant } from '../../../core/foundation/time/instant.ts';
 import type { Period } from '../../../core/foundation/time/period.ts';
 import type { BillingReason, InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts';
+import { deriveDraftStatus } from '../../../core/invoicing/invoice/skipped.ts';
 import type { ReferencePoint } from '../../../core/rating/charges.ts';
 import { duePeriods } from '../../../core/rating/due.ts';
-import { buildInvoicePlan } from '../../../core/rating/plan-invoice.ts';
+import { buildInvoicePlan, type InvoicePlan } from '../../../core/rating/plan-invoice.ts';
+import { deriveAddressee } from '../../../core/subscriptions/addressee.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { CouponApplicationModel } from '../../../storage/models/invoicing/coupon-application.ts';
@@ -18,62 +20,109 @@ import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { inSpan } from '../../../tracing/spans.ts';
 import { emit } from '../../foundation/emit.ts';
-import { type BillableItem, billedSubscription, currentPeriod, toScope } from '../../rating/billable-items.ts';
-import { type PlannedInvoice, planFromStores } from '../billing/gather-billing.ts';
+import { type BillableItem, currentPeriod, toBilledSubscription, toScope } from '../../rating/billable-items.ts';
+import type { InvoiceSubject } from '../billing/gather-billing.ts';
 import type { InvoiceBefore } from '../billing/invoice-group.ts';
-import { invoiceParts, invoiceRecord, loadNextBillingSequence, loadWithLines } from '../records/invoice-records.ts';
+import {
+  type PlannedInvoice,
+  planFinalInvoice,
+  planForgivenInvoice,
+  planLateInvoice,
+  planOpeningInvoice,
+  planPeriodInvoice,
+  planRecomputedInvoice,
+} from '../billing/plan-invoices.ts';
+import { loadNextBillingSequence, loadWithLines, toInvoiceParts, toInvoiceRecord } from '../records/invoice-records.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 
-export type DraftRequest = {
-  readonly subscription: SubscriptionModel;
-  readonly period: Period;
-  readonly reference: ReferencePoint;
-  readonly reason: BillingReason;
-  /** The invoiced customer, if it is not the subscription's own payer. */
-  readonly payer_id?: string;
-  /** The void invoice that this one replaces; it includes the same subscriptions. */
-  readonly before?: InvoiceBefore;
-  /** Receives a draft that results from the plan alone. */
-  readonly onPlanned?: (invoice: InvoiceWithLines, planned: PlannedInvoice) => void;
-  readonly is_settled?: boolean;
-  /** The invoice charges nothing; it only credits amounts that were overbilled before. */
-  readonly forgives_charges?: boolean;
-};
+/** One invoice exists for each period and reason. `payer_id`: the invoiced customer. */
+type DraftDescription = InvoiceSubject & { readonly reason: BillingReason; readonly payer_id: string };
+
+/** `planned`: the plan of a draft that results from the plan alone; null for an existing invoice, and for one with coupons. */
+type DraftedPeriod = { readonly invoice: InvoiceWithLines; readonly planned: PlannedInvoice | null };
 
 /**
- * The draft of the period, an existing invoice, or null if it would have no lines. With `untilComplete`, returns 'waiting' and writes
- * nothing while events from before the period's end are in the pipeline.
+ * The draft of a period that is over, or an existing invoice. Null if it would have no lines. With `until_complete`, returns 'waiting' and
+ * writes nothing while events from before the period's end are in the pipeline. `is_settled`: see `InvoiceBasis`.
  */
-export async function draftInvoice(
+export async function draftPeriodInvoice(
   stores: Stores,
   transaction: Transaction,
-  request: DraftRequest & { readonly now: Date; readonly untilComplete?: boolean },
-): Promise<InvoiceWithLines | 'waiting' | null> {
-  const { subscription, period, reason, now } = request;
-  const existing = await findExistingInvoice(request, transaction);
+  { until_complete, is_settled, ...input }: InvoiceSubject & { readonly until_complete: boolean; is_settled: boolean },
+): Promise<DraftedPeriod | 'waiting' | null> {
+  const { subscription, period, now } = input;
+  const description = { ...input, reason: 'SUBSCRIPTION_CYCLE', payer_id: deriveAddressee(subscription) } as const;
+  const existing = await findExistingInvoice(description, transaction);
+  if (existing) return { invoice: await loadWithLines(existing, transaction), planned: null };
+  const planned = await planPeriodInvoice(stores, transaction, { ...input, is_settled });
+  if (until_complete && !isComplete(planned, period)) return 'waiting';
+  const is_counted = until_complete || isCounted(planned, now);
+  const written = await writeDraft(transaction, description, { plan: planned.plan, is_counted });
+  // A plan with coupons is not returned for reuse, because every computation applies coupons again.
+  return written && { ...written, planned: planned.plan.coupons_applied.length === 0 ? planned : null };
+}
+
+type OpeningInput = InvoiceSubject & { readonly reason: 'SUBSCRIPTION_CREATE' | 'SUBSCRIPTION_TRIAL_END' };
+
+function draftOpeningInvoice(stores: Stores, transaction: Transaction, input: OpeningInput) {
+  const description = { ...input, payer_id: deriveAddressee(input.subscription) };
+  return draftOnce(transaction, description, () => planOpeningInvoice(stores, transaction, input));
+}
+
+/** Returns null also if the late usage costs nothing, because no invoice is expected after the end of the subscription. */
+export function draftLateInvoice(
+  stores: Stores,
+  transaction: Transaction,
+  input: InvoiceSubject & { readonly payer_id: string },
+): Promise<InvoiceWithLines | null> {
+  const reason = 'SUBSCRIPTION_CYCLE';
+  return draftOnce(transaction, { ...input, reason }, async () => {
+    const planned = await planLateInvoice(stores, transaction, input);
+    const status = deriveDraftStatus({ invoice_type: 'SUBSCRIPTION', billing_reason: reason }, planned.plan);
+    return status === 'SKIPPED' ? null : planned;
+  });
+}
+
+type RebilledInput = DraftDescription & { readonly reference: ReferencePoint; readonly before: InvoiceBefore };
+
+/** Bills the period of the void invoice `before` again. */
+export function draftRebilledInvoice(
+  stores: Stores,
+  transaction: Transaction,
+  input: RebilledInput,
+): Promise<InvoiceWithLines | null> {
+  return draftOnce(transaction, input, () => planRecomputedInvoice(stores, transaction, input));
+}
+
+/** Drafts once: returns the new draft, an existing invoice, or null if it would have no lines or nothing is planned. */
+async function draftOnce(
+  transaction: Transaction,
+  description: DraftDescription,
+  plan: () => Promise<PlannedInvoice | null>,
+): Promise<InvoiceWithLines | null> {
+  const existing = await findExistingInvoice(description, transaction);
   if (existing) return loadWithLines(existing, transaction);
+  const planned = await plan();
+  if (planned === null) return null;
+  const is_counted = isCounted(planned, description.now);
+  return (await writeDraft(transaction, description, { plan: planned.plan, is_counted }))?.invoice ?? null;
+}
 
-  const planned = await planFromStores(stores, transaction, request);
-  if (request.untilComplete && !isComplete(planned, period)) return 'waiting';
-  const { plan } = planned;
+type DraftPlan = { readonly plan: InvoicePlan<BillableItem>; readonly is_counted: boolean };
+
+async function writeDraft(
+  transaction: Transaction,
+  { subscription, period, reason, payer_id, now }: DraftDescription,
+  { plan, is_counted }: DraftPlan,
+): Promise<{ invoice: InvoiceWithLines } | null> {
   if (plan.lines.length === 0) return null;
-
-  const computed = invoiceRecord({ subscription, period, reason, plan }, newId('invoice', now.getTime()), now);
-  // No invoice is expected after the end.
-  if (request.reference === 'late' && computed.invoice_status === 'SKIPPED') return null;
-  const made = { ...computed, customer_id: request.payer_id ?? computed.customer_id };
-  const record =
-    request.untilComplete || isCounted(planned, now) ? made : { ...made, invoice_status: 'DRAFT' as const };
-  const parts = invoiceParts(plan, record, now);
+  const computed = toInvoiceRecord({ subscription, period, reason, plan }, newId('invoice', now.getTime()), now);
+  const made = { ...computed, customer_id: payer_id };
+  const record = is_counted ? made : { ...made, invoice_status: 'DRAFT' as const };
+  const parts = toInvoiceParts(plan, record, now);
   const write = () => addInvoice(transaction, subscription, { record, ...parts, now });
-  const drafted = await inSpan(
-    'invoice.write',
-    { attributes: { invoice_id: record.id, lines: plan.lines.length } },
-    write,
-  );
-  // A draft with coupons is not reported, because every computation applies them again.
-  if (parts.coupon_applications.length === 0) request.onPlanned?.(drafted, planned);
-  return drafted;
+  const attributes = { invoice_id: record.id, lines: plan.lines.length };
+  return { invoice: await inSpan('invoice.write', { attributes }, write) };
 }
 
 /** Stores a planned invoice with the next number of the subscription's own sequence. */
@@ -85,7 +134,7 @@ export async function addInvoice(
     lines,
     coupon_applications,
     now,
-  }: { record: ReturnType<typeof invoiceRecord>; now: Date } & Omit<ReturnType<typeof invoiceParts>, 'taxes'>,
+  }: { record: ReturnType<typeof toInvoiceRecord>; now: Date } & Omit<ReturnType<typeof toInvoiceParts>, 'taxes'>,
 ): Promise<InvoiceWithLines> {
   const invoice = await InvoiceModel.add(
     toScope(subscription),
@@ -125,24 +174,17 @@ export async function openSubscription(
 ): Promise<void> {
   if (subscription.subscription_status === 'trialing') return openTrial(transaction, subscription, now);
   const period = currentPeriod(subscription);
-  await draftAndFinalize(stores, transaction, {
-    subscription,
-    period,
-    reference: 'period_start',
-    reason: 'SUBSCRIPTION_CREATE',
-    now,
-  });
+  await finalizeOpening(stores, transaction, { subscription, period, reason: 'SUBSCRIPTION_CREATE', now });
 }
 
-/** An invoice of advance charges alone needs no rest between draft and final. */
-export async function draftAndFinalize(
-  stores: Stores,
-  transaction: Transaction,
-  request: DraftRequest & { readonly now: Date },
-): Promise<void> {
-  const invoice = await draftInvoice(stores, transaction, request);
-  if (invoice === null || invoice === 'waiting' || invoice.invoice_status !== 'DRAFT') return;
-  await finalizeWithin(transaction, toScope(request.subscription), { invoice_id: invoice.id, now: request.now });
+/** Drafts and finalizes an opening invoice: its advance charges need no rest between draft and final. */
+export async function finalizeOpening(stores: Stores, transaction: Transaction, input: OpeningInput): Promise<void> {
+  const invoice = await draftOpeningInvoice(stores, transaction, input);
+  if (invoice?.invoice_status === 'DRAFT') await finalizeDrafted(transaction, invoice, input.now);
+}
+
+function finalizeDrafted(transaction: Transaction, { id, ...scope }: InvoiceWithLines, now: Date) {
+  return finalizeWithin(transaction, toScope(scope), { invoice_id: id, now });
 }
 
 /**
@@ -160,16 +202,15 @@ export async function draftFinalInvoice(
   const start = await draftPeriodsBefore(stores, transaction, request);
   // If the end equals the period start, the invoice is still drafted: it may contain a credit that no later invoice could use.
   if (effective < start) return null;
-  const period = { start, end: effective };
-  const invoice = await draftInvoice(stores, transaction, { subscription, period, ...CANCELLATION, now });
-  return invoice === 'waiting' ? null : invoice;
+  const last = { subscription, period: { start, end: effective }, now };
+  const description = { ...last, reason: 'PRORATION', payer_id: deriveAddressee(subscription) } as const;
+  return draftOnce(transaction, description, () => planFinalInvoice(stores, transaction, last));
 }
-
-const CANCELLATION = { reference: 'cancel', reason: 'PRORATION' } as const;
 
 /**
  * A subscription that ends without an invoice of its arrears still credits overbilled usage (docs/rules/invoices.md, "Before the period is
- * over"). The invoice is final at once, because a recomputation would charge the arrears.
+ * over"). The invoice is final at once, because a recomputation would charge the arrears. Returns the open invoices that the credit
+ * lowered.
  */
 export async function creditOverbilled(
   stores: Stores,
@@ -183,12 +224,15 @@ export async function creditOverbilled(
     effective_date: string;
     now: Date;
   },
-): Promise<void> {
+): Promise<readonly InvoiceModel[]> {
   const start = currentPeriod(subscription).start;
   const end = toInstant(effective_date);
-  if (end < start) return;
-  const last = { subscription, period: { start, end }, ...CANCELLATION, payer_id, forgives_charges: true };
-  await draftAndFinalize(stores, transaction, { ...last, now });
+  if (end < start) return [];
+  const last = { subscription, period: { start, end }, now };
+  const invoice = await draftOnce(transaction, { ...last, reason: 'PRORATION', payer_id }, () =>
+    planForgivenInvoice(stores, transaction, last),
+  );
+  return invoice?.invoice_status === 'DRAFT' ? (await finalizeDrafted(transaction, invoice, now)).lowered : [];
 }
 
 /**
@@ -204,9 +248,9 @@ export async function draftPeriodsBefore(
   // No advance charge extends beyond the end, because a manual finalization uses the draft unchanged.
   const ended = Object.assign(subscription.$clone(), { cancel_at: effective_date });
   let start = currentPeriod(subscription).start;
-  for (const { closed } of duePeriods(billedSubscription(subscription), currentPeriod(subscription), effective)) {
-    const cycle = { reference: 'period_end', reason: 'SUBSCRIPTION_CYCLE' } as const;
-    await draftInvoice(stores, transaction, { subscription: ended, period: closed, ...cycle, now });
+  for (const { closed } of duePeriods(toBilledSubscription(subscription), currentPeriod(subscription), effective)) {
+    const over = { subscription: ended, period: closed, now };
+    await draftPeriodInvoice(stores, transaction, { ...over, until_complete: false, is_settled: false });
     start = closed.end;
   }
   return start;
@@ -217,7 +261,7 @@ async function openTrial(transaction: Transaction, subscription: SubscriptionMod
   const plan = buildInvoicePlan<BillableItem>([], { currency: subscription.currency });
   const reason = 'SUBSCRIPTION_TRIAL_START';
   const id = newId('invoice', now.getTime());
-  const record = invoiceRecord({ subscription, period, reason, plan }, id, now);
+  const record = toInvoiceRecord({ subscription, period, reason, plan }, id, now);
   const invoice = await InvoiceModel.add(
     toScope(subscription),
     { ...record, billing_sequence: await loadNextBillingSequence(subscription, transaction) },
@@ -227,8 +271,10 @@ async function openTrial(transaction: Transaction, subscription: SubscriptionMod
   await finalizeWithin(transaction, toScope(subscription), { invoice_id: id, now });
 }
 
-async function findExistingInvoice(request: DraftRequest, database: Database): Promise<InvoiceModel | undefined> {
-  const { subscription, period, reason: billing_reason } = request;
+async function findExistingInvoice(
+  { subscription, period, reason: billing_reason }: DraftDescription,
+  database: Database,
+): Promise<InvoiceModel | undefined> {
   const period_start = new Date(period.start).toISOString();
   const period_end = new Date(period.end).toISOString();
   const where = { period_start, period_end, billing_reason, status: 'published' };

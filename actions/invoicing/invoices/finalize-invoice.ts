@@ -22,52 +22,51 @@ import {
   lockPrepaidWallets,
   type PayingWallet,
 } from '../../credits/wallets/prepaid-wallets.ts';
-import { isTaxedOrCredited, taxFinal } from '../billing/tax-final.ts';
+import { applyFinalAdjustments, isTaxedOrCredited } from '../billing/tax-final.ts';
 import { loadInvoiceLines } from '../records/invoice-records.ts';
 import { creditRest } from './credit-rest.ts';
 import { takeNextNumbers } from './next-numbers.ts';
 import { returnCredits } from './return-credits.ts';
 import { type ReadyDraft, writeFinal } from './write-final.ts';
 
-/** For a caller with an open transaction. */
+/** `lowered`: other open invoices of the customer that were lowered because the rest of this invoice is negative. */
+type FinalizedInvoice = { readonly invoice: InvoiceWithLines; readonly lowered: readonly InvoiceModel[] };
+
+/** Finalizes the invoice in the transaction of the caller. */
 export async function finalizeWithin(
   transaction: Transaction,
   scope: Scope,
   { invoice_id, now }: { invoice_id: string; now: Date },
-): Promise<InvoiceWithLines> {
-  const [finalized] = await finalizeAllWithin(transaction, scope, { invoice_ids: [invoice_id], now });
-  return finalized!;
+): Promise<FinalizedInvoice> {
+  const ready = [await loadReady(transaction, scope, invoice_id)];
+  const { invoices, lowered } = await finalizeReady(transaction, scope, { ready, now });
+  return { invoice: invoices[0]!, lowered };
 }
 
-/** Finalizes all or none; numbers follow this order. */
-async function finalizeAllWithin(
-  transaction: Transaction,
-  scope: Scope,
-  { invoice_ids, now }: { invoice_ids: readonly string[]; now: Date },
-): Promise<InvoiceWithLines[]> {
-  const ready = await mapBatched(transaction, invoice_ids, (id) => loadReady(transaction, scope, id));
-  return finalizeReady(transaction, scope, { ready, now });
-}
+type FinalizedInvoices = { readonly invoices: InvoiceWithLines[]; readonly lowered: readonly InvoiceModel[] };
 
+/** Finalizes all drafts or none; the numbers of the invoices follow this order. */
 export async function finalizeReady(
   transaction: Transaction,
   scope: Scope,
   { ready, now }: { ready: readonly ReadyDraft[]; now: Date },
-): Promise<InvoiceWithLines[]> {
-  if (ready.length === 0) return [];
+): Promise<FinalizedInvoices> {
+  if (ready.length === 0) return { invoices: [], lowered: [] };
   for (const one of ready) checkFinalizable(one, now);
   const taxed = await applyAdjustmentsToAll(transaction, scope, { ready, now });
-  // Sequential, because two invoices may share a wallet.
+  const lowered: InvoiceModel[] = [];
+  // The invoices are processed one after another, because two of them may share a wallet.
   for (const one of taxed) {
     const { line_items } = one;
     await returnCredits(transaction, { ...one.invoice, ...one.changes }, { line_items, author: { user_id: '', now } });
-    await creditRest(transaction, one, now);
+    lowered.push(...(await creditRest(transaction, one, now)));
   }
   const config = await loadSetting(scope, 'invoice_config', transaction);
   // Numbers come last, because their counter stays locked from here to the commit.
   const numbers = await takeNextNumbers(transaction, scope, { config, count: ready.length, now });
   const numbered = taxed.map((one, index) => ({ ...one, invoice_number: numbers[index]! }));
-  return writeFinal(transaction, scope, { numbered, due_date_days: config.due_date_days, now });
+  const invoices = await writeFinal(transaction, scope, { numbered, due_date_days: config.due_date_days, now });
+  return { invoices, lowered };
 }
 
 async function loadReady(transaction: Transaction, scope: Scope, id: string): Promise<ReadyDraft> {
@@ -79,7 +78,10 @@ async function loadReady(transaction: Transaction, scope: Scope, id: string): Pr
   return { invoice, line_items, subscription };
 }
 
-/** Batched, except invoices paid by prepaid credits: each of these needs the balance that the previous one left in the wallet. */
+/**
+ * Applies the adjustments. Invoices are processed in batches, except those that prepaid credits pay: each of these needs the balance that
+ * the previous invoice left in the wallet.
+ */
 async function applyAdjustmentsToAll(
   transaction: Transaction,
   scope: Scope,
@@ -119,7 +121,7 @@ async function applyAdjustments(
 ): Promise<ReadyDraft> {
   const author = { user_id: '', now };
   const prepaid = wallets.map((one) => one.prepaid);
-  const taxed = await taxFinal(transaction, { ...draft, prepaid }, author);
+  const taxed = await applyFinalAdjustments(transaction, { ...draft, prepaid }, author);
   await debitPrepaid(transaction, draft.invoice, { wallets, author, ...taxed });
   return { ...draft, line_items: taxed.line_items, changes: { ...changes, ...taxed.changes } };
 }
@@ -130,7 +132,7 @@ function checkFinalizable({ invoice, changes }: ReadyDraft, now: Date): void {
     throw notAllowed(`an invoice that is ${invoice.invoice_status} cannot be finalized`, { id: invoice.id });
   if (invoice.invoice_type !== 'SUBSCRIPTION') return;
   if (!last_computed_at) throw notAllowed('a draft that was never computed cannot be finalized');
-  // Before the end of its period, a computation would lack the rest of the usage (docs/rules/invoices.md, "From draft to final").
+  // A computation before the end of the period would lack the rest of the usage (docs/rules/invoices.md, "From draft to final").
   if (invoice.billing_reason !== 'SUBSCRIPTION_CYCLE' || !invoice.period_end) return;
   // Manually edited lines are complete; only the end of the period is required.
   if (invoice.is_manually_edited && toInstant(invoice.period_end) <= now.getTime()) return;

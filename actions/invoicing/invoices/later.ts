@@ -21,7 +21,7 @@ import { computeWithin } from './compute-invoice.ts';
 
 export type InvoiceRunInput = { readonly invoice_id: string; readonly author: Author };
 
-/** `check` throws if the work would fail anyway, so that the caller gets the error at once. */
+/** Adds a run. `check` throws if the work would fail anyway, so that the caller gets the error at once. */
 export function addInvoiceRun(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,
@@ -53,7 +53,7 @@ export function tryInvoiceRun(
   finish: (
     transaction: Transaction,
     computed: RecomputedInvoice,
-    question: InvoiceRunContext,
+    context: InvoiceRunContext,
   ) => Promise<InvoiceRunResult>,
 ): Promise<'completed' | 'failed'> {
   return tryRun(stores, place, attempt, () => runOnce(stores, place, attempt, finish));
@@ -69,9 +69,9 @@ function runOnce(
     runBounded({ postgres: stores.postgres, transaction }, bound, async () => {
       const { run, ended } = await lockRun(transaction, place);
       if (ended) return ended;
-      const question = { scope: place, invoice_id: run.entity_id, now: clock() };
-      const computed = await computeWithin(stores, transaction, question);
-      const { id: invoice_id, version, total } = await finish(transaction, computed, question);
+      const context = { scope: place, invoice_id: run.entity_id, now: clock() };
+      const computed = await computeWithin(stores, transaction, context);
+      const { id: invoice_id, version, total } = await finish(transaction, computed, context);
       const result = { invoice_id, version, total, skipped: computed.skipped };
       return completeRun(transaction, place, { result, now: clock() });
     }),

@@ -26,7 +26,7 @@ export async function lockInvoice(transaction: Transaction, scope: Scope, id: st
   return lockInvoiceAndSubscription(transaction, scope, { id, subscription_id });
 }
 
-/** The subscription first, then the invoice: all writers of a subscription's invoices use this order. */
+/** Locks the subscription first, then the invoice: all writers of a subscription's invoices use this order. */
 export async function lockInvoiceAndSubscription(
   transaction: Transaction,
   scope: Scope,

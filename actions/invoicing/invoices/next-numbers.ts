@@ -7,12 +7,12 @@ import type { Transaction } from '../../../storage/foundation/stores.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { takeInvoiceNumbers } from '../../../storage/models/invoicing/invoice-number.ts';
 
-/** Numbers checked per query after a number that is already taken. */
+/** Number of invoice numbers that are checked per query after a number that is already taken. */
 const AHEAD = 1_000n;
 
 /**
- * Called in the finalizing transaction: the counter stays locked from here to the commit. A number that an invoice of another format
- * already has is skipped, because two counters may yield one text.
+ * Takes the next numbers in the finalizing transaction: the counter stays locked from here to the commit. A number that an invoice of
+ * another format already has is skipped, because two counters may yield one text.
  */
 export async function takeNextNumbers(
   transaction: Transaction,

@@ -26,7 +26,7 @@ type CouponedInvoice = {
   readonly customer_id: string;
 };
 
-/** In the order of the request; lines are keyed by their position. */
+/** Loads the coupons in the order of the request; their lines are identified by position. */
 export async function loadInvoiceCoupons(
   request: InvoiceCouponsRequest,
   written: CouponedInvoice,
@@ -52,7 +52,7 @@ export async function loadInvoiceCoupons(
   return found;
 }
 
-/** Subscriptions whose attached coupons the request names. */
+/** Lists the subscriptions whose attached coupons the request names. */
 export async function listRequestedSubscriptions(
   { invoice_coupons, line_item_coupons }: Pick<InvoiceCouponsRequest, 'invoice_coupons' | 'line_item_coupons'>,
   { scope, transaction }: Pick<RedemptionWriting, 'scope' | 'transaction'>,

@@ -28,7 +28,7 @@ export async function resendInvoiceEvent(
 ): Promise<SystemEventName> {
   const name = parseEventName(event_name) as SystemEventName;
   const isTrue = RESENDABLE_EVENTS[name];
-  if (!isTrue) throw invalid('event_name', 'cannot be told again', { allowed: Object.keys(RESENDABLE_EVENTS) });
+  if (!isTrue) throw invalid('event_name', 'cannot be emitted again', { allowed: Object.keys(RESENDABLE_EVENTS) });
   return postgres.transaction(async (transaction) => {
     const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
     if (!isTrue(invoice)) throw notAllowed(`${name} is not true of this invoice, which is ${invoice.invoice_status}`);

@@ -14,7 +14,7 @@ import { returnPrepaid } from '../../credits/wallets/return-credits.ts';
 
 type ReturnCreditsInput = { readonly line_items: readonly InvoiceLineItem[]; readonly author: Author };
 
-/** Once per invoice, in the transaction that makes it final. */
+/** Must be called once per invoice, in the transaction that makes it final. */
 export async function returnCredits(
   transaction: Transaction,
   invoice: Invoice,
@@ -30,7 +30,7 @@ export async function returnCredits(
     reference_type: 'INVOICE' as const,
     reference_id: id,
     idempotency_key: toOwnKey('returned', id),
-    description: 'Prepaid credits of what was given back',
+    description: 'Prepaid credits of what was refunded',
     metadata: { subscription_id: subscription_id ?? '' },
     author,
   };

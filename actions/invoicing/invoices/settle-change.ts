@@ -21,7 +21,7 @@ import { type BillableItem, currentPeriod, toScope } from '../../rating/billable
 import { loadCouponsInForce } from '../../rating/coupons/coupons-in-force.ts';
 import { isTaxedBeforeCredits } from '../billing/tax-final.ts';
 import { type GivenCredit, giveCredit, type LeftOver } from '../credit-notes/give-credit.ts';
-import { invoiceParts, invoiceRecord } from '../records/invoice-records.ts';
+import { toInvoiceParts, toInvoiceRecord } from '../records/invoice-records.ts';
 import { addInvoice } from './draft-invoice.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 import { returnCredits } from './return-credits.ts';
@@ -47,8 +47,8 @@ type SettlementTerms = Pick<InvoiceTerms, 'coupons' | 'rates' | 'taxes_before_cr
 };
 
 /**
- * Coupons of the running period, or of the period that begins with the change, and the current tax rates. `begins`: lines that are not
- * written yet.
+ * Loads the coupons of the running period, or of the period that begins with the change, and the current tax rates. `begins`: lines that
+ * are not written yet.
  */
 export async function loadChargeTerms(
   database: Database,
@@ -56,7 +56,7 @@ export async function loadChargeTerms(
   { beginsPeriod = false, begins = [] }: { beginsPeriod?: boolean; begins?: readonly BillableItem[] } = {},
 ): Promise<SettlementTerms> {
   const inside = beginsPeriod ? {} : { inside: currentPeriod(subscription) };
-  const begun = begins.map(({ record }) => record);
+  const begun = begins.map(({ line_item }) => line_item);
   const coupons = await loadCouponsInForce(database, { subscriptions: [subscription], ...inside, begun });
   const rates = await loadRatesInForce(database, {
     ...toScope(subscription),
@@ -74,9 +74,9 @@ export async function loadChargeTerms(
 
 export type SettledChange = { invoice: InvoiceWithLines } & GivenCredit;
 
-const NOTHING_GIVEN: GivenCredit = { credit_notes: [], wallet_transaction: null };
+const NOTHING_GIVEN: GivenCredit = { credit_notes: [], lowered: [], wallet_transaction: null };
 
-/** The settlement's invoice without ids; `unmade` line items have empty ids, too. */
+/** Returns the settlement's invoice without ids; `unmade` line items have empty ids, too. */
 export function previewSettlement(
   settlement: Settlement,
   unmade: ReadonlySet<string | null | undefined>,
@@ -89,7 +89,7 @@ export function previewSettlement(
   return { ...record, idempotency_key: null, line_items };
 }
 
-/** `transaction` holds the lock on the subscription's row. */
+/** Writes the invoice of a change and settles its amount. `transaction` holds the lock on the subscription's row. */
 export async function settleChange(transaction: Transaction, settlement: Settlement): Promise<SettledChange> {
   const { subscription, author } = settlement;
   const id = newId('invoice', author.now.getTime());
@@ -98,8 +98,8 @@ export async function settleChange(transaction: Transaction, settlement: Settlem
   const { net, ...planned } = planSettlementInvoice({ ...settlement, terms: draft_terms }, id);
   const invoice = await addInvoice(transaction, subscription, { ...planned, now: author.now });
   if (net.gt(0)) {
-    const given = { invoice_id: invoice.id, now: author.now };
-    return { invoice: await finalizeWithin(transaction, toScope(subscription), given), ...NOTHING_GIVEN };
+    const drafted = { invoice_id: invoice.id, now: author.now };
+    return { ...NOTHING_GIVEN, ...(await finalizeWithin(transaction, toScope(subscription), drafted)) };
   }
   await TaxAppliedModel.addAll(toScope(subscription), planned.taxes, { database: transaction });
   await returnCredits(transaction, invoice, { line_items: invoice.line_items, author });
@@ -129,11 +129,11 @@ function planSettlementInvoice({ subscription, payer_id, lines, key, terms, auth
     end: Math.max(...lines.map(({ service }) => service.end)),
   };
   const record: Invoice = {
-    ...invoiceRecord({ subscription, period, reason: 'SUBSCRIPTION_UPDATE', plan }, id, now),
+    ...toInvoiceRecord({ subscription, period, reason: 'SUBSCRIPTION_UPDATE', plan }, id, now),
     customer_id: payer_id,
     // An amount paid by credits is invoiced, too.
     invoice_status: plan.total.gt(0) || plan.total_prepaid_credits_applied.gt(0) ? 'DRAFT' : 'SKIPPED',
     idempotency_key: toChangeKey(subscription.id, key),
   };
-  return { record, ...invoiceParts(plan, record, now), net: computeNetTotal(plan) };
+  return { record, ...toInvoiceParts(plan, record, now), net: computeNetTotal(plan) };
 }

@@ -16,7 +16,7 @@ import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { emitAll } from '../../foundation/emit.ts';
-import { planCollections } from '../collection/plan-collection.ts';
+import { createCollectionPayments } from '../collection/create-collection.ts';
 
 /** A draft with its lines; this transaction holds the lock on its row. */
 export type ReadyDraft = {
@@ -32,7 +32,7 @@ type NumberedDraft = ReadyDraft & { readonly invoice_number: string };
 type WriteFinalInput = { readonly due_date_days: number; readonly now: Date };
 type CustomersById = ReadonlyMap<string, CustomerModel>;
 
-/** Invoices written while the next ones are prepared. */
+/** Number of invoices that are written while the next ones are prepared. */
 const PART = 50;
 
 export async function writeFinal(
@@ -46,9 +46,9 @@ export async function writeFinal(
   );
   const write = (part: readonly NumberedDraft[]) => writePart(transaction, scope, { part, customers, ...how });
   const finalized = (await mapPipelined(transaction, parts, write)).flat();
-  // Charged after the commit: no provider is called inside a transaction.
+  // The payments are charged after the commit, because no provider is called inside a transaction.
   const all = finalized.map((invoice, index) => ({ invoice, subscription: numbered[index]!.subscription }));
-  await planCollections(transaction, scope, { all, now: how.now });
+  await createCollectionPayments(transaction, scope, { all, now: how.now });
   return finalized;
 }
 
@@ -60,7 +60,7 @@ async function writePart(
   const by = { now: how.now };
   const each = part.map((one) => {
     const customer = customers.get(one.invoice.customer_id)!;
-    return { record: one.invoice, changes: finalFields(one, customer, how) };
+    return { record: one.invoice, changes: toFinalFields(one, customer, how) };
   });
   const finals = await InvoiceModel.changeEach(scope, each, { by, database: transaction });
   const finalized = finals.map((final, index) => Object.assign(final, { line_items: [...part[index]!.line_items] }));
@@ -69,14 +69,14 @@ async function writePart(
   return finalized;
 }
 
-function finalFields(
+function toFinalFields(
   { invoice, subscription, changes, invoice_number }: NumberedDraft,
   { tax_exempt }: CustomerModel,
   { due_date_days, now }: WriteFinalInput,
 ): Partial<InvoiceModel> {
   const isCredit = new Decimal(changes?.amount_due ?? invoice.amount_due).isNegative();
   const terms = subscription?.payment_terms;
-  const due = isCredit ? null : formatMs(dueDate(billedUntil(invoice, now), terms, due_date_days));
+  const due = isCredit ? null : formatMs(dueDate(deriveDueDateStart(invoice, now), terms, due_date_days));
   return {
     ...changes,
     invoice_status: 'FINALIZED',
@@ -96,15 +96,15 @@ function toPaymentFields(invoice: InvoiceModel, changes: Partial<InvoiceModel> =
 }
 
 /**
- * The due date of an invoice without a period counts from its finalization. So does that of a change, which is due when it is made and not
- * at the end of its period (docs/rules/invoices.md, "Due date").
+ * The due date of an invoice without a period counts from its finalization. The due date of a change invoice does, too, because it is due
+ * when the change is made and not at the end of its period (docs/rules/invoices.md, "Due date").
  */
-function billedUntil(invoice: InvoiceModel, now: Date): number {
+function deriveDueDateStart(invoice: InvoiceModel, now: Date): number {
   if (invoice.billing_reason === 'SUBSCRIPTION_UPDATE') return now.getTime();
   return invoice.period_end ? toInstant(invoice.period_end) : now.getTime();
 }
 
-/** By customer id; every invoice has one. */
+/** Loads the customers by id; every invoice has one. */
 async function loadCustomers(
   transaction: Transaction,
   scope: Scope,

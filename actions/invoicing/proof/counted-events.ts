@@ -23,7 +23,10 @@ export function compileCountedMeter({ definition }: LineCounting): CompiledMeter
   return compileMeter(definition);
 }
 
-/** For at least one line that reads the same events. Events without a contribution are skipped. */
+/**
+ * Reads events once for all countings, of which there must be at least one; all read the same events. Events without a contribution are
+ * skipped.
+ */
 export async function* readCountedEvents(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   scope: Scope,

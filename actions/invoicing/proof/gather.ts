@@ -15,7 +15,7 @@ import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import type { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { findDefinitionAt } from '../../../storage/progress/meter-versions.ts';
-import { toOffsetsText } from '../../../storage/progress/slice-state.ts';
+import { toOffsetsText } from '../../../storage/progress/partition-progress.ts';
 import { buildCountedCustomers } from '../../rating/measure-usage.ts';
 import { buildCustomerFilter, loadMembers } from '../../rating/members.ts';
 import { loadWithLines } from '../records/invoice-records.ts';
@@ -40,7 +40,7 @@ export type ProvableInvoice = {
   }[];
 };
 
-/** For an invoice whose lines no longer change automatically. */
+/** Gathers the inputs of a proof; refuses an invoice whose lines may still change automatically. */
 export async function gatherProvable(database: Database, scope: Scope, invoice_id: string): Promise<ProvableInvoice> {
   const invoice = await InvoiceModel.fetch(scope, invoice_id, { database });
   if (invoice.invoice_status === 'DRAFT')
@@ -85,7 +85,7 @@ async function loadCounting(
   return { key: JSON.stringify([counted, level]), source, counted, definition, level };
 }
 
-/** Events after the offset at which a partition met the end of the meter are not counted. */
+/** Computes the marks. Events after the offset at which a partition met the end of the meter are not counted. */
 function computeMarks(high_water: Readonly<Record<string, string>>, stop: ReadonlyMap<number, bigint>) {
   const marks = Object.entries(high_water).map(([partition, offset]) => {
     const end = stop.get(Number(partition));

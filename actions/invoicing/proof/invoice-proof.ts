@@ -53,7 +53,7 @@ async function loadCoupons({ postgres }: Stores, invoice: Invoice): Promise<Invo
   }));
 }
 
-/** A tax rate does not change after it has taxed something. */
+/** Loads the taxes. A tax rate does not change after it has taxed something. */
 async function loadTaxes({ postgres }: Stores, invoice: Invoice): Promise<InvoiceProof['taxes']> {
   const where = { entity_type: 'invoice', status: 'published' };
   const query = { column: 'entity_id', value: invoice.id, where, order: ['position', 'id'] };
@@ -89,7 +89,7 @@ function whyNotCounted({ computed_from }: InvoiceLineItemModel): string | null {
   return computed_from?.meter_id ? 'the definition of the meter by which it was counted is not kept' : null;
 }
 
-/** Paths of one event in the trees of the lines that count it. Each takes as long as reading the line's events. */
+/** Returns the paths of one event in the trees of the lines that count it. Each takes as long as reading the line's events. */
 export async function buildEventProof(
   stores: Stores,
   scope: Scope,

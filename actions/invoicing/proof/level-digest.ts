@@ -52,7 +52,7 @@ export class LevelDigest {
     if (timestamp_us < this.#time.start_us) this.#aggregation.add(levels.before, contribution);
   }
 
-  /** Callable once: the departure of a customer removes its level. */
+  /** Returns the integral of all customers. Call it only once, because it removes the levels of customers who have left. */
   finish(): Decimal {
     const { start_us, end_us, whole_us } = this.#time;
     const integrals = [...this.#levels].map(([customer, { before, until }]) => {

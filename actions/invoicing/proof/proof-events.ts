@@ -12,7 +12,7 @@ import { gatherProvable, type LineCounting } from './gather.ts';
 
 type CountedProofLine = { readonly line_id: string; readonly counting: LineCounting };
 
-/** An unknown invoice fails before the first line is sent. */
+/** Reads the events of a proof. An unknown invoice fails before the first line is sent. */
 export async function readProofEvents(
   stores: Stores,
   scope: Scope,

@@ -13,7 +13,7 @@ import { planSegments } from '../../../core/metering/analytics/segments.ts';
 import { UsageBucket } from '../../../core/metering/bucket.ts';
 import type { Contribution } from '../../../core/metering/contribution.ts';
 import { EventCells } from '../../../core/metering/event-cells.ts';
-import { usageByKey } from '../../../core/metering/usage.ts';
+import { computeUsageByKey } from '../../../core/metering/usage.ts';
 import { mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
 import { runYielding } from '../../../storage/concurrency/time-slicer.ts';
 import type { MarkedEvent } from '../../../storage/events/marked-events.ts';
@@ -69,7 +69,7 @@ export async function sealLines(
   );
 }
 
-/** Differences between lines and their events, by line id; nothing is stored. */
+/** Lists the differences between lines and their events, by line id; nothing is stored. */
 export async function listCountFaults(
   stores: Pick<Stores, 'clickhouse'>,
   scope: Scope,
@@ -83,10 +83,10 @@ export async function listCountFaults(
   return new Map(faults.flatMap(([id, fault]) => (fault === null ? [] : [[id, fault] as const])));
 }
 
-/** Concurrent event streams: most invoices have few events, and the store's latency dominates. */
+/** Number of concurrent event streams. Most invoices have few events, so the time is mostly the latency of the store. */
 const STREAMS = 4;
 
-/** Digests by counting key; meters that count the same events are read in one pass. */
+/** Reads the digests by counting key; meters that count the same events are read in one pass. */
 async function readBySource(
   stores: Pick<Stores, 'clickhouse'>,
   scope: Scope,
@@ -131,8 +131,8 @@ async function startDigest(
     if (meter.bucket_size === undefined)
       return meter.aggregation.finish(bucket, { ...range, multiplier: meter.multiplier });
     const wants = { total: true, windows: false, running: false };
-    const question = { meter, ...range, plan, cells: cells.all(), keys: [''], wants };
-    return (await runYielding(usageByKey(question), bounds)).totals.get('')!.value;
+    const query = { meter, ...range, plan, cells: cells.all(), keys: [''], wants };
+    return (await runYielding(computeUsageByKey(query), bounds)).totals.get('')!.value;
   };
   return {
     add(event, taken) {
@@ -148,7 +148,7 @@ async function startDigest(
   };
 }
 
-/** A correction line without room for its amount has the old count, so that the next invoice checks it again. */
+/** A correction line has the old count if its amount could not be applied in full, so that the next invoice checks the charge again. */
 function findCountFault(line: InvoiceLineItemModel, { event_count, quantity }: EventsDigest): string | null {
   const computed = line.computed_from;
   const isCounted = computed?.event_count === event_count || line.parent_line_item_id !== null;

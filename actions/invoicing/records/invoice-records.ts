@@ -16,10 +16,12 @@ import type {
   InvoiceWithLines,
 } from '../../../core/invoicing/invoice/record.ts';
 import { deriveDraftStatus } from '../../../core/invoicing/invoice/skipped.ts';
+import { formatAdjustments } from '../../../core/rating/adjustment-fields.ts';
+import type { LineAdjustments } from '../../../core/rating/credit-adjustments.ts';
 import { toLineDiscounts } from '../../../core/rating/discounts.ts';
-import type { LineMoney } from '../../../core/rating/line-adjustments.ts';
 import type { PlannedLine } from '../../../core/rating/line-amount.ts';
 import type { InvoicePlan } from '../../../core/rating/plan-invoice.ts';
+import { formatQuantityFields } from '../../../core/rating/quantity-fields.ts';
 import { totalsText } from '../../../core/rating/totals.ts';
 import { deriveAddressee } from '../../../core/subscriptions/addressee.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
@@ -38,8 +40,8 @@ type InvoiceDescription = {
   readonly plan: InvoicePlan<BillableItem>;
 };
 
-/** A computed subscription invoice; skipped if its subtotal is 0 (docs/rules/invoices.md, "Nothing to pay"). */
-export function invoiceRecord(description: InvoiceDescription, id: string, now: Date): Invoice {
+/** Builds a computed subscription invoice; skipped if its subtotal is 0 (docs/rules/invoices.md, "Nothing to pay"). */
+export function toInvoiceRecord(description: InvoiceDescription, id: string, now: Date): Invoice {
   const { subscription, period, reason } = description;
   return {
     id,
@@ -51,7 +53,7 @@ export function invoiceRecord(description: InvoiceDescription, id: string, now: 
     payment_status: 'PENDING',
     billing_reason: reason,
     currency: subscription.currency,
-    ...computedFields(description.plan, { billing_reason: reason }, now),
+    ...toComputedFields(description.plan, { billing_reason: reason }, now),
     refunded_amount: '0',
     prepaid_credits_returned: '0',
     idempotency_key: toDraftKey({ subscription_id: subscription.id, period, reason }),
@@ -66,12 +68,18 @@ export function invoiceRecord(description: InvoiceDescription, id: string, now: 
 }
 
 /** Fields that every computation of an invoice writes. */
-export function computedFields(
+export function toComputedFields(
   plan: InvoicePlan<BillableItem>,
   { billing_reason }: Pick<Invoice, 'billing_reason'>,
   now: Date,
 ) {
-  const { lines: _lines, money: _money, coupons_applied: _coupons, taxes_applied: _taxes, ...totals } = plan;
+  const {
+    lines: _lines,
+    adjustments: _adjustments,
+    coupons_applied: _coupons,
+    taxes_applied: _taxes,
+    ...totals
+  } = plan;
   return {
     invoice_status: deriveDraftStatus({ invoice_type: 'SUBSCRIPTION', billing_reason }, totals),
     ...totalsText(totals),
@@ -79,22 +87,22 @@ export function computedFields(
   };
 }
 
-/** Lines in the order of the plan, stored in `position`. */
-export function lineRecords(
+/** Converts the lines in the order of the plan, stored in `position`. */
+export function toLineRecords(
   plan: InvoicePlan<BillableItem>,
   invoice: Invoice,
   now: Date,
 ): (InvoiceLineItem & { position: number })[] {
   return plan.lines.map((line, position) => {
     const id = invoice.id === '' ? '' : newId('invoice_line_item', now.getTime());
-    return { id, position, ...lineRecord(line, invoice, now), ...moneyText(plan.money[position]!) };
+    return { id, position, ...toLineRecord(line, invoice, now), ...formatLineAdjustments(plan.adjustments[position]!) };
   });
 }
 
-/** Parts of a planned invoice: its lines, coupon discounts and taxes. */
-export function invoiceParts(plan: InvoicePlan<BillableItem>, invoice: Invoice, now: Date) {
+/** Returns the parts of a planned invoice: its lines, coupon discounts and taxes. */
+export function toInvoiceParts(plan: InvoicePlan<BillableItem>, invoice: Invoice, now: Date) {
   const author = { user_id: '', now };
-  const lines = lineRecords(plan, invoice, now);
+  const lines = toLineRecords(plan, invoice, now);
   const line_ids = lines.map(({ id }) => id);
   return {
     lines,
@@ -103,41 +111,39 @@ export function invoiceParts(plan: InvoicePlan<BillableItem>, invoice: Invoice, 
   };
 }
 
-/** Discounts, credits and taxes of a line. */
-export function moneyText({ taxes, shares, ...money }: LineMoney) {
+/** Formats the discounts, credits and taxes of a line. */
+export function formatLineAdjustments({ taxes, shares, ...amounts }: LineAdjustments) {
   return {
     discounts: toLineDiscounts(shares),
-    prepaid_credits_applied: money.prepaid_credits_applied.toFixed(),
-    line_item_discount: money.line_item_discount.toFixed(),
-    invoice_level_discount: money.invoice_level_discount.toFixed(),
+    ...formatAdjustments(amounts),
     tax_amount: sumTax(taxes, 'exclusive').toFixed(),
     included_tax_amount: sumTax(taxes, 'inclusive').toFixed(),
     taxes: toLineTaxes(taxes),
   };
 }
 
-type LineBeforeMoney = Omit<InvoiceLineItem, 'id' | keyof ReturnType<typeof moneyText>>;
+type UnadjustedLine = Omit<InvoiceLineItem, 'id' | keyof ReturnType<typeof formatLineAdjustments>>;
 
-function lineRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Date): LineBeforeMoney {
-  const { record, price_record, meter } = line.item;
-  if (line.is_true_up) return trueUpRecord(line, invoice, now);
+function toLineRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Date): UnadjustedLine {
+  const { line_item, price, meter } = line.item;
+  if (line.is_true_up) return toTrueUpRecord(line, invoice, now);
   return {
     tenant_id: invoice.tenant_id,
     environment_id: invoice.environment_id,
     invoice_id: invoice.id,
     customer_id: invoice.customer_id,
-    subscription_id: record.subscription_id,
-    subscription_line_item_id: record.id,
+    subscription_id: line_item.subscription_id,
+    subscription_line_item_id: line_item.id,
     parent_line_item_id: line.parent_line_item_id,
-    entity_id: record.entity_id,
-    entity_type: record.entity_type,
-    plan_display_name: record.plan_display_name,
-    price_id: record.price_id,
-    price_type: record.price_type,
+    entity_id: line_item.entity_id,
+    entity_type: line_item.entity_type,
+    plan_display_name: line_item.plan_display_name,
+    price_id: line_item.price_id,
+    price_type: line_item.price_type,
     meter_id: meter?.id ?? null,
-    meter_display_name: record.meter_display_name ?? meter?.name ?? null,
-    price_unit_id: price_record.price_unit_id,
-    price_unit: price_record.price_unit,
+    meter_display_name: line_item.meter_display_name ?? meter?.name ?? null,
+    price_unit_id: price.price_unit_id,
+    price_unit: price.price_unit,
     price_unit_amount: priceUnitAmount(line),
     display_name: line.display_name,
     quantity: line.quantity.toFixed(),
@@ -145,7 +151,7 @@ function lineRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Date
     currency: invoice.currency,
     period_start: formatMs(line.service.start),
     period_end: formatMs(line.service.end),
-    adjusted_entitlement_quantity: line.free_quantity?.toFixed() ?? null,
+    ...formatQuantityFields(line),
     commitment_info: line.commitment_info ?? null,
     metadata: null,
     computed_from: line.computed_from,
@@ -153,13 +159,13 @@ function lineRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Date
   };
 }
 
-/** The true-up of a subscription's commitment belongs to no line item. */
-function trueUpRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Date): LineBeforeMoney {
-  const own = lineRecord({ ...line, is_true_up: false }, invoice, now);
+/** Builds the line of a true-up. The true-up of a subscription's commitment belongs to no line item. */
+function toTrueUpRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Date): UnadjustedLine {
+  const own = toLineRecord({ ...line, is_true_up: false }, invoice, now);
   return {
     ...own,
     subscription_line_item_id: null,
-    entity_id: line.item.record.subscription_id,
+    entity_id: line.item.line_item.subscription_id,
     entity_type: 'subscription',
     plan_display_name: null,
     price_id: null,
@@ -172,9 +178,12 @@ function trueUpRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Da
   };
 }
 
-/** The charge in the tenant's own unit, for a price that has one, before the rounding of money. The amount in money is owed. */
+/**
+ * Returns the amount in the custom price unit, if the price has one, before the amount in money is rounded. The customer owes the amount in
+ * money.
+ */
 function priceUnitAmount({ item, amount, exact }: PlannedLine<BillableItem>): string | null {
-  const { conversion_rate: rate, currency } = item.price_record;
+  const { conversion_rate: rate, currency } = item.price;
   if (rate === null || rate === undefined) return null;
   const isRounded = exact !== undefined && roundMoney(exact, currency).eq(amount);
   return priceUnitFromFiat(isRounded ? exact : amount, rate)
@@ -197,7 +206,7 @@ export function loadInvoiceLines(invoice: InvoiceModel, database: Database): Pro
   return InvoiceLineItemModel.listBy(invoice, { ...filter, order }, database);
 }
 
-/** Numbers the invoices of a subscription 1, 2, 3 …; counted with the subscription locked. */
+/** Returns the next number of an invoice of the subscription: 1, 2, 3 and so on. The caller has locked the subscription. */
 export async function loadNextBillingSequence(subscription: SubscriptionModel, database: Database): Promise<number> {
   return (await findLastBillingSequence(subscription, subscription.id, database)) + 1;
 }

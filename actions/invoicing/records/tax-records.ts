@@ -13,7 +13,7 @@ type TaxRecordsInput = {
   readonly author: Author;
 };
 
-/** Taxes first, then credited taxes with the rates of their charges. */
+/** Lists the taxes first, then credited taxes with the rates of their charges. */
 export function taxRecords(
   applied: readonly AppliedTax[],
   { invoice, line_items, author }: TaxRecordsInput,

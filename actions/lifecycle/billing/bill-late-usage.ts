@@ -16,8 +16,8 @@ import type { DueEnvironments, DueRecord } from '../../../storage/queue/due-bill
 import { listDueLateUsage } from '../../../storage/queue/due-late-usage.ts';
 import { runBatches, type WatchedRun } from '../../foundation/batch-loop.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';
-import { draftInvoice } from '../../invoicing/invoices/draft-invoice.ts';
-import { billedSubscription, toScope } from '../../rating/billable-items.ts';
+import { draftLateInvoice } from '../../invoicing/invoices/draft-invoice.ts';
+import { toBilledSubscription, toScope } from '../../rating/billable-items.ts';
 import { loadPayer } from '../../subscriptions/load-payer.ts';
 import { lockWithParent } from '../subscriptions/lock-with-parent.ts';
 
@@ -40,7 +40,7 @@ export async function billLateUsage(
       } catch (error) {
         report.failed.push({ id, error });
       }
-      // Each subscription is checked once per run.
+      // False excludes the record from the rest of the run, which checks each subscription once.
       return false;
     },
     // A clock advance must be deterministic.
@@ -68,8 +68,8 @@ async function billLate(
 type LateUsageCheck = { readonly subscription: SubscriptionModel; readonly now: Date };
 
 /**
- * When to check again. Billing waits while the subscription or its parent has a draft, and until the parent has invoiced the period in
- * which the subscription ended. Null if it need not wait.
+ * Finds when to check again. Billing waits while the subscription or its parent has a draft, and until the parent has invoiced the period
+ * in which the subscription ended. Null if it need not wait.
  */
 async function findWaitUntil(transaction: Transaction, { subscription, now }: LateUsageCheck): Promise<Date | null> {
   const { id, parent_subscription_id } = subscription;
@@ -97,17 +97,15 @@ async function draftLate(
   transaction: Transaction,
   { subscription, now }: LateUsageCheck,
 ): Promise<boolean> {
-  const { end_ms } = billedSubscription(subscription);
+  const { end_ms } = toBilledSubscription(subscription);
   const ends = await listPeriodEnds(subscription, transaction);
   const period = latePeriod(ends, { end_ms, now: now.getTime() });
   if (period === null || subscription.subscription_status !== 'cancelled') return false;
   const payer_id = await loadPayer(subscription, transaction);
-  const late = { reference: 'late', reason: 'SUBSCRIPTION_CYCLE' } as const;
-  const draft = await draftInvoice(stores, transaction, { subscription, period, ...late, payer_id, now });
-  return draft !== null;
+  return (await draftLateInvoice(stores, transaction, { subscription, period, payer_id, now })) !== null;
 }
 
-/** Period ends of the subscription's cycle invoices that are not void. */
+/** Lists the period ends of the subscription's cycle invoices that are not void. */
 async function listPeriodEnds(subscription: SubscriptionModel, transaction: Transaction): Promise<Milliseconds[]> {
   const invoices = await InvoiceModel.in(subscription, transaction)
     .where({ subscription_id: subscription.id, status: 'published', billing_reason: 'SUBSCRIPTION_CYCLE' })

@@ -45,7 +45,7 @@ export type BillingReport = {
 
 export type UnqueuedAlertChecks = { readonly ids: readonly string[]; readonly error: unknown };
 
-/** Subscriptions billed concurrently: most of the time is spent waiting for the stores. */
+/** Number of subscriptions that are billed concurrently: most of the time is spent waiting for the stores. */
 const WORKERS = 4;
 
 /** Set by a clock advance. */
@@ -65,7 +65,7 @@ export async function billDuePeriods(
   await runBatches({
     next: (left) => listDueSubscriptions(stores.postgres, { now, left, only }),
     act: (due) => {
-      // More than a plain period may end, which invalidates cached plans.
+      // This subscription may need more than a plain period end, which can change the inputs of cached plans.
       plans?.forget();
       return billOne(stores, due, { now, report });
     },
@@ -101,7 +101,7 @@ async function billOne(
   }
 }
 
-/** The periods are committed: a later failure leaves them billed. */
+/** Adds the billed subscriptions to the report. Their periods are committed, so a later failure does not undo the billing. */
 async function recordBilled(
   { postgres }: Stores,
   scope: Scope,
@@ -114,8 +114,8 @@ async function recordBilled(
 }
 
 /**
- * Bills one period of each of these subscriptions of one environment, in one transaction. Those that need more than a plain period end are
- * billed alone.
+ * Bills one period of each of these subscriptions of one environment, in one transaction. Subscriptions that need more than a plain period
+ * end are billed alone.
  */
 async function billBatch(
   stores: Stores,
@@ -150,7 +150,10 @@ type BilledPlainPeriods = {
   readonly drafted: readonly PlannedDraft[];
 };
 
-/** `others`: subscriptions that need more than a plain period end, or may number an invoice. They are billed alone, in due order. */
+/**
+ * Bills plain period ends together. `others`: subscriptions that need more than a plain period end, or whose invoice may become final at
+ * once. They are billed one by one, in due order.
+ */
 function billPlain(
   stores: Stores,
   due: readonly DueRecord[],
@@ -195,7 +198,7 @@ function notIn(locked: readonly SubscriptionModel[], ids: readonly string[]): st
   return ids.filter((id) => !found.has(id));
 }
 
-/** Children that may have reached their own end. Each is billed alone, because its parent is locked first. */
+/** Lists the children that may have reached their own end. Each is billed alone, because its parent is locked first. */
 async function listDueChildren(
   scope: Scope,
   ids: readonly string[],
@@ -235,7 +238,7 @@ export async function billPeriod(
     if (subscription) return billLocked(stores, transaction, { subscription, now });
     return (await leaveHierarchyIfDue(scope, { subscription_id, now }, transaction)) ? 'billed' : 'idle';
   };
-  // A period that waits for usage is rolled back, together with a plan change at its end.
+  // If the period waits for usage, the transaction is rolled back, including a plan change at the end of the period.
   return runBillingTransaction(stores, bill, (outcome) => outcome !== 'waiting');
 }
 
@@ -253,7 +256,7 @@ async function billLocked(
 
 type PeriodBillingInput = Pick<ClosePeriodInput, 'subscription' | 'now' | 'onDrafted' | 'is_settled'>;
 
-/** The subscription after the move; null if nothing is due. */
+/** Advances the subscription and returns it; null if nothing is due. */
 async function moveOn(
   stores: Stores,
   transaction: Transaction,

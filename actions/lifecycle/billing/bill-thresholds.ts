@@ -19,10 +19,10 @@ import {
 } from '../../../storage/queue/due-billing.ts';
 import { type BatchOutcome, runBatches, type WatchedRun } from '../../foundation/batch-loop.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';
-import { planThresholdInvoice } from '../../invoicing/billing/gather-billing.ts';
+import { planThresholdInvoice } from '../../invoicing/billing/plan-invoices.ts';
 import { addInvoice } from '../../invoicing/invoices/draft-invoice.ts';
 import { finalizeWithin } from '../../invoicing/invoices/finalize-invoice.ts';
-import { invoiceParts, invoiceRecord } from '../../invoicing/records/invoice-records.ts';
+import { toInvoiceParts, toInvoiceRecord } from '../../invoicing/records/invoice-records.ts';
 import { type BillableItem, currentPeriod, toScope } from '../../rating/billable-items.ts';
 
 type ThresholdReport = { invoiced: number; failed: { id: string; error: unknown }[] };
@@ -39,7 +39,7 @@ export async function billThresholds(
     next: (left) => listThresholdSubscriptions(stores.postgres, { now, left, only }),
     act: async (due) => {
       await billIfReached(stores, due, { now, report, waits: only !== undefined });
-      // Each subscription is checked once per run.
+      // False excludes the record from the rest of the run, which checks each subscription once.
       return false;
     },
     actBatch: (due) => checkBatch(stores, due, now),
@@ -62,7 +62,9 @@ async function billIfReached(
   }
 }
 
-/** Most subscriptions are below the threshold; one that reaches it is invoiced alone. This check locks and writes nothing. */
+/**
+ * Finds the subscriptions that reach their threshold. Most do not; one that does is invoiced alone. This check locks and writes nothing.
+ */
 function checkBatch(stores: Stores, due: readonly DueRecord[], now: Date): Promise<BatchOutcome> {
   const ids = due.map(({ id }) => id);
   return runBillingTransaction(stores, async (transaction) => {
@@ -102,7 +104,7 @@ export function billThreshold(
 
 type ThresholdCheckInput = { readonly subscription: SubscriptionModel; readonly now: Date };
 
-/** Plan of the threshold invoice; null below the threshold. */
+/** Returns the plan of the threshold invoice; null below the threshold. */
 async function planIfReached(
   stores: Stores,
   transaction: Transaction,
@@ -122,15 +124,15 @@ async function invoiceRunning(stores: Stores, transaction: Transaction, check: T
   if (reached === null) return false;
   const { plan, period } = reached;
   const id = newId('invoice', now.getTime());
-  const record = invoiceRecord({ subscription, period, reason: 'THRESHOLD_BILLING', plan }, id, now);
+  const record = toInvoiceRecord({ subscription, period, reason: 'THRESHOLD_BILLING', plan }, id, now);
   if (await hasInvoice(subscription, record.idempotency_key ?? '', transaction)) return false;
-  const parts = invoiceParts(plan, record, now);
+  const parts = toInvoiceParts(plan, record, now);
   const invoice = await addInvoice(transaction, subscription, { record, ...parts, now });
   await finalizeWithin(transaction, toScope(subscription), { invoice_id: invoice.id, now });
   return true;
 }
 
-/** The key allows one invoice per minute; later usage is on the next. A void invoice does not count. */
+/** Whether an invoice has the key, which allows one invoice per minute; later usage is on the next. A void invoice does not count. */
 async function hasInvoice(subscription: SubscriptionModel, key: string, transaction: Transaction): Promise<boolean> {
   const [same] = await InvoiceModel.in(subscription, transaction)
     .where({ idempotency_key: key, status: 'published' })

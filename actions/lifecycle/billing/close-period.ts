@@ -10,8 +10,8 @@ import { SubscriptionModel } from '../../../storage/models/subscriptions/subscri
 import { MOVED_BY_PARENT } from '../../../storage/queue/due-billing.ts';
 import { emit } from '../../foundation/emit.ts';
 import type { PlannedDraft } from '../../invoicing/billing/clock-advance-plan-cache.ts';
-import { type DraftRequest, draftInvoice } from '../../invoicing/invoices/draft-invoice.ts';
-import { billedSubscription, currentPeriod } from '../../rating/billable-items.ts';
+import { draftPeriodInvoice } from '../../invoicing/invoices/draft-invoice.ts';
+import { currentPeriod, toBilledSubscription } from '../../rating/billable-items.ts';
 import { changePlanIfDue } from '../plan-change/scheduled.ts';
 import { endWithCredits } from '../subscriptions/end-with-credits.ts';
 import { propagateToChildren } from '../subscriptions/propagate-to-children.ts';
@@ -26,27 +26,28 @@ export type ClosePeriodInput = {
   readonly is_settled?: boolean;
 };
 
-/** The subscription after the close; null if no period is over. `transaction` holds the lock on its row. */
+/**
+ * Closes a period and returns the subscription; null if no period is over, 'waiting' if its usage is not completely counted yet.
+ * `transaction` holds the lock on its row.
+ */
 export async function closePeriod(
   stores: Stores,
   transaction: Transaction,
   { subscription: stored, now, untilComplete, onDrafted, is_settled = false }: ClosePeriodInput,
 ): Promise<SubscriptionModel | 'waiting' | null> {
-  const over = duePeriod(billedSubscription(stored), currentPeriod(stored), now.getTime());
+  const over = duePeriod(toBilledSubscription(stored), currentPeriod(stored), now.getTime());
   if (over === null) return null;
   const at = over.closed.end;
   const { subscription } = over.next
     ? await changePlanIfDue(stores, transaction, { subscription: stored, at, now })
     : { subscription: stored };
-  const due = duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime()) ?? over;
+  const due = duePeriod(toBilledSubscription(subscription), currentPeriod(subscription), now.getTime()) ?? over;
   let drafted: Omit<PlannedDraft, 'subscription'> | null = null;
   if (at > due.closed.start) {
-    const cycle = { reference: 'period_end', reason: 'SUBSCRIPTION_CYCLE' } as const;
-    const onPlanned: DraftRequest['onPlanned'] = (invoice, planned) => {
-      drafted = { invoice, is_settled: planned.is_settled };
-    };
-    const draft = { subscription, period: due.closed, ...cycle, untilComplete, now, onPlanned, is_settled };
-    if ((await draftInvoice(stores, transaction, draft)) === 'waiting') return 'waiting';
+    const over = { subscription, period: due.closed, now };
+    const draft = await draftPeriodInvoice(stores, transaction, { ...over, until_complete: untilComplete, is_settled });
+    if (draft === 'waiting') return 'waiting';
+    if (draft?.planned) drafted = { invoice: draft.invoice, is_settled: draft.planned.is_settled };
   }
   const by = { now };
   if (due.next === null) return endWithCredits(transaction, { subscription, at, by });
@@ -56,7 +57,7 @@ export async function closePeriod(
   if (moved.plan_id !== stored.plan_id) await emit(transaction, 'subscription.plan_changed', { record: moved, by });
   // After the move, `cancel_at_period_end` ends the subscription with the next period, so its plan is not cached.
   if (drafted && subscription === stored && !moved.cancel_at_period_end)
-    onDrafted?.({ ...(drafted as Omit<PlannedDraft, 'subscription'>), subscription: moved });
+    onDrafted?.({ ...drafted, subscription: moved });
   return moved;
 }
 

@@ -91,7 +91,7 @@ async function addLines(
   await CreditNoteLineItemModel.addAll(note, records, { database: transaction });
 }
 
-/** Equal content is one note; a client that wants two uses different keys. */
+/** Derives a key from the content. Equal content is one note; a client that wants two notes uses different keys. */
 function deriveContentKey({ invoice_id, reason, memo, line_items }: CreateCreditNote): string {
   const lines = (line_items ?? []).map(({ invoice_line_item_id, amount }) => `${invoice_line_item_id} ${amount}`);
   const content = JSON.stringify([invoice_id, reason, memo, lines.toSorted((one, other) => (one < other ? -1 : 1))]);

@@ -23,7 +23,7 @@ export async function finalizeCreditNote(
   { id, author }: FinalizeCreditNoteInput,
 ): Promise<CreditNoteModel> {
   const attempt = async (transaction: Transaction) => {
-    const { held: locked, note } = await lockNote(transaction, scope, id);
+    const { locked, note } = await lockNote(transaction, scope, id);
     if (note.credit_note_status !== 'DRAFT')
       throw notAllowed(`a credit note that is ${note.credit_note_status} cannot be finalized`, { id });
     const lines = await CreditNoteLineItemModel.in(note, transaction)
@@ -41,7 +41,7 @@ export async function finalizeCreditNote(
 export async function lockNote(transaction: Transaction, scope: Scope, id: string) {
   const { invoice_id } = await CreditNoteModel.fetch(scope, id, { database: transaction });
   const locked = await lockInvoice(transaction, scope, invoice_id);
-  return { held: locked, note: await CreditNoteModel.fetch(scope, id, { database: transaction, lock: true }) };
+  return { locked, note: await CreditNoteModel.fetch(scope, id, { database: transaction, lock: true }) };
 }
 
 async function writePlan(

@@ -15,7 +15,7 @@ import { returnCredits } from '../../credits/wallets/return-credits.ts';
 import { emit } from '../../foundation/emit.ts';
 import { changeInvoice } from '../../invoicing/credit-notes/change-invoice.ts';
 import type { LockedInvoice } from '../../invoicing/invoices/lock-invoice.ts';
-import { completeIfPaid } from '../effects.ts';
+import { applyLowerRemaining } from '../effects.ts';
 
 type CreditNoteEffect = {
   readonly note: CreditNoteModel;
@@ -44,7 +44,7 @@ export async function takeEffect(
     changes: planCreditedInvoice(lockedInvoice.invoice, note, author.now),
     author,
   });
-  await completeIfPaid(stores, transaction, { ...lockedInvoice, invoice, by: author });
+  await applyLowerRemaining(stores, transaction, { ...lockedInvoice, invoice, by: author });
   return final;
 }
 

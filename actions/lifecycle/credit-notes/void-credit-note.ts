@@ -22,7 +22,7 @@ export async function voidCreditNote(
   { id, author }: { id: string; author: Author },
 ): Promise<CreditNoteModel> {
   return stores.postgres.transaction(async (transaction) => {
-    const { held: locked, note } = await lockNote(transaction, scope, id);
+    const { locked, note } = await lockNote(transaction, scope, id);
     checkCanVoidNote(note);
     if (note.credit_note_status === 'FINALIZED') await checkNothingTook(transaction, { note, invoice: locked.invoice });
     if (note.credit_note_status === 'FINALIZED')
@@ -38,8 +38,8 @@ export async function voidCreditNote(
 }
 
 /**
- * A change credits no more than the notes left of a line. Voiding a note that had left it too little would make more due than was
- * delivered.
+ * Throws if a later change depends on the note: a change credits only the part of a line that credit notes have left. If the note were
+ * voided then, more would be due than was delivered.
  */
 async function checkNothingTook(
   transaction: Transaction,

@@ -17,6 +17,7 @@ import {
 import { checkSum } from '../../../core/invoicing/invoice/one-off.ts';
 import type { Invoice, InvoiceLineItem } from '../../../core/invoicing/invoice/record.ts';
 import { deriveDraftStatus } from '../../../core/invoicing/invoice/skipped.ts';
+import { omitAdjustments, parseAdjustments } from '../../../core/rating/adjustment-fields.ts';
 import { isAfterEnd } from '../../../core/rating/after-end.ts';
 import type { CouponInForce } from '../../../core/rating/discounts.ts';
 import { type AdjustedLines, applyLineAdjustments } from '../../../core/rating/line-adjustments.ts';
@@ -41,8 +42,8 @@ import {
 import { type LockedInvoice, lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
 import { loadInvoiceCoupons } from '../../invoicing/invoices/requested-on-invoice.ts';
 import { applicationRecords } from '../../invoicing/records/application-records.ts';
-import { loadInvoiceLines, moneyText } from '../../invoicing/records/invoice-records.ts';
-import { billedSubscription } from '../../rating/billable-items.ts';
+import { formatLineAdjustments, loadInvoiceLines } from '../../invoicing/records/invoice-records.ts';
+import { toBilledSubscription } from '../../rating/billable-items.ts';
 import { loadCouponsInForce } from '../../rating/coupons/coupons-in-force.ts';
 import { countApplied, lockCoupons, returnRedemptions } from '../../rating/coupons/redeem.ts';
 import { activateIfNothingDue } from '../effects.ts';
@@ -82,7 +83,7 @@ type InvoiceEditing = LockedInvoice & {
 };
 type WrittenEdit = { readonly line_items: InvoiceLineItemModel[]; readonly changes: Partial<InvoiceModel> };
 
-/** Lines computed by other rules are not editable, because the subscription depends on their charges (docs/rules/invoices.md, "Edits"). */
+/** Refuses to edit lines that other rules compute, because the subscription depends on their charges (docs/rules/invoices.md, "Edits"). */
 function checkEditable({ invoice, before }: InvoiceEditing): void {
   const isComputed = before.some(({ computed_from }) => computed_from);
   if (isComputed && !isDerivedFromSubscription(invoice))
@@ -102,7 +103,7 @@ async function writeLines(editing: InvoiceEditing): Promise<WrittenEdit> {
   await checkInvoiceReferences(scope, { customer_id, line_items }, transaction);
   const edited =
     line_items === null
-      ? before.map((one): EditedLine => ({ kind: 'kept', before: one }))
+      ? before.map((one): EditedLine => ({ kind: 'unchanged', before: one }))
       : planEditedLines(line_items, { currency, invoice_type, line_items: before });
   const records = edited.map((line, position) => buildLineRecord(line, { ...editing, position }));
   checkSum(edit, sumDecimals(records.map(({ amount }) => new Decimal(amount))));
@@ -114,7 +115,7 @@ async function writeLines(editing: InvoiceEditing): Promise<WrittenEdit> {
   const settled = await applyAdjustments(editing, { records, retained });
   await countApplied(settled.coupons_applied, editing);
   await deleteInvoiceLines(invoice, invoice.id, transaction);
-  const lines = records.map((record, index) => ({ ...record, ...moneyText(settled.money[index]!) }));
+  const lines = records.map((record, index) => ({ ...record, ...formatLineAdjustments(settled.adjustments[index]!) }));
   const written = await InvoiceLineItemModel.addAll(scope, lines, { database: transaction });
   const line_ids = written.map(({ id }) => id);
   const applications = applicationRecords(settled.coupons_applied, { invoice, line_ids, author });
@@ -124,17 +125,17 @@ async function writeLines(editing: InvoiceEditing): Promise<WrittenEdit> {
 
 type LineRecord = Partial<InvoiceLineItemModel> & Pick<InvoiceLineItem, 'amount' | 'price_type'>;
 
-/** An unchanged line retains its `computed_from`, so that later corrections are detected. */
+/** Builds the record of a line. An unchanged line retains its `computed_from`, so that later corrections are detected. */
 function buildLineRecord(
   line: EditedLine,
   { invoice, author, position }: InvoiceEditing & { position: number },
 ): LineRecord {
   const { created_at, created_by, ...stamp } = createdBy(author);
-  if (line.kind === 'kept') return { ...line.before, position };
+  if (line.kind === 'unchanged') return { ...line.before, position };
   if (line.kind === 'changed') return { ...line.before, ...line.fields, ...stamp, position };
   const { plan_id, subscription_id, entity_id, entity_type, ...requested } = line.requested;
   // Fields that rules compute are refused in a request (core/invoicing/invoice/one-off.ts).
-  const { prepaid_credits_applied, line_item_discount, invoice_level_discount, commitment_info, ...fields } = requested;
+  const { commitment_info, ...fields } = omitAdjustments(requested);
   return {
     ...stamp,
     ...fields,
@@ -151,7 +152,7 @@ function buildLineRecord(
   };
 }
 
-/** Requested coupons, and those applied before. */
+/** Lists the requested coupons, and the coupons that were applied before. */
 async function listNamedCoupons({ invoice, edit, transaction }: InvoiceEditing): Promise<string[]> {
   const filter = { column: 'invoice_id', value: invoice.id, where: { status: 'published' } };
   const applications = await CouponApplicationModel.listBy(invoice, filter, transaction);
@@ -186,7 +187,7 @@ async function loadRetainedCoupons(editing: InvoiceEditing, edited: readonly Edi
   });
 }
 
-/** Whether the coupons of its subscription apply, as on every invoice computed from the subscription. */
+/** Whether the coupons of the subscription apply to the invoice, as they do to every invoice computed from a subscription. */
 function hasStanding({ invoice, before }: InvoiceEditing): boolean {
   return (
     invoice.invoice_type === 'SUBSCRIPTION' &&
@@ -238,14 +239,20 @@ async function loadStandingCoupons(editing: InvoiceEditing, records: readonly Li
   return loadCouponsInForce(transaction, { subscriptions, invoice_id: invoice.id, ...late });
 }
 
-/** For an invoice after the end of its subscription, as in its computation (actions/invoicing/billing/gather-billing.ts). */
+/**
+ * Whether the invoice is for a period after the end of its subscription, as billing decides it
+ * (actions/invoicing/billing/gather-billing.ts).
+ */
 function isLate({ period_start, period_end }: InvoiceModel, subscription: SubscriptionModel): boolean {
   if (!period_start || !period_end) return false;
   const period = { start: toInstant(period_start), end: toInstant(period_end) };
-  return isAfterEnd(period, billedSubscription(subscription));
+  return isAfterEnd(period, toBilledSubscription(subscription));
 }
 
-/** An advance charge is dated at the start of its time, any other charge at the end; a manual line is dated with the invoice. */
+/**
+ * Loads the dates of the charges. An advance charge is dated at the start of its time, any other charge at the end; a manual line is dated
+ * with the invoice.
+ */
 async function loadChargedInstants({ invoice, transaction }: InvoiceEditing, records: readonly LineRecord[]) {
   const ids = records.map((record) => record.subscription_line_item_id);
   const items = await SubscriptionLineItemModel.byId(invoice, ids, transaction);
@@ -258,14 +265,11 @@ async function loadChargedInstants({ invoice, transaction }: InvoiceEditing, rec
   });
 }
 
-/** A credit retains the shares of its original charge, regardless of the other lines. */
+/** Converts the shares of a credit, which retains those of its original charge, regardless of the other lines. */
 function toCreditedShares(record: LineRecord) {
-  const { line_item_discount = '0', invoice_level_discount = '0', prepaid_credits_applied = '0', taxes } = record;
   return {
-    prepaid_credits_applied: new Decimal(prepaid_credits_applied),
-    line_item_discount: new Decimal(line_item_discount),
-    invoice_level_discount: new Decimal(invoice_level_discount),
-    taxes: (taxes ?? []).map((share) => ({ ...share, tax_amount: new Decimal(share.tax_amount) })),
+    ...parseAdjustments(record),
+    taxes: (record.taxes ?? []).map((share) => ({ ...share, tax_amount: new Decimal(share.tax_amount) })),
   };
 }
 

@@ -9,7 +9,7 @@ import { BILL_DELAY_SECONDS, recordSubscriptionLateUsage } from '../../../storag
 import { finalizeWithin } from '../../invoicing/invoices/finalize-invoice.ts';
 import { lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
 import { toScope } from '../../rating/billable-items.ts';
-import { activateIfNothingDue } from '../effects.ts';
+import { activateAfterLowered, activateIfNothingDue } from '../effects.ts';
 
 export async function finalizeInvoice(
   stores: Stores,
@@ -19,15 +19,16 @@ export async function finalizeInvoice(
 ): Promise<InvoiceWithLines> {
   const finalize = async (transaction: Transaction) => {
     await lockInvoice(transaction, scope, invoice_id);
-    const invoice = await finalizeWithin(transaction, scope, { invoice_id, now });
+    const { invoice, lowered } = await finalizeWithin(transaction, scope, { invoice_id, now });
     await enqueueLateUsageChecks(transaction, invoice, now);
+    await activateAfterLowered(stores, transaction, { lowered, by: { now } });
     await activateIfNothingDue(stores, transaction, { scope, invoice_id, by: { now } });
     return invoice;
   };
   return retryTransaction(stores, finalize);
 }
 
-/** The draft is not recomputed, so late usage is checked for subscriptions without a later invoice. */
+/** Enqueues a check of late usage for subscriptions without a later invoice, because the draft is not recomputed. */
 async function enqueueLateUsageChecks(
   transaction: Transaction,
   { line_items, ...invoice }: InvoiceWithLines,

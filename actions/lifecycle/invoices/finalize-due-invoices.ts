@@ -23,11 +23,11 @@ import { findDraftPlanCache } from '../../invoicing/billing/draft-plan-cache.ts'
 import { computeLast } from '../../invoicing/invoices/compute-invoice.ts';
 import { finalizeReady } from '../../invoicing/invoices/finalize-invoice.ts';
 import { lockInvoices } from '../../invoicing/invoices/lock-invoice.ts';
-import { activateIfNothingDue } from '../effects.ts';
+import { activateAfterLowered, activateIfNothingDue } from '../effects.ts';
 
 export type FinalizationReport = {
   finalized: number;
-  /** Computed to 0: such an invoice has no number and is never final. */
+  /** Number of invoices that were computed to 0: such an invoice has no number and is never final. */
   skipped: number;
   waiting: string[];
   failed: { id: string; error: unknown }[];
@@ -40,7 +40,7 @@ type FinalizationInput = {
   readonly plans?: ClockAdvancePlanCache | undefined;
 };
 
-/** Sequential, because numbers follow the order of the longest rest. */
+/** Finalizes due drafts one after another, because the draft that has waited longest gets the first number. */
 export async function finalizeDueInvoices(
   stores: Stores,
   {
@@ -115,10 +115,11 @@ function recordOutcome(report: FinalizationReport, id: string, outcome: Finaliza
 }
 
 /**
- * Finalizes in one transaction, with numbers in this order. A draft with incomplete usage stays unchanged, and so does its rest. Drafts are
- * computed while the previous group is written, and become final after it. From there on the group takes no lock of the next one, which has
- * no wallet, no counter and no shared hierarchy yet. All subscriptions and drafts are locked before the first wallet and the counter: a
- * manual finalization holds the subscription while it waits for the counter.
+ * Finalizes drafts in one transaction; their order decides the invoice numbers. A draft with incomplete usage stays unchanged. Drafts are
+ * computed while the previous group is being written, and become final after it. After `allowNext` the group takes no lock that the next
+ * one can have: the next group locks no wallet, counter or shared hierarchy before this one has ended. All subscriptions and drafts are
+ * locked before the first wallet and the counter, because a manual finalization has locked its subscription when it waits for the counter.
+ * `activateAfterLowered` alone may lock another subscription, of a former parent; if the next group holds it, that group gives up and runs later.
  */
 function finalizeAll(
   stores: Stores,
@@ -142,7 +143,8 @@ function finalizeAll(
       const ready = computed.filter((one) => typeof one !== 'string');
       await order?.handoff.waitForPrevious();
       if (some === parts.at(-1)) order?.handoff.allowNext();
-      await finalizeReady(transaction, scope, { ready, now });
+      const { lowered } = await finalizeReady(transaction, scope, { ready, now });
+      await activateAfterLowered(stores, transaction, { lowered, by: { now } });
       for (const { invoice_id } of some.filter(({ is_awaited }) => is_awaited))
         await activateIfNothingDue(stores, transaction, { scope, invoice_id, by: { now } });
       for (const [index, { invoice_id }] of some.entries()) {
@@ -154,7 +156,7 @@ function finalizeAll(
   });
 }
 
-/** A later draft of a hierarchy depends on the previous one. */
+/** Waits for the previous group if both groups have drafts of one hierarchy, because a later draft depends on the earlier one. */
 async function waitForSharedHierarchies(
   drafts: readonly HierarchyDraft[],
   { handoff, last }: BatchOrder,
@@ -166,7 +168,7 @@ async function waitForSharedHierarchies(
 
 type DraftToFinalize = { readonly invoice_id: string; readonly subscription_id: string | null };
 
-/** `is_awaited`: the subscription may be incomplete only because of this invoice. */
+/** `is_awaited`: the subscription may wait for payment of this invoice before it becomes active. */
 type HierarchyDraft = DraftToFinalize & { readonly family: string; readonly is_awaited: boolean };
 
 async function loadHierarchyDrafts(
@@ -194,8 +196,8 @@ async function loadHierarchyDrafts(
 }
 
 /**
- * Splits in order, before a draft whose subscription or hierarchy is already in the part. Late usage is on the first draft, and the next
- * one has to see that.
+ * Splits the drafts, in their order, into parts in which no two drafts belong to one hierarchy. Late usage is on the first draft of a
+ * hierarchy, and the next draft must see that it is invoiced.
  */
 function splitByHierarchy<One extends { readonly family: string }>(drafts: readonly One[]): One[][] {
   const parts: One[][] = [];
@@ -211,7 +213,7 @@ function splitByHierarchy<One extends { readonly family: string }>(drafts: reado
   return parts;
 }
 
-/** If another scheduler or a user has finalized the draft meanwhile, the error is not a failure. */
+/** Whether the draft is still open. If another scheduler or a user has finalized it meanwhile, the error is not a failure. */
 async function isStillDraft(stores: Stores, scope: Scope, id: string): Promise<boolean> {
   const invoice = await InvoiceModel.fetch(scope, id, { database: stores.postgres });
   return invoice.invoice_status === 'DRAFT';

@@ -8,7 +8,7 @@ import type { Database, Stores, Transaction } from '../../../storage/foundation/
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import type { ChangeAuthor } from '../../foundation/emit.ts';
-import { findPendingCollection } from '../../invoicing/collection/plan-collection.ts';
+import { findPendingCollectionPayment } from '../../invoicing/collection/create-collection.ts';
 import { openSubscription } from '../../invoicing/invoices/draft-invoice.ts';
 import { loadWithLines } from '../../invoicing/records/invoice-records.ts';
 
@@ -34,9 +34,9 @@ export async function activateIfPaid(
   { subscription, by }: { subscription: SubscriptionModel; by: ChangeAuthor },
 ): Promise<OpenedSubscription> {
   const latest_invoice = await findNewestInvoice(subscription, transaction);
-  // If it is collected automatically, the payment sets the state after the commit (actions/lifecycle/payments/collect-opening.ts).
+  // If the invoice is collected automatically, its payment sets the state after the commit (actions/lifecycle/payments/collect-opening.ts).
   const isCollected =
-    latest_invoice && (await findPendingCollection(transaction, { ...subscription, id: latest_invoice.id }));
+    latest_invoice && (await findPendingCollectionPayment(transaction, { ...subscription, id: latest_invoice.id }));
   const isRefused = 'user_id' in by && !isCollected;
   const statusAfter = isRefused ? deriveStatusAfterOpening : deriveStatusAfterInvoice;
   const status = statusAfter(subscription.payment_behavior, latest_invoice?.amount_remaining ?? null);

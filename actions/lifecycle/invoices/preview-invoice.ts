@@ -8,7 +8,7 @@ import { invalid, notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { formatMs, type Milliseconds, requireInstant, toInstant } from '../../../core/foundation/time/instant.ts';
 import type { Period } from '../../../core/foundation/time/period.ts';
-import type { InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts';
+import type { BillingReason, InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts';
 import { nextPeriod } from '../../../core/rating/charges.ts';
 import { laterPeriods } from '../../../core/rating/due.ts';
 import { countUses, deriveInvoicedKeys } from '../../../core/rating/invoices-to-come.ts';
@@ -19,22 +19,16 @@ import type { ComputedAnswer } from '../../../storage/cache/cache-entry.ts';
 import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { SubscriptionScheduleModel } from '../../../storage/models/subscriptions/subscription-schedule.ts';
-import { currentRecorder } from '../../../storage/postgres/interceptors/dependency-recorder.ts';
 import { deriveTaxInstant } from '../../catalog/taxes/rates-in-force.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';
-import {
-  type BillingTarget,
-  type EarlierInvoices,
-  gatherAlone,
-  planFromStores,
-} from '../../invoicing/billing/gather-billing.ts';
-import type { DraftRequest } from '../../invoicing/invoices/draft-invoice.ts';
-import { invoiceParts, invoiceRecord } from '../../invoicing/records/invoice-records.ts';
+import { type EarlierInvoices, gatherAlone } from '../../invoicing/billing/gather-billing.ts';
+import { type PreviewedChange, planPreviewInvoice } from '../../invoicing/billing/plan-invoices.ts';
+import { toInvoiceParts, toInvoiceRecord } from '../../invoicing/records/invoice-records.ts';
 import {
   type BillableItem,
-  billedSubscription,
   currentPeriod,
   currentPeriodUntilEnd,
+  toBilledSubscription,
   toScope,
 } from '../../rating/billable-items.ts';
 import { buildCurrentCharge } from '../../rating/current-charge.ts';
@@ -62,9 +56,9 @@ export async function previewInvoice(
   const { period, reason } = next;
   const [plan] = await planInvoices(stores, next, { subscription, now });
 
-  const record = invoiceRecord({ subscription, period, reason, plan }, '', now);
+  const record = toInvoiceRecord({ subscription, period, reason, plan }, '', now);
   const invoice = { ...record, invoice_status: 'DRAFT' as const, idempotency_key: null };
-  const { lines, ...parts } = invoiceParts(plan, invoice, now);
+  const { lines, ...parts } = toInvoiceParts(plan, invoice, now);
   const line_items = lines.filter(
     (line) => !request.hide_zero_charges_line_items || !new Decimal(line.amount).isZero(),
   );
@@ -79,8 +73,9 @@ async function isChangingThen(database: Database, subscription: SubscriptionMode
 }
 
 /**
- * Usage that the preview would charge, after coupons, and a function that recomputes it for other usage. If the next invoice is due but not
- * made yet, usage of the periods begun after it is included. The result does not depend on the time of the scheduler's run.
+ * Computes the usage amount that the preview would charge, after coupons, and a function that recomputes it when usage arrives. If the next
+ * invoice is due but not made yet, usage of the periods begun after it is included. The result does not depend on the time of the
+ * scheduler's run.
  */
 export async function planCurrentCharge(
   stores: Stores,
@@ -89,15 +84,14 @@ export async function planCurrentCharge(
 ): Promise<ComputedAnswer<Decimal>> {
   const invoices = listComingInvoices(subscription, now);
   const [next] = invoices;
-  // The start of the next period is in no record, so it is recorded as a dependency.
-  currentRecorder()?.row({ ends: formatMs(invoices.at(-1)!.period.end) });
+  const until_ms = invoices.at(-1)!.period.end;
   const alone = (await isChangingThen(database, subscription, next))
     ? null
     : await gatherEachAlone(stores, database, { subscription, now, invoices });
-  if (alone !== null) return buildCurrentCharge(alone);
-  const behindIt = (as: SubscriptionModel) => listComingInvoices(as, now).slice(1);
-  const plans = await planInvoices(stores, next, { subscription, now }, behindIt);
-  return { answer: totalUsageNet(plans) };
+  if (alone !== null) return { ...buildCurrentCharge(alone), until_ms };
+  const listLater = (as: SubscriptionModel) => listComingInvoices(as, now).slice(1);
+  const plans = await planInvoices(stores, next, { subscription, now }, listLater);
+  return { answer: totalUsageNet(plans), until_ms };
 }
 
 type ComingInvoices = PreviewSubject & { readonly invoices: readonly NextInvoice[] };
@@ -108,78 +102,71 @@ async function gatherEachAlone(stores: Stores, database: Database, { subscriptio
   for (const { period, reference } of invoices) {
     const last = alone.at(-1);
     for (const key of last ? deriveInvoicedKeys(last) : []) invoiced.add(key);
-    // Draws and uses are known only after planning.
-    const behind = last && { invoiced };
-    const question = await gatherAlone(stores, database, { subscription, now, period, reference, behind });
-    if (question === null) return null;
-    alone.push(question);
+    // Commitment draws and coupon uses of the earlier invoices are known only after planning.
+    const earlier = last ? { invoiced, lines: [], coupon_uses: new Map() } : null;
+    const basis = { reference, before: null, earlier, is_settled: false };
+    const input = await gatherAlone(stores, database, { subscription, period, now }, basis);
+    if (input === null) return null;
+    alone.push(input);
   }
   return alone;
 }
 
 /**
- * Limit for a subscription that began years ago or could not be billed for long. Each invoice costs a gathering, and the scheduler will
- * process them soon.
+ * Maximum number of previewed invoices of a subscription that began years ago or could not be billed for long. Gathering takes time for
+ * each invoice, and the scheduler will make these invoices soon.
  */
 const MOST_TO_COME = 32;
 
-/** The next invoice, and those of the periods begun after it, if its opening, trial end or period end is not processed yet. */
+/** Lists the next invoice, and the invoices of the periods begun after it, if its opening, trial end or period end is not processed yet. */
 function listComingInvoices(subscription: SubscriptionModel, now: Date): [NextInvoice, ...NextInvoice[]] {
   const next = nextInvoice(subscription, { subscription_id: subscription.id });
   const { subscription_status: status, opens_at } = subscription;
   if (status !== 'active' && status !== 'trialing') return [next];
   if (opens_at && toInstant(opens_at) > now.getTime()) return [next];
-  const begun = laterPeriods(billedSubscription(subscription), currentPeriod(subscription), now.getTime());
+  const begun = laterPeriods(toBilledSubscription(subscription), currentPeriod(subscription), now.getTime());
   // An opening invoice contains no usage; the invoice after it does. Usage in a trial is free.
-  const behind = opens_at ? [currentPeriodUntilEnd(subscription), ...begun] : begun;
-  return [next, ...behind.slice(0, MOST_TO_COME).map(toCycleInvoice)];
+  const later = opens_at ? [currentPeriodUntilEnd(subscription), ...begun] : begun;
+  return [next, ...later.slice(0, MOST_TO_COME).map(toCycleInvoice)];
 }
 
 function toCycleInvoice(period: Period): NextInvoice {
   return { period, reference: 'preview', reason: 'SUBSCRIPTION_CYCLE' };
 }
 
-/** A planned invoice and the subscription in its state at that time. */
-type PlanPreviewInput = { readonly next: NextInvoice; readonly as: SubscriptionModel; readonly now: Date };
-
 /**
- * Plans the next invoice and those after it. A plan change at the end of the period is executed first, in a transaction that is rolled
- * back.
+ * Plans the next invoice and the following ones that are due already. A plan change at the end of the period is executed first, in a
+ * transaction that is rolled back.
  */
 async function planInvoices(
   stores: Stores,
   next: NextInvoice,
   { subscription, now }: PreviewSubject,
-  behindIt: (as: SubscriptionModel) => readonly NextInvoice[] = () => [],
+  listLater: (as: SubscriptionModel) => readonly NextInvoice[] = () => [],
 ) {
-  const planAll = async (on: Database, as: SubscriptionModel, settled: PreviewCredits = {}) => {
-    const later = behindIt(as);
-    const plans: [PreviewPlan, ...PreviewPlan[]] = [
-      await planPreviewInvoice(stores, on, { next, as, now }, { ...settled, is_followed: later.length > 0 }),
-    ];
+  const planAll = async (on: Database, as: SubscriptionModel, change: PreviewedChange | null) => {
+    const later = listLater(as);
+    const first = { ...toPreviewSubject(next, as, now), change, earlier: null, is_followed: later.length > 0 };
+    const plans: [PreviewPlan, ...PreviewPlan[]] = [(await planPreviewInvoice(stores, on, first)).plan];
     for (const [index, one] of later.entries()) {
-      const about = { behind: buildEarlierInvoices(plans), is_followed: index < later.length - 1 };
-      plans.push(await planPreviewInvoice(stores, on, { next: one, as, now }, about));
+      const about = { change: null, earlier: buildEarlierInvoices(plans), is_followed: index < later.length - 1 };
+      plans.push((await planPreviewInvoice(stores, on, { ...toPreviewSubject(one, as, now), ...about })).plan);
     }
     return plans;
   };
-  if (!(await isChangingThen(stores.postgres, subscription, next))) return planAll(stores.postgres, subscription);
+  if (!(await isChangingThen(stores.postgres, subscription, next))) return planAll(stores.postgres, subscription, null);
   const changed = async (transaction: Transaction) => {
     const { id } = subscription;
     const locked = await SubscriptionModel.fetch(toScope(subscription), id, { database: transaction, lock: true });
     const due = { subscription: locked, at: next.period.end, now };
     const { subscription: as, settled: of } = await changePlanIfDue(stores, transaction, due);
-    return planAll(transaction, as, of ? toPreviewCredits(of) : {});
+    return planAll(transaction, as, of && toPreviewedChange(of));
   };
   return runBillingTransaction(stores, changed, () => false);
 }
 
-async function planPreviewInvoice(
-  stores: Stores,
-  database: Database,
-  { next: { period, reference, reason }, as, now }: PlanPreviewInput,
-  more: PreviewCredits & Pick<BillingTarget, 'behind' | 'is_followed'>,
-) {
+/** Converts an invoice to the subject of a preview. `as`: the subscription in its state at the time of the invoice. */
+function toPreviewSubject({ period, reference, reason }: NextInvoice, as: SubscriptionModel, now: Date) {
   const dates = { billing_reason: reason, period_start: formatMs(period.start), period_end: formatMs(period.end) };
   const taxed = {
     customer_id: deriveAddressee(as),
@@ -187,7 +174,7 @@ async function planPreviewInvoice(
     invoice_type: 'SUBSCRIPTION' as const,
     at: deriveTaxInstant(dates, now),
   };
-  return (await planFromStores(stores, database, { subscription: as, period, reference, now, taxed, ...more })).plan;
+  return { subscription: as, period, reference, now, taxed };
 }
 
 function buildEarlierInvoices(plans: readonly PreviewPlan[]): EarlierInvoices {
@@ -202,34 +189,40 @@ function buildEarlierInvoices(plans: readonly PreviewPlan[]): EarlierInvoices {
 }
 
 type PreviewPlan = InvoicePlan<BillableItem>;
-type PreviewCredits = Pick<BillingTarget, 'before' | 'credits'>;
 
-/** Credits that the change settles on its own invoice are shown on the invoice of the period, as if both were one. */
-function toPreviewCredits({ invoice, lines }: SettledChangeLines): PreviewCredits {
+/** Converts a change so that credits that it settles on its own invoice are shown on the invoice of the period, as if both were one. */
+function toPreviewedChange({ invoice, lines }: SettledChangeLines): PreviewedChange {
   return { before: { invoice, line_items: [] }, credits: lines.filter(({ amount }) => amount.isNegative()) };
 }
 
-type NextInvoice = Pick<DraftRequest, 'period' | 'reference' | 'reason'>;
+type NextInvoice = {
+  readonly period: Period;
+  readonly reference: 'period_start' | 'preview';
+  readonly reason: BillingReason;
+};
 
-/** The running period, cut at the subscription's end, unless the request names another. */
+/**
+ * Returns the next invoice: the opening one, or that of the running period. Its period is cut at the subscription's end, unless the request
+ * names another.
+ */
 function nextInvoice(subscription: SubscriptionModel, request: PreviewRequest): NextInvoice {
   const opening = openingInvoice(subscription);
   const expected = opening?.period ?? currentPeriod(subscription);
   const start = parseRequestedInstant('period_start', request.period_start) ?? expected.start;
-  const lastEnd = billedSubscription(subscription).end_ms ?? Number.POSITIVE_INFINITY;
+  const lastEnd = toBilledSubscription(subscription).end_ms ?? Number.POSITIVE_INFINITY;
   const end = parseRequestedInstant('period_end', request.period_end) ?? Math.min(expected.end, lastEnd);
   if (end <= start) throw invalid('period_end', 'must be after period_start');
   const period = { start, end };
   return opening ? { ...opening, period } : toCycleInvoice(period);
 }
 
-/** A draft, a trial or a later start opens with an invoice of its advance charges. */
+/** Returns the opening invoice, with the advance charges of a draft, a trial or a subscription with a later start. */
 function openingInvoice(subscription: SubscriptionModel): NextInvoice | null {
   const { subscription_status, trial_end, opens_at } = subscription;
   const isDraft = subscription_status === 'draft';
   if (subscription_status === 'trialing' || (isDraft && trial_end)) {
-    const period = nextPeriod(currentPeriod(subscription).end, billedSubscription(subscription));
-    return period === null ? null : { period, ...TRIAL_END };
+    const period = nextPeriod(currentPeriod(subscription).end, toBilledSubscription(subscription));
+    return period === null ? null : { period, reference: 'period_start', reason: TRIAL_END };
   }
   if (!isDraft && !opens_at) return null;
   return { period: currentPeriod(subscription), reference: 'period_start', reason: 'SUBSCRIPTION_CREATE' };

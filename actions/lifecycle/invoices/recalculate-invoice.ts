@@ -13,17 +13,17 @@ import type { SubscriptionModel } from '../../../storage/models/subscriptions/su
 import { copyInvoiceRates } from '../../catalog/taxes/attach-rates.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';
 import { computeWithin, deriveReference } from '../../invoicing/invoices/compute-invoice.ts';
-import { draftInvoice } from '../../invoicing/invoices/draft-invoice.ts';
+import { draftRebilledInvoice } from '../../invoicing/invoices/draft-invoice.ts';
 import { finalizeWithin } from '../../invoicing/invoices/finalize-invoice.ts';
 import { lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
 import { loadInvoiceLines } from '../../invoicing/records/invoice-records.ts';
 import { toScope } from '../../rating/billable-items.ts';
-import { activateIfNothingDue } from '../effects.ts';
+import { activateAfterLowered, activateIfNothingDue } from '../effects.ts';
 import { voidLocked } from './void-invoice.ts';
 
 type Recalculation = { readonly id: string; readonly finalize: boolean; readonly author: Author };
 
-/** An invoice that is not void yet is voided first. */
+/** Recalculates an invoice. If it is not void yet, it is voided first. */
 export async function recalculateInvoice(
   stores: Stores,
   scope: Scope,
@@ -33,24 +33,24 @@ export async function recalculateInvoice(
     const locked = await lockInvoice(transaction, scope, id);
     const { subscription, billed } = deriveRebilling(locked.invoice, locked.subscription);
     const before = { invoice: locked.invoice, line_items: await loadInvoiceLines(locked.invoice, transaction) };
-    const voided =
+    const { voided, lowered } =
       locked.invoice.invoice_status === 'VOIDED'
-        ? locked.invoice
+        ? { voided: locked.invoice, lowered: [] }
         : await voidLocked(stores, transaction, { ...locked, metadata: null, author });
     await checkNotBilled(voided, transaction);
-    const draft = await draftInvoice(stores, transaction, { subscription, ...billed, before, now: author.now });
-    if (draft === null || draft === 'waiting')
-      throw notAllowed('there is nothing to bill in the period of this invoice');
+    const rebilled = { subscription, ...billed, before, now: author.now };
+    const draft = await draftRebilledInvoice(stores, transaction, rebilled);
+    if (draft === null) throw notAllowed('there is nothing to bill in the period of this invoice');
     const entity = { entity_type: 'invoice', entity_id: draft.id } as const;
     const attaching = { scope, transaction, author, entity, start_date: author.now.toISOString() };
     await copyInvoiceRates(voided.id, attaching);
     const by = { by: author, database: transaction };
     await InvoiceModel.change(voided, { recalculated_invoice_id: draft.id }, by);
-    return finalizeIfRequested(stores, transaction, { draft, finalize, author });
+    return finalizeIfRequested(stores, transaction, { draft, finalize, lowered, author });
   });
 }
 
-/** Manual charges and charges of other rules cannot be derived from the period. */
+/** Derives how to bill the period again. Manual charges and charges of other rules cannot be derived from the period. */
 function deriveRebilling(invoice: InvoiceModel, subscription: SubscriptionModel | null) {
   const { invoice_type, billing_reason, period_start, period_end, recalculated_invoice_id } = invoice;
   if (recalculated_invoice_id)
@@ -66,7 +66,7 @@ function deriveRebilling(invoice: InvoiceModel, subscription: SubscriptionModel 
   return { subscription, billed: { period, reference, reason: billing_reason, payer_id: invoice.customer_id } };
 }
 
-/** A manual invoice of this period may exist by now. */
+/** Refuses if a manual invoice bills this period by now. */
 async function checkNotBilled(voided: InvoiceModel, transaction: Transaction): Promise<void> {
   const { subscription_id, period_start, period_end, billing_reason } = voided;
   const [other] = await InvoiceModel.in(voided, transaction)
@@ -91,19 +91,28 @@ export async function recalculateDraft(
       throw notAllowed(`an invoice that is ${invoice_status} cannot be recalculated in its place`, { id });
     const input = { scope, invoice_id: id, now: author.now, recompute: true };
     const { invoice: draft } = await computeWithin(stores, transaction, input);
-    return finalizeIfRequested(stores, transaction, { draft, finalize, author });
+    return finalizeIfRequested(stores, transaction, { draft, finalize, lowered: [], author });
   });
 }
 
-/** An invoice of 0 is skipped and never final. */
+type RequestedFinalization = {
+  readonly draft: InvoiceWithLines;
+  readonly finalize: boolean;
+  /** Open invoices that the void of the replaced invoice lowered: they are completed only when the new invoice is written. */
+  readonly lowered: readonly InvoiceModel[];
+  readonly author: Author;
+};
+
+/** Finalizes the invoice if requested. An invoice of 0 is skipped and never final. */
 async function finalizeIfRequested(
   stores: Stores,
   transaction: Transaction,
-  { draft, finalize, author }: { draft: InvoiceWithLines; finalize: boolean; author: Author },
+  { draft, finalize, lowered, author }: RequestedFinalization,
 ): Promise<InvoiceWithLines> {
   const input = { invoice_id: draft.id, now: author.now };
   const isFinal = finalize && draft.invoice_status === 'DRAFT';
-  const made = isFinal ? await finalizeWithin(transaction, toScope(draft), input) : draft;
+  const made = isFinal ? await finalizeWithin(transaction, toScope(draft), input) : { invoice: draft, lowered: [] };
+  await activateAfterLowered(stores, transaction, { lowered: [...lowered, ...made.lowered], by: author });
   await activateIfNothingDue(stores, transaction, { scope: toScope(draft), invoice_id: draft.id, by: author });
-  return made;
+  return made.invoice;
 }

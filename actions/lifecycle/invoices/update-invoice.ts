@@ -15,6 +15,7 @@ import { refuseUsed } from '../../../core/subscriptions/not-yet.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
+import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
 import { emit } from '../../foundation/emit.ts';
 import { lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
 import { changeInvoicePayment } from '../payments/change-invoice-payment.ts';
@@ -50,7 +51,7 @@ export async function updateInvoicePayment(
   scope: Scope,
   { id, request, author }: PaymentUpdate,
 ): Promise<InvoiceModel> {
-  return stores.postgres.transaction(async (transaction) => {
+  return retryTransaction(stores, async (transaction) => {
     const locked = await lockInvoice(transaction, scope, id);
     await checkNoPayments(locked.invoice, transaction);
     const paid = planPaymentChange(locked.invoice, request, author.now);
@@ -60,7 +61,7 @@ export async function updateInvoicePayment(
   });
 }
 
-/** A payment status that payments determine is not changed manually. */
+/** Refuses a manual change of a payment status that payments determine. */
 async function checkNoPayments(invoice: InvoiceModel, transaction: Transaction): Promise<void> {
   const [payment] = await PaymentModel.in(invoice, transaction)
     .where({ destination_id: invoice.id, status: 'published' })

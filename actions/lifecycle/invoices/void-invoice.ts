@@ -12,6 +12,7 @@ import { filterPartialCharges } from '../../../core/rating/partial-charges.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
+import { CheckoutSessionModel } from '../../../storage/models/payments/checkout-session.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { enqueueInvoiceAlertChecks } from '../../../storage/progress/alert-arrivals.ts';
 import { checkNotBought, failPurchase } from '../../credits/wallets/pending-credits.ts';
@@ -31,7 +32,7 @@ import { listLineCorrections } from '../../invoicing/invoices/credits-of-lines.t
 import { type LockedInvoice, lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
 import { toScope } from '../../rating/billable-items.ts';
 import { returnRedemptions } from '../../rating/coupons/redeem.ts';
-import { activateAwaiting } from '../effects.ts';
+import { activateAfterLowered, activateIncompleteSubscription } from '../effects.ts';
 
 type VoidInvoiceInput = { id: string; metadata: Record<string, string> | null; author: Author };
 
@@ -42,23 +43,38 @@ export async function voidInvoice(
 ): Promise<InvoiceModel> {
   return runBillingTransaction(stores, async (transaction) => {
     const locked = await lockInvoice(transaction, scope, id);
+    await checkNoOpenCheckout(locked.invoice, transaction);
     await checkNothingCorrected(locked.invoice, transaction);
-    const voided = await voidLocked(stores, transaction, { ...locked, metadata, author });
+    const { voided, lowered } = await voidLocked(stores, transaction, { ...locked, metadata, author });
     // An incomplete subscription may wait for the voided invoice; rebilling requests the payment again.
     if (locked.invoice.invoice_status === 'FINALIZED')
-      await activateAwaiting(stores, transaction, { ...locked, invoice: voided, by: author });
+      await activateIncompleteSubscription(stores, transaction, { ...locked, invoice: voided, by: author });
+    // The lowered invoices follow the voided one, because both may belong to one subscription, which is read again for them.
+    await activateAfterLowered(stores, transaction, { lowered, by: author });
     return voided;
   });
 }
 
+/** An incomplete subscription would become active without a payment. */
+async function checkNoOpenCheckout(invoice: InvoiceModel, transaction: Transaction): Promise<void> {
+  const session = await CheckoutSessionModel.findOpen(invoice, { checkout_invoice_id: invoice.id }, transaction);
+  if (session)
+    throw notAllowed('a checkout of this invoice is open: archive its session, which voids the invoice', {
+      checkout_session_id: session.id,
+    });
+}
+
 type VoidLockedInput = LockedInvoice & Omit<VoidInvoiceInput, 'id'>;
 
-/** The subscription is locked, too: a change reads the billed amounts under its lock. */
+/** `lowered`: open invoices that the returned credits lowered; the caller completes them. */
+type VoidedInvoice = { readonly voided: InvoiceModel; readonly lowered: readonly InvoiceModel[] };
+
+/** Voids the invoice. The caller has locked the subscription, too: a change reads the billed amounts under its lock. */
 export async function voidLocked(
   stores: Stores,
   transaction: Transaction,
   { invoice, subscription, metadata, author }: VoidLockedInput,
-): Promise<InvoiceModel> {
+): Promise<VoidedInvoice> {
   checkVoidable(invoice);
   await checkNotBought(transaction, invoice);
   const ids = await listLineIds(invoice, transaction);
@@ -80,7 +96,9 @@ export async function voidLocked(
   await enqueueInvoiceAlertChecks(transaction, voided);
   await voidOpenPayments(transaction, { invoice: voided, by: author });
   const withIt = changesWithin.map((change) => change.id);
-  if (subscription) await returnOffsets(transaction, { invoice: voided, subscription, changes: withIt, author });
+  const lowered = subscription
+    ? await returnOffsets(transaction, { invoice: voided, subscription, changes: withIt, author })
+    : [];
   await failPurchase(transaction, { invoice: voided, by: author });
   const open = await listLineCorrections(invoice, ids, { invoice_status: 'DRAFT', database: transaction });
   const recomputed = [...lessened.map(({ line }) => line), ...open];
@@ -92,10 +110,10 @@ export async function voidLocked(
         invoice_id,
       });
   }
-  return voided;
+  return { voided, lowered };
 }
 
-/** Lines of other invoices whose charge was reduced by the partial charges of this invoice. */
+/** Gathers the lines of other invoices that charge less because this invoice charged a part of their usage before. */
 async function gatherOffsetLines(
   invoice: InvoiceModel,
   subscription: SubscriptionModel,
@@ -110,7 +128,7 @@ async function gatherOffsetLines(
   );
 }
 
-/** A draft is recomputed; a final invoice contains the difference to the void one. */
+/** Refuses to void the invoice if a final invoice charges only the difference to it. A draft is recomputed instead. */
 function checkOffsetLinesOpen(lessened: readonly InvoicedLine[]): void {
   const closed = lessened.find(({ invoice_status }) => invoice_status !== 'DRAFT');
   if (closed)
@@ -119,7 +137,7 @@ function checkOffsetLinesOpen(lessened: readonly InvoicedLine[]): void {
     });
 }
 
-/** A credit of this invoice has lowered a debt or is in a wallet: without the invoice the customer would have it twice. */
+/** Refuses if a credit of this invoice has lowered a debt or is in a wallet: without the invoice the customer would have it twice. */
 async function checkCreditsNothing(invoice: InvoiceModel, transaction: Transaction): Promise<void> {
   const isReturned = new Decimal(invoice.total_prepaid_credits_applied).isNegative();
   if (invoice.invoice_status === 'FINALIZED' && (isReturned || computeRest(invoice).gt(0)))
@@ -157,7 +175,7 @@ async function listLineIds(invoice: InvoiceModel, transaction: Transaction): Pro
 
 type CreditVoidedInput = { readonly changesWithin: readonly InvoiceModel[]; readonly author: Author };
 
-/** Returns payments and used prepaid credits, less earlier refunds; an invoice is refunded once. */
+/** Puts payments and used prepaid credits back into wallets, less earlier refunds; an invoice is refunded once. */
 async function creditVoided(
   transaction: Transaction,
   invoice: InvoiceModel,
@@ -165,7 +183,7 @@ async function creditVoided(
 ): Promise<void> {
   const { id, invoice_number } = invoice;
   const { prepaid, rest } = splitRefundable(invoice);
-  // The changes voided with the invoice have already returned credits to the lots.
+  // The changes that are voided with the invoice have already returned a part of its credits to the lots.
   const returned = sumDecimals(
     changesWithin.map((change) => new Decimal(change.total_prepaid_credits_applied).negated()),
   );

@@ -1,10 +1,11 @@
-/** The preview and the writing of a modification that ends and begins lines, or changes records beside them. */
+/** Previews and writes a modification that ends and begins lines, or that changes other records of the subscription. */
 
 import { formatMs } from '../../../core/foundation/time/instant.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { previewSettlement, type SettledChange } from '../../invoicing/invoices/settle-change.ts';
-import { type AppliedLines, applyLineChange, type LineChangePlan } from '../subscriptions/change-lines.ts';
+import { type AppliedLines, applyLineChange } from '../subscriptions/apply-line-change.ts';
+import type { LineChangePlan } from '../subscriptions/change-lines.ts';
 import {
   type ChangedInvoice,
   type ChangedResources,
@@ -22,7 +23,7 @@ export function planLineModification(stores: Stores, plan: LineChangePlan): Plan
   };
 }
 
-/** A modification of records beside the lines raises the version of the subscription. */
+/** Plans a modification that changes no lines; it raises the version of the subscription, too. */
 export function planOtherModification(
   subscription: SubscriptionModel,
   write: (transaction: Transaction) => Promise<void>,
@@ -39,8 +40,8 @@ export function planOtherModification(
 }
 
 export function buildLinesPreview({ ends, begins, settlement, refunds }: LineChangePlan): ChangedResources {
-  const ended = ends.map(({ item, at }) => toChangedLine({ ...item.record, end_date: formatMs(at) }, 'ended'));
-  const begun = begins.map(({ record }) => toChangedLine({ ...record, id: '' }, 'created'));
+  const ended = ends.map(({ item, at }) => toChangedLine({ ...item.line_item, end_date: formatMs(at) }, 'ended'));
+  const begun = begins.map(({ line_item }) => toChangedLine({ ...line_item, id: '' }, 'created'));
   const unmade = new Set<string | null | undefined>(begins.map(({ id }) => id));
   const invoices = [settlement ?? [], ...refunds].flat().map((each) => {
     const invoice = previewSettlement(each, unmade);

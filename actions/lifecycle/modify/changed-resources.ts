@@ -35,7 +35,7 @@ export function toChangedLine(
   return { id, price_id, quantity, start_date, end_date, change_action };
 }
 
-/** Result of a change that touches only other subscriptions. */
+/** Returns the result of a change that touches only other subscriptions. */
 export function toChangedSubscriptions(
   changes: readonly { record: Subscription; action: ChangedSubscription['action'] }[],
 ): ChangedResources {

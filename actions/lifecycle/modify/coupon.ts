@@ -80,7 +80,7 @@ async function planRedemption(input: CouponModificationInput): Promise<PlannedMo
   });
 }
 
-/** The coupon is locked, so that two concurrent redemptions are counted as two. */
+/** Loads the coupon. A transaction locks it, so that two concurrent redemptions are counted as two; a preview does not. */
 async function lockCoupon(scope: Scope, code: string, database: Database): Promise<CouponModel> {
   const coupon = await CouponModel.fetchByCode(scope, code, database);
   return database.isTransaction ? CouponModel.fetch(scope, coupon.id, { database, lock: true }) : coupon;

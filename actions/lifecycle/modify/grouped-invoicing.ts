@@ -31,7 +31,7 @@ export async function planGroupedInvoicing(input: GroupModificationInput): Promi
   }
 }
 
-/** A parent names children; a child names its parent and is the only child. */
+/** Loads the parts of the group. A parent names children; a child names its parent and is the only child. */
 async function loadGroupParts({ stores, database, subscription, params }: GroupModificationInput): Promise<GroupParts> {
   const scope = toScope(subscription);
   const { parent_subscription_id, child_subscription_ids } = params;
@@ -73,7 +73,7 @@ function planGroupRemoval(
   for (const child of children) {
     if (child.subscription_type !== 'grouped_invoicing' || child.parent_subscription_id !== parent.id)
       throw invalid(CHILDREN, `subscription ${child.id} is not invoiced with subscription ${parent.id}`);
-    // No invoice would charge it any more.
+    // A cancelled child gets no further charges, so no invoice would contain it.
     if (child.subscription_status === 'cancelled')
       throw invalid(
         CHILDREN,

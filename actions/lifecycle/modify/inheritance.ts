@@ -22,7 +22,7 @@ const ADDED = 'external_customer_ids_to_inherit_subscription';
 const REMOVED = 'external_customer_ids_to_remove';
 const toParamsField = (name: string) => `inheritance_params.${name}`;
 
-/** A request without an action may add and remove at once. */
+/** Plans an inheritance. A request without an action may add and remove at once. */
 export async function planInheritance(input: ModifyInput<'inheritance'>): Promise<PlannedModification> {
   const { subscription, params } = input;
   const added = params[ADDED] ?? [];
@@ -79,7 +79,7 @@ function joinCustomers(
   return createInheritedSubscriptions(toScope(parent), joining, transaction);
 }
 
-/** Now, or the start of the parent if it begins later. */
+/** Returns the date of joining: now, or the start of the parent if it begins later. */
 function deriveJoinDate({ subscription, author }: ModifyInput<'inheritance'>): string {
   return formatMs(Math.max(author.now.getTime(), toInstant(subscription.start_date)));
 }
@@ -132,7 +132,7 @@ async function leave(
   const by = input.author;
   const gone: SubscriptionModel[] = [];
   for (const inherited of leaving) {
-    // A customer with a later start never joined.
+    // A customer whose start is later has not joined yet, and ends at that start.
     const end_date = formatMs(Math.max(by.now.getTime(), toInstant(inherited.start_date)));
     const record = await SubscriptionModel.change(
       inherited,

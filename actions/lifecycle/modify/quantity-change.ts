@@ -17,8 +17,8 @@ export async function planQuantityChange(input: ModifyInput<'quantity_change'>):
   const current = currentPeriod(subscription);
   const changes = planQuantityChanges(params, { items, current, now: author.now.getTime() });
   const begins = changes.map(({ item, quantity, at }): LineStart => {
-    const terms = { ...item.record, quantity, start_date: formatMs(at) };
-    return { terms, price: item.price_record, meter: null, follows: item };
+    const terms = { ...item.line_item, quantity, start_date: formatMs(at) };
+    return { terms, price: item.price, meter: null, follows: item };
   });
   const plan = await planLineChange(database, {
     subscription,

@@ -11,9 +11,9 @@ import type { Subscription } from '../../../core/subscriptions/record.ts';
 import { computeTrialEnding, parseTrialEnd } from '../../../core/subscriptions/trial.ts';
 import type { Transaction } from '../../../storage/foundation/stores.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
-import { planFromStores } from '../../invoicing/billing/gather-billing.ts';
-import { invoiceRecord, lineRecords } from '../../invoicing/records/invoice-records.ts';
-import { billedSubscription, currentPeriod } from '../../rating/billable-items.ts';
+import { planOpeningInvoice } from '../../invoicing/billing/plan-invoices.ts';
+import { toInvoiceRecord, toLineRecords } from '../../invoicing/records/invoice-records.ts';
+import { currentPeriod, toBilledSubscription } from '../../rating/billable-items.ts';
 import { endTrial, TRIAL_END } from '../subscriptions/end-trial.ts';
 import type { ChangedInvoice, ChangedResources } from './changed-resources.ts';
 import type { ModifyInput, PlannedModification } from './modification.ts';
@@ -39,12 +39,12 @@ async function planTrialEndPreview(
   { stores, database, author: { now } }: ModifyInput<'trial_end'>,
   subscription: SubscriptionModel,
 ): Promise<ChangedResources> {
-  const due = duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime());
+  const due = duePeriod(toBilledSubscription(subscription), currentPeriod(subscription), now.getTime());
   const period = due?.next;
   if (!period) return buildChangedResources({ ...subscription, subscription_status: 'cancelled' }, null);
-  const { plan } = await planFromStores(stores, database, { subscription, period, ...TRIAL_END, now });
-  const record = invoiceRecord({ subscription, period, reason: TRIAL_END.reason, plan }, '', now);
-  const invoice = { ...record, idempotency_key: null, line_items: lineRecords(plan, record, now) };
+  const { plan } = await planOpeningInvoice(stores, database, { subscription, period, now });
+  const record = toInvoiceRecord({ subscription, period, reason: TRIAL_END, plan }, '', now);
+  const invoice = { ...record, idempotency_key: null, line_items: toLineRecords(plan, record, now) };
   const status = deriveStatusAfterInvoice(subscription.payment_behavior, record.amount_remaining);
   const after = { ...subscription, subscription_status: status, current_period_end: formatMs(period.end) };
   return buildChangedResources(
@@ -60,7 +60,7 @@ async function applyEnd(
   const ending = await SubscriptionModel.fetch(subscription, subscription.id, { database: transaction, lock: true });
   const ended = await endTrial(stores, transaction, { subscription: ending, by: author });
   const { subscription: after, latest_invoice } = ended ?? { subscription: ending, latest_invoice: null };
-  const isCharged = latest_invoice?.billing_reason === TRIAL_END.reason;
+  const isCharged = latest_invoice?.billing_reason === TRIAL_END;
   return buildChangedResources(after, isCharged ? toIssuedInvoice(latest_invoice) : null);
 }
 

@@ -1,6 +1,6 @@
 /**
  * Begins the next attempt of a payment. Until the attempt ends, no other payment charges the invoice and nobody voids it. Money received
- * elsewhere is booked at once; a payment provider is called outside this transaction.
+ * elsewhere is applied at once; a payment provider is called outside this transaction.
  */
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { FarthingError, notAllowed } from '../../../core/foundation/error.ts';
@@ -10,6 +10,7 @@ import { toInstant } from '../../../core/foundation/time/instant.ts';
 import { OPEN } from '../../../core/payments/moves.ts';
 import { checkAmount, checkPayable } from '../../../core/payments/request.ts';
 import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../../core/payments/schedule.ts';
+import { isUnavailable } from '../../../storage/foundation/failure.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
@@ -17,22 +18,27 @@ import { PaymentAttemptModel } from '../../../storage/models/payments/payment-at
 import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
 import { lockWalletInOrder } from '../../credits/wallets/lock-wallet.ts';
 import { debitPayment, findPayingWallet, lockCoveredByCredits } from '../../credits/wallets/pay-with-credits.ts';
+import { listOwnGateways, loadGatewayConnection } from '../../foundation/connections/payment-gateways.ts';
 import type { ChangeAuthor } from '../../foundation/emit.ts';
 import { emit } from '../../foundation/emit.ts';
-import { type Collection, loadCollection, loadUsableGateway } from '../../invoicing/collection/find-payment-method.ts';
+import {
+  type CollectionTerms,
+  loadCollection,
+  loadUsableGateway,
+} from '../../invoicing/collection/find-payment-method.ts';
 import { type LockedPayment, lockPayment } from '../../payments/lock-payment.ts';
-import { bookReceipt, failPayment } from './book-outcome.ts';
+import { applySuccess, failPayment } from './apply-outcome.ts';
 import { changeInvoicePayment } from './change-invoice-payment.ts';
 
-/** `asks`: the caller has to call the provider now. */
+/** `calls_provider`: true if the caller has to call the provider next. */
 type StartedAttempt = {
   readonly payment: PaymentModel;
-  readonly asks: boolean;
+  readonly calls_provider: boolean;
   /** Error with which the attempt failed before any provider was called. */
   readonly obstacle?: FarthingError;
 };
 
-/** `isRequested`: a caller requests the attempt and gets the error; the scheduler leaves an impossible payment alone. */
+/** Begins an attempt. `isRequested`: a caller requests the attempt and gets the error; the scheduler leaves an impossible payment alone. */
 export async function beginAttempt(
   stores: Stores,
   scope: Scope,
@@ -42,40 +48,58 @@ export async function beginAttempt(
     const seen = await lockPayment(transaction, scope, id);
     const { payment } = seen;
     if (!OPEN.includes(payment.payment_status)) {
-      if (!isRequested || isNew) return { payment, asks: false };
+      if (!isRequested || isNew) return { payment, calls_provider: false };
       throw notAllowed(`a payment that is ${payment.payment_status} cannot be processed`, {
         payment_status: payment.payment_status,
       });
     }
-    if (!isRequested && !isDue(payment, by.now)) return { payment, asks: false };
+    if (!isRequested && !isDue(payment, by.now)) return { payment, calls_provider: false };
     const unpayable = findObstacle(seen);
     const isCollected = unpayable === null && payment.is_automatic;
-    const collection = isCollected ? await computeCollection(transaction, seen, { isRequested, now: by.now }) : null;
+    const collection = isCollected
+      ? await loadCurrentCollection(transaction, seen, { isRequested, now: by.now })
+      : null;
     const current = collection ? { ...seen, payment: Object.assign(payment.$clone(), collection) } : seen;
-    const obstacle = unpayable ?? (await findPaymentObstacle(transaction, current, { collection, now: by.now }));
+    const obstacle =
+      unpayable ??
+      (await findPaymentObstacle(transaction, current, { collection, now: by.now })) ??
+      (await findStoppedGateway(transaction, current));
     if (obstacle && isNew)
-      return { payment: await rejectPayment(stores, transaction, { ...current, obstacle, by }), asks: false, obstacle };
+      return {
+        payment: await rejectPayment(stores, transaction, { ...current, obstacle, by }),
+        calls_provider: false,
+        obstacle,
+      };
     if (obstacle && isRequested) throw obstacle;
     if (obstacle)
-      return { payment: await deferPayment(stores, transaction, { ...current, obstacle, by }), asks: false };
+      return {
+        payment: await deferOrFailPayment(stores, transaction, { ...current, obstacle, by }),
+        calls_provider: false,
+      };
     switch (current.payment.payment_method_type) {
       case 'CREDITS':
-        return { payment: await payWithCredits(stores, transaction, { ...seen, collection, by }), asks: false };
+        return {
+          payment: await payWithCredits(stores, transaction, { ...seen, collection, by }),
+          calls_provider: false,
+        };
       case 'OFFLINE':
         return {
-          payment: await bookReceipt(stores, transaction, { ...seen, gateway_payment_id: null, by }),
-          asks: false,
+          payment: await applySuccess(stores, transaction, { ...seen, gateway_payment_id: null, by }),
+          calls_provider: false,
         };
       case 'PAYMENT_LINK':
-        return { payment: await openPaymentPage(transaction, seen, by), asks: true };
+        return { payment: await openPaymentPage(transaction, seen, by), calls_provider: true };
       default:
-        return { payment: await claimPayment(stores, transaction, { ...seen, collection, by }), asks: true };
+        return { payment: await claimPayment(stores, transaction, { ...seen, collection, by }), calls_provider: true };
     }
   });
 }
 
-/** The scheduler's list may be old: another process may have made this attempt, and the next one has its own time. */
-function isDue({ next_attempt_at }: PaymentModel, now: Date): boolean {
+/**
+ * Whether the payment is due. The scheduler's list may be old: another process may have made this attempt, and the next one has its own
+ * time.
+ */
+export function isDue({ next_attempt_at }: PaymentModel, now: Date): boolean {
   return next_attempt_at !== null && next_attempt_at !== undefined && toInstant(next_attempt_at) <= now.getTime();
 }
 
@@ -91,11 +115,13 @@ function findObstacle({ invoice, payment }: LockedPayment): FarthingError | null
   }
 }
 
-/** Fails if the provider is not usable, if a sandbox would stand in for real money, or if the wallet cannot pay the amount. */
+/**
+ * Returns an error if the provider is not usable, if the sandbox would be used for a real payment, or if the wallet cannot pay the amount.
+ */
 async function findPaymentObstacle(
   transaction: Transaction,
   { payment, invoice }: LockedPayment,
-  { collection, now }: { collection: Collection | null; now: Date },
+  { collection, now }: { collection: CollectionTerms | null; now: Date },
 ): Promise<FarthingError | null> {
   if (collection || payment.payment_method_type === 'OFFLINE') return null;
   if (payment.payment_method_type === 'CREDITS') {
@@ -104,6 +130,19 @@ async function findPaymentObstacle(
     return catchRejection(() => findPayingWallet(transaction, invoice, { wallet_id, amount: payment.amount, now }));
   }
   return catchRejection(() => loadUsableGateway(transaction, payment, payment.payment_gateway ?? null));
+}
+
+/** A gateway whose connection needs attention makes the payment wait; it does not fail it. */
+async function findStoppedGateway(transaction: Transaction, { payment }: LockedPayment): Promise<FarthingError | null> {
+  const { payment_gateway: gateway } = payment;
+  if (!gateway || listOwnGateways()[gateway]) return null;
+  try {
+    await loadGatewayConnection(payment, gateway, transaction);
+    return null;
+  } catch (error) {
+    if (isUnavailable(error)) return error as FarthingError;
+    throw error;
+  }
 }
 
 async function catchRejection(attempt: () => Promise<unknown>): Promise<FarthingError | null> {
@@ -116,13 +155,14 @@ async function catchRejection(attempt: () => Promise<unknown>): Promise<Farthing
   }
 }
 
-/** Delays the payment if another payment is about to pay the invoice; otherwise fails it. */
-async function deferPayment(
+/** Delays the payment if another payment is about to pay the invoice, or the gateway cannot be called; otherwise fails it. */
+async function deferOrFailPayment(
   stores: Stores,
   transaction: Transaction,
   { obstacle, by, ...current }: LockedPayment & { obstacle: FarthingError; by: ChangeAuthor },
 ): Promise<PaymentModel> {
-  const waits = current.invoice.payment_status === 'PROCESSING' && current.invoice.invoice_status === 'FINALIZED';
+  const isBeingPaid = current.invoice.payment_status === 'PROCESSING' && current.invoice.invoice_status === 'FINALIZED';
+  const waits = isBeingPaid || isUnavailable(obstacle);
   if (!waits) return failPayment(stores, transaction, { ...current, error: obstacle.message, by });
   const next_attempt_at = computeProviderRecheckAt(by.now).toISOString();
   return PaymentModel.change(current.payment, { next_attempt_at }, { by, database: transaction });
@@ -137,7 +177,7 @@ function rejectPayment(
   return failPayment(stores, transaction, { ...current, error: obstacle.message, by });
 }
 
-/** The key is stored before the provider is called. */
+/** Opens a payment page. The key is stored before the provider is called. */
 async function openPaymentPage(
   transaction: Transaction,
   { payment }: LockedPayment,
@@ -150,9 +190,9 @@ async function openPaymentPage(
   return PaymentModel.change(payment, changes, { by, database: transaction });
 }
 
-type CollectionAttempt = LockedPayment & { collection: Collection | null; by: ChangeAuthor };
+type CollectionAttempt = LockedPayment & { collection: CollectionTerms | null; by: ChangeAuthor };
 
-/** `transaction` has locked the wallet, which can pay the amount. */
+/** Pays with credits. `transaction` has locked the wallet, which can pay the amount. */
 async function payWithCredits(
   stores: Stores,
   transaction: Transaction,
@@ -160,7 +200,7 @@ async function payWithCredits(
 ): Promise<PaymentModel> {
   const payment = await PaymentModel.change(current.payment, { ...collection }, { by, database: transaction });
   await debitPayment(transaction, { ...current, payment, author: { user_id: '', ...by } });
-  return bookReceipt(stores, transaction, { ...current, payment, gateway_payment_id: null, by });
+  return applySuccess(stores, transaction, { ...current, payment, gateway_payment_id: null, by });
 }
 
 async function claimPayment(
@@ -169,7 +209,7 @@ async function claimPayment(
   { by, ...current }: CollectionAttempt,
 ): Promise<PaymentModel> {
   const { payment, invoice, subscription } = current;
-  const collected = payment.is_automatic ? toCurrentCollection(current) : {};
+  const collected = payment.is_automatic ? toCollectedFields(current) : {};
   const attempt_number = payment.attempt_count + 1;
   const gateway_tracking_id = `${payment.id}/${attempt_number}`;
   const changes = {
@@ -202,19 +242,22 @@ async function claimPayment(
   return claimed;
 }
 
-/** The customer may have another payment method or more credits by now. A requested attempt also charges a part of the invoice. */
-async function computeCollection(
+/**
+ * Loads the collection as of now: the customer may have another payment method or more credits. A requested attempt also charges a part of
+ * the invoice.
+ */
+async function loadCurrentCollection(
   transaction: Transaction,
   { invoice, subscription }: LockedPayment,
   { isRequested, now }: { isRequested: boolean; now: Date },
-): Promise<Collection | null> {
+): Promise<CollectionTerms | null> {
   const covered = await lockCoveredByCredits(transaction, invoice, now);
-  const inPart = isRequested ? { inPart: true } : {};
-  return (await loadCollection(transaction, invoice, { subscription, covered, ...inPart })).collection;
+  const partial = isRequested ? { allows_partial: true } : {};
+  return (await loadCollection(transaction, invoice, { subscription, covered, ...partial })).collection;
 }
 
-/** Target and amount of this attempt. The remaining amount may be smaller now, because a part may have been paid. */
-function toCurrentCollection({ payment, invoice, collection }: Omit<CollectionAttempt, 'by'>) {
+/** Returns the target and amount of this attempt. The remaining amount may be smaller now, because a part may have been paid. */
+function toCollectedFields({ payment, invoice, collection }: Omit<CollectionAttempt, 'by'>) {
   const amount = new Decimal(invoice.amount_remaining).toFixed();
   return collection ?? { payment_gateway: payment.payment_gateway, amount };
 }

@@ -5,7 +5,7 @@ import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { enqueueInvoiceAlertChecks } from '../../../storage/progress/alert-arrivals.ts';
 import { type ChangeAuthor, emit } from '../../foundation/emit.ts';
 import type { LockedInvoice } from '../../invoicing/invoices/lock-invoice.ts';
-import { completeIfPaid } from '../effects.ts';
+import { applyLowerRemaining } from '../effects.ts';
 
 export async function changeInvoicePayment(
   stores: Stores,
@@ -15,6 +15,6 @@ export async function changeInvoicePayment(
   const changed = await InvoiceModel.change(invoice, changes, { by, database: transaction });
   if (changed !== invoice) await emit(transaction, 'invoice.update.payment', { record: changed, by });
   if (changed.amount_remaining !== invoice.amount_remaining) await enqueueInvoiceAlertChecks(transaction, changed);
-  await completeIfPaid(stores, transaction, { invoice: changed, subscription, by });
+  await applyLowerRemaining(stores, transaction, { invoice: changed, subscription, by });
   return changed;
 }

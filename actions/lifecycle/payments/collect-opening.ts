@@ -11,14 +11,11 @@ import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import type { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';
-import { lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
 import { loadWithLines } from '../../invoicing/records/invoice-records.ts';
-import { undoRedemptions } from '../../rating/coupons/redeem.ts';
 import type { OpenedSubscription } from '../invoices/open-and-activate.ts';
-import { voidLocked } from '../invoices/void-invoice.ts';
-import { cancelWithin } from '../subscriptions/cancel-subscription.ts';
 import { collectNow, ensureCollected } from './attempt-invoice.ts';
-import { withdrawCharge } from './process-payment.ts';
+import { cancelCharge } from './process-payment.ts';
+import { undoOpening } from './undo-opening.ts';
 
 type CollectOpeningInput = { readonly opened: OpenedSubscription; readonly author: Author };
 
@@ -28,7 +25,7 @@ export async function collectOpening(
   scope: Scope,
   { opened, author }: CollectOpeningInput,
 ): Promise<OpenedSubscription> {
-  const payment = await chargeOpening(stores, scope, { opened, author });
+  const payment = await collectOpeningInvoice(stores, scope, { opened, author });
   return payment ? reloadOpened(stores, scope, opened) : opened;
 }
 
@@ -41,7 +38,7 @@ export async function collectCreation(
   const invoice_id = opened.latest_invoice?.id;
   const tried = invoice_id ? await ensureCollected(stores, scope, { invoice_id, by: author }) : null;
   if (!tried) return opened;
-  const { payment, reason } = await withdrawUnconfirmed(stores, tried, { ...opened, author });
+  const { payment, reason } = await cancelUnconfirmed(stores, tried, { ...opened, author });
   const after = await reloadOpened(stores, scope, opened);
   const { payment_behavior, subscription_status, id } = after.subscription;
   const isRefused = payment_behavior === 'error_if_incomplete' && subscription_status === 'incomplete';
@@ -54,8 +51,8 @@ export async function collectCreation(
   });
 }
 
-/** With `error_if_incomplete` the request does not wait for the customer: a charge that needs confirmation is withdrawn. */
-async function withdrawUnconfirmed(
+/** Withdraws a charge that needs confirmation: with `error_if_incomplete` the request does not wait for the customer. */
+async function cancelUnconfirmed(
   stores: Stores,
   payment: PaymentModel,
   { subscription, author }: { subscription: SubscriptionModel; author: Author },
@@ -64,7 +61,7 @@ async function withdrawUnconfirmed(
   if (!waits || subscription.payment_behavior !== 'error_if_incomplete')
     return { payment, reason: payment.error_message };
   const reason = 'authentication_required: the customer has to confirm the charge';
-  return { payment: await withdrawCharge(stores, payment, author), reason };
+  return { payment: await cancelCharge(stores, payment, author), reason };
 }
 
 type ResumeOpeningInput = { readonly id: string; readonly invoice_id: string | null; readonly author: Author };
@@ -73,7 +70,7 @@ type ResumeOpeningInput = { readonly id: string; readonly invoice_id: string | n
  * Continues the creation of a subscription whose request crashed after its commit: charges the opening invoice unless that was already
  * tried. With `error_if_incomplete` a failed charge still undoes the creation.
  */
-export async function resumeCreation(
+export async function resumeSubscriptionCreation(
   stores: Stores,
   scope: Scope,
   { author, ...made }: ResumeOpeningInput,
@@ -100,7 +97,7 @@ async function loadOpened(
   return { subscription, latest_invoice: await loadWithLines(invoice, database) };
 }
 
-async function chargeOpening(
+async function collectOpeningInvoice(
   stores: Stores,
   scope: Scope,
   { opened, author }: CollectOpeningInput,
@@ -121,26 +118,14 @@ async function reloadOpened(
   };
 }
 
-/** The subscription remains as a cancelled record; its invoice is void and its coupons are released. */
 async function undoCreation(
   stores: Stores,
   scope: Scope,
-  { id, invoice_id, author }: { id: string; invoice_id: string; author: Author },
+  undone: { id: string; invoice_id: string; author: Author },
 ): Promise<void> {
-  const request = {
-    id,
-    cancellation_type: 'immediate',
-    cancel_at: null,
-    invoice_policy: 'skip',
-    proration_behavior: 'none',
-    reason: 'its opening invoice could not be paid',
-    author,
-  } as const;
   await runBillingTransaction(stores, async (transaction) => {
-    await cancelWithin(stores, transaction, { scope, request });
-    const locked = await lockInvoice(transaction, scope, invoice_id);
-    await voidLocked(stores, transaction, { ...locked, metadata: null, author });
-    await undoRedemptions(id, { scope, transaction, author });
+    const reason = 'its opening invoice could not be paid';
+    await undoOpening(stores, transaction, { ...undone, scope, reason });
     await deleteUndoneEffects(transaction);
   });
 }

@@ -1,5 +1,5 @@
 /**
- * Creates a payment for an invoice and processes it unless the request disables that: received money is booked, and a charge is made
+ * Creates a payment for an invoice and processes it unless the request disables that: received money is applied, and a charge is made
  * (docs/rules/payments.md, "Making a payment"). One key is one payment; a unique index enforces it.
  */
 import { alreadyExists, FarthingError } from '../../../core/foundation/error.ts';
@@ -29,7 +29,7 @@ export async function createPayment(
 ): Promise<PaymentModel> {
   const method = parsePaymentMethod(request);
   const { known } = await findPaymentKey(stores.postgres, scope, { request, author });
-  if (known) return resumeCreation(stores, checkSamePayment(known, request), { request, author });
+  if (known) return resumeRequestedPayment(stores, checkSamePayment(known, request), { request, author });
   const made = await addPayment(stores, scope, { request, author, method }).catch(async (error: unknown) => {
     // A concurrent request may have created the payment and paid the invoice.
     if (!(error instanceof FarthingError) || error.http_status_code >= 500) throw error;
@@ -37,12 +37,13 @@ export async function createPayment(
     if (first) return { first };
     throw error;
   });
-  if ('first' in made) return resumeCreation(stores, checkSamePayment(made.first, request), { request, author });
+  if ('first' in made)
+    return resumeRequestedPayment(stores, checkSamePayment(made.first, request), { request, author });
   return request.process_payment ? processPayment(stores, scope, { id: made.id, by: author, isNew: true }) : made;
 }
 
-/** Continues a request that crashed before the payment was processed. */
-async function resumeCreation(
+/** Processes the payment of an earlier request that crashed before it did so. */
+async function resumeRequestedPayment(
   stores: Stores,
   payment: PaymentModel,
   { request, author }: CreatePaymentInput,
@@ -127,14 +128,14 @@ async function findPaymentKey(
   const { idempotency_key: key } = request;
   if (key) return { key, known: await findByKey(database, scope, key) };
   const derived = deriveKeys(listKeyParts(request), now);
-  for (const beside of derived.beside) {
-    const found = await findOpenKey(database, scope, `payment-${beside}`);
+  for (const neighbouring_key of derived.neighbouring_keys) {
+    const found = await findOpenKey(database, scope, `payment-${neighbouring_key}`);
     if (found.known && isWithinMinute(found.known.created_at, now)) return found;
   }
   return findOpenKey(database, scope, `payment-${derived.key}`);
 }
 
-/** A repeated request without a key of its own retries a failed payment under a new key. */
+/** Finds the open key of a request. A repeated request without a key of its own retries a failed payment under a new key. */
 async function findOpenKey(database: Database, scope: Scope, first: string): Promise<PaymentKey> {
   let key = first;
   for (;;) {

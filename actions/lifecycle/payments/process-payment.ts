@@ -1,14 +1,17 @@
 /**
- * Makes the next step of a payment: begins an attempt, calls the provider outside any transaction, and books the outcome. After a crash in
+ * Makes the next step of a payment: begins an attempt, calls the provider outside any transaction, and applies the outcome. After a crash in
  * between, the outcome is requested from the provider under the same key, so that nothing is charged twice
  * (docs/rules/payments.md, "Never twice").
  */
 import { Decimal } from '../../../core/foundation/decimal.ts';
-import type { FarthingError } from '../../../core/foundation/error.ts';
+import { FarthingError, unavailable } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { hasPage } from '../../../core/payments/receipt.ts';
+import { hasPaymentPage } from '../../../core/payments/applied-amount.ts';
+import { computePageEnd } from '../../../core/payments/checkout/record.ts';
+import { computeReportedRefund } from '../../../core/payments/provider-payments.ts';
 import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../../core/payments/schedule.ts';
-import type { PaymentOutcome, PaymentProvider } from '../../../integrations/payments/provider.ts';
+import type { PaymentOutcome, PaymentProvider, PaymentRequest } from '../../../integrations/payment-provider.ts';
+import { ProviderError } from '../../../integrations/provider-error.ts';
 import { isUnavailable } from '../../../storage/foundation/failure.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
@@ -16,9 +19,13 @@ import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.
 import type { ChangeAuthor } from '../../foundation/emit.ts';
 import { emit } from '../../foundation/emit.ts';
 import { type LockedPayment, lockPayment } from '../../payments/lock-payment.ts';
+import { buildPaymentRequest } from '../../payments/payment-request.ts';
 import { createProvider } from '../../payments/providers.ts';
-import { beginAttempt } from './begin-attempt.ts';
-import { bookDecline, bookReceipt } from './book-outcome.ts';
+import { markPageOpen } from '../checkout/complete-checkout.ts';
+import { endCheckoutOfPayment } from '../checkout/end-checkout.ts';
+import { applyFailure, applySuccess } from './apply-outcome.ts';
+import { beginAttempt, isDue } from './begin-attempt.ts';
+import { recordReportedRefund } from './record-provider-payment.ts';
 import { processRefunds, refundOverpayment, updateNextAttempt } from './refund-payment.ts';
 import { handleRetriesExhausted } from './retries-exhausted.ts';
 
@@ -31,9 +38,14 @@ export async function processPayment(
   scope: Scope,
   { id, by, isNew = false }: { id: string; by: ChangeAuthor; isNew?: boolean },
 ): Promise<PaymentModel> {
-  const { payment, asks, obstacle } = await beginAttempt(stores, scope, { id, by, isRequested: true, isNew });
+  const seen = await PaymentModel.fetchPublished(scope, id, { database: stores.postgres });
+  const late = await findLateOutcome(stores, seen, by);
+  if (late?.outcome === 'succeeded') return applyOutcome(stores, seen, { outcome: late, by });
+  if (late) throw unavailable('the outcome of the last attempt');
+  const { payment, calls_provider, obstacle } = await beginAttempt(stores, scope, { id, by, isRequested: true, isNew });
+  if (obstacle && hasCheckoutToEnd(payment)) await resumePayment(stores, payment, { id, by });
   if (obstacle) throw obstacle;
-  return asks ? queryAndBook(stores, payment, { by, isFirst: true }) : payment;
+  return calls_provider ? callProviderAndApply(stores, payment, { by, isFirst: true }) : payment;
 }
 
 /** Makes the due step of a payment for the scheduler. */
@@ -43,18 +55,23 @@ export async function resumePayment(
   { id, by }: { id: string; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   const payment = await PaymentModel.fetch(scope, id, { database: stores.postgres });
+  if (hasCheckoutToEnd(payment) && !(await endCheckoutOfPayment(stores, payment, by)))
+    return updateNextAttempt(stores, payment, { next_attempt_at: computeProviderRecheckAt(by.now).toISOString(), by });
+  if (isPageOverdue(payment, by)) return expirePage(stores, payment, by);
   switch (payment.payment_status) {
-    case 'PENDING':
-      return startAttempt(stores, scope, { id, by });
+    case 'PENDING': {
+      const late = await findLateOutcome(stores, payment, by);
+      return late ? applyOutcome(stores, payment, { outcome: late, by }) : startAttempt(stores, scope, { id, by });
+    }
     case 'INITIATED':
     case 'PROCESSING':
       return payment.gateway_tracking_id
-        ? queryAndBook(stores, payment, { by, isFirst: false })
+        ? callProviderAndApply(stores, payment, { by, isFirst: false })
         : startAttempt(stores, scope, { id, by });
     case 'FAILED':
       return hasRefund(payment) ? processRefunds(stores, payment, by) : handleRetriesExhausted(stores, payment, by);
     case 'VOIDED':
-      return hasPage(payment) && !hasRefund(payment)
+      return hasPaymentPage(payment) && !hasRefund(payment)
         ? closePage(stores, payment, by)
         : processRefunds(stores, payment, by);
     default:
@@ -62,8 +79,47 @@ export async function resumePayment(
   }
 }
 
+/** Whether the page payment of a checkout brings no money any more, and its session may be open still. */
+function hasCheckoutToEnd({ checkout_session_id, payment_status, next_attempt_at }: PaymentModel): boolean {
+  return Boolean(checkout_session_id) && CLOSED_STATUSES.includes(payment_status) && Boolean(next_attempt_at);
+}
+
+function isPageOverdue(payment: PaymentModel, { now }: ChangeAuthor): boolean {
+  const isOpen = payment.checkout_session_id && payment.payment_status === 'INITIATED';
+  return Boolean(isOpen) && computePageEnd(payment) <= now;
+}
+
+/** Closes a page whose time is over; a provider may allow more time. A page that was paid in the meantime is paid. */
+async function expirePage(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
+  const found = payment.gateway_tracking_id ? await cancelAtProvider(stores, payment, by) : null;
+  const never = { outcome: 'failed', gateway_payment_id: null, error: 'the page was never opened' } as const;
+  return applyOutcome(stores, payment, { outcome: found ?? never, by });
+}
+
 function hasRefund({ refunded_amount }: PaymentModel): boolean {
   return new Decimal(refunded_amount).gt(0);
+}
+
+/**
+ * Reads the outcome of the last attempt before the next one charges: a bank may accept a declined charge later. Null if another attempt is
+ * safe: the last one has failed, or the provider does not know it.
+ */
+async function findLateOutcome(
+  stores: Stores,
+  payment: PaymentModel,
+  { now }: ChangeAuthor,
+): Promise<ProviderOutcome | null> {
+  const { payment_status, payment_gateway, gateway_tracking_id: key, gateway_payment_id } = payment;
+  if (payment_status !== 'PENDING' || !payment_gateway || !key || !gateway_payment_id) return null;
+  try {
+    const provider = createProvider(stores, payment_gateway);
+    const found = await provider.findOutcome(payment, buildPaymentRequest(payment, { key, now }));
+    return found?.outcome === 'failed' ? null : found;
+  } catch (error) {
+    if (!(error instanceof FarthingError)) throw error;
+    const isAway = error.cause instanceof ProviderError && error.cause.error_class === 'wait';
+    return isAway ? toUnknown(error) : null;
+  }
 }
 
 /** Begins an attempt without a waiting request: a payment that cannot be processed is left alone or fails. */
@@ -73,108 +129,158 @@ async function startAttempt(
   { id, by }: { id: string; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   const begun = await beginAttempt(stores, scope, { id, by, isRequested: false });
-  return begun.asks ? queryAndBook(stores, begun.payment, { by, isFirst: true }) : begun.payment;
+  return begun.calls_provider ? callProviderAndApply(stores, begun.payment, { by, isFirst: true }) : begun.payment;
 }
 
-/** Books the provider's current state of a payment, after a notification or a request. */
+/**
+ * Applies the provider's current state of a payment, after a notification or a request. Throws if the provider gave no answer: the
+ * notification may be the only one.
+ */
 export async function refreshPayment(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
-  return queryAndBook(stores, payment, { by, isFirst: false });
+  const outcome = await chargeOrFindOutcome(stores, payment, { now: by.now, isFirst: false });
+  const applied = await applyOutcome(stores, payment, { outcome, by });
+  if (outcome.outcome === 'unknown' && outcome.failure !== null) throw outcome.failure;
+  return applied;
 }
 
-/** Cancels a charge at the provider, so that the customer cannot confirm it. The answer may show an earlier charge or no connection. */
-export async function withdrawCharge(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
-  const outcome = await closeCharge(stores, payment, by);
-  return outcome ? bookAnswer(stores, payment, { outcome, by }) : payment;
+/** Cancels a charge at the provider, so that the customer cannot confirm it. The outcome may be an earlier charge or unknown. */
+export async function cancelCharge(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
+  const outcome = await cancelAtProvider(stores, payment, by);
+  return outcome ? applyOutcome(stores, payment, { outcome, by }) : payment;
 }
 
-async function queryAndBook(
+async function callProviderAndApply(
   stores: Stores,
   payment: PaymentModel,
   { by, isFirst }: { by: ChangeAuthor; isFirst: boolean },
 ): Promise<PaymentModel> {
-  const outcome = await queryProvider(stores, payment, { now: by.now, isFirst });
-  return bookAnswer(stores, payment, { outcome, by });
+  const outcome = await chargeOrFindOutcome(stores, payment, { now: by.now, isFirst });
+  return applyOutcome(stores, payment, { outcome, by });
 }
 
-type ProviderAnswer = PaymentOutcome | { readonly outcome: 'unknown'; readonly error: string };
+/** `unknown`: no outcome yet, because no charge was requested or the provider was unreachable and may have charged. */
+type ProviderOutcome =
+  | PaymentOutcome
+  | { readonly outcome: 'unknown'; readonly error: string; readonly failure: FarthingError | null };
 
-/** An unreachable provider may or may not have charged. */
-async function queryProvider(
+async function chargeOrFindOutcome(
   stores: Stores,
   payment: PaymentModel,
   { now, isFirst }: { now: Date; isFirst: boolean },
-): Promise<ProviderAnswer> {
+): Promise<ProviderOutcome> {
   const { payment_gateway, gateway_tracking_id: key } = payment;
-  if (!payment_gateway || !key) return { outcome: 'unknown', error: 'it has not been asked for yet' };
+  if (!payment_gateway || !key) return { outcome: 'unknown', error: 'no charge was requested yet', failure: null };
   try {
     const provider = createProvider(stores, payment_gateway);
-    const before = isFirst ? null : await provider.findOutcome(payment, key, now);
-    return before ?? (await chargeProvider(provider, payment, { key, now }));
+    const request = buildPaymentRequest(payment, { key, now });
+    const before = isFirst ? null : await provider.findOutcome(payment, request);
+    return before ?? (await chargeProvider(provider, payment, request));
   } catch (error) {
     if (!isUnavailable(error)) throw error;
-    return { outcome: 'unknown', error: (error as FarthingError).message };
+    return toUnknown(error as FarthingError);
   }
+}
+
+function toUnknown(failure: FarthingError): ProviderOutcome {
+  return { outcome: 'unknown', error: failure.message, failure };
 }
 
 function chargeProvider(
   provider: PaymentProvider,
   payment: PaymentModel,
-  { key, now }: { key: string; now: Date },
+  request: PaymentRequest,
 ): Promise<PaymentOutcome> {
-  const { amount, currency, payment_method_id, success_url = null, cancel_url = null } = payment;
-  if (payment.payment_method_type === 'PAYMENT_LINK')
-    return provider.openLink(payment, { key, amount, currency, success_url, cancel_url, now });
-  return provider.charge(payment, { key, amount, currency, payment_method_id, now });
+  if (request.is_page) return provider.openLink(payment, request);
+  return provider.charge(payment, { ...request, payment_method_id: payment.payment_method_id });
 }
 
-/** Books on the current record: another process may have booked the answer, and a page may have been paid before it was closed. */
-async function bookAnswer(
+/**
+ * Applies the outcome to the current state of the payment: another process may have applied it already, and a page may have been paid
+ * before it was closed.
+ */
+async function applyOutcome(
   stores: Stores,
   { id, gateway_tracking_id, ...scope }: PaymentModel,
-  { outcome, by }: { outcome: ProviderAnswer; by: ChangeAuthor },
+  { outcome, by }: { outcome: ProviderOutcome; by: ChangeAuthor },
 ): Promise<PaymentModel> {
-  const booked = await retryTransaction(stores, async (transaction) => {
+  const applied = await retryTransaction(stores, async (transaction) => {
     const current = await lockPayment(transaction, scope, id);
     const { payment } = current;
     if (payment.gateway_tracking_id !== gateway_tracking_id) return payment;
     const isOpen = payment.payment_status === 'PROCESSING' || payment.payment_status === 'INITIATED';
-    if (isOpen) return bookOpenPayment(stores, transaction, { ...current, outcome, by });
-    return CLOSED_STATUSES.includes(payment.payment_status)
-      ? bookLatePayment(transaction, { payment, outcome, by })
-      : payment;
+    if (CLOSED_STATUSES.includes(payment.payment_status))
+      return applyToClosedPayment(transaction, { payment, outcome, by });
+    const apply = isOpen ? applyToOpenPayment : payment.payment_status === 'PENDING' ? applyToWaitingPayment : null;
+    const after = apply ? await apply(stores, transaction, { ...current, outcome, by }) : payment;
+    return applyRefundsAtProvider(transaction, { payment: after, outcome, by });
   });
-  return booked.next_attempt_at !== null && outcome.outcome === 'succeeded'
-    ? processRefunds(stores, booked, by)
-    : booked;
+  if (applied.next_attempt_at !== null && outcome.outcome === 'succeeded') return processRefunds(stores, applied, by);
+  const isEnded = outcome.outcome === 'failed' && hasCheckoutToEnd(applied);
+  return isEnded ? resumePayment(stores, applied, { id, by }) : applied;
 }
 
-/** Payments in these statuses bring no more money to their invoice. */
+/**
+ * Records what was refunded at the provider beyond the refunds of this service. Money that is given back here already is not counted twice:
+ * the payment names the difference for a person.
+ */
+async function applyRefundsAtProvider(
+  transaction: Transaction,
+  { payment, outcome, by }: { payment: PaymentModel; outcome: ProviderOutcome; by: ChangeAuthor },
+): Promise<PaymentModel> {
+  if (outcome.outcome !== 'succeeded' || outcome.refunded_amount === undefined) return payment;
+  const amount = computeReportedRefund(payment, outcome.refunded_amount);
+  const provider_type = payment.payment_gateway;
+  if (amount.isZero() || !provider_type) return payment;
+  const refund = { payment, amount, provider_type, key_prefix: provider_type, now: by.now };
+  const error_message = await recordReportedRefund(transaction, refund);
+  if (error_message === null) return PaymentModel.fetch(payment, payment.id, { database: transaction });
+  return PaymentModel.change(payment, { error_message }, { by, database: transaction });
+}
+
+/** Statuses in which a payment brings no more money to its invoice. */
 const CLOSED_STATUSES: readonly PaymentModel['payment_status'][] = ['VOIDED', 'FAILED'];
 
-async function bookOpenPayment(
+async function applyToOpenPayment(
   stores: Stores,
   transaction: Transaction,
-  { outcome, by, ...current }: LockedPayment & { outcome: ProviderAnswer; by: ChangeAuthor },
+  { outcome, by, ...current }: LockedPayment & { outcome: ProviderOutcome; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   switch (outcome.outcome) {
     case 'succeeded':
-      return bookReceipt(stores, transaction, { ...current, gateway_payment_id: outcome.gateway_payment_id, by });
+      return applySuccess(stores, transaction, { ...current, ...outcome, by });
     case 'failed':
-      return bookDecline(stores, transaction, { ...current, ...outcome, by });
+      return applyFailure(stores, transaction, { ...current, ...outcome, by });
     case 'unknown':
-      return deferPayment(
+      return recordPendingPayment(
         transaction,
         current.payment,
         { error_message: outcome.error, next_attempt_at: computeRetryAt(current, by) },
         by,
       );
     case 'processing': {
-      const { gateway_payment_id, url: payment_url, ask_at } = outcome;
-      const next_attempt_at = (ask_at ?? computeProviderRecheckAt(by.now)).toISOString();
+      const { gateway_payment_id, url: payment_url, check_at } = outcome;
+      const next_attempt_at = (check_at ?? computeProviderRecheckAt(by.now)).toISOString();
       const changes = { gateway_payment_id, payment_url, next_attempt_at, error_message: null };
-      return deferPayment(transaction, current.payment, changes, by);
+      return recordPendingPayment(transaction, current.payment, changes, by);
     }
   }
+}
+
+/**
+ * Applies the outcome of the last attempt to a payment that waits for the next one. Late money pays the invoice and ends the retries. While
+ * the outcome is open, a due attempt waits: both could charge the customer.
+ */
+async function applyToWaitingPayment(
+  stores: Stores,
+  transaction: Transaction,
+  { outcome, by, ...current }: LockedPayment & { outcome: ProviderOutcome; by: ChangeAuthor },
+): Promise<PaymentModel> {
+  const { payment } = current;
+  if (outcome.outcome === 'succeeded') return applySuccess(stores, transaction, { ...current, ...outcome, by });
+  if (outcome.outcome === 'failed' || !isDue(payment, by.now)) return payment;
+  const next_attempt_at = computeProviderRecheckAt(by.now).toISOString();
+  const changes = { next_attempt_at, ...(outcome.outcome === 'unknown' ? { error_message: outcome.error } : {}) };
+  return PaymentModel.change(payment, changes, { by, database: transaction });
 }
 
 function computeRetryAt({ payment }: LockedPayment, by: ChangeAuthor): string | null {
@@ -182,61 +288,82 @@ function computeRetryAt({ payment }: LockedPayment, by: ChangeAuthor): string | 
   return (payment.error_message ? computeProviderRecheckAt(by.now) : computeOutcomeCheckAt(by.now)).toISOString();
 }
 
-async function deferPayment(
+async function recordPendingPayment(
   transaction: Transaction,
   payment: PaymentModel,
   changes: Partial<PaymentModel>,
   by: ChangeAuthor,
 ): Promise<PaymentModel> {
-  const record = await PaymentModel.change(payment, changes, { by, database: transaction });
+  const next_attempt_at = limitToPageEnd(payment, { next_attempt_at: changes.next_attempt_at ?? null, by });
+  const record = await PaymentModel.change(payment, { ...changes, next_attempt_at }, { by, database: transaction });
   const isNews = record.payment_url && record.payment_url !== payment.payment_url;
   if (isNews) await emit(transaction, 'payment.pending', { record, by });
+  if (isNews) await markPageOpen(transaction, record, by);
   return record;
 }
 
-/** A payment that succeeded after it was closed is refunded in full. A page that was opened meanwhile is closed. */
-async function bookLatePayment(
+/** The page of a checkout is queried at its end at the latest. */
+function limitToPageEnd(
+  payment: PaymentModel,
+  { next_attempt_at, by }: { next_attempt_at: string | null; by: ChangeAuthor },
+): string | null {
+  if (!payment.checkout_session_id || next_attempt_at === null) return next_attempt_at;
+  const end = computePageEnd(payment);
+  return end > by.now && end < new Date(next_attempt_at) ? end.toISOString() : next_attempt_at;
+}
+
+/** Refunds in full a payment that succeeded after it was closed. A page that was opened meanwhile is closed. */
+async function applyToClosedPayment(
   transaction: Transaction,
-  { payment, outcome, by }: { payment: PaymentModel; outcome: ProviderAnswer; by: ChangeAuthor },
+  { payment, outcome, by }: { payment: PaymentModel; outcome: ProviderOutcome; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   if (outcome.outcome === 'unknown' || outcome.outcome === 'failed' || hasRefund(payment)) return payment;
   const { gateway_payment_id } = outcome;
-  const isOpen = outcome.outcome === 'processing' && hasPage(payment);
+  const isOpen = outcome.outcome === 'processing' && hasPaymentPage(payment);
   const changes = { gateway_payment_id, ...(isOpen ? { next_attempt_at: by.now.toISOString() } : {}) };
   const known = await PaymentModel.change(payment, changes, { by, database: transaction });
   if (outcome.outcome === 'processing') return known;
   return refundOverpayment(transaction, { payment: known, overpaid: new Decimal(known.amount), by });
 }
 
-/** Closes the page at its provider and books an earlier payment for its refund. A page that is just being opened is checked again later. */
+/**
+ * Closes the payment page at its provider. If the customer has paid there already, records the payment, which is then refunded. Without a
+ * definite answer, such as for a page that is just being opened, it is checked again later.
+ */
 async function closePage(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
-  const answer = await closeCharge(stores, payment, by);
-  if (answer?.outcome === 'succeeded') return bookAnswer(stores, payment, { outcome: answer, by });
-  const isOver = answer === null ? isLongVoid(payment, by) : answer.outcome === 'failed';
+  const outcome = await cancelAtProvider(stores, payment, by);
+  if (outcome?.outcome === 'succeeded') return applyOutcome(stores, payment, { outcome, by });
+  const isOver = outcome === null ? isLongVoid(payment, by) : outcome.outcome === 'failed';
   const next_attempt_at = isOver ? null : computeProviderRecheckAt(by.now).toISOString();
   // The provider's id is stored, so that a notification finds the payment.
   const gateway_payment_id =
-    (answer && 'gateway_payment_id' in answer && answer.gateway_payment_id) || payment.gateway_payment_id;
+    (outcome && 'gateway_payment_id' in outcome && outcome.gateway_payment_id) || payment.gateway_payment_id;
   return updateNextAttempt(stores, payment, { next_attempt_at, gateway_payment_id: gateway_payment_id ?? null, by });
 }
 
-/** After an hour no process is still about to open the page. */
+/** Whether the payment has been void for an hour; then no process is still about to open the page. */
 function isLongVoid({ voided_at }: PaymentModel, { now }: ChangeAuthor): boolean {
   return !voided_at || Date.parse(voided_at) < now.getTime() - HOUR_MS;
 }
 
 const HOUR_MS = 3_600_000;
 
-async function closeCharge(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<ProviderAnswer | null> {
+async function cancelAtProvider(
+  stores: Stores,
+  payment: PaymentModel,
+  by: ChangeAuthor,
+): Promise<ProviderOutcome | null> {
   const { payment_gateway, gateway_tracking_id: key } = payment;
   try {
     const provider = createProvider(stores, payment_gateway!);
-    const found = await provider.findOutcome(payment, key!, by.now);
+    const request = buildPaymentRequest(payment, { key: key!, now: by.now });
+    const found = await provider.findOutcome(payment, request);
     if (found?.outcome !== 'processing') return found;
-    await provider.cancel(payment, found.gateway_payment_id);
-    return await provider.findOutcome(payment, key!, by.now);
+    const { gateway_payment_id } = found;
+    await provider.cancel(payment, gateway_payment_id, by.now);
+    return await provider.findOutcome(payment, { ...request, gateway_payment_id });
   } catch (error) {
     if (!isUnavailable(error)) throw error;
-    return { outcome: 'unknown', error: (error as FarthingError).message };
+    return toUnknown(error as FarthingError);
   }
 }

@@ -1,6 +1,6 @@
 /**
  * Refunds a payment, through its provider or manually. The refund is recorded first, under the payment's lock, so that refunds never exceed
- * the payment. The provider is called afterwards, and its answer is booked (docs/rules/payments.md, "Refunds").
+ * the payment. The provider is called afterwards, and its answer is applied (docs/rules/payments.md, "Refunds").
  */
 
 import { listOwnKeys, toOwnKey } from '../../../core/credits/wallet/movement-key.ts';
@@ -9,12 +9,13 @@ import { alreadyExists, invalid, notAllowed } from '../../../core/foundation/err
 import { minorUnits } from '../../../core/foundation/money.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
+import { toInstant } from '../../../core/foundation/time/instant.ts';
 import { computeRefundablePayment } from '../../../core/invoicing/credit-note/creditable.ts';
-import { applyReceipt, applyRefund } from '../../../core/invoicing/invoice/payment-status.ts';
+import { applyPaidAmount, applyRefund } from '../../../core/invoicing/invoice/payment-status.ts';
 import { RECEIVED } from '../../../core/payments/moves.ts';
 import type { RefundPayment } from '../../../core/payments/record.ts';
 import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../../core/payments/schedule.ts';
-import type { RefundOutcome } from '../../../integrations/payments/provider.ts';
+import type { RefundOutcome } from '../../../integrations/payment-provider.ts';
 import { isUnavailable } from '../../../storage/foundation/failure.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
@@ -45,7 +46,7 @@ export async function refundPayment(
     const isSame = (one: PaymentRefundModel) =>
       one.idempotency_key === idempotency_key ||
       (!request.idempotency_key &&
-        derived.beside.includes(one.idempotency_key) &&
+        derived.neighbouring_keys.includes(one.idempotency_key) &&
         isWithinMinute(one.created_at, author.now));
     const known = refunds.find(isSame);
     if (known) return { payment: locked.payment, refund: sameRefund(known, request) };
@@ -60,7 +61,7 @@ export async function refundPayment(
         reference_type: 'PAYMENT',
         reference_id: locked.payment.id,
         idempotency_key: toOwnKey('refund', refund.id),
-        description: request.reason ?? 'A payment was given back',
+        description: request.reason ?? 'A payment was refunded',
         metadata: null,
         author,
       });
@@ -69,32 +70,44 @@ export async function refundPayment(
   const after = await processRefunds(stores, payment, author);
   const ended = await PaymentRefundModel.fetch(scope, refund.id, { database: stores.postgres });
   if (ended.refund_status === 'failed')
-    throw notAllowed(`nothing was given back: ${ended.error_message}`, { refund_id: ended.id });
+    throw notAllowed(`nothing was refunded: ${ended.error_message}`, { refund_id: ended.id });
   return after;
 }
 
-/** A repeated key must have the same amount. */
+/** Returns the known refund of a repeated key, which must have the same amount. */
 function sameRefund(known: PaymentRefundModel, { amount }: RefundPayment): PaymentRefundModel {
   if (amount === null || new Decimal(amount).eq(known.amount)) return known;
   const about = { field: 'amount', id: known.id, amount: known.amount };
   throw alreadyExists('the idempotency_key is that of a refund of another amount', about);
 }
 
+type NewRefund = { amount: string; reason: string | null; idempotency_key: string; by: ChangeAuthor };
+
 /** `transaction` has locked the payment. */
 function addRefund(
   transaction: Transaction,
   payment: PaymentModel,
-  { by, ...fields }: { amount: string; reason: string | null; idempotency_key: string; by: ChangeAuthor },
+  { by, is_made = !isOfProvider(payment), ...fields }: NewRefund & { is_made?: boolean },
 ): Promise<PaymentRefundModel> {
   const record = {
     ...fields,
     ...createdBy({ user_id: 'user_id' in by ? by.user_id : '', now: by.now }),
     id: newId('payment_refund', by.now.getTime()),
     payment_id: payment.id,
-    // Without a provider the record is the refund, so it is complete at once.
-    refund_status: isOfProvider(payment) ? 'pending' : 'succeeded',
+    // A refund that needs no call, because it has no provider or was made there already, is complete at once.
+    refund_status: is_made ? 'succeeded' : 'pending',
   };
   return PaymentRefundModel.add(payment, record, { database: transaction });
+}
+
+/** Records a refund that was made at the provider; it is not requested there again. The caller has locked the invoice. */
+export async function recordMadeRefund(
+  transaction: Transaction,
+  { reason, idempotency_key, ...refund }: LockedPayment & NewRefund,
+): Promise<void> {
+  const { payment, amount, by } = refund;
+  await addRefund(transaction, payment, { amount, reason, idempotency_key, by, is_made: true });
+  await bookRefund(transaction, refund);
 }
 
 function isOfProvider({ payment_gateway, gateway_payment_id }: PaymentModel): boolean {
@@ -102,8 +115,8 @@ function isOfProvider({ payment_gateway, gateway_payment_id }: PaymentModel): bo
 }
 
 /**
- * Amounts that a credit note, a void, a change or a correction returned are not refunded again. For an invoice whose credits have arrived
- * only the overpaid amount is refundable.
+ * Loads the refundable amount. Amounts that a credit note, a void, a change or a correction returned are not refunded again. For an invoice
+ * whose credits have arrived only the overpaid amount is refundable.
  */
 async function loadRefundable({ payment, invoice }: LockedPayment, transaction: Transaction): Promise<Decimal> {
   const left = computeRefundablePayment(payment, invoice, await loadCharges(invoice, transaction));
@@ -114,10 +127,10 @@ async function loadRefundable({ payment, invoice }: LockedPayment, transaction: 
 function computeRefundAmount({ payment }: LockedPayment, left: Decimal, request: RefundPayment): string {
   const { payment_status } = payment;
   if (payment_status !== 'SUCCEEDED' && payment_status !== 'PARTIALLY_REFUNDED')
-    throw notAllowed(`a payment that is ${payment_status} cannot be given back`, { payment_status });
+    throw notAllowed(`a payment that is ${payment_status} cannot be refunded`, { payment_status });
   if (left.lte(0))
     throw notAllowed(
-      'what was paid was given back already, by a credit note, by a change of the subscription or because the invoice is void',
+      'what was paid was refunded already, by a credit note, by a change of the subscription or because the invoice is void',
     );
   const amount = request.amount === null ? left : new Decimal(request.amount);
   if (amount.lte(0)) throw invalid('amount', 'must be more than 0');
@@ -135,7 +148,7 @@ export async function processRefunds(stores: Stores, payment: PaymentModel, by: 
   return after.next_attempt_at === null ? after : endRefunds(stores, after, by);
 }
 
-/** No refund is added while the payment is locked, so none is missed. */
+/** Ends the refunds of a payment. No refund is added while the payment is locked, so none is missed. */
 function endRefunds({ postgres }: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
   return retryTransaction({ postgres }, async (transaction) => {
     const current = await PaymentModel.fetch(payment, payment.id, { database: transaction, lock: true });
@@ -168,26 +181,36 @@ async function processRefund(stores: Stores, { payment, refund, by }: RefundAtte
     const locked = await lockPayment(transaction, payment, payment.id);
     const current = await PaymentRefundModel.fetch(payment, refund.id, { database: transaction, lock: true });
     if (current.refund_status !== 'pending') return locked.payment;
+    if (outcome.outcome === 'pending') {
+      const { gateway_refund_id } = outcome;
+      await PaymentRefundModel.change(current, { gateway_refund_id }, { by, database: transaction });
+      const next_attempt_at = computeProviderRecheckAt(by.now).toISOString();
+      return PaymentModel.change(locked.payment, { next_attempt_at }, { by, database: transaction });
+    }
     const isMade = outcome.outcome === 'succeeded';
     const changes = isMade
       ? { refund_status: 'succeeded' as const, gateway_refund_id: outcome.gateway_refund_id || null }
       : { refund_status: 'failed' as const, error_message: outcome.error };
     await PaymentRefundModel.change(current, changes, { by, database: transaction });
+    // While the refund was pending, it could not be sent to the connected providers.
+    if (isMade && isOfProvider(payment)) await emit(transaction, 'payment.updated', { record: locked.payment, by });
     if (isMade) return locked.payment;
-    return reverseRefund(stores, transaction, { ...locked, refund: current, by });
+    return reverseRefund(stores, transaction, { ...locked, refund: current, error: outcome.error, by });
   });
 }
 
-/** Null if the provider could not be reached; it is called again later. */
+/** Requests a refund. Returns null if the provider could not be reached; the refund is requested again later. */
 async function requestRefund(stores: Stores, { payment, refund, by }: RefundAttempt): Promise<RefundOutcome | null> {
   const { payment_gateway, gateway_payment_id } = payment;
   if (!payment_gateway || !gateway_payment_id) return { outcome: 'succeeded', gateway_refund_id: '' };
   try {
-    const { id: key, amount } = refund;
+    const { id: key, amount, created_at } = refund;
     return await createProvider(stores, payment_gateway).refund(payment, {
       key,
       gateway_payment_id,
       amount,
+      currency: payment.currency,
+      created_at: new Date(toInstant(created_at)),
       now: by.now,
     });
   } catch (error) {
@@ -214,7 +237,10 @@ function isOverpaymentRefund({ payment_id, idempotency_key }: PaymentRefundModel
   return idempotency_key === `${OVERPAYMENT}/${payment_id}`;
 }
 
-/** Booked before the provider is called, so that no other request refunds the same money meanwhile. */
+/**
+ * Writes the refund to the payment and its invoice before the provider is called, so that no other request refunds the same money
+ * meanwhile.
+ */
 async function bookRefund(
   transaction: Transaction,
   { payment, invoice, amount, by }: LockedPayment & { amount: string; by: ChangeAuthor },
@@ -226,7 +252,7 @@ async function bookRefund(
   return record;
 }
 
-/** Updates the payment alone. A payment that was never received keeps its status. */
+/** Updates the payment and not its invoice. A payment that was never received keeps its status. */
 async function updateRefunded(
   transaction: Transaction,
   { payment, amount, by }: { payment: PaymentModel; amount: string; by: ChangeAuthor },
@@ -250,18 +276,24 @@ async function updateRefunded(
   return record;
 }
 
-/** A failed refund is reversed by its negative amount; an overpaid amount that could not be refunded is booked as a receipt. */
+/** Reverses a failed refund by its negative amount; an overpaid amount that could not be refunded is applied as a receipt. */
 async function reverseRefund(
   stores: Stores,
   transaction: Transaction,
-  { refund, ...locked }: LockedPayment & { refund: PaymentRefundModel; by: ChangeAuthor },
+  { refund, error, ...locked }: LockedPayment & { refund: PaymentRefundModel; error: string; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   const { by, invoice, subscription } = locked;
   const amount = new Decimal(refund.amount).negated().toFixed();
   if (!isOverpaymentRefund(refund)) return bookRefund(transaction, { ...locked, amount });
   const payment = await updateRefunded(transaction, { ...locked, amount });
-  if (!RECEIVED.includes(payment.payment_status)) return payment;
-  const changes = applyReceipt(invoice, refund.amount, by.now);
+  if (!RECEIVED.includes(payment.payment_status)) {
+    // The money of a closed payment pays nothing, and the refund is not repeated: a person has to resolve it.
+    const error_message = `${refund.amount} ${payment.currency} was received and could not be refunded: ${error}`;
+    const record = await PaymentModel.change(payment, { error_message }, { by, database: transaction });
+    await emit(transaction, 'payment.updated', { record, by });
+    return record;
+  }
+  const changes = applyPaidAmount(invoice, refund.amount, by.now);
   await changeInvoicePayment(stores, transaction, { invoice, subscription, changes, by });
   return payment;
 }

@@ -35,7 +35,7 @@ export async function handleRetriesExhausted(
   if (after_last_try === 'cancel') await cancelUnpaid(stores, scope, { invoice_id: destination_id, by, isDue });
   return retryTransaction(stores, async (transaction) => {
     const { payment, invoice, subscription } = await lockPayment(transaction, scope, id);
-    // Another process has done it.
+    // Another process has handled the exhausted retries already.
     if (!isPending(payment)) return payment;
     if (subscription && isUnpaid(invoice))
       await markIncomplete(stores, transaction, { subscription, after_last_try, by });
@@ -47,7 +47,7 @@ function isPending({ payment_status, next_attempt_at }: PaymentModel): boolean {
   return payment_status === 'FAILED' && next_attempt_at !== null;
 }
 
-/** While a charge is in progress, the invoice may still be paid. */
+/** Whether the invoice is unpaid and no charge is in progress, with which it may still be paid. */
 function isUnpaid({ invoice_status, payment_status, amount_remaining }: InvoiceModel): boolean {
   const isOpen = invoice_status === 'FINALIZED' && payment_status !== 'PROCESSING';
   return isOpen && new Decimal(amount_remaining).gt(0);

@@ -6,9 +6,9 @@ import { Decimal } from '../../../core/foundation/decimal.ts';
 import { invalid, notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
-import { revertReceipt } from '../../../core/invoicing/invoice/payment-status.ts';
+import { revertPaidAmount } from '../../../core/invoicing/invoice/payment-status.ts';
+import { hasPaymentPage } from '../../../core/payments/applied-amount.ts';
 import { checkMove, OPEN } from '../../../core/payments/moves.ts';
-import { hasPage } from '../../../core/payments/receipt.ts';
 import type { UpdatePayment } from '../../../core/payments/record.ts';
 import { checkAmount, checkPayable } from '../../../core/payments/request.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
@@ -18,7 +18,7 @@ import { loadRefundLimit } from '../../credits/wallets/pending-credits.ts';
 import { emit } from '../../foundation/emit.ts';
 import { loadUsableGateway } from '../../invoicing/collection/find-payment-method.ts';
 import { type LockedPayment, lockPayment } from '../../payments/lock-payment.ts';
-import { bookReceipt, failPayment } from './book-outcome.ts';
+import { applySuccess, failPayment } from './apply-outcome.ts';
 import { changeInvoicePayment } from './change-invoice-payment.ts';
 
 type UpdatePaymentInput = { readonly id: string; readonly request: UpdatePayment; readonly author: Author };
@@ -48,7 +48,7 @@ async function writeFields(
     BEFORE_SETTLEMENT.flatMap((field) => (request[field] ? [[field, request[field]]] : [])),
   ) as Partial<PaymentModel>;
   const [first] = Object.keys(given);
-  if (first && hasPage(payment))
+  if (first && hasPaymentPage(payment))
     throw notAllowed(`${first} of a payment whose page is open cannot be changed: void it, and make another`, {
       field: first,
     });
@@ -67,7 +67,7 @@ async function writeFields(
   return record;
 }
 
-/** A retry charges the remaining amount to the current payment method, so it would overwrite these fields. */
+/** Refuses changes that a retry would overwrite: it charges the remaining amount to the current payment method. */
 function checkPreservedByRetries(payment: PaymentModel, changes: Partial<PaymentModel>): void {
   const isSame = (one: 'amount' | 'payment_gateway' | 'payment_method_id') =>
     one === 'amount' ? new Decimal(changes.amount!).eq(payment.amount) : changes[one] === payment[one];
@@ -76,7 +76,7 @@ function checkPreservedByRetries(payment: PaymentModel, changes: Partial<Payment
   );
   if (!field) return;
   throw notAllowed(
-    `${field} of a payment that is collected by itself follows from its invoice and its customer: keep another way to pay, or make a payment`,
+    `${field} of a payment that is collected automatically follows from its invoice and its customer: store another payment method, or create a payment`,
     { field },
   );
 }
@@ -95,7 +95,9 @@ async function writeStatus(
   if (status === 'REFUNDED' || status === 'PARTIALLY_REFUNDED' || request.refunded_at)
     throw invalid('payment_status', `${status} follows from a refund: POST /payments/${payment.id}/refund`);
   if (status !== 'SUCCEEDED' && status !== 'FAILED' && status !== 'VOIDED')
-    throw invalid('payment_status', `${status} is not said by hand`, { allowed: ['SUCCEEDED', 'FAILED', 'VOIDED'] });
+    throw invalid('payment_status', `${status} cannot be recorded by a person`, {
+      allowed: ['SUCCEEDED', 'FAILED', 'VOIDED'],
+    });
   if (payment.payment_method_type === 'CREDITS' && status === 'SUCCEEDED')
     throw notAllowed('credits are taken when the payment is processed: POST /payments/{id}/process', {
       field: 'payment_status',
@@ -103,18 +105,18 @@ async function writeStatus(
   checkMove(payment.payment_status, status);
   checkInstants(request, by);
   if (status === 'VOIDED') return voidPayment(stores, transaction, input);
-  if (hasPage(payment))
+  if (hasPaymentPage(payment))
     throw notAllowed('its provider decides what becomes of a payment whose page is open: void it, and record another', {
       field: 'payment_status',
     });
   if (status === 'FAILED') {
-    const error = request.error_message ?? 'said by hand';
+    const error = request.error_message ?? 'recorded by a person';
     return failPayment(stores, transaction, { ...input, error, at: request.failed_at ?? undefined, by });
   }
   checkPayable(invoice);
   checkAmount({ ...payment, method: payment.payment_method_type }, invoice);
   const at = request.succeeded_at ?? undefined;
-  return bookReceipt(stores, transaction, {
+  return applySuccess(stores, transaction, {
     ...input,
     gateway_payment_id: payment.gateway_payment_id ?? null,
     at,
@@ -122,7 +124,7 @@ async function writeStatus(
   });
 }
 
-/** An instant requires its status and is not in the future. */
+/** Checks the instants: each requires its status and is not in the future. */
 function checkInstants(request: UpdatePayment, { now }: Author): void {
   const goWith = { succeeded_at: 'SUCCEEDED', failed_at: 'FAILED', voided_at: 'VOIDED' } as const;
   for (const [field, status] of Object.entries(goWith)) {
@@ -146,31 +148,33 @@ async function voidPayment(
   if (wasReceived && payment.payment_gateway)
     throw notAllowed(`its money was taken by ${payment.payment_gateway}: give it back by a refund`);
   if (wasReceived && (invoice.invoice_status !== 'FINALIZED' || new Decimal(invoice.refunded_amount).gt(0)))
-    throw notAllowed('something of what was paid of its invoice was given back: the payment stays', {
+    throw notAllowed('a part of what was paid of its invoice was refunded: the payment stays', {
       invoice_id: invoice.id,
     });
   if (wasReceived) await checkKeepsPurchase(transaction, input);
+  // The page is closed, and its checkout ended, outside this transaction.
+  const hasLeftovers = hasPaymentPage(payment) || payment.checkout_session_id;
   const changes = {
     payment_status: 'VOIDED' as const,
     voided_at: request.voided_at ?? by.now.toISOString(),
     payment_url: null,
-    next_attempt_at: hasPage(payment) && !wasReceived ? by.now.toISOString() : null,
+    next_attempt_at: hasLeftovers && !wasReceived ? by.now.toISOString() : null,
   };
   const record = await PaymentModel.change(payment, changes, { by, database: transaction });
   await emit(transaction, 'payment.updated', { record, by });
   if (!wasReceived) return record;
-  const paid = revertReceipt(invoice, payment.amount, by.now);
+  const paid = revertPaidAmount(invoice, payment.amount, by.now);
   await changeInvoicePayment(stores, transaction, { invoice, subscription, changes: paid, by });
   return record;
 }
 
-/** A payment whose credits have arrived cannot be voided: the credits would be free. */
+/** Refuses to void a payment whose credits have arrived: the credits would be free. */
 async function checkKeepsPurchase(transaction: Transaction, { payment, invoice }: LockedPayment): Promise<void> {
   const most = await loadRefundLimit(transaction, invoice);
   if (most?.lt(payment.amount)) throw notAllowed('the credits that it has bought are in a wallet: the payment stays');
 }
 
-/** A payment that brought money or may still bring some is not archived. */
+/** Archives a payment, unless money was received with it or may still be. */
 export async function archivePayment(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,
@@ -180,12 +184,17 @@ export async function archivePayment(
     const { payment } = await lockPayment(transaction, scope, id);
     if (!ARCHIVED.includes(payment.payment_status))
       throw notAllowed(`a payment that is ${payment.payment_status} cannot be archived`, { allowed: ARCHIVED });
-    if (payment.payment_status === 'INITIATED' && hasPage(payment))
-      throw notAllowed('its page is open, and may be paid: void it first', { payment_url: payment.payment_url });
-    if (payment.payment_status !== 'PENDING' && payment.next_attempt_at !== null)
-      throw notAllowed('something of it is still to be done: try again later', {
-        next_attempt_at: payment.next_attempt_at,
+    if (payment.payment_status === 'INITIATED' && hasPaymentPage(payment))
+      throw notAllowed('the customer may still pay on its open payment page: void the payment first', {
+        payment_url: payment.payment_url,
       });
+    if (payment.payment_status !== 'PENDING' && payment.next_attempt_at !== null)
+      throw notAllowed(
+        'its refund, the closing of its page or the handling of its failure is not finished: try again later',
+        {
+          next_attempt_at: payment.next_attempt_at,
+        },
+      );
     const changes = { status: 'archived' as const, next_attempt_at: null };
     await PaymentModel.change(payment, changes, { by: author, database: transaction });
   });

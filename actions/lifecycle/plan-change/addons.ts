@@ -14,7 +14,10 @@ import { EntitlementModel } from '../../../storage/models/catalog/entitlement.ts
 import { AddonAssociationModel } from '../../../storage/models/subscriptions/addon-association.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 
-/** Reset periods of features that the target plan and the continuing add-ons limit must agree, as at the attachment. */
+/**
+ * Checks the carried add-ons. If the target plan and a continuing add-on limit the same feature, their reset periods must be equal, as when
+ * an add-on is attached.
+ */
 export async function checkCarried(
   database: Database,
   {
@@ -49,7 +52,9 @@ export type AddonsOfChange = {
   readonly dropped: readonly AddonAssociationModel[];
 };
 
-/** Only add-ons that have not ended when the plan changes. An add-on detached after a change was scheduled does not fail that change. */
+/**
+ * Gathers the add-ons that have not ended when the plan changes. An add-on detached after a change was scheduled does not fail that change.
+ */
 export async function gatherAddons(
   database: Database,
   { subscription, policy, at, isScheduled }: GatherAddonsInput,
@@ -70,7 +75,7 @@ type GatherAddonsInput = {
   isScheduled: boolean;
 };
 
-/** The lines of these add-ons end with the lines of the plan. An add-on with a later start is never attached. */
+/** Detaches add-ons. Their lines end with the lines of the plan. An add-on with a later start is never attached. */
 export async function detachDropped(
   database: Database,
   { dropped, at, author }: Pick<AddonsOfChange, 'dropped'> & { at: Milliseconds; author: Author },

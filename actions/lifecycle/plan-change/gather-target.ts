@@ -11,7 +11,7 @@ import { PlanModel } from '../../../storage/models/catalog/plan.ts';
 import { PriceModel } from '../../../storage/models/catalog/price.ts';
 import { MeterModel } from '../../../storage/models/metering/meter.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
-import { billedSubscription } from '../../rating/billable-items.ts';
+import { toBilledSubscription } from '../../rating/billable-items.ts';
 
 export type TargetPlan = {
   readonly plan: Plan;
@@ -20,7 +20,7 @@ export type TargetPlan = {
   readonly synced_price_sequence: number;
 };
 
-/** A shared lock on the plan's row prevents its archival meanwhile. */
+/** Gathers the target. A shared lock on the plan's row prevents its archival meanwhile. */
 export async function gatherTarget(
   database: Database,
   { subscription, plan_id, at }: { subscription: SubscriptionModel; plan_id: string; at: Milliseconds },
@@ -36,7 +36,7 @@ export async function gatherTarget(
     database,
   );
   const end = subscription.end_date ? toInstant(subscription.end_date) : null;
-  const billed = { ...billedSubscription(subscription), start_ms: at };
+  const billed = { ...toBilledSubscription(subscription), start_ms: at };
   const reset_usage = new Map(Array.from(meters.values(), (meter) => [meter.id, priceReset(meter)]));
   const copied = selectPricesToCopy(prices, subscription.currency, { start: at, end, now: at });
   return {

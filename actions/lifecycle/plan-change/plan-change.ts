@@ -24,7 +24,7 @@ import type { Database } from '../../../storage/foundation/stores.ts';
 import { PlanModel } from '../../../storage/models/catalog/plan.ts';
 import type { EarlierPeriods, SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { SubscriptionScheduleModel } from '../../../storage/models/subscriptions/subscription-schedule.ts';
-import { type BillableItem, billedSubscription, gatherItems } from '../../rating/billable-items.ts';
+import { type BillableItem, gatherItems, toBilledSubscription } from '../../rating/billable-items.ts';
 import { type LineChangePlan, type LineStart, planLineChange } from '../subscriptions/change-lines.ts';
 import type { LineChangeEnd } from '../subscriptions/retained-charges.ts';
 import { type AddonsOfChange, checkCarried, gatherAddons } from './addons.ts';
@@ -53,7 +53,7 @@ export type PlanChangePlan = {
   readonly change_type: ChangeType;
   readonly lines: LineChangePlan;
   readonly changes: Partial<SubscriptionModel>;
-  /** If a new period begins with the change: the subscription in the period that the change cuts. */
+  /** The subscription in the period that the change cuts, if a new period begins with the change; otherwise null. */
   readonly closing: SubscriptionModel | null;
   /** The subscription's own lines, which continue. */
   readonly carried: readonly BillableItem[];
@@ -77,7 +77,8 @@ export async function planPlanChange(database: Database, input: PlanChangeInput)
   const addons = await gatherAddons(database, { subscription, policy: request.addons, at, isScheduled });
   await checkCarried(database, { subscription, carried: addons.carried, target_plan_id: target.plan.id, length });
   const dropped = new Set<string | null | undefined>(addons.dropped.map(({ id }) => id));
-  const leaves = (item: BillableItem) => isOfPlan(item, subscription) || dropped.has(item.record.addon_association_id);
+  const leaves = (item: BillableItem) =>
+    isOfPlan(item, subscription) || dropped.has(item.line_item.addon_association_id);
   const leaving = { subscription, items, at, leaves, restarts: periods !== null };
   const changing = { ...leaving, target, length, standing: computeHaltedUntil(leaving) };
   const ends = planLineEnds(changing);
@@ -97,17 +98,17 @@ export async function planPlanChange(database: Database, input: PlanChangeInput)
     to: target.plan,
     change_type: deriveChangeType(
       ends.map(({ item }) => item).filter((item) => isOfPlan(item, subscription)),
-      lines.begins.filter(({ record }) => record.entity_id === target.plan.id),
+      lines.begins.filter(({ line_item }) => line_item.entity_id === target.plan.id),
     ),
     lines,
     changes: { plan_id: target.plan.id, synced_price_sequence, ...restarted },
     closing: restarted ? Object.assign(subscription.$clone(), { earlier_periods }) : null,
-    carried: items.filter((item) => isLive(item, at) && !leaves(item) && !item.record.addon_association_id),
+    carried: items.filter((item) => isLive(item, at) && !leaves(item) && !item.line_item.addon_association_id),
     addons,
   };
 }
 
-/** Includes the periods that end here. */
+/** Lists the former period grids of the subscription, including the one that ends with this change. */
 function earlierPeriods(subscription: SubscriptionModel, at: Milliseconds): EarlierPeriods[] {
   const { billing_anchor, billing_period, billing_period_count, earlier_periods } = subscription;
   return [...(earlier_periods ?? []), { until: formatMs(at), billing_anchor, billing_period, billing_period_count }];
@@ -129,39 +130,42 @@ type ChangingLines = LeavingLines & {
   standing: HaltedUntilByMeter;
 };
 
-/** Lines of the plan, including those with an overridden price. */
-function isOfPlan({ record }: BillableItem, { plan_id }: SubscriptionModel): boolean {
-  return record.entity_type === 'plan' && record.entity_id === plan_id;
+/** Whether the line belongs to the plan, even with an overridden price. */
+function isOfPlan({ line_item }: BillableItem, { plan_id }: SubscriptionModel): boolean {
+  return line_item.entity_type === 'plan' && line_item.entity_id === plan_id;
 }
 
-function isLive({ record }: BillableItem, at: Milliseconds): boolean {
-  return record.end_date === null || record.end_date === undefined || toInstant(record.end_date) > at;
+function isLive({ line_item }: BillableItem, at: Milliseconds): boolean {
+  return line_item.end_date === null || line_item.end_date === undefined || toInstant(line_item.end_date) > at;
 }
 
-function hasBegun({ record }: BillableItem, at: Milliseconds): boolean {
-  return toInstant(record.start_date) <= at;
+function hasBegun({ line_item }: BillableItem, at: Milliseconds): boolean {
+  return toInstant(line_item.start_date) <= at;
 }
 
-/** A one-time charge was invoiced, or will be with the arrears of the period in which it began. */
+/** Whether a one-time charge has begun: it was invoiced, or is on the invoice of the arrears of the period in which it began. */
 function wasOnce({ billing_period, start_ms }: BillableItem, at: Milliseconds): boolean {
   return billing_period === 'ONETIME' && start_ms <= at;
 }
 
-/** A line with a later start never begins. */
+/** Plans the ends of lines. A line that starts later ends at its start, so it never begins. */
 function planLineEnds(changing: ChangingLines): LineChangeEnd[] {
   const { items, at, leaves, restarts } = changing;
   const ending = items.filter((item) => isLive(item, at) && (leaves(item) || (restarts && !wasOnce(item, at))));
   return ending.flatMap((item) => {
-    const last = Math.max(computeLineEnd(item, changing), toInstant(item.record.start_date));
+    const last = Math.max(computeLineEnd(item, changing), toInstant(item.line_item.start_date));
     return isLive(item, last) ? [{ item, at: last }] : [];
   });
 }
 
-/** The value of a meter that never resets is charged once per period, because its price changes with the period. */
+/**
+ * Computes the end of a line. A line of a meter that never resets ends with its period, because the value of the meter is charged once per
+ * period.
+ */
 function computeLineEnd(item: BillableItem, { subscription, at, restarts, standing }: ChangingLines): Milliseconds {
   if (restarts || !isOfWholePeriods(item) || !hasBegun(item, at)) return at;
-  const since = isOfAPlan(item) ? (standing.get(item.record.meter_id ?? null) ?? at) : at;
-  return roundUpToPeriodEnd(since, item, billedSubscription(subscription));
+  const since = isOfAPlan(item) ? (standing.get(item.line_item.meter_id ?? null) ?? at) : at;
+  return roundUpToPeriodEnd(since, item, toBilledSubscription(subscription));
 }
 
 function isOfWholePeriods({ meter }: BillableItem): boolean {
@@ -171,32 +175,31 @@ function isOfWholePeriods({ meter }: BillableItem): boolean {
 type HaltedUntilByMeter = ReadonlyMap<string | null, Milliseconds>;
 
 /**
- * Per meter that never resets: the instant up to which lines of this plan, and halted lines of earlier plans, pay for its value. That is
- * the end of the period of the last such line. Leaving lines continue until then in whole periods, and new lines begin after them. No line
- * is halted if new periods begin.
+ * For each meter that never resets: end of the last period in which a line of this plan or of an earlier one charges its value. Leaving
+ * lines continue until then in whole periods, and new lines begin after it. Empty if new periods begin at the change.
  */
 function computeHaltedUntil({ subscription, items, at, leaves, restarts }: LeavingLines): HaltedUntilByMeter {
-  const billed = billedSubscription(subscription);
+  const billed = toBilledSubscription(subscription);
   const standing = new Map<string | null, Milliseconds>();
   for (const item of restarts ? [] : items) {
     if (!isOfWholePeriods(item) || !isOfAPlan(item) || !hasBegun(item, at) || !isLive(item, at)) continue;
     const end = roundUpToPeriodEnd(leaves(item) ? at : (item.end_ms ?? at), item, billed);
-    const meter_id = item.record.meter_id ?? null;
+    const meter_id = item.line_item.meter_id ?? null;
     standing.set(meter_id, Math.max(end, standing.get(meter_id) ?? at));
   }
   return standing;
 }
 
-function isOfAPlan({ record }: BillableItem): boolean {
-  return record.entity_type === 'plan';
+function isOfAPlan({ line_item }: BillableItem): boolean {
+  return line_item.entity_type === 'plan';
 }
 
-/** Per meter, the end of the last halted line, also if their periods end at different times. */
+/** Computes the latest end of a leaving line for each meter that never resets, because the periods of lines may end at different times. */
 function computeHaltedEnds(changing: ChangingLines): HaltedUntilByMeter {
   const { standing } = changing;
   const behind = new Map(standing);
   for (const item of changing.items) {
-    const meter_id = item.record.meter_id ?? null;
+    const meter_id = item.line_item.meter_id ?? null;
     const until = standing.get(meter_id);
     if (until === undefined || !changing.leaves(item) || !isOfAPlan(item) || !isLive(item, until)) continue;
     behind.set(meter_id, Math.max(computeLineEnd(item, changing), behind.get(meter_id)!));
@@ -208,7 +211,7 @@ function planLineStarts(changing: ChangingLines): LineStart[] {
   const { subscription, target, at, length, restarts } = changing;
   const { plan, prices, meters } = target;
   const behind = computeHaltedEnds(changing);
-  const billed = billedSubscription(subscription);
+  const billed = toBilledSubscription(subscription);
   return prices.map((price) => {
     const meter = price.meter_id ? (meters.get(price.meter_id) ?? null) : null;
     const waits = !restarts && meter !== null && priceReset(meter) === 'NEVER';
@@ -224,13 +227,13 @@ function planLineStarts(changing: ChangingLines): LineStart[] {
   });
 }
 
-/** Lines that do not end with the plan continue in the new periods. */
+/** Plans the lines that do not end with the plan; they continue in the new periods. */
 function planStayingLines({ subscription, items, at, leaves }: ChangingLines): LineStart[] {
-  const billed = billedSubscription(subscription);
+  const billed = toBilledSubscription(subscription);
   const staying = items.filter((item) => isLive(item, at) && !leaves(item) && !wasOnce(item, at));
   return staying.map((item) => ({
-    terms: { ...item.record, start_date: formatMs(Math.max(at, toInstant(item.record.start_date))) },
-    price: item.price_record,
+    terms: { ...item.line_item, start_date: formatMs(Math.max(at, toInstant(item.line_item.start_date))) },
+    price: item.price,
     meter: item.meter,
     continues: item,
     ...(hasOwnPeriods(item, billed) ? { follows: item } : {}),

@@ -11,17 +11,17 @@ import { SubscriptionScheduleModel } from '../../../storage/models/subscriptions
 import { beginPlanGrants } from '../../credits/grants/give-grants.ts';
 import type { SettledChange, Settlement } from '../../invoicing/invoices/settle-change.ts';
 import { noteExecuted, noteFailed, ScheduleNotDone } from '../../subscriptions/schedules.ts';
-import { applyLineChange } from '../subscriptions/change-lines.ts';
+import { applyLineChange } from '../subscriptions/apply-line-change.ts';
 import { detachDropped } from './addons.ts';
 import { type PlanChangePlan, type PlanChangeRequest, planPlanChange } from './plan-change.ts';
 
 type DuePlanChange = { readonly subscription: SubscriptionModel; readonly at: Milliseconds; readonly now: Date };
 
-/** The subscription after the change, and the amounts settled at once. */
+/** The subscription after the change, and the credits and charges that were settled at once. */
 type ExecutedPlanChange = { readonly subscription: SubscriptionModel; readonly settled: SettledChangeLines | null };
 export type SettledChangeLines = Pick<Settlement, 'lines'> & Pick<SettledChange, 'invoice'>;
 
-/** `transaction` holds the lock on the subscription's row. */
+/** Changes the plan if due. `transaction` holds the lock on the subscription's row. */
 export async function changePlanIfDue(
   stores: Stores,
   transaction: Transaction,
@@ -70,7 +70,7 @@ async function planScheduledChange(
   { subscription, at, now }: DuePlanChange,
 ): Promise<PlanChangePlan | FarthingError> {
   const author = { user_id: schedule.created_by, now };
-  // Stored in this form when the change was scheduled.
+  // The request was stored in this form when the change was scheduled.
   const request = schedule.configuration as unknown as PlanChangeRequest;
   try {
     return await planPlanChange(transaction, { subscription, request, at, schedule_id: schedule.id, author });

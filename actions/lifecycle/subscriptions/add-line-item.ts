@@ -22,7 +22,8 @@ import { runBillingTransaction } from '../../foundation/transaction.ts';
 import { storeInlinePrice } from '../../subscriptions/inline-price.ts';
 import { createCommittedLine } from '../../subscriptions/line-commitments.ts';
 import { checkSharedMeters } from '../../subscriptions/shared-meters.ts';
-import { applyLineChange, type LineStart, planLineChange } from './change-lines.ts';
+import { applyLineChange } from './apply-line-change.ts';
+import { type LineStart, planLineChange } from './change-lines.ts';
 import { emitLinesChanged, type LockedSubscription, lockSubscription } from './lock-lines.ts';
 
 type LineAddition = { subscription_id: string; request: ExtraLineItem; author: Author };

@@ -30,9 +30,10 @@ import { buildTimeBuckets, type PriceWriteContext, storePrice } from '../../cata
 import { beginAddonGrants } from '../../credits/grants/give-grants.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';
 import type { SettledChange } from '../../invoicing/invoices/settle-change.ts';
-import { billedSubscription } from '../../rating/billable-items.ts';
+import { toBilledSubscription } from '../../rating/billable-items.ts';
 import { checkSharedMeters } from '../../subscriptions/shared-meters.ts';
-import { applyLineChange, type LineChangePlan, planLineChange } from './change-lines.ts';
+import { applyLineChange } from './apply-line-change.ts';
+import { type LineChangePlan, planLineChange } from './change-lines.ts';
 import { emitLinesChanged, type LockedSubscription, lockSubscription } from './lock-lines.ts';
 
 /** Records to write, with their future ids. */
@@ -45,7 +46,7 @@ type Attachment = {
   readonly lines: readonly { terms: LineItemTerms; price: PriceModel; meter: MeterModel | null }[];
 };
 
-/** The lock on the add-on's row prevents its archival meanwhile. */
+/** Gathers the attachment. The lock on the add-on's row prevents its archival meanwhile. */
 export async function gatherAttachment(
   { subscription, times }: LockedSubscription,
   request: AttachAddon,
@@ -54,9 +55,12 @@ export async function gatherAttachment(
   const { addon_id, quantity, cadence, metadata } = request;
   const addon = await AddonModel.fetchPublished(scope, addon_id, { database, lock: 'shared' });
   const now = author.now.getTime();
-  const held = await AddonAssociationModel.notEnded(scope, author.now, database).where('entity_id', subscription.id);
-  const life = computeAttachedInterval(request, times, billedSubscription(subscription));
-  checkAttachedOnce(addon, held, life);
+  const attached = await AddonAssociationModel.notEnded(scope, author.now, database).where(
+    'entity_id',
+    subscription.id,
+  );
+  const life = computeAttachedInterval(request, times, toBilledSubscription(subscription));
+  checkAttachedOnce(addon, attached, life);
   await checkEntitlements(subscription, addon_id, { scope, database });
   const association = {
     id: newId('addon_association', now),
@@ -104,7 +108,7 @@ export async function gatherAttachment(
 
 type ChosenPrice = ReturnType<typeof planAddonPrices>[number];
 
-/** The price of the add-on, or a price of the subscription if the request overrides it. */
+/** Returns the price of the add-on, or a price of the subscription if the request overrides it. */
 function deriveLinePrice(
   { price, override }: ChosenPrice,
   { place, meter, author }: Omit<OwnPrice, 'definition'> & { place: Parameters<typeof buildOverriddenPrice>[2] },
@@ -135,7 +139,7 @@ function deriveBucketSize(meter: MeterModel | null) {
   return meter?.aggregation.bucket_size ?? null;
 }
 
-/** The price as it will be stored. */
+/** Returns the price as it will be stored. */
 function ownPrice(root: Price, { definition, meter, author }: OwnPrice): Price {
   const commitment_time_buckets = buildTimeBuckets(definition, meter, { author });
   return { ...root, ...definition, commitment_time_buckets, id: newId('price', author.now.getTime()) };
@@ -166,13 +170,13 @@ export async function storeAttachment(
 type PlannedAttachment = { attachment: Attachment; plan: LineChangePlan };
 
 export async function planAttachment(
-  held: LockedSubscription,
+  locked: LockedSubscription,
   request: AttachAddon,
   writing: PriceWriteContext,
 ): Promise<PlannedAttachment> {
-  const attachment = await gatherAttachment(held, request, writing);
+  const attachment = await gatherAttachment(locked, request, writing);
   const plan = await planLineChange(writing.database, {
-    subscription: held.subscription,
+    subscription: locked.subscription,
     ends: [],
     begins: attachment.lines,
     proration_behavior: request.proration_behavior ?? 'create_prorations',
@@ -190,13 +194,13 @@ export async function attachAddon(
 ): Promise<AttachAddonResult> {
   return runBillingTransaction(stores, async (transaction: Transaction) => {
     const writing = { scope, database: transaction, author };
-    const held = await lockSubscription(stores, subscription_id, writing);
-    const { attachment, plan } = await planAttachment(held, request, writing);
+    const locked = await lockSubscription(stores, subscription_id, writing);
+    const { attachment, plan } = await planAttachment(locked, request, writing);
     const association = await storeAttachment(attachment, writing);
     const { begun, settled } = await applyLineChange(stores, transaction, plan);
-    await checkSharedMeters(transaction, held.subscription, begun);
-    await beginAddonGrants(transaction, { subscription: held.subscription, association, by: author });
-    await emitLinesChanged(transaction, held.subscription, author);
+    await checkSharedMeters(transaction, locked.subscription, begun);
+    await beginAddonGrants(transaction, { subscription: locked.subscription, association, by: author });
+    await emitLinesChanged(transaction, locked.subscription, author);
     return { association, settled };
   });
 }

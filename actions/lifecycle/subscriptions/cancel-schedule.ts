@@ -7,30 +7,31 @@ import { invalid, notAllowed, notFound } from '../../../core/foundation/error.ts
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import { formatMs, toInstant } from '../../../core/foundation/time/instant.ts';
-import type { Period } from '../../../core/foundation/time/period.ts';
 import { planResumptionCredits, planResumptionLines } from '../../../core/rating/change.ts';
 import { nextPeriod } from '../../../core/rating/charges.ts';
 import type { Subscription } from '../../../core/subscriptions/record.ts';
 import { checkPending, type SubscriptionSchedule } from '../../../core/subscriptions/schedule.ts';
 import { checkVersion } from '../../../core/subscriptions/version.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { SubscriptionScheduleModel } from '../../../storage/models/subscriptions/subscription-schedule.ts';
 import { emit } from '../../foundation/emit.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';
-import { gatherInvoicedLines } from '../../invoicing/billing/gather-closed-charges.ts';
+import { filterFinalLines, gatherInvoicedLines } from '../../invoicing/billing/gather-closed-charges.ts';
 import { loadChargeTerms, settleChange } from '../../invoicing/invoices/settle-change.ts';
 import {
   type BillableItem,
-  billedSubscription,
   currentPeriod,
   gatherItems,
+  toBilledSubscription,
   toRunningPeriod,
 } from '../../rating/billable-items.ts';
 import { loadPayer } from '../../subscriptions/load-payer.ts';
-import { computeBilledBefore } from './billed-before.ts';
-import { buildSettlements, computeOpenDrafts, withoutCancellation } from './change-lines.ts';
+import { activateAfterLowered } from '../effects.ts';
+import { buildSettlements, withoutCancellation } from './change-lines.ts';
 import { lockWithParent } from './lock-with-parent.ts';
+import { computeOpenDrafts } from './open-drafts.ts';
 import { propagateToChildren } from './propagate-to-children.ts';
 
 type CancelScheduleTarget = {
@@ -54,15 +55,16 @@ export async function cancelSchedule(
     const { subscription_id } = await loadSchedule(scope, named, transaction);
     const subscription = await lockWithParent(scope, subscription_id, transaction);
     checkVersion(version, subscription);
-    // Read again with the lock held: the change may have happened in between.
+    // The schedule is read again with the lock held: its change may have happened in between.
     const schedule = await loadSchedule(scope, named, transaction);
     checkPending(schedule);
     if (toInstant(schedule.scheduled_at) <= author.now.getTime())
       throw notAllowed('this is happening now and cannot be undone', { id: schedule.id });
     const by = { by: author, database: transaction };
     if (schedule.schedule_type === 'cancellation') {
-      const parent = await resume(stores, transaction, { subscription, author });
+      const { resumed: parent, lowered } = await resume(stores, transaction, { subscription, author });
       await propagateToChildren(stores, transaction, { parent, by: author });
+      await activateAfterLowered(stores, transaction, { lowered, by: author });
     }
     const changes = { status: 'cancelled' as const, cancelled_at: author.now.toISOString() };
     return SubscriptionScheduleModel.change(schedule, changes, by);
@@ -91,11 +93,11 @@ async function resume(
   stores: Stores,
   transaction: Transaction,
   { subscription, author }: { subscription: SubscriptionModel; author: Author },
-): Promise<SubscriptionModel> {
+): Promise<{ readonly resumed: SubscriptionModel; readonly lowered: readonly InvoiceModel[] }> {
   const ended_ms = toInstant(subscription.cancel_at ?? subscription.current_period_end);
   const running = withoutCancellation(subscription);
   const { start } = currentPeriod(subscription);
-  const current = nextPeriod(start, billedSubscription(running)) ?? currentPeriod(subscription);
+  const current = nextPeriod(start, toBilledSubscription(running)) ?? currentPeriod(subscription);
   const changes: Partial<Subscription> = {
     cancel_at: null,
     cancel_at_period_end: false,
@@ -104,35 +106,38 @@ async function resume(
   const resumed = await SubscriptionModel.change(subscription, changes, { by: author, database: transaction });
   const drafts = { subscription: resumed, now: author.now };
   if (resumed.subscription_type !== 'grouped_invoicing') await computeOpenDrafts(stores, transaction, drafts);
-  await chargeResumedTime(transaction, { subscription: resumed, ended_ms, author });
+  const lowered = await chargeResumedTime(transaction, { subscription: resumed, ended_ms, author });
   await emit(transaction, 'subscription.updated', { record: resumed, by: author });
-  return resumed;
+  return { resumed, lowered };
 }
 
-/** Charges cut at the withdrawn end are extended. Lines that ended meanwhile are credited for the time after their end. */
+/**
+ * Charges cut at the withdrawn end are extended. Lines that ended meanwhile are credited for the time after their end. Returns the open
+ * invoices that the credits lowered.
+ */
 async function chargeResumedTime(
   transaction: Transaction,
   { subscription, ended_ms, author }: { subscription: SubscriptionModel; ended_ms: number; author: Author },
-): Promise<void> {
-  if (subscription.subscription_status === 'trialing') return;
+): Promise<readonly InvoiceModel[]> {
+  if (subscription.subscription_status === 'trialing') return [];
   const invoiced = await gatherInvoicedLines(transaction, subscription);
-  const billed = (item: BillableItem) => ({
-    item,
-    billedIn: (period: Period) => computeBilledBefore(period, item, invoiced),
-  });
-  const items = await gatherItems(transaction, subscription, { withRemoved: true });
-  const question = { ...toRunningPeriod(subscription), currency: subscription.currency, ended_ms };
-  const charges = planResumptionLines({ ...question, items: items.filter(isThere).map(billed) });
-  const credits = planResumptionCredits({ ...question, items: items.map(billed) });
+  const found = await gatherItems(transaction, subscription, { withRemoved: true });
+  const items = found.map((item) => ({ item, billed_lines: filterFinalLines(invoiced, item.id) }));
+  const resumed = { ...toRunningPeriod(subscription), currency: subscription.currency, ended_ms };
+  const charges = planResumptionLines({ ...resumed, items: items.filter(({ item }) => isThere(item)) });
+  const credits = planResumptionCredits({ ...resumed, items });
   const payer_id = await loadPayer(subscription, transaction);
   const paid = { subscription, payer_id, author };
   const terms = charges.length === 0 ? {} : await loadChargeTerms(transaction, paid);
   const settling = { ...paid, key: `resumed/${subscription.version}`, terms };
   const { settlement, refunds } = buildSettlements(settling, { credits, charges, invoiced });
-  for (const one of [settlement ?? [], ...refunds].flat()) await settleChange(transaction, one);
+  const lowered: InvoiceModel[] = [];
+  for (const one of [settlement ?? [], ...refunds].flat())
+    lowered.push(...(await settleChange(transaction, one)).lowered);
+  return lowered;
 }
 
-/** A line that a change ended at its own start is deleted: it serves nothing. */
-function isThere({ record }: BillableItem): boolean {
-  return record.status === 'published';
+/** Whether the line still exists. A line that a change ended at its own start is deleted: it was never active. */
+function isThere({ line_item }: BillableItem): boolean {
+  return line_item.status === 'published';
 }

@@ -3,7 +3,7 @@
  * core/subscriptions/cancellation.ts). An immediate cancellation ends the line items and invoices the arrears, unless the request says skip.
  * The scheduler executes a scheduled one.
  */
-import { invalid } from '../../../core/foundation/error.ts';
+import { invalid, notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import { formatMs, toInstant } from '../../../core/foundation/time/instant.ts';
@@ -12,6 +12,7 @@ import { type CancellationRequest, planCancellation } from '../../../core/subscr
 import type { CANCEL_INVOICE_POLICIES, PRORATION_BEHAVIORS } from '../../../core/subscriptions/record.ts';
 import { checkVersion } from '../../../core/subscriptions/version.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { CheckoutSessionModel } from '../../../storage/models/payments/checkout-session.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import { SubscriptionScheduleModel } from '../../../storage/models/subscriptions/subscription-schedule.ts';
@@ -22,10 +23,11 @@ import { creditOverbilled, draftFinalInvoice, draftPeriodsBefore } from '../../i
 import { loadPayer } from '../../subscriptions/load-payer.ts';
 import { addSchedule, closeSchedule } from '../../subscriptions/schedules.ts';
 import { closeDuePeriods } from '../billing/close-period.ts';
+import { activateAfterLowered } from '../effects.ts';
 import { catchUpSubscription } from './caught-up.ts';
-import { computeOpenDrafts } from './change-lines.ts';
 import { type CreditedUnusedTime, checkOnePeriod, creditUnused } from './credit-unused.ts';
 import { lockWithParent } from './lock-with-parent.ts';
+import { computeOpenDrafts } from './open-drafts.ts';
 import { propagateToChildren } from './propagate-to-children.ts';
 
 type CancelRequest = CancellationRequest & {
@@ -51,7 +53,19 @@ export async function cancelSubscription(
   scope: Scope,
   request: CancelRequest,
 ): Promise<CancelledSubscription> {
-  return runBillingTransaction(stores, (transaction) => cancelWithin(stores, transaction, { scope, request }));
+  return runBillingTransaction(stores, async (transaction) => {
+    await checkNoOpenCheckout(transaction, scope, request.id);
+    return cancelWithin(stores, transaction, { scope, request });
+  });
+}
+
+/** The invoice and the page of an open checkout would remain open after the cancellation. */
+async function checkNoOpenCheckout(transaction: Transaction, scope: Scope, subscription_id: string): Promise<void> {
+  const session = await CheckoutSessionModel.findOpen(scope, { subscription_id }, transaction);
+  if (session)
+    throw notAllowed('a checkout of this subscription is open: archive its session, which cancels the subscription', {
+      checkout_session_id: session.id,
+    });
 }
 
 /** Cancels within a transaction that has other work to do at the same time. */
@@ -72,13 +86,15 @@ export async function cancelWithin(
   // The amount owed by a grouped subscription is on the next invoice of its parent.
   const isGrouped = running.subscription_type === 'grouped_invoicing';
   const final = { subscription: running, effective_date, now: author.now };
-  // A subscription without its first payment granted nothing since; it owes the amount of its opening invoice.
+  // An incomplete subscription has granted nothing since its opening, so it owes only its opening invoice.
   const isInvoiced = isOver && !isGrouped && running.subscription_status !== 'incomplete';
   const isSkipped = request.invoice_policy === 'skip';
   if (isInvoiced && isSkipped) await draftPeriodsBefore(stores, transaction, final);
   const invoice = isInvoiced && !isSkipped ? await draftFinalInvoice(stores, transaction, final) : null;
-  if (isOver && (isSkipped || running.subscription_status === 'incomplete'))
-    await creditOverbilled(stores, transaction, { ...final, payer_id: await loadPayer(running, transaction) });
+  const isCredited = isOver && (isSkipped || running.subscription_status === 'incomplete');
+  const lowered = isCredited
+    ? await creditOverbilled(stores, transaction, { ...final, payer_id: await loadPayer(running, transaction) })
+    : [];
   const forgiven = isOver && isGrouped && request.invoice_policy === 'skip' ? ALONE : {};
   const by = { by: author, database: transaction };
   const subscription = await SubscriptionModel.change(running, { ...changes, ...forgiven }, by);
@@ -88,10 +104,15 @@ export async function cancelWithin(
   await emit(transaction, 'subscription.updated', { record: subscription, by: author });
   if (isOver) await emit(transaction, 'subscription.cancelled', { record: subscription, by: author });
   await propagateToChildren(stores, transaction, { parent: subscription, by: author });
+  // The end is written before this call, so that the subscription does not become active again.
+  const settled = credited?.settled.flatMap((one) => one.lowered) ?? [];
+  await activateAfterLowered(stores, transaction, { lowered: [...settled, ...lowered], by: author });
   return { subscription, effective_date, invoice, credited };
 }
 
-/** The subscription at a backdated `cancel_at`, and otherwise now. Work that the scheduler has not done yet is done first. */
+/**
+ * Returns the subscription as of a backdated `cancel_at`, otherwise as of now. Due work that the scheduler has not done yet is done first.
+ */
 async function bringUpToDate(
   stores: Stores,
   transaction: Transaction,
@@ -105,7 +126,7 @@ async function bringUpToDate(
   return closeDuePeriods(stores, transaction, { subscription: open, now, before });
 }
 
-/** Usage that progressive billing has invoiced stays charged, so the cancellation cannot take effect before its end. */
+/** Refuses a cancellation that takes effect before the end of the usage that progressive billing has invoiced, which stays charged. */
 async function checkNotInvoiced(
   transaction: Transaction,
   running: SubscriptionModel,
@@ -117,12 +138,12 @@ async function checkNotInvoiced(
     throw invalid('cancel_at', `must not lie before ${formatMs(until)}: usage until then is invoiced`);
 }
 
-/** The parent's invoices no longer include the subscription. */
+/** Fields of a subscription that is no longer invoiced with its parent. */
 const ALONE = { subscription_type: 'STANDALONE', parent_subscription_id: null } as const;
 
 type AcceptedCancellation = { request: CancelRequest; effective_date: string };
 
-/** Only one change is scheduled at a time; it can be cancelled until it happens. */
+/** Schedules a change. Only one is scheduled at a time; it can be cancelled until it happens. */
 async function schedule(
   transaction: Transaction,
   running: SubscriptionModel,
@@ -147,7 +168,10 @@ async function schedule(
 
 const NOT_PAID: readonly SubscriptionModel['subscription_status'][] = ['trialing', 'incomplete'];
 
-/** A trial was not charged, and an incomplete subscription was not paid. */
+/**
+ * Credits the unused time if requested. Nothing is credited for a trial, which was not charged, or for an incomplete subscription, which
+ * was not paid.
+ */
 async function creditIfRequested(
   transaction: Transaction,
   running: SubscriptionModel,

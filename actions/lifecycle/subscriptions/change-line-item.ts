@@ -28,8 +28,9 @@ import {
   storePrice,
 } from '../../catalog/prices/create-price.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';
-import { type BillableItem, billedSubscription } from '../../rating/billable-items.ts';
-import { applyLineChange, type LineStart, planLineChange } from './change-lines.ts';
+import { type BillableItem, toBilledSubscription } from '../../rating/billable-items.ts';
+import { applyLineChange } from './apply-line-change.ts';
+import { type LineStart, planLineChange } from './change-lines.ts';
 import { emitLinesChanged, type LockedSubscription, lockLine } from './lock-lines.ts';
 
 type LineChangeRequest = RequestedCommitment & {
@@ -39,7 +40,7 @@ type LineChangeRequest = RequestedCommitment & {
   metadata?: SubscriptionLineItem['metadata'];
 };
 
-/** The current line: the changed one, or the one that follows it. */
+/** Changes a line. Returns it, or the line that follows it if the charge changes. */
 export async function changeLineItem(
   stores: Stores,
   scope: Scope,
@@ -65,19 +66,19 @@ export async function changeLineItem(
 
 type LockedLine = LockedSubscription & { item: BillableItem };
 
-/** Null if the charge of the line does not change. */
+/** Plans the line that follows the changed one. Returns null if the charge does not change. */
 async function planSuccessorLine(
   locked: LockedLine,
   request: LineChangeRequest,
   writing: PriceWriteContext,
 ): Promise<{ at: number; begin: LineStart } | null> {
   const { subscription, times, item } = locked;
-  const { record, price_record, meter } = item;
+  const { line_item, meter } = item;
   checkOneLevel(subscription, request);
-  const question = { price: price_record, bucket_size: meter?.aggregation.bucket_size ?? null };
+  const charged = { price: item.price, bucket_size: meter?.aggregation.bucket_size ?? null };
   const isRepriced = Object.keys(toLineCharge(request)).length > 0;
   const quantity = parseChangedQuantity(request.quantity, item);
-  if (!isRepriced && quantity === null && changedCommitment(request, record, question) === null) {
+  if (!isRepriced && quantity === null && changedCommitment(request, line_item, charged) === null) {
     if (request.effective_from)
       throw invalid(
         'effective_from',
@@ -86,17 +87,17 @@ async function planSuccessorLine(
     return null;
   }
   const { current, now } = times;
-  const running = runningPeriod(item, { subscription: billedSubscription(subscription), current, now }) ?? current;
+  const running = runningPeriod(item, { subscription: toBilledSubscription(subscription), current, now }) ?? current;
   const reset_usage = meter && priceReset(meter);
-  const at = deriveLineChange(record, { ...item, reset_usage, running }, request.effective_from, times);
-  const price = (isRepriced ? await ownPrice(locked, { request, at }, writing) : null) ?? price_record;
-  const commitment = changedCommitment(request, record, { ...question, price });
-  if (price === price_record && commitment === null && quantity === null) return null;
-  const life = { start_date: formatMs(at), metadata: request.metadata ?? record.metadata };
+  const at = deriveLineChange(line_item, { ...item, reset_usage, running }, request.effective_from, times);
+  const price = (isRepriced ? await ownPrice(locked, { request, at }, writing) : null) ?? item.price;
+  const commitment = changedCommitment(request, line_item, { ...charged, price });
+  if (price === item.price && commitment === null && quantity === null) return null;
+  const life = { start_date: formatMs(at), metadata: request.metadata ?? line_item.metadata };
   return {
     at,
     begin: {
-      terms: { ...record, ...commitment, ...life, ...(quantity === null ? {} : { quantity }), price_id: price.id },
+      terms: { ...line_item, ...commitment, ...life, ...(quantity === null ? {} : { quantity }), price_id: price.id },
       price,
       meter,
       follows: item,
@@ -107,19 +108,18 @@ async function planSuccessorLine(
 
 /** Null if the price of the line already charges this way. */
 async function ownPrice(
-  { subscription, item: { price_record, meter } }: LockedLine,
+  { subscription, item: { price: before, meter } }: LockedLine,
   { request, at }: { request: LineChangeRequest; at: number },
   writing: PriceWriteContext,
 ): Promise<PriceModel | null> {
   const { commitment_time_buckets: times = null, ...charge } = toLineCharge(request);
-  const symbol = await loadUnitSymbol(price_record, writing);
+  const symbol = await loadUnitSymbol(before, writing);
   const place = { subscription_id: subscription.id, start_date: formatMs(at), symbol };
-  const definition = buildLinePrice(price_record, charge, place);
-  if (times === null)
-    return isPriceUnchanged(price_record, charge, definition) ? null : storePrice(definition, writing);
+  const definition = buildLinePrice(before, charge, place);
+  if (times === null) return isPriceUnchanged(before, charge, definition) ? null : storePrice(definition, writing);
   const commitment_time_buckets = buildTimeBuckets({ ...definition, commitment_time_buckets: times }, meter, writing);
-  const isSame = hasSameTimes(commitment_time_buckets, price_record.commitment_time_buckets);
-  if (isSame && isPriceUnchanged(price_record, charge, definition)) return null;
+  const isSame = hasSameTimes(commitment_time_buckets, before.commitment_time_buckets);
+  if (isSame && isPriceUnchanged(before, charge, definition)) return null;
   return storePrice({ ...definition, commitment_time_buckets }, writing);
 }
 
@@ -128,9 +128,9 @@ async function describe(
   { metadata }: LineChangeRequest,
   { transaction, author }: { transaction: Transaction; author: Author },
 ): Promise<SubscriptionLineItemModel> {
-  if (metadata === undefined) return item.record;
+  if (metadata === undefined) return item.line_item;
   const by = { by: author, database: transaction };
-  const changed = await SubscriptionLineItemModel.change(item.record, { metadata }, by);
+  const changed = await SubscriptionLineItemModel.change(item.line_item, { metadata }, by);
   await emitLinesChanged(transaction, subscription, author);
   return changed;
 }

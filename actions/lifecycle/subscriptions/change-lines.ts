@@ -1,18 +1,13 @@
 /**
  * Ends and begins lines of a subscription inside a period and settles the credits and charges. Modifications, plan changes and
  * cancellations all use it (docs/rules/proration.md, "Changes inside a period"). `planLineChange` gathers and decides, and is all of a
- * preview; `applyLineChange` applies the plan. An opening invoice that is still a draft is recomputed and carries the change itself.
+ * preview; `applyLineChange` (apply-line-change.ts) applies the plan. An opening invoice that is still a draft is recomputed and carries the change itself.
  */
 import { invalid } from '../../../core/foundation/error.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
-import { formatMs, toInstant } from '../../../core/foundation/time/instant.ts';
-import {
-  type EndingLineItem,
-  isBilledImmediately,
-  type LineChangeInput,
-  planChangeLines,
-} from '../../../core/rating/change.ts';
+import { formatMs } from '../../../core/foundation/time/instant.ts';
+import { isBilledImmediately, type LineChangeInput, planChangeLines } from '../../../core/rating/change.ts';
 import { hasOwnPeriods, nextPeriod } from '../../../core/rating/charges.ts';
 import { isOneCommitment, isTermContinued } from '../../../core/rating/commitments/part.ts';
 import type { LineItemTerms } from '../../../core/subscriptions/lines.ts';
@@ -20,35 +15,28 @@ import type { PRORATION_BEHAVIORS } from '../../../core/subscriptions/record.ts'
 import { creditsUnusedTime } from '../../../core/subscriptions/schedule.ts';
 import { checkThreshold } from '../../../core/subscriptions/terms.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
-import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
 import type { PriceModel } from '../../../storage/models/catalog/price.ts';
 import type { MeterModel } from '../../../storage/models/metering/meter.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import { SubscriptionScheduleModel } from '../../../storage/models/subscriptions/subscription-schedule.ts';
 import {
+  filterFinalLines,
   gatherInvoicedLines,
   type InvoicedLine,
   invoicedUntil,
 } from '../../invoicing/billing/gather-closed-charges.ts';
 import { listReturnedCredits } from '../../invoicing/credit-notes/returned-as-credits.ts';
-import { computeWithin } from '../../invoicing/invoices/compute-invoice.ts';
-import {
-  loadChargeTerms,
-  type SettledChange,
-  type Settlement,
-  settleChange,
-} from '../../invoicing/invoices/settle-change.ts';
+import { loadChargeTerms, type Settlement } from '../../invoicing/invoices/settle-change.ts';
 import {
   type BillableItem,
-  billableItem,
-  billedSubscription,
-  currentPeriod,
+  toBillableItem,
+  toBilledSubscription,
   toRunningPeriod,
   toScope,
 } from '../../rating/billable-items.ts';
 import { loadPayer } from '../../subscriptions/load-payer.ts';
-import { computeBilledBefore } from './billed-before.ts';
 import { listOpenDrafts } from './open-drafts.ts';
 import {
   computeChargedFrom,
@@ -73,14 +61,14 @@ type LineChange = {
   readonly subscription: SubscriptionModel;
   /** The subscription after the change, if a new period begins with the change. */
   readonly after?: SubscriptionModel | undefined;
-  /** If a new period begins: lines that had ended before, or are charged once. */
+  /** Lines that had ended before or are charged once; set only if a new period begins. */
   readonly ended?: readonly BillableItem[];
   readonly ends: readonly LineChangeEnd[];
   readonly begins: readonly LineStart[];
   readonly proration_behavior: (typeof PRORATION_BEHAVIORS)[number];
   /**
-   * Set for a change at the end of the running period, whose invoice charges the new lines. New lines are settled at once only if credits
-   * exist, which they offset. A preview shows both.
+   * Set for a change at the end of the running period. The regular invoice at that instant charges the new lines. When the change is
+   * executed, they are therefore charged at once only as far as they offset credits. A preview always shows their charges.
    */
   readonly atPeriodEnd?: 'previewed' | 'done' | undefined;
   readonly author: Author;
@@ -99,16 +87,16 @@ export type LineChangePlan = {
   readonly drafts: readonly string[];
   /** Charges that remain without proration. */
   readonly retained: readonly RetainedCharge[];
-  /** Lines that paid for others, and are charged only until now. */
+  /** Lines that ended before: their retained charges paid for other lines, and now count only until the change. */
   readonly released: readonly LineChangeEnd[];
-  /** Set if a new period begins: the anchor of the periods that end with it, in which the ended lines were charged. */
+  /** Anchor of the old periods, in which the ended lines were charged; set only if a new period begins. */
   readonly anchor: string | null;
-  /** Other lines that retain those periods. */
+  /** Other lines that retain the old periods. */
   readonly anchored: readonly BillableItem[];
   readonly author: Author;
 };
 
-/** `database` is the transaction that holds the lock on the subscription's row, or the pool for a preview. */
+/** Plans a change of lines. `database` is the transaction that holds the lock on the subscription's row, or the pool for a preview. */
 export async function planLineChange(database: Database, change: LineChange): Promise<LineChangePlan> {
   const { subscription, after, ends, author } = change;
   const added = change.begins.filter(({ follows, continues }) => !follows && !continues);
@@ -127,7 +115,8 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   const isOpen = (item: BillableItem) => isAhead || (drafts.length > 0 && !hasOwnPeriods(item, period.subscription));
   const isProrated = change.proration_behavior === 'create_prorations';
   const isLeft = (item: BillableItem) => isAhead || (after === undefined && isOpen(item));
-  // A new period replaces one that begins at the same instant and is not invoiced yet: the old one serves nothing.
+  // The running period has no duration if the new period begins at its start. If it is not invoiced yet, its lines are replaced and retain
+  // no charges.
   const isReplaced = (end: LineChangeEnd) => after !== undefined && end.at <= period.current.start && isOpen(end.item);
   const ofOld = isProrated || isAhead ? [] : ends.filter((end) => !isReplaced(end));
   const retained = ofOld.flatMap((end) => computeRetainedCharge(end, invoiced, period) ?? []);
@@ -136,7 +125,7 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   const settled = isProrated ? [...ends, ...released].filter(({ item }) => !isOpen(item)) : [];
   const { currency } = subscription;
   const before = [...invoiced, ...(await listReturnedCredits(database, subscription, invoiced))];
-  const endings = settled.map((end) => buildEnding(end, before));
+  const endings = settled.map((end) => ({ ...end, billed_lines: filterFinalLines(before, end.item.id) }));
   const charged = ends.length === 0 ? period : toRunningPeriod(await loadChargedSubscription(database, subscription));
   const credits = planChangeLines<BillableItem>({ ...charged, currency, endings, beginnings: [] });
   const isCharged = change.atPeriodEnd !== 'done' || credits.length > 0;
@@ -165,7 +154,7 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   };
 }
 
-/** The period after the running one; null if the subscription ends before it. */
+/** Returns the period after the running one; null if the subscription ends before it. */
 function deriveFollowingPeriod({ subscription, current }: LineChangePeriod): LineChangePeriod | null {
   const following = nextPeriod(current.end, subscription);
   return following && { subscription, current: following };
@@ -177,7 +166,7 @@ type SettlementParts = {
   readonly invoiced: readonly InvoicedLine[];
 };
 
-/** Settlement of the current payer, and refunds to other customers who were billed. */
+/** Builds the settlement of the current payer, and refunds to other customers who were billed. */
 export function buildSettlements(settling: Omit<Settlement, 'lines'>, { credits, charges, invoiced }: SettlementParts) {
   const billedTo = new Map(invoiced.map(({ line, billed_to }) => [line.id, billed_to]));
   const byPayer = groupBy(credits, (line) => billedTo.get(line.parent_line_item_id ?? '') ?? settling.payer_id);
@@ -189,7 +178,10 @@ export function buildSettlements(settling: Omit<Settlement, 'lines'>, { credits,
   return { settlement: lines.length === 0 ? null : { ...settling, lines }, refunds };
 }
 
-/** A scheduled cancellation with credits does not cut advance charges: a line that ends before it is credited in full now. */
+/**
+ * Returns the subscription as it was charged: without a scheduled cancellation that will credit unused time, because it has not cut the
+ * advance charges. A line that ends earlier is therefore credited in full now.
+ */
 async function loadChargedSubscription(
   database: Database,
   subscription: SubscriptionModel,
@@ -199,12 +191,12 @@ async function loadChargedSubscription(
   return pending && creditsUnusedTime(pending) ? withoutCancellation(subscription) : subscription;
 }
 
-/** The subscription as it was charged before its cancellation was scheduled. */
+/** Returns the subscription without its scheduled cancellation, as it was charged before. */
 export function withoutCancellation(subscription: SubscriptionModel): SubscriptionModel {
   return Object.assign(subscription.$clone(), { cancel_at: null, cancel_at_period_end: false });
 }
 
-/** Usage that progressive billing has invoiced stays charged, so a line cannot end before the invoiced time. */
+/** Refuses to end a line before the end of the usage that progressive billing has invoiced, which stays charged. */
 function checkNotInvoiced(ends: readonly LineChangeEnd[], invoiced: readonly InvoicedLine[]): void {
   for (const { item, at } of ends) {
     const until = item.price_type === 'USAGE' ? invoicedUntil(invoiced, item.id) : null;
@@ -217,82 +209,6 @@ function checkNotInvoiced(ends: readonly LineChangeEnd[], invoiced: readonly Inv
 
 const AHEAD: readonly SubscriptionModel['subscription_status'][] = ['draft', 'trialing'];
 
-export type AppliedLines = {
-  ended: SubscriptionLineItemModel[];
-  begun: SubscriptionLineItemModel[];
-  settled: SettledChange | null;
-  refunded: SettledChange[];
-};
-
-export async function applyLineChange(
-  stores: Stores,
-  transaction: Transaction,
-  plan: LineChangePlan,
-): Promise<AppliedLines> {
-  const { subscription, ends, begins, settlement, refunds, drafts, released, anchor, anchored, author } = plan;
-  const by = { by: author, database: transaction };
-  const ended: SubscriptionLineItemModel[] = [];
-  for (const end of ends)
-    ended.push(await SubscriptionLineItemModel.change(end.item.record, deriveEndChanges(end, plan), by));
-  for (const { item, at } of released)
-    await SubscriptionLineItemModel.change(item.record, { charged_until: formatMs(at) }, by);
-  for (const item of anchored)
-    await SubscriptionLineItemModel.change(item.record, deriveAnchorChanges(anchor, item, subscription), by);
-  const added = await addLines(transaction, subscription, begins);
-  // Before the drafts are recomputed: an amount settled at once is on no other invoice.
-  const settled = settlement && (await settleChange(transaction, settlement));
-  const refunded: SettledChange[] = [];
-  for (const refund of refunds) refunded.push(await settleChange(transaction, refund));
-  await computeDrafts(stores, transaction, { subscription, drafts, now: author.now });
-  return { ended, begun: added, settled, refunded };
-}
-
-/** Recomputes open drafts after the running period has another end, before they become final. */
-export async function computeOpenDrafts(
-  stores: Stores,
-  transaction: Transaction,
-  { subscription, now }: { subscription: SubscriptionModel; now: Date },
-): Promise<void> {
-  const drafts = await listOpenDrafts(transaction, subscription, currentPeriod(subscription));
-  await computeDrafts(stores, transaction, { subscription, drafts, now });
-}
-
-async function computeDrafts(
-  stores: Stores,
-  transaction: Transaction,
-  { subscription, drafts, now }: { subscription: SubscriptionModel; drafts: readonly string[]; now: Date },
-): Promise<void> {
-  for (const invoice_id of drafts)
-    await computeWithin(stores, transaction, { scope: toScope(subscription), invoice_id, now });
-}
-
-/** A line without any active time is deleted. */
-function deriveEndChanges(
-  end: LineChangeEnd,
-  { anchor, subscription, retained }: LineChangePlan,
-): Partial<SubscriptionLineItemModel> {
-  const { record, id } = end.item;
-  const stays = retained.find(({ item_id, payers }) => item_id === id && payers.includes(id));
-  return {
-    end_date: formatMs(end.at),
-    ends_with_price: false,
-    ...(end.at <= toInstant(record.start_date) ? { status: 'deleted' as const } : {}),
-    ...(stays ? { charged_until: formatMs(stays.until) } : {}),
-    ...deriveAnchorChanges(anchor, end.item, subscription),
-  };
-}
-
-/** If a new period begins, lines charged in the old periods retain them. */
-function deriveAnchorChanges(
-  anchor: string | null,
-  item: BillableItem,
-  subscription: SubscriptionModel,
-): Partial<SubscriptionLineItemModel> {
-  if (anchor === null) return {};
-  const isOfSubscription = !hasOwnPeriods(item, billedSubscription(subscription));
-  return { period_anchor: isOfSubscription ? anchor : formatMs(item.anchor_ms ?? item.start_ms) };
-}
-
 type LineChangePeriod = Pick<LineChangeInput, 'subscription' | 'current'>;
 type LineStartContext = {
   readonly retained: readonly RetainedCharge[];
@@ -300,7 +216,7 @@ type LineStartContext = {
   readonly isProrated: boolean;
 };
 
-/** The new lines with their prices and meters. */
+/** Builds the new lines with their prices and meters. */
 function buildBegunItems(change: LineChange, { retained, running, isProrated }: LineStartContext): BillableItem[] {
   const starts = change.begins.map((start) => {
     const { price, meter, continues } = start;
@@ -308,25 +224,25 @@ function buildBegunItems(change: LineChange, { retained, running, isProrated }: 
     const follows = start.follows ?? continues;
     const record = buildBegunRecord(start, change);
     const priced = { price, meter, subscription: change.subscription };
-    const item = billableItem(record, priced);
-    // Without proration, a line is charged in full from its next period on.
+    const item = toBillableItem(record, priced);
+    // Without proration, a new line is charged in full from its next period on.
     const isLater = !isProrated && isBilledImmediately(item) && item.billing_period !== 'ONETIME';
     const restarts = change.after !== undefined;
     const from = isLater ? computeChargedFrom(item, retained, { follows, running, restarts }) : null;
     record.charged_from = from === null ? null : formatMs(from);
     const isOne = !restarts && isOneCommitment(continues?.commitment, item.commitment);
     if (continues && (isOne || isTermContinued(continues.commitment, item.commitment)))
-      record.commitment_line_id = continues.record.commitment_line_id ?? continues.id;
+      record.commitment_line_id = continues.line_item.commitment_line_id ?? continues.id;
     return { record, priced, follows };
   });
   notePayers(starts, retained);
-  return starts.map(({ record, priced }) => billableItem(record, priced));
+  return starts.map(({ record, priced }) => toBillableItem(record, priced));
 }
 
-/** Anchor of own periods that continue in the following line; null if the line has the periods of the subscription. */
-function derivePeriodAnchor({ record, ...item }: BillableItem, subscription: SubscriptionModel): string | null {
-  if (record.period_anchor || !hasOwnPeriods(item, billedSubscription(subscription)))
-    return record.period_anchor ?? null;
+/** Anchor of the line's own periods, which continue in the line that follows it; null if the line has the periods of the subscription. */
+function derivePeriodAnchor({ line_item, ...item }: BillableItem, subscription: SubscriptionModel): string | null {
+  if (line_item.period_anchor || !hasOwnPeriods(item, toBilledSubscription(subscription)))
+    return line_item.period_anchor ?? null;
   return formatMs(item.anchor_ms ?? item.start_ms);
 }
 
@@ -350,30 +266,9 @@ function buildBegunRecord(
   } as unknown as SubscriptionLineItemModel;
 }
 
-function buildEnding({ item, at }: LineChangeEnd, invoiced: readonly InvoicedLine[]): EndingLineItem<BillableItem> {
-  return { item, at, billedIn: (period) => computeBilledBefore(period, item, invoiced) };
-}
-
-/** A line begins once, and ends at one instant once. */
+/** Derives a key that is unique per change: a line begins once, and it ends at one instant only once. */
 function deriveSettlementKey(ends: readonly LineChangeEnd[], begins: readonly BillableItem[]): string {
   const [begin] = begins;
   if (begin) return begin.id;
   return ends[0] ? `${ends[0].item.id}/${ends[0].at}` : '';
-}
-
-async function addLines(
-  transaction: Transaction,
-  subscription: SubscriptionModel,
-  begins: readonly BillableItem[],
-): Promise<SubscriptionLineItemModel[]> {
-  if (begins.length === 0) return [];
-  const [last] = await SubscriptionLineItemModel.in(subscription, transaction)
-    .select('position')
-    .where({ subscription_id: subscription.id })
-    .whereNotNull('position')
-    .orderBy('position', 'desc')
-    .limit(1);
-  const first = (last?.position ?? -1) + 1;
-  const records = begins.map(({ record }, index) => ({ ...record, position: first + index }));
-  return SubscriptionLineItemModel.addAll(subscription, records, { database: transaction });
 }

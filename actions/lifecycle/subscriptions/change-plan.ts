@@ -18,7 +18,7 @@ import { addSchedule } from '../../subscriptions/schedules.ts';
 import { checkSharedMeters, checkSharedMetersAhead, describeSharedMeters } from '../../subscriptions/shared-meters.ts';
 import { detachDropped } from '../plan-change/addons.ts';
 import { type PlanChangePlan, type PlanChangeRequest, planPlanChange } from '../plan-change/plan-change.ts';
-import { type AppliedLines, applyLineChange } from './change-lines.ts';
+import { type AppliedLines, applyLineChange } from './apply-line-change.ts';
 import { lockUpToDate, readUpToDate } from './lock-with-parent.ts';
 
 type PlanChange = {
@@ -71,7 +71,7 @@ export async function executePlanChange(stores: Stores, scope: Scope, change: Pl
 }
 
 function listBegunRecords({ lines }: PlanChangePlan): SubscriptionLineItemModel[] {
-  return lines.begins.map(({ record }) => record);
+  return lines.begins.map(({ line_item }) => line_item);
 }
 
 async function loadSharedMeterMessages(
@@ -83,7 +83,7 @@ async function loadSharedMeterMessages(
 }
 
 function deriveChangeInstant(before: SubscriptionModel, change_at: PlanChange['change_at'], now: Date): Milliseconds {
-  // A subscription that has not begun has its new plan from its start on.
+  // If the subscription has not begun, the change takes effect at its start.
   if (change_at === 'immediate') return Math.max(now.getTime(), toInstant(before.start_date));
   if (before.subscription_status !== 'active')
     throw invalid('change_at', 'end_of_period is for an active subscription', {

@@ -15,6 +15,7 @@ import type { InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts
 import { priceReset } from '../../../core/metering/price-reset.ts';
 import { planScheduledPrices, type ScheduledPriceInput } from '../../../core/subscriptions/ahead.ts';
 import { findOpening, planFirstPeriod } from '../../../core/subscriptions/calendar.ts';
+import { applyCheckoutDefaults, checkSubscriptionCheckout } from '../../../core/subscriptions/checkout.ts';
 import { checkSamePeriod, parseHierarchy } from '../../../core/subscriptions/hierarchy.ts';
 import {
   buildLineItem,
@@ -48,6 +49,7 @@ import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import { PlanModel } from '../../../storage/models/catalog/plan.ts';
 import { PriceModel } from '../../../storage/models/catalog/price.ts';
 import { MeterModel } from '../../../storage/models/metering/meter.ts';
+import type { CheckoutSessionModel } from '../../../storage/models/payments/checkout-session.ts';
 import { lockNoClock } from '../../../storage/models/schedule/lock-no-clock.ts';
 import { GivenUpExternalIdModel } from '../../../storage/models/subscriptions/given-up-external-id.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
@@ -73,6 +75,8 @@ import { overrideEntitlements } from '../../subscriptions/override-entitlements.
 import { addGrants } from '../../subscriptions/own-grants.ts';
 import { redeemRequested } from '../../subscriptions/redeem-requested.ts';
 import { checkSharedMeters } from '../../subscriptions/shared-meters.ts';
+import { openCheckoutPage, startCheckout } from '../checkout/start-checkout.ts';
+import { addSubscriptionCheckout } from '../checkout/subscription-checkout.ts';
 import { openAndActivate } from '../invoices/open-and-activate.ts';
 import { collectCreation } from '../payments/collect-opening.ts';
 import { gatherAttachment, storeAttachment } from './attach-addon.ts';
@@ -80,10 +84,11 @@ import { loadExtraPrice, storePartPrice } from './line-prices.ts';
 import { toLockedSubscription } from './lock-lines.ts';
 import { propagateToChildren } from './propagate-to-children.ts';
 
-type NewSubscription = {
+export type NewSubscription = {
   subscription: SubscriptionModel;
   line_items: SubscriptionLineItemModel[];
   latest_invoice: InvoiceWithLines | null;
+  checkout_session: CheckoutSessionModel | null;
 };
 
 export async function createSubscription(
@@ -94,12 +99,13 @@ export async function createSubscription(
 ): Promise<NewSubscription> {
   checkTrialTerms(request);
   const hierarchy = parseHierarchy(request);
+  checkSubscriptionCheckout(request, hierarchy);
   const make = async (transaction: Transaction): Promise<NewSubscription> => {
     await lockNoClock(scope, transaction);
     await lockHierarchy(scope, { hierarchy, request }, transaction);
     if (hierarchy.kind === 'inherited') {
       const subscription = await inheritSubscription(scope, { ...hierarchy, request, author }, transaction);
-      return { subscription, line_items: [], latest_invoice: null };
+      return { subscription, line_items: [], latest_invoice: null, checkout_session: null };
     }
     const parties = await gather(scope, request, transaction);
     const { customer } = parties;
@@ -109,6 +115,8 @@ export async function createSubscription(
     return apply(stores, transaction, { scope, request, author, family, ...parties, ...terms });
   };
   const made = await retryTransaction(stores, make);
+  if (made.checkout_session)
+    return { ...made, checkout_session: await openCheckoutPage(stores, made.checkout_session, author) };
   return { ...made, ...(await collectCreation(stores, scope, { opened: made, author })) };
 }
 
@@ -122,7 +130,7 @@ type SubscriptionParties = {
   reset_usage: ScheduledPriceInput['reset_usage'];
 };
 
-/** The locks on customer and plan prevent their archival meanwhile. */
+/** Gathers the input. The locks on customer and plan prevent their archival meanwhile. */
 async function gather(scope: Scope, request: CreateSubscription, database: Database): Promise<SubscriptionParties> {
   const customer = await loadRequestedCustomer(scope, request, database);
   const plan = await PlanModel.fetchPublished(scope, request.plan_id, { database, lock: 'shared' });
@@ -152,7 +160,7 @@ function decide(
   now: number,
 ) {
   const currency = checkCurrency(request.currency);
-  const settings = resolvePaymentSettings(request);
+  const settings = resolvePaymentSettings(applyCheckoutDefaults(request));
   const billing = {
     currency,
     billing_cycle: request.billing_cycle ?? 'anniversary',
@@ -178,7 +186,7 @@ function decide(
   const commitments = commitmentsByPrice(request, copied);
   const overrides = withTimeBuckets(groupOverridesByPrice(request.override_line_items ?? [], copied), commitments);
   const phases = planPhases(request, { start, end }, copied);
-  const parts = copied.flatMap((root) => planParts(root, { phases, overrides, billed, reset_usage }));
+  const parts = copied.flatMap((price) => planParts(price, { phases, overrides, billed, reset_usage }));
   return { terms: { ...billing, ...begun, ...settings, ...ownCommitment(request) }, phases, parts, commitments };
 }
 
@@ -196,8 +204,10 @@ async function apply(stores: Stores, transaction: Transaction, decision: Decisio
   const children = await addChildren(decision, opened, transaction);
   if (isDraft) {
     await emit(transaction, 'subscription.draft.created', { record: opened, by: author });
-    return { subscription: opened, line_items, latest_invoice: null };
+    return { subscription: opened, line_items, latest_invoice: null, checkout_session: null };
   }
+  const { checkout } = request;
+  const session = checkout && (await addSubscriptionCheckout(transaction, opened, { request, checkout, author }));
   const settled = await openAndActivate(stores, transaction, { subscription: opened, by: author });
   await emit(transaction, 'subscription.created', { record: settled.subscription, by: author });
   await propagateToChildren(stores, transaction, { parent: settled.subscription, by: author });
@@ -207,10 +217,17 @@ async function apply(stores: Stores, transaction: Transaction, decision: Decisio
     const child = await SubscriptionModel.fetch(decision.scope, id, { database: transaction });
     await beginGrants(transaction, { subscription: child, by: author });
   }
-  return { ...settled, line_items };
+  if (!session) return { ...settled, line_items, checkout_session: null };
+  const checkout_session = await startCheckout(transaction, {
+    session,
+    invoice: settled.latest_invoice,
+    saves_payment_method: settled.subscription.collection_method === 'charge_automatically',
+    author,
+  });
+  return { ...settled, line_items, checkout_session };
 }
 
-/** Entitlements, grants, coupons and taxes of the subscription itself, in addition to those of its plan and add-ons. */
+/** Adds the entitlements, grants, coupons and taxes of the subscription itself, in addition to those of its plan and add-ons. */
 async function addOwn(
   { scope, author, request }: Decision,
   { subscription, line_items }: { subscription: SubscriptionModel; line_items: SubscriptionLineItemModel[] },
@@ -223,7 +240,7 @@ async function addOwn(
   await taxSubscription(subscription, request.tax_rate_overrides ?? [], { scope, author, transaction: database });
 }
 
-/** Children are on the opening invoice of their parent, which also opens them. */
+/** Adds the children. They are on the opening invoice of their parent, which also opens them. */
 async function addChildren(
   decision: Decision,
   parent: SubscriptionModel,
@@ -276,7 +293,7 @@ function addSubscription(
   return SubscriptionModel.add(scope, record, { database, conflict });
 }
 
-/** Plan prices in the order of their creation, then extra lines in the order of the request. */
+/** Adds the lines of plan prices in the order of their creation, then extra lines in the order of the request. */
 async function addLineItems(
   decision: Decision,
   subscription: SubscriptionModel,
@@ -291,8 +308,8 @@ async function addLineItems(
     const entity = { entity_id: plan.id, entity_type: 'plan' as const, name: plan.name };
     const committing = {
       price,
-      requested: commitments.get(part.root.id),
-      prefix: `line_item_commitments.${part.root.id}.`,
+      requested: commitments.get(part.plan_price.id),
+      prefix: `line_item_commitments.${part.plan_price.id}.`,
     };
     const committed = await loadPlanLineCommitment(decision, committing, database);
     const choice = { ...committed, entity, quantity: part.override?.quantity ?? null, requested: toLineFields(part) };
@@ -328,7 +345,7 @@ async function addLineItems(
   return SubscriptionLineItemModel.addAll(scope, records, { database });
 }
 
-/** In the order of the request. An add-on begins with the subscription by default. */
+/** Attaches the add-ons in the order of the request. An add-on begins with the subscription by default. */
 async function addAddons(
   { request, scope, author }: Decision,
   subscription: SubscriptionModel,

@@ -8,7 +8,7 @@ import { hasOwnPeriods } from '../../../core/rating/charges.ts';
 import type { Database, Transaction } from '../../../storage/foundation/stores.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { type SettledChange, type Settlement, settleChange } from '../../invoicing/invoices/settle-change.ts';
-import { type BillableItem, billedSubscription, gatherItems } from '../../rating/billable-items.ts';
+import { type BillableItem, gatherItems, toBilledSubscription } from '../../rating/billable-items.ts';
 import { planLineChange, withoutCancellation } from './change-lines.ts';
 
 type CreditUnusedInput = {
@@ -19,7 +19,9 @@ type CreditUnusedInput = {
 /** One settlement per customer who was billed. */
 export type CreditedUnusedTime = { readonly lines: Settlement['lines']; readonly settled: readonly SettledChange[] };
 
-/** `transaction` holds the lock on the subscription's row. Null if nothing is credited. */
+/**
+ * Credits the unused part of advance charges. `transaction` holds the lock on the subscription's row. Returns null if nothing is credited.
+ */
 export async function creditUnused(
   transaction: Transaction,
   unused: CreditUnusedInput,
@@ -33,8 +35,8 @@ export async function creditUnused(
 async function planCredits(database: Database, { subscription, at, author }: CreditUnusedInput): Promise<Settlement[]> {
   // The subscription as it was charged: this settles its cancellation.
   const running = withoutCancellation(subscription);
-  // A line with a later start was charged in advance as well, and never serves.
-  const items = (await gatherItems(database, subscription)).filter(({ record }) => !isOver(record, at));
+  // A line with a later start was charged in advance as well, and will never be active.
+  const items = (await gatherItems(database, subscription)).filter(({ line_item }) => !isOver(line_item, at));
   const ends = items.map((item) => ({ item, at }));
   const change = { subscription: running, ends, begins: [], proration_behavior: 'create_prorations', author } as const;
   const { settlement, refunds } = await planLineChange(database, change);
@@ -42,8 +44,8 @@ async function planCredits(database: Database, { subscription, at, author }: Cre
   return [settlement ?? [], ...refunds].flat().map((each) => ({ ...each, reason }));
 }
 
-/** True also for a line that is charged beyond its end. */
-function isOver({ end_date }: BillableItem['record'], at: Milliseconds): boolean {
+/** Whether the line has ended by an instant, even if it is charged beyond its end. */
+function isOver({ end_date }: BillableItem['line_item'], at: Milliseconds): boolean {
   return Boolean(end_date) && toInstant(end_date!) <= at;
 }
 
@@ -53,9 +55,9 @@ export async function checkOnePeriod(
   { subscription, at }: Pick<CreditUnusedInput, 'subscription' | 'at'>,
 ): Promise<void> {
   const items = (await gatherItems(database, subscription)).filter(
-    ({ start_ms, record }) => start_ms <= at && !isOver(record, at),
+    ({ start_ms, line_item }) => start_ms <= at && !isOver(line_item, at),
   );
-  const billed = billedSubscription(subscription);
+  const billed = toBilledSubscription(subscription);
   const other = items.find(
     (item) => isBilledImmediately(item) && item.billing_period !== 'ONETIME' && hasOwnPeriods(item, billed),
   );

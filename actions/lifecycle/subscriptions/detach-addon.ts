@@ -13,12 +13,13 @@ import { AddonAssociationModel } from '../../../storage/models/subscriptions/add
 import type { PriceWriteContext } from '../../catalog/prices/create-price.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';
 import { gatherItems } from '../../rating/billable-items.ts';
-import { applyLineChange, type LineChangePlan, planLineChange } from './change-lines.ts';
+import { applyLineChange } from './apply-line-change.ts';
+import { type LineChangePlan, planLineChange } from './change-lines.ts';
 import { emitLinesChanged, type LockedSubscription, lockSubscription } from './lock-lines.ts';
 
 type PlannedDetachment = { association: AddonAssociationModel; at: Milliseconds; plan: LineChangePlan };
 
-/** `database` is the transaction that holds the lock on the subscription's row, or the pool for a preview. */
+/** Plans the detachment. `database` is the transaction that holds the lock on the subscription's row, or the pool for a preview. */
 export async function planDetachment(
   { subscription, times }: LockedSubscription,
   request: DetachAddon,
@@ -30,9 +31,9 @@ export async function planDetachment(
   const at = computeDetachInstant(association, request, times);
   const items = await gatherItems(database, subscription);
   const ends = items
-    .filter(({ record }) => record.addon_association_id === association.id)
-    .filter(({ record }) => !record.end_date || toInstant(record.end_date) > at)
-    .map((item) => ({ item, at: Math.max(at, toInstant(item.record.start_date)) }));
+    .filter(({ line_item }) => line_item.addon_association_id === association.id)
+    .filter(({ line_item }) => !line_item.end_date || toInstant(line_item.end_date) > at)
+    .map((item) => ({ item, at: Math.max(at, toInstant(item.line_item.start_date)) }));
   const plan = await planLineChange(database, {
     subscription,
     ends,

@@ -9,7 +9,8 @@ import type { ProrationBehavior } from '../../../core/subscriptions/record.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 import type { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';
-import { applyLineChange, planLineChange } from './change-lines.ts';
+import { applyLineChange } from './apply-line-change.ts';
+import { planLineChange } from './change-lines.ts';
 import { emitLinesChanged, lockLine } from './lock-lines.ts';
 
 type LineEnding = {
@@ -26,7 +27,7 @@ export async function endLineItem(
 ): Promise<SubscriptionLineItemModel> {
   return runBillingTransaction(stores, async (transaction) => {
     const { subscription, times, item } = await lockLine(stores, id, { scope, database: transaction, author });
-    const at = deriveLineEnd(item.record, { field: 'effective_from', at: effective_from }, times);
+    const at = deriveLineEnd(item.line_item, { field: 'effective_from', at: effective_from }, times);
     const plan = await planLineChange(transaction, {
       subscription,
       ends: [{ item, at }],

@@ -12,21 +12,24 @@ import { SubscriptionModel } from '../../../storage/models/subscriptions/subscri
 import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import type { ChangeAuthor } from '../../foundation/emit.ts';
 import { emit } from '../../foundation/emit.ts';
-import { draftAndFinalize } from '../../invoicing/invoices/draft-invoice.ts';
-import { billedSubscription, currentPeriod, toScope } from '../../rating/billable-items.ts';
+import { finalizeOpening } from '../../invoicing/invoices/draft-invoice.ts';
+import { currentPeriod, toBilledSubscription, toScope } from '../../rating/billable-items.ts';
 import { closeSchedule } from '../../subscriptions/schedules.ts';
 import { activateIfPaid, type OpenedSubscription } from '../invoices/open-and-activate.ts';
 
-/** The invoice that opens the first paid period. */
-export const TRIAL_END = { reference: 'period_start', reason: 'SUBSCRIPTION_TRIAL_END' } as const;
+/** Reason of the invoice that opens the first paid period. */
+export const TRIAL_END = 'SUBSCRIPTION_TRIAL_END';
 
-/** The subscription with its newest invoice; null while the trial lasts. `transaction` holds the lock on the subscription's row. */
+/**
+ * Ends the trial; returns the subscription with its newest invoice, or null while the trial lasts. `transaction` holds the lock on the
+ * subscription's row.
+ */
 export async function endTrial(
   stores: Stores,
   transaction: Transaction,
   { subscription, by }: { subscription: SubscriptionModel; by: ChangeAuthor },
 ): Promise<OpenedSubscription | null> {
-  const due = duePeriod(billedSubscription(subscription), currentPeriod(subscription), by.now.getTime());
+  const due = duePeriod(toBilledSubscription(subscription), currentPeriod(subscription), by.now.getTime());
   if (due === null) return null;
   const { closed, next: period } = due;
   if (period === null) {
@@ -39,7 +42,7 @@ export async function endTrial(
     current_period_end: formatMs(period.end),
   };
   const paying = await SubscriptionModel.change(subscription, changes, { by, database: transaction });
-  await draftAndFinalize(stores, transaction, { subscription: paying, period, ...TRIAL_END, now: by.now });
+  await finalizeOpening(stores, transaction, { subscription: paying, period, reason: TRIAL_END, now: by.now });
   // The trial is over and no caller can get a refusal, so error_if_incomplete waits like the other behaviours.
   const settled = await activateIfPaid(transaction, { subscription: paying, by: { now: by.now } });
   const { subscription_status } = settled.subscription;

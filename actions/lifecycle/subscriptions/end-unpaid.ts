@@ -14,8 +14,9 @@ import {
 import { type Interruptible, runBatches } from '../../foundation/batch-loop.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';
 import { creditOverbilled } from '../../invoicing/invoices/draft-invoice.ts';
-import { billedSubscription } from '../../rating/billable-items.ts';
+import { toBilledSubscription } from '../../rating/billable-items.ts';
 import { loadPayer } from '../../subscriptions/load-payer.ts';
+import { activateAfterLowered } from '../effects.ts';
 import { endAt } from './end-trial.ts';
 import { propagateToChildren } from './propagate-to-children.ts';
 
@@ -52,13 +53,14 @@ function endOne(stores: Stores, scope: Scope, { id, now }: { id: string; now: Da
       .where({ id, status: 'published', subscription_status: 'incomplete' })
       .forUpdate()
       .skipLocked();
-    const end = subscription ? billedSubscription(subscription).end_ms : null;
+    const end = subscription ? toBilledSubscription(subscription).end_ms : null;
     if (!subscription || end === null || end > now.getTime()) return false;
     const at = Math.max(end, toInstant(subscription.current_period_start));
     const last = { subscription, effective_date: formatMs(at), payer_id: await loadPayer(subscription, transaction) };
-    await creditOverbilled(stores, transaction, { ...last, now });
+    const lowered = await creditOverbilled(stores, transaction, { ...last, now });
     const parent = await endAt(transaction, { subscription, at, by: { now } });
     await propagateToChildren(stores, transaction, { parent, by: { now } });
+    await activateAfterLowered(stores, transaction, { lowered, by: { now } });
     return true;
   });
 }

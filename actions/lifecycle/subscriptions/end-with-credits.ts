@@ -12,7 +12,7 @@ import type { ChangeAuthor } from '../../foundation/emit.ts';
 import { creditUnused } from './credit-unused.ts';
 import { endAt } from './end-trial.ts';
 
-/** `transaction` holds the lock on the subscription's row. */
+/** Ends the subscription with its credits. `transaction` holds the lock on the subscription's row. */
 export async function endWithCredits(
   transaction: Transaction,
   { subscription, at, by }: { subscription: SubscriptionModel; at: Milliseconds; by: ChangeAuthor },

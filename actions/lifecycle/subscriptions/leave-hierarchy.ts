@@ -11,7 +11,7 @@ import type { Transaction } from '../../../storage/foundation/stores.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { MOVED_BY_PARENT } from '../../../storage/queue/due-billing.ts';
 import { emit } from '../../foundation/emit.ts';
-import { billedSubscription, currentPeriod } from '../../rating/billable-items.ts';
+import { currentPeriod, toBilledSubscription } from '../../rating/billable-items.ts';
 import { endWithCredits } from './end-with-credits.ts';
 import { lockWithParent } from './lock-with-parent.ts';
 
@@ -40,7 +40,7 @@ async function endInherited(
   { inherited, now }: { inherited: SubscriptionModel; now: Date },
 ): Promise<boolean> {
   if (!inherited.end_date) return false;
-  // The record stands in for its parent, as if the parent did not change.
+  // The subscription itself is passed as the parent, so that only its own end matters.
   const changes = planInheritedChanges(inherited, inherited, now.getTime());
   if (changes === null) return false;
   const by = { now };
@@ -53,7 +53,7 @@ async function leaveGroup(
   transaction: Transaction,
   { child, now }: { child: SubscriptionModel; now: Date },
 ): Promise<boolean> {
-  const due = duePeriod(billedSubscription(child), currentPeriod(child), now.getTime());
+  const due = duePeriod(toBilledSubscription(child), currentPeriod(child), now.getTime());
   if (due === null || due.next !== null) return false;
   await endWithCredits(transaction, { subscription: child, at: due.closed.end, by: { now } });
   return true;

@@ -16,16 +16,20 @@ type PriceAuthor = { readonly scope: Scope; readonly author: Author };
 
 export async function storePartPrice(
   { scope, author }: PriceAuthor,
-  { part: { root, override }, subscription }: { part: PlanPart; subscription: SubscriptionModel },
+  { part: { plan_price, override }, subscription }: { part: PlanPart; subscription: SubscriptionModel },
   database: Database,
 ): Promise<Price> {
-  if (override === null || !hasPriceChange(override)) return root;
+  if (override === null || !hasPriceChange(override)) return plan_price;
   const { id, start_date } = subscription;
-  const symbol = await loadUnitSymbol(root, { scope, database, author });
-  return storeOwnPrice(buildOverriddenPrice(root, override, { id, start_date, symbol }), { scope, author }, database);
+  const symbol = await loadUnitSymbol(plan_price, { scope, database, author });
+  return storeOwnPrice(
+    buildOverriddenPrice(plan_price, override, { id, start_date, symbol }),
+    { scope, author },
+    database,
+  );
 }
 
-/** An existing price, or the inline price of the line. */
+/** Loads an existing price, or stores the inline price of the line. Refuses a price in another currency than the subscription's. */
 export async function loadExtraPrice(
   { extras, terms, scope, author }: PriceAuthor & { extras: ReadonlyMap<string, Price>; terms: { currency: string } },
   { requested, field, subscription }: ExtraLine & { subscription: SubscriptionModel },

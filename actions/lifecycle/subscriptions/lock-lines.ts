@@ -7,7 +7,7 @@ import { SubscriptionModel } from '../../../storage/models/subscriptions/subscri
 import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import type { PriceWriteContext } from '../../catalog/prices/create-price.ts';
 import { emit } from '../../foundation/emit.ts';
-import { type BillableItem, billedSubscription, currentPeriod, gatherItems } from '../../rating/billable-items.ts';
+import { type BillableItem, currentPeriod, gatherItems, toBilledSubscription } from '../../rating/billable-items.ts';
 import { lockUpToDate } from './lock-with-parent.ts';
 
 /** The transaction that holds the lock on a subscription. */
@@ -25,14 +25,14 @@ export async function lockSubscription(
   return toLockedSubscription(subscription, author);
 }
 
-/** For a subscription that is already locked, or created in this transaction. */
+/** Builds the locked form of a subscription that this transaction has already locked or has created. */
 export function toLockedSubscription(subscription: SubscriptionModel, author: Author): LockedSubscription {
-  const { end_ms } = billedSubscription(subscription);
+  const { end_ms } = toBilledSubscription(subscription);
   const times = { subscription, end_ms, current: currentPeriod(subscription), now: author.now.getTime() };
   return { subscription, times };
 }
 
-/** The line, read with its subscription locked. */
+/** Locks the subscription and reads the line. */
 export async function lockLine(
   stores: Stores,
   id: string,
@@ -46,7 +46,7 @@ export async function lockLine(
   return { ...locked, item };
 }
 
-/** A change of lines raises the version of the subscription, too. */
+/** Emits the change of lines, which raises the version of the subscription, too. */
 export async function emitLinesChanged(
   transaction: Transaction,
   subscription: SubscriptionModel,

@@ -11,7 +11,7 @@ import { checkVersion } from '../../../core/subscriptions/version.ts';
 import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';
-import { billedSubscription, currentPeriod } from '../../rating/billable-items.ts';
+import { currentPeriod, toBilledSubscription } from '../../rating/billable-items.ts';
 import { lockSubscriptions } from '../../subscriptions/lock-in-order.ts';
 import { closeDuePeriods } from '../billing/close-period.ts';
 import { catchUpSubscription } from './caught-up.ts';
@@ -30,13 +30,13 @@ async function lockWithOthers(
   const parent = seen.parent_subscription_id;
   const those = new Set([...others, ...(parent ? [parent] : []), id]);
   if (those.size > 1) await lockSubscriptions(scope, [...those], transaction);
-  const held = await SubscriptionModel.fetch(scope, id, { database: transaction, lock: true });
-  // It has joined a parent before the lock, and that parent is not locked.
-  if (held.parent_subscription_id && !those.has(held.parent_subscription_id))
+  const locked = await SubscriptionModel.fetch(scope, id, { database: transaction, lock: true });
+  // The subscription joined a parent before it was locked, so that parent is not locked.
+  if (locked.parent_subscription_id && !those.has(locked.parent_subscription_id))
     throw new FarthingError('version_conflict', `subscription ${id} has joined another in between: try again`, {
-      details: { parent_subscription_id: held.parent_subscription_id },
+      details: { parent_subscription_id: locked.parent_subscription_id },
     });
-  return held;
+  return locked;
 }
 
 /**
@@ -61,22 +61,22 @@ function hasDueWork(subscription: SubscriptionModel, now: Date): boolean {
   const { opens_at, subscription_status } = subscription;
   if (opens_at) return toInstant(opens_at) <= now.getTime();
   if (subscription_status !== 'active' && subscription_status !== 'trialing') return false;
-  return duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime()) !== null;
+  return duePeriod(toBilledSubscription(subscription), currentPeriod(subscription), now.getTime()) !== null;
 }
 
 type LockUpToDateInput = {
   readonly scope: Scope;
   readonly database: Transaction;
   readonly now: Date;
-  /** Subscriptions that the request names and that are locked, too. */
+  /** Other subscriptions that the request names; they are locked, too. */
   readonly others?: readonly string[];
   /** The version that the caller has read, if the request names it. It is checked before the due work, which counts as no change. */
   readonly version?: number | null | undefined;
 };
 
 /**
- * The current subscription. Due work that the scheduler has not done yet runs first: its opening, the end of its trial, and periods that
- * are over.
+ * Locks and returns the current subscription. Due work that the scheduler has not done yet runs first: its opening, the end of its trial,
+ * and periods that are over.
  */
 export async function lockUpToDate(
   stores: Stores,

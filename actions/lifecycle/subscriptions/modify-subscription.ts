@@ -49,7 +49,7 @@ export async function executeModification(
     const by = { by: author, database: transaction };
     await SubscriptionModel.change(before, planned.changes, by);
     const changed_resources = await planned.apply(transaction);
-    // Read again, because `apply` may have changed it.
+    // The subscription is read again, because `apply` may have changed it.
     const subscription = await SubscriptionModel.fetch(scope, id, { database: transaction });
     await emit(transaction, 'subscription.updated', { record: subscription, by: author });
     await propagateToChildren(stores, transaction, { parent: subscription, by: author });
@@ -57,7 +57,10 @@ export async function executeModification(
   });
 }
 
-/** Subscriptions that join or leave a group, and its parent; all are locked first, in one order. */
+/**
+ * Lists the subscriptions that join or leave a group, and the parent of the group; all are locked before any change, in the order of
+ * lock-in-order.ts.
+ */
 function listNamedSubscriptions({ grouped_invoicing_params: params }: ModifyRequest): string[] {
   return [params?.parent_subscription_id ?? [], params?.child_subscription_ids ?? []].flat();
 }

@@ -2,11 +2,13 @@
 import { formatMs } from '../../../core/foundation/time/instant.ts';
 import type { Period } from '../../../core/foundation/time/period.ts';
 import { findInvoicingParentId } from '../../../core/subscriptions/addressee.ts';
-import type { Database } from '../../../storage/foundation/stores.ts';
+import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { computeWithin } from '../../invoicing/invoices/compute-invoice.ts';
+import { currentPeriod, toScope } from '../../rating/billable-items.ts';
 
-/** Drafts of the previous period contain the advance charges of the running one. */
+/** Lists the open drafts. Drafts of the previous period contain the advance charges of the running one. */
 export async function listOpenDrafts(
   database: Database,
   subscription: SubscriptionModel,
@@ -24,4 +26,23 @@ export async function listOpenDrafts(
     })
     .orderBy('id');
   return drafts.map(({ id }) => id);
+}
+
+/** Recomputes open drafts after the running period has another end, before they become final. */
+export async function computeOpenDrafts(
+  stores: Stores,
+  transaction: Transaction,
+  { subscription, now }: { subscription: SubscriptionModel; now: Date },
+): Promise<void> {
+  const drafts = await listOpenDrafts(transaction, subscription, currentPeriod(subscription));
+  await computeDrafts(stores, transaction, { subscription, drafts, now });
+}
+
+export async function computeDrafts(
+  stores: Stores,
+  transaction: Transaction,
+  { subscription, drafts, now }: { subscription: SubscriptionModel; drafts: readonly string[]; now: Date },
+): Promise<void> {
+  for (const invoice_id of drafts)
+    await computeWithin(stores, transaction, { scope: toScope(subscription), invoice_id, now });
 }

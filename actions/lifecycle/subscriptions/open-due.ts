@@ -6,7 +6,7 @@ import { formatMs, toInstant } from '../../../core/foundation/time/instant.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { emit } from '../../foundation/emit.ts';
-import { billedSubscription, currentPeriod } from '../../rating/billable-items.ts';
+import { currentPeriod, toBilledSubscription } from '../../rating/billable-items.ts';
 import { openAndActivate } from '../invoices/open-and-activate.ts';
 import { endAt } from './end-trial.ts';
 
@@ -17,7 +17,7 @@ export async function openDue(
   { subscription, now }: { subscription: SubscriptionModel; now: Date },
 ): Promise<SubscriptionModel | null> {
   const by = { now };
-  const { end_ms } = billedSubscription(subscription);
+  const { end_ms } = toBilledSubscription(subscription);
   const { start } = currentPeriod(subscription);
   const isOver = end_ms !== null && end_ms <= start;
   const due = isOver ? end_ms : toInstant(subscription.opens_at!);
@@ -32,7 +32,7 @@ export async function openDue(
   return open.subscription;
 }
 
-/** A subscription that ends before it begins has no active time. */
+/** Builds the fields of an opened subscription. A subscription that ends before it begins has no active time. */
 function buildOpenedFields(isOver: boolean, start: number): Partial<SubscriptionModel> {
   return isOver ? { opens_at: null, end_date: formatMs(start) } : { opens_at: null };
 }

@@ -10,8 +10,8 @@ import type { Stores, Transaction } from '../../../storage/foundation/stores.ts'
 import { buildChildrenQuery, SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import type { ChangeAuthor } from '../../foundation/emit.ts';
 import { emit } from '../../foundation/emit.ts';
-import { draftAndFinalize, draftFinalInvoice } from '../../invoicing/invoices/draft-invoice.ts';
-import { billedSubscription, currentPeriod } from '../../rating/billable-items.ts';
+import { draftFinalInvoice, finalizeOpening } from '../../invoicing/invoices/draft-invoice.ts';
+import { currentPeriod, toBilledSubscription } from '../../rating/billable-items.ts';
 import { removeFromGroup } from '../../subscriptions/group.ts';
 import { endWithCredits } from './end-with-credits.ts';
 
@@ -27,7 +27,7 @@ export async function propagateToChildren(
   await propagateToGroup(stores, transaction, following);
 }
 
-/** Inherited subscriptions take over the parent's state, period and end. */
+/** Passes the parent's state, period and end on to inherited subscriptions. */
 async function propagateToInherited(transaction: Transaction, { parent, by }: ParentPropagation): Promise<void> {
   const inheritedSubscriptions = await buildChildrenQuery(
     parent,
@@ -45,7 +45,7 @@ async function propagateToInherited(transaction: Transaction, { parent, by }: Pa
   }
 }
 
-/** Grouped subscriptions move with the parent, and are billed by themselves after its end. */
+/** Moves grouped subscriptions with the parent; they are billed by themselves after its end. */
 async function propagateToGroup(
   stores: Stores,
   transaction: Transaction,
@@ -59,13 +59,17 @@ async function propagateToGroup(
     const moved = await advanceChild(transaction, { child, parent, by });
     if (moved.subscription_status === 'cancelled' || parent.subscription_status !== 'cancelled') continue;
     const [alone] = await removeFromGroup([moved], by, transaction);
-    // The parent's last invoice has no charges after its end, even if a period begins at that instant.
+    // The parent's last invoice has no charges after the parent's end. A child whose period begins at that instant is therefore opened by
+    // itself.
     if (moved !== child || toInstant(moved.current_period_start) === deriveEndInstant(parent))
       await openAlone(stores, transaction, { child: alone!, by });
   }
 }
 
-/** Children cancelled earlier that wait for an invoice of the parent. That invoice is not created, or ends before their end. */
+/**
+ * Invoices children that were cancelled earlier and wait for an invoice of the parent, if that invoice is not created or ends before their
+ * end.
+ */
 async function invoiceEnded(
   stores: Stores,
   transaction: Transaction,
@@ -77,7 +81,7 @@ async function invoiceEnded(
   const invoiced = toInstant(parent.current_period_start);
   for (const child of children) {
     if (deriveEndInstant(child) <= invoiced) continue;
-    // The child as it was when it ended, in a period that would have continued.
+    // The child is passed without its end, as if its period continued, and is then invoiced up to its end.
     const unended = Object.assign(child.$clone(), { cancel_at: null, cancel_at_period_end: false, end_date: null });
     const last = { subscription: unended, effective_date: formatMs(deriveEndInstant(child)), now: by.now };
     // Charges on the parent's last invoice are not charged again.
@@ -85,7 +89,7 @@ async function invoiceEnded(
   }
 }
 
-/** A period of the child that the parent has invoiced is over. */
+/** Moves the child to the period after the one that the parent has invoiced. */
 async function advanceChild(
   transaction: Transaction,
   { child, parent, by }: ParentPropagation & { child: SubscriptionModel },
@@ -102,7 +106,7 @@ async function advanceChild(
     return changeChild(transaction, { child, changes: PAID, by, name: 'subscription.activated' });
   const invoicedUntil =
     parent.subscription_status === 'cancelled' ? deriveEndInstant(parent) : toInstant(parent.current_period_start);
-  const due = duePeriod(billedSubscription(child), currentPeriod(child), invoicedUntil);
+  const due = duePeriod(toBilledSubscription(child), currentPeriod(child), invoicedUntil);
   if (due === null) return child;
   if (due.next === null) return endWithCredits(transaction, { subscription: child, at: due.closed.end, by });
   const { start, end } = due.next;
@@ -110,17 +114,17 @@ async function advanceChild(
   return changeChild(transaction, { child, changes, by, name: 'subscription.updated' });
 }
 
-/** The charges that it waited for were on its parent's invoice. */
+/** Fields of an activated child: the charges that it waited for were on its parent's invoice. */
 const PAID = { subscription_status: 'active' } as const;
 
-/** The child was in the parent's trial. Its advance charges are on the parent's invoice of that end. */
+/** Ends the trial of a child, which was the parent's. Its advance charges are on the invoice with which the parent's trial ended. */
 async function endChildTrial(
   transaction: Transaction,
   { child, parent, by }: ParentPropagation & { child: SubscriptionModel },
 ): Promise<SubscriptionModel> {
   if (parent.subscription_status === 'trialing') return child;
   const { current_period_start, current_period_end, subscription_status } = parent;
-  const { end_ms } = billedSubscription(child);
+  const { end_ms } = toBilledSubscription(child);
   if (end_ms !== null && end_ms <= toInstant(current_period_start))
     return endWithCredits(transaction, { subscription: child, at: end_ms, by });
   const changes = { current_period_start, current_period_end, subscription_status };
@@ -152,7 +156,6 @@ async function openAlone(
   transaction: Transaction,
   { child, by }: { child: SubscriptionModel; by: ChangeAuthor },
 ): Promise<void> {
-  const opening = { reference: 'period_start', reason: 'SUBSCRIPTION_CREATE' } as const;
-  const period = currentPeriod(child);
-  await draftAndFinalize(stores, transaction, { subscription: child, period, ...opening, now: by.now });
+  const opening = { subscription: child, period: currentPeriod(child), now: by.now };
+  await finalizeOpening(stores, transaction, { ...opening, reason: 'SUBSCRIPTION_CREATE' });
 }

@@ -12,14 +12,14 @@ import type { Database } from '../../../storage/foundation/stores.ts';
 import { PriceModel } from '../../../storage/models/catalog/price.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
-import type { InvoicedLine } from '../../invoicing/billing/gather-closed-charges.ts';
-import { type BillableItem, billableItem, requireRecord } from '../../rating/billable-items.ts';
+import { filterFinalLines, type InvoicedLine } from '../../invoicing/billing/gather-closed-charges.ts';
+import { type BillableItem, requireRecord, toBillableItem } from '../../rating/billable-items.ts';
 
 export type LineChangeEnd = { readonly item: BillableItem; readonly at: Milliseconds };
 
 type ChargedRunningPeriod = { readonly subscription: BilledSubscription; readonly current: Period };
 
-/** For a line that ends without proration: the end of its paid time, and the lines whose charges pay for it. */
+/** Paid time of a line that ends without proration: its end, and the lines whose charges pay for it. */
 export type RetainedCharge = {
   readonly item_id: string;
   readonly until: Milliseconds;
@@ -31,22 +31,23 @@ export function computeRetainedCharge(
   invoiced: readonly InvoicedLine[],
   running: ChargedRunningPeriod,
 ): RetainedCharge | null {
-  const { id, start_date, charged_from, paid_by_lines } = item.record;
-  const isBilled = invoiced.some(
-    ({ line, invoice_status }) => line.subscription_line_item_id === id && invoice_status !== 'DRAFT',
-  );
+  const { id, start_date, charged_from, paid_by_lines } = item.line_item;
+  const isBilled = filterFinalLines(invoiced, id).length > 0;
   // A line deleted for lack of active time is on no draft.
   const isCharged = at > toInstant(start_date) || isBilled;
-  // Uncut, as it was charged: a cancellation scheduled since can be undone.
+  // The subscription counts as without an end, as when the line was charged: a cancellation scheduled since can be undone.
   const uncut = { ...running, subscription: { ...running.subscription, end_ms: null } };
   const until = isCharged ? computeChargedUntil(item, at, uncut) : null;
-  // Time paid by earlier lines stays paid, however short this line was active.
+  // Time that charges of earlier lines pay for stays paid, even if this line was active only briefly.
   if (until !== null) return { item_id: id, until, payers: [id] };
   const paid = charged_from ? toInstant(charged_from) : at;
   return paid > at ? { item_id: id, until: paid, payers: paid_by_lines ?? [] } : null;
 }
 
-/** Instant from which a line without proration is charged, because retained charges pay for the time before. Null means from its start. */
+/**
+ * Computes the start of the charge of a line that begins without proration, because retained charges pay for the time before. Null means
+ * the start of the line.
+ */
 export function computeChargedFrom(
   item: BillableItem,
   retained: readonly RetainedCharge[],
@@ -58,19 +59,20 @@ export function computeChargedFrom(
 ): Milliseconds | null {
   if (follows) return retained.find(({ item_id }) => item_id === follows.id)?.until ?? null;
   const { current } = running;
-  // A charge for the whole period also pays for a line that begins with it. For a new period nothing was charged.
+  // A retained charge for the running period also pays for a line that begins with that period. If a new period begins, no charge pays for
+  // it.
   const isPaid = !restarts && retained.some(({ payers }) => payers.length > 0) && item.start_ms === current.start;
   return nextWholePeriod(item, running) ?? (isPaid ? current.end : null);
 }
 
-/** Lines whose charges pay for an ending line before it is charged itself, as billable items. */
+/** Loads the lines whose retained charges pay for an ending line. Only a line that ends before its own charge begins has such payers. */
 export async function gatherPayers(
   database: Database,
   subscription: SubscriptionModel,
   ends: readonly LineChangeEnd[],
 ): Promise<LineChangeEnd[]> {
   const paid = ends.flatMap(({ item, at }) => {
-    const { charged_from, paid_by_lines } = item.record;
+    const { charged_from, paid_by_lines } = item.line_item;
     const isPaid = charged_from && toInstant(charged_from) > at;
     return isPaid ? (paid_by_lines ?? []).map((payer) => ({ payer, at })) : [];
   });
@@ -82,7 +84,7 @@ export async function gatherPayers(
   return paid.map(({ payer, at }) => {
     const record = requireRecord(records, payer, 'line item');
     const price = requireRecord(prices, record.price_id, 'price');
-    return { item: billableItem(record, { price, meter: null, subscription }), at };
+    return { item: toBillableItem(record, { price, meter: null, subscription }), at };
   });
 }
 
@@ -91,7 +93,10 @@ type BegunLineRecord = {
   readonly follows: BillableItem | undefined;
 };
 
-/** Records who pays for each line that is charged later: the line that it follows, or the ending lines of the other plan. */
+/**
+ * Records for each line that is charged later which lines pay for it until then: the line that it follows, or the ending lines of the old
+ * plan.
+ */
 export function notePayers(begun: readonly BegunLineRecord[], retained: readonly RetainedCharge[]): void {
   const later = begun.filter(({ record }) => record.charged_from);
   const others = later.filter(({ follows }) => !follows);

@@ -39,7 +39,7 @@ import {
   storeResult,
   tryRun,
 } from '../../foundation/workflows/run.ts';
-import { billedSubscription, currentPeriod } from '../../rating/billable-items.ts';
+import { currentPeriod, toBilledSubscription } from '../../rating/billable-items.ts';
 import { checkSharedMeters } from '../../subscriptions/shared-meters.ts';
 
 export const SYNC_JOB = { task: 'sync-plan-prices', time_sliced: true } as const;
@@ -74,7 +74,7 @@ export function trySync(stores: Stores, place: RunReference, attempt: RunAttempt
 type PlanSyncCounts = { subscriptions_synced: number; line_items_added: number; line_items_ended: number };
 const NONE: PlanSyncCounts = { subscriptions_synced: 0, line_items_added: 0, line_items_ended: 0 };
 
-/** A failing subscription does not stop the others; the run is retried for it. */
+/** Synchronizes all subscriptions. One that fails does not stop the others; the run is retried for it. */
 async function syncAll(
   stores: Stores,
   place: RunReference,
@@ -126,7 +126,7 @@ async function findLastSequence(scope: Scope, plan_id: string, database: Databas
 
 type SyncedSubscription = { id: string; author: Author };
 
-/** The counts are stored in the transaction of the change, so those of all attempts add up. */
+/** Synchronizes a subscription. The counts are stored in the transaction of the change, so those of all attempts add up. */
 async function syncWithin({ postgres }: Stores, place: RunReference, subject: SyncedSubscription): Promise<void> {
   await postgres.transaction(async (transaction) => {
     const done = await syncSubscription(transaction, place, subject);
@@ -159,7 +159,7 @@ export async function syncSubscription(
   const sync = computePlanSync({
     ...gathered,
     subscription,
-    billed: billedSubscription(subscription),
+    billed: toBilledSubscription(subscription),
     current: currentPeriod(subscription),
     now: author.now.getTime(),
   });
@@ -195,7 +195,7 @@ async function gatherPlanSync(database: Database, subscription: SubscriptionMode
   };
 }
 
-/** Invoiced lines among those that begin inside the running period. For earlier lines the number of invoices does not matter. */
+/** Lists the lines that begin inside the running period and are on an invoice. It does not matter whether earlier lines are invoiced. */
 async function listInvoicedSince(
   database: Database,
   subscription: SubscriptionModel,
@@ -229,7 +229,10 @@ type SyncedLineAddition = Awaited<ReturnType<typeof gatherPlanSync>> & {
   author: Author;
 };
 
-/** First line of the commitment that `follows` has or begins; null if the new line begins it. A removed line begins none. */
+/**
+ * Returns the line with which the commitment of `follows` began. Returns null if the new line begins a commitment, for example because
+ * `follows` is removed.
+ */
 function findCommitmentLine(follows: SyncedLine | null, { ended }: PlanSync): string | null {
   const isVoid = ended.some(({ line, is_void }) => is_void && line.id === follows?.id);
   if (!follows?.commitment_type) return null;

@@ -28,7 +28,7 @@ export async function updateSubscription(
 ): Promise<SubscriptionModel> {
   const before = await SubscriptionModel.fetch(scope, update.id, { database: stores.postgres });
   const operation = findRequestedVerb(update.request, before);
-  // Checked before the operation reads its other inputs; each operation checks again with the lock held.
+  // The version is checked before the operation reads its other inputs; each operation checks it again with the lock held.
   if (operation) checkVersion(update.request.version, before);
   return operation ? doVerb(stores, scope, { ...update, operation }) : changeInPlace(stores, scope, update);
 }
@@ -87,7 +87,7 @@ function changeInPlace(
   });
 }
 
-/** Checks lines that continue or begin later: each must be metered. */
+/** Checks a new threshold: all lines that continue or begin later must be usage lines. */
 async function checkNewThreshold(
   subscription: SubscriptionModel,
   threshold: string | null,

@@ -26,7 +26,7 @@ import { runBatches } from '../../foundation/batch-loop.ts';
 import { loadRealTimeBalance } from './real-time-balance.ts';
 import { buildMovements, buyWithInvoice, type TopUpPlan } from './top-up.ts';
 
-/** Informational only. Callers may set the same metadata on their own purchases, so no decision depends on it alone. */
+/** The metadata is for information only. Callers may set the same metadata on their own purchases, so no decision depends on it alone. */
 const METADATA = { auto_topup: 'true' };
 
 type AutoTopUpReport = { filled: number; failed: { id: string; error: unknown }[] };
@@ -42,7 +42,7 @@ export async function topUpDueWallets(
     } catch (error) {
       report.failed.push({ id, error });
     }
-    // A run visits each wallet once.
+    // False excludes the wallet from the rest of the run, which visits each wallet once.
     return false;
   };
   await runBatches({ next: (left) => listWalletsWithAutoTopUp(stores.postgres, { left, only }), act, workers: 1 });
@@ -59,7 +59,9 @@ export async function topUpCustomer(
     await autoTopUp(stores, scope, { id, now });
 }
 
-/** A wallet that moves too often to be read unchanged is decided at its last attempt, with the change since the read added. */
+/**
+ * Number of attempts to read a balance during which no credits move. At the last attempt, the credits that moved since the read are added.
+ */
 const ATTEMPTS = 3;
 
 /** Returns the number of top-ups. If the credits moved after the balance was read, the attempt restarts from a new read. */

@@ -12,12 +12,12 @@ import {
 import { Decimal, sumDecimals, ZERO } from '../../../core/foundation/decimal.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Milliseconds } from '../../../core/foundation/time/instant.ts';
+import { sumDiscounts } from '../../../core/rating/adjustment-fields.ts';
 import { deriveAddressee } from '../../../core/subscriptions/addressee.ts';
 import type { CacheEntry, ComputedAnswer } from '../../../storage/cache/cache-entry.ts';
 import { type CacheView, findCached, loadCached } from '../../../storage/cache/cached-answers.ts';
-import { recordUpcomingStarts } from '../../../storage/cache/upcoming-starts.ts';
+import type { GatherContext } from '../../../storage/cache/gather-batch-loader.ts';
 import { listBatched } from '../../../storage/concurrency/batched.ts';
-import type { GatherContext } from '../../../storage/concurrency/gather-batch-loader.ts';
 import type { Database, Stores } from '../../../storage/foundation/stores.ts';
 import { WalletModel } from '../../../storage/models/credits/wallet.ts';
 import { WalletTransactionModel } from '../../../storage/models/credits/wallet-transaction.ts';
@@ -34,7 +34,7 @@ export type RealTimeSnapshot = RealTimeBalance & { readonly as_of: string };
 export async function loadRealTimeBalance(stores: Stores, wallet: WalletModel, now: Date): Promise<RealTimeSnapshot> {
   if (!canOwe(wallet)) return { ...computeRealTimeBalance(wallet, NOTHING), as_of: now.toISOString() };
   const { tenant_id, environment_id } = wallet;
-  const query = { tenant_id, environment_id, key: toChargesKey(wallet), now, about: [wallet.customer_id] };
+  const query = { tenant_id, environment_id, key: toChargesKey(wallet), now };
   const { answer, as_of } = await loadCached(stores, query, (gathering) => gatherOwed(stores, wallet, gathering));
   return { ...computeRealTimeBalance(wallet, answer), as_of };
 }
@@ -82,7 +82,10 @@ type WalletOwed = { readonly current_usage: Decimal; readonly unpaid: readonly U
 type OwingCustomer = Scope & Pick<WalletModel, 'customer_id' | 'currency'>;
 const NOTHING: WalletOwed = { current_usage: ZERO, unpaid: [] };
 
-/** The real-time balance of a postpaid wallet is its balance; that of an inactive wallet is 0. */
+/**
+ * Whether the real-time balance of the wallet may differ from its balance. For a postpaid wallet they are equal; for an inactive wallet the
+ * real-time balance is 0.
+ */
 function canOwe({ wallet_type, wallet_status }: WalletModel): boolean {
   return wallet_type === 'PRE_PAID' && wallet_status === 'active';
 }
@@ -103,16 +106,16 @@ export async function compareCachedCharges(stores: Stores, entry: CacheEntry, no
   if (customer_id === undefined || currency === undefined) return null;
   const query = { ...entry.scope, key: toChargesKey({ ...entry.scope, customer_id, currency }), now };
   let differs: string | null = null;
-  // Usage that arrives during the comparison is no difference.
+  // The comparison is repeated, because usage that arrives meanwhile is no difference.
   for (let tries = 0; tries < 3; tries++) {
-    const found = await findCached(stores, query, (find) => find<WalletOwed>(query.key));
+    const found = await findCached<WalletOwed>(stores, query);
     if (found === undefined) return null;
     const { answer } = await gatherOwed(
-      { ...stores, usage_memory: undefined },
+      { ...stores, usage_cache: undefined },
       { ...entry.scope, customer_id, currency },
       { database: stores.postgres, now },
     );
-    const [cached, recomputed] = [JSON.stringify(found.answer), JSON.stringify(answer)];
+    const [cached, recomputed] = [JSON.stringify(found), JSON.stringify(answer)];
     if (cached === recomputed) return [];
     differs = `${entry.scope.tenant_id} ${entry.scope.environment_id} ${customer_id} ${currency}: ${cached} in memory, a preview says ${recomputed}`;
   }
@@ -124,8 +127,8 @@ async function gatherOwed(
   of: OwingCustomer,
   gathering: GatherContext,
 ): Promise<ComputedAnswer<WalletOwed>> {
-  // Read in the order in which a charge moves from usage to an invoice, so a concurrent finalization does not hide it.
-  const running = await gatherCurrentUsage(stores, of, gathering);
+  // Usage is read before invoices, in the order in which a charge moves, so that a concurrent finalization hides no charge.
+  const { running, until_ms } = await gatherCurrentUsage(stores, of, gathering);
   const unpaid = await gatherUnpaid(of, gathering.database);
   const owed = (usage: readonly Decimal[]): WalletOwed => ({ current_usage: sumDecimals(usage), unpaid });
   const answer = owed(running.map((one) => one.answer));
@@ -133,25 +136,27 @@ async function gatherOwed(
   const late = running.flatMap(({ late_before_ms }) => late_before_ms ?? []);
   return {
     answer,
+    until_ms,
     ...(late.length === 0 ? {} : { late_before_ms: Math.max(...late) as Milliseconds }),
     ...(parts.length < running.length ? {} : { again: (read) => owed(parts.map((part) => part(read))) }),
   };
 }
 
-/** Usage of the running periods, after coupons. The usage of grouped subscriptions is charged to their parent. */
+/** Gathers the usage of the running periods, after coupons. The usage of grouped subscriptions is charged to their parent. */
 async function gatherCurrentUsage(
   stores: Stores,
   of: OwingCustomer,
   { database, now }: GatherContext,
-): Promise<ComputedAnswer<Decimal>[]> {
+): Promise<{ running: ComputedAnswer<Decimal>[]; until_ms: Milliseconds }> {
   const { customer_id } = of;
   const found = await SubscriptionModel.chargedTo(of, of, database);
   const charged = found.filter((one) => deriveAddressee(one) === customer_id);
+  const { invoiced, starts_ms } = await listInvoiced(of, charged, { database, now });
   const running: ComputedAnswer<Decimal>[] = [];
-  for (const subscription of await listInvoiced(of, charged, { database, now }))
-    running.push(await planCurrentCharge(stores, subscription, { database, now }));
-  await recordUpcomingStarts(database, of, { customer_id, subscription_ids: charged.map(({ id }) => id), now });
-  return running;
+  for (const subscription of invoiced) running.push(await planCurrentCharge(stores, subscription, { database, now }));
+  const ends_ms = running.flatMap(({ until_ms }) => until_ms ?? []);
+  const coming_ms = [...starts_ms, ...ends_ms].filter((at_ms) => at_ms > now.getTime());
+  return { running, until_ms: Math.min(...coming_ms) };
 }
 
 async function listUnpaidInvoices(
@@ -172,17 +177,24 @@ async function listUnpaidInvoices(
     .whereNotIn('id', purchases);
 }
 
-/** Subscriptions with their own invoices. A grouped one is included if it is invoiced separately after its parent's end. */
+/**
+ * Lists the subscriptions with their own invoices. A grouped one is included if it is invoiced separately after its parent's end.
+ * `starts_ms`: instants at which the list changes.
+ */
 async function listInvoiced(scope: Scope, charged: readonly SubscriptionModel[], { database, now }: GatherContext) {
   const grouped = charged.filter(({ subscription_type }) => subscription_type === 'grouped_invoicing');
-  if (grouped.length === 0) return charged;
+  const starts_ms: Milliseconds[] = [];
+  if (grouped.length === 0) return { invoiced: charged, starts_ms };
   const ids = grouped.flatMap(({ parent_subscription_id }) => parent_subscription_id ?? []);
   const parents = await SubscriptionModel.byId(scope, ids, database);
-  return charged.flatMap((one) => {
+  const invoiced = charged.flatMap((one) => {
     if (one.subscription_type !== 'grouped_invoicing') return one;
     const parent = parents.get(one.parent_subscription_id!);
-    return (parent && buildStandaloneChild(one, { parent, now })) ?? [];
+    const alone = parent && buildStandaloneChild(one, { parent, now });
+    if (alone?.starts_ms !== undefined) starts_ms.push(alone.starts_ms);
+    return alone?.child ?? [];
   });
+  return { invoiced, starts_ms };
 }
 
 /** Includes drafts: their period is over, and they will be paid. An invoice that buys credits is not counted. */
@@ -204,7 +216,7 @@ async function gatherUnpaid(of: OwingCustomer, database: Database): Promise<Unpa
         price_type: line.price_type ?? null,
         amount: new Decimal(line.amount),
         credits_applied: new Decimal(line.prepaid_credits_applied),
-        discount: new Decimal(line.line_item_discount).plus(line.invoice_level_discount),
+        discount: sumDiscounts(line),
       })),
   }));
 }

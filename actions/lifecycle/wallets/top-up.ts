@@ -3,9 +3,9 @@
  * (pending-credits.ts), and their bonus arrives with them.
  */
 
+import { checkCheckoutParams } from '../../../core/catalog/customer/checkout-params.ts';
 import { type Bonus, computeBonus } from '../../../core/credits/wallet/bonus.ts';
 import { listOwnKeys, type MovementKey, toOwnKey } from '../../../core/credits/wallet/movement-key.ts';
-import { checkCredits, toCredits } from '../../../core/credits/wallet/rates.ts';
 import type { TransactionReason } from '../../../core/credits/wallet/record.ts';
 import { parseExpiry, TOP_UP_REASONS, type TopUp } from '../../../core/credits/wallet/request.ts';
 import { Decimal } from '../../../core/foundation/decimal.ts';
@@ -15,6 +15,7 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import { toPurchaseKey } from '../../../core/invoicing/invoice/own-key.ts';
 import { createInvoiceShape, type InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts';
+import { checkCredits, toCredits } from '../../../core/rating/wallet/rates.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
@@ -22,6 +23,7 @@ import { putInto } from '../../../storage/models/credits/ledger.ts';
 import { WalletModel } from '../../../storage/models/credits/wallet.ts';
 import { WalletTransactionModel } from '../../../storage/models/credits/wallet-transaction.ts';
 import { loadSetting } from '../../../storage/models/foundation/setting.ts';
+import type { CheckoutSessionModel } from '../../../storage/models/payments/checkout-session.ts';
 import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
 import { checkActive, lockWallet, lockWalletInOrder } from '../../credits/wallets/lock-wallet.ts';
 import {
@@ -34,6 +36,8 @@ import {
 import { addPending } from '../../credits/wallets/pending-credits.ts';
 import { createInvoiceWithin } from '../../invoicing/invoices/create-invoice.ts';
 import { finalizeWithin } from '../../invoicing/invoices/finalize-invoice.ts';
+import { addPurchaseCheckout, checkNoWalletCheckout, findCheckoutOfInvoice } from '../checkout/purchase-checkout.ts';
+import { openCheckoutPage } from '../checkout/start-checkout.ts';
 
 type TopUpResult = {
   readonly wallet: WalletModel;
@@ -41,11 +45,26 @@ type TopUpResult = {
   readonly invoice_id: string | null;
 };
 
+type ToppedUpWallet = TopUpResult & { readonly checkout_session: CheckoutSessionModel | null };
+
+/** The page of a checkout is opened after the commit of the purchase. */
 export async function topUpWallet(
   stores: Stores,
   scope: Scope,
-  { id, request, author }: { id: string; request: TopUp; author: Author },
+  input: { id: string; request: TopUp; author: Author },
+): Promise<ToppedUpWallet> {
+  const done = await writeTopUp(stores, scope, input);
+  const session = await findCheckoutOfInvoice(stores.postgres, scope, done.invoice_id);
+  const checkout_session = session && (await openCheckoutPage(stores, session, input.author));
+  return { ...done, checkout_session };
+}
+
+async function writeTopUp(
+  stores: Stores,
+  scope: Scope,
+  { id, request: given, author }: { id: string; request: TopUp; author: Author },
 ): Promise<TopUpResult> {
+  const request = { ...given, idempotency_key: given.idempotency_key ?? toCheckoutKey(given) };
   const attempt = async (transaction: Transaction) => {
     const { customer_id } = await WalletModel.fetch(scope, id, { database: transaction });
     // An invoice's creation locks its customer first; finalization then locks all wallets that may pay it.
@@ -58,7 +77,7 @@ export async function topUpWallet(
     if (before) return before;
     checkActive(wallet);
     const plan = await planTopUp(transaction, wallet, { request, author });
-    if (plan.reason === 'PURCHASED_CREDIT_INVOICED') return buyWithInvoice(transaction, wallet, { ...plan, author });
+    if (plan.reason === 'PURCHASED_CREDIT_INVOICED') return buyCredits(transaction, wallet, { ...plan, author });
     return applyTopUp(transaction, wallet, {
       ...plan,
       author,
@@ -76,10 +95,10 @@ export type TopUpPlan = {
   readonly price: Decimal;
   readonly expiry_date: string | null;
   readonly bonus: Bonus | null;
-  readonly request: Pick<TopUp, 'priority' | 'description' | 'metadata'>;
+  readonly request: Pick<TopUp, 'priority' | 'description' | 'metadata'> & Partial<Pick<TopUp, 'checkout'>>;
 };
 
-/** Refuses every invalid input before anything is written. */
+/** Plans a top-up; refuses every invalid input before anything is written. */
 async function planTopUp(
   transaction: Transaction,
   wallet: WalletModel,
@@ -88,7 +107,9 @@ async function planTopUp(
   const { transaction_reason: reason } = request;
   if (!(TOP_UP_REASONS as readonly string[]).includes(reason))
     throw invalid('transaction_reason', `${reason} does not put credits in`, { allowed: TOP_UP_REASONS });
-  if (request.checkout !== null) throw invalid('checkout', 'is not supported yet');
+  if (request.checkout !== null) checkCheckoutParams(request.checkout, 'checkout.');
+  if (request.checkout !== null && reason !== 'PURCHASED_CREDIT_INVOICED')
+    throw invalid('checkout', 'is only for credits that are bought with an invoice: PURCHASED_CREDIT_INVOICED');
   if (request.force_sync_invoice) throw invalid('force_sync_invoice', 'is not supported yet');
   const { credits, price } = computeAmounts(wallet, request);
   const expiry_date = parseExpiry(
@@ -99,6 +120,11 @@ async function planTopUp(
   const bonus = await loadBonus(transaction, wallet, { request, credits, now: author.now });
   const key = request.idempotency_key ?? buildRequestKey(author.now);
   return { reason, key, credits, price, expiry_date, bonus, request };
+}
+
+/** Key of a purchase whose only key is that of its checkout. */
+function toCheckoutKey({ checkout }: TopUp): MovementKey | null {
+  return checkout?.idempotency_key ? toOwnKey('checkout', checkout.idempotency_key) : null;
 }
 
 /** Builds the key of a request that has none. */
@@ -184,17 +210,24 @@ async function applyTopUp(
   return { wallet: after, wallet_transaction: first!.transaction, invoice_id: doing.invoice_id ?? null };
 }
 
+/** Buys credits on request; with a checkout, the customer pays the invoice on a page. */
+async function buyCredits(transaction: Transaction, wallet: WalletModel, doing: TopUpContext): Promise<TopUpResult> {
+  const { checkout } = doing.request;
+  if (!checkout) return buyWithInvoice(transaction, wallet, doing);
+  await checkNoWalletCheckout(transaction, wallet);
+  const bought = await buyWithInvoice(transaction, wallet, { ...doing, isPaidLater: true });
+  await addPurchaseCheckout(transaction, wallet, { ...bought, checkout, author: doing.author });
+  return bought;
+}
+
 /** Creates a finalized, unpaid invoice. A setting of `invoice_config` creates it paid, and the credits arrive at once. */
 export async function buyWithInvoice(
   transaction: Transaction,
   wallet: WalletModel,
-  doing: TopUpContext & { readonly isAutomatic?: boolean },
+  doing: TopUpContext & { readonly isAutomatic?: boolean; readonly isPaidLater?: boolean },
 ): Promise<TopUpResult> {
-  const { auto_complete_purchased_credit_transaction: isPaid } = await loadSetting(
-    wallet,
-    'invoice_config',
-    transaction,
-  );
+  const config = await loadSetting(wallet, 'invoice_config', transaction);
+  const isPaid = config.auto_complete_purchased_credit_transaction && !doing.isPaidLater;
   const draft = await createPurchaseDraft(transaction, wallet, { ...doing, isPaid });
   const reference: MovementReference = { reference_type: 'INVOICE', reference_id: draft.id };
   const pending = isPaid ? null : await addPending(transaction, wallet, buildMovements(doing, reference));

@@ -14,15 +14,15 @@ import type { EventLog, LogEntry } from '../../../storage/log/log.ts';
 /** One event of a body: its byte span, and its id if the producer gave one. */
 export type IncomingEvent = { span: TextSpan; event_id: string | undefined };
 
-/** Creates the id of an event without one, from its index in the batch. */
-export type MakeId = (index: number) => string;
+/** Generates the id of an event without one, from its index in the batch. */
+export type GenerateId = (index: number) => string;
 
 type IncomingEvents = {
   body: Buffer;
   events: readonly IncomingEvent[];
   contiguous: boolean;
   now: Date;
-  makeId?: MakeId;
+  generateId?: GenerateId;
 };
 
 /** Joins separate events to one body. */
@@ -39,35 +39,35 @@ export function toOneBody(
   return { body, events, contiguous: true };
 }
 
-/** Appends events and returns their ids in order, including created ones. `contiguous`: only commas separate the events. */
+/** Appends events and returns their ids in order, including generated ones. `contiguous`: only commas separate the events. */
 export async function appendEvents(log: EventLog, scope: Scope, incoming: IncomingEvents): Promise<string[]> {
-  const placed = await appendPlacedEvents(log, scope, incoming);
-  return placed.map(({ event_id }) => event_id);
+  const appended = await appendEventsWithPositions(log, scope, incoming);
+  return appended.map(({ event_id }) => event_id);
 }
 
 /** Log position of an event: usage that is read up to a later offset contains it. */
 export type AppendedEvent = { readonly event_id: string; readonly partition: number; readonly offset: bigint };
 
 /** Appends events and returns their log positions. */
-export async function appendPlacedEvents(
+export async function appendEventsWithPositions(
   log: EventLog,
   scope: Scope,
   incoming: IncomingEvents,
 ): Promise<AppendedEvent[]> {
-  const { body, events, now, makeId = () => newId('event', now.getTime()) } = incoming;
+  const { body, events, now, generateId = () => newId('event', now.getTime()) } = incoming;
   const hasher = new IdentityHasher(scope);
   const ids: { event_id: string; partition: number }[] = new Array(events.length);
-  const parts = new Map<number, { spans: TextSpan[]; made: Record<number, string> | null }>();
+  const parts = new Map<number, { spans: TextSpan[]; generated_ids: Record<number, string> | null }>();
   for (let index = 0; index < events.length; index++) {
     const event = events[index]!;
-    const id = event.event_id ?? makeId(index);
+    const id = event.event_id ?? generateId(index);
     const partition = computePartition(hasher, id, log.partition_count);
     ids[index] = { event_id: id, partition };
     let part = parts.get(partition);
-    if (!part) parts.set(partition, (part = { spans: [], made: null }));
+    if (!part) parts.set(partition, (part = { spans: [], generated_ids: null }));
     if (event.event_id === undefined) {
-      part.made ??= {};
-      part.made[part.spans.length] = id;
+      part.generated_ids ??= {};
+      part.generated_ids[part.spans.length] = id;
     }
     part.spans.push(event.span);
   }
@@ -76,7 +76,7 @@ export async function appendPlacedEvents(
     partition,
     kind: 'events',
     received_at_us: toUs(now.getTime()),
-    made_ids: part.made,
+    generated_ids: part.generated_ids,
     event_count: part.spans.length,
     body: joinEvents(body, part.spans, incoming.contiguous && parts.size === 1),
   }));
@@ -89,16 +89,22 @@ export async function appendPlacedEvents(
 export async function appendChecked(
   log: EventLog,
   scope: Scope,
-  incoming: { body: Buffer; checked: CheckedEvents; now: Date; makeId?: MakeId },
+  incoming: { body: Buffer; checked: CheckedEvents; now: Date; generateId?: GenerateId },
 ): Promise<void> {
-  const { body, checked, now, makeId = () => newId('event', now.getTime()) } = incoming;
+  const { body, checked, now, generateId = () => newId('event', now.getTime()) } = incoming;
   if (log.partition_count > 1) {
-    await appendEvents(log, scope, { body, events: listCheckedEvents(body, checked), contiguous: true, now, makeId });
+    await appendEvents(log, scope, {
+      body,
+      events: listCheckedEvents(body, checked),
+      contiguous: true,
+      now,
+      generateId,
+    });
     return;
   }
-  let made: Record<number, string> | null = null;
+  let generated_ids: Record<number, string> | null = null;
   for (let index = 0; index < checked.count; index++) {
-    if (idSpan(checked, index).end === 0) (made ??= {})[index] = makeId(index);
+    if (idSpan(checked, index).end === 0) (generated_ids ??= {})[index] = generateId(index);
   }
   await log.append([
     {
@@ -106,7 +112,7 @@ export async function appendChecked(
       partition: 0,
       kind: 'events',
       received_at_us: toUs(now.getTime()),
-      made_ids: made,
+      generated_ids,
       event_count: checked.count,
       body: body.subarray(checked.start, checked.end),
     },

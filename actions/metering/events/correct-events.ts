@@ -1,6 +1,6 @@
 /**
- * Applies corrections in the pipeline. The corrected content is stored beside the event, and the usage rows of its old and new content are
- * rebuilt from the raw events. All corrections of a slice share one rebuild, which also writes the usage rows of the slice's own events.
+ * Applies corrections in the pipeline. The corrected content is stored next to the event, and the bucket rows of its old and new content are
+ * rebuilt from the raw events. All corrections of a slice share one rebuild, which also writes the bucket rows of the slice's own events.
  * Each applies once: a repeated message, a void of a voided event, and a correction of an unknown id change nothing.
  */
 
@@ -12,7 +12,7 @@ import { properties as propertiesIn, readEvent } from '../../../core/metering/ev
 import { matches } from '../../../core/metering/match.ts';
 import {
   type AppliedCorrection,
-  type CorrectionPlace,
+  type CorrectionPosition,
   compareCorrections,
   deleteWrongCorrections,
   type EventContent,
@@ -28,49 +28,49 @@ import {
   listEventsCorrectedSince,
   listPendingCorrections,
   markCorrectionApplied,
-  toLogPlace,
+  toLogPosition,
 } from '../../../storage/progress/corrections.ts';
 import { type LateArrival, recordLateUsage } from '../../../storage/progress/late-usage.ts';
 import { listMetersByEventNames } from '../../../storage/progress/meter-versions.ts';
-import { type OwnedPartition } from '../../../storage/progress/slice-state.ts';
+import { type OwnedPartition } from '../../../storage/progress/partition-progress.ts';
 import { enqueueUsageChecks } from '../../../storage/progress/usage-checks.ts';
 import { findCountedMeter } from '../../../storage/usage/recount.ts';
 import { type Rebuild, type RebuildTarget, rebuildBuckets } from '../usage/rebuild-buckets.ts';
 
 type CorrectionBatch = {
-  readonly held: OwnedPartition;
+  readonly owned_partition: OwnedPartition;
   /** In the order of the log. */
   readonly records: readonly { readonly offset: bigint; readonly correction_id: string }[];
   /** When the last record of the slice came. */
   readonly received_at_us: Microseconds;
   /** End of the slice: earlier events of this partition are in its raw rows and are recounted. */
   readonly own_before: bigint;
-  /** Usage rows of the slice's own events. */
-  readonly beside: NonNullable<Rebuild['beside']>;
-  writeBeside(): Promise<void>;
+  /** Bucket rows of the slice's own events. */
+  readonly slice_rows: NonNullable<Rebuild['slice_rows']>;
+  writeSliceRows(): Promise<void>;
   /** Commits the slice in the transaction that marks the corrections as applied. */
   end(transaction: Database): Promise<void>;
 };
 
-export async function correctEvents(stores: Stores, met: CorrectionBatch): Promise<void> {
-  const effects = await gatherEffects(stores, met);
+export async function correctEvents(stores: Stores, batch: CorrectionBatch): Promise<void> {
+  const effects = await gatherEffects(stores, batch);
   const finish = async (transaction: Database) => {
     for (const { correction, row } of effects) await markCorrectionApplied(transaction, correction.id, row);
     const arrivals = effects.flatMap(toArrivals);
-    await recordLateUsage(transaction, arrivals, met.received_at_us);
+    await recordLateUsage(transaction, arrivals, batch.received_at_us);
     // Spend and balances may have changed, as after new usage.
     await enqueueUsageChecks(transaction, arrivals);
-    await met.end(transaction);
+    await batch.end(transaction);
   };
   const rows = effects.flatMap(({ row }) => row ?? []);
   if (rows.length === 0) {
-    await met.writeBeside();
+    await batch.writeSliceRows();
     return stores.postgres.transaction(finish);
   }
   await rebuildBuckets(stores, {
-    held: met.held,
-    own_before: met.own_before,
-    beside: met.beside,
+    owned_partition: batch.owned_partition,
+    own_before: batch.own_before,
+    slice_rows: batch.slice_rows,
     prepare: (own) => storeCorrections(stores, rows, own),
     targets: () => listTouchedTargets(stores, effects),
     finish,
@@ -85,7 +85,7 @@ type CorrectionEffect = {
   readonly contents: readonly EventContent[];
 };
 
-/** Customers and times whose usage changed: those before and after the correction. */
+/** Lists the customers and times whose usage changed: those before and after the correction. */
 function toArrivals({ correction, contents }: CorrectionEffect): LateArrival[] {
   const { tenant_id, environment_id } = correction;
   return contents.map(({ external_customer_id, timestamp_us }) => ({
@@ -98,7 +98,7 @@ function toArrivals({ correction, contents }: CorrectionEffect): LateArrival[] {
 
 async function gatherEffects(
   { postgres, clickhouse }: Stores,
-  { held, records }: CorrectionBatch,
+  { owned_partition, records }: CorrectionBatch,
 ): Promise<CorrectionEffect[]> {
   // The first of repeated messages counts.
   const offsets = new Map(records.toReversed().map(({ correction_id, offset }) => [correction_id, offset]));
@@ -109,8 +109,8 @@ async function gatherEffects(
     const applied = new Map<string, AppliedCorrection[]>();
     for (const correction of some) {
       const history = histories.get(correction.event_id);
-      const met = { partition: held.partition, offset: Number(offsets.get(correction.id)!) };
-      if (!history || isAcceptedAfter(history.original, met)) {
+      const log_position = { partition: owned_partition.partition, offset: Number(offsets.get(correction.id)!) };
+      if (!history || isAcceptedAfter(history.original, log_position)) {
         effects.push({ correction, row: null, contents: [] });
         continue;
       }
@@ -118,7 +118,7 @@ async function gatherEffects(
       const effect = buildEffect(correction, {
         before: findContentBefore(history, earlier, correction.id),
         history,
-        met,
+        log_position,
       });
       applied.set(correction.event_id, [...earlier, effect.row]);
       effects.push(effect);
@@ -131,18 +131,19 @@ type LastContent = StoredEventVersion & { readonly action: string };
 
 /**
  * A dead letter may be corrected and then sent again within one slice. The event is then accepted after the correction, which does not
- * apply to it. An event on another partition was accepted before partitions were added.
+ * apply to it. If the event is on another partition, it was accepted before partitions were added, so before the correction.
  */
 function isAcceptedAfter(
   { event_partition, event_offset }: StoredEventVersion,
-  { partition, offset }: CorrectionPlace,
+  { partition, offset }: CorrectionPosition,
 ): boolean {
   return event_partition === partition && event_offset > offset;
 }
 
 /**
  * Returns the content of the event before this correction, which an aborted attempt may have stored already. Corrections of this slice
- * count as they are applied now. An earlier correction may lie between two of them if the first is applied again.
+ * count as they are applied now. If a correction is applied again, a correction of another slice may lie between it and the next one of
+ * this slice.
  */
 function findContentBefore(
   { original, corrections }: EventHistory,
@@ -155,16 +156,20 @@ function findContentBefore(
   return stored ?? { ...original, action: 'none' };
 }
 
-type EffectInput = { readonly before: LastContent; readonly history: EventHistory; readonly met: CorrectionPlace };
+type EffectInput = {
+  readonly before: LastContent;
+  readonly history: EventHistory;
+  readonly log_position: CorrectionPosition;
+};
 
 function buildEffect(
   correction: Correction,
-  { before, history, met }: EffectInput,
+  { before, history, log_position }: EffectInput,
 ): CorrectionEffect & { row: AppliedCorrection } {
   const { tenant_id, environment_id, event_id, action, id: sequence } = correction;
   const after = action === 'void' ? null : buildReplacement(correction, before);
   const contentBefore = before.action === 'void' ? [] : [before];
-  // An earlier attempt or a manual change may have stored other content under this number, which was counted there.
+  // An earlier attempt or a manual change may have stored other content under this number, and the bucket rows may count that content.
   const stored = history.corrections.filter((known) => String(known.sequence) === sequence);
   const { event_partition, event_offset, event_position } = history.original;
   const row = {
@@ -175,7 +180,7 @@ function buildEffect(
     event_id,
     action,
     sequence,
-    ...(toLogPlace(correction) ?? stored[0]?.place ?? met),
+    ...(toLogPosition(correction) ?? stored[0]?.log_position ?? log_position),
     event_partition,
     event_offset,
     event_position,
@@ -197,7 +202,7 @@ async function storeCorrections(
     throw unavailable('the usage store (corrections that were written are not there)');
 }
 
-/** The replacing content; without a timestamp it has that of the event. */
+/** Builds the replacing content; without a timestamp it has that of the event. */
 function buildReplacement({ replacement }: Correction, before: EventContent): EventContent {
   const fields = readEvent(replacement!);
   const given = fields.timestamp ? parseEventTime(fields.timestamp) : undefined;
@@ -213,7 +218,10 @@ function buildReplacement({ replacement }: Correction, before: EventContent): Ev
   };
 }
 
-/** Usage touched by corrections since the version was announced: its back-fill may have read the events before or after them. */
+/**
+ * Lists the days and customers with corrections since the version was announced. The back-fill of the version may have read the events
+ * before or after these corrections.
+ */
 export async function listOvertakenTargets(
   stores: Stores,
   scope: Scope,

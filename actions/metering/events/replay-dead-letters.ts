@@ -75,10 +75,10 @@ async function replay(
   }
   const fault = findFault(body);
   if (fault) return { id, event_id: letter.event_id || null, verdict: 'refused', message: fault };
-  const given = (parseJson(body) as { event_id?: string | null }).event_id?.trim() ? letter.event_id : '';
-  const event_id = given || letter.event_id || newId('event', input.now.getTime());
+  const sent_id = (parseJson(body) as { event_id?: string | null }).event_id?.trim() ? letter.event_id : '';
+  const event_id = sent_id || letter.event_id || newId('event', input.now.getTime());
   if (!(await restoreEvent(stores, scope, { event_id, body, input })))
-    await appendLetter(stores, scope, { event_id, given, body, input });
+    await appendLetter(stores, scope, { event_id, sent_id, body, input });
   await recordReplay(stores.postgres, scope, { id, event_id, user_id: input.user_id, now: input.now });
   return { id, event_id, verdict: 'replayed', message: null };
 }
@@ -108,7 +108,7 @@ async function restoreEvent(
 async function appendLetter(
   stores: Stores,
   scope: Scope,
-  { event_id, given, body, input }: { event_id: string; given: string; body: string; input: ReplayInput },
+  { event_id, sent_id, body, input }: { event_id: string; sent_id: string; body: string; input: ReplayInput },
 ): Promise<void> {
   await stores.log.append([
     {
@@ -116,7 +116,7 @@ async function appendLetter(
       partition: toPartition(computeEventShard(scope, event_id), stores.log.partition_count),
       kind: 'events',
       received_at_us: toUs(input.now.getTime()),
-      made_ids: given ? null : { 0: event_id },
+      generated_ids: sent_id ? null : { 0: event_id },
       event_count: 1,
       body: Buffer.from(`[${body}]`),
     },

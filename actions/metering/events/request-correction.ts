@@ -62,7 +62,7 @@ async function isAccepted(stores: Stores, scope: Scope, eventId: string): Promis
     const reached = progress.find((state) => state.partition === partition)?.next_offset ?? 0n;
     if (await findEvent(stores.clickhouse, scope, eventId)) return true;
     if (await findUnprocessed(stores, scope, eventId)) return true;
-    // Everything in the log at the time of the request is stored now, and the event is not part of it.
+    // Everything that was in the log at the time of the request is in the stores now, so the event does not exist.
     if (reached >= end) return false;
     if (attempts === ATTEMPTS_MAX)
       throw new FarthingError(

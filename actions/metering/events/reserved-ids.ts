@@ -12,7 +12,7 @@ const RESERVED: ReservedId = {
   why: 'is the id of a reservation, which becomes an event by its commit',
 };
 
-/** Faults of events with ids of uncommitted reservations, by their index. */
+/** Finds the faults of events with ids of uncommitted reservations, by their index. */
 export async function findReservedIds(
   database: Database,
   scope: Scope,

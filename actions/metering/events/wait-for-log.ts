@@ -32,7 +32,10 @@ export async function waitForLog(
 /** Longest acceptable wait of a client, in milliseconds. */
 const REQUEST_WAITS_MS = 10_000;
 
-/** The request's invoice contains everything accepted before it; if that takes too long, the request fails without effect. */
+/**
+ * Waits until everything accepted before the request is counted, so that the request's invoice contains it; if that takes too long, the
+ * request fails without effect.
+ */
 export async function waitBeforeRequest(
   stores: Stores,
   scope: Scope,

@@ -42,7 +42,10 @@ function formatCount(ids: readonly string[], noun: string): string {
   return `${ids.length} ${noun}${ids.length === 1 ? '' : 's'} (${named}${ids.length > 3 ? ', …' : ''})`;
 }
 
-/** Prices of subscriptions charge through their lines only and outlive them; prices of a deleted cost sheet remain. Both are excluded. */
+/**
+ * Excludes prices that exist but charge nothing: a price of a subscription charges only through its line, which may have ended, and prices
+ * of a deleted cost sheet remain.
+ */
 async function listPrices(scope: Scope, meter_id: string, { now, database }: MeterChargesQuery): Promise<string[]> {
   const sheets = CostsheetModel.in(scope, database).select('id').where('status', 'published');
   const prices = await PriceModel.current(scope, now, database)

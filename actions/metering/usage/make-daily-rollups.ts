@@ -24,19 +24,21 @@ import {
   EVERY_DAY,
   type OwnedPartition,
   readDaysBefore,
-} from '../../../storage/progress/slice-state.ts';
+} from '../../../storage/progress/partition-progress.ts';
 import { updateDaysBefore } from '../../../storage/progress/slices.ts';
 import { deleteDailyRollups, insertDailyRollups, listDaysWithBaseRows } from '../../../storage/usage/daily-rollups.ts';
 
 type DailyRollupsRequest = {
-  readonly held: OwnedPartition;
+  readonly owned_partition: OwnedPartition;
   /** Days since 1970; rollups are made for the days before it. */
   readonly days_before: number;
   /** Records the end, in the transaction that unlocks the bucket rows. */
   finish(transaction: Database): Promise<void>;
 };
 
-/** The locked bucket rows block all writers. If the days have more base rows than this, the rest is left for the next message. */
+/**
+ * Maximum number of base rows per message, because the locked bucket rows block all writers. The other days are left for the next message.
+ */
 const BASE_ROWS_MAX = 3_000_000;
 
 /** The day before which daily rollups exist now; `problem` says why further days could not be written. */
@@ -44,7 +46,7 @@ type DailyRollupsMade = { readonly days_before: number; readonly problem: Error 
 
 export async function makeDailyRollups(stores: Stores, request: DailyRollupsRequest): Promise<DailyRollupsMade> {
   const { postgres } = stores;
-  const holder: BucketLockHolder = { ...request.held, only_adds: true };
+  const holder: BucketLockHolder = { ...request.owned_partition, only_adds: true };
   const progress = await lockBucketsWhenQuiet(postgres, holder);
   const from = readDaysBefore(progress);
   const made = await makeRollups(stores, { ...request, holder, from }).catch(async (error) => {
@@ -53,7 +55,7 @@ export async function makeDailyRollups(stores: Stores, request: DailyRollupsRequ
     throw error;
   });
   // The sum of the rows does not change.
-  stores.usage_memory?.comingRebuild({ ...computeRebuildRange(progress), customers: new Map() });
+  stores.usage_cache?.announceRebuild({ ...computeRebuildRange(progress), customers: new Map() });
   await unlockBuckets(postgres, holder, async (transaction) => {
     await updateDaysBefore(transaction, made.days_before);
     await request.finish(transaction);

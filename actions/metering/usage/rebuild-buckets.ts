@@ -11,13 +11,17 @@ import { unavailable } from '../../../core/foundation/error.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import { type Scope, scopeKey } from '../../../core/foundation/scope.ts';
 import { US_PER_DAY } from '../../../core/foundation/time/instant.ts';
-import { type BucketRow, withDailyRollups } from '../../../core/metering/plan.ts';
-import { findMissingUsageRows, writeUsageRows } from '../../../storage/events/usage-rows.ts';
+import { type BucketRow, withDailyRollups } from '../../../core/metering/bucket-aggregator.ts';
+import { findMissingBucketRows, writeBucketRows } from '../../../storage/events/bucket-rows.ts';
 import type { WriteAttempt } from '../../../storage/events/write-fence.ts';
 import type { Database, Stores } from '../../../storage/foundation/stores.ts';
 import { toPartitionWriter } from '../../../storage/progress/attempts.ts';
 import { beginRebuild, lockBucketsWhenQuiet, unlockBuckets } from '../../../storage/progress/bucket-lock.ts';
-import { computeRebuildRange, type OwnedPartition, readDaysBefore } from '../../../storage/progress/slice-state.ts';
+import {
+  computeRebuildRange,
+  type OwnedPartition,
+  readDaysBefore,
+} from '../../../storage/progress/partition-progress.ts';
 import {
   type CountedMeter,
   type DaysToRecount,
@@ -37,7 +41,7 @@ export type RebuildTarget = Scope & {
 };
 
 export type Rebuild = {
-  readonly held: OwnedPartition;
+  readonly owned_partition: OwnedPartition;
   /** Offset before which the rows of the own partition are complete; absent means the end of its slices. */
   readonly own_before?: bigint;
   /** A version that becomes live with this rebuild: its rows are written although no query reads them yet. */
@@ -47,52 +51,54 @@ export type Rebuild = {
   /** Called with the bucket rows locked. */
   targets(): Promise<readonly RebuildTarget[]>;
   /**
-   * Rows of the slice that contains the rebuild. They are written with it, except rows that it recounts. `versionOf` returns the meter
+   * Rows of the slice that contains the rebuild. They are written with it, except rows that it recounts. `getVersion` returns the meter
    * version by which they were counted.
    */
-  readonly beside?: { readonly rows: readonly BucketRow[]; readonly versionOf: (meter_id: string) => number };
+  readonly slice_rows?: { readonly rows: readonly BucketRow[]; readonly getVersion: (meter_id: string) => number };
   /** Records the end, in the transaction that unlocks the bucket rows. */
   finish(transaction: Database): Promise<void>;
 };
 
 export async function rebuildBuckets(stores: Stores, rebuild: Rebuild): Promise<void> {
-  const { held } = rebuild;
-  const progress = await lockBucketsWhenQuiet(stores.postgres, held);
-  const { attempt, since } = await beginRebuild(stores.postgres, held);
-  const own = { writer: toPartitionWriter(held.partition), attempt };
+  const { owned_partition } = rebuild;
+  const progress = await lockBucketsWhenQuiet(stores.postgres, owned_partition);
+  const { attempt, since } = await beginRebuild(stores.postgres, owned_partition);
+  const own = { writer: toPartitionWriter(owned_partition.partition), attempt };
   const before = new Map(toSnapshot(progress).before);
-  if (rebuild.own_before !== undefined) before.set(held.partition, rebuild.own_before);
+  if (rebuild.own_before !== undefined) before.set(owned_partition.partition, rebuild.own_before);
   await rebuild.prepare?.(own);
   const planned = await planRecount(stores, rebuild, before);
   // ClickHouse does the delete and this process most of the recount, so they run at the same time. The bucket lock covers both.
   const recountTargets = await recountAndDelete(stores, planned, attempt);
   const days_before = readDaysBefore(progress);
-  const beside = withDailyRollups(selectSliceRows(rebuild, planned.old), days_before);
-  // Each month of an earlier attempt arrived with these rows or not at all. Its recounted rows are deleted again.
-  const missing = attempt === since ? beside : await findMissingUsageRows(stores.clickhouse, beside, { ...own, since });
-  const findVersion = (meter_id: string) => planned.versions.get(meter_id) ?? rebuild.beside!.versionOf(meter_id);
+  const slice_rows = withDailyRollups(selectSliceRows(rebuild, planned.old), days_before);
+  // An earlier attempt has written either all of the slice's rows in a month or none, so only the missing months are written. Rows that the
+  // earlier attempt recounted are deleted.
+  const missing =
+    attempt === since ? slice_rows : await findMissingBucketRows(stores.clickhouse, slice_rows, { ...own, since });
+  const getVersion = (meter_id: string) => planned.versions.get(meter_id) ?? rebuild.slice_rows!.getVersion(meter_id);
   const rows = [...withDailyRollups(recountTargets, days_before), ...missing];
-  await writeRows(stores, { rows, versionOf: findVersion }, own);
-  stores.usage_memory?.comingRebuild({
+  await writeRows(stores, { rows, getVersion }, own);
+  stores.usage_cache?.announceRebuild({
     ...computeRebuildRange(progress),
     customers: groupCustomersByMeter(planned.old),
   });
-  await unlockBuckets(stores.postgres, held, (transaction) => rebuild.finish(transaction));
+  await unlockBuckets(stores.postgres, owned_partition, (transaction) => rebuild.finish(transaction));
 }
 
 /** Selects the rows of the slice that the rebuild does not recount. */
-function selectSliceRows({ beside }: Rebuild, old: readonly RowsToDelete[]): readonly BucketRow[] {
-  if (beside === undefined || beside.rows.length === 0) return [];
+function selectSliceRows({ slice_rows }: Rebuild, old: readonly RowsToDelete[]): readonly BucketRow[] {
+  if (slice_rows === undefined || slice_rows.rows.length === 0) return [];
   const touched = new Map<string, ReadonlySet<string> | null>();
   for (const { counted, day, external_customer_ids } of old)
     touched.set(`${counted.meter_id}/${day}`, external_customer_ids ? new Set(external_customer_ids) : null);
-  return beside.rows.filter(({ meter_id, bucket_start_us, external_customer_id }) => {
+  return slice_rows.rows.filter(({ meter_id, bucket_start_us, external_customer_id }) => {
     const customers = touched.get(`${meter_id}/${Math.floor(bucket_start_us / US_PER_DAY)}`);
     return customers === undefined || (customers !== null && !customers.has(external_customer_id));
   });
 }
 
-/** By meter; null for all customers. */
+/** Groups the customers by meter; null means all customers. */
 function groupCustomersByMeter(old: readonly RowsToDelete[]): Map<string, ReadonlySet<string> | null> {
   const byMeter = new Map<string, Set<string> | null>();
   for (const { counted, external_customer_ids } of old) {
@@ -131,7 +137,7 @@ async function planRecount(
   return result;
 }
 
-/** Waits for both, also if one fails: nothing of this try is under way when the next one begins. */
+/** Waits for the recount and for the delete, even if one of them fails, so that none of them still runs when the next attempt begins. */
 async function recountAndDelete(
   stores: Stores,
   { groups, old }: RecountPlan,
@@ -152,7 +158,7 @@ async function recountAll(stores: Stores, groups: readonly DaysToRecount[]): Pro
   return rows;
 }
 
-/** Undefined for a meter whose past is still being counted: no query reads its rows, and the back-fill settles events that it meets. */
+/** Undefined for a meter whose past is still being counted: no query reads its rows, and the back-fill rebuilds days with corrections. */
 async function loadCountedMeter(
   stores: Stores,
   { settling }: Rebuild,
@@ -164,7 +170,10 @@ async function loadCountedMeter(
   return counted && { counted, targets: some };
 }
 
-/** Each day and customer once, because rows written twice would count twice. Null means all customers of the day. */
+/**
+ * Merges the targets, so that each day and customer is listed once: rows written twice would count twice. Null means all customers of the
+ * day.
+ */
 function mergeTargets(targets: readonly RebuildTarget[]): Map<number, Set<string> | null> {
   const days = new Map<number, Set<string> | null>();
   for (const { day, external_customer_ids } of targets) {
@@ -176,14 +185,10 @@ function mergeTargets(targets: readonly RebuildTarget[]): Map<number, Set<string
   return days;
 }
 
-type RowsToWrite = { readonly rows: readonly BucketRow[]; readonly versionOf: (meter_id: string) => number };
+type RowsToWrite = { readonly rows: readonly BucketRow[]; readonly getVersion: (meter_id: string) => number };
 
-async function writeRows(
-  { clickhouse }: Stores,
-  { rows, versionOf: findVersion }: RowsToWrite,
-  own: WriteAttempt,
-): Promise<void> {
-  await writeUsageRows(clickhouse, { rows, getVersion: findVersion }, own);
-  const missing = await findMissingUsageRows(clickhouse, rows, { writer: own.writer, since: own.attempt });
+async function writeRows({ clickhouse }: Stores, { rows, getVersion }: RowsToWrite, own: WriteAttempt): Promise<void> {
+  await writeBucketRows(clickhouse, { rows, getVersion }, own);
+  const missing = await findMissingBucketRows(clickhouse, rows, { writer: own.writer, since: own.attempt });
   if (missing.length > 0) throw unavailable('the usage store (rows that were written anew are not there)');
 }

@@ -65,7 +65,7 @@ export async function revokeApiKey(
   });
 }
 
-/** The row is locked, so that a service account cannot be archived while it gets a key. */
+/** Locks the owner's row, so that a service account cannot be archived while it gets a key. */
 async function lockKeyOwner(
   transaction: Database,
   principal: ApiKeyCreator,
@@ -79,7 +79,9 @@ async function lockKeyOwner(
   return account.id;
 }
 
-/** A leaked key must not open other environments, so only a super_admin's key creates keys for them. */
+/**
+ * Returns the environment of the new key. A leaked key must not open other environments, so only a super_admin's key creates keys for them.
+ */
 async function environmentFor(
   transaction: Database,
   principal: ApiKeyCreator,

@@ -14,7 +14,7 @@ type UserProfileChanges = {
 /** Writes the password that actions/operations/access/change-password.ts has checked. */
 type WritePassword = (transaction: Database, now: Date) => Promise<void>;
 
-/** An omitted field keeps its value; `metadata` replaces the map. */
+/** Changes a user. An omitted field keeps its value; `metadata` replaces the map. */
 export async function changeUser(
   { postgres }: Pick<Stores, 'postgres'>,
   {
@@ -32,7 +32,7 @@ export async function changeUser(
   });
 }
 
-/** Keys inherit the roles, so a user with active keys keeps them. Nobody changes their own roles. */
+/** Replaces the roles of a user. Keys inherit the roles, so a user with active keys keeps them. Nobody changes their own roles. */
 export async function replaceRoles(
   { postgres }: Pick<Stores, 'postgres'>,
   {

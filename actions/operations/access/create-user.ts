@@ -18,7 +18,7 @@ type CreateUserInput = {
 
 type Inviter = { readonly user_id: string; readonly tenant_id: string; readonly roles: readonly string[] };
 
-/** A user gets a password that is returned once and is to be changed; a service account signs in with its keys only. */
+/** Creates a user with a password that is returned once and is to be changed, or a service account, which signs in with its keys only. */
 export async function createUser(
   { postgres }: Pick<Stores, 'postgres'>,
   { inviter, wanted, now }: { inviter: Inviter; wanted: CreateUserInput; now: Date },

@@ -6,7 +6,7 @@ import { loadSetting } from '../../../storage/models/foundation/setting.ts';
 import { TenantModel } from '../../../storage/models/foundation/tenant.ts';
 import { UserModel } from '../../../storage/models/foundation/user.ts';
 
-/** The lock serializes concurrent additions; otherwise together they could exceed the limit. */
+/** Locks and loads the limits of a tenant. The lock serializes concurrent additions; otherwise together they could exceed the limit. */
 async function loadTenantLimits(transaction: Database, tenant_id: string) {
   await TenantModel.fetch(tenant_id, tenant_id, { database: transaction, lock: true });
   return loadSetting({ tenant_id, environment_id: '' }, 'tenant_config', transaction);

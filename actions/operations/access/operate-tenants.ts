@@ -29,7 +29,7 @@ export async function openTenant(
   return { tenant_id, environments, password, api_key };
 }
 
-/** A suspended tenant can be read but not written; `GET /v1/tenants/{id}` shows the suspension. */
+/** Suspends a tenant, which can then be read but not written, or ends its suspension; `GET /v1/tenants/{id}` shows the suspension. */
 export async function suspendTenant(
   { postgres }: Postgres,
   { id, suspended, now }: { id: string; suspended: boolean; now: Date },
@@ -40,7 +40,7 @@ export async function suspendTenant(
   });
 }
 
-/** For a user who has lost the password. */
+/** Sets a new password for a user who has lost the old one. */
 export async function renewPassword(
   { postgres }: Postgres,
   { email, now }: { email: string; now: Date },

@@ -15,7 +15,7 @@ export type AcceptedContent = SentEvent & {
   readonly is_void: boolean;
 };
 
-/** By event: its content as sent, and after each correction. */
+/** Returns, by event, its content as sent, and after each correction. */
 export async function applyCorrections(
   { postgres, clickhouse }: Pick<Stores, 'postgres' | 'clickhouse'>,
   { tenant_id, environment_id }: Scope,
@@ -39,7 +39,7 @@ export async function applyCorrections(
   return contents;
 }
 
-/** A replacement without a time retains the event's time. */
+/** Replaces the content. A replacement without a time retains the event's time. */
 function replaceContent({ timestamp_us }: SentEvent, replacement: string) {
   const { timestamp, ...content } = parseReplacement(replacement);
   const at = timestamp ? parseEventTime(timestamp) : undefined;

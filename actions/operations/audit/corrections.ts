@@ -2,7 +2,7 @@
  * Audit of corrections. Every correction that Postgres marks as applied is in ClickHouse, with equal number, action, event and
  * content. Its own log position and that of its event are correct. ClickHouse contains no correction that was not requested or did
  * not take effect. Only a correction in progress may be in one store alone. The recount checks the effect of corrections on the
- * usage rows.
+ * bucket rows.
  */
 import { indexById } from '../../../core/foundation/by-id.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
@@ -18,14 +18,14 @@ import {
   type RequestedCorrection,
 } from '../../../storage/audit/corrections.ts';
 import { findIdentities } from '../../../storage/events/identities.ts';
-import { nextOffsets } from '../../../storage/progress/slice-state.ts';
+import { nextOffsets } from '../../../storage/progress/partition-progress.ts';
 import { readProgress } from '../../../storage/progress/slices.ts';
 import { type AcceptedContent, applyCorrections } from './accepted-contents.ts';
 import type { AuditStores } from './findings.ts';
 import { type FindingKind, formatEventId, type OnFinding } from './findings.ts';
 
 const PAGE = 2_000;
-/** More stored rows than this are mostly corrections that were never requested. */
+/** Maximum number of stored rows that are compared: more rows are mostly corrections that were never requested. */
 const STORED_MAX = 5 * PAGE;
 const LAST = (1n << 64n) - 1n;
 
@@ -37,7 +37,7 @@ export async function auditCorrections(
 ): Promise<{ corrections: number }> {
   let after = newest === undefined ? 0n : await findSequenceBeforeNewest(stores.postgres, newest);
   for (let corrections = 0; ; ) {
-    // Read before the rows, so that a slice planned by then is settled before its offset counts as passed.
+    // The progress is read before the rows, so that a slice planned by then is settled before its offset counts as passed.
     const progress = await readProgress(stores.postgres);
     const requested = await listRequestedCorrections(stores.postgres, { after, limit: PAGE });
     const isLast = requested.length < PAGE;
@@ -88,7 +88,7 @@ async function compareCorrections(
 
 type ReportCorrection = (kind: FindingKind, row: CorrectionRow, what: string) => void;
 
-/** By correction in effect: the content of its event after it. */
+/** Returns the content of an event after each of its corrections that took effect, by correction. */
 async function acceptedContents(
   stores: AuditStores,
   requested: readonly RequestedCorrection[],
@@ -102,7 +102,7 @@ async function acceptedContents(
   return contents;
 }
 
-/** Difference between the stored and the accepted correction; undefined if there is none, or if it cannot be determined. */
+/** Returns the difference between the stored and the accepted correction; undefined if there is none, or if it cannot be determined. */
 function whatDiffers(
   row: AuditedStoredCorrection,
   requested: RequestedCorrection | undefined,
@@ -126,7 +126,7 @@ function whatDiffers(
 
 const CONTENT_FIELDS = ['external_customer_id', 'event_name', 'customer_id', 'source', 'properties'] as const;
 
-/** Corrections in ClickHouse that Postgres had not applied when it was read: they may be applied by now, or in progress. */
+/** Reports corrections in ClickHouse that Postgres had not applied when it was read: they may be applied by now, or in progress. */
 async function reportUnapplied(
   { postgres }: AuditStores,
   {
@@ -145,7 +145,7 @@ async function reportUnapplied(
   for (const row of open) {
     const state = states.get(row.id);
     if (state === 'applied') continue;
-    // Its message has not been passed: its slice is in progress.
+    // The pipeline has not committed the slice with the correction yet, so the row is no difference.
     if (state === 'requested' && BigInt(row.offset) >= (passed.get(row.partition) ?? 0n)) continue;
     report('correction_extra', row, `a correction stands there that ${state ? `is ${state}` : 'nobody asked for'}`);
   }

@@ -3,7 +3,7 @@
  * its causes, and its repair.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
-import type { NamedPlace } from '../../../storage/audit/places.ts';
+import type { NamedPosition } from '../../../storage/audit/positions.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 
 export type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
@@ -20,6 +20,7 @@ export const CHECKS = [
   'credits',
   'invoices',
   'uninvoiced',
+  'integrations',
   'running',
   'revenue',
   'reservations',
@@ -28,7 +29,7 @@ export const CHECKS = [
 ] as const;
 export type CheckName = (typeof CHECKS)[number];
 
-/** `spoils_recount`: a recount from the raw rows is not reliable, so usage rows must not be rewritten. */
+/** `spoils_recount`: a recount from the raw rows is not reliable, so bucket rows must not be rewritten. */
 export const KINDS = {
   ledger_gap: { check: 'ledger', spoils_recount: true },
   ledger_overlap: { check: 'ledger', spoils_recount: true },
@@ -67,6 +68,9 @@ export const KINDS = {
   invoice_usage_differs: { check: 'invoices', spoils_recount: false },
   invoice_number_gap: { check: 'invoices', spoils_recount: false },
   usage_uninvoiced: { check: 'uninvoiced', spoils_recount: false },
+  invoice_not_sent: { check: 'integrations', spoils_recount: false },
+  payment_not_sent: { check: 'integrations', spoils_recount: false },
+  push_unresolved: { check: 'integrations', spoils_recount: false },
   running_differs: { check: 'running', spoils_recount: false },
   revenue_differs: { check: 'revenue', spoils_recount: false },
   recurring_revenue_differs: { check: 'revenue', spoils_recount: false },
@@ -93,7 +97,7 @@ export type Finding = {
   /** The correction whose repeated application would repair it. */
   readonly correction_id?: string;
   /** The first affected events. */
-  readonly first?: readonly NamedPlace[];
+  readonly first?: readonly NamedPosition[];
 };
 
 export type OnFinding = (finding: Finding) => void;

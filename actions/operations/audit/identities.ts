@@ -1,6 +1,6 @@
 /**
  * Audit of event ids: no id has two identities, and each is stored under its hash. Whether identities and raw rows match is
- * compared range by range (storage/audit/places.ts). The hash is our own and the store cannot compute it, so random ids are hashed
+ * compared range by range (storage/audit/positions.ts). The hash is our own and the store cannot compute it, so random ids are hashed
  * here.
  */
 import { hashIdentity, hashToBigInt } from '../../../core/metering/event/identity.ts';
@@ -12,7 +12,7 @@ import {
   type HashRange,
   listHashedIds,
 } from '../../../storage/audit/ids.ts';
-import { nextOffsets } from '../../../storage/progress/slice-state.ts';
+import { nextOffsets } from '../../../storage/progress/partition-progress.ts';
 import { readProgress } from '../../../storage/progress/slices.ts';
 import type { AuditStores } from './findings.ts';
 import { formatEventId, type OnFinding } from './findings.ts';
@@ -34,8 +34,8 @@ export async function auditIds(
   return { identities };
 }
 
-function describeDoubledId({ places, ...id }: DoubledId): string {
-  return `${formatEventId(id)} at ${places.join(' and ')}`;
+function describeDoubledId({ positions, ...id }: DoubledId): string {
+  return `${formatEventId(id)} at ${positions.join(' and ')}`;
 }
 
 type HashSample = {

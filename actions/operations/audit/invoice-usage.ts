@@ -10,7 +10,7 @@ import { listCountFaults } from '../../invoicing/proof/seal-lines.ts';
 import type { AuditStores, OnFinding } from './findings.ts';
 
 const NEWEST = 500;
-/** A line with more events would delay the audit of all others. */
+/** Maximum number of events of an audited line. A line with more events would delay the audit of all others. */
 const EVENTS_MAX = 1_000_000;
 
 export async function auditInvoiceUsage(stores: AuditStores, found: OnFinding): Promise<{ usage_lines: number }> {
@@ -28,7 +28,8 @@ async function auditInvoice(
   const { lines } = await gatherProvable(stores.postgres, scope, id);
   const counted = lines.flatMap(({ line, counting }) => {
     const { counted, event_count, edited } = line.computed_from ?? {};
-    // A line of an earlier version does not record its customers; an edited line has another quantity.
+    // Skipped: lines of an earlier version, which do not record their customers, edited lines, which have another quantity, and very large
+    // ones.
     return counting && counted && !edited && (event_count ?? 0) <= EVENTS_MAX ? [{ line, counting }] : [];
   });
   for (const [line_id, fault] of await listCountFaults(stores, scope, counted))

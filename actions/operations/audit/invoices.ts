@@ -23,7 +23,7 @@ export async function auditInvoices({ postgres }: Pick<Stores, 'postgres'>, foun
   return loadInvoiceSums(postgres);
 }
 
-/** Continuous audit of some invoices, and of the numbers of some counters. */
+/** Audits some invoices, and the numbers of some counters, for the continuous audit. */
 export async function sampleInvoices({ postgres }: Pick<Stores, 'postgres'>, found: OnFinding): Promise<void> {
   const invoices = await sampleIds(postgres, 'invoices', SAMPLE);
   const counters = await sampleInvoiceCounters(postgres, COUNTERS);

@@ -10,7 +10,7 @@ import {
   logAccounts,
 } from '../../../storage/audit/log-accounts.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
-import { nextOffsets } from '../../../storage/progress/slice-state.ts';
+import { nextOffsets } from '../../../storage/progress/partition-progress.ts';
 import { readProgress } from '../../../storage/progress/slices.ts';
 import type { Finding, OnFinding } from './findings.ts';
 
@@ -79,7 +79,7 @@ function buildLogBehindFinding({
   return { kind: 'log_behind_the_stores', count: Number(next_offset - log_end), partition, ...ends, what };
 }
 
-/** For a log that only reports its bounds. The progress of the stores is read first: the log's end never moves back. */
+/** Audits a log that only reports its bounds. The progress of the stores is read first, because the log's end never moves back. */
 export async function auditLogBounds(
   { postgres }: Pick<Stores, 'postgres'>,
   bounds: () => Promise<readonly LogBounds[]>,

@@ -6,7 +6,7 @@
  */
 import {
   findLedgerRange,
-  type LogEventPlace,
+  type LogEventPosition,
   listSetAsideEvents,
   type OffsetRange,
   type SliceEventCounts,
@@ -16,25 +16,25 @@ import {
   countOutcomes,
   OUTCOMES,
   type Outcomes,
-  type PlacedRows,
+  type PositionedRows,
   sumIdentities,
   sumRawRows,
 } from '../../../storage/audit/offset-ranges.ts';
 import {
   countRowsFrom,
-  findDuplicatePlaces,
+  findDuplicatePositions,
   findUnmatchedRows,
-  type NamedPlace,
-} from '../../../storage/audit/places.ts';
+  type NamedPosition,
+} from '../../../storage/audit/positions.ts';
 import { LOG_TABLES } from '../../../storage/events/present.ts';
-import { nextOffsets } from '../../../storage/progress/slice-state.ts';
+import { nextOffsets } from '../../../storage/progress/partition-progress.ts';
 import { readProgress } from '../../../storage/progress/slices.ts';
 import type { AuditStores, Finding, FindingKind, OnFinding } from './findings.ts';
 
 /** A range of the ledger, or a range that the ledger does not cover. */
 export type AuditedRange = OffsetRange & { readonly settled?: SliceEventCounts };
 
-/** Distinct positions are counted in memory, so this limits the events per batch of one partition. */
+/** Maximum number of events per batch of one partition: their distinct positions are counted in memory. */
 const EVENTS_MAX = 2_000_000;
 
 export type RangeCounts = { ranges: number; raw_rows: number; outcomes: number; identities: number };
@@ -78,16 +78,16 @@ function batches(ranges: readonly AuditedRange[]): AuditedRange[][] {
   return all;
 }
 
-type RowsOfRange = { readonly raw: PlacedRows; readonly identities: AuditedRowSum; readonly outcomes: Outcomes };
+type RowsOfRange = { readonly raw: PositionedRows; readonly identities: AuditedRowSum; readonly outcomes: Outcomes };
 
 function agrees({ settled }: AuditedRange, { raw, identities, outcomes }: RowsOfRange): boolean {
-  if (raw.places !== raw.rows || identities.rows !== raw.rows || identities.sum !== raw.sum) return false;
+  if (raw.positions !== raw.rows || identities.rows !== raw.rows || identities.sum !== raw.sum) return false;
   if (settled === undefined) return true;
   return (
     raw.rows === settled.stored &&
     OUTCOMES.every((outcome) => {
-      const { rows, places } = outcomes[outcome];
-      return rows === places && places === countExpected(settled, outcome);
+      const { rows, positions } = outcomes[outcome];
+      return rows === positions && positions === countExpected(settled, outcome);
     })
   );
 }
@@ -99,7 +99,7 @@ function countExpected(
   return { duplicate: duplicates, conflict: conflicts, dead_letter: dead_letters }[outcome];
 }
 
-/** Checks the current range; the newest of a partition may have grown. */
+/** Checks a range again in its current bounds: the newest range of a partition may have grown. */
 async function recheckRange(stores: AuditStores, range: AuditedRange, found: OnFinding): Promise<void> {
   const now: AuditedRange | undefined = range.settled ? await findLedgerRange(stores.postgres, range) : range;
   if (now === undefined) return;
@@ -121,30 +121,44 @@ type RangeAudit = {
   report(finding: Omit<Finding, 'partition' | 'from_offset' | 'to_offset'>): void;
 };
 
-async function reportRawRows({ stores, range, report }: RangeAudit, { rows, places }: PlacedRows): Promise<void> {
-  if (rows > places) {
-    const { total, first } = await findDuplicatePlaces(stores.clickhouse, 'events', { range });
-    const what = `rows of events too many: ${total} places have more than one`;
-    if (total > 0) report({ kind: 'raw_rows_doubled', count: rows - places, first, what });
+async function reportRawRows(
+  { stores, range, report }: RangeAudit,
+  { rows, positions }: PositionedRows,
+): Promise<void> {
+  if (rows > positions) {
+    const { total, first } = await findDuplicatePositions(stores.clickhouse, 'events', { range });
+    const what = `rows of events too many: ${total} positions have more than one`;
+    if (total > 0) report({ kind: 'raw_rows_doubled', count: rows - positions, first, what });
   }
-  const { stored = places } = range.settled ?? {};
-  if (places < stored)
-    report({ kind: 'raw_rows_missing', count: stored - places, what: `events were stored, and ${places} have a row` });
-  if (places > stored)
-    report({ kind: 'raw_rows_extra', count: places - stored, what: `rows of events too many: ${stored} were stored` });
+  const { stored = positions } = range.settled ?? {};
+  if (positions < stored)
+    report({
+      kind: 'raw_rows_missing',
+      count: stored - positions,
+      what: `events were stored, and ${positions} have a row`,
+    });
+  if (positions > stored)
+    report({
+      kind: 'raw_rows_extra',
+      count: positions - stored,
+      what: `rows of events too many: ${stored} were stored`,
+    });
 }
 
-async function reportUnmatched({ stores, range, report }: RangeAudit, except: readonly LogEventPlace[]): Promise<void> {
+async function reportUnmatched(
+  { stores, range, report }: RangeAudit,
+  except: readonly LogEventPosition[],
+): Promise<void> {
   const { without_identity, without_raw_row } = await findUnmatchedRows(stores.clickhouse, range, except);
   const reportTotal = (
     kind: FindingKind,
-    { total, first }: { total: number; first: readonly NamedPlace[] },
+    { total, first }: { total: number; first: readonly NamedPosition[] },
     what: string,
   ) => {
     if (total > 0) report({ kind, count: total, first, what });
   };
-  reportTotal('raw_rows_without_identity', without_identity, 'raw rows have no identity of their place');
-  reportTotal('identities_without_raw_row', without_raw_row, 'identities have no raw row at their place');
+  reportTotal('raw_rows_without_identity', without_identity, 'raw rows have no identity at their position');
+  reportTotal('identities_without_raw_row', without_raw_row, 'identities have no raw row at their position');
 }
 
 async function reportOutcomes(
@@ -153,33 +167,33 @@ async function reportOutcomes(
   found: Outcomes,
 ): Promise<void> {
   for (const outcome of OUTCOMES) {
-    const { rows, places } = found[outcome];
+    const { rows, positions } = found[outcome];
     const expected = countExpected(settled, outcome);
-    if (places < expected)
+    if (positions < expected)
       report({
         kind: 'outcomes_missing',
-        count: expected - places,
+        count: expected - positions,
         what: `of ${expected} rows ${outcome} are not there`,
       });
-    if (places > expected)
+    if (positions > expected)
       report({
         kind: 'outcomes_extra',
-        count: places - expected,
+        count: positions - expected,
         what: `rows ${outcome} too many: ${expected} were settled`,
       });
-    if (rows === places) continue;
-    const { total, first } = await findDuplicatePlaces(stores.clickhouse, 'event_outcomes', {
+    if (rows === positions) continue;
+    const { total, first } = await findDuplicatePositions(stores.clickhouse, 'event_outcomes', {
       range,
       outcome,
     });
-    const what = `rows ${outcome} too many: ${total} places have more than one (harmless)`;
-    if (total > 0) report({ kind: 'outcomes_doubled', count: rows - places, first, what });
+    const what = `rows ${outcome} too many: ${total} positions have more than one (harmless)`;
+    if (total > 0) report({ kind: 'outcomes_doubled', count: rows - positions, first, what });
   }
 }
 
 /**
- * Rows after everything that was ever planned: Postgres knows less than ClickHouse. The rows are read before the plans, so that a
- * slice in progress is no finding.
+ * Reports rows at offsets after every slice that was ever planned: Postgres was restored to an earlier moment than ClickHouse. The rows are
+ * read before the plans, so that a slice in progress is no finding.
  */
 export async function auditRowsAhead({ postgres, clickhouse }: AuditStores, found: OnFinding): Promise<void> {
   const reached = nextOffsets(await readProgress(postgres));

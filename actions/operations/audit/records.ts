@@ -1,6 +1,6 @@
 /**
  * Audit of the records: every accepted event is in the stores once, or has another outcome. Each check has its own findings and can
- * run alone; `usage.ts` recounts the usage rows. Everything is read in ranges of the log or in the order of a table, so memory does
+ * run alone; `usage.ts` recounts the bucket rows. Everything is read in ranges of the log or in the order of a table, so memory does
  * not grow with the data. Data may arrive meanwhile.
  */
 import { listLedgerRanges, listUncountedRanges, type OffsetRange } from '../../../storage/audit/ledger.ts';
@@ -12,6 +12,7 @@ import type { AuditStores } from './findings.ts';
 import { type CheckName, type CheckReport, type Finding, type OnFinding, toCheckName } from './findings.ts';
 import { auditHashes, auditIds } from './identities.ts';
 import { auditIdentityFiles, type IdentityFiles } from './identity-files.ts';
+import { auditIntegrations } from './integrations.ts';
 import { auditInvoiceUsage } from './invoice-usage.ts';
 import { auditInvoices } from './invoices.ts';
 import { auditEmbeddedLog, auditLedger, auditLogBounds, type LogBounds } from './ledger.ts';
@@ -38,7 +39,7 @@ export type AuditRecordsInput = {
 const NO_FILES = { settings: { EXPORT_ALLOW_PRIVATE_ADDRESSES: false, SECRETS_KEYS: [] }, reads_stores: false };
 type CheckCounts = Readonly<Record<string, number>>;
 
-/** In this order: each check may explain the findings of the next. */
+/** Runs the checks in a fixed order: each check may explain the findings of the next. */
 export async function auditRecords(
   stores: AuditStores,
   input: AuditRecordsInput,
@@ -70,6 +71,7 @@ export async function auditRecords(
     results.push(['invoices', { ...sums, ...(await auditInvoiceUsage(stores, counting)) }]);
   }
   if (wants('uninvoiced')) results.push(['uninvoiced', await auditUninvoiced(stores, counting)]);
+  if (wants('integrations')) results.push(['integrations', await auditIntegrations(stores, counting)]);
   if (wants('running')) results.push(['running', await auditRunning(stores, counting)]);
   if (wants('revenue')) results.push(['revenue', await auditRevenue(stores, counting)]);
   if (wants('reservations')) results.push(['reservations', await auditReservations(stores, counting)]);
@@ -91,12 +93,12 @@ async function auditLog(
   return log === 'embedded' ? auditEmbeddedLog(stores, found) : auditLogBounds(stores, log, found);
 }
 
-/** Days of meters to count twice, besides those of corrected events. */
+/** Number of random days, each of one meter, that the second count recounts in addition to the days of corrected events. */
 const COUNTED_DAYS = 20;
 
 const HASH_SAMPLE = { times: 32, ids: 500 };
 
-/** One read serves three checks; findings of checks that are not requested are dropped. */
+/** Audits the rows of the log in one read for three checks; findings of checks that are not requested are dropped. */
 async function auditLogRows(
   stores: AuditStores,
   { checks, chance }: AuditRecordsInput,
@@ -122,7 +124,7 @@ async function auditLogRows(
   return results.filter(([check]) => checks.has(check));
 }
 
-/** One read of the table of identities serves this many ranges of the ledger, each with a million events. */
+/** Maximum number of ranges of the ledger, each with a million events, that one read of the table of identities serves. */
 const RANGES_MAX = 1_000;
 
 async function* allRanges(stores: AuditStores): AsyncGenerator<AuditedRange[]> {

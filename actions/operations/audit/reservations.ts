@@ -25,7 +25,7 @@ import { formatEventId, type OnFinding } from './findings.ts';
 const FAULTS_MAX = 1_000;
 const EVENTS_AT_ONCE = 1_000;
 const SAMPLE = 200;
-/** Per reservation: with a meter that counts events, a reservation has up to a thousand. */
+/** Number of events checked per reservation: with a meter that counts events, a reservation has up to a thousand. */
 const EVENTS_SAMPLED = 10;
 type ReservationAuditCounts = ReservationSums & { readonly events: number };
 
@@ -43,7 +43,7 @@ export async function auditReservations(stores: AuditStores, found: OnFinding): 
   }
 }
 
-/** Continuous audit of some reservations and their pools. */
+/** Audits some reservations and their pools, for the continuous audit. */
 export async function sampleReservations(stores: AuditStores, found: OnFinding): Promise<void> {
   const { postgres, clickhouse } = stores;
   const ids = await sampleIds(postgres, 'reservations', SAMPLE);
@@ -59,7 +59,7 @@ export async function sampleReservations(stores: AuditStores, found: OnFinding):
   );
 }
 
-/** Ids of some of its events, and the first id after them, which must not exist. */
+/** Lists the ids of some events of the reservation, and the first id after its last event, which must not exist. */
 function listEventIds({ id, tenant_id, environment_id, event_count }: AuditedReservation) {
   const scope = { tenant_id, environment_id };
   const last = Math.max(2, event_count + 1);
@@ -67,7 +67,7 @@ function listEventIds({ id, tenant_id, environment_id, event_count }: AuditedRes
   return [...new Set([...numbers, last])].map((n) => ({ ...scope, event_id: n === 1 ? id : `${id}:${n}` }));
 }
 
-/** An event is stored after its commit, so the reservations are read after the events. */
+/** Audits the reservations of events. An event is stored after its commit, so the reservations are read after the events. */
 async function auditEvents({ postgres }: AuditStores, events: readonly IdentityRow[], found: OnFinding): Promise<void> {
   const named = await loadReservations(
     postgres,
@@ -79,7 +79,7 @@ async function auditEvents({ postgres }: AuditStores, events: readonly IdentityR
     return of && isTheirs && !isCommitted(of, event) ? [{ event, of }] : [];
   });
   if (taken.length === 0) return;
-  // A voided or replaced event was checked when it was corrected.
+  // A voided or replaced event is no finding: its content was checked when its correction was requested.
   const corrected = await findCorrectedEvents(
     postgres,
     taken.map(({ event }) => event),

@@ -36,7 +36,7 @@ export async function auditRevenue(stores: AuditStores, found: OnFinding): Promi
       const { rows, differing } = await compareRevenue(stores, scope, customer_ids);
       counts.rows += rows;
       if (differing.length === 0 || (await hasPendingRevenue(stores.postgres, scope))) continue;
-      // Checked again: a row may have been written between the two reads.
+      // The differing customers are compared again, because a row may have been written between the two reads.
       const second = await compareRevenue(
         stores,
         scope,
@@ -132,7 +132,7 @@ function toTextByKey<Row>(rows: readonly Row[], toKey: (row: Row) => string, toT
   return new Map(rows.map((row) => [toKey(row), toText(row)]));
 }
 
-/** An empty row and a missing row are equal. */
+/** Lists the differences. An empty row and a missing row are equal. */
 function listDifferences(
   kind: 'revenue_differs' | 'recurring_revenue_differs',
   expected: ReadonlyMap<string, string>,

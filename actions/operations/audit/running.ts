@@ -1,6 +1,6 @@
 /**
  * Audit of the usage cache for running periods (docs/decisions/0007-cached-answers.md, docs/decisions/0012-entitlement-grants.md).
- * Each line equals the stores' usage of its customer, meter and period. Each charge equals a preview, and each history of grants
+ * Each period equals the stores' usage of its customer and meter. Each charge equals a preview, and each history of grants
  * equals a recomputation from raw events. The process that owns the cache compares samples continuously and records its findings;
  * `npm run audit`, another process, reports them. A differing entry is invalidated, so the next answer is exact.
  */
@@ -22,9 +22,9 @@ import { compareCachedCharges } from '../../lifecycle/wallets/real-time-balance.
 import type { OnFinding } from './findings.ts';
 
 const ANSWERS = 50;
-/** All of their raw events are read. */
+/** Maximum number of audited histories and their events, because all their raw events are read. */
 const HISTORIES = { count: 20, events: 200_000 };
-/** Data that arrive during a comparison are no difference: it is repeated. */
+/** Number of tries of a comparison. Data that arrive during it are no difference: it is repeated. */
 const TRIES = 5;
 const PAUSE_MS = 200;
 
@@ -54,14 +54,14 @@ export async function reportOtherProcesses({ postgres }: Pick<Stores, 'postgres'
 
 async function compareAnswers(stores: Stores, { chance, now }: SampleInput) {
   const differences: string[] = [];
-  if (stores.usage_memory === undefined) return { answers: 0, lines: 0, differences };
-  const cached = getCache(stores.usage_memory);
+  if (stores.usage_cache === undefined) return { answers: 0, lines: 0, differences };
+  const cached = getCache(stores.usage_cache);
   const some = cached.some(ANSWERS, chance);
   let lines = 0;
   for (const answer of some) {
-    lines += answer.lines.length;
+    lines += answer.periods.length;
     const different = [
-      ...(await listLineDifferences(stores, answer)),
+      ...(await listPeriodDifferences(stores, answer)),
       ...((await compareCachedCharges(stores, answer, now)) ?? []),
     ];
     if (different.length > 0) cached.drop(answer);
@@ -77,8 +77,8 @@ async function compareHistories(stores: Stores, { chance, now }: SampleInput) {
     const what = await confirmHistoryDiffers(stores, history, now);
     if (what === null) continue;
     deleteHistory(stores, history);
-    const { scope, question } = history.history;
-    const { meter, external_customer_ids } = question;
+    const { scope, query } = history.history;
+    const { meter, external_customer_ids } = query;
     differences.push(
       `grants of ${scope.tenant_id} ${scope.environment_id} ${meter.id} ${JSON.stringify(external_customer_ids)}: ${what}`,
     );
@@ -100,35 +100,35 @@ function toRunningFinding(what: string) {
   return { kind: 'running_differs', count: 1, what } as const;
 }
 
-async function listLineDifferences(stores: Stores, answer: CacheEntry): Promise<string[]> {
+async function listPeriodDifferences(stores: Stores, answer: CacheEntry): Promise<string[]> {
   const different: string[] = [];
-  for (const one of answer.lines) different.push(...(await lineDiffers(stores, answer, one)));
+  for (const one of answer.periods) different.push(...(await confirmPeriodDiffers(stores, answer, one)));
   return different;
 }
 
-type CachedUsageLine = CacheEntry['lines'][number];
+type CachedUsagePeriod = CacheEntry['periods'][number];
 
-async function lineDiffers(
+async function confirmPeriodDiffers(
   stores: Stores,
   answer: CacheEntry,
-  { meter_id, customer, line }: CachedUsageLine,
+  { meter_id, customer, period }: CachedUsagePeriod,
 ): Promise<string[]> {
   let what = '';
   for (let tries = 0; tries < TRIES; tries++) {
     if (tries > 0) await setTimeout(PAUSE_MS);
-    stores.usage_memory!.follow((await readChanges(stores.postgres)).progress);
-    const { changes } = line;
-    const cached = `${line.answer.quantity.toFixed()} of ${line.answer.event_count} events`;
-    const { start_us, end_us } = line;
+    stores.usage_cache!.follow((await readChanges(stores.postgres)).progress);
+    const { changes } = period;
+    const cached = `${period.answer.quantity.toFixed()} of ${period.answer.event_count} events`;
+    const { start_us, end_us } = period;
     const query = { meter: { id: meter_id }, external_customer_ids: [customer], start_us, end_us };
-    const { usage } = await readUsageReport({ ...stores, usage_memory: undefined }, answer.scope, query);
-    stores.usage_memory!.follow((await readChanges(stores.postgres)).progress);
-    if (line.is_lost) return [];
+    const { usage } = await readUsageReport({ ...stores, usage_cache: undefined }, answer.scope, query);
+    stores.usage_cache!.follow((await readChanges(stores.postgres)).progress);
+    if (period.is_lost) return [];
     const { value, event_count } = usage[0]!.total;
     const stored = `${value.toFixed()} of ${event_count} events`;
     if (stored === cached) return [];
     what = `${answer.scope.tenant_id} ${answer.scope.environment_id} ${meter_id} ${JSON.stringify(customer)}: ${cached} in memory, ${stored} in the stores`;
-    if (line.changes !== changes) what = '';
+    if (period.changes !== changes) what = '';
   }
   return what === '' ? [] : [what];
 }

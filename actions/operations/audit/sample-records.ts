@@ -55,7 +55,7 @@ async function sampleLog(stores: Stores, found: OnFinding): Promise<void> {
   else await auditLogBounds(stores, () => loadLogBounds(stores.log), found);
 }
 
-/** Only the worker reads the beginning of the log, so `low` is 0. */
+/** Loads the bounds of the log. Only the worker reads the beginning of the log, so `low` is 0. */
 async function loadLogBounds(log: EventLog) {
   return (await log.lag()).map(({ partition, end_offset }) => ({ partition, low: 0n, end: end_offset }));
 }
@@ -63,7 +63,7 @@ async function loadLogBounds(log: EventLog) {
 const NEWEST_SHARE = 0.75;
 const EVENTS_MAX = 2_000_000;
 
-/** Mostly the newest ranges of some partitions: failures occur there, and the tables find them fast. */
+/** Chooses mostly the newest ranges of some partitions: failures occur there, and the tables find them fast. */
 async function chooseRanges({ postgres }: Stores, chance: () => number): Promise<LedgerRange[]> {
   const newest = await listNewestLedgerRanges(postgres);
   if (newest.length === 0) return [];
@@ -89,7 +89,7 @@ function takeRangesUpTo(ranges: readonly LedgerRange[], events_max: number): Led
 const IDS_MAX = 1_000_000;
 const ALL = 1n << 64n;
 
-/** About a million neighbours in the order of hashes; all if there are fewer. */
+/** Chooses about a million neighbours in the order of hashes; all if there are fewer. */
 async function chooseHashRange({ clickhouse }: Stores, chance: () => number): Promise<HashRange> {
   const parts = BigInt(Math.max(1, Math.ceil((await countIdentities(clickhouse)) / IDS_MAX)));
   const width = ALL / parts;

@@ -1,15 +1,15 @@
 /**
- * The second count. Every other path, even the recount of usage rows, reads corrected events by one statement
+ * The second count. Every other path, even the recount of bucket rows, reads corrected events by one statement
  * (storage/events/raw-events.ts). So a fault of that statement would be in all of them. Here the accepted corrections come from
  * Postgres and are applied one by one to the events as sent. Both counts must give equal rows.
  */
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import { type Scope, scopeKey } from '../../../core/foundation/scope.ts';
 import { US_PER_DAY } from '../../../core/foundation/time/instant.ts';
+import { BucketAggregator, type BucketRow } from '../../../core/metering/bucket-aggregator.ts';
 import { measure } from '../../../core/metering/compiled-meter.ts';
 import { properties as propertiesIn } from '../../../core/metering/event-text.ts';
 import { matches } from '../../../core/metering/match.ts';
-import { BucketAggregator, type BucketRow } from '../../../core/metering/plan.ts';
 import { type RowDifference, rowDifferences, type StoredFields } from '../../../core/metering/row-differences.ts';
 import {
   listAcceptedCorrections,
@@ -21,7 +21,7 @@ import {
 } from '../../../storage/audit/events-as-sent.ts';
 import { withBucketsLockedForReading } from '../../../storage/progress/bucket-lock.ts';
 import { listMetersToAudit } from '../../../storage/progress/meter-versions.ts';
-import { nextOffsets, type SliceState } from '../../../storage/progress/slice-state.ts';
+import { nextOffsets, type PartitionProgress } from '../../../storage/progress/partition-progress.ts';
 import { readProgress } from '../../../storage/progress/slices.ts';
 import {
   type CountedMeter,
@@ -92,7 +92,7 @@ async function chooseCustomerDays(
 
 type RandomDay = { readonly scope: Scope; readonly day: number; readonly customers: readonly string[] };
 
-/** Some customers of each day. The days of a meter are read once, however many of them are chosen. */
+/** Chooses random days of meters, and some customers of each day. The days of a meter are listed once, however many of them are chosen. */
 async function chooseRandomDays(
   stores: AuditStores,
   { days, chance }: Pick<SecondCountInput, 'days' | 'chance'>,
@@ -127,7 +127,10 @@ function toUtcDay({ timestamp_us }: Pick<SentEvent, 'timestamp_us'>): number {
   return Math.floor(timestamp_us / US_PER_DAY);
 }
 
-/** Corrected events by the customer that a replacement names: they may count there now, whichever customer they were sent for. */
+/**
+ * Finds corrected events by the customer that a replacement names: an event may count for that customer now, whatever customer it was sent
+ * for.
+ */
 async function findCorrectedEvents(
   { postgres }: AuditStores,
   scope: Scope,
@@ -170,14 +173,17 @@ function* splitIntoUnits(
   }
 }
 
-/** The current `RecountUnit.moved`: a correction since then may have moved an event to these customers. */
+/** Loads `RecountUnit.moved` again: a correction may have moved another event to these customers meanwhile. */
 async function loadMoved(stores: AuditStores, { scope, external_customer_ids }: RecountUnit): Promise<string[]> {
   const customers = new Set(external_customer_ids);
   const named = await findCorrectedEvents(stores, scope, { customers, isSample: true });
   return [...named.values()].flatMap((event_ids) => [...event_ids]);
 }
 
-/** Differing rows are counted again while no slice and no rebuild is in progress. Returns the number of compared rows. */
+/**
+ * Compares the rows of a unit. Differing rows are counted again while no slice and no rebuild is in progress. Returns the number of
+ * compared rows.
+ */
 async function compareUnit(stores: AuditStores, unit: RecountUnit, found: OnFinding): Promise<number> {
   const first = await countTwice(stores, unit, await readProgress(stores.postgres));
   if (first.differences.length === 0) return first.rows;
@@ -210,14 +216,14 @@ type SecondCountResult = {
 async function countTwice(
   stores: AuditStores,
   unit: RecountUnit,
-  progress: readonly SliceState[],
+  progress: readonly PartitionProgress[],
 ): Promise<SecondCountResult> {
   const { scope, day, external_customer_ids } = unit;
   const known = await listMetersToAudit(stores.postgres, scope);
   const counted = await Promise.all(
     known.map(({ meter_id }) => loadCountedMeter(stores, scope, { meter_id, progress })),
   );
-  // A meter in backfill has no rows that are read.
+  // No query reads the rows of a meter that is being back-filled, so they are not audited.
   const meters = counted.filter((meter) => meter !== undefined);
   const expected = groupBy(await countAsAccepted(stores, unit, meters), ({ meter_id }) => meter_id);
   const result = { rows: 0, differences: [] as (RowDifference & { meter_id: string })[] };
@@ -237,12 +243,14 @@ async function countTwice(
 async function loadCountedMeter(
   { postgres }: AuditStores,
   { tenant_id, environment_id }: Scope,
-  { meter_id, progress }: { meter_id: string; progress: readonly SliceState[] },
+  { meter_id, progress }: { meter_id: string; progress: readonly PartitionProgress[] },
 ): Promise<CountedMeter | undefined> {
   return findCountedMeter({ postgres }, { tenant_id, environment_id }, { meter_id, before: nextOffsets(progress) });
 }
 
-/** The set of distinct values is compared by its size, and by the size of its union with the expected one. */
+/**
+ * Converts rows for the comparison. The set of distinct values is compared by its size, and by the size of its union with the expected one.
+ */
 function toStoredFields(rows: readonly BucketRow[], expected: readonly BucketRow[]): StoredFields[] {
   const sets = new Map(expected.map((row) => [rowKey(row), row.uniques]));
   return rows.map((row) => ({
@@ -298,7 +306,7 @@ async function countAsAccepted(
   return [...aggregator.drain()].flat();
 }
 
-/** Adds it to the meters that count it, if its offset is before the end of their progress. */
+/** Adds the event to the rows of the meters that count it, if its offset is before the end of their progress. */
 function addSentEvent(aggregator: BucketAggregator, meters: readonly CountedMeter[], sent: SentEvent): void {
   const properties = propertiesIn(sent.properties);
   for (const counted of meters) {

@@ -25,7 +25,7 @@ type TaskAuditCounts = TaskSums & {
 
 type TaskAuditInput = {
   readonly settings: ExportSettings;
-  /** Also reads the files in S3, which costs traffic. The directory, if this machine has one, is always read. */
+  /** Whether files in S3 are read, too, which costs traffic. The directory, if this machine has one, is always read. */
   readonly reads_stores: boolean;
   readonly found: OnFinding;
 };
@@ -41,7 +41,7 @@ export async function auditTasks(stores: Postgres, input: TaskAuditInput): Promi
   return { ...(await loadTaskSums(postgres)), ...(await auditFiles(stores, input)) };
 }
 
-/** Continuous audit of the newest and some random tasks; reads no file. */
+/** Audits the newest and some random tasks, for the continuous audit; reads no file. */
 export async function sampleTasks({ postgres }: Postgres, found: OnFinding): Promise<void> {
   const ids = await sampleIds(postgres, 'tasks', SAMPLE);
   for (const fault of await findTaskFaults(postgres, { ids, limit: FAULTS_MAX })) found(toTaskFinding(fault));
@@ -53,7 +53,10 @@ function toTaskFinding({ kind, id, stored, found }: TaskFault): Finding {
 
 type FileAuditCounts = Pick<TaskAuditCounts, 'files' | 'files_gone' | 'files_unread'>;
 
-/** The owner of the directory or bucket may have removed files or revoked access. Such files are counted, and are no difference. */
+/**
+ * Audits files. The owner of the directory or bucket may have removed files or revoked access; such files are counted, and are no
+ * difference.
+ */
 async function auditFiles(stores: Postgres, input: TaskAuditInput): Promise<FileAuditCounts> {
   const counts: Record<FileAuditState, number> = { there: 0, gone: 0, unread: 0, elsewhere: 0 };
   for (let after = ''; ; ) {
@@ -72,7 +75,7 @@ async function auditFile(
   file: StoredFile,
   { id, settings, reads_stores, found }: TaskAuditInput & { id: string },
 ): Promise<FileAuditState> {
-  if (file.is_in_directory ? settings.EXPORT_DIRECTORY === undefined : !reads_stores) return 'elsewhere';
+  if (file.is_local ? settings.EXPORT_DIRECTORY === undefined : !reads_stores) return 'elsewhere';
   const { size_bytes, sha256, file_name } = file;
   try {
     const stored = await computeFileDigest(file);
@@ -83,7 +86,7 @@ async function auditFile(
   } catch (error) {
     if (!(error instanceof FarthingError)) throw error;
     if (error.code === 'not_found') return 'gone';
-    if (file.is_in_directory) throw error;
+    if (file.is_local) throw error;
     return 'unread';
   }
 }
@@ -106,7 +109,7 @@ async function computeFileDigest(file: StoredFile): Promise<{ size_bytes: number
       if (size_bytes > expected) break;
     }
   } catch (error) {
-    if (error instanceof FarthingError || file.is_in_directory) throw error;
+    if (error instanceof FarthingError || file.is_local) throw error;
     throw unavailable('a file in S3', error);
   }
   return { size_bytes, sha256: hash.digest('hex') };

@@ -1,6 +1,6 @@
 /**
- * Audit of usage that is on no invoice: each time of a usage line that should be invoiced by now is, or has no usage
- * (core/invoicing/invoice/uninvoiced.ts). Usually there is no such time, and then no usage is read.
+ * Audit of usage that is on no invoice: every interval of a usage line that should be invoiced by now is invoiced, or has no usage
+ * (core/invoicing/invoice/uninvoiced.ts). Usually all are invoiced, and then no usage is read.
  */
 
 import { groupBy } from '../../../core/foundation/group-by.ts';
@@ -21,7 +21,13 @@ import type { Database } from '../../../storage/foundation/stores.ts';
 import type { EventLog } from '../../../storage/log/log.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
-import { billedItem, billedSubscription, CHARGES_AT_ONCE, gatherItems, toScope } from '../../rating/billable-items.ts';
+import {
+  CHARGES_AT_ONCE,
+  gatherItems,
+  toBilledLineItem,
+  toBilledSubscription,
+  toScope,
+} from '../../rating/billable-items.ts';
 import { createUsageReader } from '../../rating/measure-usage.ts';
 import type { AuditStores, OnFinding } from './findings.ts';
 
@@ -97,11 +103,11 @@ async function listUninvoicedTimes(database: Database, scope: Scope, ids: readon
     const has_last = lasts.get(id)?.has(deriveEndInstant(subscription)) ?? false;
     const reach = deriveInvoicedReach(subscription, { parent, has_last });
     if (reach === null) continue;
-    // A subscription that was invoiced once had been paid for.
+    // A subscription with an invoiced line was paid for at least once.
     if (canBeUnpaid(subscription, parent) && !lines.some((line) => invoiced.has(line.id))) continue;
-    const billed = billedSubscription(subscription);
+    const billed = toBilledSubscription(subscription);
     const times = lines.flatMap((line) => {
-      const item = { ...billedItem(line, subscription), reset_usage: null };
+      const item = { ...toBilledLineItem(line, subscription), reset_usage: null };
       const lineTimes = { item, subscription: billed, reach, invoiced: invoiced.get(line.id) ?? [] };
       return uninvoicedTimes(lineTimes).map((time) => ({ line_item_id: line.id, time }));
     });
@@ -110,7 +116,7 @@ async function listUninvoicedTimes(database: Database, scope: Scope, ids: readon
   return { lines: records.length, open };
 }
 
-/** The audit ignores the freshness that the log gives: late events are reported the next time. */
+/** A log without lag: the audit ignores the freshness that the log gives; late events are reported the next time. */
 const NO_LOG = { lag: async () => [] } satisfies Pick<EventLog, 'lag'> as unknown as EventLog;
 
 async function reportUninvoicedUsage(
@@ -124,7 +130,7 @@ async function reportUninvoicedUsage(
   await mapConcurrently(CHARGES_AT_ONCE, times, async ({ line_item_id, time }) => {
     const item = items.get(line_item_id);
     if (item === undefined) return;
-    // Before entitlements: a line of 0 is written, too.
+    // The usage is measured without entitlements, because an invoice has a line even if all of its usage is free.
     const { quantity, event_count } = await measure(item, time, { limited: [] });
     if (event_count === 0 || quantity.isZero()) return;
     const used = `${event_count} events that come to ${quantity.toFixed()} from ${formatMs(time.start)} to ${formatMs(time.end)}`;

@@ -1,17 +1,17 @@
 /**
- * Audit of usage rows: recounts them from the raw events and compares them with the stored rows. It processes some days, customers
+ * Audit of bucket rows: recounts them from the raw events and compares them with the stored rows. It processes some days, customers
  * and meters at a time. So memory does not grow with the data, nor the number of queries with the days. A difference is checked
  * again with the bucket rows locked (storage/progress/bucket-lock.ts), so that a slice in progress is never a false alarm.
  */
 
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Microseconds, US_PER_DAY } from '../../../core/foundation/time/instant.ts';
-import { type BucketRow, withDailyRollups } from '../../../core/metering/plan.ts';
+import { type BucketRow, withDailyRollups } from '../../../core/metering/bucket-aggregator.ts';
 import { type RowDifference, rowDifferences } from '../../../core/metering/row-differences.ts';
 import { withBucketsLockedForReading } from '../../../storage/progress/bucket-lock.ts';
 import { findRebuild, type RebuildKeys, requestRebuild } from '../../../storage/progress/bucket-rebuilds.ts';
 import { listMetersToAudit } from '../../../storage/progress/meter-versions.ts';
-import { type SliceState } from '../../../storage/progress/slice-state.ts';
+import { type PartitionProgress } from '../../../storage/progress/partition-progress.ts';
 import { readProgress } from '../../../storage/progress/slices.ts';
 import {
   type CountedMeter,
@@ -87,7 +87,7 @@ async function groupMetersByEvents(
     meter_id,
   })) {
     const counted = await loadAuditedMeter(stores, scope, { meter_id: id, progress });
-    // A meter in backfill has no rows that are read.
+    // No query reads the rows of a meter that is being back-filled, so they are not audited.
     if (!counted) continue;
     const key = toEventsKey(counted);
     const known = open.get(key);
@@ -159,13 +159,13 @@ export async function isRepaired({ postgres }: AuditStores, ids: readonly string
   return true;
 }
 
-/** A meter with its counting state, and daily rollups for the days before `days_before`. */
+/** A meter with its counting state. It has daily rollups for the days before `days_before`. */
 type AuditedMeter = CountedMeter & { readonly days_before: number };
 
 async function loadAuditedMeter(
   stores: AuditStores,
   scope: Scope,
-  { meter_id, progress }: { meter_id: string; progress: readonly SliceState[] },
+  { meter_id, progress }: { meter_id: string; progress: readonly PartitionProgress[] },
 ): Promise<AuditedMeter | undefined> {
   const { before, days_before } = toSnapshot(progress);
   const counted = await findCountedMeter(stores, scope, { meter_id, before });
@@ -174,7 +174,7 @@ async function loadAuditedMeter(
 
 type AuditedDay = { readonly day: number; readonly size: number };
 
-/** Days with events or rows, and their number: a row without an event is a difference, too. */
+/** Lists the days with events or rows, and their number: a row without an event is a difference, too. */
 async function listDays(
   stores: AuditStores,
   group: AuditedMeters,

@@ -42,7 +42,7 @@ type CloneEnvironmentInput = {
   readonly author: Author;
 };
 
-/** The run belongs to the environment of the request, so that it can be polled there. */
+/** Enqueues a clone. The run belongs to the environment of the request, so that it can be polled there. */
 export async function enqueueClone(
   { postgres }: Pick<Stores, 'postgres'>,
   requested_in: string,
@@ -66,7 +66,9 @@ export async function enqueueClone(
   });
 }
 
-/** No other writes happen while a test clock advances; the lock prevents it from starting before this request commits. */
+/**
+ * Refuses while a test clock advances, because no other writes happen then; the lock prevents it from starting before this request commits.
+ */
 async function checkClockHalted(scope: Scope, transaction: Transaction): Promise<void> {
   const [clock] = await runInEnvironment(scope.environment_id, async () =>
     TestClockModel.in(scope, transaction).limit(1).forShare(),
@@ -113,7 +115,7 @@ type CloneResult = {
   readonly ids: readonly { readonly entity: string; readonly source_id: string; readonly target_id: string }[];
   /** Number of roots, such as features and plans, that an earlier run copied. */
   readonly copied_before: number;
-  /** Skipped because their key is taken, their copy was archived, or a record that they replace was copied. */
+  /** Records that were not copied because their key is taken, their copy was archived, or a record that they replace was copied. */
   readonly skipped: readonly SkippedRecord[];
   readonly failed: readonly SkippedRecord[];
 };
@@ -154,7 +156,7 @@ async function runClone({ postgres }: Stores, place: RunReference, { clock, sign
 
 type CloneCounts = { copied_before: number; readonly skipped: SkippedRecord[]; readonly failed: SkippedRecord[] };
 
-/** A violated rule fails this record alone; a temporary error is thrown for another attempt of the run. */
+/** Counts a copy. A violated rule fails this record alone; a temporary error is thrown for another attempt of the run. */
 async function countCopy(
   counts: CloneCounts,
   { entity, record }: { entity: string; record: Copyable },

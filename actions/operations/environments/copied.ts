@@ -40,11 +40,11 @@ export type CopiedNoun = {
   byKey?(scope: Scope, record: Copyable, database: Database): Promise<Copyable | undefined>;
   /** Whether the existing record can stand for the copy in references. */
   isSame?(record: Copyable, there: Copyable): boolean;
-  /** Parts only: source records that it may replace; if one of them was copied, the part is not. */
+  /** For parts only: source records that the part may have replaced. If one of them was copied, the part is not copied. */
   before?(scope: Scope, record: Copyable, database: Database): Promise<Copyable[]>;
-  /** Parts only: an existing target record with these references, which prevents the copy. */
+  /** For parts only: finds an existing target record with the same references, which prevents the copy. */
   rival?(scope: Scope, named: Readonly<Record<string, string>>, database: Database): Promise<Copyable | undefined>;
-  /** Fields that reference other records, with the noun of each. */
+  /** Returns the fields that reference other records, with the noun of each. */
   refs(record: Copyable): Readonly<Record<string, string>>;
   /** Key field of `byKey`. Default: `lookup_key`. */
   readonly key?: string;
@@ -54,7 +54,7 @@ export type CopiedNoun = {
   }[];
   /** The field that names the first of the versions of a record. */
   readonly root?: string;
-  /** Fields that a copy does not take over, with their new values. */
+  /** Values that the fields of a copy get instead of those of the source. */
   readonly fresh?: Readonly<Record<string, unknown>>;
   add(
     scope: Scope,
@@ -184,7 +184,8 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
   },
   credit_grant: {
     fetch: (scope, id, options) => CreditGrantModel.fetch(scope, id, options),
-    // The grant that a new one replaces is unknown, so no part is copied rather than credits granted twice.
+    // The source does not record which grant a new one replaces. So a grant that may be a replacement is not copied: credits could be
+    // granted twice.
     before: async (scope, record, database) => {
       const { plan_id, addon_id } = record as CreditGrantModel;
       const of = addon_id ? { addon_id } : { plan_id };
@@ -222,10 +223,10 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
 /** Noun of the entity of a price or an entitlement, by `entity_type`. */
 const SOLD: Readonly<Record<string, string>> = { PLAN: 'plan', ADDON: 'addon', COSTSHEET: 'costsheet' };
 
-/** Features before the plans and add-ons that entitle to them. */
+/** Roots in the order of their copying: features before the plans and add-ons that entitle to them. */
 export const ROOTS = ['feature', 'plan', 'addon', 'coupon', 'tax_rate', 'costsheet'] as const;
 
-/** A price that is current in the source is current in the target, also if the target's clock is behind. */
+/** Starts the price now, if it is current in the source: it is then current in the target, also if the target's clock is behind. */
 function toStartedPrice(record: Record<string, unknown>, { now, source_now }: { now: Date; source_now: Date }) {
   const { start_date } = record as Pick<PriceModel, 'start_date'>;
   if (!start_date || toInstant(start_date) > source_now.getTime() || toInstant(start_date) <= now.getTime())

@@ -49,7 +49,7 @@ export async function copyRoot(copying: CopyContext, entity: string, record: Cop
   return { kind: known && known.workflow_id !== copying.workflow_id ? 'copied before' : 'copied', left_out };
 }
 
-/** Copies parts without a copy. For a root that was copied before, parts that would exist beside their predecessor are left out. */
+/** Copies the parts of a root that have no copy yet. If an earlier run copied the root, parts whose predecessor was copied are left out. */
 async function copyParts(
   copying: CopyContext,
   part: NonNullable<CopiedNoun['parts']>[number],
@@ -83,7 +83,7 @@ async function findObstacle(copying: CopyContext, entity: string, record: Copyab
   return rival && `${rival.id} is there already`;
 }
 
-/** New parts of the source are not added to a copy that was archived. */
+/** Reports a copy that was archived; new parts of the source are not added to it. */
 async function findArchivedCopy(
   noun: CopiedNoun,
   id: string,
@@ -135,7 +135,7 @@ async function copyRecord(copying: CopyContext, entity: string, record: Copyable
   return target_id;
 }
 
-/** The copy of the first copied version is the first of the copied versions. */
+/** Finds the copied lineage. The copy of the first copied version is the first of the copied versions. */
 async function findCopiedLineage(
   copying: CopyContext,
   entity: string,
@@ -153,7 +153,7 @@ async function findCopiedLineage(
   return { [noun.root]: '' };
 }
 
-/** Reference fields, with the ids of the target. */
+/** Finds the reference fields, with the ids of the target. */
 async function findCounterparts(
   copying: CopyContext,
   entity: string,
@@ -175,7 +175,7 @@ async function copyNamed(copying: CopyContext, entity: string, id: string): Prom
   const noun = getNoun(entity);
   const record = await noun.fetch(source, id, { database });
   if (record.status !== 'published') throw notAllowed(`${entity} ${id} is ${record.status}, and is needed`);
-  // A record with the same key but another meaning is in the way; the creation then fails with its error.
+  // If the target has a record with this key and another meaning, it is not used: the copy then fails with the conflict.
   const there = await noun.byKey?.(target, record, database);
   return there && noun.isSame?.(record, there) ? there.id : copyRecord(copying, entity, record);
 }

@@ -19,7 +19,10 @@ export const IMPORT_JOB = { task: 'import-records', time_sliced: true, in_order:
 /** Job of a fetched file, which is as fast as its sender. A tenant's imports of both kinds run one after the other. */
 export const FETCHED_IMPORT_JOB = { task: 'import-fetched', queue: IMPORT_JOB.task, time_sliced: true } as const;
 
-/** Approximate, because concurrent uploads do not count each other. Postgres stores uploads until their import and needs the disk space. */
+/**
+ * Maximum size of all uploads. It is approximate, because concurrent uploads do not count each other. Postgres stores uploads until their
+ * import and needs the disk space.
+ */
 const UPLOADS_BYTES_MAX = 1024 ** 3;
 const UPLOADS_RETRY_SECONDS = 60;
 

@@ -8,10 +8,10 @@ import { JsonRows, ROW_LENGTH_MAX } from '../../../core/platform/import/json-row
 import type { ImportRow, RowFault } from '../../../core/platform/import/row.ts';
 import { decodeUtf8 } from './utf8.ts';
 
-/** A row, or its fault if the following rows can still be read. */
+/** A row, or its fault. A fault that prevents reading the following rows is thrown instead. */
 export type FileRow = ImportRow | { readonly fault: RowFault };
 
-/** Approximate length in characters of the file. */
+/** Computes the approximate length of the row in characters. */
 export function computeRowLength(row: FileRow): number {
   if ('fault' in row) return 0;
   return row.text?.length ?? computeCellsLength(row.value as Record<string, string | Record<string, string>>);
@@ -31,7 +31,7 @@ type ImportFile = {
   readonly pieces: AsyncIterable<Buffer>;
 };
 
-/** An error that ends the file is thrown after the readable rows. */
+/** Reads the rows. An error that ends the file is thrown after the readable rows. */
 export function readRows({ file_type, known, pieces }: ImportFile): AsyncGenerator<FileRow> {
   const texts = decodeUtf8(splitPieces(pieces));
   return file_type === 'CSV' ? readCsvRows(texts, known) : readJsonRows(texts);
@@ -64,19 +64,24 @@ async function* readCsvRows(texts: AsyncGenerator<string>, known: readonly strin
   }
 }
 
-/** A failing stream drops the records that it has not yielded, so they are collected as they are found, and the error follows them. */
+/**
+ * Reads the records of a CSV text. A failing stream drops the records that it has not yielded, so they are collected as they are found, and
+ * the error follows them.
+ */
 async function* readCsvRecords(texts: AsyncGenerator<string>): AsyncGenerator<string[]> {
   let found: string[][] = [];
   const failed: Error[] = [];
   const parser = parse({
     relax_column_count: true,
     skip_empty_lines: true,
-    // All three, at any place: otherwise the first line's delimiter alone counts, and other line ends become part of the cells.
+    // All three line ends are accepted at any place: otherwise only that of the first line would separate rows, and the others would be
+    // part of a cell.
     record_delimiter: ['\r\n', '\n', '\r'],
     max_record_size: ROW_LENGTH_MAX,
     on_record: (record: string[]) => {
       found.push(record);
-      // Each record counts as the first, which may have any length: an error object for each other length would cost seven times the work.
+      // The parser allows any length for its first record, so each record is presented as the first: an error object for each other length
+      // would cost seven times the work.
       Object.assign(parser.info, { records: 0 });
     },
   });

@@ -137,7 +137,7 @@ async function checkMayWrite(
   requireWrite({ roles: user?.roles ?? [] }, IMPORTED[entity_type], `an import of ${entity_type}`);
 }
 
-/** If the task was stopped and resumed, only the run of the resumption continues it. */
+/** Checks that the run owns the task. If the task was stopped and resumed, only the run of the resumption continues it. */
 function checkOwnsTask({ workflow_id }: TaskModel, place: RunReference): void {
   if (workflow_id !== place.workflow_id) throw notAllowed('the import was resumed: another run continues it');
 }
@@ -150,7 +150,7 @@ async function fetchFile(
   task: TaskModel,
   { stores, place, settings, clock, signal }: ImportRun,
 ): Promise<StoredImportFile> {
-  if (task.file_url === '') throw invalid('file', 'is not kept any more: upload it again');
+  if (task.file_url === '') throw invalid('file', 'is no longer stored: upload it again');
   const file_id = newId('run', clock().getTime());
   const hash = createHash('sha256');
   let size_bytes = 0;
@@ -184,9 +184,12 @@ async function fetchFile(
 }
 
 const BATCH_ROWS = 1_000;
-/** A transaction locks the rows that it writes, and others may wait for them. */
+/** Maximum number of records per transaction, which locks the rows that it writes; others may wait for them. */
 const RECORDS_PER_TRANSACTION = 50;
-/** In characters. An escaped character has at most six bytes, and a log entry at most 8 MiB. A single row may be as long. */
+/**
+ * Maximum length of a batch in characters: an escaped character has at most six bytes, and a log entry has at most 8 MiB. One row may fill
+ * a whole batch.
+ */
 const BATCH_LENGTH = 1_048_576;
 
 /** Yields the rows after the first `done`. An error that ends the file is thrown after the rows before it. */

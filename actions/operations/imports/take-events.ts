@@ -48,8 +48,8 @@ export async function appendEventRows(
   if (good.length === 0) return;
   const clock = await loadClock(stores.postgres, scope);
   const events = good.map(({ text, event_id }) => ({ bytes: toEventBytes(text, clock?.now), event_id }));
-  const makeId = (index: number) => computeRowEventId(task_id, good[index]!.number);
-  await appendEvents(stores.log, scope, { ...toOneBody(events), now, makeId });
+  const generateId = (index: number) => computeRowEventId(task_id, good[index]!.number);
+  await appendEvents(stores.log, scope, { ...toOneBody(events), now, generateId });
 }
 
 function readRow(row: FileRow): ImportEventRow {
@@ -76,7 +76,7 @@ async function rejectReservedIds(
   });
 }
 
-/** In an environment with a test clock, an event without a timestamp gets that clock's time. */
+/** Returns the bytes of an event. In an environment with a test clock, an event without a timestamp gets that clock's time. */
 function toEventBytes(text: string, now: Date | undefined): Buffer {
   const bytes = Buffer.from(text);
   if (now === undefined) return bytes;

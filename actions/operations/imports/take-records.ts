@@ -38,6 +38,7 @@ export const RECORDS: Readonly<Record<Exclude<ImportedEntity, 'EVENTS'>, RecordK
       fields: toRecordFields(body),
       tax_rate_overrides: body.tax_rate_overrides ?? null,
       parent: toParentReference(body),
+      links: body.integration_entity_mapping,
       author,
     }),
   ),
@@ -64,7 +65,7 @@ export async function createRecord(
   }
 }
 
-/** A temporary error is no fault of the row, so it is thrown. */
+/** Converts an error to a fault of the row. A temporary error is no fault of the row, so it is thrown. */
 export function toRowFault(error: unknown, row?: unknown): RowFault {
   if (!(error instanceof FarthingError) || error.http_status_code >= 500) throw error;
   const { code, message, details } = withField(error, row);

@@ -47,7 +47,7 @@ function computeValidLength(bytes: Buffer): number {
   let good = 0;
   let bad = bytes.length + 1;
   let at = bytes.length;
-  // Binary search: bytes after an invalid one cannot make the text valid again.
+  // Binary search is possible, because bytes after an invalid byte cannot make the text valid again.
   while (good < bad - 1) {
     if (isUtf8(bytes.subarray(0, computeWholeLength(bytes, at)))) good = at;
     else bad = at;
@@ -56,7 +56,7 @@ function computeValidLength(bytes: Buffer): number {
   return computeWholeLength(bytes, good);
 }
 
-/** Length without a character at the end that is incomplete. */
+/** Computes the length without a character at the end that is incomplete. */
 function computeWholeLength(bytes: Buffer, length: number): number {
   for (let back = 1; back <= 3 && back <= length; back++) {
     const byte = bytes[length - back]!;

@@ -70,7 +70,7 @@ async function addSetting(
   return SettingModel.add(scope, record, { database, conflict });
 }
 
-/** The row remains with an empty value, so that the audit log shows the previous one. */
+/** Resets a setting. The row remains with an empty value, so that the audit log shows the previous one. */
 export async function resetSetting(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,

@@ -45,8 +45,8 @@ export type EntitledFeature = {
 export type EntitlementReadContext = { readonly scope: Scope; readonly database: Database; readonly now: Date };
 
 /**
- * Active and trialing subscriptions of a customer. An inherited subscription is replaced by its parent, whose entitlements the customer has
- * (docs/rules/entitlements.md, "Who takes part in another's").
+ * Lists the active and trialing subscriptions of a customer. An inherited subscription is replaced by its parent, whose entitlements the
+ * customer has (docs/rules/entitlements.md, "Who takes part in another's").
  */
 export async function listGrantingSubscriptions(
   customer_id: string,
@@ -105,7 +105,7 @@ export async function listEntitledFeatures(
   return buildEntries(sources, features);
 }
 
-/** Entitlements by subscription id, for subscriptions that grant something now. An inherited one has those of its parent. */
+/** Lists the entitlements by subscription id, for subscriptions that grant something now. An inherited one has those of its parent. */
 export async function listEntitledBySubscription(
   subscriptions: readonly SubscriptionModel[],
   reading: EntitlementReadContext,
@@ -166,7 +166,7 @@ function toPeriodKey(source: SubscriptionEntitlementSource): string {
   return feature_type === 'metered' ? deriveResetPeriod(usage_reset_period, subscription) : '';
 }
 
-/** All sources of the subscriptions, one for each subscription that has it. */
+/** Lists all sources of the subscriptions, one for each subscription that has it. */
 async function listSubscriptionSources(
   subscriptions: readonly SubscriptionModel[],
   feature_ids: readonly string[] | undefined,
@@ -175,7 +175,7 @@ async function listSubscriptionSources(
   return listSourcesOfHoldings(subscriptions, await listHoldings(subscriptions, reading), { ...reading, feature_ids });
 }
 
-/** All sources of the given holdings: plans, add-ons and the subscriptions themselves. */
+/** Lists all sources of the given holdings: plans, add-ons and the subscriptions themselves. */
 export async function listSourcesOfHoldings(
   subscriptions: readonly SubscriptionModel[],
   holdings: readonly EntitlementHolding[],
@@ -200,7 +200,7 @@ function isAll(ids: readonly string[] | undefined): ids is undefined {
   return ids === undefined || ids.length === 0;
 }
 
-/** Holdings of each subscription: its plan at that time, then its add-ons in the order of attachment, then itself. */
+/** Lists the holdings of each subscription: its plan at that time, then its add-ons in the order of attachment, then itself. */
 export async function listHoldings(
   subscriptions: readonly SubscriptionModel[],
   reading: EntitlementReadContext,

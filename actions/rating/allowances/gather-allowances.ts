@@ -4,7 +4,7 @@
  * charge.
  */
 
-import { combineGrants, type EntitlementHolding } from '../../../core/catalog/entitlement/combine.ts';
+import { combineGrants } from '../../../core/catalog/entitlement/combine.ts';
 import { hasGrants } from '../../../core/catalog/entitlement/grant-record.ts';
 import { type Decimal, ZERO } from '../../../core/foundation/decimal.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
@@ -16,7 +16,6 @@ import {
   type GrantedAllowance,
   type LimitAllowance,
   type MeasuredAllowance,
-  measureGrants,
 } from '../../../core/rating/allowances/allowance.ts';
 import { parseAllowances } from '../../../core/rating/allowances/allowances-text.ts';
 import {
@@ -25,6 +24,7 @@ import {
   type FreeWindows,
   type Granting,
   sumGrants,
+  type UsedGrants,
 } from '../../../core/rating/allowances/grants.ts';
 import { splitAtLimits, type UsageInterval } from '../../../core/rating/allowances/independent-limits.ts';
 import type { OrderedUsage } from '../../../core/rating/allowances/ordered-usage.ts';
@@ -43,10 +43,9 @@ import { runYielding } from '../../../storage/concurrency/time-slicer.ts';
 import type { Database } from '../../../storage/foundation/stores.ts';
 import { FeatureModel } from '../../../storage/models/catalog/feature.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
-import { currentRecorder } from '../../../storage/postgres/interceptors/dependency-recorder.ts';
 import { listHoldings, listSourcesOfHoldings, type SubscriptionEntitlementSource } from './entitled-features.ts';
 
-/** Allowances of one subscription. Subscriptions of a batched transaction are loaded in one query. */
+/** Loads the allowances of one subscription. Subscriptions of a batched transaction are loaded in one query. */
 export async function loadSubscriptionAllowances(
   database: Database,
   subscription: SubscriptionModel,
@@ -54,15 +53,10 @@ export async function loadSubscriptionAllowances(
 ): Promise<ReadonlyMap<string, readonly Allowance[]>> {
   const { tenant_id, environment_id } = subscription;
   const key = `allowances ${tenant_id} ${environment_id} ${now.getTime()}`;
-  const loaded = await joinBatch(database, { key, query: subscription, isMade: true }, async (subscriptions) => {
-    const { allowances, made_of } = await gatherGrantedAllowances(database, subscriptions, now);
-    return subscriptions.map(({ id }) => ({
-      allowances: allowances.get(id) ?? new Map(),
-      made_of: made_of.get(id) ?? [],
-    }));
+  return joinBatch(database, { key, query: subscription, isMade: true }, async (subscriptions) => {
+    const allowances = await loadAllowances(database, subscriptions, now);
+    return subscriptions.map(({ id }) => allowances.get(id) ?? new Map());
   });
-  currentRecorder()?.dependsOn?.(loaded.made_of);
-  return loaded.allowances;
 }
 
 /** Allowances in force at one instant, by subscription and meter. */
@@ -73,19 +67,8 @@ export async function loadAllowances(
   subscriptions: readonly SubscriptionModel[],
   now: Date,
 ): Promise<Allowances> {
-  return (await gatherGrantedAllowances(database, subscriptions, now)).allowances;
-}
-
-/** `made_of`: per subscription, the plans, add-ons and features that may grant something. */
-type GrantedAllowances = { readonly allowances: Allowances; readonly made_of: ReadonlyMap<string, readonly string[]> };
-
-async function gatherGrantedAllowances(
-  database: Database,
-  subscriptions: readonly SubscriptionModel[],
-  now: Date,
-): Promise<GrantedAllowances> {
   const [first] = subscriptions;
-  if (first === undefined) return { allowances: new Map(), made_of: new Map() };
+  if (first === undefined) return new Map();
   const scope = { tenant_id: first.tenant_id, environment_id: first.environment_id };
   const reading = { scope, database, now };
   const holdings = await listHoldings(subscriptions, reading);
@@ -95,26 +78,13 @@ async function gatherGrantedAllowances(
   const features = metered.length === 0 ? new Map() : await FeatureModel.byId(scope, featureIds, database);
   const toMeterId = (source: SubscriptionEntitlementSource): string => features.get(source.feature_id)?.meter_id ?? '';
   const bySubscription = groupBy(metered, ({ subscription }) => subscription.id);
-  const allowances = new Map(
+  return new Map(
     Array.from(
       bySubscription,
       ([id, sources]) =>
         [id, new Map(Array.from(groupBy(sources, toMeterId), ([meter, of]) => [meter, combineLimits(of)]))] as const,
     ),
   );
-  const ofHolding = ([id, own]: [string, readonly EntitlementHolding[]]) => {
-    const sources = bySubscription.get(id) ?? [];
-    return [id, [...own.map(({ entity_id }) => entity_id), ...sources.map(({ feature_id }) => feature_id)]] as const;
-  };
-  return {
-    allowances,
-    made_of: new Map(
-      Array.from(
-        groupBy(holdings, (one) => one.subscription_id),
-        ofHolding,
-      ),
-    ),
-  };
 }
 
 /** Limits with one reset period add up, also across several features of a meter. A disabled entitlement makes nothing free. */
@@ -131,7 +101,7 @@ function combineLimits(sources: readonly SubscriptionEntitlementSource[]): Allow
   return [...limits, ...groupGrants(sources.filter((source) => hasGrants(source) && source.is_enabled))];
 }
 
-/** Grants of each measure, in groups that apply independently. */
+/** Groups the grants of each measure; the groups apply independently. */
 function groupGrants(sources: readonly SubscriptionEntitlementSource[]): GrantedAllowance[] {
   const byMeasure = groupBy(sources, ({ grant_measure }) => grant_measure!);
   return Array.from(byMeasure, ([measure, of]) => ({
@@ -188,7 +158,7 @@ export function recordedWindows({ allowances }: ComputedFrom): AllowanceWindows[
   return parseAllowances(allowances ?? []);
 }
 
-/** Instant from which earlier usage affects the free units of a charge. */
+/** Computes the instant from which earlier usage affects the free units of a charge. */
 export function computeLimitedSince(limited: readonly AllowanceWindows[]): Milliseconds {
   const intervals = limited.flatMap((one): readonly Period[] => ('groups' in one ? one.cycles : one.windows));
   return Math.min(Number.POSITIVE_INFINITY, ...intervals.map(({ start }) => start));
@@ -214,8 +184,8 @@ type AllowanceReading = MeasuredIn & {
   read: (window: Period) => Promise<MeasuredUsage>;
   granted: (granting: Granting) => Promise<GrantsMet>;
 };
-/** `used`: usage in any part of the charge. */
-export type GrantsMet = { readonly allowance: MeasuredAllowance; readonly used: (part: Period) => Decimal };
+/** `usage`: usage of the charge, in units. */
+type GrantsMet = { readonly allowance: MeasuredAllowance; readonly usage: OrderedUsage };
 
 /**
  * Reads the usage outside the charge that allowances need. Nothing is read if a reset period begins with the charge and contains it, the
@@ -267,23 +237,21 @@ export function computeMetAllowances(
     })),
   }));
   const allowances = [...limits, ...grants.map(({ allowance }) => allowance)];
-  // A window of a windowed meter is either free or not.
-  const beside = measured.buckets === null ? splitAtLimits(filterUnitAllowances(allowances), window) : [];
-  const ofPart = grants[0]?.used ?? ((part: Period) => used(part.start, part.end));
-  return { allowances, parts: beside.map((part) => ({ ...part, used: ofPart(part) })) };
+  // Each window of a windowed meter is free as a whole, or not at all.
+  const parts = measured.buckets === null ? splitAtLimits(filterUnitAllowances(allowances), window) : [];
+  const ordered = grants[0]?.usage;
+  const usedInPart = (part: Period) => (ordered ? ordered.sumBetween(part) : used(part.start, part.end));
+  return { allowances, parts: parts.map((part) => ({ ...part, used: usedInPart(part) })) };
 }
 
 /**
- * Free usage of grants since the first cycle began, for a charge or a part of it. For grants of an amount, usage is its cost by the price.
+ * Computes the free usage of grants since the first cycle began, for a charge or a part of it. For grants of an amount, usage is its cost
+ * by the price.
  */
 export async function computeGrants(
   granting: Granting,
   { usage, tariffs }: { usage: OrderedUsage; tariffs: readonly [Tariff, ...Tariff[]] },
-): Promise<(charge: Period) => GrantsMet> {
+): Promise<UsedGrants> {
   const used = granting.measure === 'amount' ? await runYielding(valueUsage(usage, tariffs)) : usage;
-  const free = await runYielding(computeFreeWindows(granting, used));
-  return (charge) => ({
-    allowance: measureGrants(free, { usage: used, charge, granting }),
-    used: (part) => usage.sumBetween(part),
-  });
+  return { free: await runYielding(computeFreeWindows(granting, used)), usage: used };
 }

@@ -1,6 +1,7 @@
 /**
  * Loads the coupons of subscriptions that may discount an invoice (docs/rules/coupons.md, "On an invoice"), in the order of their
- * attachment. A writing caller has locked the subscription: its invoices are created one after the other, so `once` is once.
+ * attachment. A writing caller has locked the subscription: its invoices are created one after the other, so a coupon of cadence `once`
+ * discounts only one of them.
  */
 
 import { groupBy } from '../../../core/foundation/group-by.ts';
@@ -16,16 +17,15 @@ import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { CouponAssociationModel } from '../../../storage/models/subscriptions/coupon-association.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
-import { currentRecorder } from '../../../storage/postgres/interceptors/dependency-recorder.ts';
 
 type CouponInvoiceContext = {
-  /** The invoiced subscription first, then the others on the invoice, of which only coupons on lines apply. */
+  /** The invoiced subscription first, then the others on the invoice; of their coupons, only those on lines apply. */
   readonly subscriptions: readonly [SubscriptionModel, ...SubscriptionModel[]];
   /** Id of an invoice that is recomputed: its own coupon uses are not counted. */
   readonly invoice_id?: string | undefined;
   /** Uses on earlier invoices that are not created yet. */
   readonly since?: CouponUses | undefined;
-  /** For an invoice inside a period: of usage so far, or of a change of the running period. */
+  /** Set for an invoice inside a period: 'usage' if it charges the usage so far, or the running period that a change settles. */
   readonly inside?: 'usage' | Period;
   /** Lines that the invoice charges and that are not written yet. */
   readonly begun?: readonly FollowingLine[];
@@ -55,7 +55,7 @@ export async function loadCouponsInForce(database: Database, of: CouponInvoiceCo
   });
 }
 
-/** Successors of each line that a coupon names; queried only if a coupon names a line. */
+/** Loads the successors of each line that a coupon names; queries only if a coupon names a line. */
 async function loadFollowers(
   database: Database,
   attached: readonly AttachedCoupon[],
@@ -105,7 +105,6 @@ async function listAttachedCoupons(
     list.filter(({ subscription_line_item_id }) => index === 0 || subscription_line_item_id !== null),
   );
   if (associations.length === 0) return [];
-  currentRecorder()?.dependsOn?.(associations.map(({ coupon_id }) => coupon_id));
   const coupons = await CouponModel.byId(
     own,
     associations.map(({ coupon_id }) => coupon_id),
@@ -114,7 +113,7 @@ async function listAttachedCoupons(
   return associations.map((association) => ({ association, coupon: coupons.get(association.coupon_id)! }));
 }
 
-/** Other invoices that an association has discounted, except voided and skipped ones. */
+/** Loads the other invoices that an association has discounted, except voided and skipped ones. */
 export async function loadUses(
   database: Database,
   attached: readonly AttachedCoupon[],
@@ -134,8 +133,6 @@ export async function loadUses(
     others.map((one) => one.invoice_id),
     database,
   );
-  // The invoices of a parent that included the subscription count, too.
-  currentRecorder()?.dependsOn?.(Array.from(invoices.values(), ({ subscription_id }) => subscription_id ?? []).flat());
   const byAssociation = groupBy(others, (one) => one.coupon_association_id!);
   const begun = new Map(attached.map((one) => [one.association.id, listBegunPeriods(one, subscriptions)]));
   return new Map(
@@ -152,7 +149,7 @@ export async function loadUses(
   );
 }
 
-/** Instants at which changes restarted the periods of the subscription. */
+/** Lists the instants at which changes restarted the periods of the subscription. */
 function listBegunPeriods(
   { association }: AttachedCoupon,
   subscriptions: CouponInvoiceContext['subscriptions'],
@@ -162,8 +159,8 @@ function listBegunPeriods(
 }
 
 /**
- * A change invoice shares the coupon use of the running period and is no use of its own. If the change restarted the period, its first
- * invoice is a use.
+ * Returns the uses among invoices. A change invoice shares the coupon use of the running period and does not count as another use. If the
+ * change restarted the period, the first invoice of the new period counts as a use.
  */
 function usesAmong(invoices: readonly InvoiceModel[], begun: ReadonlySet<Milliseconds>): InvoiceModel[] {
   const openings = new Set<Milliseconds>();

@@ -63,7 +63,7 @@ export async function countRedemptions(
   return CouponModel.change(coupon, { total_redemptions }, { by: author, database: transaction });
 }
 
-/** A discount that does not come from a subscription is redeemed with its invoice. */
+/** Counts applied coupons. A discount that does not come from a subscription is redeemed with its invoice. */
 export async function countApplied(applied: readonly AppliedCoupon[], redeeming: RedemptionWriting): Promise<void> {
   const { scope, transaction } = redeeming;
   for (const { by } of applied) {

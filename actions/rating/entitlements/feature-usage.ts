@@ -5,6 +5,7 @@ import type { Decimal } from '../../../core/foundation/decimal.ts';
 import type { GrantMeasure, GrantState } from '../../../core/rating/allowances/grants.ts';
 import type { ResetWindow } from '../../../core/rating/allowances/reset.ts';
 import { computeUsagePercent } from '../../../core/rating/allowances/usage-percent.ts';
+import type { UnitValuation } from '../../../core/rating/valued-usage.ts';
 import type { FeatureModel } from '../../../storage/models/catalog/feature.ts';
 import type {
   EntitledFeature,
@@ -27,12 +28,12 @@ export type FeatureUsage = UsageAgainstLimit & {
   granted?: {
     readonly measure: GrantMeasure;
     readonly grants: readonly GrantState[];
-    /** Amount of the grants that this number of further units would use. */
-    worth(units: Decimal): Decimal;
+    /** Set for grants in money: values further units. */
+    readonly valuation?: UnitValuation | undefined;
   };
 };
 
-/** For decisions about allowed usage: the log offset per partition (exclusive) and the instant at which the count ends. */
+/** Usage for decisions about allowed usage, with the end of the count: the exclusive log offset per partition, and the instant. */
 export type FeatureUsageSnapshot = FeatureUsage & { high_water: Readonly<Record<string, string>>; as_of: string };
 
 export function toLimitUsage(used: Decimal, limit: Decimal | null): UsageAgainstLimit {

@@ -4,7 +4,7 @@
  */
 
 import { hasGrants } from '../../../core/catalog/entitlement/grant-record.ts';
-import { type Decimal, ZERO } from '../../../core/foundation/decimal.ts';
+import { ZERO } from '../../../core/foundation/decimal.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
 import type { Period } from '../../../core/foundation/time/period.ts';
@@ -20,7 +20,7 @@ import {
 import { OrderedUsage } from '../../../core/rating/allowances/ordered-usage.ts';
 import { listWholeLimitWindows } from '../../../core/rating/allowances/reset.ts';
 import type { PricedItem } from '../../../core/rating/line-amount.ts';
-import { computeAddedValue, valueUsage } from '../../../core/rating/valued-usage.ts';
+import { type UnitValuation, valueUsage } from '../../../core/rating/valued-usage.ts';
 import { readUsageSince, type Until, type UsageSince } from '../../../storage/cache/cached-histories.ts';
 import { mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
 import { runYielding } from '../../../storage/concurrency/time-slicer.ts';
@@ -30,7 +30,7 @@ import type { SubscriptionModel } from '../../../storage/models/subscriptions/su
 import type { BilledUsageQuery } from '../../../storage/usage/usage.ts';
 import { readUsageInOrder } from '../../../storage/usage/usage-in-order.ts';
 import type { EntitledFeature, EntitlementReadContext } from '../allowances/entitled-features.ts';
-import { billedSubscription, CHARGES_AT_ONCE, gatherItems, requireRecord } from '../billable-items.ts';
+import { CHARGES_AT_ONCE, gatherItems, requireRecord, toBilledSubscription } from '../billable-items.ts';
 import { buildCustomerFilter, loadMembers } from '../members.ts';
 import { type FeatureUsageQuery, type FeatureUsageSnapshot, toLimitUsage } from './feature-usage.ts';
 
@@ -38,7 +38,7 @@ export function isGranted({ sources }: EntitledFeature): boolean {
   return sources.some(hasGrants);
 }
 
-/** Usage of each group of grants, also of groups that an unlimited entitlement makes unreachable. */
+/** Gathers the usage of each group of grants, also of groups that an unlimited entitlement makes unreachable. */
 export async function gatherGrantedUsage(
   stores: Stores,
   { entitled, reading }: FeatureUsageQuery,
@@ -74,7 +74,7 @@ async function gatherGroupUsages(
 ): Promise<[EntitledFeature, FeatureUsageSnapshot][]> {
   const [{ subscription }] = entries[0].sources as [EntitledFeature['sources'][number]];
   const now = of.reading.now.getTime();
-  const billed = billedSubscription(subscription);
+  const billed = toBilledSubscription(subscription);
   const [cycle] = listWholeLimitWindows({ start: now, end: now + 1 }, billed) as [Period];
   const isPriced = entries.some(({ sources }) => sources[0]!.grant_measure === 'amount');
   const price = isPriced ? await loadGrantPrice(subscription, of) : null;
@@ -84,21 +84,24 @@ async function gatherGroupUsages(
     return { entry, grants: sumGrants(enabled), measure, price: measure === 'amount' ? price : null };
   });
   const query = await buildUsageQuery(cycle, { ...of, subscription });
-  const usageRead = await readGrantUsage(stores, { question: query, groups, cycle, of });
+  const usageRead = await readGrantUsage(stores, { query, groups, cycle, of });
   return computeUsages(usageRead, { groups, cycle, timezone: billed.timezone, now });
 }
 
 type GrantUsageRead = UsageSince<readonly GrantHistoryState[]>;
 
-/** Cached under every input of the history. Usage of customers that take part for a part of the time is read without the cache. */
+/**
+ * Reads the usage of grants. The cache key contains every input of the history. Usage of customers that joined or left within the time is
+ * read without the cache.
+ */
 async function readGrantUsage(
   stores: Stores,
   {
-    question: query,
+    query,
     groups,
     cycle,
     of,
-  }: { question: BilledUsageQuery; groups: readonly GrantGroup[]; cycle: Period; of: GrantMeterContext },
+  }: { query: BilledUsageQuery; groups: readonly GrantGroup[]; cycle: Period; of: GrantMeterContext },
 ): Promise<GrantUsageRead> {
   const { scope } = of.reading;
   if (query.clipped !== undefined)
@@ -106,7 +109,7 @@ async function readGrantUsage(
   const { meter, external_customer_ids, timezone } = query;
   const terms = groups.map(({ grants, measure, price }) => [grants, measure, price]);
   const key = JSON.stringify([meter.id, external_customer_ids, timezone, cycle, terms]);
-  return readUsageSince(stores, scope, { key, question: query });
+  return readUsageSince(stores, scope, { key, query });
 }
 
 type GrantHistoryPoint = {
@@ -116,10 +119,10 @@ type GrantHistoryPoint = {
   readonly now: Milliseconds;
 };
 
-/** A history of at most this many events is recomputed for each request; a longer one is cached. */
+/** A history of more events than this is cached; a shorter one is recomputed for each request. */
 const CACHED_FROM = 200;
 const HOUR_MS = 3_600_000;
-/** Later events within this time are read again; older ones are not. */
+/** Time for which late events are read again; older ones are not. */
 const LATE_MS = 600_000;
 
 async function computeUsages(
@@ -127,7 +130,7 @@ async function computeUsages(
   { groups, cycle, timezone, now }: GrantHistoryPoint,
 ): Promise<[EntitledFeature, FeatureUsageSnapshot][]> {
   const { usage, event_counts, high_water, as_of } = read;
-  // The stored rows contain the usage up to a full hour.
+  // The cached part of the history ends at the last full hour that is at least `LATE_MS` ago.
   const cut = Math.floor((now - LATE_MS) / HOUR_MS) * HOUR_MS;
   const isCached = usage.portions.length > CACHED_FROM && cut > (known?.at ?? cycle.start);
   const [early, late] = isCached ? usage.splitAt(cut) : [new OrderedUsage([]), usage];
@@ -154,7 +157,7 @@ async function computeUsages(
     );
     const at = computeGrantGroupState(now, { group, cycle, usage: measured.usage, history, before });
     const { feature, sources } = entry;
-    const granted = { measure, grants: at.grants, worth: measured.worth };
+    const granted = { measure, grants: at.grants, valuation: measured.valuation };
     const base = { feature, combined, sources, window: at.window, granted, high_water, as_of };
     used.push([entry, { ...base, ...toLimitUsage(at.used, combined.usage_limit) }]);
   }
@@ -200,7 +203,7 @@ async function buildUsageQuery(
 
 type GrantPrice = PricedItem['price'];
 
-/** Price that charges the usage now: the first line of the meter. Without a line the usage costs nothing. */
+/** Loads the price that charges the usage now: that of the first line of the meter. Without a line the usage costs nothing. */
 async function loadGrantPrice(
   subscription: SubscriptionModel,
   { reading, meter }: GrantMeterContext,
@@ -213,7 +216,7 @@ async function loadGrantPrice(
   return running?.price ?? null;
 }
 
-/** `until`: known usage before the given usage. */
+/** Converts usage to the measure of the grants: units, or their cost. `until`: the cached history that precedes this usage. */
 async function measureUsage(
   measure: GrantMeasure,
   {
@@ -222,12 +225,12 @@ async function measureUsage(
     cycle,
     until,
   }: { usage: OrderedUsage; price: GrantPrice | null; cycle: Period; until: KnownGrantHistory },
-) {
-  if (measure === 'quantity') return { usage, worth: (units: Decimal) => units };
-  if (price === null) return { usage: new OrderedUsage([]), worth: () => ZERO };
-  const used = usage.sumBetween(cycle).plus(until?.quantity ?? ZERO);
+): Promise<{ readonly usage: OrderedUsage; readonly valuation?: UnitValuation }> {
+  if (measure === 'quantity') return { usage };
+  const valuation = { used: usage.sumBetween(cycle).plus(until?.quantity ?? ZERO), price };
+  if (price === null) return { usage: new OrderedUsage([]), valuation };
   return {
     usage: await runYielding(valueUsage(usage, [{ from: cycle.start, price }], until?.quantity ?? null)),
-    worth: (units: Decimal) => computeAddedValue(units, { used, price }),
+    valuation,
   };
 }

@@ -20,10 +20,10 @@ import { mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 import { MeterModel } from '../../../storage/models/metering/meter.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
-import type { LiveLineUsage } from '../../../storage/usage/live-usage.ts';
+import type { LivePeriodUsage } from '../../../storage/usage/live-usage.ts';
 import { type BilledUsageQuery, readUsage } from '../../../storage/usage/usage.ts';
 import type { EntitledFeature, SubscriptionEntitlementSource } from '../allowances/entitled-features.ts';
-import { billedSubscription, CHARGES_AT_ONCE, requireRecord, toRunningPeriod } from '../billable-items.ts';
+import { CHARGES_AT_ONCE, requireRecord, toBilledSubscription, toRunningPeriod } from '../billable-items.ts';
 import { buildCustomerFilter, loadMembers } from '../members.ts';
 import {
   type FeatureUsage,
@@ -36,11 +36,11 @@ import { gatherGrantedUsage, isGranted } from './granted-usage.ts';
 
 type LimitedFeature = Omit<FeatureUsage, keyof UsageAgainstLimit> & { meter: MeterModel };
 
-/** Incoming usage updates the result in memory. */
+/** Gathers the limited usage. Incoming usage updates the result in memory. */
 export async function gatherLimitedUsage(stores: Stores, query: FeatureUsageQuery): Promise<FeatureUsage[]> {
   const { scope, now } = query.reading;
   const toWindow = (one: LimitedFeature) => toPeriodUntil(one, now);
-  const read = (question: BilledUsageQuery) => loadLiveUsage(stores, scope, question);
+  const read = (query: BilledUsageQuery) => loadLiveUsage(stores, scope, query);
   const usages = await gatherCounts(query, { toWindow, read }, ({ meter: _, ...one }, { quantity }) => ({
     ...one,
     ...toLimitUsage(quantity, one.combined.usage_limit),
@@ -48,7 +48,7 @@ export async function gatherLimitedUsage(stores: Stores, query: FeatureUsageQuer
   return [...usages, ...(await gatherGrantedUsage(stores, query))];
 }
 
-/** A window without an end includes events that a process with a faster clock has just committed. */
+/** Time ahead of now that a window without an end includes, for events that a process with a faster clock has just committed. */
 const AHEAD_MS = 60_000;
 
 /** Reads the stores without the cache. */
@@ -58,7 +58,7 @@ export async function gatherUsageSnapshot(stores: Stores, query: FeatureUsageQue
     start: window.start,
     end: window.end ?? now.getTime() + AHEAD_MS,
   });
-  const read = (question: BilledUsageQuery) => readUsage(stores, scope, question);
+  const read = (query: BilledUsageQuery) => readUsage(stores, scope, query);
   const usages = await gatherCounts(
     query,
     { toWindow, read },
@@ -72,10 +72,10 @@ export async function gatherUsageSnapshot(stores: Stores, query: FeatureUsageQue
   return [...usages, ...(await gatherGrantedUsage(stores, query))];
 }
 
-type LimitMeasurement = LiveLineUsage & { readonly event_count: number };
+type LimitMeasurement = LivePeriodUsage & { readonly event_count: number };
 type LimitUsageReader<Answer extends LimitMeasurement> = {
   readonly toWindow: (one: LimitedFeature) => Period;
-  readonly read: (question: BilledUsageQuery) => Promise<Answer>;
+  readonly read: (query: BilledUsageQuery) => Promise<Answer>;
 };
 
 async function gatherCounts<Answer extends LimitMeasurement, Usage>(
@@ -106,8 +106,8 @@ async function gatherCounts<Answer extends LimitMeasurement, Usage>(
       });
     const window = toWindow(one);
     if (!one.is_level) return toUsage(one, await readIn(window, window.start));
-    // A level is compared as it is billed (docs/rules/metering.md, "Levels over time").
-    const readings = levelReadings(window, buildLevelItem(one, subscription), billedSubscription(subscription));
+    // The usage of a level is compared with its limit as it is billed (docs/rules/metering.md, "Levels over time").
+    const readings = levelReadings(window, buildLevelItem(one, subscription), toBilledSubscription(subscription));
     const answers = await Promise.all(readings.map(({ window: part, period }) => readIn(part, period.start)));
     const last = answers[readings.findLastIndex(({ isBefore }) => !isBefore)];
     if (!last) return toUsage(one, await readIn(window, window.start));
@@ -146,7 +146,7 @@ function toPeriodUntil({ window }: Pick<LimitedFeature, 'window'>, now: Date): P
   return { start: window.start, end: window.end ?? now.getTime() };
 }
 
-/** Subscriptions with different reset times have separate usage. */
+/** Groups the sources by reset window, because subscriptions with different reset times count usage separately. */
 function splitByWindow(
   { feature, sources, of_feature }: EntitledFeature,
   meter: MeterModel,
@@ -179,7 +179,7 @@ function splitByWindow(
 
 type LimitTerms = { of_feature: readonly SubscriptionEntitlementSource[]; meter: MeterModel; window: ResetWindow };
 
-/** Limit in the window: a short first period has its share of the limit, a trial the whole limit. */
+/** Computes the limit in the window: prorated in a short first period, and the whole limit in a trial. */
 function computeLimit(
   sources: readonly SubscriptionEntitlementSource[],
   { of_feature, meter, window }: LimitTerms,
@@ -192,7 +192,7 @@ function computeLimit(
     const isWhole = AGGREGATIONS[meter.aggregation.type].chain_rule === 'integral';
     if (record.subscription_status === 'trialing' || isWhole) return limit;
     return computeLimitIn(limit, window.start, {
-      subscription: billedSubscription(record),
+      subscription: toBilledSubscription(record),
       usage_reset_period,
       reset_usage,
     });

@@ -29,7 +29,7 @@ export type CurrencyTotals = { readonly currency: string; readonly cost: Decimal
 
 export type CostAnalyticsRow = CostRow & {
   readonly customer: CustomerModel | null;
-  /** Revenue of this meter and customer, in the price's currency; null if the row is a part of their usage or has no customer. */
+  /** Revenue of this meter and customer, in the currency of the price. Null if the row has only a part of their usage, or no customer. */
   readonly revenue: Decimal | null;
   readonly periods: readonly CostPeriod[];
 };
@@ -83,7 +83,7 @@ async function loadCostFilter(stores: Stores, scope: Scope, query: CostAnalytics
   return { customers, meter_ids: feature_ids && [...features.keys()] };
 }
 
-/** By descending cost, whatever the currency; equal costs in the order of their keys. */
+/** Compares by descending cost, whatever the currency; equal costs follow the order of their keys. */
 function compareByCost(a: CostRow, b: CostRow): number {
   return b.cost.comparedTo(a.cost) || (formatRowKey(a) < formatRowKey(b) ? -1 : 1);
 }
@@ -94,7 +94,10 @@ function formatRowKey({ external_customer_id, line, group }: CostRow): string {
 
 type RevenueFilterQuery = CostFilter & { readonly query: CostAnalyticsQuery };
 
-/** Filtered usage is a part of a line item's usage, so it is priced alone, as in usage analytics. */
+/**
+ * Gathers the revenue that the query selects. Usage filtered by properties is a part of a line item's usage, so it is priced alone, as in
+ * usage analytics.
+ */
 async function gatherMatchingRevenue(
   stores: Stores,
   scope: Scope,
@@ -136,7 +139,7 @@ async function gatherFilteredRevenue(
   return { sums, byMeter };
 }
 
-/** Totals per currency; the currencies with revenue come first. */
+/** Computes the totals per currency; the currencies with revenue come first. */
 function computeTotals(rows: readonly CostRow[], { sums }: GatheredRevenue): CurrencyTotals[] {
   const costs = groupBy(rows, ({ line }) => line.price.currency);
   const currencies = new Set([...sums.byCurrency.keys(), ...costs.keys()]);

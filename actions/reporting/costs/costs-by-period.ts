@@ -1,7 +1,7 @@
 /**
- * Costs by clock windows, which add up to the cost of the range (docs/rules/costs.md, "By period"). A window costs its addition to the
- * running cost; for a meter with its own windows, the cost of those. A window of a group, or of a meter that never resets, has a share by
- * its usage.
+ * Costs by clock windows, which add up to the cost of the range (docs/rules/costs.md, "By period"). The cost of a window is the amount that
+ * it adds to the running cost. If the meter has windows of its own, it is the sum of their costs. For a group, or for a meter that never
+ * resets, the cost of the range is divided by usage.
  */
 
 import { ZERO } from '../../../core/foundation/decimal.ts';
@@ -11,6 +11,7 @@ import type { Microseconds } from '../../../core/foundation/time/instant.ts';
 import { windowCount } from '../../../core/foundation/time/window.ts';
 import { type Cost, computeUsageCost, shareCost } from '../../../core/invoicing/costs/cost.ts';
 import { computeFixedCostsByWindow } from '../../../core/invoicing/costs/fixed-cost.ts';
+import { AGGREGATIONS } from '../../../core/metering/aggregations/index.ts';
 import { hasEventGroups, toAnalyticsGroup } from '../../../core/metering/analytics/group-by.ts';
 import { derivePointSize } from '../../../core/metering/analytics/point-size.ts';
 import type { WindowAnswer } from '../../../core/metering/usage.ts';
@@ -31,7 +32,7 @@ import {
 
 export type CostPeriod = Cost & { readonly window_us: Microseconds };
 
-/** In the order of the rows. */
+/** Gathers costs by period; the result has the order of the rows. */
 export async function gatherCostsByPeriod(
   stores: Stores,
   scope: Scope,
@@ -51,14 +52,14 @@ export async function gatherCostsByPeriod(
 
 type CostLineQuery = { readonly query: CostsQuery; readonly line: CostLine; readonly of: readonly UsageCostRow[] };
 
-/** Windows by `rowKey`, in order of time. */
+/** Gathers the windows by `rowKey`, in order of time. */
 async function gatherWindows(stores: Stores, scope: Scope, { query, line, of }: CostLineQuery) {
   const customers = [...new Set(of.map(({ external_customer_id }) => external_customer_id))];
   const window_size = derivePointSize(query.window_size, line.meter.aggregation.bucket_size)!;
   const plain = { ...buildUsageQuery({ query, line }, customers), start_us: line.start_us, window_size };
   const isGrouped = hasEventGroups(query.group_by);
-  // A level costs something in windows without events, too.
-  const every_window = line.meter.aggregation.type === 'WEIGHTED_SUM';
+  // A meter that measures a level has a cost in windows without events, too.
+  const every_window = AGGREGATIONS[line.meter.aggregation.type].chain_rule === 'integral';
   const running = hasRunningValues(query, line) ? { running_values: true, every_window } : {};
   const usageQuery = isGrouped ? buildGroupedUsageQuery(plain, query) : { ...plain, ...running };
   const { usage } = await readUsageReport(stores, scope, usageQuery);
@@ -76,7 +77,7 @@ function rowKey({ external_customer_id, group }: UsageCostRow): string {
   return JSON.stringify([external_customer_id, group.source, group.properties]);
 }
 
-/** Whether windows have a running value. The usage of a meter that never resets began before the range. */
+/** Whether windows have a running value. A meter that never resets has none, because its usage began before the range. */
 function hasRunningValues({ group_by }: CostsQuery, { meter }: CostLine): boolean {
   return !hasEventGroups(group_by) && meter.reset_usage !== 'NEVER' && !meter.aggregation.bucket_size;
 }
@@ -100,7 +101,7 @@ function toCostPeriod({ window_us, cost, quantity, event_count }: CostPeriod): C
   return { window_us, cost, quantity, event_count };
 }
 
-/** Units and events are those of the window by itself. */
+/** Computes the cost that each window adds to the running cost. Its units and events are those of the window alone. */
 function computeAddedCosts(windows: readonly WindowAnswer[], price: CostLine['price']): CostPeriod[] {
   let before = ZERO;
   return windows.flatMap(({ window_us, value: quantity, event_count, running_value }) => {

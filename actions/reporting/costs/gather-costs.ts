@@ -72,7 +72,7 @@ export async function gatherCosts(stores: Stores, scope: Scope, query: CostsQuer
   return [...used, ...fixed];
 }
 
-/** A query about customers, meters or properties contains no fixed costs. */
+/** Gathers the fixed costs; none if the query is about customers, meters or properties. */
 async function gatherFixedCosts({ postgres }: Stores, scope: Scope, query: CostsQuery): Promise<FixedCostRow[]> {
   if (query.external_customer_ids || query.meter_ids || query.property_filters) return [];
   const prices = await listCostPrices(postgres, scope, { query, type: 'FIXED' });
@@ -148,7 +148,7 @@ function shareByGroup({ cost }: Cost, groups: readonly UsageOfKey[], group_by: G
   return shareCost(cost, parts).map(({ usage: quantity, ...part }) => ({ ...part, quantity }));
 }
 
-/** Usage that an invoice of this range would count: for a meter that never resets, all usage since the beginning. */
+/** Builds a query of the usage that an invoice of this range would count: for a meter that never resets, all usage since the beginning. */
 export function buildUsageQuery(
   { query, line }: CostRating,
   external_customer_ids: readonly string[] | null,

@@ -1,7 +1,8 @@
 /**
- * Computes the revenue of customers in a time range: usage revenue as in the export, from invoices, the preview and the rating; fixed
- * charges by the time that they pay for (docs/rules/costs.md, "What is revenue").
+ * Computes the revenue of customers in a time range: usage revenue from invoices, the preview and the rating, as in the usage export; and
+ * fixed charges in proportion to their service time (docs/rules/costs.md, "What is revenue").
  */
+
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { invalid } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -11,6 +12,7 @@ import { computeEarned } from '../../../core/invoicing/revenue/earned.ts';
 import { deriveServicePeriod, type EarnedLine, toRevenueKind } from '../../../core/invoicing/revenue/line.ts';
 import { RevenueSums } from '../../../core/invoicing/revenue/parts.ts';
 import { isPrepayment } from '../../../core/invoicing/revenue/prepayment.ts';
+import { sumDiscounts } from '../../../core/rating/adjustment-fields.ts';
 import type { QueryBounds } from '../../../storage/concurrency/query-bounds.ts';
 import type { Database, Stores } from '../../../storage/foundation/stores.ts';
 import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
@@ -146,7 +148,10 @@ export function ensureMeterRevenue(byMeter: Map<string, RevenueSums>, key: strin
   return known;
 }
 
-/** Usage amounts of counted items are included already; discounts, credits and taxes are added for every line. */
+/**
+ * Adds the invoice lines to the sums. Usage amounts of items in `charges` are in the sums already; discounts, credits and taxes are added
+ * for every line.
+ */
 function addLines(
   lines: readonly EarnedLine[],
   { range, gathering: { sums }, charges }: RevenueAddition & { readonly charges: BatchCharges },
@@ -160,8 +165,7 @@ function addLines(
     const isCounted = kind === 'usage' && charges.item_ids.has(line.subscription_line_item_id ?? '');
     if (!isCounted)
       sums.add(currency, { kind, amount: earned(new Decimal(line.amount)), invoice_status: invoice.invoice_status });
-    const discount = new Decimal(line.line_item_discount).plus(line.invoice_level_discount);
-    sums.addPart(currency, 'discounts', earned(discount));
+    sums.addPart(currency, 'discounts', earned(sumDiscounts(line)));
     sums.addPart(currency, 'credits', earned(new Decimal(line.prepaid_credits_applied)));
     sums.addPart(currency, 'taxes', earned(new Decimal(line.tax_amount)));
   }

@@ -7,18 +7,18 @@ import type { Period } from '../../../core/foundation/time/period.ts';
 import type { EarnedAmount } from '../../../core/invoicing/revenue/earned.ts';
 import { deriveServicePeriod, type EarnedLine } from '../../../core/invoicing/revenue/line.ts';
 import { type BilledSubscription, computeServicesWithin, hasOwnPeriods } from '../../../core/rating/charges.ts';
-import { fixedCharge } from '../../../core/rating/line-amount.ts';
-import { invoicedKeys, openCharges } from '../../../core/rating/plan-invoice.ts';
+import { priceFixedCharge } from '../../../core/rating/line-amount.ts';
+import { invoicedKeys, listOpenCharges } from '../../../core/rating/plan-invoice.ts';
 import type { Database } from '../../../storage/foundation/stores.ts';
 import { PriceModel } from '../../../storage/models/catalog/price.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import {
   type BillableItem,
-  billableItem,
-  billedSubscription,
   currentPeriodUntilEnd,
   requireRecord,
+  toBillableItem,
+  toBilledSubscription,
 } from '../../rating/billable-items.ts';
 
 type OpenFixedChargesQuery = {
@@ -49,25 +49,28 @@ export async function listOpenFixedCharges(
   const invoiced = listInvoicedKeys(query.lines);
   return running.flatMap((subscription) => {
     const items = (bySubscription.get(subscription.id) ?? []).map((record) =>
-      billableItem(record, { price: requireRecord(prices, record.price_id, 'price'), meter: null, subscription }),
+      toBillableItem(record, { price: requireRecord(prices, record.price_id, 'price'), meter: null, subscription }),
     );
     const period = currentPeriodUntilEnd(subscription);
     if (items.length === 0 || period.end <= period.start) return [];
-    const billed = billedSubscription(subscription);
+    const billed = toBilledSubscription(subscription);
     return items
       .flatMap((item) => {
         const until = computeChargedPeriod(item, { subscription: billed, period });
-        return openCharges({ subscription: billed, items: [item], period: until, reference: 'preview', invoiced });
+        return listOpenCharges({ subscription: billed, items: [item], period: until, reference: 'preview', invoiced });
       })
       .filter(({ service }) => service.start < query.range.end && service.start <= query.now.getTime())
       .map(({ item, service, share }) => {
-        const { amount } = fixedCharge(item, share, subscription.currency);
+        const { amount } = priceFixedCharge(item, share, subscription.currency);
         return { amount, currency: subscription.currency, service };
       });
   });
 }
 
-/** The running period; for an item with longer periods of its own, until the end of the one that begins in it. */
+/**
+ * Computes the running period. For an item with longer periods of its own, it is extended to the end of the item's period that begins in
+ * it.
+ */
 function computeChargedPeriod(
   item: BillableItem,
   { subscription, period }: { subscription: BilledSubscription; period: Period },
@@ -77,7 +80,7 @@ function computeChargedPeriod(
   return { start: period.start, end: Math.max(period.end, ...ends) };
 }
 
-/** A credit for unused time is no charge. */
+/** Lists the keys of invoiced charges. A credit for unused time is no charge. */
 function listInvoicedKeys(lines: readonly EarnedLine[]): Set<string> {
   const charges = lines.filter(({ line }) => line.price_type === 'FIXED' && !new Decimal(line.amount).isNegative());
   return new Set(

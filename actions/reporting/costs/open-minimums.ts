@@ -10,8 +10,8 @@ import { mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
-import { planFromStores } from '../../invoicing/billing/gather-billing.ts';
 import { subscriptionCommitment } from '../../invoicing/billing/gather-commitments.ts';
+import { planRunningInvoice } from '../../invoicing/billing/plan-invoices.ts';
 import { currentPeriodUntilEnd, toScope } from '../../rating/billable-items.ts';
 import type { BatchCharges } from '../usage/export-charges.ts';
 
@@ -34,11 +34,10 @@ export async function listOpenMinimums(
   const used = new Set(charges.records.flatMap(({ charge }) => (charge.invoice ? [] : [charge.line_item_id])));
   return mapConcurrently(PREVIEWS_AT_ONCE, committed, async (subscription) => {
     const period = currentPeriodUntilEnd(subscription);
-    const target = { subscription, period, reference: 'preview', now } as const;
-    const { plan } = await planFromStores(stores, stores.postgres, target);
+    const { plan } = await planRunningInvoice(stores, stores.postgres, { subscription, period, now });
     const lacking = plan.lines.map((line) => {
       if (line.is_true_up) return line.amount;
-      // A previewed charge is revenue already, with its shortfall; so is the usage of a service that ends in the range.
+      // The shortfall is in the sums already if the charge was previewed, or if its service ends in the range and had usage.
       const isWhole = line.service.end <= range.end && used.has(line.item.id);
       const isCounted = isWhole || charges.previewed.has(chargeKey(line.item.id, line.service));
       return isCounted ? ZERO : new Decimal(line.commitment_info?.computed_true_up_amount ?? 0);

@@ -16,7 +16,7 @@ import { PriceModel } from '../../../storage/models/catalog/price.ts';
 import { MeterModel } from '../../../storage/models/metering/meter.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
-import { billedSubscription } from '../../rating/billable-items.ts';
+import { toBilledSubscription } from '../../rating/billable-items.ts';
 
 type TracedLineItem = {
   readonly record: SubscriptionLineItemModel;
@@ -87,7 +87,7 @@ async function matchMeters(
   return met;
 }
 
-/** Quantity of the event: the aggregated value, or 1 for a count. */
+/** Computes the quantity of the event: the aggregated value, or 1 for a count. */
 function computeQuantity({ value }: Contribution, multiplier: Decimal | undefined): string {
   if (value === undefined) return '1';
   const quantity = new Decimal(exactText(value));
@@ -117,10 +117,10 @@ async function listLineItems(
   });
 }
 
-/** A draft has not begun; an ended subscription still bills events before its end. */
+/** Whether a subscription bills events of an instant. A draft bills none; an ended subscription still bills events before its end. */
 function isActiveAt(subscription: SubscriptionModel, at_ms: Milliseconds): boolean {
   if (subscription.subscription_status === 'draft') return false;
-  const { start_ms, end_ms } = billedSubscription(subscription);
+  const { start_ms, end_ms } = toBilledSubscription(subscription);
   return at_ms >= start_ms && (end_ms === null || at_ms < end_ms);
 }
 

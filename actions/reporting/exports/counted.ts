@@ -8,8 +8,8 @@ import { isCountedUntil, loadFreshness } from '../../../storage/usage/usage.ts';
 
 /**
  * A file contains everything accepted before the end of its range and before it was requested; until that is counted, it is not written. If
- * the clock was set back, the end is in the future: the file contains the usage until now, and the next file the rest. Returns the
- * freshness.
+ * the clock was set back, the end of the range may be in the future. The file then contains the usage until now, and the next file contains
+ * the rest. Returns the freshness.
  */
 export async function checkUsageCounted(
   stores: Stores,
@@ -28,7 +28,7 @@ export async function checkUsageCounted(
 const ATTEMPTS = 20;
 const RETRY_EVERY_MS = 250;
 
-/** Events are counted within about a second, so waiting here is faster than another attempt. */
+/** Waits until the events are counted. That takes about a second, so waiting here is faster than another attempt. */
 async function waitUntilCounted(stores: Stores, at_us: Microseconds): Promise<boolean> {
   for (let attempt = 1; attempt < ATTEMPTS; attempt++) {
     if (await isCountedUntil(stores, at_us)) return true;

@@ -15,7 +15,7 @@ import {
 } from '../../../storage/models/reporting/export-cuts.ts';
 import { ScheduledTaskModel } from '../../../storage/models/reporting/scheduled-task.ts';
 import { findScheduledFiles, giveCut, listLastUncutFiles, TaskModel } from '../../../storage/models/reporting/task.ts';
-import { nextOffsets, toOffsetsText } from '../../../storage/progress/slice-state.ts';
+import { nextOffsets, toOffsetsText } from '../../../storage/progress/partition-progress.ts';
 import { readProgress } from '../../../storage/progress/slices.ts';
 import { checkUsageCounted } from './counted.ts';
 
@@ -34,8 +34,8 @@ export async function cutDueFiles(stores: Stores, scope: Scope, now: Date): Prom
 }
 
 /**
- * Null for a requested file: it contains the records of its range, whenever they arrived. `as_of`: the stores contain everything that was
- * accepted before this instant.
+ * Returns null for a file on request, which contains the records of its range, whenever they arrived. `as_of`: the stores contain
+ * everything that was accepted before this instant.
  */
 export async function loadCutParts(
   { postgres }: Pick<Stores, 'postgres'>,
@@ -59,7 +59,7 @@ export async function loadCutParts(
   });
 }
 
-/** Also fixes the earlier files that were not begun: late records are in the first of them. */
+/** Fixes the content of the file and of earlier unwritten files; late records are in the first of them. */
 async function decideCut(database: Transaction, task: TaskModel, as_of: string): Promise<ExportCut> {
   const number = await assignArrivalNumbers(database, task);
   const offsets = toOffsetsText(nextOffsets(await readProgress(database)));

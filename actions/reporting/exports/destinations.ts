@@ -2,22 +2,16 @@
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { EXTENSIONS } from '../../../core/platform/export/record.ts';
-import { hasPathStyle, type JobConfig } from '../../../core/platform/scheduled-task/record.ts';
+import type { JobConfig } from '../../../core/platform/scheduled-task/record.ts';
 import type { Task } from '../../../core/platform/task/record.ts';
-import type { ExportDestination } from '../../../integrations/export-destinations/destination.ts';
-import { createDirectoryDestination } from '../../../integrations/export-destinations/directory.ts';
-import { createS3Destination } from '../../../integrations/export-destinations/s3.ts';
+import type { ExportDestination } from '../../../integrations/export-destination.ts';
+import { listCapable } from '../../../integrations/find-capability.ts';
+import type { ExportCapability, ExportProviderSettings } from '../../../integrations/provider.ts';
 import { createSealer } from '../../../storage/foundation/secrets/sealing.ts';
-import type { ConnectionModel } from '../../../storage/models/reporting/connection.ts';
-import { openConnectionSecrets } from './connections.ts';
+import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
+import { openConnectionSecrets } from '../../foundation/connections/connection-secrets.ts';
 
-export type ExportSettings = {
-  readonly EXPORT_DIRECTORY?: string | undefined;
-  readonly EXPORT_ALLOW_PRIVATE_ADDRESSES: boolean;
-  readonly SECRETS_KEYS: readonly string[];
-};
-
-const FIRST_REGION = 'us-east-1';
+export type ExportSettings = ExportProviderSettings & { readonly SECRETS_KEYS: readonly string[] };
 
 export function createDestination(
   connection: ConnectionModel,
@@ -25,28 +19,14 @@ export function createDestination(
   settings: ExportSettings,
 ): ExportDestination {
   if (connection.status !== 'published') throw notAllowed(`the connection ${connection.id} is ${connection.status}`);
-  if (connection.provider_type === 'directory') return createDirectoryDestination(getExportDirectory(settings));
-  const { s3 } = openConnectionSecrets(connection, createSealer(settings.SECRETS_KEYS));
-  if (s3 === null || job_config.bucket === null) throw notAllowed(`the connection ${connection.id} is not one to S3`);
-  return createS3Destination({
-    bucket: job_config.bucket,
-    region: job_config.region ?? FIRST_REGION,
-    endpoint: job_config.endpoint_url,
-    path_style: hasPathStyle(job_config),
-    encryption: job_config.encryption,
-    credentials: {
-      access_key_id: s3.aws_access_key_id,
-      secret_access_key: s3.aws_secret_access_key,
-      session_token: s3.aws_session_token,
-    },
-    allow_private_addresses: settings.EXPORT_ALLOW_PRIVATE_ADDRESSES,
-  });
+  const openSecrets = () => openConnectionSecrets(connection, createSealer(settings.SECRETS_KEYS));
+  return findExportCapability(connection).create({ id: connection.id, job_config, settings, openSecrets });
 }
 
-export function getExportDirectory({ EXPORT_DIRECTORY }: ExportSettings): string {
-  if (EXPORT_DIRECTORY === undefined)
-    throw notAllowed('this service has no directory for exports any more (EXPORT_DIRECTORY)');
-  return EXPORT_DIRECTORY;
+export function findExportCapability({ provider_type }: Pick<ConnectionModel, 'provider_type'>): ExportCapability {
+  const capability = listCapable('export_destination')[provider_type];
+  if (!capability) throw notAllowed(`${provider_type} is no destination of exports`);
+  return capability;
 }
 
 type NamedExport = Pick<Task, 'id' | 'entity_type' | 'range_start' | 'range_end'>;
@@ -55,7 +35,7 @@ type NamedExport = Pick<Task, 'id' | 'entity_type' | 'range_start' | 'range_end'
 export type PartSelector = number | '*' | null;
 
 const PART_DIGITS = 4;
-/** Four digits, so that the alphabetical order of the names is the order of the parts. */
+/** Maximum number of parts: the number of a part has four digits, so that the alphabetical order of the names is the order of the parts. */
 export const PARTS_MAX = 10 ** PART_DIGITS - 1;
 
 /**
@@ -69,13 +49,13 @@ export function formatFileName(task: NamedExport, { format, compression }: JobCo
   return `${range}.${task.id}${part}.${EXTENSIONS[format]}${compression === 'gzip' ? '.gz' : ''}`;
 }
 
-/** All tenants share the directory, so its keys begin with the tenant and the environment. */
+/** Formats the key of a file. In a shared destination it begins with the tenant and the environment. */
 export function formatFileKey(
   task: NamedExport & Scope,
-  { provider_type }: Pick<ConnectionModel, 'provider_type'>,
+  connection: Pick<ConnectionModel, 'provider_type'>,
   { job_config, which }: { job_config: JobConfig; which: PartSelector },
 ): string {
-  const owner = provider_type === 'directory' ? [task.tenant_id, task.environment_id] : [];
+  const owner = findExportCapability(connection).is_shared ? [task.tenant_id, task.environment_id] : [];
   const folder = [...owner, job_config.key_prefix, task.entity_type.toLowerCase()].filter((part) => part !== '');
   return [...folder, formatFileName(task, job_config, which)].join('/');
 }

@@ -3,17 +3,16 @@ import { invalid, notFound } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { JobConfig } from '../../../core/platform/scheduled-task/record.ts';
 import type { Task } from '../../../core/platform/task/record.ts';
-import { readBelow } from '../../../integrations/export-destinations/directory.ts';
 import type { Postgres } from '../../../storage/foundation/stores.ts';
-import { ConnectionModel } from '../../../storage/models/reporting/connection.ts';
+import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { ScheduledTaskModel } from '../../../storage/models/reporting/scheduled-task.ts';
 import { TaskModel } from '../../../storage/models/reporting/task.ts';
 import {
   createDestination,
   type ExportSettings,
+  findExportCapability,
   formatFileKey,
   formatFileName,
-  getExportDirectory,
 } from './destinations.ts';
 
 type StoredFileQuery = {
@@ -23,7 +22,7 @@ type StoredFileQuery = {
   readonly settings: ExportSettings;
 };
 
-/** Returns an S3 link; null for a file in the service's directory, which the service sends itself. */
+/** Returns a link; null for a file on this machine, which the service sends itself. */
 export async function createFileLink(
   { postgres }: Postgres,
   scope: Scope,
@@ -35,16 +34,17 @@ export async function createFileLink(
   return createDestination(connection, job_config, settings).linkTo(key, seconds);
 }
 
-/** 404 if the file was written to another destination. */
+/** Opens a file; error 404 if the file was written to another destination. */
 export async function openFile({ postgres }: Postgres, scope: Scope, { id, part, settings }: StoredFileQuery) {
   const { task, connection, job_config } = await loadExportLocation(postgres, scope, id);
-  if (connection.provider_type !== 'directory') throw notFound('file of task', id);
+  const { openFile: open } = findExportCapability(connection);
+  if (!open) throw notFound('file of task', id);
   const which = selectPart(task, part);
-  const file = await readBelow(getExportDirectory(settings), formatFileKey(task, connection, { job_config, which }));
+  const file = await open(settings, formatFileKey(task, connection, { job_config, which }));
   return { ...file, job_config, name: formatFileName(task, job_config, which) };
 }
 
-/** A file in several parts requires `part`; otherwise a part could be mistaken for the whole file. */
+/** Selects the part. A file in several parts requires `part`; otherwise a part could be mistaken for the whole file. */
 function selectPart({ id, files }: TaskModel, part: number | null): number | null {
   if (files === null) {
     if (part !== null) throw invalid('part', 'the file is not in parts');
@@ -57,7 +57,7 @@ function selectPart({ id, files }: TaskModel, part: number | null): number | nul
 }
 
 export type StoredFile = Pick<Task, 'size_bytes' | 'sha256' | 'file_name'> & {
-  readonly is_in_directory: boolean;
+  readonly is_local: boolean;
   read(signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>;
 };
 
@@ -71,7 +71,7 @@ export async function listStoredFiles(
   const { file_name, size_bytes, sha256 } = task;
   return (task.files ?? [{ part: null, file_name, size_bytes, sha256 }]).map(({ part, ...fileFacts }) => ({
     ...fileFacts,
-    is_in_directory: connection.provider_type === 'directory',
+    is_local: findExportCapability(connection).openFile !== undefined,
     read: async (signal) =>
       createDestination(connection, job_config, settings).read(
         formatFileKey(task, connection, { job_config, which: part }),
@@ -82,7 +82,7 @@ export async function listStoredFiles(
 
 type ExportLocation = { task: TaskModel; connection: ConnectionModel; job_config: JobConfig };
 
-/** 404 if there is no file: not yet, no longer, or because the task is no export. */
+/** Loads the location of the export; error 404 if there is no file: not yet, no longer, or because the task is no export. */
 async function loadExportLocation(database: Postgres['postgres'], scope: Scope, id: string): Promise<ExportLocation> {
   const task = await TaskModel.fetchPublished(scope, id, { database });
   if (task.task_type !== 'EXPORT' || task.task_status !== 'COMPLETED') throw notFound('file of task', id);

@@ -15,7 +15,10 @@ import { addExport } from './scheduled-tasks.ts';
 
 type DueExportsReport = { done: { exports: number }; waiting: string[]; failed: { id: string; error: unknown }[] };
 
-/** Limits of one run, for scheduled tasks and for ranges per task. The next run does the rest, so a long backlog blocks nobody. */
+/**
+ * Maximum numbers of scheduled tasks per run and of ranges per task. The next run does the rest, so a long backlog does not block other
+ * tasks.
+ */
 const TASKS_AT_ONCE = 500;
 const RANGES_AT_ONCE = 24;
 
@@ -37,7 +40,7 @@ export async function addDueExports(
   return report;
 }
 
-/** The row lock decides: a process that comes later finds the next range. */
+/** Adds ranges under a row lock: a process that comes later finds the next range. */
 function addRanges(
   { postgres }: Pick<Stores, 'postgres'>,
   { id, ...scope }: DueRecord,
@@ -68,7 +71,10 @@ function addRanges(
   });
 }
 
-/** A test clock may have been created after the due tasks were listed; the environment then no longer uses the machine's clock. */
+/**
+ * Whether the environment has a test clock. One may have been created after the due tasks were listed; the environment then no longer uses
+ * the machine's clock.
+ */
 async function hasClock(database: Transaction, scope: ScheduledTaskModel): Promise<boolean> {
   const clocks = await TestClockModel.in(scope, database).select('id').limit(1);
   return clocks.length > 0;

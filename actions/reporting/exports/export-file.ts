@@ -76,7 +76,7 @@ const BYTE_ORDER_MARK = Buffer.from('\uFEFF');
 
 type FormatLengths = { readonly head: number; of(cells: readonly ExportCell[]): number };
 
-/** Exact for CSV with a mark; for Parquet the size of the cells before encoding. */
+/** Sizes in bytes: exact for CSV with a byte order mark; for Parquet the size of the cells before encoding. */
 const LENGTHS: Readonly<Record<ExportFormat, (heads: readonly ColumnHead[]) => FormatLengths>> = {
   CSV: (heads) => ({
     head: BYTE_ORDER_MARK.length + Buffer.byteLength(formatCsvHead(heads)),
@@ -124,10 +124,10 @@ async function* addByteOrderMark(pieces: AsyncIterable<Uint8Array>): AsyncGenera
   yield* pieces;
 }
 
-/** Lowest level that still saves half as much as the default level; it takes a third of the time. */
+/** Compression level: the lowest that still saves half as much as the default level; it takes a third of the time. */
 const LEVEL = 3;
 
 function gzip(pieces: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
-  // An error reaches the reader of the stream.
+  // The reader of the stream gets the error, so the callback ignores it.
   return pipeline(Readable.from(pieces), createGzip({ level: LEVEL }), () => undefined);
 }

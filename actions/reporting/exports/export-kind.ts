@@ -22,7 +22,7 @@ export type ExportInput = {
 /** Keys by which a record names its customer or wallet. */
 type ExportSubjectKeys<Row> = { readonly [Which in keyof ExportSubjects]?: (row: Row) => string | null };
 
-/** Permissions that the export requires, including those for the entities of its metadata columns. */
+/** Lists the permissions that the export requires, including those for the entities of its metadata columns. */
 export function listRequiredReads(
   kind: Pick<ExportKind, 'reads'>,
   fields: readonly MetadataField[],

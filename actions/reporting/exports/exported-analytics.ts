@@ -9,7 +9,7 @@ import { type AnalyticsRow, loadUsageAnalytics } from '../usage/usage-analytics.
 import { defineExportKind, type ExportInput } from './export-kind.ts';
 
 export const usageAnalyticsExport = defineExportKind<ExportedUsageLine>({
-  // The export contains amounts, so it requires invoices.
+  // The export contains amounts, so it requires the permission to read invoices.
   reads: ['event', 'invoice', 'customer'],
   columns: USAGE_ANALYTICS_COLUMNS,
   keys: { customer_id: ({ customer }) => customer?.id ?? null },

@@ -1,7 +1,7 @@
 /** Exports the counted events of the range, by their timestamps (docs/rules/exports.md, "Events"). */
 import { EVENT_COLUMNS, type ExportedEvent } from '../../../core/platform/export/events.ts';
 import { streamExportedEvents } from '../../../storage/events/exported-events.ts';
-import { nextOffsets, toOffsetsText } from '../../../storage/progress/slice-state.ts';
+import { nextOffsets, toOffsetsText } from '../../../storage/progress/partition-progress.ts';
 import { readProgress } from '../../../storage/progress/slices.ts';
 import { defineExportKind } from './export-kind.ts';
 

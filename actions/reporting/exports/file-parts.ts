@@ -11,7 +11,7 @@ export type ExportedRange = {
   readonly only: SqlCondition | undefined;
 };
 
-/** `id` is the column of the record's id in the statement. */
+/** Splits the records into parts. `id` is the column of the record's id in the statement. */
 export function splitIntoFileParts(
   scope: Scope,
   { start_us, end_us, cut }: ExportInput,

@@ -7,7 +7,7 @@ import { notAllowed } from '../../../core/foundation/error.ts';
 import { moveTask } from '../../../core/platform/task/record.ts';
 import { isRetryable } from '../../../core/platform/workflow/record.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
-import { ConnectionModel } from '../../../storage/models/reporting/connection.ts';
+import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import type { CutParts } from '../../../storage/models/reporting/export-cuts.ts';
 import { deleteParts } from '../../../storage/models/reporting/export-parts.ts';
 import { ScheduledTaskModel } from '../../../storage/models/reporting/scheduled-task.ts';
@@ -133,7 +133,7 @@ async function writeWholeFile(
   return { facts, discard, commit };
 }
 
-/** Stored so that a process that takes over can remove the unfinished upload. */
+/** Stores the id of an upload, so that a process that takes over can remove the unfinished upload. */
 async function storeUploadId(
   { postgres }: Stores,
   { id, ...scope }: TaskModel,

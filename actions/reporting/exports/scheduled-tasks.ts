@@ -11,11 +11,12 @@ import { checkScheduledTask, type ScheduledTask } from '../../../core/platform/s
 import { toTaskEntityType } from '../../../core/platform/task/record.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Postgres, Transaction } from '../../../storage/foundation/stores.ts';
-import { ConnectionModel } from '../../../storage/models/reporting/connection.ts';
+import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { markKnownSince } from '../../../storage/models/reporting/export-cuts.ts';
 import { ScheduledTaskModel } from '../../../storage/models/reporting/scheduled-task.ts';
 import { TaskModel } from '../../../storage/models/reporting/task.ts';
 import { addRun } from '../../foundation/workflows/run.ts';
+import { findExportCapability } from './destinations.ts';
 import { type ExportKind, listRequiredReads } from './export-kind.ts';
 import { EXPORT_KINDS } from './kinds.ts';
 
@@ -38,6 +39,7 @@ export async function createScheduledTask(
 ): Promise<ScheduledTaskModel> {
   const made = await postgres.transaction(async (database) => {
     const connection = await ConnectionModel.fetchPublished(scope, fields.connection_id, { database, lock: true });
+    findExportCapability(connection);
     checkScheduledTask({ ...fields, provider_type: connection.provider_type, may_be_private });
     const { about, columns }: ExportKind = EXPORT_KINDS[fields.entity_type];
     checkMetadataFields(fields.job_config.export_metadata_fields, {
@@ -59,7 +61,10 @@ export async function createScheduledTask(
   return made;
 }
 
-/** After it is enabled again, the task exports the ranges that passed while it was disabled: its ranges have no gap. */
+/**
+ * Enables or disables a scheduled task. After it is enabled again, it exports the ranges that passed while it was disabled: its ranges have
+ * no gap.
+ */
 export async function enableScheduledTask(
   { postgres }: Postgres,
   scope: Scope,
@@ -111,7 +116,10 @@ type NewExport = {
   start: string;
   end: string;
   is_scheduled: boolean;
-  /** By the machine's clock: the file contains everything accepted before. Null if the environment has a test clock. */
+  /**
+   * Instant of the request by the machine's clock: the file contains everything accepted before it. Null if the environment has a test
+   * clock.
+   */
   asked_at: Date | null;
   author: Author;
 };
@@ -142,7 +150,7 @@ export async function addExport(
   return enqueueExport(database, scope, { task, author });
 }
 
-/** Every attempt has a run of its own. */
+/** Enqueues an export. Every attempt has a run of its own. */
 export async function enqueueExport(
   database: Transaction,
   scope: Scope,

@@ -6,9 +6,9 @@ import { notAllowed } from '../../../core/foundation/error.ts';
 import { CONTENT_TYPES } from '../../../core/platform/export/record.ts';
 import type { JobConfig } from '../../../core/platform/scheduled-task/record.ts';
 import type { FilePart, Task } from '../../../core/platform/task/record.ts';
-import type { ExportDestination, WrittenFile } from '../../../integrations/export-destinations/destination.ts';
+import type { ExportDestination, WrittenFile } from '../../../integrations/export-destination.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
-import type { ConnectionModel } from '../../../storage/models/reporting/connection.ts';
+import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import {
   type BegunPart,
   loadRemainingParts,
@@ -121,7 +121,7 @@ export function toContentType({ format, compression }: JobConfig): string {
   return compression === 'gzip' ? 'application/gzip' : CONTENT_TYPES[format];
 }
 
-/** Works in chunks. If one element fails, the rest of its chunk is awaited before the error is thrown. */
+/** Runs the work in chunks. If one element fails, the rest of its chunk is awaited before the error is thrown. */
 async function forEachChunked<One>(all: readonly One[], work: (one: One) => Promise<void>): Promise<void> {
   for (let from = 0; from < all.length; from += AT_ONCE) {
     const ends = await Promise.allSettled(all.slice(from, from + AT_ONCE).map(work));

@@ -19,7 +19,7 @@ import { SubscriptionModel } from '../../../storage/models/subscriptions/subscri
 import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import { listInvoiceLines, listLinesSince } from '../../../storage/reporting/revenue/earned-lines.ts';
 import { loadStoredRecurring, loadStoredRevenue } from '../../../storage/reporting/revenue/rows.ts';
-import { billableItem, billedSubscription, requireRecord } from '../../rating/billable-items.ts';
+import { requireRecord, toBillableItem, toBilledSubscription } from '../../rating/billable-items.ts';
 
 /** All rows of these customers. */
 export async function loadCustomersRevenue(
@@ -30,7 +30,7 @@ export async function loadCustomersRevenue(
   return buildRevenueRows(await listOwnerLines(database, scope, { customer_ids, since: null }));
 }
 
-/** The rows to which these invoices contribute or contributed. */
+/** Loads the rows to which these invoices contribute or contributed. */
 export async function loadInvoicesRevenue(
   database: Database,
   scope: Scope,
@@ -85,7 +85,7 @@ export async function loadSubscriptionsRecurring(
   const known = indexById(subscriptions);
   return records.map((record) => {
     const subscription = known.get(record.subscription_id)!;
-    const item = billableItem(record, {
+    const item = toBillableItem(record, {
       price: requireRecord(prices, record.price_id, 'price'),
       meter: null,
       subscription,
@@ -96,7 +96,7 @@ export async function loadSubscriptionsRecurring(
       customer_id,
       currency,
       is_charged,
-      end_ms: billedSubscription(subscription).end_ms,
+      end_ms: toBilledSubscription(subscription).end_ms,
     });
   });
 }
@@ -116,7 +116,7 @@ export async function loadCustomersRecurring(
   return loadSubscriptionsRecurring(database, scope, subscriptions);
 }
 
-/** Stored rows that Postgres no longer has, as rows with 0. */
+/** Lists stored rows that Postgres no longer has, as rows with 0. */
 export async function listGoneRows(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   scope: Scope,

@@ -22,7 +22,7 @@ import {
 import { findFirstMissingTime } from '../../../storage/reporting/revenue/outbox.ts';
 import { DUE_WORK_NAMES } from '../../foundation/due-work-names.ts';
 import { COMPUTE_TASK } from '../../invoicing/invoices/compute-later.ts';
-import { FINALIZE_TASK } from '../../invoicing/invoices/finalize-later.ts';
+import { FINALIZE_TASK } from '../../lifecycle/invoices/finalize-later.ts';
 import { SYNC_JOB } from '../../lifecycle/subscriptions/sync-plan.ts';
 
 type RevenueDashboardQuery = {
@@ -84,7 +84,7 @@ export async function loadRevenueTrend(stores: Stores, scope: Scope, query: Reve
 /** Jobs whose instant may precede their transaction: all due work, and jobs that requests enqueue for invoices and subscriptions. */
 const STAMPING_JOBS = [...DUE_WORK_NAMES, COMPUTE_TASK, FINALIZE_TASK, THRESHOLD_TASK, SYNC_JOB.task];
 
-/** Called before the rows are read, so that they are at least as fresh as the result. */
+/** Must be called before the rows are read, so that the rows are at least as fresh as the result. */
 async function findKnownBefore({ postgres }: Stores, scope: Scope, now: Date): Promise<Milliseconds> {
   const clock = await loadClock(postgres, scope);
   const missing = await findFirstMissingTime(postgres, scope, { clock, jobs: STAMPING_JOBS });
@@ -106,7 +106,7 @@ async function loadTrend(stores: Stores, scope: Scope, query: RevenueTrendQuery)
   return { windows, revenue, recurring_windows, recurring };
 }
 
-/** Recurring revenue is measured just before each instant; the running window includes changes at the current instant. */
+/** Lists the instants just before which recurring revenue is measured; the running window includes changes at the current instant. */
 function listInstants(windows: readonly Period[], now: Milliseconds): Milliseconds[] {
   const [last] = windows.slice(-1);
   return last ? [...windows.map(({ start }) => start), last.end === now ? now + 1 : last.end] : [];

@@ -9,8 +9,8 @@ import { FarthingError } from '../../../core/foundation/error.ts';
 import { ceilToMs, type Microseconds, toInstant, toMs } from '../../../core/foundation/time/instant.ts';
 import type { Period } from '../../../core/foundation/time/period.ts';
 import type { WindowAnswer } from '../../../core/metering/usage.ts';
-import type { MeasuredAllowance } from '../../../core/rating/allowances/allowance.ts';
-import type { Granting } from '../../../core/rating/allowances/grants.ts';
+import { measureGrants } from '../../../core/rating/allowances/allowance.ts';
+import type { Granting, UsedGrants } from '../../../core/rating/allowances/grants.ts';
 import { type CommitmentInfo, computedText } from '../../../core/rating/commitments/info.ts';
 import { commitmentPart } from '../../../core/rating/commitments/part.ts';
 import type { WindowedCharge } from '../../../core/rating/commitments/windowed.ts';
@@ -18,7 +18,7 @@ import {
   computeTimeOfDayCharges,
   type LineAmount,
   type MeasuredUsage,
-  usageCharge,
+  priceUsageCharge,
 } from '../../../core/rating/line-amount.ts';
 import { RunningCost } from '../../../core/rating/running-cost.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
@@ -28,11 +28,10 @@ import { readUsageInOrder } from '../../../storage/usage/usage-in-order.ts';
 import {
   computeGrants,
   computeLimitedSince,
-  type GrantsMet,
   limitedWindows,
   measureAllowances,
 } from '../../rating/allowances/gather-allowances.ts';
-import { billedSubscription, toScope } from '../../rating/billable-items.ts';
+import { toBilledSubscription, toScope } from '../../rating/billable-items.ts';
 import { buildCustomerFilter } from '../../rating/members.ts';
 import type { AnalyticsItem } from './analytics-items.ts';
 import type { ChainedCharge } from './chained-charges.ts';
@@ -64,7 +63,7 @@ type RangeCosting = {
   readonly by_time_of_day: boolean;
   readonly now: Date;
   readonly invoiced: InvoicedUsageReader;
-  /** The line's share of the cost of its chain; undefined if the line is charged by itself. */
+  /** Share of the line in the cost of its chain (docs/rules/proration.md, "Usage over a change"); undefined if it is charged by itself. */
   readonly chained?: ChainedCharge | undefined;
 };
 
@@ -99,29 +98,27 @@ function createCosts(
     by_time_of_day && priced.commitment?.time_buckets.length
       ? computeTimeOfDayCharges(priced, window, { measured })
       : null;
-  const granted_in = new Map<Granting, (charge: Period) => GrantsMet>();
+  const grants = new Map<Granting, UsedGrants>();
   let running: RunningCost | null = null;
   return {
     async total(answer) {
       const window = toWindow(answer);
       const measured = toMeasuredUsage(answer, report);
       const read = (other: Period) => readUsage(stores, toScope(item.subscription), buildUsageQuery(item, other, now));
-      const limited = limitedWindows(priced, window, billedSubscription(item.subscription));
+      const limited = limitedWindows(priced, window, toBilledSubscription(item.subscription));
       const granted = async (granting: Granting) => {
         const since = { start: computeLimitedSince([granting]), end: window.end };
         const question = buildUsageQuery(item, since, now);
         const { usage } = await readUsageInOrder(stores, toScope(item.subscription), question);
-        const grants = await computeGrants(granting, { usage, tariffs: [{ from: window.start, price: item.price }] });
-        granted_in.set(granting, grants);
-        return grants(window);
+        const used = await computeGrants(granting, { usage, tariffs: [{ from: window.start, price: item.price }] });
+        grants.set(granting, used);
+        return { allowance: measureGrants(used.free, { usage: used.usage, charge: window, granting }), usage };
       };
       const met = await measureAllowances(limited, { window, measured, read, granted });
       const part = priced.commitment ? await loadCommitmentPart(invoiced, item, window) : undefined;
       const known = { ...measured, ...met };
-      const charge = chained ?? usageCharge(priced, window, { measured: known, currency, part });
-      const grantedIn = ({ granting }: MeasuredAllowance, time: Period) =>
-        (granting && granted_in.get(granting)?.(time).allowance) ?? null;
-      running = new RunningCost(priced, { window, met, part, granted: grantedIn });
+      const charge = chained ?? priceUsageCharge(priced, window, { measured: known, currency, part });
+      running = new RunningCost(priced, { window, met, part, grants });
       return { cost: charge.exact!, commitment_info: exactInfo(charge), times_of_day: timesIn(window, known) };
     },
     added(answer) {
@@ -134,7 +131,7 @@ function createCosts(
   };
 }
 
-/** Commitment parts before the rounding of the line. */
+/** Returns the commitment parts before the rounding of the line. */
 function exactInfo({ commitment_info, exact_parts }: LineAmount): CommitmentInfo | null {
   return commitment_info && exact_parts ? { ...commitment_info, ...computedText(exact_parts) } : null;
 }
@@ -161,16 +158,16 @@ function buildUsageQuery({ meter, members, subscription }: AnalyticsItem, window
   };
 }
 
-/** For a commitment over several periods, including the amounts drawn by invoices. */
+/** Loads the commitment part of a line. For a commitment over several periods, it includes the amounts drawn by invoices. */
 async function loadCommitmentPart(
   invoiced: InvoicedUsageReader,
   item: AnalyticsItem,
   window: { start: number; end: number },
 ) {
-  const subscription = billedSubscription(item.subscription);
+  const subscription = toBilledSubscription(item.subscription);
   const isTerm = Boolean(item.commitment?.duration);
   const recorded = isTerm ? await invoiced(item.subscription) : [];
   const service = { start: Math.max(window.start, item.start_ms), end: window.end };
-  // The line by itself, like an invoice of just this line and time.
+  // The line is computed by itself, as on an invoice of only this line and time.
   return commitmentPart({ ...item, committed_lines: null }, service, { subscription, recorded });
 }

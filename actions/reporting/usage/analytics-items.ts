@@ -17,18 +17,18 @@ import { SubscriptionModel } from '../../../storage/models/subscriptions/subscri
 import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import { type Allowances, loadAllowances } from '../../rating/allowances/gather-allowances.ts';
 import {
-  billedSubscription,
-  chainTerms,
+  deriveChainTerms,
   deriveCommitment,
   requireRecord,
+  toBilledSubscription,
   withCommittedLines,
 } from '../../rating/billable-items.ts';
 import { loadMembers } from '../../rating/members.ts';
 
 /** A usage line item, and the part of the queried range in which it is active. */
 export type AnalyticsItem = PricedItem & {
-  readonly record: SubscriptionLineItemModel;
-  readonly price_record: PriceModel;
+  readonly line_item: SubscriptionLineItemModel;
+  readonly price: PriceModel;
   readonly meter: MeterModel;
   readonly subscription: SubscriptionModel;
   readonly external_customer_id: string;
@@ -74,9 +74,9 @@ export async function gatherAnalyticsItems(
     return { ...buildPricedItem(record, { price, meter, subscription }), subscription };
   });
   return withCommittedLines(items).flatMap((item) => {
-    const { record, subscription, meter } = item;
+    const { line_item, subscription, meter } = item;
     const { external_id } = requireRecord(customers, subscription.customer_id, 'customer');
-    const life = computeActiveInterval(record, subscription, query);
+    const life = computeActiveInterval(line_item, subscription, query);
     return life === null
       ? []
       : [
@@ -105,7 +105,7 @@ function computeActiveInterval(
   subscription: SubscriptionModel,
   query: AnalyticsItemsQuery,
 ) {
-  const { end_ms } = billedSubscription(subscription);
+  const { end_ms } = toBilledSubscription(subscription);
   const begins = [record.start_date, subscription.trial_end].flatMap((at) => (at ? [toUs(toInstant(at))] : []));
   const ends = [
     record.end_date,
@@ -138,9 +138,8 @@ function buildPricedItem(record: SubscriptionLineItemModel, { price, meter, subs
     display_name: record.display_name || record.meter_display_name || meter.name,
     meter_id: meter.id,
     commitment: deriveCommitment(record, meter, subscription),
-    chain_terms: chainTerms(record, meter, subscription),
-    record,
-    price_record: price,
+    chain_terms: deriveChainTerms(record, meter, subscription),
+    line_item: record,
     meter,
   };
 }

@@ -6,6 +6,7 @@
 import { type Decimal, ZERO } from '../../../core/foundation/decimal.ts';
 import { ceilToMs, type Microseconds, toMs, toUs } from '../../../core/foundation/time/instant.ts';
 import { listWindows, type WindowGrid, type WindowSize, windowAt } from '../../../core/foundation/time/window.ts';
+import { AGGREGATIONS } from '../../../core/metering/aggregations/index.ts';
 import type { WindowAnswer } from '../../../core/metering/usage.ts';
 import type { CommitmentInfo } from '../../../core/rating/commitments/info.ts';
 import type { TimeSlicer } from '../../../storage/concurrency/time-slicer.ts';
@@ -38,7 +39,7 @@ type PointsInput = PricedRange & {
   readonly signal: AbortSignal | undefined;
 };
 
-/** One point per window that has events or adds a cost. */
+/** Computes one point per window that has events or adds a cost. */
 export async function computePoints(pointing: PointsInput, slicer: TimeSlicer): Promise<AnalyticsPoint[]> {
   const { of, costs, total, range, signal } = pointing;
   // The first window of a range may begin before it, so the end identifies a window.
@@ -75,7 +76,7 @@ function withLast(points: readonly AnalyticsPoint[], cost: Decimal, pointing: Po
 
 /** Whether windows without events may add a cost: a level persists in them, or they have a commitment. */
 export function canCostWithoutEvents({ aggregation }: MeterModel, item: AnalyticsItem | null): boolean {
-  if (aggregation.type === 'WEIGHTED_SUM' && !aggregation.bucket_size) return true;
+  if (AGGREGATIONS[aggregation.type].chain_rule === 'integral' && !aggregation.bucket_size) return true;
   const commitment = item?.commitment;
   if (!commitment?.windows) return false;
   return commitment.true_up || commitment.time_buckets.some((bucket) => bucket.true_up_enabled);
@@ -83,7 +84,7 @@ export function canCostWithoutEvents({ aggregation }: MeterModel, item: Analytic
 
 type UnusedWindows = AnalyticsRange & { readonly meter: MeterModel; readonly item: AnalyticsItem | null };
 
-/** Windows of a line without usage, if they may add a cost. */
+/** Lists the windows of a line without usage, if they may add a cost. */
 export function listEmptyWindows(unused: UnusedWindows, size: WindowSize, grid: WindowGrid): WindowAnswer[] {
   const { start_us, end_us, meter, item } = unused;
   if (!meter.aggregation.bucket_size || !canCostWithoutEvents(meter, item)) return [];
@@ -104,7 +105,7 @@ type NamedRow = {
   readonly external_customer_id: string;
 };
 
-/** By name of the feature, then by customer, then in order of addition. */
+/** Compares rows by name of the feature, then by customer; equal rows stay in order of addition. */
 export function compareByFeature(a: NamedRow, b: NamedRow): number {
   return compareText(toName(a), toName(b)) || compareText(a.external_customer_id, b.external_customer_id);
 }

@@ -31,7 +31,7 @@ export type AnalyticsRecordIds = {
 };
 
 type AnalyticsRecords = {
-  /** By meter. If several features have one meter: a requested one, otherwise the oldest. */
+  /** Feature of each meter. If several features have one meter, it is a requested one, otherwise the oldest. */
   readonly features: ReadonlyMap<string, FeatureModel>;
   /** Null means all customers. */
   readonly customers: readonly CustomerModel[] | null;
@@ -50,7 +50,7 @@ export async function loadAnalyticsRecords(
   return { features, customers };
 }
 
-/** Named features may be archived, because usage of their meters is still billed. */
+/** Loads the named features. They may be archived, because usage of their meters is still billed. */
 async function loadFeatures(database: Database, scope: Scope, ids: readonly string[] | null) {
   const query = FeatureModel.in(scope, database).orderBy(['created_at', 'id']);
   const found = await (ids

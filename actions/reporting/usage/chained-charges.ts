@@ -7,17 +7,17 @@ import { groupBy } from '../../../core/foundation/group-by.ts';
 import { ceilToMs, type Microseconds, toInstant, toMs } from '../../../core/foundation/time/instant.ts';
 import type { Period } from '../../../core/foundation/time/period.ts';
 import type { Chain } from '../../../core/rating/chains/chain.ts';
-import { planServedLines, type ServedLine } from '../../../core/rating/chains/chains-within.ts';
-import { ChainCharges, chargeKey, usageToRead } from '../../../core/rating/chains/charge-chains.ts';
+import { planServedLines, type QueriedItem, type ServedLine } from '../../../core/rating/chains/chains-within.ts';
+import { chargeKey, usageToRead } from '../../../core/rating/chains/charge-chains.ts';
 import type { BilledSubscription } from '../../../core/rating/charges.ts';
-import { commitmentPart, drawInOrder, type RecordedUsage } from '../../../core/rating/commitments/part.ts';
-import { toBaseAmount } from '../../../core/rating/committed-lines.ts';
-import { type LineAmount, type MeasuredUsage, usageCharge } from '../../../core/rating/line-amount.ts';
+import type { RecordedUsage } from '../../../core/rating/commitments/part.ts';
+import type { LineAmount, MeasuredUsage } from '../../../core/rating/line-amount.ts';
+import { priceServedLines } from '../../../core/rating/served-lines.ts';
 import { BATCH_SIZE_MAX, mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 import { readUsage } from '../../../storage/usage/usage.ts';
 import { readUsageInOrder } from '../../../storage/usage/usage-in-order.ts';
-import { billedSubscription, CHARGES_AT_ONCE, toScope } from '../../rating/billable-items.ts';
+import { CHARGES_AT_ONCE, toBilledSubscription, toScope } from '../../rating/billable-items.ts';
 import { buildMeasure, type UsageReading } from '../../rating/measure-usage.ts';
 import { buildCustomerFilter } from '../../rating/members.ts';
 import type { AnalyticsItem } from './analytics-items.ts';
@@ -32,38 +32,36 @@ export type ChainedCharge = LineAmount & {
 };
 
 type ChainChargesInput = {
-  readonly items: readonly AnalyticsItem[];
-  /** The requested time; undefined if an item has none. */
-  readonly findPeriod: (item: AnalyticsItem) => Period | undefined;
+  readonly queried: readonly QueriedItem<AnalyticsItem>[];
   readonly now: Date;
   /** Usage that invoices have drawn from commitments over several periods. */
   readonly loadRecorded: (item: AnalyticsItem) => Promise<readonly RecordedUsage[]>;
 };
 
 /**
- * Lines that are charged by themselves are left out. Subscriptions are charged concurrently, because concurrent usage queries become one
- * statement.
+ * Computes the charges of the chains, without lines that are charged by themselves. Subscriptions are charged concurrently, because
+ * concurrent usage queries become one statement.
  */
 export async function chargeChains(stores: Stores, input: ChainChargesInput): Promise<ChainedCharge[]> {
-  const bySubscription = [...groupBy(input.items, ({ subscription }) => subscription.id).values()];
-  const charged = await mapConcurrently(BATCH_SIZE_MAX, bySubscription, (items) =>
-    chargeSubscription(stores, items, input),
+  const bySubscription = [...groupBy(input.queried, ({ item }) => item.subscription.id).values()];
+  const charged = await mapConcurrently(BATCH_SIZE_MAX, bySubscription, (queried) =>
+    chargeSubscription(stores, queried, input),
   );
   return charged.flat();
 }
 
 type ChainRange = { readonly start_us: Microseconds; readonly end_us: Microseconds };
 
-/** Cost of a range, by line item. */
+/** Computes the charges of a range, by line item. */
 export async function chargeChainsWithin(
   stores: Stores,
   items: readonly AnalyticsItem[],
   { start_us, end_us, now, invoiced }: ChainRange & { readonly now: Date; readonly invoiced: InvoicedUsageReader },
 ): Promise<ReadonlyMap<string, ChainedCharge>> {
-  const range = { start: toMs(start_us), end: ceilToMs(end_us) };
-  const findPeriod = () => range;
+  const period = { start: toMs(start_us), end: ceilToMs(end_us) };
+  const queried = items.map((item) => ({ item, period }));
   const loadRecorded = ({ subscription }: AnalyticsItem) => invoiced(subscription);
-  const charges = await chargeChains(stores, { items, findPeriod, now, loadRecorded });
+  const charges = await chargeChains(stores, { queried, now, loadRecorded });
   return new Map(charges.map((charge) => [charge.item.id, charge]));
 }
 
@@ -71,18 +69,21 @@ type ServedChainLine = ServedLine<AnalyticsItem> & { readonly chain: Chain<Analy
 
 async function chargeSubscription(
   stores: Stores,
-  items: readonly [AnalyticsItem, ...AnalyticsItem[]],
-  { findPeriod, now, loadRecorded }: ChainChargesInput,
+  queried: readonly [QueriedItem<AnalyticsItem>, ...QueriedItem<AnalyticsItem>[]],
+  { now, loadRecorded }: Omit<ChainChargesInput, 'queried'>,
 ): Promise<ChainedCharge[]> {
-  const [first] = items;
-  const billed = billedSubscription(first.subscription);
-  const served = planServedLines(findPeriod, items, billed).filter(
-    (one): one is ServedChainLine => one.chain !== undefined,
-  );
+  const [{ item: first }] = queried;
+  const billed = toBilledSubscription(first.subscription);
+  const served = planServedLines(queried, billed).filter((one): one is ServedChainLine => one.chain !== undefined);
   if (served.length === 0) return [];
   const usage = await measureServed(stores, served, { billed, now });
   const isOfTerm = served.some(({ item }) => item.commitment?.duration);
-  return priceServed(served, { usage, billed, recorded: isOfTerm ? await loadRecorded(first) : [] });
+  const recorded = isOfTerm ? await loadRecorded(first) : [];
+  const { currency } = first.subscription;
+  const amounts = priceServedLines(served, { usage, subscription: billed, currency, recorded });
+  return served.map(({ item, service, chain }, index) => {
+    return { ...amounts[index]!, item, service, chain, measured: collectMeasured(chain, usage) };
+  });
 }
 
 type Usage = ReadonlyMap<string, MeasuredUsage>;
@@ -124,26 +125,6 @@ function createUsageReading(stores: Stores, now: Date): UsageReading<AnalyticsIt
         buildUsageQuery(item, { start: since, end: window.end }, { service: window }),
       ),
   };
-}
-
-function priceServed(
-  served: readonly ServedChainLine[],
-  { usage, billed, recorded }: { usage: Usage; billed: BilledSubscription; recorded: readonly RecordedUsage[] },
-): ChainedCharge[] {
-  const chains = new ChainCharges<AnalyticsItem>(usage);
-  return drawInOrder(served, recorded, {
-    priceLine: (one, before): ChainedCharge => {
-      const { item, service, chain, usage_window: window } = one;
-      const { currency } = item.subscription;
-      const measured = usage.get(chargeKey(item.id, service))!;
-      const part = item.commitment
-        ? commitmentPart(item, service, { subscription: billed, recorded: before })
-        : undefined;
-      const amount = chains.price(one, (chained) => usageCharge(item, window, { measured, currency, part, chained }));
-      return { ...amount, item, service, chain, measured: collectMeasured(chain, usage) };
-    },
-    toDrawnAmount: toBaseAmount,
-  });
 }
 
 function collectMeasured({ lines }: Chain<AnalyticsItem>, usage: Usage): ReadonlyMap<string, MeasuredUsage> {

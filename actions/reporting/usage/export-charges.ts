@@ -1,7 +1,7 @@
 /**
  * Past and expected charges for the usage of a batch of customers, for the usage export (docs/rules/usage.md, "Amounts in the export").
- * Charges on an invoice are taken from there. Other charges are measured and priced as in a preview. So are charges cut by the range, by
- * days or by months (docs/rules/usage.md, "What a day adds to a charge").
+ * Invoiced charges are taken from the invoice. All others, and charges that are cut by the range, by days or by months, are measured and
+ * priced as in a preview (docs/rules/usage.md, "What a day adds to a charge").
  */
 
 import { Decimal } from '../../../core/foundation/decimal.ts';
@@ -17,7 +17,7 @@ import { mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
 import type { Database, Stores } from '../../../storage/foundation/stores.ts';
 import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
-import { billedSubscription, CHARGES_AT_ONCE, currentPeriod } from '../../rating/billable-items.ts';
+import { CHARGES_AT_ONCE, currentPeriod, toBilledSubscription } from '../../rating/billable-items.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
 import { type ChainedCharge, chargeChains } from './chained-charges.ts';
 import {
@@ -43,9 +43,9 @@ export type BatchCharges = {
   readonly records: readonly ExportedChargeUsage[];
   /** Intervals in which the usage of a meter is charged, by `usageKey`. */
   readonly charged: ReadonlyMap<string, readonly ChargeInterval[]>;
-  /** Line items of which every charge that overlaps the range is in `records` or `others`. */
+  /** Line items whose charges in the range are all in `records` or `others`. */
   readonly item_ids: ReadonlySet<string>;
-  /** Charges on invoices for other times than the service periods of their line item, e.g. of manual invoices. */
+  /** Invoiced charges for a time that is no service period of their line item, e.g. on manual invoices. */
   readonly others: readonly OtherCharge[];
   /** Charges taken from the preview, by `chargeKey`. */
   readonly previewed: ReadonlySet<string>;
@@ -109,7 +109,7 @@ function listOtherCharges(
   ]);
 }
 
-/** Customers of the parents whose subscriptions these customers inherit: their charges include the usage of these customers. */
+/** Loads the customers of the parents whose subscriptions these customers inherit: their charges include the usage of these customers. */
 async function loadPayingCustomers(
   database: Database,
   scope: Scope,
@@ -134,12 +134,12 @@ async function loadPayingCustomers(
 type ExportService = { readonly item: AnalyticsItem; readonly period: Period };
 
 /**
- * Services of periods that have begun: a meter that never resets would be charged in all future periods. In the running period a line may
- * begin later.
+ * Lists the service periods that have begun. Without this limit, a meter that never resets would be charged in all future periods. A line
+ * may also begin later in the running period.
  */
 function startedServices(item: AnalyticsItem, query: UsageExportQuery): ExportService[] {
   const range = { start: toMs(query.start_us), end: ceilToMs(query.end_us) };
-  const billed = billedSubscription(item.subscription);
+  const billed = toBilledSubscription(item.subscription);
   const now = query.now.getTime();
   const begun = hasOwnPeriods(item, billed) ? now : Math.max(now, currentPeriod(item.subscription).end - 1);
   return computeServicesWithin(range, item, billed)
@@ -149,7 +149,7 @@ function startedServices(item: AnalyticsItem, query: UsageExportQuery): ExportSe
 
 type ChainedChargesByKey = ReadonlyMap<string, ChainedCharge>;
 
-/** By `chargeKey`. Lines of one chain have one meter and are in one billing period. */
+/** Computes the charges of services of chained lines, by `chargeKey`. Lines of one chain have one meter and are in one billing period. */
 async function chargeServiceChains(
   stores: Stores,
   services: readonly ExportService[],
@@ -157,7 +157,7 @@ async function chargeServiceChains(
 ): Promise<ChainedChargesByKey> {
   const linked = services.filter(({ item }) => item.chain_terms);
   const groups = groupBy(linked, ({ item, period }) => {
-    const [whole] = periodsWithin(period, item, billedSubscription(item.subscription));
+    const [whole] = periodsWithin(period, item, toBilledSubscription(item.subscription));
     return `${item.subscription.id}/${item.chain_terms!.key}/${whole?.start}/${whole?.end}`;
   });
   const several = [...groups.values()].filter((of) => of.length > 1 || of[0].item.chain_terms!.rule === 'integral');
@@ -165,8 +165,7 @@ async function chargeServiceChains(
   const charges = await mapConcurrently(CHARGES_AT_ONCE, several, (of) => {
     const periods = new Map(of.map(({ item, period }) => [item, period]));
     return chargeChains(stores, {
-      items: [...periods.keys()],
-      findPeriod: (item) => periods.get(item),
+      queried: Array.from(periods, ([item, period]) => ({ item, period })),
       now,
       loadRecorded: ({ subscription }) => invoiced(subscription),
     });
@@ -181,7 +180,7 @@ type ExportChargeSources = {
   readonly query: UsageExportQuery;
 };
 
-/** A cancelled subscription will not be invoiced again: its uninvoiced usage is exported without an amount. */
+/** Builds the charges. A cancelled subscription will not be invoiced again: its uninvoiced usage is exported without an amount. */
 function buildCharges(
   { item, period }: ExportService,
   { invoiced, previewed, chained, query }: ExportChargeSources,
@@ -200,7 +199,7 @@ function buildCharges(
     {
       item,
       service,
-      subscription: billedSubscription(item.subscription),
+      subscription: toBilledSubscription(item.subscription),
       chained: chained.get(key),
       intervals: cutTo(splitRange(query, query.split, query.timezone ?? 'UTC'), service),
       partial: all.slice(0, before.length),
@@ -209,7 +208,10 @@ function buildCharges(
   ];
 }
 
-/** Each line records the event count at its creation. */
+/**
+ * Adds to each line the number of events that it counts in addition to the lines before it. A line records its total event count at its
+ * creation.
+ */
 function withCounts(lines: readonly InvoicedUsageLine[]): CountedInvoiceLine[] {
   let counted = 0;
   return lines.map((line) => {
@@ -228,7 +230,7 @@ function toInterval({ start, end }: Period): ChargeInterval {
   return { start_us: toUs(start), end_us: toUs(end) };
 }
 
-/** Instants at which the charge is measured. A charge is not measured if it is exported whole and as invoiced. */
+/** Lists the instants at which the charge is measured; none if the whole charge is exported as it was invoiced. */
 function listCuts(charge: ExportServiceCharge): UsageCut[] {
   if (isFullyInvoiced(charge) || !canBeCut(charge)) return [];
   const { service, intervals, partial, lines } = charge;
@@ -242,7 +244,7 @@ function listCuts(charge: ExportServiceCharge): UsageCut[] {
   return [...new Set(bounds)].map((at_us) => cutAt(charge, at_us));
 }
 
-/** For each customer whose usage a charge counts, the intervals in which it does. */
+/** Collects the intervals in which charges count the usage of a customer, by external customer id. */
 function collectChargedTimes(charges: readonly ExportServiceCharge[]): Map<string, ChargeInterval[]> {
   const times = new Map<string, ChargeInterval[]>();
   for (const { item, service } of charges) {

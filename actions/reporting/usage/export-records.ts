@@ -43,7 +43,7 @@ export type ExportedChargeUsage = ChargeInterval & {
   readonly charge: ExportedCharge;
 };
 
-/** A line, and the events that it adds to those of earlier lines. */
+/** An invoice line, and the events and amounts that it adds to those of the earlier lines of its charge. */
 export type CountedInvoiceLine = { readonly line: InvoicedUsageLine; readonly added: ChargedAmounts };
 
 /** A service period of a line item that overlaps the range. */
@@ -51,7 +51,7 @@ export type ExportServiceCharge = {
   readonly item: AnalyticsItem;
   readonly service: ChargeInterval;
   readonly subscription: BilledSubscription;
-  /** The line's share of the cost of its chain; undefined if the line is charged by itself. */
+  /** Share of the line in the cost of its chain (docs/rules/proration.md, "Usage over a change"); undefined if it is charged by itself. */
   readonly chained: ChainedCharge | undefined;
   /** Parts of the service in the range, cut by the split of the export. */
   readonly intervals: readonly ChargeInterval[];
@@ -68,7 +68,10 @@ export function isFullyInvoiced(charge: ExportServiceCharge): boolean {
   return isWhole(charge) && isInvoiced;
 }
 
-/** A line that shares cost, free units or a commitment with its chain cannot be cut: its share is known only at the end of the chain. */
+/**
+ * Whether the charge can be cut. A line that shares cost, free units or a commitment with its chain cannot: its share is known only at the
+ * end of the chain.
+ */
 export function canBeCut({ chained }: ExportServiceCharge): boolean {
   if (!chained) return true;
   const { rule, lines, level_since } = chained.chain;
@@ -118,14 +121,14 @@ function endsIn({ start_us, end_us }: ChargeInterval, at_us: Microseconds): bool
   return at_us > start_us && at_us <= end_us;
 }
 
-/** Intervals are also cut at the ends of progressive billing. */
+/** Cuts the interval also where progressive billing invoiced usage, at the end of each such line. */
 function cutAtInvoices({ start_us, end_us }: ChargeInterval, partial: readonly CountedInvoiceLine[]): ChargeInterval[] {
   const ends = [...new Set(partial.map(({ line }) => toUs(line.service.end)))];
   const bounds = [start_us, ...ends.filter((at_us) => at_us > start_us && at_us < end_us), end_us];
   return bounds.slice(1).map((end_us, index) => ({ start_us: bounds[index]!, end_us }));
 }
 
-/** Current measurements can be split only if they equal the invoiced amounts. */
+/** Whether the current measurements equal the invoiced amounts; only then can they be split. */
 function isSame(
   { service, partial, lines }: ExportServiceCharge,
   at: (at_us: Microseconds) => ChargedAmounts,
@@ -148,7 +151,7 @@ function isSame(
   });
 }
 
-/** The rest of a charge with progressive billing, if neither an invoice nor the preview contains it. */
+/** Builds records for the part of a charge that progressive billing has not invoiced, if the preview does not contain it. */
 function buildRestRecords(
   charge: ExportServiceCharge,
   { query, at }: { query: UsageExportQuery; at: (at_us: Microseconds) => ChargedAmounts },
@@ -167,12 +170,12 @@ function buildRecord(
   { start_us, end_us, added, line }: AddedCharge,
 ): ExportedChargeUsage[] {
   if (isNothing(added)) return [];
-  const { external_customer_id, meter, subscription, record } = item;
+  const { external_customer_id, meter, subscription, line_item } = item;
   const { quantity: usage, amount, event_count } = added;
   const charge = {
     line_item_id: item.id,
     subscription_id: subscription.id,
-    plan: line?.plan_display_name ?? record.plan_display_name ?? '',
+    plan: line?.plan_display_name ?? line_item.plan_display_name ?? '',
     line: line?.display_name ?? item.display_name,
     price: priceText((line?.computed_from?.price as PriceTerms | null | undefined) ?? item.price),
     amount,

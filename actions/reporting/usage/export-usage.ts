@@ -90,7 +90,7 @@ function compareRecords(a: BatchRecord, b: BatchRecord): number {
   return at < 0 ? a.start_us - b.start_us : left[at]! < right[at]! ? -1 : 1;
 }
 
-/** Usage that is not charged; all usage if amounts are not requested. Customers with the same gaps share their queries. */
+/** Exports usage that is not charged; all usage if amounts are not requested. Customers with the same gaps share their queries. */
 async function* exportUncharged(
   stores: Stores,
   scope: Scope,

@@ -19,7 +19,7 @@ type ExportedCustomersPage = {
   readonly limit: number;
 };
 
-/** Fewer than `limit` ids mean the last page. */
+/** Lists customers; fewer than `limit` ids mean the last page. */
 export async function listExportedCustomers(
   stores: Stores,
   { tenant_id, environment_id }: Scope,
@@ -55,7 +55,7 @@ async function billedCustomers(
   return customers.map(({ external_id }) => external_id);
 }
 
-/** The sort order of both stores; UTF-16 has another order. */
+/** Compares by bytes, the sort order of both stores; UTF-16 has another order. */
 function byBytes(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }

@@ -15,9 +15,9 @@ import { mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
 import type { Database, Stores } from '../../../storage/foundation/stores.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
-import { planFromStores } from '../../invoicing/billing/gather-billing.ts';
 import { subscriptionCommitment } from '../../invoicing/billing/gather-commitments.ts';
-import { billedSubscription, currentPeriodUntilEnd } from '../../rating/billable-items.ts';
+import { type PlannedInvoice, planRunningInvoice } from '../../invoicing/billing/plan-invoices.ts';
+import { currentPeriodUntilEnd, toBilledSubscription } from '../../rating/billable-items.ts';
 import type { AnalyticsItem } from './analytics-items.ts';
 import { listPeriodAllowances } from './measure-cuts.ts';
 
@@ -35,11 +35,11 @@ export type InvoicedUsageLine = {
 export type InvoicedUsageLines = {
   /** By `chargeKey`, oldest first: a charge's own lines, then its corrections. */
   readonly byCharge: ReadonlyMap<string, readonly InvoicedUsageLine[]>;
-  /** By line item: lines of progressive billing, oldest first. */
+  /** Lines of progressive billing by line item, oldest first. */
   readonly partial: ReadonlyMap<string, readonly InvoicedUsageLine[]>;
 };
 
-/** `since`: start of the first charge that overlaps the range. */
+/** Loads the lines of invoiced usage. `since`: start of the first charge that overlaps the range. */
 export async function loadInvoicedUsageLines(
   database: Database,
   scope: Scope,
@@ -61,7 +61,7 @@ export async function loadInvoicedUsageLines(
     return invoice ? [{ record, invoice, line: toInvoicedLine(record, invoice) }] : [];
   });
   const [partial, whole] = [invoiced.filter(isPartial), invoiced.filter((one) => !isPartial(one))];
-  // A recomputed charge is younger than its corrections.
+  // A charge that was recomputed is newer than its corrections, so the order of creation cannot be used.
   const [own, corrections] = [whole.filter(isOwn), whole.filter((one) => !isOwn(one))];
   const toChargeKey = ({ record, line }: FoundInvoiceLine) =>
     chargeKey(record.subscription_line_item_id!, line.service);
@@ -111,8 +111,8 @@ type StartedService = { readonly item: AnalyticsItem; readonly period: Period };
 const PREVIEWS_AT_ONCE = 4;
 
 /**
- * Preview lines by `chargeKey`, for charges of running periods that depend on other charges. The causes are progressive billing, a limit
- * with another start, or a commitment of the subscription, over a longer term or of consecutive lines.
+ * Preview lines by `chargeKey`, for charges of running periods that depend on other charges. A charge depends on others through progressive
+ * billing, a limit with another start, or a commitment that it shares: that of the subscription, of a longer term, or of consecutive lines.
  */
 export async function planPreviewedLines(
   stores: Stores,
@@ -124,8 +124,7 @@ export async function planPreviewedLines(
   await mapConcurrently(PREVIEWS_AT_ONCE, subscriptions, async ([{ item }]) => {
     const { subscription } = item;
     const period = currentPeriodUntilEnd(subscription);
-    const target = { subscription, period, reference: 'preview', now } as const;
-    const { plan } = await planFromStores(stores, stores.postgres, target);
+    const { plan } = await planRunningInvoice(stores, stores.postgres, { subscription, period, now });
     for (const line of plan.lines) {
       if (line.item.price_type !== 'USAGE' || line.parent_line_item_id || line.is_true_up) continue;
       const key = chargeKey(line.item.id, line.service);
@@ -135,7 +134,7 @@ export async function planPreviewedLines(
   return lines;
 }
 
-type PreviewLine = Awaited<ReturnType<typeof planFromStores>>['plan']['lines'][number];
+type PreviewLine = PlannedInvoice['plan']['lines'][number];
 
 function toPreviewedLine({
   quantity,
@@ -149,7 +148,7 @@ function toPreviewedLine({
     quantity: quantity.toFixed(),
     amount: amount.toFixed(),
     display_name,
-    plan_display_name: item.record.plan_display_name ?? null,
+    plan_display_name: item.line_item.plan_display_name ?? null,
     computed_from,
     service,
     invoice: null,
@@ -165,7 +164,7 @@ function isOpen({ item, period }: StartedService, { byCharge }: InvoicedUsageLin
 }
 
 function standsAlone({ item, period }: StartedService, { partial }: InvoicedUsageLines): boolean {
-  const subscription = billedSubscription(item.subscription);
+  const subscription = toBilledSubscription(item.subscription);
   const isInvoiced = partial.get(item.id)?.some(({ service }) => service.start >= period.start);
   const isLimitedAlone = listPeriodAllowances(item).length === (item.allowances ?? []).length;
   return (

@@ -65,7 +65,7 @@ export type MeasuredSubject = {
   usage: readonly { group: AnalyticsGroup; of: CountedUsage }[];
 };
 
-/** Customers with the same meter, range and clock share one query, and so do the lines of one customer. */
+/** Measures the usage. Customers with the same meter, range and clock share one query, and so do lines of one customer. */
 export async function measureAll(
   stores: Stores,
   scope: Scope,
@@ -92,7 +92,7 @@ export async function measureAll(
   return measured.flat().sort((a, b) => order.get(a.subject)! - order.get(b.subject)!);
 }
 
-/** The clock of the windows. A query without windows is equal on every clock, and only months depend on an anchor. */
+/** Time zone and anchor of the windows. Without windows the time zone does not matter, and only months depend on the anchor. */
 function deriveClock(
   { meter, timezone, anchor_ms }: AnalyticsSubject,
   { window_size, billing_anchor_ms }: UsageAnalyticsQuery,
@@ -106,7 +106,7 @@ export function toGrid({ timezone, anchor_ms }: AnalyticsSubject, { billing_anch
   return { timezone, billing_anchor: billing_anchor_ms ?? anchor_ms };
 }
 
-/** A query has all its windows, even those without events. */
+/** Counts the windows of a query, including those without events. */
 function countQueriedWindows(
   { meter, start_us, end_us }: AnalyticsSubject,
   { window_size }: UsageAnalyticsQuery,
@@ -133,7 +133,7 @@ async function measureBatch(
   const every_window = window_size !== undefined && same.some(({ item }) => canCostWithoutEvents(meter, item));
   const windows = { window_size, every_window };
   const hasLead = since_us !== start_us;
-  // The weighted sum of a customer that left differs between a window and the whole range.
+  // The weighted sum of a customer who left differs between a window and the whole range, so both are queried.
   const isOne = window_size === undefined || (!hasLead && !question.clipped?.size);
   const report = await readUsageReport(stores, scope, {
     ...question,
@@ -155,7 +155,7 @@ async function measureBatch(
   return same.map((subject) => ({ subject, report, usage: byCustomer.get(subject.external_customer_id) ?? [] }));
 }
 
-/** Several customers, whose result has the key of the paying customer. */
+/** Builds the query for several customers that are measured as one; the result has the key of the paying customer. */
 function buildMembersQuery(
   { external_customer_id, members, since_us, start_us, end_us }: AnalyticsSubject,
   { group_by }: UsageAnalyticsQuery,

@@ -20,13 +20,13 @@ import {
   toChargedAmounts,
 } from '../../../core/rating/charge-intervals.ts';
 import { commitmentPart, deriveDrawPeriod } from '../../../core/rating/commitments/part.ts';
-import { type MeasuredUsage, usageCharge } from '../../../core/rating/line-amount.ts';
+import { type MeasuredUsage, priceUsageCharge } from '../../../core/rating/line-amount.ts';
 import { BATCH_SIZE_MAX, mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
 import type { QueryBounds } from '../../../storage/concurrency/query-bounds.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 import { readUsageReport, type UsageReport } from '../../../storage/usage/usage.ts';
 import { computeLimitWindows } from '../../rating/allowances/gather-allowances.ts';
-import { billedSubscription } from '../../rating/billable-items.ts';
+import { toBilledSubscription } from '../../rating/billable-items.ts';
 import { buildCustomerFilter } from '../../rating/members.ts';
 import type { AnalyticsItem } from './analytics-items.ts';
 import type { ChainedCharge } from './chained-charges.ts';
@@ -39,7 +39,7 @@ export type UsageCut = {
   readonly at_us: number;
   /** The whole charged interval. */
   readonly service: ChargeInterval;
-  /** Set if earlier lines of a chain share the charge. */
+  /** Set if the charge is shared with earlier lines of its chain. */
   readonly chained?: ChainedCharge | undefined;
 };
 
@@ -77,8 +77,8 @@ export async function measureCuts(
 }
 
 /**
- * Midnights of a period share one query if the windows of the meter run. A meter with windows of its own must also have the clock of the
- * query. Any other instant is a query of its own.
+ * Cuts at midnights of one period share a query if the meter supports running windows. A meter with windows of its own must also use the
+ * time zone of the query. A cut at any other instant has a query of its own.
  */
 function buildQuestionKeys({ timezone }: MeasureCutsQuery, cuts: readonly UsageCut[]): (cut: UsageCut) => string {
   const midnights = new Map<number, boolean>();
@@ -136,7 +136,7 @@ async function readAnswers({ stores, scope, query, same }: CutQuestion): Promise
   return answers;
 }
 
-/** Whether the range has more of these windows than days. */
+/** Whether the range has more windows of this size than days. */
 function isFiner(size: WindowSize | null | undefined, range: { start_us: number; end_us: number }): boolean {
   return windowCount(range, size) > windowCount(range, 'DAY');
 }
@@ -160,8 +160,8 @@ async function readMembersAnswer({ stores, scope, query, same }: CutQuestion): P
 }
 
 /**
- * Includes the free units and the commitment of the billing period; a shortfall falls due with the last instant. Only the invoice knows
- * limits and terms that reach beyond the charge.
+ * The charge includes the free units and the commitment of the billing period; its shortfall is charged with the last cut. Limits and
+ * commitment terms that are longer than the charge are not applied, because only the invoice knows their earlier use.
  */
 function computeCharge(
   { item, since_us, at_us, service, chained }: UsageCut,
@@ -172,7 +172,7 @@ function computeCharge(
   const window = { start: Math.floor(since_us / 1000), end: Math.ceil(at_us / 1000) };
   const bucket_starts = bucket_starts_us?.map(toMs) ?? null;
   const { subscription } = item;
-  const billed = billedSubscription(subscription);
+  const billed = toBilledSubscription(subscription);
   const whole = { start: Math.floor(service.start_us / 1000), end: Math.ceil(service.end_us / 1000) };
   const limited = listPeriodAllowances(item).map((one) =>
     computeLimitWindows(one, whole, { billed, reset_usage: item.reset_usage }),
@@ -189,10 +189,10 @@ function computeCharge(
   const { currency } = subscription;
   const chargeInput = { measured, currency, part: part ?? undefined };
   const line = chained && cutChain(chained, measured);
-  return toChargedAmounts(usageCharge({ ...item, commitment }, window, { ...chargeInput, chained: line }));
+  return toChargedAmounts(priceUsageCharge({ ...item, commitment }, window, { ...chargeInput, chained: line }));
 }
 
-/** The line as if its chain ended with its usage until the cut. */
+/** Computes the line as if its chain ended at the cut, with the usage until then. */
 function cutChain({ item, service, chain, measured }: ChainedCharge, own: MeasuredUsage): ChainedLine {
   const place = chain.lines.findIndex((line) => line.item.id === item.id && line.service.start === service.start);
   const until = { ...chain, lines: chain.lines.slice(0, place + 1) };
@@ -200,7 +200,7 @@ function cutChain({ item, service, chain, measured }: ChainedCharge, own: Measur
   return { chain, cost: costs[place]! };
 }
 
-/** Limits of the item's billing period; none if the item has any other allowance. */
+/** Lists the limits whose reset period is the billing period of the item. Returns none if the item has any other allowance. */
 export function listPeriodAllowances({ allowances = [], subscription }: AnalyticsItem): LimitAllowance[] {
   const { billing_period, billing_period_count } = subscription;
   const isOfPeriod = (allowance: Allowance): allowance is LimitAllowance =>

@@ -3,9 +3,9 @@
  * that each result stays small.
  */
 import { type WindowSize, windowCount } from '../../../core/foundation/time/window.ts';
-import { QUESTION_CELLS_MAX } from '../../../storage/concurrency/query-bounds.ts';
+import { QUERY_CELLS_MAX } from '../../../storage/concurrency/query-bounds.ts';
 
-const CELLS_AT_ONCE = QUESTION_CELLS_MAX / 4;
+const CELLS_AT_ONCE = QUERY_CELLS_MAX / 4;
 
 export function* splitPortions(
   customers: readonly string[],

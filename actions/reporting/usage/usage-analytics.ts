@@ -138,10 +138,12 @@ async function gatherUnbilled(
   );
 }
 
-/** Above this number, only meters with events of their name are queried. Fewer meters are measured directly. */
+/** Number of unseen meters up to which all are measured directly. Above it, only meters with events of their name are queried. */
 const MEASURED_UNSEEN_MAX = 20;
 
-/** Null if all may be measured: a few queries of buckets cost less than a query of the event names. */
+/**
+ * Returns the event names to measure. Null means all meters, because a few queries of buckets cost less than a query of the event names.
+ */
 async function findNamesToMeasure(
   stores: Stores,
   scope: Scope,
@@ -159,7 +161,7 @@ async function findNamesToMeasure(
   return new Set(names.map(({ event_name }) => event_name));
 }
 
-/** Buckets contain no filters or groups, and every window adds cost. */
+/** Whether the query is cheap: without filters and groups, which buckets cannot answer, and without windows. */
 function isSmall(query: UsageAnalyticsQuery): boolean {
   return !isFiltered(query) && !hasEventGroups(query.group_by) && query.window_size === null;
 }
@@ -182,7 +184,10 @@ type RowParts = AnalyticsCosting & {
   ahead: PricedByMeasured;
 };
 
-/** Pricing queries run without the bounds of the caller, like billing. Only a few run at a time, so that billing does not wait for them. */
+/**
+ * Maximum number of pricing queries at a time, so that billing does not wait for them. Like billing, they run without the bounds of the
+ * caller.
+ */
 const PRICED_AT_ONCE = 16;
 
 /** The cost of a line may need queries of its own, for the free units of its period or the draws of its term; these are batched. */
@@ -245,7 +250,7 @@ async function* buildRows(stores: Stores, one: MeasuredSubject, parts: RowParts)
       event_count: of.total.event_count,
       points,
     };
-    // A value in memory takes no turn from other queries, and there may be thousands of groups.
+    // Pricing groups in memory waits for no query, so without this pause thousands of groups would block other work.
     if (slicer.isOver()) await slicer.next(query.bounds?.signal);
   }
 }

@@ -47,16 +47,16 @@ export async function tryAdvance(
   }
 }
 
-/** Pause if another transaction locks due work, or if usage is not complete yet. */
+/** Pause before the next pass if another transaction locks due work, or if usage is not complete yet. */
 const RETRY_MS = 20;
 const IDLE_MAX = 500;
 /** Longest pause while other jobs do the due work; the pause grows up to it. */
 const ELSEWHERE_MS_MAX = 500;
-/** After this time the slot is yielded to other clocks: those of the tenant's other environments and of other tenants wait for it. */
+/** Time after which the slot is yielded to other clocks: those of the tenant's other environments and of other tenants wait for it. */
 const SLOT_MS = 3_000;
 
 /**
- * Tables that an advance fills with years of rows in a minute, while the database refreshes their statistics rarely
+ * Names of tables that an advance fills with years of rows in a minute, while the database refreshes their statistics rarely
  * (docs/decisions/0023-indexes-and-statistics.md).
  */
 const FILLED = ['invoices', 'invoice_line_items', 'system_events', 'audit_entries', 'subscriptions'];
@@ -71,7 +71,7 @@ class ClockAdvancer {
   readonly #plans: ClockAdvancePlanCache;
   #idle = 0;
   #isSliceOver = false;
-  /** Time waited for other jobs without own work. */
+  /** Time for which this run has waited for other jobs and had no work itself. */
   #elsewhere_ms = 0;
   /** Number of completed jobs at which the statistics are refreshed next; it doubles each time. */
   #analyzed_at = ANALYZE_AFTER;
@@ -101,26 +101,32 @@ class ClockAdvancer {
       const at = Math.max(due.at, toInstant(clock.frozen_time));
       if (at > toInstant(clock.target_time!)) return this.#arrive();
       await this.#step(clock, { at, kinds: due.kinds });
-      // A waiting step does not yield: it fails after IDLE_MAX passes, and another job would count them from the start.
+      // A step that waits does not yield the slot: it fails after IDLE_MAX passes, and another job would count them from 0 again.
       const isOver = this.#idle === 0 && !(await this.#mayGoOn());
       if (isOver || this.#elsewhere_ms > SLOT_MS) return this.#yieldSlot();
     }
     return this.#stop();
   }
 
-  /** The environment is not written during the advance, so its log is complete after the first move. */
+  /**
+   * Whether the advance still has to wait for the log. The environment is not written during the advance, so its log is complete after the
+   * first move.
+   */
   async #waitsForLog(): Promise<boolean> {
     const clock = await this.#clock();
     return clock !== null && toInstant(clock.frozen_time) === toInstant(clock.advanced_from);
   }
 
-  /** Also checked within an instant, which may have much work: the next job finishes the instant as after a crash. */
+  /**
+   * Whether the advance may continue. The time slice is also checked during the work of one instant, which may take long. The next job then
+   * finishes that instant, as after a crash.
+   */
   async #mayGoOn(): Promise<boolean> {
     this.#isSliceOver ||= (await this.#attempt.mayGoOn?.()) === false;
     return !this.#isSliceOver;
   }
 
-  /** The progress and the awaited work are stored, so the next job continues with them. */
+  /** Yields the slot. The progress and the awaited work are stored, so the next job continues with them. */
   async #yieldSlot(): Promise<'overtaken'> {
     await this.#stores.postgres.transaction(async (transaction) => {
       await finishAdvance(transaction, this.#place, this.#worker);
@@ -129,7 +135,7 @@ class ClockAdvancer {
     return 'overtaken';
   }
 
-  /** The clock while this run advances it; null after it was stopped. */
+  /** Loads the clock if this run still advances it; null after the clock was stopped. */
   async #clock(): Promise<TestClockModel | null> {
     const { workflow_id } = this.#place;
     const [clock] = await this.#mine(this.#stores.postgres, workflow_id);
@@ -152,14 +158,14 @@ class ClockAdvancer {
     await this.#step(clock!, { at, kinds: this.#kinds.filter((_, index) => instants[index] === at) });
   }
 
-  /** The next due instant and its work; infinity if nothing is due. */
+  /** Finds the next due instant and the kinds of work that are due then. The instant is infinite if nothing is due. */
   async #next({ frozen_time }: TestClockModel): Promise<{ at: Milliseconds; kinds: DueWork[] }> {
     const instants = await this.#instants(toInstant(frozen_time));
     const at = Math.min(...instants);
     return { at, kinds: this.#kinds.filter((_, index) => instants[index] === at) };
   }
 
-  /** Next due instant after `from`, per kind of work. */
+  /** Lists the next due instant after `from`, per kind of work. */
   async #instants(from: Milliseconds): Promise<Milliseconds[]> {
     const { tenant_id, environment_id } = this.#place;
     const dueQuery = { scope: { tenant_id, environment_id }, from: new Date(from) };
@@ -172,7 +178,8 @@ class ClockAdvancer {
     if (!(await this.#move(clock, at))) return;
     const { tenant_id, environment_id } = this.#place;
     let { progress } = clock;
-    // After work that cannot be interrupted the step is completed; otherwise each next job might start it again without end.
+    // A step with work that cannot be interrupted is completed before the slot is yielded. Otherwise each job might begin that work again
+    // without ever completing it.
     let mayEnd = this.#idle === 0;
     for (const kind of kinds) {
       mayEnd &&= kind.is_interruptible === true;
@@ -250,7 +257,7 @@ class ClockAdvancer {
   }
 }
 
-/** An advance that continued without the failed work would appear correct. */
+/** Throws the first failure: an advance that continued without the failed work would appear correct. */
 function throwFirstFailure({ failed }: DueWorkReport, at: Milliseconds): void {
   const [first] = failed;
   if (!first) return;

@@ -62,7 +62,10 @@ async function movePriceStarts(
   await PriceModel.changeAll(scope, { records, changes: { start_date: frozen_time } }, { by: author, database });
 }
 
-/** A schedule without files starts with the interval that contains the clock's time; any other continues after its last file. */
+/**
+ * Moves the starts of exports. A schedule without files starts with the interval that contains the clock's time; any other continues after
+ * its last file.
+ */
 async function moveExportStarts(
   database: Transaction,
   scope: Scope,

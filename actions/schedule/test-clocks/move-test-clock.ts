@@ -44,12 +44,17 @@ export async function enqueueAdvance(
   });
 }
 
-/** A clock that failed before its first move has no failed instant to repeat. */
+/**
+ * Whether the clock failed at its current instant, which is then repeated. If it failed before its first move, there is no such instant.
+ */
 function isAtFailure({ test_clock_status, frozen_time, advanced_from, is_at_failure }: TestClockModel): boolean {
   return test_clock_status === 'failed' && (is_at_failure || toInstant(frozen_time) !== toInstant(advanced_from));
 }
 
-/** Earlier requested work has to end at the instant of its request, so that its writes are not spread over the advance. */
+/**
+ * Throws if a workflow is running. Work that was requested before the advance must end before it, so that all its writes have the instant
+ * of the request.
+ */
 async function checkNothingRuns(scope: Scope, database: Transaction): Promise<void> {
   const run = await findRunningWorkflow(database, scope);
   if (!run) return;
@@ -57,7 +62,10 @@ async function checkNothingRuns(scope: Scope, database: Transaction): Promise<vo
   throw new FarthingError('version_conflict', `workflow ${run.id} is running: advance when it has ended`, { details });
 }
 
-/** The workflow checks this before its next instant, and ends. A clock that does not advance is not changed. */
+/**
+ * Stops a test clock. The workflow checks the status before each instant, and ends when the clock is stopped. A clock that is not advancing
+ * is left unchanged.
+ */
 export async function stopTestClock(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,

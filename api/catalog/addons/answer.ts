@@ -1,4 +1,4 @@
-/** An add-on inside another record has no related records; the published client needs their keys. */
+/** Answer shape of an add-on inside another record. Its related records are null, but their keys remain for the published client. */
 import { z } from 'zod';
 import { addonShape } from '../../../core/catalog/addon/record.ts';
 

@@ -56,7 +56,7 @@ async function findAssociations(input: CouponAssociationFilter, context: Context
   return { ...page, items: await showCouponAssociations(page.items, input.expand ?? [], context) };
 }
 
-/** Conditions for associations that apply at some time in [period_start, period_end), or now. */
+/** Builds conditions for associations that apply at some time in [period_start, period_end), or now. */
 function activeIn(input: CouponAssociationFilter, now: Date): Condition[] {
   const { active_only, period_start, period_end } = input;
   if (!active_only) {

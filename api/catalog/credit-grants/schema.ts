@@ -35,7 +35,7 @@ export const DeleteCreditGrant = z
   .object({
     effective_date: timestampText.nullish().meta({
       description:
-        'Instant from which it gives no credits. Only for scope SUBSCRIPTION it may be in the future. Default: now.',
+        'Instant from which the grant gives no credits. Only for scope SUBSCRIPTION it may be in the future. Default: now.',
     }),
   })
   .nullish()

@@ -10,7 +10,7 @@ import { narrow } from '../../../storage/models/foundation/page.ts';
 import { checkExpand, fetchPage } from '../../http/list.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import { standardRoutes } from '../../http/standard-routes.ts';
-import { showCustomer, showCustomers } from './expand.ts';
+import { showCustomer, showCustomers, showExpandedCustomer, withIntegrations } from './expand.ts';
 import {
   CustomerAnswer,
   CustomerChoice,
@@ -43,6 +43,7 @@ export const customerRoutes: Route[] = [
         fields: toRecordFields(body),
         tax_rate_overrides: body.tax_rate_overrides ?? null,
         parent: toParentReference(body),
+        links: body.integration_entity_mapping,
         author: toAuthor(context),
       }),
   }),
@@ -93,7 +94,7 @@ export const customerRoutes: Route[] = [
     handle: async ({ params, query }, context) => {
       checkExpand(query.expand ?? [], customerGrammar);
       const customer = await CustomerModel.fetch(context.scope, params.id, { database: context.services.postgres });
-      return showCustomer(customer, context);
+      return showExpandedCustomer(customer, query.expand, context);
     },
   }),
   ...(
@@ -119,7 +120,8 @@ export const customerRoutes: Route[] = [
       handle: async ({ params, query }, context) => {
         checkExpand(query.expand ?? [], customerGrammar);
         const { scope, services } = context;
-        return showCustomer(await CustomerModel.fetchExternal(scope, params[parameter]!, services.postgres), context);
+        const customer = await CustomerModel.fetchExternal(scope, params[parameter]!, services.postgres);
+        return showExpandedCustomer(customer, query.expand, context);
       },
     }),
   ),
@@ -149,14 +151,22 @@ async function findCustomers(input: CustomerFilter, context: Context) {
     ['parent_customer_id', input.parent_customer_ids],
   ]);
   const page = await fetchPage(query, input, customerGrammar);
-  return { ...page, items: await showCustomers(page.items, context) };
+  const items = await showCustomers(page.items, context);
+  return { ...page, items: input.expand?.includes('integrations') ? await withIntegrations(items, context) : items };
 }
 
 async function changeChosen(choice: CustomerChoice, fields: UpdateCustomer, context: Context) {
   const { id, external_customer_id } = choice;
   if (!id && !external_customer_id)
     throw invalid('id', 'is required as a query parameter, or external_customer_id instead of it');
-  const change = { id, external_customer_id, changes: toRecordFields(fields), parent: toParentReference(fields) };
+  const links = fields.integration_entity_mapping;
+  const change = {
+    id,
+    external_customer_id,
+    changes: toRecordFields(fields),
+    parent: toParentReference(fields),
+    links,
+  };
   const changed = await changeCustomer(context.services, context.scope, { ...change, author: toAuthor(context) });
   return showCustomer(changed, context);
 }

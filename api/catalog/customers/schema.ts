@@ -1,7 +1,8 @@
 /** Requests and answers of customers. */
 import { z } from 'zod';
 import { customerFields, customerShape } from '../../../core/catalog/customer/record.ts';
-import { absentParts, parentParts } from '../../../core/catalog/customer/request.ts';
+import { integrationParts, parentParts } from '../../../core/catalog/customer/request.ts';
+import { integrationMappingShape } from '../../../core/platform/integration/mapping.ts';
 import { expand, type ListGrammar, listAnswer, listShape, matchAny } from '../../http/list.ts';
 
 const { name } = customerFields.shape;
@@ -10,7 +11,7 @@ export const UpdateCustomer = customerFields
   .partial()
   .extend({
     name: name.refine((text) => text.trim() !== '', { error: 'must not be blank' }).optional(),
-    integration_entity_mapping: absentParts.integration_entity_mapping,
+    integration_entity_mapping: integrationParts.integration_entity_mapping,
     ...parentParts,
   })
   .meta({ id: 'UpdateCustomerRequest', example: { name: 'Acme Corporation', metadata: { tier: 'platinum' } } });
@@ -59,17 +60,17 @@ export const customerGrammar: ListGrammar = {
   metadata: true,
 };
 
-const NOT_YET = { description: 'Not supported yet: always null.' };
-
 const ParentAnswer = customerShape.extend({
-  integrations: z.null().meta(NOT_YET),
+  integrations: z.null().meta({ description: 'Always null inside another record.' }),
   parent_customer: z.null().meta({ description: 'Always null, because a parent customer has no parent.' }),
 });
 
-/** `integrations` is always null; the published client needs the key. */
 export const CustomerAnswer = customerShape
   .extend({
-    integrations: z.null().meta(NOT_YET),
+    integrations: z
+      .array(integrationMappingShape)
+      .nullable()
+      .meta({ description: 'Counterparts at connected providers; null unless `expand` names `integrations`.' }),
     parent_customer: ParentAnswer.nullable().meta({
       description: 'Parent customer; null without one, and inside another record.',
     }),

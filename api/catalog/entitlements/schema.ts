@@ -133,7 +133,7 @@ export const UpdateEntitlement = z
   .meta({ id: 'UpdateEntitlementRequest', example: { usage_limit: 2000, is_soft_limit: true } });
 type UpdateEntitlement = z.output<typeof UpdateEntitlement>;
 
-/** A request that clears the terms of grants and sets them is contradictory, so it is refused. */
+/** Converts a request to changes. A request that clears the terms of grants and sets them is contradictory, so it is refused. */
 export function toEntitlementChanges({ clear_grant_config, ...changes }: UpdateEntitlement) {
   if (!clear_grant_config) return changes;
   for (const field of Object.keys(NO_GRANTS) as (keyof typeof NO_GRANTS)[])

@@ -21,7 +21,7 @@ export async function showFeatures(features: readonly FeatureModel[], expand: re
   }));
 }
 
-/** The answer of a single feature always has its meter. */
+/** Builds the answer of a single feature, which always has its meter. */
 export async function showFeature(feature: FeatureModel, context: Context) {
   const [shown] = await showFeatures([feature], ['meters'], context);
   return shown!;

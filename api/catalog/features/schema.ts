@@ -16,7 +16,7 @@ export const UpdateFeature = featureInputShape
     filters: z
       .array(filterShape)
       .optional()
-      .meta({ description: 'Filters of its meter. They replace all previous ones.' }),
+      .meta({ description: 'Filters of the feature’s meter. They replace all previous ones.' }),
   })
   .meta({
     id: 'UpdateFeatureRequest',

@@ -22,7 +22,7 @@ export const groupGrammar: ListGrammar = {
 
 export const GroupAnswer = groupShape
   .extend({
-    entity_ids: z.array(z.string()).meta({ description: 'Ids of its published prices or features.' }),
+    entity_ids: z.array(z.string()).meta({ description: 'Ids of the group’s published prices or features.' }),
   })
   .meta({ id: 'GroupResponse' });
 export const GroupListAnswer = listAnswer(GroupAnswer, 'ListGroupsResponse');

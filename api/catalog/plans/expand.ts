@@ -6,7 +6,7 @@ import type { Context } from '../../http/route.ts';
 import { loadEntitlementsByEntity } from '../entitlements/expand.ts';
 import { showPrices } from '../prices/expand.ts';
 
-/** Parts that a single plan is answered with. */
+/** Parts that the answer of a single plan contains. */
 export const EVERY_PART = ['prices', 'prices.meters', 'entitlements', 'credit_grant'];
 
 export async function showPlans(plans: readonly PlanModel[], expand: readonly string[], context: Context) {

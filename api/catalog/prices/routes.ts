@@ -114,7 +114,7 @@ export const priceRoutes: Route[] = [
     operation_id: 'deletePrice',
     summary: 'End a price',
     description:
-      'Ends the price now, or at `end_date`. Past charges remain explained, and running subscriptions retain the price.',
+      'Ends the price now, or at `end_date`. The price stays readable for past charges, and running subscriptions retain it.',
     tag,
     access: 'price:write',
     params: idParams,

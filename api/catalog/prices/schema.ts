@@ -64,7 +64,7 @@ export const UpdatePriceRequest = z
   })
   .meta({ id: 'UpdatePriceRequest', example: { display_name: 'Base fee' } });
 
-/** The only charge field that null clears. */
+/** Name of the only charge field that null clears. */
 const CLEARABLE = 'commitment_time_buckets';
 
 /** Turns the request into changes of the record. */

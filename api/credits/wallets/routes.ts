@@ -15,6 +15,7 @@ import { WalletModel } from '../../../storage/models/credits/wallet.ts';
 import { WalletTransactionModel } from '../../../storage/models/credits/wallet-transaction.ts';
 import { narrow } from '../../../storage/models/foundation/page.ts';
 import { loadSetting } from '../../../storage/models/foundation/setting.ts';
+import { showCheckoutSession } from '../../foundation/checkout-session.ts';
 import { withInnerKey } from '../../http/idempotency.ts';
 import { checkExpand, fetchPage } from '../../http/list.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';
@@ -100,7 +101,8 @@ export const walletRoutes: Route[] = [
     summary: 'Top up a wallet',
     description:
       'Adds a number of credits, or as many as an amount buys. PURCHASED_CREDIT_INVOICED creates a final invoice, ' +
-      'and its payment adds the credits; other reasons add them at once. A repeated key returns the first result.',
+      'and its payment adds the credits; other reasons add them at once. With `checkout` it is paid on a page; 409 if ' +
+      'the wallet has an open checkout. A repeated key returns the first result.',
     body: TopUpWallet,
     answer: ToppedUpAnswer,
     idempotency: 'inner_key',
@@ -114,7 +116,7 @@ export const walletRoutes: Route[] = [
         wallet_transaction: await showTransaction(done.wallet_transaction, context),
         invoice_id: done.invoice_id,
         wallet: await showWallet(done.wallet, context),
-        checkout_session: null,
+        checkout_session: done.checkout_session && (await showCheckoutSession(done.checkout_session, context)),
       };
     },
   }),
@@ -305,7 +307,7 @@ async function customerNamed(
   return customer;
 }
 
-/** `status` is either a wallet status or a record status. */
+/** Finds wallets. `status` is either a wallet status or a record status. */
 async function findWallets({ status, ...input }: WalletFilter, context: Context) {
   const { scope, services } = context;
   const recordStatus = STATUSES.find((one) => one === status);

@@ -11,6 +11,7 @@ import {
 import { createWalletShape, debitShape, topUpShape, updateWalletShape } from '../../../core/credits/wallet/request.ts';
 import { anyCase, decimalText, int32, STATUSES, timestampText } from '../../../core/foundation/record.ts';
 import { CustomerAnswer } from '../../catalog/customers/schema.ts';
+import { CheckoutSessionAnswer } from '../../foundation/checkout-session.ts';
 import { UserAnswer } from '../../foundation/users/schema.ts';
 import { BASE_COLUMNS, expand, flag, type ListGrammar, listAnswer, listShape, matchAny } from '../../http/list.ts';
 import { MessageAnswer } from '../../http/route.ts';
@@ -100,7 +101,9 @@ export const ToppedUpAnswer = z
     wallet_transaction: WalletTransactionAnswer.nullable().meta({ description: 'The credit, or the pending credit.' }),
     invoice_id: z.string().nullable().meta({ description: 'Id of the invoice for the purchase; null without one.' }),
     wallet: WalletAnswer.nullable().meta({ description: 'Wallet after the top-up.' }),
-    checkout_session: z.null().meta({ description: 'Always null; checkouts are not supported yet.' }),
+    checkout_session: CheckoutSessionAnswer.nullable().meta({
+      description: 'Checkout of the purchase; null without one.',
+    }),
   })
   .meta({ id: 'TopUpWalletResponse' });
 

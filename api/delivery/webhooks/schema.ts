@@ -13,7 +13,7 @@ import { type ListGrammar, listAnswer, listShape, matchAny } from '../../http/li
 
 const event_names = z.array(systemEventName).meta({
   description:
-    'Names of the events to send; `invoice.update.finalized` and `invoice.create.drafted` are accepted as well. ' +
+    'Names of the events to send. The aliases `invoice.update.finalized` and `invoice.create.drafted` are accepted. ' +
     'An empty list sends all events.',
 });
 const { description } = webhookEndpointShape.shape;
@@ -93,7 +93,9 @@ export const EventTypesAnswer = z
     items: z
       .array(
         z.object({
-          event_name: z.enum(SYSTEM_EVENT_NAMES).meta({ description: 'Name in filters and bodies.' }),
+          event_name: z
+            .enum(SYSTEM_EVENT_NAMES)
+            .meta({ description: 'Name of the event in filters and in delivered bodies.' }),
           entity_type: z.string().meta({ description: 'Kind of record that the event belongs to.' }),
           description: z.string().meta({ description: 'Condition under which the event is sent.' }),
         }),
@@ -160,7 +162,7 @@ export const RetryWebhook = z
 export const RetryAnswer = z
   .object({
     success: z.boolean().meta({ description: 'True if the event is being sent.' }),
-    message: z.string().meta({ description: 'Number of endpoints, in a sentence.' }),
+    message: z.string().meta({ description: 'Sentence for people with the number of endpoints.' }),
     system_event_id: z.string().meta({ description: 'Id of the event.' }),
   })
   .meta({ id: 'RetryOutboundWebhookResponse' });
@@ -169,10 +171,10 @@ export const DashboardAnswer = z
   .object({
     svix_enabled: z.boolean().meta({ description: 'True if Svix manages the endpoints.' }),
     url: z.string().nullable().meta({ description: 'Address of the Svix page; null if endpoints are managed here.' }),
-    token: z
-      .string()
-      .nullable()
-      .meta({ description: 'Access token of that page, valid for some hours; null if endpoints are managed here.' }),
+    token: z.string().nullable().meta({
+      description:
+        'Access token of the page that manages the endpoints, valid for some hours; null if endpoints are managed here.',
+    }),
     app_id: z.string().nullable().meta({ description: 'Id of the environment at Svix.' }),
   })
   .meta({ id: 'WebhookDashboardResponse' });

@@ -111,7 +111,10 @@ function execution(run: WorkflowRunModel) {
   };
 }
 
-/** `Failed: an invoice that is FINALIZED cannot be computed`; while it runs, the error of the last attempt. */
+/**
+ * Formats the outcome of a run, such as `Failed: an invoice that is FINALIZED cannot be computed`; while it runs, the error of the last
+ * attempt.
+ */
 function sentence({ workflow_status, attempt, error }: WorkflowRunModel): string {
   if (error === null) return workflow_status;
   if (workflow_status === 'Running') return `Running: try ${attempt} failed: ${error.message}; it is tried again`;

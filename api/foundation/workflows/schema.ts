@@ -4,7 +4,7 @@ import { type ListGrammar, listAnswer, listShape } from '../../http/list.ts';
 
 const ids = {
   workflow_id: z.string().meta({ description: 'Id of the work.' }),
-  run_id: z.string().meta({ description: 'Id of its single run.' }),
+  run_id: z.string().meta({ description: 'Id of the single run of the workflow.' }),
 };
 
 /** Keys that the execution and the summary share. */
@@ -28,7 +28,7 @@ const WorkflowAnswer = z
     ...shared,
     task_queue: z.string().meta({ description: 'Queue of the work, such as invoice.' }),
     entity: z.string().meta({ description: 'Kind of record that the work concerns, such as invoice.' }),
-    entity_id: z.string().meta({ description: 'Id of that record.' }),
+    entity_id: z.string().meta({ description: 'Id of the record that the work concerns.' }),
     created_by: z.string(),
   })
   .meta({ id: 'WorkflowExecutionDTO' });
@@ -65,7 +65,7 @@ export const WorkflowFilter = listShape({
   task_queue: z.string().nullish().meta({ description: 'Queue of the work, such as invoice.' }),
   workflow_status: workflowStatus.nullish().meta({ description: 'Status of the run.' }),
   entity: z.string().nullish().meta({ description: 'Kind of record that the work concerns, such as invoice.' }),
-  entity_id: z.string().nullish().meta({ description: 'Id of that record.' }),
+  entity_id: z.string().nullish().meta({ description: 'Id of the record that the work concerns.' }),
 }).meta({ id: 'WorkflowExecutionFilter', example: { workflow_status: 'Completed', limit: 10 } });
 
 export const workflowGrammar: ListGrammar = {

@@ -73,7 +73,7 @@ export const creditNoteRoutes: Route[] = [
     operation_id: 'voidCreditNote',
     summary: 'Void a credit note',
     description:
-      'Voids a draft or an adjustment. The amount of an adjustment is due again, and an invoice that it had paid becomes PENDING. Refused for a final refund, and if a later change credited all that the note had left of a line.',
+      'Voids a draft or an adjustment. The amount of an adjustment is due again, and an invoice that it had paid becomes PENDING. Refused for a final refund, and if a later change credited the part of a line that the note had left.',
     tag,
     access: 'creditnote:write',
     params: idParams,

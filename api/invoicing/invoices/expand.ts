@@ -15,12 +15,12 @@ import { loadCustomersById } from '../../catalog/customers/expand.ts';
 import type { Context } from '../../http/route.ts';
 import { showSubscriptions } from '../../subscriptions/expand.ts';
 
-/** Parts that a single invoice is answered with. */
+/** Parts that the answer of a single invoice contains. */
 export const EVERY_PART = ['customer', 'subscription', 'coupon_applications', 'tax_applied'];
 
 type InvoiceView = { expand: readonly string[]; line_items: boolean };
 
-/** A preview supplies its parts; those of stored invoices are read. */
+/** Parts that a preview supplies; the parts of stored invoices are loaded. */
 type PreviewedInvoiceParts = {
   line_items?: InvoiceLineItem[];
   coupon_applications?: CouponApplication[];
@@ -60,7 +60,7 @@ export async function showInvoicesById(invoices: ReadonlyMap<string, Invoice>, c
 
 type InvoicesWithParts = readonly (Invoice & PreviewedInvoiceParts)[];
 
-/** Keyed by invoice, in the order of application. */
+/** Loads coupon applications by invoice, in the order of application. */
 async function loadCouponApplications(invoices: InvoicesWithParts, { scope, services }: Context) {
   const brought = invoices.flatMap((invoice) => invoice.coupon_applications ?? []);
   const stored = invoices.filter((invoice) => !invoice.coupon_applications).map(({ id }) => id);
@@ -69,7 +69,7 @@ async function loadCouponApplications(invoices: InvoicesWithParts, { scope, serv
   return groupBy<CouponApplication, string>([...brought, ...found], ({ invoice_id }) => invoice_id);
 }
 
-/** Keyed by invoice, each tax with its rate. */
+/** Loads taxes by invoice, each with its rate. */
 async function loadAppliedTaxes(invoices: InvoicesWithParts, { scope, services }: Context) {
   const brought = invoices.flatMap((invoice) => invoice.taxes ?? []);
   const stored = invoices.filter((invoice) => !invoice.taxes).map(({ id }) => id);

@@ -33,7 +33,7 @@ export const invoicePdfRoutes: Route[] = [
     handle: async ({ params, query }, context) => {
       const { url, force_generate } = query;
       if (!url) return sendPdf(await loadPdf(context, { id: params.id, force: force_generate }), context);
-      // A missing invoice must not get an address, and a forced rendering happens before the download.
+      // An address is created only for an existing invoice. If a new rendering is requested, it happens now and not at the download.
       if (force_generate) await loadPdf(context, { id: params.id, force: true });
       else await InvoiceModel.fetch(context.scope, params.id, { database: context.services.postgres });
       const { tenant_id, environment_id } = context.scope;

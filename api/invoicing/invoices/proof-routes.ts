@@ -43,8 +43,8 @@ export const proofRoutes: Route[] = [
     summary: 'Stream the events of an invoice',
     description:
       'Returns one event per line as JSON, in its state at the log positions of the proof, with its properties as ' +
-      'sent. `lines` names the invoice lines that count it; `values` is present for meters with an expression. A ' +
-      'connection that ends in order has sent every event.',
+      'sent. `lines` names the invoice lines that count it; `values` is present for meters with an expression. If ' +
+      'the connection ends without an error, all events were sent.',
     tag,
     access: 'invoice:read',
     params: idParams,
@@ -95,7 +95,7 @@ async function send(lines: AsyncGenerator<string>, { response, log }: Context) {
   }
 }
 
-/** Characters per write: writing each line alone would take longer than reading it. */
+/** Number of characters per write, because writing each line alone would take longer than reading it. */
 const PIECE = 64_000;
 
 async function* joinPieces(first: IteratorResult<string, void>, lines: AsyncGenerator<string>) {

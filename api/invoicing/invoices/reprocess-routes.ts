@@ -1,6 +1,7 @@
 /** Repeated work on an invoice: bill its period again, send its webhooks again, finalize its draft at once. */
-import { finalizeLater } from '../../../actions/invoicing/invoices/finalize-later.ts';
+
 import { resendInvoiceEvent } from '../../../actions/invoicing/invoices/resend-invoice-event.ts';
+import { finalizeLater } from '../../../actions/lifecycle/invoices/finalize-later.ts';
 import { recalculateDraft, recalculateInvoice } from '../../../actions/lifecycle/invoices/recalculate-invoice.ts';
 import { parseEventName } from '../../../core/platform/system-event/catalogue.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';

@@ -40,14 +40,16 @@ export const ChangePlan = z
     ...shared,
     billing_cadence: anyCase(['RECURRING']).meta({ description: 'Always RECURRING.' }),
     billing_period: anyCase(SUBSCRIPTION_PERIODS).meta({
-      description: 'Billing period after the change. Another one than now starts a new period with the change.',
+      description:
+        'Billing period after the change. A value other than the current one starts a new period with the change.',
     }),
     billing_period_count: orDefault(
       int32.refine((count) => count >= 1, { error: 'must be at least 1' }),
       1,
     ).meta({ description: 'Number of billing periods that make one period, at least 1. Default 1.' }),
     billing_cycle: anyCase(BILLING_CYCLES).meta({
-      description: 'Billing cycle after the change. Another one than now starts a new period with the change.',
+      description:
+        'Billing cycle after the change. A value other than the current one starts a new period with the change.',
     }),
   })
   .meta({
@@ -97,7 +99,7 @@ const ProrationDetails = z
     net_amount: decimalText.meta({ description: 'Charge minus credit; a negative amount goes to the wallet.' }),
     proration_date: timestampText.meta({ description: 'Instant of the change.' }),
     current_period_start: timestampText.meta({ description: 'Start of the period before the change.' }),
-    current_period_end: timestampText.meta({ description: 'End of that period, exclusive.' }),
+    current_period_end: timestampText.meta({ description: 'Exclusive end of the period before the change.' }),
     days_used: z.int().meta({ description: 'Calendar days of the period before the change.' }),
     days_remaining: z.int().meta({ description: 'Calendar days of the period after the change.' }),
     currency: z.string().meta({ description: 'Currency code (ISO 4217), lowercase.' }),
@@ -154,16 +156,16 @@ export const ChangePlanPreviewAnswer = z
     new_billing_cycle: z
       .object({
         period_start: timestampText.meta({ description: 'Start of the current period after the change.' }),
-        period_end: timestampText.meta({ description: 'End of that period, exclusive.' }),
+        period_end: timestampText.meta({ description: 'Exclusive end of the current period after the change.' }),
         billing_anchor: timestampText.meta({
           description:
-            'Instant at which periods are anchored: it is an end of a period, as is each whole period before and after it.',
+            'Anchor of the periods: one period ends at this instant, and the others end whole periods before or after it.',
         }),
         billing_cadence: z.literal('RECURRING').meta({ description: 'Always RECURRING.' }),
         billing_period: z
           .enum(SUBSCRIPTION_PERIODS)
-          .meta({ description: 'Length of a period, multiplied by the count.' }),
-        billing_period_count: z.int().meta({ description: 'Number of billing periods that make one period.' }),
+          .meta({ description: 'Unit of the billing period. Its length is this times `billing_period_count`.' }),
+        billing_period_count: z.int().meta({ description: 'Number of units in a billing period.' }),
       })
       .meta({ id: 'BillingCycleInfo', description: 'Billing periods after the change.' }),
     warnings,
@@ -180,7 +182,7 @@ const SubscriptionSummary = z
     current_period_end: timestampText.meta({ description: 'End of the current period.' }),
     billing_anchor: timestampText.meta({
       description:
-        'Instant at which periods are anchored: it is an end of a period, as is each whole period before and after it.',
+        'Anchor of the periods: one period ends at this instant, and the others end whole periods before or after it.',
     }),
     created_at: timestampText,
     archived_at: z.null().meta({ description: 'Always null; the subscription continues under its id.' }),
@@ -207,7 +209,9 @@ export const ChangePlanAnswer = z
     invoice: InvoiceWithoutParts.nullable().meta({
       description: 'Invoice with credits and charges; null without any.',
     }),
-    proration_applied: ProrationDetails.nullable().meta({ description: 'Null if nothing is credited or charged.' }),
+    proration_applied: ProrationDetails.nullable().meta({
+      description: 'Prorated credits and charges; null if there are none.',
+    }),
     credit_grants: z.null().meta({
       description: "Always null. Credits of the plan's grants are at `/subscriptions/{id}/grants/upcoming`.",
     }),

@@ -1,18 +1,20 @@
 /** Subscriptions: customers, their prices and billing periods. */
 
 import { loadSubscriptionUsage } from '../../../actions/invoicing/billing/subscription-usage.ts';
-import { resumeCreation, resumeOpening } from '../../../actions/lifecycle/payments/collect-opening.ts';
+import { resumeSubscriptionCheckout, subscribeOnce } from '../../../actions/lifecycle/checkout/subscribe-once.ts';
+import { resumeOpening, resumeSubscriptionCreation } from '../../../actions/lifecycle/payments/collect-opening.ts';
 import { activateSubscription } from '../../../actions/lifecycle/subscriptions/activate-subscription.ts';
 import {
   type CancelledSubscription,
   cancelSubscription,
 } from '../../../actions/lifecycle/subscriptions/cancel-subscription.ts';
-import { createSubscription } from '../../../actions/lifecycle/subscriptions/create-subscription.ts';
 import { updateSubscription } from '../../../actions/lifecycle/subscriptions/update-subscription.ts';
 import type { InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts';
 import { PriceModel } from '../../../storage/models/catalog/price.ts';
 import { runWithAnswer } from '../../../storage/models/foundation/request-effects.ts';
+import type { CheckoutSessionModel } from '../../../storage/models/payments/checkout-session.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { showCheckoutSession } from '../../foundation/checkout-session.ts';
 import { checkExpand } from '../../http/list.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import { standardRoutes } from '../../http/standard-routes.ts';
@@ -62,7 +64,7 @@ export const subscriptionRoutes: Route[] = [
       "Creates a line item for each published price of the plan in the subscription's currency, and an opening " +
       'invoice of the advance charges, which is final at once. With a trial the opening invoice is 0, and the ' +
       'advance charges follow at the end of the trial. A subscription with a later start opens then. A reference ' +
-      'to a missing coupon or tax rate is refused, with its field.',
+      'to a missing coupon or tax rate is refused, with its field. With `checkout` the opening invoice is paid on a page.',
     tag,
     access: 'subscription:write',
     body: CreateSubscription,
@@ -71,12 +73,18 @@ export const subscriptionRoutes: Route[] = [
     idempotency: {
       replay: async (done, _input, context) => {
         const input = { id: done.made('subscription'), invoice_id: done.madeAll('invoice')[0] ?? null };
-        const made = await resumeCreation(context.services, context.scope, { ...input, author: toAuthor(context) });
+        const checkout = { subscription_id: input.id, author: toAuthor(context) };
+        const paid = await resumeSubscriptionCheckout(context.services, context.scope, checkout);
+        if (paid) return showMade(paid, context);
+        const made = await resumeSubscriptionCreation(context.services, context.scope, {
+          ...input,
+          author: toAuthor(context),
+        });
         return showMade(made, context);
       },
     },
     handle: async ({ body }, context) => {
-      const made = await createSubscription(context.services, context.scope, body, toAuthor(context));
+      const made = await subscribeOnce(context.services, context.scope, body, toAuthor(context));
       return showMade(made, context);
     },
   }),
@@ -140,8 +148,8 @@ export const subscriptionRoutes: Route[] = [
     summary: 'Update a subscription',
     description:
       'Changes metadata, lookup key or threshold. With a `version`, a concurrent change is refused with 409 ' +
-      '`version_conflict`. Also schedules a cancellation, or sets the parent that is invoiced; each needs a ' +
-      'separate request.',
+      '`version_conflict`. Also schedules a cancellation, or sets the parent whose invoices include the ' +
+      'subscription; each needs a separate request.',
     body: UpdateSubscription,
     handle: ({ params, body }, context) =>
       updateSubscription(context.services, context.scope, { id: params.id, request: body, author: toAuthor(context) }),
@@ -216,11 +224,16 @@ export const subscriptionRoutes: Route[] = [
 type CreatedSubscription = {
   readonly subscription: SubscriptionModel;
   readonly latest_invoice: InvoiceWithLines | null;
+  readonly checkout_session?: CheckoutSessionModel | null;
 };
 
-async function showMade({ subscription, latest_invoice }: CreatedSubscription, context: Context) {
+async function showMade(
+  { subscription, latest_invoice, checkout_session: session }: CreatedSubscription,
+  context: Context,
+) {
   const shown = await showSubscription(subscription, context, latest_invoice);
-  return { ...shown, warnings: await showSubscriptionWarnings(subscription, context) };
+  const checkout_session = session ? await showCheckoutSession(session, context) : null;
+  return { ...shown, checkout_session, warnings: await showSubscriptionWarnings(subscription, context) };
 }
 
 async function isOutOfSync(subscription: SubscriptionModel, { scope, services }: Context): Promise<boolean> {

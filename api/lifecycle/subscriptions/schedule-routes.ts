@@ -16,7 +16,7 @@ const tag = 'Subscriptions';
 const reads = { method: 'get', tag, access: 'subscription:read', success: 200 } as const;
 const writes = { method: 'post', tag, access: 'subscription:write', success: 200 } as const;
 
-const SchedulesAnswer = z
+export const SchedulesAnswer = z
   .object({
     schedules: z.array(ScheduleAnswer).meta({ description: 'Schedules, newest first.' }),
     count: z.int().meta({ description: 'Number of schedules in this answer.' }),
@@ -48,7 +48,7 @@ const CancelSchedule = z
     }),
   })
   .meta({ id: 'CancelScheduleRequest', example: {} });
-const CancelScheduleAnswer = z
+export const CancelScheduleAnswer = z
   .object({
     status: z.enum(SCHEDULE_STATUSES).meta({ description: 'Always cancelled.' }),
     message: z.string().meta({ description: 'Result of the operation, for people.' }),

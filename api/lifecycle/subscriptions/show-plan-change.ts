@@ -62,7 +62,7 @@ export async function showPreviewV2(previewed: PreviewedPlanChange, request: Pla
   return { ...partsV2(previewed, { ...request, changed_resources, is_scheduled: false }), subscription };
 }
 
-/** Omits the subscription, which a repeated request reads again. */
+/** Builds the answer without the subscription, because a repeated request reads that again. */
 export function showChangedPlanV2(changed: ChangedPlan, request: PlanChangeMetadata) {
   const { applied } = changed;
   const nothing: ChangedResources = { line_items: [], subscriptions: [], invoices: [] };
@@ -86,10 +86,10 @@ function partsV2(
 }
 
 function entityChanges({ carried, addons }: PreviewedPlanChange['plan']) {
-  const lines = carried.map(({ id, record }) => ({
-    entity_type: record.entity_type,
+  const lines = carried.map(({ id, line_item }) => ({
+    entity_type: line_item.entity_type,
     reference_id: id,
-    entity_id: record.entity_id,
+    entity_id: line_item.entity_id,
     behaviour: 'carry' as const,
   }));
   const associations = (held: AddonsOfChange['carried'], behaviour: EntityBehaviour) =>

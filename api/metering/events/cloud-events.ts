@@ -21,7 +21,7 @@ import type { Context } from '../../http/route.ts';
 export const ONE = 'application/cloudevents+json';
 export const BATCH = 'application/cloudevents-batch+json';
 
-/** Translates a CloudEvent into a body of POST /events; undefined if the request has none. A faulty one throws. */
+/** Translates a CloudEvent into a body of POST /events; undefined if the request has none. Throws if the CloudEvent is invalid. */
 export function readCloudEventBody(context: Context): Body | undefined {
   const { request } = context;
   if (hasMediaType(request, BATCH)) throw invalid('Content-Type', `${BATCH} is taken at /events/bulk`);

@@ -50,12 +50,12 @@ export const correctionFields = {
   requested_at: z.string().meta({ description: 'Time of the request.' }),
   state: z.enum(['requested', 'applied', 'unknown_event']).meta({
     description:
-      'State: `requested` before it has effect, `applied` once usage follows it, `unknown_event` if no event with this id was counted.',
+      'State: `requested` before it has effect, `applied` once usage includes it, `unknown_event` if no event with this id was counted.',
   }),
-  applied_at: z.string().nullable().meta({ description: 'Time at which it had effect; null before.' }),
+  applied_at: z.string().nullable().meta({ description: 'Time at which the correction took effect; null before.' }),
 };
 
-const CorrectionAnswer = z
+export const CorrectionAnswer = z
   .object({
     id: z.string(),
     event_id: z.string(),
@@ -70,7 +70,7 @@ export const correctionRoutes: Route[] = [
     operation_id: 'voidEvent',
     summary: 'Void an event',
     description:
-      'Removes an accepted event from all usage. Usage and open drafts follow; final invoices stay, and the charge for the event comes off the next invoice. The answer confirms the request; `GET /events/{id}/corrections` shows when it has effect. A voided event cannot be replaced.',
+      'Removes an accepted event from all usage. Usage and open drafts are updated. Final invoices do not change; the charge for the event is deducted from the next invoice. The answer confirms the request; `GET /events/{id}/corrections` shows when it has effect. A voided event cannot be replaced.',
     tag,
     access: 'event:correct',
     params: idParams,
@@ -86,7 +86,7 @@ export const correctionRoutes: Route[] = [
     operation_id: 'replaceEvent',
     summary: 'Replace an event',
     description:
-      'Replaces the content of an accepted event under its id. Usage and open drafts follow; final invoices stay, and the difference goes to the next invoice. The answer confirms the request; `GET /events/{id}/corrections` shows when it has effect. Refused for a voided event.',
+      'Replaces the content of an accepted event under its id. Usage and open drafts are updated. Final invoices do not change; the difference is on the next invoice. The answer confirms the request; `GET /events/{id}/corrections` shows when it has effect. Refused for a voided event.',
     tag,
     access: 'event:correct',
     params: idParams,

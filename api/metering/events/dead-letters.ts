@@ -11,14 +11,14 @@ import { eventMetrics } from './metrics.ts';
 
 const tag = 'Events';
 
-const DeadLetterAnswer = z
+export const DeadLetterAnswer = z
   .object({
     id: z.string(),
     event_id: z
       .string()
       .nullable()
-      .meta({ description: 'Id of the event that its producer received; null if none can be read.' }),
-    reason: z.string().meta({ description: 'Reason why it could not become an event.' }),
+      .meta({ description: 'Event id that the producer received; null if none can be read.' }),
+    reason: z.string().meta({ description: 'Reason why the input could not become an event.' }),
     received_at: z.string().meta({ description: 'Time of receipt.' }),
     body: z.string().meta({ description: 'Bytes as received.' }),
     replayed_at: z.string().nullable().meta({ description: 'Time of the replay; null before.' }),
@@ -40,7 +40,7 @@ const ReplayRequest = z
   })
   .meta({ id: 'ReplayDeadLettersRequest', example: { all: true } });
 
-const ReplayAnswer = z
+export const ReplayAnswer = z
   .object({
     verdicts: z
       .array(

@@ -17,20 +17,23 @@ import { listNewestDefinitions } from '../../../storage/progress/meter-versions.
 
 /** Half a second, in the unit of core/metering/expression/work.ts. Another half second of work is still in progress. */
 const WORK_MAX = 5_000_000;
-/** A tenant with less waiting work is never rejected. */
+/** Waiting work below which a tenant is never rejected. */
 const LITTLE = WORK_MAX / 10;
-/** Below a second: a client that retries after a second, as the error says, leaves the pipeline idle only briefly. */
+/**
+ * Maximum waiting time. It is below a second, because a client that retries after a second, as the error says, leaves the pipeline idle
+ * only briefly.
+ */
 const WAITING_MAX_MS = 750;
-/** A sender without requests for this long is inactive. */
+/** Time without requests after which a sender is inactive. */
 const INACTIVE_AFTER_MS = 10_000;
 const LAG_CHECK_INTERVAL_MS = 150;
-/** A partition without progress for this long waits for a store or a worker, not for the work of other tenants. */
+/** Time without progress after which a partition is assumed to wait for a store or a worker, not for the work of other tenants. */
 const STILL_MS = 10_000;
 const COST_FOR_MS = 5_000;
 /** A request within this time after a recorded one is added to its record. */
 const COALESCE_WITHIN_MS = 20;
 
-/** A correction rebuilds a few rows. Corrections that arrive together share one rebuild. */
+/** Work of one correction. It rebuilds a few rows, and corrections that arrive at the same time share one rebuild. */
 const CORRECTION_WORK = WORK_MAX / 20;
 
 /** Load of one request on the log. */
@@ -38,7 +41,7 @@ type AdmittedLoad = { readonly events?: number; readonly bytes?: number; readonl
 
 type RecordedLoad = { readonly at_ms: Milliseconds; events: number; bytes: number; corrections: number };
 
-/** One environment, with the sent load that is not known to be processed, oldest first. */
+/** An environment that sends events, with its load that may not be processed yet, oldest first. */
 type LoadSender = {
   readonly scope: Scope;
   sent: RecordedLoad[];
@@ -104,7 +107,7 @@ export class FairShare {
           asking.worst = worst;
           this.#count(now_ms);
         },
-        // The known cost remains. If Postgres is unavailable, the request fails for its own reasons.
+        // If the cost cannot be loaded, the last known cost stays. The request itself fails if it needs Postgres.
         () => {},
       );
     }
@@ -132,7 +135,7 @@ export class FairShare {
     );
   }
 
-  /** Load that was sent before `oldest_ms` is processed. */
+  /** Removes the load from before `oldest_ms`, which is processed. */
   #applyLag(oldest_ms: Milliseconds, now_ms: Milliseconds): void {
     this.#isCheckingLag = false;
     this.#waiting_ms = Math.max(0, now_ms - oldest_ms);

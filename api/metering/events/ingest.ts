@@ -14,7 +14,7 @@ import { checkKeys, describeUnknownKey, findRejectedKeys, reportIgnoredKeys } fr
 import { type Context, type Route, route } from '../../http/route.ts';
 import { BATCH, ONE, readCloudEventBatch, readCloudEventBody } from './cloud-events.ts';
 import { getFairShare } from './fair-share.ts';
-import { buildEventIdMaker } from './made-ids.ts';
+import { buildEventIdGenerator } from './generated-ids.ts';
 import {
   BulkIngestEventAnswer,
   BulkIngestEventRequest,
@@ -57,7 +57,7 @@ export const ingestRoutes: Route[] = [
       const [event_id] = await append(context, body, {
         events: [{ span, event_id: readEventId(event) }],
         contiguous: true,
-        places: [0],
+        indexes: [0],
       });
       return { message: 'Event accepted for processing', event_id };
     },
@@ -95,7 +95,7 @@ export const ingestRoutes: Route[] = [
           reserved.get(index),
       );
       if (faults.length > 0 && !query.verdicts) throw bulkFault(faults);
-      const ids = await appendGood(context, body, { events, spans, faults });
+      const ids = await appendValid(context, body, { events, spans, faults });
       return {
         ...ACCEPTED,
         ...(query.verdicts ? { verdicts: showVerdicts(ids, faults) } : {}),
@@ -128,7 +128,7 @@ export const ingestRoutes: Route[] = [
         isObject(event) ? (misspelt.get(index) ?? reserved.get(index)) : { field: '', why: 'must be a JSON object' },
       );
       if (faults.length > 0) throw bulkFault(faults);
-      await appendGood(context, body, { events, spans: elementSpansUnder(body.characters, 'events'), faults });
+      await appendValid(context, body, { events, spans: elementSpansUnder(body.characters, 'events'), faults });
       return { ...ACCEPTED, batch_size: events.length };
     },
   }),
@@ -144,7 +144,7 @@ async function appendUnchanged(context: Context, rules: EventRules): Promise<num
   if (checked === undefined) return undefined;
   const { services, scope, received_at: now } = context;
   admit(context, checked.count);
-  await appendChecked(services.log, scope, { body, checked, now, makeId: buildEventIdMaker(context) });
+  await appendChecked(services.log, scope, { body, checked, now, generateId: buildEventIdGenerator(context) });
   return checked.count;
 }
 
@@ -192,39 +192,43 @@ function findFaults(events: unknown[], check: IngestCheck): IngestFault[] {
 }
 
 /** Appends the events without a fault and returns the ids by index, null for refused events. */
-async function appendGood(
+async function appendValid(
   context: Context,
   body: Body,
   { events, spans, faults }: { events: unknown[]; spans: TextSpan[]; faults: IngestFault[] },
 ): Promise<(string | null)[]> {
-  const rejected = new Set(faults.map((fault) => fault.index));
-  const good: IncomingEvent[] = [];
+  const refused = new Set(faults.map((fault) => fault.index));
+  const valid: IncomingEvent[] = [];
   const indexes: number[] = [];
   for (let index = 0; index < events.length; index++) {
-    if (rejected.has(index)) continue;
-    good.push({ span: spans[index]!, event_id: readEventId(events[index]) });
+    if (refused.has(index)) continue;
+    valid.push({ span: spans[index]!, event_id: readEventId(events[index]) });
     indexes.push(index);
   }
-  const appended = { events: good, contiguous: faults.length === 0, places: indexes };
-  const ids = good.length === 0 ? [] : await append(context, body, appended);
+  const appended = { events: valid, contiguous: faults.length === 0, indexes };
+  const ids = valid.length === 0 ? [] : await append(context, body, appended);
   let next = 0;
-  return events.map((_event, index) => (rejected.has(index) ? null : ids[next++]!));
+  return events.map((_event, index) => (refused.has(index) ? null : ids[next++]!));
 }
 
-/** `places`: index of each event in the request. */
+/** Appends events. `indexes`: index of each event in the request. */
 async function append(
   context: Context,
   body: Body,
-  { places: indexes, ...incoming }: { events: IncomingEvent[]; contiguous: boolean; places: number[] },
+  { indexes, ...incoming }: { events: IncomingEvent[]; contiguous: boolean; indexes: number[] },
 ): Promise<string[]> {
   admit(context, incoming.events.length);
   const { services, scope, received_at: now, clock } = context;
   const whole = clock ? timed(body, incoming.events, clock.now) : { body: body.bytes, ...incoming };
-  const made = buildEventIdMaker(context);
-  return appendEvents(services.log, scope, { ...whole, now, makeId: made && ((index) => made(indexes[index]!)) });
+  const generateId = buildEventIdGenerator(context);
+  return appendEvents(services.log, scope, {
+    ...whole,
+    now,
+    generateId: generateId && ((index) => generateId(indexes[index]!)),
+  });
 }
 
-/** If the environment has its own clock, an event without a timestamp gets the time of that clock, not of its receipt. */
+/** Adds times. If the environment has its own clock, an event without a timestamp gets the time of that clock, not of its receipt. */
 function timed({ characters }: Body, events: readonly IncomingEvent[], now: Date) {
   let text = '';
   const moved = events.map(({ span, event_id }) => {
@@ -239,7 +243,7 @@ function admit({ request, services, scope, received_at }: Context, events: numbe
   getFairShare(services).admit(scope, { events, bytes: request.body.length }, received_at.getTime());
 }
 
-/** Id from the producer; undefined if it is absent or blank, so that one is generated. */
+/** Reads the id from the producer; undefined if it is absent or blank, so that one is generated. */
 function readEventId(event: unknown): string | undefined {
   const { event_id } = event as { event_id?: unknown };
   return typeof event_id === 'string' && event_id.trim() !== '' ? event_id : undefined;

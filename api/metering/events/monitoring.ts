@@ -21,7 +21,7 @@ const MonitoringQuery = z.object({
   timezone: anyTimezone.meta({ description: 'IANA timezone in which days and longer windows begin. Default: UTC.' }),
 });
 
-const MonitoringAnswer = z
+export const MonitoringAnswer = z
   .object({
     total_count: z.int().meta({ description: 'Number of events in the range.' }),
     consumption_lag: z.int().meta({

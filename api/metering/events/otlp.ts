@@ -18,7 +18,7 @@ import { type Context, type Route, route } from '../../http/route.ts';
 import { getFairShare } from './fair-share.ts';
 import { OtlpMetricsAnswer, OtlpMetricsRequest } from './schema.ts';
 
-/** Bounds the delay of other requests: reading and checking this many bytes takes some tenths of a second. */
+/** Maximum size of a body. It bounds the delay of other requests: reading and checking this many bytes takes some tenths of a second. */
 const BODY_LIMIT = 8 * 1024 * 1024;
 const NAMED_MAX = 10;
 
@@ -51,7 +51,7 @@ export const otlpRoutes: Route[] = [
   }),
 ];
 
-/** A fault of one point, such as a text that is too long, rejects this point only. */
+/** Checks the points. A fault of one point, such as a text that is too long, rejects this point only. */
 function checked(metrics: OtlpMetrics): { events: PointEvent[]; faults: PointFault[] } {
   const { events, faults } = fromOtlpMetrics(metrics);
   const good = events.filter(({ fields }) => {

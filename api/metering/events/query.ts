@@ -50,8 +50,8 @@ const eventsQueryFields = {
   offset: orDefault(wholeNumber.pipe(z.int().min(0)), 0).meta({
     description: 'Number of events to skip: the number on the pages before. Default: 0.',
   }),
-  iter_first_key: orNull(z.string()).meta({ description: 'Cursor from an answer, for the page before it.' }),
-  iter_last_key: orNull(z.string()).meta({ description: 'Cursor from an answer, for the page after it.' }),
+  iter_first_key: orNull(z.string()).meta({ description: 'Cursor from an answer, for the page before that answer.' }),
+  iter_last_key: orNull(z.string()).meta({ description: 'Cursor from an answer, for the page after that answer.' }),
   count_total: orDefault(
     z.union([z.boolean(), z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0'] })]),
     false,
@@ -80,7 +80,7 @@ const GetEventsRequest = z
   .meta({ id: 'GetEventsRequest', example: { external_customer_id: 'acme', event_name: 'api_call', page_size: 10 } });
 type GetEventsInput = z.output<typeof GetEventsRequest>;
 
-const GetEventsAnswer = z
+export const GetEventsAnswer = z
   .object({
     events: z.array(EventAnswer).meta({ description: 'Page of the matching events.' }),
     has_more: z
@@ -137,7 +137,7 @@ async function answerEvents(query: GetEventsInput, context: Context): Promise<vo
   const { services, scope, response } = context;
   const wanted = toEventConditions(query, context);
   const [page, total_count] = await withBounds(context, async (bounds) => {
-    // Sequential, because two slots of one query could wait for each other.
+    // The two queries run one after the other, because two slots of one request could wait for each other.
     const found = await readPage(query, { ...wanted, bounds }, context);
     return [found, query.count_total ? await countFoundEvents(services.clickhouse, { ...wanted, bounds }) : null];
   });

@@ -75,7 +75,9 @@ export const BulkIngestRawEventRequest = z
     },
   });
 
-/** Its id differs from those of the events above, because the documentation sends all of them. */
+/**
+ * Example of a CloudEvent. Its id differs from those of the other example events, because the tests of the documentation send all of them.
+ */
 export const CLOUD_EVENT_EXAMPLE = {
   specversion: '1.0',
   id: 'call-4',

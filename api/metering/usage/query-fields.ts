@@ -58,7 +58,7 @@ export const usageRange = {
   },
 };
 
-/** Ingestion refuses earlier timestamps, so a range from here on contains every event. */
+/** Earliest timestamp of an event. Ingestion refuses earlier ones, so a range from here on contains every event. */
 export const BEGINNING_US = parseEventTime('1900-01-01T00:00:00Z') as number;
 
 export type RequestedRange = { start_us: Microseconds; end_us: Microseconds };
@@ -78,7 +78,7 @@ export function checkRange(range: RequestedRange): RequestedRange {
   return range;
 }
 
-/** Allows more than a month of minutes. */
+/** Maximum number of windows; it allows more than a month of minutes. */
 export const WINDOWS_MAX = 50_000;
 
 /** Refuses answers that are too large to arrive whole: a year has half a million minutes. */
@@ -87,7 +87,9 @@ export function checkWindows(range: RequestedRange, size: WindowSize | null | un
   throw invalid(field, `the range has more than ${WINDOWS_MAX} windows of ${size}: ask for a shorter range`);
 }
 
-/** A meter's buckets are computed one by one, unless its pre-aggregated rows, which are in UTC, are these buckets. */
+/**
+ * Limits the number of buckets, because they are computed one by one, unless the pre-aggregated rows, which are in UTC, are the buckets.
+ */
 export function checkBuckets(
   range: RequestedRange,
   size: WindowSize | null | undefined,
@@ -120,7 +122,7 @@ export async function withBounds<Answer>(
   // Many queries of one request may wait at the same time.
   setMaxListeners(0, controller.signal);
   const leave = () =>
-    controller.abort(new FarthingError('invalid_operation', 'the caller has gone', { http_status_code: GONE }));
+    controller.abort(new FarthingError('invalid_operation', 'the caller disconnected', { http_status_code: GONE }));
   response.once('close', leave);
   if (response.destroyed) leave();
   try {
@@ -128,7 +130,7 @@ export async function withBounds<Answer>(
   } catch (error) {
     // The error of an aborted statement is irrelevant.
     controller.signal.throwIfAborted();
-    // The queries of other lines are useless after an error.
+    // After an error, the queries of the other lines are aborted, because their results are not needed.
     controller.abort(error);
     throw error;
   } finally {

@@ -4,6 +4,7 @@ import { invalid } from '../../../core/foundation/error.ts';
 import { decimalText, orNull } from '../../../core/foundation/record.ts';
 import { formatUs, toMs, US_PER_DAY } from '../../../core/foundation/time/instant.ts';
 import { AGGREGATIONS } from '../../../core/metering/aggregations/index.ts';
+import { formatTypesTaking, formatTypesWithoutValue } from '../../../core/metering/aggregations/list-types.ts';
 import { derivePointSize } from '../../../core/metering/analytics/point-size.ts';
 import { compilePropertyFilters } from '../../../core/metering/analytics/property-filter.ts';
 import { rowStart } from '../../../core/metering/bucket-size.ts';
@@ -41,8 +42,7 @@ const usageQueryFields = {
   end_time: instantUs.meta({ description: 'Exclusive end of the events. Default: now.' }),
   window_size: anyWindowSize,
   bucket_size: orNull(windowSize).meta({
-    description:
-      'Size of buckets, for SUM and MAX only. Each bucket is aggregated separately, and the total is the sum of the buckets.',
+    description: `Size of buckets, for ${formatTypesTaking('bucket_size')} only. Each bucket is aggregated separately, and the total is the sum of the buckets.`,
   }),
   filters: propertyValues.meta({
     description: 'Further accepted values by property name; all properties must match.',
@@ -58,12 +58,13 @@ const GetUsageRequest = z
     event_name: z.string().meta({ description: 'Name of the events. Blanks at both ends are removed.' }),
     aggregation_type: aggregationType.meta({ description: 'Aggregation of the values of the events.' }),
     property_name: orNull(z.string()).meta({
-      description: 'Property with the value. All types except COUNT need it, or an expression.',
+      description: `Property with the value. All types except ${formatTypesWithoutValue()} need it, or an expression.`,
     }),
-    multiplier: orNull(decimalText).meta({ description: 'Factor for SUM_WITH_MULTIPLIER only, greater than 0.' }),
+    multiplier: orNull(decimalText).meta({
+      description: `Factor for ${formatTypesTaking('multiplier')} only, greater than 0.`,
+    }),
     group_by_property: orNull(z.string()).meta({
-      description:
-        'Property to group by, for MAX with a bucket_size only. Each of its values has its own maximum, and these add up.',
+      description: `Property to group by, for ${formatTypesTaking('group_by')} with a bucket_size only. Each of its values has its own maximum, and these add up.`,
     }),
     group_by: z
       .array(z.string())
@@ -91,7 +92,7 @@ const GetUsageByMeterRequest = z
     },
   });
 
-const UsageAnswer = z
+export const UsageAnswer = z
   .object({
     results: z
       .array(
@@ -212,11 +213,11 @@ async function answerUsage(
     type: aggregation.type,
     event_count: total.event_count,
     as_of: report.as_of,
-    source: report.from,
+    source: report.source,
   };
 }
 
-/** Without a start, windows begin on the day of the first event, not at the earliest timestamp. */
+/** Range to divide into windows. Without a start, it begins on the day of the first event, and not at the earliest possible timestamp. */
 async function rangeToCut(
   body: EventUsageQuery & { definition: MeterDefinition },
   external_customer_ids: string[] | null,

@@ -89,7 +89,8 @@ export async function findEquivalentMeter(
 /** Text that is equal for meters that count the same events with the same values. */
 function signature({ aggregation, filters }: Pick<MeterDefinition, 'aggregation' | 'filters'>): string {
   const { type, field, expression, multiplier, bucket_size, group_by } = aggregation;
-  const value = type === 'COUNT' ? null : expression ? ['expression', expression] : ['field', field];
+  const value =
+    AGGREGATIONS[type].value_kind === 'none' ? null : expression ? ['expression', expression] : ['field', field];
   const accepted = filters.map(({ key, values }) => [key, [...new Set(values)].sort()] as const);
   accepted.sort(([a], [b]) => (a < b ? -1 : 1));
   const factor = multiplier ? new Decimal(multiplier).toFixed() : null;

@@ -8,7 +8,7 @@ import { idParams, type Route, route } from '../../http/route.ts';
 
 const tag = 'Roles';
 
-const RoleAnswer = z
+export const RoleAnswer = z
   .object({
     id: z.string(),
     name: z.string().meta({ description: 'Display name.' }),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { anyCase, keyText, timestampText } from '../../../core/foundation/record.ts';
+import { anyCase, keyText, requiredName, timestampText } from '../../../core/foundation/record.ts';
+import { connectionShape } from '../../../core/platform/connection/record.ts';
 import { USER_TYPES } from '../../../storage/models/foundation/user.ts';
 import { type ListGrammar, listAnswer, listShape } from '../../http/list.ts';
 
@@ -10,7 +11,7 @@ export const CreateApiKey = z
       .min(1, { error: 'must not be blank' })
       .meta({ description: 'Name of the key, for people; must not be blank.' }),
     type: anyCase(['private_key', 'publishable_key']).meta({
-      description: "private_key has the rights of its owner's roles; publishable_key may only send events.",
+      description: "private_key has the rights of the owner's roles; publishable_key may only send events.",
     }),
     expires_at: timestampText
       .nullish()
@@ -32,14 +33,21 @@ export const CreateApiKey = z
   })
   .meta({ id: 'CreateAPIKeyRequest' });
 
-const SecretAnswer = z
+export const SecretAnswer = z
   .object({
     id: z.string(),
     name: z.string().meta({ description: 'Name of the key, for people.' }),
-    type: z.string().meta({ description: 'private_key, or publishable_key, which may only send events.' }),
-    provider: z.string().meta({ description: 'Issuer of the key; equal for all keys.' }),
-    display_id: z.string().meta({ description: 'First and last characters of the key, for recognition.' }),
-    roles: z.array(z.string()).nullable().meta({ description: 'Current roles of its owner.' }),
+    type: z.string().meta({
+      description:
+        'private_key, publishable_key, which may only send events, or integration for credentials of a provider.',
+    }),
+    provider: z
+      .string()
+      .meta({ description: 'Issuer of the key, equal for all keys, or the provider of credentials.' }),
+    display_id: z
+      .string()
+      .meta({ description: 'First and last characters of the key, for recognition; the account of credentials.' }),
+    roles: z.array(z.string()).nullable().meta({ description: 'Current roles of the owner of the key.' }),
     user_type: z.enum(USER_TYPES).nullable().meta({ description: 'Type of the owner: person or program.' }),
     user_id: z.string().nullable().meta({ description: 'Owner of the key. The key acts with its rights.' }),
     environment_id: z.string().nullable().meta({ description: 'The only environment in which the key acts.' }),
@@ -77,3 +85,30 @@ export const SecretListAnswer = listAnswer(SecretAnswer, 'ListSecretsResponse');
 export const secretGrammar: ListGrammar = {
   columns: { id: 'string', name: 'string', type: 'string', created_at: 'date', updated_at: 'date' },
 };
+
+const { provider_type: provider } = connectionShape.shape;
+
+export const IntegrationProvider = z.object({
+  provider: z.string().min(1).meta({ description: 'Name of the provider.', example: 's3' }),
+});
+
+export const CreateIntegration = z
+  .object({
+    name: requiredName.meta({ description: 'Display name of the connection.' }),
+    provider: provider.meta({ description: 'Provider, equal to the one in the path.' }),
+    credentials: z
+      .record(keyText, z.string().max(4_000))
+      .meta({ description: 'Credentials of the provider, by the keys of `encrypted_secret_data` of its connections.' }),
+  })
+  .meta({
+    id: 'CreateIntegrationRequest',
+    example: {
+      name: 'Store',
+      provider: 's3',
+      credentials: { aws_access_key_id: 'AKIAIOSFODNN7EXAMPLE', aws_secret_access_key: 'the secret of this key' },
+    },
+  });
+
+export const LinkedIntegrationsAnswer = z
+  .object({ providers: z.array(z.string()).meta({ description: 'Providers whose credentials are stored.' }) })
+  .meta({ id: 'LinkedIntegrationsResponse' });

@@ -11,8 +11,7 @@ import { buildUsageRefresh, gatherLimitedUsage } from '../../../actions/rating/e
 import { invalid } from '../../../core/foundation/error.ts';
 import type { ReadCached } from '../../../storage/cache/cache-entry.ts';
 import { loadCached } from '../../../storage/cache/cached-answers.ts';
-import { recordUpcomingStarts } from '../../../storage/cache/upcoming-starts.ts';
-import type { GatherContext } from '../../../storage/concurrency/gather-batch-loader.ts';
+import type { GatherContext } from '../../../storage/cache/gather-batch-loader.ts';
 import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { matchAny } from '../../http/list.ts';
@@ -135,7 +134,6 @@ async function showCustomerEntitlements(customer: CustomerModel, query: Customer
   await checkUsageReferences(customer.id, query, reading);
   const subscriptions = await listGrantingSubscriptions(customer.id, query.subscription_ids, reading);
   const entitled = await listEntitledFeatures(subscriptions, query.feature_ids, reading);
-  await noteStarts(customer, subscriptions, reading);
   return { customer_id: customer.id, features: await showEntitled(entitled, context) };
 }
 
@@ -207,7 +205,6 @@ async function makeUsage(query: CustomerUsageQuery, asking: Context, gathering: 
   const called = await listFeatureIdsByLookupKey(query.feature_lookup_keys ?? [], reading);
   const subscriptions = await listGrantingSubscriptions(customer.id, query.subscription_ids, reading);
   const entitled = await listEntitledFeatures(subscriptions, [...(query.feature_ids ?? []), ...called], reading);
-  await noteStarts(customer, subscriptions, reading);
   const usages = await gatherLimitedUsage(asking.services, { entitled, reading });
   const { again, until_ms } = buildUsageRefresh(usages, context.now);
   const features = await showLimitedUsage(usages, context);
@@ -219,15 +216,6 @@ async function makeUsage(query: CustomerUsageQuery, asking: Context, gathering: 
     ...(again ? { again: (read: ReadCached) => toCachedUsage(again(read)) } : {}),
     until_ms,
   };
-}
-
-async function noteStarts(
-  { id }: CustomerModel,
-  subscriptions: readonly SubscriptionModel[],
-  { scope, database, now }: EntitlementReadContext,
-): Promise<void> {
-  const subscription_ids = subscriptions.map((one) => one.id);
-  await recordUpcomingStarts(database, scope, { customer_id: id, subscription_ids, now });
 }
 
 function toReading({ scope, services, now }: Context): EntitlementReadContext {

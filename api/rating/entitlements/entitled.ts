@@ -20,18 +20,20 @@ const configValue = z.record(z.string(), z.unknown());
 const SourceAnswer = z
   .object({
     subscription_id: z.string().meta({ description: 'Subscription that has the entitlement.' }),
-    entity_id: z.string().meta({ description: 'Plan, add-on or subscription that grants it.' }),
-    entity_type: z.enum(['plan', 'addon', 'subscription']).meta({ description: 'Type of the entity that grants it.' }),
+    entity_id: z.string().meta({ description: 'Plan, add-on or subscription that grants the feature.' }),
+    entity_type: z
+      .enum(['plan', 'addon', 'subscription'])
+      .meta({ description: 'Type of the entity that grants the feature.' }),
     entity_name: z
       .string()
-      .meta({ description: 'Name of the entity that grants it; for a subscription, the name of its plan.' }),
+      .meta({ description: 'Name of the entity that grants the feature; for a subscription, the name of its plan.' }),
     quantity: z.int().meta({ description: 'Multiplier of the entitlement: the quantity of an add-on, else 1.' }),
     entitlement_id: z.string().meta({ description: 'Id of the entitlement.' }),
     is_enabled: z.boolean().meta({ description: 'True if the entitlement is enabled. A disabled one adds nothing.' }),
     usage_limit: z
       .number()
       .nullable()
-      .meta({ description: 'Limit of one unit, before `quantity`; null is unlimited.' }),
+      .meta({ description: 'Limit before it is multiplied by `quantity`; null is unlimited.' }),
     static_value: z.string().nullable().meta({ description: 'Value of a static feature.' }),
     usage_reset_period: resetPeriod.meta({
       description: 'Reset period of a metered feature. Default: the billing period.',
@@ -44,7 +46,7 @@ const shape = entitlementShape.shape;
 const BucketAnswer = z
   .object({
     entitlement_id: z.string().meta({ description: 'Id of the entitlement.' }),
-    source_entity_id: z.string().meta({ description: 'Plan, add-on or subscription that grants it.' }),
+    source_entity_id: z.string().meta({ description: 'Plan, add-on or subscription that grants the feature.' }),
     usage_limit: z.number().nullable().meta({ description: 'Always null, because the quota is the limit.' }),
     grant_measure: shape.grant_measure,
     grant_quota: shape.grant_quota,
@@ -166,7 +168,7 @@ const FeatureUsageAnswer = z
       .nullable()
       .meta({ description: 'Time of the next reset of usage to 0; null is never.' }),
     grants: z.array(GrantAnswer).nullable().meta({
-      description: 'Usage-ordered grants, those of one length together; null without grants.',
+      description: 'Usage-ordered grants, one entry per duration with the sum of all sources; null without grants.',
     }),
     sources,
   })

@@ -34,7 +34,10 @@ import { SubscriptionEntitlementsAnswer, showEntitled } from './entitled.ts';
 
 const tag = 'Entitlements';
 
-/** The published client sends no page and expects all. The default is the maximum, which suffices: a plan grants a feature once. */
+/**
+ * The published client sends no page and expects all entitlements, so the default is the maximum. It is enough, because a plan grants a
+ * feature once.
+ */
 const { limit, offset } = listShape({}).shape;
 const GrantsPage = z.object({
   limit: limit

@@ -77,7 +77,7 @@ function checkPeriod({ period_start, period_end }: { period_start: number; perio
   return checkRange({ start_us: period_start, end_us: period_end });
 }
 
-/** Covers three years of days. */
+/** Maximum number of windows in an answer: three years of days. */
 const WINDOWS_SHOWN_MAX = 1_100;
 
 function checkShown(range: { start_us: number; end_us: number }, size: WindowSize): void {
@@ -225,7 +225,7 @@ async function recentSubscriptions(lately: Period, { scope, services }: Context)
 const PAID: readonly PaymentStatus[] = ['SUCCEEDED', 'OVERPAID'];
 const PENDING: readonly PaymentStatus[] = ['INITIATED', 'PENDING', 'PROCESSING'];
 
-/** Refunded and voided invoices have none of these outcomes. */
+/** Counts invoices by payment outcome; refunded and voided invoices are not counted. */
 function countByPaymentOutcome(counts: readonly { payment_status: PaymentStatus; count: number }[]) {
   const over = (statuses: readonly PaymentStatus[]) =>
     counts.reduce((sum, { payment_status, count }) => sum + (statuses.includes(payment_status) ? count : 0), 0);

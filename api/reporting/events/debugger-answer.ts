@@ -73,9 +73,11 @@ const MatchedLineItem = z.object({
   end_date: text('Exclusive end of the charges; null if open.').nullable(),
   is_active_for_event: z.boolean().meta({
     description:
-      'True if it charges for the event: the time is within its range, and its subscription was active then.',
+      'True if the line item charges for the event: the time is within its range, and its subscription was active then.',
   }),
-  timestamp_within_range: z.boolean().meta({ description: 'True if the event is between its start and its end.' }),
+  timestamp_within_range: z
+    .boolean()
+    .meta({ description: 'True if the event is between the start and the end of the line item.' }),
   subscription_line_item: SubscriptionLineItemAnswer.meta({ description: 'Current state of the line item.' }),
 });
 

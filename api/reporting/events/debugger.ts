@@ -86,7 +86,7 @@ async function storedEvent(id: string, { services, scope }: Context): Promise<De
   return { event: { ...accepted, ...last }, in_effect, is_void: last?.action === 'void' };
 }
 
-/** True if its slice is processed, so the pre-aggregated rows include the event. */
+/** Whether the slice of the event is processed, so that the pre-aggregated rows include the event. */
 async function isInEffect(
   { partition, offset }: FoundEvent,
   postgres: Context['services']['postgres'],

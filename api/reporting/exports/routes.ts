@@ -26,7 +26,7 @@ export const exportFileRoutes: Route[] = [
     operation_id: 'exportRecords',
     summary: 'Export records as a file',
     description:
-      'Streams the records of a range of at most a year as a file of any length. The header X-As-Of states the freshness. A connection that ends in order has sent the whole file. The permission to read the records is required too. More than three exports of a tenant at a time are refused with 429.',
+      'Streams the records of a range of at most a year as a file of any length. The header X-As-Of states the freshness. If the connection ends without an error, the file is complete. The permission to read the records is required too. More than three exports of a tenant at a time are refused with 429.',
     tag: 'Tasks',
     access: 'task:read',
     params: exportParams,

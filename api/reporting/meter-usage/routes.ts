@@ -92,7 +92,7 @@ const MeterUsageDetailedAnalyticsRequest = GetUsageAnalyticsRequest.extend({
   },
 });
 
-const MeterUsageAnswer = z
+export const MeterUsageAnswer = z
   .object({
     meter_id: z.string(),
     aggregation_type: z.enum(AGGREGATION_TYPES).meta({ description: 'Aggregation of the event values.' }),
@@ -154,7 +154,7 @@ export const meterUsageRoutes: Route[] = [
       .meta({ id: 'MeterUsageAnalyticsResponse' }),
     async handle({ body }, context) {
       const meters = await loadMeters(body.meter_ids, context);
-      // Each meter is divided into its windows, whether or not they have events.
+      // Every window of every meter counts, because windows without events are computed, too.
       checkCells(meters.length * windowCount({ start_us: body.start_time, end_us: body.end_time }, body.window_size));
       return withBounds(context, async (bounds) => ({
         items: await mapConcurrently(BATCH_SIZE_MAX, meters, (meter) =>
@@ -178,7 +178,7 @@ export const meterUsageRoutes: Route[] = [
   }),
 ];
 
-/** In the order of the request. */
+/** Loads the meters in the order of the request. */
 async function loadMeters(ids: readonly string[], { scope, services }: Context): Promise<MeterModel[]> {
   const meters = await MeterModel.byId(scope, ids, services.postgres);
   return [...new Set(ids)].map((id) => {
@@ -224,7 +224,7 @@ async function measured(
         }))
       : null,
     as_of: report.as_of,
-    source: report.from,
+    source: report.source,
   };
 }
 

@@ -18,7 +18,10 @@ export const CreateScheduledTask = z
     entity_type,
     interval,
     enabled: z.boolean().default(true).meta({ description: 'True if files are written on schedule. Default true.' }),
-    job_config: jobConfig.meta({ id: 'S3JobConfig', description: 'Place in the connection, and format of the files.' }),
+    job_config: jobConfig.meta({
+      id: 'S3JobConfig',
+      description: 'Destination within the connection, and format of the files.',
+    }),
   })
   .meta({ id: 'CreateScheduledTaskRequest', example });
 

@@ -1,6 +1,6 @@
 /**
- * On every route, amounts of usage need the permission to read invoices (docs/permissions.md, "Amounts"). Other callers get the usage,
- * and null for each amount.
+ * Restricts amounts of usage on every route: they need the permission to read invoices (docs/permissions.md, "Amounts"). Other callers get
+ * the usage, and null for each amount.
  */
 import { canRead } from '../../../core/foundation/access/role.ts';
 import { mapYielding } from '../../../storage/concurrency/time-slicer.ts';

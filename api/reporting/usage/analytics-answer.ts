@@ -249,7 +249,7 @@ function showPoint(point: AnalyticsPoint) {
 function showItem({ item, meter, feature, group, usage, cost, event_count, ...row }: AnalyticsRow) {
   return {
     feature_id: feature?.id ?? '',
-    price_id: item?.price_record.id,
+    price_id: item?.price.id,
     meter_id: meter.id,
     sub_line_item_id: item?.id,
     subscription_id: item?.subscription.id,
@@ -287,11 +287,11 @@ async function loadParts(rows: readonly AnalyticsRow[], expand: readonly string[
   const asks = (part: string) => expand.includes(part);
   const items = rows.flatMap(({ item }) => item ?? []);
   const features = rows.flatMap(({ feature }) => feature ?? []);
-  const prices = asks('price') ? await showPrices(distinct(items.map((item) => item.price_record)), [], context) : [];
+  const prices = asks('price') ? await showPrices(distinct(items.map((item) => item.price)), [], context) : [];
   const shown = asks('feature') ? await showFeatures(distinct(features), [], context) : [];
   const withoutParts = { prices: false, meters: false };
   const lines = asks('subscription_line_item')
-    ? await showLineItems(distinct(items.map((item) => item.record)), withoutParts, context)
+    ? await showLineItems(distinct(items.map((item) => item.line_item)), withoutParts, context)
     : [];
   const { scope, services } = context;
   const entityIds = (type: 'plan' | 'addon') =>
@@ -301,7 +301,7 @@ async function loadParts(rows: readonly AnalyticsRow[], expand: readonly string[
   const groups = await showGroupsById(distinct(features), context);
   const [price, feature, line] = [indexById(prices), indexById(shown), indexById(lines)];
   return ({ item, meter, feature: own }: AnalyticsRow) => ({
-    price: price.get(item?.price_record.id ?? ''),
+    price: price.get(item?.price.id ?? ''),
     meter: asks('meter') ? meter : null,
     feature: feature.get(own?.id ?? ''),
     subscription_line_item: line.get(item?.id ?? ''),
@@ -312,8 +312,8 @@ async function loadParts(rows: readonly AnalyticsRow[], expand: readonly string[
 }
 
 /** Id of the plan or add-on of a line item; null if the line item belongs to another entity. */
-function pickEntityId({ record }: AnalyticsItem, type: 'plan' | 'addon'): string | null {
-  return record.entity_type === type ? (record.entity_id ?? null) : null;
+function pickEntityId({ line_item }: AnalyticsItem, type: 'plan' | 'addon'): string | null {
+  return line_item.entity_type === type ? (line_item.entity_id ?? null) : null;
 }
 
 function distinct<R extends { id: string }>(records: readonly R[]): R[] {

@@ -63,7 +63,7 @@ export function exportRange({ start_time, end_time, timezone, split }: ExportQue
   return range;
 }
 
-/** Bounds the work: with amounts, each day queries every charge. */
+/** Maximum number of days in a split, because with amounts each day queries every charge. */
 const DAYS_MAX = 400;
 
 function checkSplit(range: RequestedRange, split: Split | null): void {

@@ -1,6 +1,6 @@
 /**
  * GET /events/usage/export: usage per customer and meter, or per charge with its amount, as streamed CSV. There is no Content-Length.
- * An error during the stream breaks the connection, so a file that ends in order is complete. The header X-As-Of has the meaning of
+ * An error during the stream breaks the connection, so a file whose connection ends without an error is complete. The header X-As-Of has the meaning of
  * `as_of` in other answers: no record is older.
  */
 import { Readable } from 'node:stream';
@@ -22,7 +22,7 @@ export const exportRoutes: Route[] = [
     operation_id: 'exportUsage',
     summary: 'Export usage as CSV',
     description:
-      'Returns one record per customer and meter with events in the range. With `amounts=true` it returns one record per charge, with its amount and invoice, which needs the permission to read invoices. The header X-As-Of states the freshness. The file is compressed with gzip if the request accepts it. A connection that ends in order has sent the whole file.',
+      'Returns one record per customer and meter with events in the range. With `amounts=true` it returns one record per charge, with its amount and invoice, which needs the permission to read invoices. The header X-As-Of states the freshness. The file is compressed with gzip if the request accepts it. If the connection ends without an error, the file is complete.',
     tag: 'Events',
     access: 'event:read',
     query: ExportQuery,
@@ -91,7 +91,7 @@ function metadataValue({ customer }: ExportedUsage, key: string): string | null 
   return Object.hasOwn(metadata, key) ? metadata[key]! : null;
 }
 
-/** Empty, not 0, for usage that no line charges. */
+/** These columns are empty, not 0, for usage that no line charges. */
 const AMOUNT_COLUMNS = [
   word('subscription_id', ({ charge }) => charge?.subscription_id ?? null),
   text('plan', ({ charge }) => charge?.plan ?? null),

@@ -67,8 +67,8 @@ export function pointBuckets(item: AnalyticsItem | null, times: TimesOfDay | nul
   return inOrder(item, times).map((bucket) => pointBucket(item, bucket));
 }
 
-function pointBucket({ price_record }: AnalyticsItem, bucket: TimeBucket | null) {
-  return { bucket_id: bucket?.id ?? '', price_id: price_record.id };
+function pointBucket({ price }: AnalyticsItem, bucket: TimeBucket | null) {
+  return { bucket_id: bucket?.id ?? '', price_id: price.id };
 }
 
 function inOrder({ commitment }: AnalyticsItem, times: TimesOfDay): (TimeBucket | null)[] {

@@ -22,7 +22,7 @@ export type AddonPolicy = z.output<typeof addonPolicyShape>;
 
 type AttachedAddon = Pick<AddonAssociation, 'id' | 'addon_id'>;
 
-/** An override of an add-on that is not attached is refused; ignoring it would suggest that it was dropped. */
+/** Throws if an override names an add-on that is not attached. Ignoring it would suggest that the add-on was dropped. */
 export function checkPolicy(attached: readonly AttachedAddon[], policy: AddonPolicy | null | undefined): void {
   for (const key of Object.keys(policy?.overrides ?? {})) {
     if (!attached.some(({ id, addon_id }) => id === key || addon_id === key))

@@ -26,19 +26,21 @@ export type Addon = z.output<typeof addonShape>;
 export const addonAssociationShape = z.object({
   id: z.string(),
   entity_type: z.enum(['subscription', 'plan', 'addon']).meta({ description: 'Kind of owner; always a subscription.' }),
-  entity_id: z.string().meta({ description: 'Id of that subscription.' }),
+  entity_id: z.string().meta({ description: 'Id of the subscription.' }),
   addon_id: z.string().meta({ description: 'Add-on that is attached.' }),
   addon_status: z
     .enum(ADDON_STATUSES)
     .meta({ description: 'Status. It is cancelled after the attachment or its subscription has ended.' }),
-  quantity: z.int().meta({ description: 'Multiplier of its fixed lines and limits.' }),
+  quantity: z.int().meta({ description: 'Multiplier of the add-on’s fixed lines and limits.' }),
   cadence: z.enum(ADDON_CADENCES).meta({
     description: 'Duration. onetime lasts for the period in which it begins; recurring lasts until it is detached.',
   }),
   start_date: timestampText.meta({ description: 'Start of the attachment and its charges.' }),
   end_date: timestampText.nullable().meta({ description: 'Exclusive end; null if open.' }),
-  cancellation_reason: z.string().nullable().meta({ description: 'Reason given when it was detached.' }),
-  cancelled_at: timestampText.nullable().meta({ description: 'Instant at which it was detached; null otherwise.' }),
+  cancellation_reason: z.string().nullable().meta({ description: 'Reason given when the add-on was detached.' }),
+  cancelled_at: timestampText
+    .nullable()
+    .meta({ description: 'Instant at which the add-on was detached; null otherwise.' }),
   metadata: freeMap.nullable().meta({ description: 'Your own values.' }),
   ...baseFields,
 });

@@ -21,7 +21,7 @@ export function usageRatio({ used, quota }: { readonly used: Decimal; readonly q
   return used.dividedBy(quota).toDecimalPlaces(RATIO_DECIMALS, Decimal.ROUND_DOWN);
 }
 
-/** A threshold above 1 is never reached, and one of 0 is reached before any use. Neither would cause an alert. */
+/** Throws if a threshold is above 1, which is never reached, or 0, which is reached before any use. Neither would cause an alert. */
 export function checkGrantLevels(settings: AlertSettings, field: string): void {
   requireLevelsAbove(settings, field);
   for (const name of ['critical', 'warning', 'info'] as const) {
@@ -37,7 +37,10 @@ function isQuotaFraction(threshold: Decimal): boolean {
 
 type AlertSettingsSource = { readonly alert_settings: AlertSettings | null };
 
-/** Settings of the first source with enabled alerts, for sources that share one grant. Null if none has any. */
+/**
+ * Returns the settings of the first source with enabled alerts, for sources that share one grant. Returns null if no source has enabled
+ * alerts.
+ */
 export function findAlertSettings(sources: readonly AlertSettingsSource[]): AlertSettings | null {
   return sources.find(({ alert_settings }) => alert_settings?.alert_enabled)?.alert_settings ?? null;
 }

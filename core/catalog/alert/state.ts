@@ -65,8 +65,8 @@ export function selectWorseState(a: AlertState, b: AlertState): AlertState {
 }
 
 /**
- * For spend in periods, each of which begins at 0: true if the state fell and rose again between two checks. `reached` is the state at the
- * previous check, `carried` the state at the start of the latest period, and `state` the current state.
+ * Whether the state of a spend fell at the start of a period and rose again between two checks. Spend begins at 0 in each period. `reached`
+ * is the state at the previous check, `carried` the state at the start of the latest period, and `state` the current state.
  */
 export function hasFallenBetween(reached: AlertState, carried: AlertState, state: AlertState): boolean {
   const height = (one: AlertState) => ALERT_STATES.indexOf(one);

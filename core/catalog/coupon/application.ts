@@ -27,7 +27,7 @@ export const CouponApplication = z.object({
   coupon_snapshot: z
     .record(z.string(), z.unknown())
     .nullable()
-    .meta({ description: 'Copy of the coupon at that time.' }),
+    .meta({ description: 'Copy of the coupon as it was applied.' }),
   metadata,
   ...baseFields,
 });

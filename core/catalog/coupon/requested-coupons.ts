@@ -8,7 +8,9 @@ const subscriptionCoupon = z.object({
   start_date: orNull(timestampText).meta({
     description: 'Start of the interval in which the coupon applies. Default: the start of the subscription or phase.',
   }),
-  end_date: orNull(timestampText).meta({ description: 'End of that interval, exclusive. Default: open.' }),
+  end_date: orNull(timestampText).meta({
+    description: 'Exclusive end of the interval in which the coupon applies. Default: open.',
+  }),
   price_id: orNull(name).meta({
     description: 'Price whose line the coupon discounts. Default: the coupon discounts the invoice.',
   }),

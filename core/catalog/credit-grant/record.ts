@@ -189,8 +189,8 @@ const toConversionRate = ({ conversion_rate }: CreditGrantRates) => new Decimal(
 const toTopupRate = (rates: CreditGrantRates) => new Decimal(rates.topup_conversion_rate ?? toConversionRate(rates));
 
 /**
- * A grant of a subscription ends at `from` and stays published until then. A template has no dates and is archived at
- * once.
+ * Ends a grant. A grant of a subscription ends at `from` and stays published until then. A grant of a plan or add-on has no dates and is
+ * archived at once.
  */
 export function planGrantArchive(
   grant: Pick<CreditGrant, 'scope' | 'start_date' | 'end_date'>,

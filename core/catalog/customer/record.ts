@@ -37,7 +37,7 @@ const taxId = z.object({
 export const customerShape = z.object({
   id: z.string(),
   external_id: requiredKey.meta({
-    description: 'Your own id of the customer, as in its events; unique among published customers.',
+    description: 'Your own id of the customer, as in the customer’s events; unique among published customers.',
   }),
   name: z.string().max(255).meta({ description: 'Display name, at most 255 characters. Default: the external id.' }),
   email: clearable(

@@ -1,22 +1,28 @@
 /** Fields of a customer in a request or in a row of an imported file. */
 import { z } from 'zod';
-import { optionalKey, withoutEffect } from '../../foundation/record.ts';
+import { keyText, optionalKey, requiredKey, withoutEffect } from '../../foundation/record.ts';
 import { taxOverrides } from '../tax/overrides.ts';
 import { customerFields, customerShape } from './record.ts';
-
-/** Parts of a request without a resource here. A non-empty value is refused, never silently dropped. */
-const notYet = (what: string) =>
-  z
-    .array(z.unknown())
-    .max(0, { error: `${what} are not supported` })
-    .nullish()
-    .meta({ description: 'Not supported yet: a non-empty list is refused.' });
 
 const taxParts = {
   tax_rate_overrides: taxOverrides.optional().meta({ description: 'Tax rates that the new customer starts with.' }),
 };
-export const absentParts = {
-  integration_entity_mapping: notYet('integration mappings'),
+/** Counterparts of the customer at connected providers. */
+export const integrationParts = {
+  integration_entity_mapping: z
+    .array(
+      z.object({
+        provider: keyText.max(50).min(1).meta({
+          description: 'Provider, to which the environment has a connection.',
+        }),
+        id: requiredKey.meta({ description: 'Id of the customer at the provider.' }),
+      }),
+    )
+    .max(20)
+    .nullish()
+    .meta({
+      description: 'Ids of the customer at connected providers, at most 20. A change adds to those that exist.',
+    }),
 };
 
 /** The parent customer, by either of its ids. */
@@ -41,7 +47,7 @@ export const CreateCustomer = customerFields
       .nullish()
       .meta(timezone.meta()!),
     ...taxParts,
-    ...absentParts,
+    ...integrationParts,
     ...parentParts,
     ...workflowParts,
   })
@@ -62,7 +68,7 @@ type ParentReference = {
   parent_customer_external_id?: string | null | undefined;
 };
 
-const NON_RECORD_FIELDS = Object.keys({ ...taxParts, ...absentParts, ...parentParts, ...workflowParts });
+const NON_RECORD_FIELDS = Object.keys({ ...taxParts, ...integrationParts, ...parentParts, ...workflowParts });
 
 export function toParentReference({
   parent_customer_id,
@@ -80,6 +86,6 @@ export function toRecordFields<Body extends object>(body: Body): Omit<Body, NonR
 }
 type NonRecordField =
   | keyof typeof taxParts
-  | keyof typeof absentParts
+  | keyof typeof integrationParts
   | keyof typeof parentParts
   | keyof typeof workflowParts;

@@ -4,12 +4,14 @@
  * The API sends `usage_limit` as a JSON number. It is stored as decimal text, and a value that a JSON number cannot
  * represent exactly is refused.
  */
+
 import { z } from 'zod';
 import { invalid } from '../../foundation/error.ts';
 import { parseDecimal } from '../../foundation/money.ts';
 import { anyCase, baseFields, decimalText, freeMap, optionalKey, timestampText } from '../../foundation/record.ts';
 import { toInstant } from '../../foundation/time/instant.ts';
 import { RECURRING_PERIODS } from '../../foundation/time/period.ts';
+import { isAdditive, listAggregationTypes } from '../../metering/aggregations/list-types.ts';
 import { FEATURE_TYPES } from '../feature/record.ts';
 import { checkGrantTerms, grantShape, hasGrants } from './grant-record.ts';
 
@@ -51,11 +53,13 @@ export const entitlementShape = z.object({
   ...grantShape,
   display_order: z
     .int()
-    .meta({ description: 'Position among the entitlements of its plan or add-on, for display only.' }),
+    .meta({ description: 'Position among the entitlements of the plan or add-on, for display only.' }),
   parent_entitlement_id: optionalKey.meta({
     description: 'Entitlement of the plan, or of an attached add-on, that this entitlement of a subscription replaces.',
   }),
-  start_date: timestampText.nullable().meta({ description: 'Instant from which it is granted. Null is always.' }),
+  start_date: timestampText
+    .nullable()
+    .meta({ description: 'Instant from which the entitlement is granted. Null is always.' }),
   end_date: timestampText.nullable().meta({ description: 'Exclusive end; null if open.' }),
   ...baseFields,
 });
@@ -84,7 +88,7 @@ export function checkEnabled({ feature_type, is_enabled }: { feature_type: strin
     );
 }
 
-/** A value that has no effect for the type of the feature is refused by name. */
+/** Checks the values of an entitlement. A value that has no effect for the type of the feature is refused by name. */
 export function checkEntitlement(granted: EntitlementTerms): void {
   const { feature_type: type, static_value, config_value, start_date, end_date } = granted;
   if (type === 'static' && !static_value?.trim()) throw invalid('static_value', 'is required for a static feature');
@@ -113,17 +117,23 @@ function checkConfig(config: Entitlement['config_value']): void {
 
 /** Maxima of buckets have no sum to compare with a limit (docs/rules/entitlements.md, "What each type grants"). */
 export function checkMeterOfEntitlement(aggregation: { type: string; bucket_size?: string | null | undefined }): void {
-  if (aggregation.type === 'MAX' && aggregation.bucket_size)
-    throw invalid('feature_id', 'a feature whose meter takes the MAX of each bucket cannot be granted with a limit');
+  if (aggregation.bucket_size && !isAdditive(aggregation))
+    throw invalid(
+      'feature_id',
+      `a feature whose meter takes the ${aggregation.type} of each bucket cannot be granted with a limit`,
+    );
 }
 
-/** The order of units is known only for meters that add events up (docs/rules/entitlements.md, "Grants"). */
+/**
+ * Checks the meter of usage-ordered grants: the order of units is known only for meters that add events up (docs/rules/entitlements.md,
+ * "Grants").
+ */
 export function checkMeterOfGrants(granted: EntitlementTerms, { aggregation, reset_usage }: GrantedMeter): void {
   if (!hasGrants(granted)) return;
-  if (!ADDITIVE_AGGREGATIONS.has(aggregation.type) || aggregation.bucket_size)
+  if (!isAdditive(aggregation) || aggregation.bucket_size)
     throw invalid(
       'grant_quota',
-      'is for a feature whose meter adds events up: SUM, SUM_WITH_MULTIPLIER or COUNT, without buckets',
+      `is for a feature whose meter adds events up without buckets: of type ${ADDITIVE_TYPES.join(', ')}`,
     );
   if (reset_usage === 'NEVER') throw invalid('grant_quota', 'is for a meter whose usage begins again with each period');
 }
@@ -132,14 +142,15 @@ type GrantedMeter = {
   readonly aggregation: { type: string; bucket_size?: string | null | undefined };
   readonly reset_usage: string;
 };
-const ADDITIVE_AGGREGATIONS: ReadonlySet<string> = new Set(['SUM', 'SUM_WITH_MULTIPLIER', 'COUNT']);
+
+const ADDITIVE_TYPES = listAggregationTypes(({ chain_rule }) => chain_rule === 'additive');
 
 function isLimit(text: string): boolean {
   const limit = parseDecimal(text);
   return limit === undefined || (limit.isInteger() && limit.gte(0) && limit.precision(true) <= LIMIT_DIGITS_MAX);
 }
 
-/** Exact, because a limit has at most 12 digits. */
+/** The number is exact, because a limit has at most 12 digits. */
 export function toLimitNumber(limit: { toString(): string } | null): number | null {
   return limit === null ? null : Number(limit.toString());
 }
@@ -147,7 +158,7 @@ export function toLimitNumber(limit: { toString(): string } | null): number | nu
 /** An entitlement in webhooks, and in responses without its related records. */
 export const publishedEntitlementShape = entitlementShape.extend({
   usage_limit: z.number().nullable().meta(entitlementShape.shape.usage_limit.meta()!),
-  plan_id: z.string().nullable().meta({ description: 'Plan that grants it; null without one.' }),
+  plan_id: z.string().nullable().meta({ description: 'Plan that grants the entitlement; null without one.' }),
 });
 
 export function toPublishedEntitlement<Source extends Entitlement>(entitlement: Source) {

@@ -93,7 +93,10 @@ export function checkFeature(feature: FeatureRules): void {
   if (feature.alert_settings) checkAlertSettings(feature.alert_settings);
 }
 
-/** A metered feature needs a meter, named or inline; others have none (docs/rules/records.md, "Features"). */
+/**
+ * Checks the meter of a feature. A metered feature needs one, named or inline; other features have none (docs/rules/records.md,
+ * "Features").
+ */
 export function checkMeterOfFeature(feature: {
   type: Feature['type'];
   meter_id: string | null;

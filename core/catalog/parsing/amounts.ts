@@ -126,16 +126,16 @@ function toFact(
   if (phrase.isOnce) return bound ? undefined : { kind: 'once', moneys, name: phrase.name ?? 'One-time fee' };
   const unit = each?.unit ?? phrase.named ?? null;
   const per = each?.per ?? ONE;
-  // "$29 per month for up to 5 users" is paid by the month, regardless of the number of users.
+  // "$29 per month for up to 5 users" is a price per month, regardless of the number of users.
   if (phrase.most && !each && span) return { kind: 'base', moneys, joined, paid, ...span };
   if (areOtherSizes(each?.unit, phrase.named)) return undefined;
   if ((bound || after) && !isByUse(phrase, unit)) return undefined;
   if (bound)
-    // Tiers in several currencies would lose one of the currencies.
+    // A rate with amounts in several currencies is not understood, because tiers have one currency.
     return moneys.length > 1 ? undefined : { kind: 'rate', money: moneys[0]!, unit, bound, per };
   if (unit && isHad(unit) && per.eq(ONE)) return { kind: 'seat', moneys, unit, joined, paid, ...(span ?? monthly) };
   if (each || after) {
-    // Usage is charged by the month: another interval would be another price.
+    // Usage is charged by the month, so a usage price with another interval is not understood.
     if (paid || (span && !isMonthly(span))) return undefined;
     return { kind: 'usage', moneys, unit, per, after, isExtra: each?.isExtra ?? false };
   }

@@ -160,7 +160,7 @@ function isUnitWord(word: string): boolean {
   return !NOT_UNITS.has(word) && toPeriod(word) === undefined;
 }
 
-/** A heuristic that suffices for things sold by the piece. */
+/** Converts a word to the singular, by a heuristic that suffices for things sold by the piece. */
 export function singular(word: string): string {
   if (/(?:ss|us|is)$/.test(word) || word.length <= 2) return word;
   if (/ies$/.test(word)) return word.replace(/ies$/, 'y');

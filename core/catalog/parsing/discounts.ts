@@ -52,5 +52,5 @@ function paidMonths(monthly: DiscountedFact, yearly: DiscountedFact): Decimal {
   return month.isZero() ? new Decimal('12') : yearly.moneys[0]!.amount.dividedBy(month);
 }
 
-/** Tolerance in months: half a percent of a year, because prices are rounded to pleasant numbers. */
+/** Compares numbers of months with a tolerance of half a percent of a year, because prices are rounded to pleasant numbers. */
 const isAbout = (a: Decimal, b: Decimal) => a.minus(b).abs().lte('0.06');

@@ -2,13 +2,13 @@
 import { Decimal } from '../../foundation/decimal.ts';
 import type { ParsedInterval, ParsedMoney } from './cursor.ts';
 
-/** End of a rate of a ladder: at the n-th unit, n units after the previous rate, or never. */
+/** End of a tier in a description: at the n-th unit, n units after the previous tier, or never. */
 export type RateBound =
   | { readonly upTo: Decimal; readonly from?: Decimal }
   | { readonly next: Decimal }
   | { readonly open: true; readonly from?: Decimal };
 
-/** Connection of a price with the words before it: "plus $10 …", "or $290 …". */
+/** Conjunction that connects a price with the words before it: "plus $10 …", "or $290 …". */
 export type PriceConjunction = 'and' | 'or' | null;
 
 export type PricingFact =
@@ -51,7 +51,7 @@ export type PricingFact =
       readonly unit: string;
       readonly count: Decimal | null;
       readonly span: ParsedInterval | null;
-      /** True for "up to", which limits the use and makes nothing free. */
+      /** True for "up to": the number limits the use, and none of it is free. */
       readonly isMost: boolean;
     }
   | { readonly kind: 'feature'; readonly name: string }
@@ -71,7 +71,7 @@ export const monthly: ParsedInterval = { billing_period: 'MONTHLY', billing_peri
 export const isMonthly = ({ billing_period, billing_period_count }: ParsedInterval) =>
   billing_period === 'MONTHLY' && billing_period_count === 1;
 
-/** An active user is counted by activity, while a plain user is counted by existing. */
+/** Whether customers have the unit, such as a user or a seat. An active user is no such unit, because it is counted by activity. */
 export function isHad(unit: string): boolean {
   return HAD.has(unit.split(' ').at(-1)!) && !/\b(?:active|unique|distinct)\b/.test(unit);
 }

@@ -45,7 +45,7 @@ export function parsePricing(
 
 const NO_RULE = 'no rule fits these words';
 
-/** The share of the words that were understood, less a penalty for each assumption. */
+/** Computes the confidence: the share of the words that were understood, less a penalty for each assumption. */
 function computeConfidence(
   share: number,
   outcome: { not_understood: readonly unknown[]; assumptions: readonly unknown[] },

@@ -52,8 +52,8 @@ export function buildLadders(facts: readonly PricingFact[]): { ladders: Ladder[]
 }
 
 /**
- * "10,000 API calls, $0.01 per additional call" is about API calls alone: the only unit that ends in the same words is
- * meant. Null if several units do. Two units that each have a price per unit are different things.
+ * "10,000 API calls, $0.01 per additional call" has one unit, although it is named in two ways: a short name means the only unit that ends
+ * in the same words. Null if several units do. Two units that each have a price per unit are different things.
  */
 function wholeUnit(unit: string, measured: readonly MeasuredFact[]): string | null {
   const priced = new Set(measured.flatMap((fact) => (fact.kind === 'usage' ? (fact.unit ?? []) : [])));

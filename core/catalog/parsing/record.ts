@@ -26,13 +26,15 @@ export const featureBody = featureShape
   .pick({ name: true, type: true, unit_singular: true, unit_plural: true })
   .partial({ unit_singular: true, unit_plural: true })
   .extend({
-    meter_id: orNull(z.string()).meta({ description: 'Ref of the meter, for a metered feature. Default: null.' }),
+    meter_id: orNull(z.string()).meta({
+      description: 'The `ref` of the meter in the same answer, for a metered feature. Default: null.',
+    }),
   });
 const granted = entitlementShape.shape;
 export const entitlementBody = z.object({
   entity_type: z.literal('PLAN').meta(granted.entity_type.meta()!),
-  entity_id: z.string().min(1).meta({ description: 'Ref of the plan.' }),
-  feature_id: granted.feature_id.meta({ description: 'Ref of the feature.' }),
+  entity_id: z.string().min(1).meta({ description: 'The `ref` of the plan in the same answer.' }),
+  feature_id: granted.feature_id.meta({ description: 'The `ref` of the feature in the same answer.' }),
   feature_type: granted.feature_type,
   usage_limit: orNull(granted.usage_limit.unwrap()).meta(granted.usage_limit.meta()!),
   usage_reset_period: orNull(granted.usage_reset_period.unwrap()).meta(granted.usage_reset_period.meta()!),

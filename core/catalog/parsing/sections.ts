@@ -4,7 +4,7 @@ import { readFacts } from './facts.ts';
 export type Section = {
   /** Null if the description does not name the plan. */
   readonly name: string | null;
-  /** Separate sentences, so that the facts of one do not run into the next. */
+  /** Sentences of the section. They are read separately, so that a phrase never continues in the next sentence. */
   readonly sentences: string[];
 };
 

@@ -135,8 +135,8 @@ const requestedFields = {
   lookup_key: optionalKey
     .default(null)
     .meta({ description: 'Your own name, unique among prices that have not ended.' }),
-  group_id: orNull(z.string()).meta({ description: 'Group of prices that it belongs to.' }),
-  start_date: orNull(timestampText).meta({ description: 'Instant from which it is sold. Default: now.' }),
+  group_id: orNull(z.string()).meta({ description: 'Group of prices that the price belongs to.' }),
+  start_date: orNull(timestampText).meta({ description: 'Instant from which the price is sold. Default: now.' }),
   end_date: orNull(timestampText).meta({ description: 'Exclusive end. Default: open.' }),
   commitment_time_buckets: orNull(timeBuckets),
   metadata,
@@ -165,7 +165,7 @@ export const priceShape = z.object({
       'First price of the lineage that this price succeeds, or the plan’s price that it overrides; else empty.',
   }),
   sequence: wholeNumber.meta({
-    description: 'Sequence number among the prices of its owner, in order of creation: 1, 2, 3 ….',
+    description: 'Sequence number among the prices of the owner, in order of creation: 1, 2, 3 ….',
   }),
   ...baseFields,
 });
@@ -255,7 +255,7 @@ export function replaceCharge<Priced extends PriceDefinition>(price: Priced, req
   return { ...changed, tiers, display_amount: displayAmount(changed.amount, price.currency) };
 }
 
-/** Rules of a single price, also after an override or an update. */
+/** Checks the rules of a single price, also after an override or an update. */
 export function checkPrice(price: PriceDefinition): void {
   checkCurrency(price.currency);
   checkCharge(price);
@@ -270,7 +270,7 @@ export function checkPrice(price: PriceDefinition): void {
   checkDates(price);
 }
 
-/** Usage is billed in arrears, because it is not known before. An override never changes that. */
+/** Checks the charge. Usage is billed in arrears, because it is not known before. An override never changes that. */
 function checkCharge(price: PriceDefinition): void {
   if (price.type !== 'USAGE') {
     if (price.commitment_time_buckets?.length) throw invalid('commitment_time_buckets', 'is for USAGE prices only');
@@ -286,7 +286,7 @@ function checkOnetime(price: PriceDefinition): void {
   if (price.invoice_cadence !== 'ADVANCE') throw invalid('invoice_cadence', 'must be ADVANCE for a ONETIME price');
 }
 
-/** Only recurring FIXED prices may have a trial (docs/rules/pricing.md, "What a price must state"). */
+/** Checks the trial. Only recurring FIXED prices may have one (docs/rules/pricing.md, "What a price must state"). */
 function checkTrial(price: PriceDefinition): void {
   if (price.trial_period_days < 0) throw invalid('trial_period_days', 'must not be negative');
   if (price.trial_period_days === 0) return;
@@ -371,7 +371,7 @@ function tierToFiat(tier: PriceTier, rate: string): PriceTier {
   };
 }
 
-/** The converted amount is stored unrounded. A conversion that needs more digits than an amount has is refused. */
+/** Converts an amount to money. The result is stored unrounded. A conversion that needs more digits than an amount has is refused. */
 function toFiat(field: string, amount: string, rate: string): string {
   const text = priceUnitToFiat(amount, rate).toFixed();
   if (parseDecimal(text) === undefined)

@@ -1,6 +1,6 @@
 /**
- * The successor of a changed price (docs/rules/pricing.md, "Changing a price"). Every rule of a new price applies to
- * it. It takes fields that the request omits from its predecessor.
+ * The successor of a changed price (docs/rules/pricing.md, "Changing a price"). Every rule of a new price applies to it. A field that the
+ * request omits has the value of the predecessor.
  */
 import { invalid } from '../../foundation/error.ts';
 import { explainInvalid } from '../../foundation/why-invalid.ts';
@@ -40,8 +40,8 @@ export function planSuccessor(
 }
 
 /**
- * If the model changes, only fields that both models use are taken over. A field that the old model ignores has no
- * meaning for the new one.
+ * Returns the charge after the changes. A field that is not changed is dropped if only one of the two billing models uses it: a field that
+ * the old model ignores has no meaning for the new one.
  */
 function chargeAfter(price: Price, changes: PriceChanges): Partial<CreatePrice> {
   const billing_model = changes.billing_model ?? price.billing_model;
@@ -56,14 +56,16 @@ function chargeAfter(price: Price, changes: PriceChanges): Partial<CreatePrice> 
   );
 }
 
-/** Terms of the unit as stored on the price. The rate is that of the price, also after a change of the unit. */
+/**
+ * Returns the terms of the price unit that are stored on the price. The conversion rate is that of the price, even if the unit has changed.
+ */
 function toPriceUnitTerms(price: Price, symbol: string): PriceUnitTerms | undefined {
   const { price_unit_id, price_unit, conversion_rate, currency } = price;
   if (price_unit_id === null || price_unit === null || conversion_rate === null) return undefined;
   return { id: price_unit_id, code: price_unit, symbol, base_currency: currency, conversion_rate };
 }
 
-/** A CUSTOM price is changed by amounts in its unit; the amounts in money are derived. */
+/** Returns the amounts after the changes. A CUSTOM price is changed by amounts in its unit; the amounts in money are derived. */
 function configAfter(price: Price, changes: PriceChanges): Partial<CreatePrice> {
   for (const field of ['amount', 'tiers'] as const)
     if (changes[field]) throw invalid(field, `is stated as price_unit_${field} for a CUSTOM price`);

@@ -109,12 +109,12 @@ export function checkTimeBuckets(buckets: readonly TimeBucket[], input: TimeBuck
   return placed.map(({ bucket }) => bucket);
 }
 
-/** Ignores ids. An empty list equals null. */
+/** Whether the times are equal; ids are ignored. An empty list equals null. */
 export function hasSameTimes(some: readonly TimeBucket[] | null, others: readonly TimeBucket[] | null): boolean {
   return serializeTimes(some) === serializeTimes(others);
 }
 
-/** In the field order of the shape, because the order in a store may differ. */
+/** Serializes the fields in the order of the shape, because the order in a store may differ. */
 function serializeTimes(buckets: readonly TimeBucket[] | null): string {
   return JSON.stringify(timeBucketsShape.parse(buckets ?? []).map((bucket) => ({ ...bucket, id: null })));
 }
@@ -173,7 +173,7 @@ function pricedAs({ price }: TimeBucket, field: string, currency: string): TimeB
   }
 }
 
-/** In order of start. The last bucket may reach beyond midnight into the first. */
+/** Checks that buckets, which are in order of start, do not overlap. The last one may reach beyond midnight into the first. */
 function checkApart(placed: readonly (PlacedBucket & { at: string })[]): void {
   for (const [index, { at, until }] of placed.entries()) {
     const next = placed[index + 1] ?? { ...placed[0]!, from: placed[0]!.from + DAY };

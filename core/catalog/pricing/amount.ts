@@ -19,7 +19,7 @@ export function checkNotNegative(field: string, amount: DecimalInput): void {
   if (new Decimal(amount).isNegative()) throw invalid(field, 'must not be negative');
 }
 
-/** Never with an exponent, even if the amount is very small. */
+/** Formats an amount without an exponent, even if it is very small. */
 export function amountText(amount: DecimalInput | null | undefined): string {
   return new Decimal(amount ?? ZERO).toFixed();
 }

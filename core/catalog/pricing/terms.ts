@@ -9,7 +9,7 @@ import { anyCase, decimalText, orDefault, orNull, wholeNumber } from '../../foun
 export const tierShape = z.object({
   up_to: orNull(wholeNumber).meta({
     description:
-      'Last unit of the tier, greater than 0 and than in the tier before. Null is the last tier, which has no end.',
+      'Last unit of the tier, greater than 0 and greater than that of the tier before. Null is the last tier, which has no end.',
   }),
   unit_amount: decimalText.meta({ description: 'Price of each unit in the tier. A negative amount is refused.' }),
   flat_amount: orNull(decimalText).meta({
@@ -45,14 +45,14 @@ export const modelFields = {
 };
 export type ModelField = keyof typeof modelFields;
 
-/** Tiers of worked examples omit null values; a bound that is text is compared as a decimal. */
+/** Terms of one tier. Worked examples omit null values, and a bound may be text. */
 export type TierTerms = {
   readonly up_to?: number | string | null;
   readonly unit_amount: DecimalInput;
   readonly flat_amount?: DecimalInput | null;
 };
 
-/** Fields for which a model accepts more forms than a record holds. */
+/** Charged fields that a model accepts in more forms than a record has. */
 type Understood = {
   readonly amount: DecimalInput;
   readonly tiers: readonly TierTerms[];
@@ -78,7 +78,7 @@ export type ChargePart = {
 
 /** The properties of a price model, defined once for creation, requests, invoices and texts. */
 export type PricingModel = {
-  /** A model prices all prices of this billing model or, if that has several tier modes, those of this tier mode. */
+  /** Billing model of the prices that this model computes. If it has several tier modes, `tier_mode` selects one. */
   readonly billing_model: string;
   readonly tier_mode: string | null;
   /** The charged fields that the model uses. */

@@ -7,7 +7,7 @@ import { invalid } from '../../foundation/error.ts';
 import { amountText, checkNotNegative } from './amount.ts';
 import type { TierTerms } from './terms.ts';
 
-/** Sorted by up_to, the open tier last: the order in which tiers are filled. */
+/** Sorts tiers by `up_to`, the open tier last, which is the order in which they are filled. */
 export function sortTiers<Tier extends Pick<TierTerms, 'up_to'>>(tiers: readonly Tier[]): Tier[] {
   return [...tiers].sort((a, b) => {
     if (isOpen(a) || isOpen(b)) return Number(isOpen(a)) - Number(isOpen(b));

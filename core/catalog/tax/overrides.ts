@@ -22,7 +22,7 @@ const override = z.object({
 export const taxOverrides = orNull(z.array(override).max(100));
 export type TaxOverride = z.output<typeof override>;
 
-/** A rate for another currency is refused. */
+/** Checks the overrides; refuses a rate for another currency. */
 export function checkOverrides(overrides: readonly TaxOverride[], currency: string): void {
   for (const [index, input] of overrides.entries())
     if (input.currency.toLowerCase() !== currency.toLowerCase())

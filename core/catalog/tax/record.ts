@@ -102,7 +102,7 @@ export const taxAssociationShape = taxAssociationFields.extend({
   id: z.string(),
   tax_rate_id: z.string().meta({ description: 'Id of the tax rate.' }),
   entity_type: taxEntityType.meta({ description: 'Type of the taxed record.' }),
-  entity_id: z.string().meta({ description: 'Id of that customer, subscription, invoice or tenant.' }),
+  entity_id: z.string().meta({ description: 'Id of the taxed customer, subscription, invoice or tenant.' }),
   start_date: timestampText.meta({ description: 'Start of the association.' }),
   ...baseFields,
 });

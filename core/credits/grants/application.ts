@@ -30,9 +30,11 @@ export const creditGrantApplicationShape = z.object({
     .nullish()
     .meta({ description: 'Association of the add-on whose grant this is; null for any other grant.' }),
   scheduled_for: timestampText.meta({ description: 'Instant at which it is applied or retried.' }),
-  applied_at: timestampText.nullish().meta({ description: 'Instant at which it was applied; null before.' }),
+  applied_at: timestampText.nullish().meta({ description: 'Instant at which the credits were applied; null before.' }),
   period_start: timestampText.meta({ description: 'Start of the period that the credits are for.' }),
-  period_end: timestampText.nullish().meta({ description: 'End of that period; null for a ONETIME grant.' }),
+  period_end: timestampText
+    .nullish()
+    .meta({ description: 'End of the period that the credits are for; null for a ONETIME grant.' }),
   application_status: z.enum(APPLICATION_STATUSES).meta({
     description:
       'Status. pending, failed: still due. applied: the wallet has the credits. skipped: no credits were left to grant. cancelled: will not be applied.',
@@ -108,17 +110,20 @@ export function planNextApplication(
   const { period, whole } = computeGrantPeriod(given, from);
   const end = deriveGrantEnd(given);
   if (end !== null && period.end > end) return null;
-  // Full credits. If the grid has moved, only the share of the time until its next instant.
+  // Full credits, unless the billing periods were moved: then the share of the credits for the time until the next regular period begins.
   const credits = computeCreditShare(computeWholeCredits(given), whole, from);
   return buildApplication(given, { ...period, credits, reason: 'recurring_credit_grant' });
 }
 
-/** An add-on grants once per unit of its quantity. */
+/** Computes the whole credits. A grant of an add-on is multiplied by the quantity of the add-on. */
 function computeWholeCredits({ grant, association }: AppliedGrant): Decimal {
   return new Decimal(grant.credits).times(association?.quantity ?? 1);
 }
 
-/** Grants of a plan or an add-on use the grid of the subscription; its own grants have their own anchor. */
+/**
+ * Computes the period of a grant. A grant of a plan or an add-on uses the billing anchor of the subscription; a grant of the subscription
+ * itself has its own anchor.
+ */
 function computeGrantPeriod({ grant, subscription }: AppliedGrant, start: Milliseconds) {
   const anchor = toInstant(grant.credit_grant_anchor ?? subscription.billing_anchor);
   const { timezone } = subscription;
@@ -188,10 +193,7 @@ type ApplicationOutcome =
 
 type ApplicationContext = { readonly status: SubscriptionStatus; readonly now: Milliseconds };
 
-/**
- * Outcome of a due application. After a deferral the next application is not planned yet; after a cancellation it never
- * is.
- */
+/** Outcome of a due application. After a deferral the next application is planned later; after a cancellation none is planned. */
 export function deriveApplicationOutcome(
   given: AppliedGrant,
   { period_start, credits }: Pick<CreditGrantApplication, 'period_start' | 'credits'>,

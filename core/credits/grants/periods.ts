@@ -8,8 +8,8 @@ import type { CreditGrant } from '../../catalog/credit-grant/record.ts';
 import { Decimal, type DecimalInput } from '../../foundation/decimal.ts';
 import { type Milliseconds, toInstant } from '../../foundation/time/instant.ts';
 import { nextPeriodEnd, type Period, type RecurringPeriod, wholePeriod } from '../../foundation/time/period.ts';
+import { CREDIT_DECIMALS } from '../../rating/wallet/rates.ts';
 import type { Subscription } from '../../subscriptions/record.ts';
-import { CREDIT_DECIMALS } from '../wallet/rates.ts';
 
 type GrantPeriods = {
   readonly period: RecurringPeriod;

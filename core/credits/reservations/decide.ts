@@ -6,11 +6,11 @@
 import { type Decimal, ZERO } from '../../foundation/decimal.ts';
 import { type FarthingError, notAllowed } from '../../foundation/error.ts';
 import { formatMs, type Milliseconds, toInstant } from '../../foundation/time/instant.ts';
-import type { PromisedCredits } from '../wallet/promises.ts';
+import type { PromisedCredits } from '../../rating/wallet/promises.ts';
 import type { Reservation } from './record.ts';
 import type { ReservationVerdict } from './room.ts';
 
-/** `used` is the quantity committed since `decideVerdict` read its numbers, so it is in none of them. */
+/** `used` is the quantity committed since `decideVerdict` read its numbers, so none of these numbers includes it. */
 export type ReservationPoolState = {
   readonly held: Decimal;
   readonly held_count: number;
@@ -53,7 +53,7 @@ export type ReservationExpiry = DecisionInstant & {
 };
 
 export type ReservationDecision = { readonly state: ReservationPoolState } & (
-  | { readonly kind: 'told'; readonly verdict: ReservationVerdict }
+  | { readonly kind: 'answered'; readonly verdict: ReservationVerdict }
   /** The verdict allows the hold; `record` contains the fields of the new reservation. */
   | { readonly kind: 'hold'; readonly verdict: ReservationVerdict; readonly record: Record<string, unknown> }
   | { readonly kind: 'end'; readonly changes: ReservationEnding }
@@ -77,7 +77,7 @@ export function decideCheck(
   if (!decideVerdict) return { kind: 'needs room', state };
   const expires = now + (hold?.ttl_seconds ?? 0) * 1000;
   const verdict = decideVerdict(quantity, state, expires);
-  if (!hold || !verdict.allowed) return { kind: 'told', verdict, state };
+  if (!hold || !verdict.allowed) return { kind: 'answered', verdict, state };
   if (state.held_count >= HELD_MAX)
     return toRefusedDecision(
       state,
@@ -96,7 +96,7 @@ export function decideCheck(
   return { kind: 'hold', verdict, record, state: after };
 }
 
-/** A held quantity can always be committed. A larger quantity, or a commit after expiry, needs room like a new hold. */
+/** Decides a commit. The held quantity can always be committed; a larger quantity, or a commit after expiry, needs room like a new hold. */
 export function decideCommit(
   { quantity, now }: ReservationCommit,
   { of, quantity_held }: { of: Reservation; quantity_held: Decimal },

@@ -14,27 +14,23 @@ import { parseEventTimestamp } from '../../metering/event/timed.ts';
 import { properties as propertiesIn } from '../../metering/event-text.ts';
 import { explainMismatch } from '../../metering/match.ts';
 
-/** Aggregations of which units can be held: the value of an event is added to the total. */
-const ADDS_UP: ReadonlySet<string> = new Set(['COUNT', 'SUM', 'SUM_WITH_MULTIPLIER']);
-/** Aggregations of which a check may ask for more units. */
-const GROWS: ReadonlySet<string> = new Set([...ADDS_UP, 'COUNT_UNIQUE']);
-
-export function checkCountsUnits({ definition }: CompiledMeter, quantity: Decimal): void {
+export function checkCountsUnits({ definition, aggregation }: CompiledMeter, quantity: Decimal): void {
   const { type } = definition.aggregation;
-  if (GROWS.has(type) || quantity.isZero()) return;
+  if (aggregation.counts_units || quantity.isZero()) return;
   throw invalid('quantity', `units of a meter with ${type} do not add up: 0 asks whether usage is within the limit`);
 }
 
 type ReservationProperties = Readonly<Record<string, unknown>> | null;
 
 export function checkCanHold(
-  { definition }: CompiledMeter,
+  { definition, aggregation }: CompiledMeter,
   quantity: Decimal,
   properties: ReservationProperties,
 ): void {
   const { type } = definition.aggregation;
-  if (!ADDS_UP.has(type)) throw invalid('hold', `units of a meter with ${type} cannot be held: they do not add up`);
-  if (type !== 'COUNT') return;
+  if (aggregation.chain_rule !== 'additive')
+    throw invalid('hold', `units of a meter with ${type} cannot be held: they do not add up`);
+  if (aggregation.value_kind !== 'none') return;
   checkCount(quantity);
   if (properties) checkSize(JSON.stringify(properties), quantity.toNumber(), 'hold.properties');
 }
@@ -77,13 +73,13 @@ export type CommittedEvents = { readonly event_text: string | null; readonly eve
 export function buildCommittedEvents(meter: CompiledMeter, used: CommittedUsage): CommittedEvents {
   const { quantity } = used;
   if (quantity.isZero()) return { event_text: null, event_count: 0 };
-  const { type } = meter.definition.aggregation;
-  if (type === 'COUNT') checkCount(quantity);
+  const countsEvents = meter.aggregation.value_kind === 'none';
+  if (countsEvents) checkCount(quantity);
   const values = { ...fillFilterValues(meter), ...used.properties };
   const { field, multiplier, expression } = meter;
-  const own = type === 'COUNT' || expression || !field ? {} : { [field]: toEventValue(quantity, multiplier) };
+  const own = countsEvents || expression || !field ? {} : { [field]: toEventValue(quantity, multiplier) };
   const properties = { ...values, ...own };
-  const each = type === 'COUNT' ? new Decimal('1') : quantity;
+  const each = countsEvents ? new Decimal('1') : quantity;
   checkMeasured(meter, properties, { quantity: each, field: used.field ?? 'properties' });
   const event_text = JSON.stringify({
     event_name: meter.event_name,
@@ -92,23 +88,23 @@ export function buildCommittedEvents(meter: CompiledMeter, used: CommittedUsage)
     source: 'reservation',
     properties,
   });
-  const event_count = type === 'COUNT' ? quantity.toNumber() : 1;
+  const event_count = countsEvents ? quantity.toNumber() : 1;
   checkSize(event_text, event_count, used.field ?? 'properties');
   return { event_text, event_count };
 }
 
-/** Filters with exactly one allowed value are filled in. */
+/** Fills in the filters with exactly one allowed value. */
 function fillFilterValues({ definition }: CompiledMeter): Record<string, string> {
   const single = definition.filters.filter(({ values }) => values.length === 1);
   return Object.fromEntries(single.map(({ key, values }) => [key, values[0]!]));
 }
 
-/** Decimal text, because a JSON number is not exact. */
+/** Formats the value of an event as decimal text, because a JSON number is not exact. */
 function toEventValue(quantity: Decimal, multiplier: Decimal | undefined): string {
   return (multiplier ? quantity.dividedBy(multiplier) : quantity).toFixed();
 }
 
-/** Uses the meter's own matching and aggregation, so that the counted quantity is the committed one. */
+/** Checks the counted quantity by the meter's own matching and aggregation, so that it is the committed one. */
 function checkMeasured(
   meter: CompiledMeter,
   properties: Record<string, unknown>,

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { Decimal } from '../../foundation/decimal.ts';
 import { invalid } from '../../foundation/error.ts';
 import { anyCase, decimalText, freeMap, keyText, metadata, orNull, wholeNumber } from '../../foundation/record.ts';
-import { checkCredits } from '../wallet/rates.ts';
+import { checkCredits } from '../../rating/wallet/rates.ts';
 import { ON_EXPIRY } from './record.ts';
 
 const WEEK_SECONDS = 604_800;

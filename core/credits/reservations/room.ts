@@ -5,6 +5,7 @@
  */
 import { Decimal, type DecimalInput, sumDecimals, ZERO } from '../../foundation/decimal.ts';
 import type { GrantMeasure } from '../../rating/allowances/grants.ts';
+import { computeAddedValue, type UnitValuation } from '../../rating/valued-usage.ts';
 
 export const REASONS = [
   'entitled',
@@ -33,12 +34,12 @@ export type FeatureLimit = {
   readonly counted: Decimal;
   /** Committed units that are not in `counted`. */
   readonly committed: Decimal;
-  /** Part of `committed` that may already be in `counted`: the response of the reader is not from one instant. */
+  /** Part of `committed` that `counted` may already include, because the usage reader does not read everything at one instant. */
   readonly doubtful: Decimal;
   /** Units held for other customers that share the limit. */
   readonly held_by_others: Decimal;
-  /** Converts units to the unit of the limit, if that is money: `limit` and `counted` are amounts then. */
-  readonly worth?: (units: Decimal) => Decimal;
+  /** Set if the limit is in money: `limit` and `counted` are amounts, and this values the other numbers, which are units. */
+  readonly valuation?: UnitValuation;
 };
 
 export type FeatureRoom =
@@ -56,7 +57,7 @@ export type ReservationVerdict = {
    * If rejected: true if it would be allowed without the doubtful units. If allowed: true if its numbers are doubtful. Retrying may help.
    */
   readonly is_doubtful: boolean;
-  /** For a rejection that does not depend on doubtful units: true if its numbers are doubtful. */
+  /** True if the request is rejected in any case, but the returned numbers are doubtful. */
   readonly is_unclear?: boolean;
 };
 
@@ -83,19 +84,24 @@ function toVerdict(allowed: boolean, reason: ReservationReason): ReservationVerd
 }
 
 function isOverLimit(of: FeatureLimit, more: Decimal, less: Decimal): boolean {
-  const { limit, counted, committed, held_by_others, worth = identityWorth } = of;
-  return limit !== null && counted.plus(worth(committed.minus(less).plus(held_by_others).plus(more))).gt(limit);
+  const { limit, counted, committed, held_by_others } = of;
+  const further = committed.minus(less).plus(held_by_others).plus(more);
+  return limit !== null && counted.plus(convertToLimit(further, of)).gt(limit);
 }
 
-function identityWorth(units: Decimal): Decimal {
-  return units;
+/** Converts units to the unit of the limit. */
+function convertToLimit(units: Decimal, { valuation }: FeatureLimit): Decimal {
+  return valuation ? computeAddedValue(units, valuation) : units;
 }
 
-/** Limit as it is returned. Committed units are used, whether counted yet or not. `held` is the quantity held for the customer. */
+/**
+ * Builds the returned form of a limit. Committed units count as used, even if they are not counted yet. `held` is the quantity held for the
+ * customer.
+ */
 export function showLimit(of: FeatureLimit, held: Decimal) {
-  const { counted, committed, doubtful: _, held_by_others, limit, worth = identityWorth, ...fields } = of;
-  const used = counted.plus(worth(committed));
-  const taken = counted.plus(worth(committed.plus(held_by_others).plus(held)));
+  const { counted, committed, doubtful: _doubtful, held_by_others, limit, valuation: _valuation, ...fields } = of;
+  const used = counted.plus(convertToLimit(committed, of));
+  const taken = counted.plus(convertToLimit(committed.plus(held_by_others).plus(held), of));
   return {
     ...fields,
     limit: limit?.toFixed() ?? null,
@@ -107,8 +113,8 @@ export function showLimit(of: FeatureLimit, held: Decimal) {
 
 /** Limit with the least left, which the response describes. Hard limits come before soft ones; unlimited ones come last. */
 export function findTightestLimit(limits: readonly FeatureLimit[]): FeatureLimit | undefined {
-  const left = ({ limit, counted, committed, held_by_others, worth = identityWorth }: FeatureLimit) =>
-    limit?.minus(counted).minus(worth(committed.plus(held_by_others))) ?? null;
+  const left = (one: FeatureLimit) =>
+    one.limit?.minus(one.counted).minus(convertToLimit(one.committed.plus(one.held_by_others), one)) ?? null;
   return [...limits].sort((a, b) => {
     const [of, other] = [left(a), left(b)];
     if (of === null || other === null) return Number(of === null) - Number(other === null);
@@ -126,7 +132,7 @@ export function computeSpendable(of: {
   return of.usable.minus(sumDecimals([new Decimal(of.owed), of.unpaid, of.held]));
 }
 
-/** `left` is null if the spendable credits are unknown. */
+/** Derives the verdict on credits. `left` is null if the spendable credits are unknown. */
 export function deriveCreditsVerdict(of: {
   readonly is_active: boolean;
   readonly left: Decimal | null;

@@ -14,7 +14,7 @@ type AutoTopupState = {
   readonly now: Date;
 };
 
-/** Limit per run. A threshold far above the amount is approached run by run. */
+/** Maximum number of top-ups per run. If the threshold is far above the top-up amount, several runs are needed. */
 const AT_ONCE_MAX = 100;
 const UNIT_MS = { second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
 

@@ -8,7 +8,7 @@ import { invalid } from '../../foundation/error.ts';
 import { anyCase, buildBoundedInteger, decimalText } from '../../foundation/record.ts';
 import { formatMs } from '../../foundation/time/instant.ts';
 import { nextPeriodEnd, type RecurringPeriod } from '../../foundation/time/period.ts';
-import { CREDIT_DECIMALS } from './rates.ts';
+import { CREDIT_DECIMALS } from '../../rating/wallet/rates.ts';
 
 const slab = z.strictObject({
   threshold: decimalText,

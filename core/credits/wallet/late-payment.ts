@@ -3,7 +3,10 @@ import type { Milliseconds } from '../../foundation/time/instant.ts';
 
 type CreditOrder = { readonly ordered_ms: Milliseconds; readonly expiry_ms: Milliseconds | null };
 
-/** Expiry of credits that are paid now. If the ordered expiry has passed, they are valid as long as they would have been from the order. */
+/**
+ * Computes the expiry of credits that are paid now. If the ordered expiry has passed, the credits are valid for the time between order and
+ * ordered expiry, from now.
+ */
 export function computeExpiryWhenPaid(
   { ordered_ms, expiry_ms }: CreditOrder,
   now_ms: Milliseconds,

@@ -18,13 +18,15 @@ export type KeyKind =
   | 'bonus'
   /** Credit of a subscription change; the key contains the id of its invoice. */
   | 'change'
+  /** A purchase whose checkout has a key of its own. */
+  | 'checkout'
   | 'convert'
   | 'credit_note'
   | 'expired'
   /** A credit grant; the key contains the key of the grant's application. */
   | 'grant'
   | 'initial'
-  /** A void returns credits of other invoices that had paid part of the voided invoice. */
+  /** A void returns credits of other invoices that were offset against the voided invoice. */
   | 'offset'
   /** An invoice uses credits of a wallet before taxes; the key contains the ids of both. */
   | 'invoice'
@@ -35,14 +37,14 @@ export type KeyKind =
   /** A request without a key of its own. */
   | 'request'
   | 'reservation'
-  /** Prepaid credits that credited lines of an invoice return. */
+  /** Prepaid credits that return because an invoice credits lines that they had paid. */
   | 'returned'
   /** The negative amount of an invoice. */
   | 'rest'
   | 'terminate'
   | 'void';
 
-/** Parts with free text come last, so that no two keys collide. */
+/** Builds a key. Parts with free text come last, so that no two keys collide. */
 export function toOwnKey(kind: KeyKind, ...parts: readonly [string, ...string[]]): MovementKey {
   return `${OWN_KEY_PREFIX}${[kind, ...parts].join('/')}` as MovementKey;
 }
@@ -58,7 +60,7 @@ export function listOwnKeys(kind: KeyKind, ...parts: readonly [string, ...string
   return [key, key.slice(OWN_KEY_PREFIX.length)];
 }
 
-/** True for an automatic top-up and for its bonus. */
+/** Whether the key is that of an automatic top-up or of its bonus. */
 export function isAutomatic(key: string): boolean {
   const automatic = toOwnKey('auto_topup', '');
   return key.startsWith(automatic) || key.startsWith(toOwnKey('bonus', automatic));

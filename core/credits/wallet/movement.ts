@@ -5,10 +5,22 @@
 import { Decimal, sumDecimals, ZERO } from '../../foundation/decimal.ts';
 import { notAllowed } from '../../foundation/error.ts';
 import type { Milliseconds } from '../../foundation/time/instant.ts';
+import {
+  deductFromLots,
+  filterLotsByKind,
+  type Lot,
+  type LotKind,
+  type LotPart,
+  takeFromLots,
+} from '../../rating/wallet/lots.ts';
+import {
+  canKeepPromises,
+  computeFreeCredits,
+  computeUnpromisedCredits,
+  type PromisedCredits,
+} from '../../rating/wallet/promises.ts';
+import { toMoney } from '../../rating/wallet/rates.ts';
 import { ACCOUNT_BY_REASON, type Account, type CounterAccount } from './accounts.ts';
-import { deductFromLots, filterLotsByKind, type Lot, type LotKind, type LotPart, takeFromLots } from './lots.ts';
-import { canKeepPromises, computeFreeCredits, computeUnpromisedCredits, type PromisedCredits } from './promises.ts';
-import { toMoney } from './rates.ts';
 import type { TransactionReason, WalletTransaction } from './record.ts';
 
 /** Lots of a wallet, and the debt beyond them. */
@@ -83,7 +95,7 @@ function takeForSpend({ lots }: WalletHolding, { credits, at_ms, of_kind }: Spen
   return takeFromLots(filterLotsByKind(lots, of_kind), credits, at_ms);
 }
 
-/** A debit with `allow_negative` takes only the credits that no hold needs, like an invoice. The rest is owed. */
+/** A debit with `allow_negative` takes only the credits that no hold needs, as an invoice does. The rest becomes overdraft. */
 function takeFreeCredits({ lots }: WalletHolding, { credits, at_ms, promised = [] }: Spend) {
   const free = Decimal.min(credits, computeFreeCredits(lots, at_ms, promised));
   return { parts: takeFromLots(lots, free, at_ms).parts, lacking: credits.minus(free) };
@@ -106,7 +118,7 @@ function checkPromises(left: readonly Lot[], { promised = [] }: Spend): void {
     });
 }
 
-/** New credits repay the debt of the wallet first. */
+/** Adds credits to the wallet. They repay the debt of the wallet first. */
 function creditWallet(holding: WalletHolding, movement: Movement & { kind: 'credit' }): MovementResult {
   const { id, credits, priority, expiry_ms, created_ms, pays_after_tax } = movement;
   const lot = { id, credit_amount: credits, available: ZERO, priority, expiry_ms, created_ms, pays_after_tax };
@@ -123,7 +135,7 @@ function creditWallet(holding: WalletHolding, movement: Movement & { kind: 'cred
   });
 }
 
-/** Returned credits also repay the debt first, from the lots that were used first. */
+/** Returns credits to their lots. They, too, repay the debt first, from the lots that were used first. */
 function returnToLots(holding: WalletHolding, movement: Movement & { kind: 'put_back' }): MovementResult {
   let owed = holding.owed;
   const repaid = movement.parts.toReversed().flatMap(({ lot_id, credits }) => {

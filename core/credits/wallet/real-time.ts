@@ -1,6 +1,7 @@
 /** Balance of a wallet less unpaid usage and invoices (docs/rules/wallets.md, "The balance in real time"). */
 import { Decimal, sumDecimals, ZERO } from '../../foundation/decimal.ts';
-import { CREDIT_DECIMALS } from './rates.ts';
+import { isPaidType } from '../../rating/prepaid.ts';
+import { CREDIT_DECIMALS } from '../../rating/wallet/rates.ts';
 import type { Wallet, WalletConfig } from './record.ts';
 
 export type UnpaidInvoice = {
@@ -32,10 +33,6 @@ export function derivePaidTypes(
   return wallet_type === 'PRE_PAID' ? ['USAGE'] : ['ALL'];
 }
 
-export function isPaidType(types: readonly string[], price_type: string | null): boolean {
-  return types.includes('ALL') || (price_type !== null && types.includes(price_type));
-}
-
 export function computeRealTimeBalance(
   wallet: RealTimeWallet,
   { current_usage, unpaid }: { current_usage: Decimal; unpaid: readonly UnpaidInvoice[] },
@@ -54,8 +51,8 @@ function sumRemaining(unpaid: readonly UnpaidInvoice[]): Decimal {
 }
 
 /**
- * Usage of each invoice net of credits, discounts and payments, at least 0. A larger payment has paid lines that this wallet does not pay
- * for.
+ * Usage of each invoice net of credits, discounts and payments, at least 0. If the payments exceed it, they have paid lines that this
+ * wallet does not pay for.
  */
 function sumRemainingUsage(unpaid: readonly UnpaidInvoice[]): Decimal {
   return sumDecimals(

@@ -147,7 +147,9 @@ export const WalletTransaction = z.object({
     .meta({ description: 'Order of use; lower values are used first. Credits without a priority are used last.' }),
   pays_after_tax: z.boolean().meta({
     description:
-      'A credit: true if an invoice gave it back; it includes tax and pays the rest after taxes. If false, it pays before taxes. A debit: true if it paid an invoice after taxes.',
+      'For added credits: true if they come from an invoice, such as those of a credit note. These include tax and pay ' +
+      'what remains of an invoice after taxes; other credits pay lines before taxes. ' +
+      'For used credits: true if they paid after taxes.',
   }),
   idempotency_key: z.string().meta({ description: 'Idempotency key. One key is one transaction.' }),
   description: z.string().meta({ description: 'Description for people.' }),

@@ -1,13 +1,13 @@
 /** Requests that create, update, top up and debit a wallet (docs/rules/wallets.md). */
 import { z } from 'zod';
 import { creditPriority } from '../../catalog/credit-grant/record.ts';
+import { checkoutParamsShape } from '../../catalog/customer/checkout-params.ts';
 import { alertSettings, checkAlertSettings } from '../../catalog/feature/record.ts';
 import { Decimal } from '../../foundation/decimal.ts';
 import { invalid } from '../../foundation/error.ts';
 import { roundMoney } from '../../foundation/money.ts';
 import {
   anyCase,
-  anythingOrNull,
   decimalText,
   int32,
   keyText,
@@ -18,8 +18,8 @@ import {
   timestampText,
 } from '../../foundation/record.ts';
 import { formatMs, formatUs, parseInstant, toInstant, toUs } from '../../foundation/time/instant.ts';
+import { checkCredits } from '../../rating/wallet/rates.ts';
 import { callersKey } from './movement-key.ts';
-import { checkCredits } from './rates.ts';
 import {
   type AutoTopup,
   autoTopup,
@@ -132,7 +132,10 @@ export const topUpShape = z.object({
     description: 'Expiry of `bonus_credits_to_add`; a past instant is refused. Default: they never expire.',
   }),
   force_sync_invoice: orNull(z.boolean()).meta({ description: 'Not supported yet: true is refused.' }),
-  checkout: anythingOrNull.meta({ description: 'Not supported yet: any value except null is refused.' }),
+  checkout: orNull(checkoutParamsShape).meta({
+    description:
+      'Page on which the customer pays the purchase; only with PURCHASED_CREDIT_INVOICED. 409 if the wallet has an open checkout. Default: none.',
+  }),
 });
 export type TopUp = z.output<typeof topUpShape>;
 

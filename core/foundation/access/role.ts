@@ -130,7 +130,7 @@ export function requireSuperAdmin(principal: { roles: readonly string[] }, deed:
   if (!isSuperAdmin(principal)) throw new FarthingError('permission_denied', `only a super_admin may ${deed}`);
 }
 
-/** The roles must exist and be available to this type of user. */
+/** Checks that the roles exist and are available to this type of user. */
 export function checkRoles(roles: readonly string[], type: UserType): void {
   for (const id of roles) {
     const role = findRole(id);

@@ -29,7 +29,7 @@ import {
 export const UNKNOWN = -1;
 const DEPTH_MAX = 64;
 
-/** The next byte that is not one of the four white-space characters of JSON, or the length of the bytes. */
+/** Returns the position of the next byte that is not one of the four white-space characters of JSON, or the length of the bytes. */
 export function skipBlanks(bytes: Uint8Array, from: number): number {
   let at = from;
   while (at < bytes.length && bytes[at]! <= 32 && isBlank(bytes[at]!)) at++;
@@ -53,7 +53,7 @@ export function skipValue(bytes: Uint8Array, start: number, depth = 0): number {
   return skipWord(bytes, start, NULL);
 }
 
-/** `start` is the position of the opening brace. */
+/** Skips an object. `start` is the position of the opening brace. */
 export function skipObject(bytes: Uint8Array, start: number, depth = 0): number {
   if (depth >= DEPTH_MAX) return UNKNOWN;
   let at = skipBlanks(bytes, start + 1);
@@ -91,7 +91,7 @@ function skipArray(bytes: Uint8Array, start: number, depth: number): number {
   }
 }
 
-/** `open` is the position of the opening quote. */
+/** Skips a string. `open` is the position of the opening quote. */
 function skipString(bytes: Uint8Array, open: number): number {
   let at = open + 1;
   while (at < bytes.length) {
@@ -117,7 +117,7 @@ export function skipPlainString(bytes: Uint8Array, open: number): number {
   return UNKNOWN;
 }
 
-/** `at` is the position after the backslash. */
+/** Skips an escape. `at` is the position after the backslash. */
 function skipEscape(bytes: Uint8Array, at: number): number {
   if (at >= bytes.length) return UNKNOWN;
   const letter = bytes[at]!;
@@ -130,7 +130,7 @@ function skipEscape(bytes: Uint8Array, at: number): number {
 /** `"` `\` `/` `b` `f` `n` `r` `t` */
 const SIMPLE_ESCAPES: readonly number[] = [34, 92, 47, 98, 102, 110, 114, 116];
 
-/** A number has no leading zero, no bare point and no sign but a minus. */
+/** Skips a number, which has no leading zero, no bare point and no sign but a minus. */
 function skipNumber(bytes: Uint8Array, start: number): number {
   let at = byteAt(bytes, start) === MINUS ? start + 1 : start;
   if (byteAt(bytes, at) === 48) at++;
@@ -164,7 +164,7 @@ export function toCodes(text: string): readonly number[] {
   return Array.from(text, (letter) => letter.charCodeAt(0));
 }
 
-/** `codes` are the codes of an ASCII text. */
+/** Whether the bytes have a text at `at`. `codes` are the codes of an ASCII text. */
 export function hasText(bytes: Uint8Array, at: number, codes: readonly number[]): boolean {
   if (at + codes.length > bytes.length) return false;
   for (let index = 0; index < codes.length; index++) if (bytes[at + index] !== codes[index]) return false;

@@ -115,7 +115,7 @@ function unionEncoder(options: z.core.$ZodType[]): Encode {
   };
 }
 
-/** -1 if the value cannot have this shape; a higher number is a better match. */
+/** Rates how well a value matches a shape: -1 if it cannot have this shape; a higher number is a better match. */
 function fit(option: z.core.$ZodType, value: unknown): number {
   const definition: Definition = unwrap(option)._zod.def;
   if (definition.type === 'array' || definition.type === 'tuple') return Array.isArray(value) ? 1 : -1;
@@ -180,7 +180,7 @@ function mapFields(value: AnswerFields, encode: Encode): AnswerFields {
   const answer: AnswerFields = {};
   for (const key of Object.keys(value)) {
     const encoded = encode(value[key]);
-    // Defines a property of that name instead of setting the prototype.
+    // This key must become a property; an assignment would set the prototype instead.
     if (key === '__proto__')
       Object.defineProperty(answer, key, { value: encoded, enumerable: true, configurable: true, writable: true });
     else answer[key] = encoded;

@@ -57,7 +57,7 @@ function endsLiteral(code: number): boolean {
   return code <= 32 || code === COMMA || code === CLOSE_BRACE || code === CLOSE_BRACKET;
 }
 
-/** Only counts brackets, so that nesting of any depth is walked without recursion. */
+/** Finds the end of a nested value. Only counts brackets, so that nesting of any depth is walked without recursion. */
 function findNestedEnd(text: string, start: number, end: number): number {
   let depth = 0;
   for (let at = start; at < end; at++) {

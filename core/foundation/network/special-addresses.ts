@@ -56,7 +56,7 @@ export function isSpecialAddress(text: string, allowed: readonly string[] = []):
   return address !== null && isIn(SPECIAL) && !isIn(allowed);
 }
 
-/** A range without a length is one address. */
+/** Whether an address is within a range. A range without a length is one address. */
 function isWithin(range: string, address: NetworkAddress): boolean {
   const [text = '', length] = range.split('/');
   const first = parseAddress(text);

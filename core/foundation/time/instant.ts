@@ -32,7 +32,7 @@ export function ceilToMs(us: Microseconds): Milliseconds {
   return Math.ceil(us / US_PER_MS);
 }
 
-/** The range of RFC 3339 in UTC: the years 1 to 9999; `+010000-01-01` is not valid. */
+/** First second of the range of RFC 3339 in UTC, which has the years 1 to 9999; `+010000-01-01` is not valid. */
 const FIRST_SECOND = daysSince1970(1, 1, 1) * 86_400;
 const END_SECOND = daysSince1970(10_000, 1, 1) * 86_400;
 export const LAST_INSTANT: Milliseconds = END_SECOND * 1000 - 1;
@@ -51,7 +51,7 @@ export function requireInstant(field: string, text: string): Milliseconds {
   return instant;
 }
 
-/** For text of a stored record, which was validated when it was written. */
+/** Parses the timestamp of a stored record, which was validated when it was written. */
 export function toInstant(text: string): Milliseconds {
   const instant = parseInstant(text);
   if (instant === undefined) throw new FarthingError('system_error', `${JSON.stringify(text)} is not a timestamp`);
@@ -60,7 +60,7 @@ export function toInstant(text: string): Milliseconds {
 
 type NotATimestamp = 'absent' | 'malformed' | 'out of range';
 
-/** A number holds microseconds exactly until the year 2255. */
+/** Earliest instant of an event. The end of all instants is in 2255: a number holds microseconds exactly until then. */
 const EARLIEST_US: Microseconds = daysSince1970(1900, 1, 1) * US_PER_DAY;
 const END_US: Microseconds = daysSince1970(2255, 1, 1) * US_PER_DAY;
 /** A range that ends here contains every event. No range could contain an event at this very instant, so such an event is rejected. */
@@ -78,7 +78,7 @@ export function parseEventTime(text: string): Microseconds | NotATimestamp {
   return us >= EARLIEST_US && us < END_US ? us : 'out of range';
 }
 
-/** Always RFC 3339 in UTC with milliseconds: texts of one width sort like their instants. */
+/** RFC 3339 in UTC, always with milliseconds: all texts have the same length, so they sort like their instants. */
 export function formatMs(instant: Milliseconds): string {
   return new Date(instant).toISOString();
 }

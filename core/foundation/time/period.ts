@@ -21,7 +21,7 @@ export type PeriodRule = {
 };
 export type Period = { readonly start: Milliseconds; readonly end: Milliseconds };
 
-/** Cut at the end of the subscription. */
+/** Returns the end of the period that begins at `period_start`, cut at the end of the subscription. Refuses an end after the year 9999. */
 export function nextPeriodEnd(rule: PeriodRule & { readonly period_start: Milliseconds }): number {
   const { period_start, subscription_end } = rule;
   const cut = cutAt(subscription_end, period_start, wholePeriod(rule).end);
@@ -30,8 +30,8 @@ export function nextPeriodEnd(rule: PeriodRule & { readonly period_start: Millis
 }
 
 /**
- * The full period of the grid (count × unit) with the end that the period from `period_start` would have without a cut.
- * The two are equal unless this is a first period that the anchor shortens.
+ * The full period of the grid (count × unit) that ends where the period from `period_start` would end without a cut. It is longer than that
+ * period only if the anchor shortens a first period.
  */
 export function wholePeriod(rule: PeriodRule & { readonly period_start: Milliseconds }): Period {
   const { period_start, billing_anchor, billing_period, billing_period_count: count, timezone } = rule;
@@ -88,14 +88,17 @@ class Grid {
     this.#local_ms = toLocalMs(timezone, anchor);
   }
 
-  /** A local time that a clock change skips moves forward with the clock; a repeated one means the first. */
+  /**
+   * Computes the k-th instant. A local time that a clock change skips moves forward with the clock; of a repeated local time, the first is
+   * used.
+   */
   at(k: number): number {
     if (k === 0) return this.#anchor;
     const { days = 0, months = 0 } = this.#unit;
     return instantAt(this.#timezone, monthsLater(this.#local_ms, months * k) + days * k * DAY_MS);
   }
 
-  /** The k of the last instant that is not after `instant`. */
+  /** Returns the k of the last instant that is not after `instant`. */
   lastUpTo(instant: Milliseconds): number {
     let k = this.#near(toLocalMs(this.#timezone, instant));
     while (this.at(k) > instant) k--;
@@ -103,14 +106,17 @@ class Grid {
     return k;
   }
 
-  /** An estimate from the calendar alone; the time of day, the day of the month or a clock change may make it one less. */
+  /**
+   * Estimates k from the calendar alone. Because of the time of day, the day of the month or a clock change, the true value may be one
+   * less.
+   */
   #near(localMs: number): number {
     if (this.#unit.days) return Math.floor((toDay(localMs) - toDay(this.#local_ms)) / this.#unit.days);
     return Math.floor((toMonth(localMs) - toMonth(this.#local_ms)) / this.#unit.months!);
   }
 }
 
-/** A day that the month does not have becomes the last day of the month. */
+/** Adds months. A day that the month does not have becomes the last day of the month. */
 function monthsLater(localMs: number, months: number): number {
   if (months === 0) return localMs;
   const month = toMonth(localMs) + months;

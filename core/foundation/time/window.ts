@@ -105,7 +105,7 @@ function shortWindowAt(instant: Milliseconds, length: number, timezone: string):
   return { start: Math.max(start, from), end: Math.min(start + length, to) };
 }
 
-/** There may be tens of thousands of windows, so the offset is read once per offset interval. */
+/** Lists short windows. There may be tens of thousands, so the offset is read once per offset interval. */
 function listShortWindows(
   rangeStart: Milliseconds,
   rangeEnd: Milliseconds,
@@ -134,7 +134,8 @@ function longWindowAt(instant: Milliseconds, size: WindowSize, grid: WindowGrid)
     boundary = localGrid.after(boundary);
     const end = firstInstantAt(grid.timezone, boundary);
     if (end > instant) return { start, end };
-    // The clock was set back over a boundary, or skipped a whole window: the later boundary has already passed.
+    // The instant lies after this window, because the clock was set back over a boundary or skipped a whole window. The next window is
+    // tried.
     start = end;
   }
 }
@@ -161,7 +162,7 @@ function buildLocalGrid(size: WindowSize, grid: WindowGrid): LocalGrid {
 /** 1970-01-01 was a Thursday; the next Monday is four days later. */
 const MONDAY = 4 * DAY;
 
-/** For lengths that divide a day, and for whole days, counted from midnight of an origin. */
+/** Grid of windows whose length divides a day or is a number of whole days, counted from the local midnight `origin`. */
 function evenGrid(length: number, origin = 0): LocalGrid {
   return { at: (localMs) => floorTo(localMs - origin, length) + origin, after: (boundary) => boundary + length };
 }

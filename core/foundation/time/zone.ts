@@ -7,7 +7,7 @@ import { Temporal } from 'temporal-polyfill';
 import { invalid } from '../error.ts';
 import type { Milliseconds } from './instant.ts';
 
-/** Half-open [from, to): in it, local time = instant + offset. */
+/** Half-open interval [from, to) in which local time = instant + offset. */
 type OffsetInterval = { readonly from: Milliseconds; readonly to: Milliseconds; readonly offset: number };
 
 export function findOffsetInterval(timezone: string, instant: Milliseconds): OffsetInterval {
@@ -30,7 +30,7 @@ export function toLocalMs(timezone: string, instant: Milliseconds): number {
   return instant + findOffsetInterval(timezone, instant).offset;
 }
 
-/** No zone is, or was, further from UTC than this. */
+/** Largest offset of a time zone. No zone is, or was, further from UTC than this. */
 const LARGEST_OFFSET = 16 * 3_600_000;
 
 /**
@@ -77,7 +77,7 @@ export function checkTimezone(name: string, field = 'timezone'): string {
 
 const intervalsByZone = new Map<string, OffsetInterval[]>();
 
-/** Only an existing zone gets a list: invented names must not fill the memory. */
+/** Returns the list of intervals of a zone. Only an existing zone gets one: invented names must not fill the memory. */
 function ensureIntervals(timezone: string): OffsetInterval[] {
   let intervals = intervalsByZone.get(timezone);
   if (intervals === undefined) {
@@ -89,7 +89,7 @@ function ensureIntervals(timezone: string): OffsetInterval[] {
 
 function computeOffsetInterval(timezone: string, instant: Milliseconds): OffsetInterval {
   const at = Temporal.Instant.fromEpochMilliseconds(instant).toZonedDateTimeISO(timezone);
-  // `previous` finds a change strictly before its instant, and a change at this very instant has already happened.
+  // A change of offset at `instant` itself belongs to the past, but `previous` finds only changes before the time it is called on.
   const previous = at.add({ milliseconds: 1 }).getTimeZoneTransition('previous');
   return {
     from: previous === null ? Number.NEGATIVE_INFINITY : previous.epochMilliseconds,

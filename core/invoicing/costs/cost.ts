@@ -6,7 +6,7 @@
 import type { PriceTerms } from '../../catalog/pricing/charge.ts';
 import { Decimal, ZERO } from '../../foundation/decimal.ts';
 import type { Period } from '../../foundation/time/period.ts';
-import { type MeasuredUsage, type PricedItem, usageCharge } from '../../rating/line-amount.ts';
+import { type MeasuredUsage, type PricedItem, priceUsageCharge } from '../../rating/line-amount.ts';
 
 type CostPrice = PriceTerms & { readonly id: string; readonly meter_id?: string | null | undefined };
 
@@ -20,7 +20,7 @@ const NOWHEN: Period = { start: 0, end: 0 };
 
 export function computeUsageCost(price: CostPrice, { quantity, event_count, buckets }: CostUsage): Cost {
   const measured = { quantity, event_count, buckets, as_of: '', high_water: {}, meter_version: 0 };
-  const { exact } = usageCharge(toPricedItem(price), NOWHEN, { measured, currency: price.currency });
+  const { exact } = priceUsageCharge(toPricedItem(price), NOWHEN, { measured, currency: price.currency });
   return { cost: exact!, quantity, event_count };
 }
 

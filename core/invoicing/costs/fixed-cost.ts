@@ -108,7 +108,7 @@ type FixedPeriodRule = Pick<FixedPrice, 'billing_period' | 'billing_period_count
 /** Decimal places, as in measured usage. */
 const DIGITS = 24;
 
-/** The quantity is the number of periods, in fractions, times the units of the price. */
+/** Computes the fixed cost in a range. Its quantity is the number of periods, including fractions, times the units of the price. */
 export function computeFixedCost<P extends FixedPrice>(
   { price, periods, ...life }: FixedLine<P>,
   range: CostRange,
@@ -130,7 +130,7 @@ type CostInterval = { readonly from: Microseconds; readonly to: Microseconds };
 function prorateEvenly(whole: Decimal, period: Period, { from, to }: CostInterval): Decimal {
   const [start, end] = [toUs(period.start), toUs(period.end)];
   if (start === end) return from <= start && start < to ? whole : ZERO;
-  // The cumulative value is rounded, so that rounding loses nothing between two instants.
+  // The value until an instant is rounded, and not the differences, so that consecutive differences lose nothing by rounding.
   const until = (at: Microseconds) =>
     at === end
       ? whole
@@ -142,7 +142,7 @@ function prorateEvenly(whole: Decimal, period: Period, { from, to }: CostInterva
   return begin < stop ? until(stop).minus(until(begin)) : ZERO;
 }
 
-/** Costs by UTC window, without windows that have no quantity. They sum to the cost of the range. */
+/** Computes the costs by UTC window, without windows in which the price does not apply. They sum to the cost of the range. */
 export function computeFixedCostsByWindow<P extends FixedPrice>(
   size: WindowSize,
   line: FixedLine<P>,

@@ -22,7 +22,7 @@ export function computeMargin(revenue: Decimal, cost: Decimal): Margin {
   };
 }
 
-/** A ratio to 0 is documented as 0. */
+/** Computes a ratio. A ratio to 0 is documented as 0. */
 function computeRatio(dividend: Decimal, divisor: Decimal): Decimal {
   return divisor.isZero() ? ZERO : dividend.dividedBy(divisor).toDecimalPlaces(MAX_FRACTION_DIGITS);
 }

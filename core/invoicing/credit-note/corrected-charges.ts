@@ -11,10 +11,10 @@ type ChargeLine = {
   readonly id: string;
   readonly item_id: string;
   readonly service: Period;
-  /** After discounts. A line below 0 is a credit. */
+  /** Charged amount after discounts; negative for a credit. */
   readonly charged: Decimal;
   readonly tax: Decimal;
-  /** Part that prepaid credits paid. Below 0 if the line returns them. */
+  /** Part of the amount that prepaid credits paid; negative if the line returns them. */
   readonly prepaid: Decimal;
   /** Amount that credit notes credited. */
   readonly noted: Decimal;
@@ -24,7 +24,7 @@ type ChargeLine = {
 
 export type CorrectedAmount = { readonly amount: Decimal; readonly tax: Decimal; readonly prepaid: Decimal };
 
-/** `lines`: all lines of each charge, oldest first. */
+/** Computes corrections. `lines`: all lines of each charge, oldest first. */
 export function computeCorrections(lines: readonly ChargeLine[]): Map<string, CorrectedAmount> {
   const charges = [...groupBy(lines, ({ item_id }) => item_id).values()].flatMap(groupByCharge);
   return new Map(charges.flatMap(correctChargeLines));
@@ -57,8 +57,8 @@ function limitToRoom(rest: Decimal, room: Decimal): Decimal {
 }
 
 /**
- * Lines with overlapping periods belong to one charge. A line that was invoiced before the period end lies within the
- * period.
+ * Groups lines by charge. Lines with overlapping periods belong to one charge. A line of progressive billing lies within the period of its
+ * charge.
  */
 function groupByCharge(lines: readonly ChargeLine[]): ChargeLine[][] {
   const ordered = lines.toSorted((one, other) => one.service.start - other.service.start);

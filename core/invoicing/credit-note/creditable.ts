@@ -26,8 +26,8 @@ export type CreditableLine = {
 };
 
 /**
- * Payments and prepaid credits that the invoice received. An invoice that returned more credits than it used received
- * none.
+ * Payments and prepaid credits that the invoice received. If the invoice returned more prepaid credits than it used, the received credits
+ * are 0.
  */
 export function computePaidTotal({ amount_paid, total_prepaid_credits_applied }: InvoicePaymentSums): Decimal {
   return new Decimal(amount_paid).plus(Decimal.max(ZERO, total_prepaid_credits_applied));
@@ -61,7 +61,7 @@ export function computeLineRemainder(line: Omit<CreditableLine, 'id'>) {
   };
 }
 
-/** Rest of a line that money or credits with tax paid: its net amount and its tax. */
+/** Computes the rest of a line without the part that prepaid credits paid: its amount and its tax. */
 export function computePaidRemainder(line: Omit<CreditableLine, 'id'>): { amount: Decimal; tax: Decimal } {
   const { amount, prepaid, tax } = computeLineRemainder(line);
   return { amount: amount.minus(prepaid), tax };
@@ -99,8 +99,8 @@ export function computeRefundablePayment(
 }
 
 /**
- * Charges that refunds of payments returned. Credit notes do not count, nor do refunds of an overpaid or partial
- * payment, which lower `amount_paid` instead.
+ * Computes the amount of charges that refunds of payments returned. Credit notes are not included, nor are refunds of an overpaid or
+ * partial payment, which lower `amount_paid` instead.
  */
 export function computeRefundedByPayments({ refunded_amount }: RefundedSum, by_notes: Decimal): Decimal {
   return Decimal.max(ZERO, new Decimal(refunded_amount).minus(by_notes));

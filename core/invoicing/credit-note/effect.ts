@@ -30,7 +30,9 @@ function addAmounts(one: string, other: string): string {
   return new Decimal(one).plus(other).toFixed();
 }
 
-/** The part that prepaid credits had paid returns to their lots and does not lower the amount due. */
+/**
+ * Plans the invoice after an adjustment. The part that prepaid credits had paid returns to their lots and does not lower the amount due.
+ */
 function planAdjustedInvoice(invoice: Invoice, note: NoteAmounts, now: Date): InvoiceChanges {
   const { total_amount, total_prepaid_credits_returned: credits = '0' } = note;
   const rest = new Decimal(total_amount).minus(credits);
@@ -45,7 +47,7 @@ function planAdjustedInvoice(invoice: Invoice, note: NoteAmounts, now: Date): In
   return { ...amounts, payment_status: 'SUCCEEDED', paid_at: invoice.paid_at ?? now.toISOString() };
 }
 
-/** A final note that credited a wallet cannot be voided, because the amount may be spent. */
+/** Checks that the note can be voided. A final note that credited a wallet cannot, because the amount may be spent. */
 export function checkCanVoidNote({
   credit_note_status,
   credit_note_type,
@@ -68,7 +70,7 @@ export function checkCanVoidNote({
     );
 }
 
-/** The amount of the adjustment becomes due again. */
+/** Plans the invoice without the credit of an adjustment, whose amount becomes due again. */
 export function planUncreditedInvoice(invoice: Invoice, { total_amount }: NoteAmounts): InvoiceChanges {
   if (invoice.invoice_status !== 'FINALIZED')
     throw notAllowed(`the invoice is ${invoice.invoice_status}: its credit notes stay as they are`);
@@ -83,7 +85,7 @@ export function planUncreditedInvoice(invoice: Invoice, { total_amount }: NoteAm
   return { ...paid, payment_status: 'PENDING', paid_at: null };
 }
 
-/** A refunded amount cannot become due again. */
+/** Payment statuses in which an amount can become due again; a refunded amount cannot. */
 const TO_BE_PAID: readonly PaymentStatus[] = ['PENDING', 'PROCESSING', 'FAILED', 'SUCCEEDED', 'OVERPAID'];
 
 function applyAdjustment(invoice: Invoice, adjustment: Decimal) {

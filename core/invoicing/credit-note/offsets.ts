@@ -2,8 +2,10 @@
  * Offsets the excess credit of a change against open invoices (docs/rules/credit-notes.md, "Adjustments of changes"):
  * first the invoices with the credited charges, then the others, oldest first. Only the rest was paid.
  */
+
 import { Decimal, sumDecimals, ZERO } from '../../foundation/decimal.ts';
 import { spread } from '../../foundation/spread.ts';
+import { type AdjustmentValues, computeLineNet } from '../../rating/adjustment-fields.ts';
 import type { Invoice } from '../invoice/record.ts';
 
 type OpenInvoice = Pick<Invoice, 'id' | 'amount_remaining'>;
@@ -51,7 +53,7 @@ export function sumCreditOn(invoice_id: string, credited: readonly CreditedLine[
 type ReducedLine = { readonly id: string; readonly amount: Decimal; readonly tax: Decimal };
 type OffsetLine = ReducedLine;
 
-/** Lines of the note: first the credited amount of each line, then the rest in proportion to the charges. */
+/** Plans the lines of the note: first each credited line gets its amount, then the rest is divided in proportion to the charges. */
 export function planOffsetLines(
   { invoice_id, amount }: CreditOffset,
   {
@@ -76,22 +78,14 @@ export function planOffsetLines(
   return spent.filter((line) => line.amount.plus(line.tax).gt(0));
 }
 
-type CreditedLineAmounts = {
-  readonly amount: string;
-  readonly line_item_discount: string;
-  readonly invoice_level_discount: string;
-  readonly prepaid_credits_applied: string;
-  readonly tax_amount: string;
-};
+type CreditedLineAmounts = AdjustmentValues & { readonly amount: string; readonly tax_amount: string };
 
 /**
  * Credit of a credit line: its amount after discounts, without the part that returns to prepaid lots, and its tax. Both
  * are not negative.
  */
 export function computeLineCredit(line: CreditedLineAmounts): { amount: Decimal; tax: Decimal } {
-  const discounted = new Decimal(line.amount).minus(line.line_item_discount).minus(line.invoice_level_discount);
-  const amount = discounted.minus(line.prepaid_credits_applied);
-  return { amount: amount.negated(), tax: new Decimal(line.tax_amount).negated() };
+  return { amount: computeLineNet(line).negated(), tax: new Decimal(line.tax_amount).negated() };
 }
 
 /** A charge of usage. If several lines charged it, the newest comes first. */

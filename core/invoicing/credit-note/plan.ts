@@ -19,7 +19,7 @@ const TYPE_BY_PAYMENT: Partial<Record<PaymentStatus, CreditNoteType>> = {
   PARTIALLY_REFUNDED: 'REFUND',
 };
 
-/** An invoice with one of these payment statuses is unpaid, so a note adjusts it. */
+/** Payment statuses of unpaid invoices, whose credit notes are adjustments. */
 export const TO_ADJUST = (Object.keys(TYPE_BY_PAYMENT) as PaymentStatus[]).filter(
   (status) => TYPE_BY_PAYMENT[status] === 'ADJUSTMENT',
 );
@@ -73,7 +73,10 @@ export function planCreditNote(
   return { credit_note_type, lines: planned, subtotal, total_tax, total, total_prepaid };
 }
 
-/** A refund with tax is at most the payments. Prepaid credits paid the amount beyond them. */
+/**
+ * Computes the part of a refund that prepaid credits paid: money returns at most the payments, so the amount beyond them was paid by
+ * prepaid credits.
+ */
 function computeRefundPrepaid(invoice: CreditedInvoice, total: Decimal, lots: Decimal): Decimal {
   return Decimal.max(lots, total.minus(splitRefundable(invoice).rest));
 }
@@ -99,7 +102,7 @@ function computeCreditLimit(invoice: CreditedInvoice, type: CreditNoteType, lots
   return Decimal.max(ZERO, new Decimal(total).minus(adjustment_amount).minus(amount_paid)).plus(lots);
 }
 
-/** Sequential, because a line that is named twice has a smaller rest the second time. */
+/** Plans the lines one after the other, because a line that is named twice has a smaller rest the second time. */
 function planCreditLines(
   lines: readonly CreditableLine[],
   requested: readonly CreditNoteLineInput[],
@@ -150,7 +153,10 @@ function parseCreditAmount(
   return amount;
 }
 
-/** Share of the line's tax, at most its rest. A credit of the whole rest takes the whole rest of the tax. */
+/**
+ * Computes the credited share of the line's tax, at most the tax that is left. If all that is left of the line is credited, all its
+ * remaining tax is.
+ */
 function computeCreditedTax(amount: Decimal, left: CreditableRemainder, currency: string): Decimal {
   if (amount.eq(left.amount)) return left.tax;
   return Decimal.min(left.tax, roundMoney(left.charged_tax.times(amount).dividedBy(left.charged), currency));

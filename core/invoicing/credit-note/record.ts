@@ -66,7 +66,7 @@ export const CreditNote = z.object({
   reason: z.enum(CREDIT_NOTE_REASONS).meta({ description: 'Reason of the note.' }),
   memo: z.string().meta({ description: 'Note for readers.' }),
   currency: z.string().meta({ description: 'Currency of the invoice.' }),
-  subtotal: decimalText.meta({ description: 'Sum of its lines, before tax.' }),
+  subtotal: decimalText.meta({ description: 'Sum of the lines, before tax.' }),
   total_tax: decimalText.meta({ description: 'Tax credited with the lines.' }),
   total_amount: decimalText.meta({ description: 'Credited amount in all: `subtotal` plus `total_tax`.' }),
   total_prepaid_credits_returned: decimalText.meta({
@@ -77,8 +77,12 @@ export const CreditNote = z.object({
     .string()
     .nullish()
     .meta({ description: 'Idempotency key. It identifies one credit note, voided ones excepted.' }),
-  voided_at: timestampText.nullish().meta({ description: 'Instant at which it was voided; null otherwise.' }),
-  finalized_at: timestampText.nullish().meta({ description: 'Instant at which it took effect; null before.' }),
+  voided_at: timestampText
+    .nullish()
+    .meta({ description: 'Instant at which the credit note was voided; null otherwise.' }),
+  finalized_at: timestampText
+    .nullish()
+    .meta({ description: 'Instant at which the credit note took effect; null before.' }),
   metadata: metadata.nullish().meta({ description: 'Your own key-value pairs; null without any.' }),
   ...baseFields,
 });

@@ -2,9 +2,11 @@
  * Content of an invoice document: its texts and numbers in order, without layout, which integrations/pdf adds. It shows
  * stored data and computes no amount (docs/rules/documents.md, "What it says").
  */
+
 import type { Customer } from '../../catalog/customer/record.ts';
 import { Decimal, sumDecimals } from '../../foundation/decimal.ts';
 import { toInstant } from '../../foundation/time/instant.ts';
+import { sumDiscounts } from '../../rating/adjustment-fields.ts';
 import type { Invoice, InvoiceLineItem } from '../invoice/record.ts';
 import { explainAmount } from './explained.ts';
 import {
@@ -21,7 +23,7 @@ import type { Translations } from './translations.ts';
 
 export type DocumentRow = {
   readonly text: string;
-  /** Smaller text below the row: the charged period, the steps of the amount and the discounts. */
+  /** Lines of smaller text below the row: the charged period, the steps of the amount and the discounts. */
   readonly details: readonly string[];
   readonly quantity: string;
   readonly unit_price: string;
@@ -56,7 +58,7 @@ export type InvoiceDocument = {
   readonly dated_ms: number;
 };
 
-/** A tax of the invoice with its label, such as "VAT 19%". An included tax is part of the amounts already. */
+/** A tax of the invoice with its label, such as "VAT 19%". If it is included, the amounts contain it already. */
 export type DocumentTax = { readonly label: string; readonly amount: string; readonly is_included?: boolean };
 
 /** Usage of one group of a line, and its share of the amount. */
@@ -152,7 +154,7 @@ function buildRow(line: InvoiceLineItem, { words, language, timezone, groups }: 
   const { computed_from: from, period_start, period_end, plan_display_name: plan } = line;
   const text = line.display_name || line.meter_display_name || plan || line.price_id || '';
   const { unit_price, steps } = explainAmount(line, { words, language });
-  const taken = new Decimal(line.line_item_discount).plus(line.invoice_level_discount);
+  const taken = sumDiscounts(line);
   const period =
     period_start && period_end
       ? [showPeriod({ start: toInstant(period_start), end: toInstant(period_end) }, timezone, language)]

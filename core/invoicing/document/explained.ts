@@ -117,7 +117,7 @@ function findPackageSize(from: ComputedFrom | null | undefined): string | null {
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 
-/** In days, or in hours or seconds if the share has no whole days. */
+/** Formats a share in days, or in hours or seconds if it is not a number of whole days. */
 function formatShare(share: ProrationShare | null, { words, language }: TextContext): string[] {
   if (!share) return [];
   const units: [number, string][] = [

@@ -70,12 +70,12 @@ export function showNumber(value: Decimal | string, language: Language, least = 
   return `${minus}${grouped}${parts === undefined ? '' : point + parts}`;
 }
 
-/** Without a currency, which is in the heading of the column. */
+/** Formats an amount without its currency, which is in the heading of the column. */
 export function showAmount(amount: Decimal | string, currency: string, language: Language): string {
   return showNumber(amount, language, minorUnits(currency));
 }
 
-/** With the currency sign and the code, because several currencies share a sign. */
+/** Formats an amount with the currency sign and the code, because several currencies share a sign. */
 export function showMoney(amount: Decimal | string, currency: string, language: Language): string {
   const number = showAmount(amount, currency, language);
   const code = currency.toUpperCase();
@@ -96,7 +96,7 @@ export function showDay(instant: Milliseconds, timezone: string, language: Langu
   return LANGUAGE_FORMATS[language].day(day, month, year);
 }
 
-/** First and last day of a half-open interval. The last day contains its last millisecond. */
+/** Shows the first and the last day of a half-open interval. The last day is that of the interval's last millisecond. */
 export function showPeriod(
   { start, end }: { start: Milliseconds; end: Milliseconds },
   timezone: string,

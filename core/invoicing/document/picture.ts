@@ -3,9 +3,9 @@
  * "What can be set").
  */
 
-/** Characters; about 250 KB of image data. */
+/** Maximum length of a logo in characters; about 250 KB of image data. */
 export const LOGO_TEXT_MAX = 350_000;
-/** Pixels. Rendering unpacks the image, so its dimensions count, not the file size. */
+/** Maximum number of pixels. Rendering unpacks the image, so its dimensions count, not the file size. */
 const POINTS_MAX = 4_000_000;
 
 export function isPicture(url: string): boolean {

@@ -42,7 +42,7 @@ export function hasLineChanges({ line_items, invoice_coupons: ofInvoice, line_it
 }
 
 export type EditedLine =
-  | { readonly kind: 'kept'; readonly before: InvoiceLineItem }
+  | { readonly kind: 'unchanged'; readonly before: InvoiceLineItem }
   | { readonly kind: 'changed'; readonly before: InvoiceLineItem; readonly fields: ChangedFields }
   | { readonly kind: 'new'; readonly requested: CreateInvoiceLine };
 type ChangedFields = Pick<
@@ -79,7 +79,7 @@ export function planEditedLines(requested: readonly CreateInvoiceLine[], invoice
   return [...named, ...Array.from(left, clearCharge)];
 }
 
-/** Compares the charged item and its period. An absent date of the request matches any date. */
+/** Whether a requested line charges the same item and period as an existing line. A date that the request omits matches any date. */
 function isSameCharge(requested: CreateInvoiceLine, line: InvoiceLineItem): boolean {
   const isSame = line.subscription_line_item_id
     ? requested.subscription_line_item_id === line.subscription_line_item_id
@@ -93,7 +93,10 @@ function isSameInstant(requested: string | null, instant: string | null | undefi
   return requested === null || (Boolean(instant) && toInstant(requested) === toInstant(instant!));
 }
 
-/** The credited charge is on another invoice, and the remaining credit lowers later invoices. */
+/**
+ * Whether the line is a credit or carries one forward. It cannot be edited, because the credited charge is on another invoice, or the rest
+ * of the credit lowers later invoices.
+ */
 function isCreditLine({ amount, computed_from }: InvoiceLineItem): boolean {
   return new Decimal(amount).isNegative() || Boolean(computed_from?.carried_amount);
 }
@@ -102,11 +105,11 @@ function replaceLine(before: InvoiceLineItem, requested: CreateInvoiceLine, at: 
   if (!isCreditLine(before)) return planLineEdit(before, requested);
   if (!new Decimal(requested.amount).eq(before.amount))
     throw invalid(`${at}.amount`, `must be ${before.amount}: what a line gives back was charged by another`);
-  return { kind: 'kept', before };
+  return { kind: 'unchanged', before };
 }
 
 function clearCharge(before: InvoiceLineItem): EditedLine {
-  if (isCreditLine(before)) return { kind: 'kept', before };
+  if (isCreditLine(before)) return { kind: 'unchanged', before };
   return planLineEdit(before, {
     amount: '0',
     quantity: '0',

@@ -8,6 +8,8 @@ import { Decimal, sumDecimals, ZERO } from '../../foundation/decimal.ts';
 import { invalid, notAllowed } from '../../foundation/error.ts';
 import { checkCurrency, minorUnits } from '../../foundation/money.ts';
 import { toInstant } from '../../foundation/time/instant.ts';
+import { ADJUSTMENT_FIELDS, buildAdjustments } from '../../rating/adjustment-fields.ts';
+import { buildQuantityFields, QUANTITY_FIELDS } from '../../rating/quantity-fields.ts';
 import { type Totals, totalsText } from '../../rating/totals.ts';
 import { refuseUsed } from '../../subscriptions/not-yet.ts';
 import { derivePaymentState } from './payment-status.ts';
@@ -20,10 +22,8 @@ const INVOICE_NOT_YET = [
 ] as const satisfies readonly (keyof CreateInvoice)[];
 const LINE_NOT_YET = [
   'commitment_info',
-  'prepaid_credits_applied',
-  'line_item_discount',
-  'invoice_level_discount',
-  'adjusted_entitlement_quantity',
+  ...ADJUSTMENT_FIELDS,
+  ...QUANTITY_FIELDS,
 ] as const satisfies readonly (keyof CreateInvoiceLine)[];
 
 export type ManualInvoice = ReturnType<typeof defineManualInvoice>;
@@ -151,12 +151,10 @@ const NO_LINE_FIELDS: Omit<CreateInvoiceLine, 'amount' | 'quantity'> = {
   period_end: null,
   metadata: null,
   commitment_info: null,
-  prepaid_credits_applied: null,
-  line_item_discount: null,
-  invoice_level_discount: null,
+  ...buildAdjustments(() => null),
   subscription_line_item_id: null,
   subscription_id: null,
-  adjusted_entitlement_quantity: null,
+  ...buildQuantityFields(() => null),
 };
 
 const OPENING_STATUSES: readonly PaymentStatus[] = ['PENDING', 'SUCCEEDED', 'OVERPAID', 'FAILED'];

@@ -121,12 +121,12 @@ function derivePaidAt(invoice: PayableInvoice, status: PaymentStatus, now: Date)
 type PaymentSums = PaymentStatusSums & Pick<Invoice, 'currency' | 'paid_at'>;
 
 /** Adds a payment, which may be partial, exact or too much. */
-export function applyReceipt(invoice: PaymentSums, amount: string, at: Date): InvoicePaymentState {
+export function applyPaidAmount(invoice: PaymentSums, amount: string, at: Date): InvoicePaymentState {
   return applyTotalPaid(invoice, new Decimal(invoice.amount_paid).plus(amount), at);
 }
 
 /** Reverts a payment that was recorded by mistake. */
-export function revertReceipt(invoice: PaymentSums, amount: string, at: Date): InvoicePaymentState {
+export function revertPaidAmount(invoice: PaymentSums, amount: string, at: Date): InvoicePaymentState {
   return applyTotalPaid(invoice, new Decimal(invoice.amount_paid).minus(amount), at);
 }
 
@@ -152,7 +152,7 @@ export function derivePaymentStatus(invoice: PaymentStatusSums): PaymentStatus {
   // A charge is in progress, so no other one may start.
   if (paid.lt(due) && invoice.payment_status === 'PROCESSING') return 'PROCESSING';
   const refunded = new Decimal(invoice.refunded_amount);
-  // An adjustment returns prepaid credits of the unpaid part.
+  // If only prepaid credits were returned, an adjustment of the unpaid part has returned them, so nothing was refunded.
   if (paid.lt(due) && refunded.lte(invoice.prepaid_credits_returned ?? '0')) return 'PENDING';
   // An invoice with an unpaid remainder is never fully REFUNDED.
   const given = computePaidTotal(invoice);
@@ -161,7 +161,7 @@ export function derivePaymentStatus(invoice: PaymentStatusSums): PaymentStatus {
 }
 
 /** A payment attempt ended without money. The invoice is FAILED, unless nothing remains to be paid by now. */
-export function applyDecline(invoice: PaymentSums, at: Date): Partial<InvoicePaymentState> {
+export function applyFailedPayment(invoice: PaymentSums, at: Date): Partial<InvoicePaymentState> {
   if (invoice.payment_status !== 'PROCESSING') return {};
   const ended = applyTotalPaid({ ...invoice, payment_status: 'PENDING' }, new Decimal(invoice.amount_paid), at);
   return { ...ended, payment_status: ended.payment_status === 'PENDING' ? 'FAILED' : ended.payment_status };

@@ -2,6 +2,7 @@
  * An invoice and its line items: the charges, their periods, and the inputs from which each amount can be derived again
  * (docs/rules/invoices.md, "What a line was computed from"). The operations are in actions/.
  */
+
 import { z } from 'zod';
 import { LineTax } from '../../catalog/tax/line-tax.ts';
 import {
@@ -19,8 +20,10 @@ import {
   timestampText,
   webAddress,
 } from '../../foundation/record.ts';
+import { adjustmentShape, buildAdjustments, taxAmountShape } from '../../rating/adjustment-fields.ts';
 import { CommitmentInfo } from '../../rating/commitments/info.ts';
 import { ComputedFrom } from '../../rating/computed-from.ts';
+import { buildQuantityFields, quantityShape } from '../../rating/quantity-fields.ts';
 import { invoiceDiscountFields } from './discount-fields.ts';
 import { RESERVED_INVOICE_KEYS } from './own-key.ts';
 
@@ -88,17 +91,10 @@ export const InvoiceLineItem = z.object({
   currency: z.string().meta({ description: 'Currency code (ISO 4217), lowercase.' }),
   period_start: timestampText.nullish().meta({ description: 'Start of the charged period; null without one.' }),
   period_end: timestampText.nullish().meta({ description: 'Exclusive end of the charged period.' }),
-  prepaid_credits_applied: decimalText.meta({
-    description: 'Amount that prepaid credits paid before taxes. Negative for a line that credits a charge.',
-  }),
-  line_item_discount: decimalText.meta({ description: 'Discount by coupons of the line.' }),
-  invoice_level_discount: decimalText.meta({ description: 'Share of the discount by coupons of the invoice.' }),
-  tax_amount: decimalText.meta({ description: 'Share of the tax that is added to the invoice.' }),
-  included_tax_amount: decimalText.meta({ description: 'Share of the tax that the amounts include already.' }),
+  ...adjustmentShape,
+  ...taxAmountShape,
   taxes: z.array(LineTax).nullish().meta({ description: 'Taxes of the line, one entry per rate; null without tax.' }),
-  adjusted_entitlement_quantity: decimalText
-    .nullish()
-    .meta({ description: 'Used units that entitlements made free; null without an entitlement.' }),
+  ...quantityShape,
   commitment_info: CommitmentInfo.nullish().meta({
     description: 'Commitment of the line and its result; null without a commitment.',
   }),
@@ -127,7 +123,7 @@ export const Invoice = z.object({
   payment_status: z.enum(PAYMENT_STATUSES).meta({ description: 'Progress of the payment.' }),
   billing_reason: z.enum(BILLING_REASONS).meta({ description: 'Reason why the invoice was created.' }),
   currency: z.string().meta({ description: 'Currency code (ISO 4217), lowercase.' }),
-  subtotal: decimalText.meta({ description: 'Sum of its lines in currency units, as decimal text.' }),
+  subtotal: decimalText.meta({ description: 'Sum of the lines in currency units, as decimal text.' }),
   total_discount: decimalText.meta({ description: 'Discount by coupons.' }),
   total_prepaid_credits_applied: decimalText.meta({
     description:
@@ -157,7 +153,7 @@ export const Invoice = z.object({
     description: 'Amount refunded from payments and prepaid credits.',
   }),
   prepaid_credits_returned: decimalText.meta({
-    description: 'Part of `total_prepaid_credits_applied` that returned to its lots; part of `refunded_amount`.',
+    description: 'Part of `total_prepaid_credits_applied` that returned to the lots; part of `refunded_amount`.',
   }),
   invoice_number: z
     .string()
@@ -178,27 +174,27 @@ export const Invoice = z.object({
   period_start: timestampText
     .nullish()
     .meta({ description: 'Start of the period that ended or was opened; null without one.' }),
-  period_end: timestampText.nullish().meta({ description: 'Exclusive end of that period.' }),
+  period_end: timestampText.nullish().meta({ description: 'Exclusive end of the period that ended or was opened.' }),
   issue_date: timestampText.nullish().meta({ description: 'Issue date from the request; null without one.' }),
   due_date: timestampText
     .nullish()
     .meta({ description: 'Due date. Null until finalization, unless the request sets it.' }),
-  paid_at: timestampText.nullish().meta({ description: 'Instant at which it was paid in full; null before.' }),
-  voided_at: timestampText.nullish().meta({ description: 'Instant at which it was voided; null otherwise.' }),
-  finalized_at: timestampText.nullish().meta({ description: 'Instant of its finalization; null before.' }),
+  paid_at: timestampText.nullish().meta({ description: 'Instant at which the invoice was paid in full; null before.' }),
+  voided_at: timestampText.nullish().meta({ description: 'Instant at which the invoice was voided; null otherwise.' }),
+  finalized_at: timestampText.nullish().meta({ description: 'Instant of the finalization; null before.' }),
   last_computed_at: timestampText
     .nullish()
-    .meta({ description: 'Instant at which its lines were last computed or written by hand.' }),
+    .meta({ description: 'Instant at which the lines were last computed or written by hand.' }),
   invoice_pdf_url: z
     .string()
     .nullish()
-    .meta({ description: 'Address of its document from the request; null without one.' }),
+    .meta({ description: 'URL of the document from the request; null without one.' }),
   recalculated_invoice_id: z
     .string()
     .nullish()
     .meta({ description: 'Invoice that bills the period of this void invoice again; null without one.' }),
   is_manually_edited: z.boolean().meta({
-    description: 'True if its lines or coupons were edited by hand. They are then not computed until a recalculation.',
+    description: 'True if the lines or coupons were edited by hand. They are then not computed until a recalculation.',
   }),
   metadata: metadata.nullish().meta({ description: 'Your own key-value pairs; null without any.' }),
   version: z.int().meta({ description: 'Version number. Every change adds 1.' }),
@@ -244,13 +240,11 @@ export const createInvoiceLineShape = z.object({
     description: 'Line item of the subscription that is charged.',
   }),
   period_start: orNull(timestampText).meta({ description: 'Start of the charged period.' }),
-  period_end: orNull(timestampText).meta({ description: 'End of the charged period, not before its start.' }),
+  period_end: orNull(timestampText).meta({ description: 'End of the charged period, not before the start.' }),
   metadata,
   commitment_info: anything,
-  prepaid_credits_applied: orNull(decimalText).meta(NOT_YET),
-  line_item_discount: orNull(decimalText).meta(NOT_YET),
-  invoice_level_discount: orNull(decimalText).meta(NOT_YET),
-  adjusted_entitlement_quantity: orNull(decimalText).meta(NOT_YET),
+  ...buildAdjustments(() => orNull(decimalText).meta(NOT_YET)),
+  ...buildQuantityFields(() => orNull(decimalText).meta(NOT_YET)),
 });
 export type CreateInvoiceLine = z.output<typeof createInvoiceLineShape>;
 
@@ -293,7 +287,7 @@ export const createInvoiceShape = z.object({
   due_date: orNull(timestampText).meta({
     description: 'Due date. Default: set at finalization.',
   }),
-  issue_date: orNull(timestampText).meta({ description: 'Date for its document.' }),
+  issue_date: orNull(timestampText).meta({ description: 'Issue date on the document.' }),
   billing_period: orNull(keyText).meta({
     description: 'Billing period of the subscription, such as MONTHLY. Required for a SUBSCRIPTION invoice.',
   }),
@@ -301,9 +295,11 @@ export const createInvoiceShape = z.object({
     description: 'Start of the charged period. Required for a SUBSCRIPTION invoice.',
   }),
   period_end: orNull(timestampText).meta({
-    description: 'End of the charged period, not before its start. Required for a SUBSCRIPTION invoice.',
+    description: 'End of the charged period, not before the start. Required for a SUBSCRIPTION invoice.',
   }),
-  billing_reason: orNull(billingReason).meta({ description: 'Reason why it is created. Default: MANUAL.' }),
+  billing_reason: orNull(billingReason).meta({
+    description: 'Reason for which the invoice is created. Default: MANUAL.',
+  }),
   invoice_status: orDefault(anyCase(['DRAFT', 'FINALIZED']), 'DRAFT').meta({
     description: 'Initial status; FINALIZED is final at once. Default: DRAFT.',
   }),
@@ -319,7 +315,7 @@ export const createInvoiceShape = z.object({
     description: 'Charges. Without lines the whole amount is one line.',
   }),
   metadata,
-  invoice_pdf_url: orNull(webAddress).meta({ description: 'Address of its document.' }),
+  invoice_pdf_url: orNull(webAddress).meta({ description: 'URL of the document.' }),
   ...invoiceDiscountFields,
   force_sync_invoice: orNull(z.boolean()).meta(NOT_YET),
 });
@@ -327,8 +323,8 @@ export type CreateInvoice = z.output<typeof createInvoiceShape>;
 
 export const updateInvoiceShape = z.object({
   due_date: timestampText.nullish().meta({ description: 'Due date; an instant in the past is refused.' }),
-  issue_date: timestampText.nullish().meta({ description: 'Date for its document.' }),
-  invoice_pdf_url: webAddress.nullish().meta({ description: 'Address of its document.' }),
+  issue_date: timestampText.nullish().meta({ description: 'Issue date on the document.' }),
+  invoice_pdf_url: webAddress.nullish().meta({ description: 'URL of the document.' }),
   metadata: metadataMap.nullish(),
   apply_discount: orNull(z.boolean()).meta(NOT_YET),
 });

@@ -5,7 +5,7 @@
 import { parseInstant } from '../../foundation/time/instant.ts';
 import type { Invoice, InvoiceLineItem } from './record.ts';
 
-/** Fields of the records and of `computed_from` that are ignored. */
+/** Fields that differ between two equal computations. The comparison ignores them in the records and in `computed_from`. */
 const VOLATILE_FIELDS = new Set([
   'id',
   'created_at',
@@ -48,7 +48,7 @@ function isSameValue(a: unknown, b: unknown): boolean {
 }
 
 /**
- * Fields that only `one` has must be null or undefined. Each field is compared once, because a comparison in both
+ * Whether all fields that only `one` has are null or undefined. Fields that both have are not compared here, because comparing in both
  * directions would repeat at every level.
  */
 function hasNoOtherFields(one: InvoiceFields, other: InvoiceFields): boolean {

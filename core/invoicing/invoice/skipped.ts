@@ -1,4 +1,4 @@
-/** An invoice of a subscription that comes to nothing is skipped (docs/rules/invoices.md, "Nothing to pay"). */
+/** If an invoice of a subscription comes to nothing, the invoice is skipped (docs/rules/invoices.md, "Nothing to pay"). */
 import { computeNetTotal } from '../../rating/line-adjustments.ts';
 import type { Totals } from '../../rating/totals.ts';
 import type { Invoice } from './record.ts';

@@ -2,6 +2,7 @@
 
 import type { LineTax } from '../../catalog/tax/line-tax.ts';
 import { Decimal, ZERO } from '../../foundation/decimal.ts';
+import { computeDiscountedAmount } from '../../rating/adjustment-fields.ts';
 import type { InvoiceLineItem } from './record.ts';
 
 type CreditedTax = LineTax & { readonly taxable_amount: string; readonly tax_association_id: null };
@@ -9,7 +10,7 @@ type CreditedTax = LineTax & { readonly taxable_amount: string; readonly tax_ass
 export function groupTaxableByRate(lines: readonly InvoiceLineItem[]): CreditedTax[] {
   const rates = new Map<string, LineTax & { net: Decimal; tax: Decimal }>();
   for (const line of lines.filter(({ amount }) => new Decimal(amount).isNegative())) {
-    const net = new Decimal(line.amount).minus(line.line_item_discount).minus(line.invoice_level_discount);
+    const net = computeDiscountedAmount(line);
     for (const share of line.taxes ?? []) {
       const key = `${share.tax_rate_id} ${share.tax_behavior}`;
       const before = rates.get(key) ?? { net: ZERO, tax: ZERO };

@@ -17,14 +17,14 @@ import type { Subscription } from '../../subscriptions/record.ts';
 
 export type InvoicedReach = {
   readonly until_ms: Milliseconds;
-  /** No invoice follows, so all usage is due, also that of lines with their own periods. */
+  /** True if no further invoice follows. Then all usage is due, also that of lines with their own periods. */
   readonly is_over: boolean;
 };
 
 type BillingHierarchy = {
   /** Parent whose invoices bill the subscription. */
   readonly parent: Subscription | undefined;
-  /** Whether an invoice of the cancellation exists, which ends where the subscription does. */
+  /** Whether the final invoice of a cancellation exists; its period ends when the subscription does. */
   readonly has_last: boolean;
 };
 
@@ -34,7 +34,7 @@ export function deriveInvoicedReach(
   { parent, has_last }: BillingHierarchy,
 ): InvoicedReach | null {
   const { subscription_status, subscription_type } = subscription;
-  // It has no lines: its usage is billed by its parent.
+  // An inherited subscription has no lines: its parent bills its usage.
   if (subscription_type === 'INHERITED') return null;
   const running = { until_ms: toInstant(subscription.current_period_start), is_over: false };
   if (subscription_status === 'active') return running;
@@ -43,7 +43,7 @@ export function deriveInvoicedReach(
   const over = { until_ms: deriveEndInstant(subscription), is_over: true };
   if (subscription_type !== 'grouped_invoicing') return hasEndedByItself(subscription) || has_last ? over : running;
   if (parent === undefined) return null;
-  // Its charges wait for the next invoice of its parent.
+  // The charges of a grouped subscription wait for the next invoice of its parent.
   const reached = toInstant(parent.current_period_start);
   const isReached = parent.subscription_status === 'cancelled' || over.until_ms <= reached;
   return isReached ? over : { ...running, until_ms: Math.min(running.until_ms, reached) };
@@ -71,7 +71,7 @@ type UninvoicedLineInput = {
   readonly item: BilledItem;
   readonly subscription: BilledSubscription;
   readonly reach: InvoicedReach;
-  /** Service periods of the line on invoices. */
+  /** Service periods of the line that invoices already contain. */
   readonly invoiced: readonly Period[];
 };
 
@@ -90,8 +90,8 @@ export function uninvoicedTimes({ item, subscription, reach, invoiced }: Uninvoi
 }
 
 /**
- * End of the last own period that ended before an instant: it and those before it are on invoices. A period that a change cut at the start
- * of the subscription's period is on the next invoice.
+ * End of the line's last own period that ended before an instant: this period and all earlier ones are on invoices. A period that ends
+ * exactly at the instant, because a change cut it, is on the next invoice.
  */
 function endedBefore(at: Milliseconds, item: BilledItem, subscription: BilledSubscription): Milliseconds {
   const services = computeServicesWithin({ start: item.start_ms, end: at }, item, subscription);

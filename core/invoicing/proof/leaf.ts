@@ -9,7 +9,7 @@ type Leaf = {
   readonly event_id: string;
   readonly timestamp_us: number;
   readonly external_customer_id: string;
-  /** Canonical: a decimal, or the distinct text; '' if the event itself is counted. */
+  /** Canonical text of the counted value: a decimal, or a distinct text. It is '' if the event itself is counted. */
   readonly value: string;
   readonly group: string;
 };

@@ -2,8 +2,10 @@
  * The proof of an invoice as a document (docs/proof.md): the invoice as stored, and for each usage line its customers, meter definition,
  * offsets and the root of the Merkle tree over its events. With this document and the events, anyone can recompute the rest.
  */
+
 import { z } from 'zod';
 import { decimalText, timestampText } from '../../foundation/record.ts';
+import { formatTypesWithoutValue } from '../../metering/aggregations/list-types.ts';
 import { aggregationShape, filterShape, RESET_USAGES } from '../../metering/meter/record.ts';
 import { CountedScope } from '../../rating/computed-from.ts';
 import { Invoice, InvoiceLineItem } from '../invoice/record.ts';
@@ -65,7 +67,7 @@ export type LineProof = z.infer<typeof LineProof>;
 
 const amount = decimalText;
 
-/** Discount of a coupon, and its terms at that time. */
+/** Discount of a coupon, with the terms that the coupon had when the invoice was computed. */
 const CouponProof = z
   .object({
     coupon_id: z.string().meta({ description: 'Id of the coupon.' }),
@@ -74,7 +76,10 @@ const CouponProof = z
       .nullable()
       .meta({ description: 'Association by which a subscription has the coupon; null without one.' }),
     line_id: z.string().nullable().meta({ description: 'Discounted line; null if the invoice was discounted.' }),
-    terms: z.record(z.string(), z.unknown()).nullable().meta({ description: 'Terms of the coupon at that time.' }),
+    terms: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .meta({ description: 'Terms of the coupon when the invoice was computed.' }),
     original_price: amount.meta({ description: 'Amount before the discount.' }),
     discounted_amount: amount.meta({ description: 'Discount.' }),
   })
@@ -130,7 +135,9 @@ export const EventProof = z
               event_id: z.string(),
               timestamp_us: z.string().meta({ description: 'Time of the event in microseconds since 1970.' }),
               external_customer_id: z.string().meta({ description: 'Customer of the event.' }),
-              value: z.string().meta({ description: 'Counted number or text; empty for COUNT.' }),
+              value: z
+                .string()
+                .meta({ description: `Counted number or text; empty for ${formatTypesWithoutValue()}.` }),
               group: z.string().meta({ description: 'Group of the event for a meter with groups; else empty.' }),
             })
             .meta({ description: 'Contribution of the event to the line, in the order in which it is hashed.' }),

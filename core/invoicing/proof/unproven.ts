@@ -2,8 +2,10 @@
  * Lists, as text, the parts of a line that the proof of its invoice cannot show (docs/proof.md, "What it says"). A verifier has to accept
  * them as given. The verifier itself finds the parts that it cannot compute.
  */
+
 import { Decimal } from '../../foundation/decimal.ts';
 import { toInstant } from '../../foundation/time/instant.ts';
+import { isDiscountedOrTaxed } from '../../rating/adjustment-fields.ts';
 import type { ComputedFrom } from '../../rating/computed-from.ts';
 import type { InvoiceLineItem } from '../invoice/record.ts';
 import type { CountedLine } from './record.ts';
@@ -66,8 +68,5 @@ function hasGrants({ allowances }: ComputedFrom): boolean {
 }
 
 function hasCompanions(line: InvoiceLineItem): boolean {
-  if (!new Decimal(line.amount).isNegative()) return false;
-  const { line_item_discount, invoice_level_discount, tax_amount, included_tax_amount } = line;
-  const amounts = [line_item_discount, invoice_level_discount, tax_amount, included_tax_amount];
-  return amounts.some((amount) => !new Decimal(amount).isZero());
+  return new Decimal(line.amount).isNegative() && isDiscountedOrTaxed(line);
 }

@@ -2,6 +2,7 @@
 
 import { toInstant } from '../../foundation/time/instant.ts';
 import type { Period } from '../../foundation/time/period.ts';
+import { type LineAdjustmentField } from '../../rating/adjustment-fields.ts';
 import type { Invoice, InvoiceLineItem } from '../invoice/record.ts';
 
 export type EarnedLine = {
@@ -18,9 +19,7 @@ export type EarnedLine = {
     | 'currency'
     | 'period_start'
     | 'period_end'
-    | 'line_item_discount'
-    | 'invoice_level_discount'
-    | 'prepaid_credits_applied'
+    | LineAdjustmentField
     | 'tax_amount'
   >;
   readonly invoice: Pick<

@@ -78,7 +78,7 @@ export type RecurringRow = {
   readonly monthly: Decimal;
 };
 
-/** Later than every invoice period, and within the range of the store. */
+/** An instant later than every invoice period, and within the range of the store. */
 const NEVER: Milliseconds = Date.UTC(2200, 0, 1);
 
 type RecurringTerms = {

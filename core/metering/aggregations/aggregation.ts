@@ -2,7 +2,7 @@
 import type { Decimal } from '../../foundation/decimal.ts';
 import type { Microseconds } from '../../foundation/time/instant.ts';
 import type { BucketField, UsageBucket } from '../bucket.ts';
-import type { Contribution, MeteredEvent, Unusable, ValueSource } from '../contribution.ts';
+import type { Contribution, ValueKind } from '../contribution.ts';
 
 /** The half-open range of the query and the meter's multiplier. */
 type FinishRange = {
@@ -19,19 +19,26 @@ type FinishRange = {
 export type ChainRule = 'additive' | 'shared' | 'integral';
 
 export type MeterAggregator = {
-  /** Whether a field or an expression is required. */
-  readonly needs_value: boolean;
+  /** `none` counts events and needs neither field nor expression. */
+  readonly value_kind: ValueKind;
   /** Additional settings of this type. A multiplier, if listed, is required. */
   readonly takes: readonly ('multiplier' | 'bucket_size' | 'group_by')[];
-  /** Whether the number of a fixed set of events depends on the queried range. */
+  /** Whether the result of one set of events differs with the queried range. */
   readonly needs_range?: true;
   readonly chain_rule: ChainRule;
+  /** Whether usage grows by the units that are used, so that a check can name a number of units (docs/rules/reservations.md). */
+  readonly counts_units: boolean;
   /** The bucket fields that this type fills; bucket.ts defines how each of them combines. */
   readonly fills: readonly BucketField[];
-  measure(source: ValueSource, event: MeteredEvent): Contribution | Unusable;
   add(bucket: UsageBucket, contribution: Contribution): void;
   /** Turns a merged bucket into a number; an empty bucket gives 0 for every type (docs/rules/metering.md, "Aggregations"). */
   finish(bucket: UsageBucket, range: FinishRange): Decimal;
   /** Units × microseconds until the end of the range, exact; only for `integral` types. */
   integrate?(bucket: UsageBucket, range: Pick<FinishRange, 'end_us'>): Decimal;
+  /**
+   * The computation of `finish`, written again as JavaScript over a `Measure` of commands/verify-invoice.mjs, which imports nothing. It
+   * must not be derived from `finish`, because the verifier checks the result of that. `GOLDEN=write npm test --
+   * test/core/metering/aggregation-files.test.ts` copies it into the verifier.
+   */
+  readonly verifier: string;
 };

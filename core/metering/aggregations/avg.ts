@@ -3,17 +3,16 @@
  * (docs/rules/metering.md, "Aggregations").
  */
 import { ZERO } from '../../foundation/decimal.ts';
-import { contributeNumber } from '../contribution.ts';
 import { divideRounded, type Exact } from '../exact.ts';
 import { scaledToDecimal } from '../quantity.ts';
 import type { MeterAggregator } from './aggregation.ts';
 
 export const avg: MeterAggregator = {
-  needs_value: true,
+  value_kind: 'number',
   takes: [],
   chain_rule: 'shared',
+  counts_units: false,
   fills: ['count', 'sum'],
-  measure: contributeNumber,
   add(bucket, contribution) {
     bucket.count++;
     bucket.addSum(contribution.value as Exact);
@@ -21,4 +20,5 @@ export const avg: MeterAggregator = {
   finish(bucket) {
     return bucket.count === 0 ? ZERO : scaledToDecimal(divideRounded(bucket.sum, BigInt(bucket.count)));
   },
+  verifier: '(of) => quantityOf(divided(of.sum, BigInt(of.count)))',
 };

@@ -1,14 +1,13 @@
 /** COUNT_UNIQUE: the number of distinct values of the field, counted exactly. */
 import { Decimal } from '../../foundation/decimal.ts';
-import { contributeIdentity } from '../contribution.ts';
 import type { MeterAggregator } from './aggregation.ts';
 
 export const countUnique: MeterAggregator = {
-  needs_value: true,
+  value_kind: 'identity',
   takes: [],
   chain_rule: 'shared',
+  counts_units: true,
   fills: ['count', 'uniques'],
-  measure: contributeIdentity,
   add(bucket, contribution) {
     bucket.count++;
     bucket.addUnique(contribution.identity as string);
@@ -16,4 +15,5 @@ export const countUnique: MeterAggregator = {
   finish(bucket) {
     return new Decimal(bucket.unique_count);
   },
+  verifier: '(of) => new Fraction(BigInt(of.values.size))',
 };

@@ -1,18 +1,18 @@
 /** COUNT: the number of events. It needs no field. */
 import { Decimal } from '../../foundation/decimal.ts';
-import { contributeEvent } from '../contribution.ts';
 import type { MeterAggregator } from './aggregation.ts';
 
 export const count: MeterAggregator = {
-  needs_value: false,
+  value_kind: 'none',
   takes: [],
   chain_rule: 'additive',
+  counts_units: true,
   fills: ['count'],
-  measure: contributeEvent,
   add(bucket) {
     bucket.count++;
   },
   finish(bucket) {
     return new Decimal(bucket.count);
   },
+  verifier: '(of) => new Fraction(BigInt(of.count))',
 };

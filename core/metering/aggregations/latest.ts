@@ -3,17 +3,16 @@
  * "Aggregations").
  */
 import { ZERO } from '../../foundation/decimal.ts';
-import { contributeNumber } from '../contribution.ts';
 import type { Exact } from '../exact.ts';
 import { scaledToDecimal } from '../quantity.ts';
 import type { MeterAggregator } from './aggregation.ts';
 
 export const latest: MeterAggregator = {
-  needs_value: true,
+  value_kind: 'number',
   takes: [],
   chain_rule: 'shared',
+  counts_units: false,
   fills: ['count', 'latest'],
-  measure: contributeNumber,
   add(bucket, contribution) {
     bucket.count++;
     bucket.addLatest(contribution.event, contribution.value as Exact);
@@ -22,4 +21,5 @@ export const latest: MeterAggregator = {
     const newest = bucket.latest;
     return newest === null ? ZERO : scaledToDecimal(newest.value);
   },
+  verifier: '(of) => quantityOf(of.newest)',
 };

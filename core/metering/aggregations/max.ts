@@ -4,17 +4,16 @@
  * with windows of their own"). usage.ts adds up windows and groups.
  */
 import { ZERO } from '../../foundation/decimal.ts';
-import { contributeNumber } from '../contribution.ts';
 import type { Exact } from '../exact.ts';
 import { scaledToDecimal } from '../quantity.ts';
 import type { MeterAggregator } from './aggregation.ts';
 
 export const max: MeterAggregator = {
-  needs_value: true,
+  value_kind: 'number',
   takes: ['bucket_size', 'group_by'],
   chain_rule: 'shared',
+  counts_units: false,
   fills: ['count', 'min', 'max'],
-  measure: contributeNumber,
   add(bucket, contribution) {
     bucket.count++;
     bucket.addToRange(contribution.value as Exact);
@@ -23,4 +22,5 @@ export const max: MeterAggregator = {
     const greatest = bucket.max;
     return greatest === null ? ZERO : scaledToDecimal(greatest);
   },
+  verifier: '(of) => quantityOf(of.greatest)',
 };

@@ -1,15 +1,14 @@
 /** SUM: Σ v, exact. With a bucket_size the total is the sum of the windows, which equals the sum of all events. */
-import { contributeNumber } from '../contribution.ts';
 import type { Exact } from '../exact.ts';
 import { scaledToDecimal } from '../quantity.ts';
 import type { MeterAggregator } from './aggregation.ts';
 
 export const sum: MeterAggregator = {
-  needs_value: true,
+  value_kind: 'number',
   takes: ['bucket_size'],
   chain_rule: 'additive',
+  counts_units: true,
   fills: ['count', 'sum'],
-  measure: contributeNumber,
   add(bucket, contribution) {
     bucket.count++;
     bucket.addSum(contribution.value as Exact);
@@ -17,4 +16,5 @@ export const sum: MeterAggregator = {
   finish(bucket) {
     return scaledToDecimal(bucket.sum);
   },
+  verifier: '(of) => quantityOf(of.sum)',
 };

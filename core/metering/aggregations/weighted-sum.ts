@@ -5,18 +5,17 @@
 import { ZERO } from '../../foundation/decimal.ts';
 import type { Microseconds } from '../../foundation/time/instant.ts';
 import type { UsageBucket } from '../bucket.ts';
-import { contributeNumber } from '../contribution.ts';
 import { divideRounded, type Exact } from '../exact.ts';
 import { scaledToDecimal } from '../quantity.ts';
 import type { MeterAggregator } from './aggregation.ts';
 
 export const weightedSum: MeterAggregator = {
-  needs_value: true,
+  value_kind: 'number',
   takes: [],
   needs_range: true,
   chain_rule: 'integral',
+  counts_units: false,
   fills: ['count', 'sum', 'weighted_sum'],
-  measure: contributeNumber,
   add(bucket, contribution) {
     const value = contribution.value as Exact;
     bucket.count++;
@@ -29,6 +28,7 @@ export const weightedSum: MeterAggregator = {
     return scaledToDecimal(divideRounded(weightUntil(bucket, end_us), BigInt(end_us - start_us)));
   },
   integrate: (bucket, { end_us }) => scaledToDecimal(weightUntil(bucket, end_us)),
+  verifier: '(of, { start, end }) => quantityOf(divided(of.sum * BigInt(end) - of.weighted, BigInt(end - start)))',
 };
 
 function weightUntil(bucket: UsageBucket, end_us: Microseconds): bigint {

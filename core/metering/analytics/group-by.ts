@@ -56,7 +56,7 @@ export function toAnalyticsGroup(group_by: GroupBy, values: readonly string[]): 
   };
 }
 
-/** One text per value: the notation of a number does not matter, and a missing value is ''. */
+/** Equal values have equal texts, whatever the notation of a number; a missing value is ''. */
 function toGroupText(property: Property | undefined): string {
   if (property === undefined || property.kind === 'null') return '';
   return property.kind === 'number' ? canonicalNumber(property.text) : property.text;

@@ -23,12 +23,15 @@ export type UsageSegment = {
 
 export type SegmentPlan = {
   readonly segments: readonly UsageSegment[];
-  /** The meter's own windows are its base rows: each row is a window, and segments carry no own window. */
+  /** True if each base row is one window of the meter. Segments then do not name a window of the meter. */
   readonly rows_are_windows: boolean;
   readonly base_ranges: readonly SegmentRange[];
   readonly day_ranges: readonly SegmentRange[];
   readonly raw_ranges: readonly SegmentRange[];
-  /** The base buckets that contain all of `raw_ranges`; empty if one belongs to several segments, or if no edge is unaligned. */
+  /**
+   * Base buckets at the unaligned edges, which contain all of `raw_ranges`. Empty if no edge is unaligned, or if a bucket belongs to
+   * several segments.
+   */
   readonly edge_ranges: readonly SegmentRange[];
 };
 
@@ -81,8 +84,8 @@ export function useEdgeBuckets(plan: SegmentPlan): SegmentPlan {
 }
 
 /**
- * The first and the last base bucket that the range covers in part. Nothing if several segments share a base bucket, or
- * if raw rows lie outside of these two buckets; the raw rows are read then.
+ * The first and the last base bucket that the range covers in part. Returns nothing if several segments share a base bucket, or if raw rows
+ * outside of these two buckets are needed: in both cases the raw rows are read.
  */
 function planEdgeBuckets(
   segments: readonly UsageSegment[],
@@ -112,7 +115,10 @@ export function limitDailyRollups(plan: SegmentPlan, days_before: number): Segme
   return { ...plan, day_ranges: days, base_ranges: mergeRanges([...plan.base_ranges, ...later]) };
 }
 
-/** Base rows are aligned to UTC. They are the meter's windows if every offset of the zone is a multiple of their size. */
+/**
+ * Whether base rows are the windows of the meter. Base rows are aligned to UTC, so every UTC offset of the zone must be a multiple of their
+ * size.
+ */
 function isWindowedByBaseRows(
   meter: CompiledMeter,
   query: { start_us: Microseconds; end_us: Microseconds; grid: WindowGrid },
@@ -153,7 +159,10 @@ function* planSegmentList(
   return segments;
 }
 
-/** Segments are identified by their second, so a shorter time before the windows belongs to the first window. */
+/**
+ * Computes the starts of the windows. A time before them of less than a second belongs to the first window, because segments are identified
+ * by their second.
+ */
 function computeQueryStarts(
   { start_us, end_us, windows_from_us = start_us, grid }: SegmentQuery,
   size: WindowSize,

@@ -16,7 +16,7 @@ import {
 import { EVENTS_PER_REQUEST_MAX, tooManyEvents } from './accept.ts';
 
 /**
- * Elements and members at every depth; an empty object or array counts as two. Equals 200 for each of
+ * Maximum number of elements and members at every depth; an empty object or array counts as two. The limit equals 200 for each of
  * EVENTS_PER_REQUEST_MAX events.
  */
 export const VALUES_MAX = 200_000;

@@ -96,7 +96,7 @@ class BulkWalk {
   readonly marks = new Int32Array(MARKS_PER_EVENT * EVENTS_PER_REQUEST_MAX);
   private readonly bytes: Uint8Array;
   private readonly isRaw: boolean;
-  /** For keys that events do not have. In raw events it is called once per shape. */
+  /** Decides whether an event may have a key that is no event field. For raw events it is called once per shape. */
   private readonly canHold: (key: string) => boolean;
   private readonly shape: EventShape;
   private learnt = 0;
@@ -144,7 +144,10 @@ class BulkWalk {
     return shape.skipBytesBefore(values, at);
   }
 
-  /** Learning stops if events rarely repeat a shape, because it would only cost time. */
+  /**
+   * Skips an event without the learned shape, and learns its shape. If events rarely repeat a shape, it learns no more, because that
+   * would only cost time.
+   */
   private skipNewEvent(start: number): number {
     const end = this.skipEvent(start);
     if (end >= 0 && this.learnt <= this.count / 2 + 8) {
@@ -242,7 +245,10 @@ function fieldAt(bytes: Uint8Array, start: number, end: number): number {
   }
 }
 
-/** True if a text with this first byte cannot be blank. The listed bytes begin white space beyond ASCII, but also other characters. */
+/**
+ * True if a text with this first byte cannot be blank. The bytes in `BEGIN_BLANKS` may begin white space beyond ASCII, so texts with them
+ * need a full check.
+ */
 function isSurelyVisible(first: number): boolean {
   return first > 32 && !BEGIN_BLANKS.includes(first);
 }
@@ -280,7 +286,7 @@ const LETTER_T = 84;
 const LETTER_Z = 90;
 const DAYS_IN_MONTH = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** Far below zero if one of them is not a digit. */
+/** Reads two digits as a number. The result is far below zero if one of the bytes is not a digit. */
 function twoDigits(bytes: Uint8Array, at: number): number {
   const tens = bytes[at]!;
   const ones = bytes[at + 1]!;

@@ -69,7 +69,7 @@ function findAttributesFault(attributes: Readonly<Record<string, unknown>>): Att
   return findNamesFault(attributes);
 }
 
-/** Extension attributes are allowed; a misspelt known attribute is rejected. */
+/** Finds an attribute with a misspelt name. Extension attributes are allowed. */
 function findNamesFault(attributes: Readonly<Record<string, unknown>>): AttributeFault | undefined {
   if (isSet(attributes.data_base64))
     return { field: 'data_base64', why: 'is not taken: send the data as a JSON object in data' };
@@ -109,7 +109,7 @@ function findDataFault(value: unknown): AttributeFault | undefined {
 
 function named({ field, why }: AttributeFault, source: string): AttributeFault {
   const name = ATTRIBUTE_BY_FIELD[field] ?? field;
-  // The event id is the source followed by the id, so the length of the source matters.
+  // The event id is the source followed by the id, so the error about its length names the length of the source.
   return name === 'id'
     ? { field: name, why: `${why}, with the source (${source.length}) before it` }
     : { field: name, why };

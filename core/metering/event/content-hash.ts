@@ -21,7 +21,7 @@ export class ContentHash {
     this.#hash = 0x243f6a88;
   }
 
-  /** Adds a part and its terminator. The text has one character per byte: ASCII, or a body that was decoded as latin1. */
+  /** Adds a part of the content and its terminator. The text has one character per byte: ASCII, or a body that was decoded as latin1. */
   field(text: string, start = 0, end = text.length): void {
     this.last(text, start, end);
     this.#crc = (this.#crc >>> 8) ^ TABLES[this.#crc & 255]!;

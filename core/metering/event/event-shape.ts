@@ -32,7 +32,10 @@ export class EventShape {
     this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   }
 
-  /** Returns the position after the bytes that precede value number `value` or end the event; -1 if other bytes are at `at`. */
+  /**
+   * Compares the bytes at `at` with the learned bytes before value number `value`, or after the last value. Returns the position after
+   * them, or -1 if they differ.
+   */
   skipBytesBefore(value: number, at: number): number {
     const { view, bytes } = this;
     const from = this.starts[value]!;

@@ -13,7 +13,7 @@ const SHARD_COUNT = 4096;
 export class IdentityHasher {
   readonly #seedHigh: number;
   readonly #seedLow: number;
-  /** The halves of the last hash. Fields avoid an object per event. */
+  /** Halves of the last hash. They are fields, so that no object is created per event. */
   high = 0;
   low = 0;
 
@@ -100,7 +100,7 @@ export class HashSum {
   }
 }
 
-/** For a single id; many hashes need one shared hasher. */
+/** Hashes a single id. For many ids of one scope, use one `IdentityHasher`. */
 export function hashIdentity({ event_id, ...scope }: Scope & { readonly event_id: string }): bigint {
   const hasher = new IdentityHasher(scope);
   hasher.hash(event_id);

@@ -232,7 +232,7 @@ function findText(attributes: readonly Attribute[], key: string): string | undef
   return json === undefined ? undefined : (value?.stringValue ?? json);
 }
 
-/** Sorted, so that the sender's order does not matter. */
+/** Lists the attributes in sorted order, so that the sender's order does not matter. */
 function listed(attributes: readonly Attribute[]): string[] {
   return attributes.map(({ key, value }) => JSON.stringify([key, value])).sort();
 }

@@ -6,11 +6,11 @@
 import { invalid } from '../../foundation/error.ts';
 
 export const POINTS_MAX = 10_000;
-/** Per resource, scope or point; exporters allow 128 by default. */
+/** Maximum number of attributes per resource, scope or point; exporters allow 128 by default. */
 const ATTRIBUTES_MAX = 1_000;
-/** Resources, scopes and metrics in total. */
+/** Maximum number of resources, scopes and metrics of a request in total. */
 const GROUPS_MAX = 20_000;
-/** All attributes of a request in total. */
+/** Maximum number of attributes of a request in total. */
 const ATTRIBUTES_IN_ALL_MAX = 200_000;
 
 type OtlpCounts = { points: number; groups: number; attributes: number };

@@ -1,4 +1,4 @@
-/** Record of an input that took no effect or could not be measured: why, and where it stands in the log. */
+/** Record of an input that took no effect or could not be measured: why, and its position in the log. */
 import type { Microseconds } from '../../foundation/time/instant.ts';
 
 export type OutcomeKind = 'duplicate' | 'conflict' | 'dead_letter' | 'unusable';

@@ -32,7 +32,7 @@ const MAX_WHOLE_DIGITS = 309;
 export const MAX_SCALE = 400;
 const MAX_EXACT_POWER_DIGITS = 600;
 
-/** Cost of an operation by its longer operand: up to 80 digits, up to 320, and up to the maximum of 709. */
+/** Cost of an operation by the digits of its longer operand: up to 80, up to 320, and up to the maximum of 709. */
 type WorkByLength = readonly [up_to_80: number, up_to_320: number, longer: number];
 const ADD_WORK: WorkByLength = [4, 6, 10];
 const COMPARE_WORK: WorkByLength = [3, 5, 8];
@@ -40,7 +40,7 @@ const MULTIPLY_WORK: WorkByLength = [6, 14, 40];
 const DIVIDE_WORK: WorkByLength = [20, 30, 60];
 const ROUND_WORK: WorkByLength = [8, 20, 50];
 
-/** The operator's weight covers safe integers of a usual scale. Longer numbers are charged before the operation. */
+/** Charges the additional work of long numbers before the operation. The operator's weight covers safe integers with few decimal places. */
 function charge(a: Exact, b: Exact, work: WorkByLength): void {
   if (a.big === undefined && b.big === undefined && a.scale <= SHORT_SCALE && b.scale <= SHORT_SCALE) return;
   spend(work[Math.max(lengthClass(a), lengthClass(b))]!);
@@ -138,7 +138,7 @@ function divideBig(a: Exact, b: Exact): Exact {
   const places = SIGNIFICANT_DIGITS + decimalDigits(divisor) - decimalDigits(numerator);
   const scaledUp = places >= 0 ? numerator * toPowerOfTen(places) : numerator;
   const scaledDivisor = places >= 0 ? divisor : divisor * toPowerOfTen(-places);
-  // The comparison decides between 60 and 61 digits without a second division.
+  // This comparison shows whether the quotient has 60 or 61 digits, without a second division.
   const spare = absolutely(scaledUp) >= absolutely(scaledDivisor) * toPowerOfTen(SIGNIFICANT_DIGITS) ? 1 : 0;
   const quotient = divideRounded(scaledUp, spare === 0 ? scaledDivisor : scaledDivisor * 10n);
   return shortened(quotient, a.scale - b.scale + places - spare);
@@ -169,7 +169,7 @@ function tooLarge(): UnusableEvent {
   return new UnusableEvent('the result of the expression is too large');
 }
 
-/** Digits of a 60-digit quotient that are still exact after some further steps; the last ones are not. */
+/** Number of leading digits of a 60-digit quotient that are still exact after some further operations. */
 const TRUSTED_DIGITS = 50;
 
 /**
@@ -220,7 +220,7 @@ function bigQuotient(numerator: bigint, divisor: bigint, direction: RoundingDire
   return toExact(numerator / divisor + (rest === 0n ? 0n : BigInt(step(direction, sign, false))), 0);
 }
 
-/** The correction to a quotient that was truncated towards zero with a remainder. */
+/** Computes the correction (-1, 0 or 1) of a quotient that was truncated towards zero and left a remainder. */
 function step(direction: RoundingDirection, sign: number, isHalf: boolean): number {
   if (direction === 'round') return isHalf ? sign : 0;
   if (direction === 'floor') return sign < 0 ? -1 : 0;

@@ -92,7 +92,7 @@ function identifierName(node: Expr): string | undefined {
   return node.exprKind.case === 'identExpr' ? node.exprKind.value.name : undefined;
 }
 
-/** A property compared with text is text, and so is every property compared with it. */
+/** Finds the properties that are text: those compared with a text, and those compared with such a property. */
 function textPropertiesIn(nodes: readonly Expr[]): Set<string> {
   const names = new Set<string>();
   const comparisons = nodes.map(equalityOperands).filter((operands) => operands !== undefined);
@@ -334,8 +334,8 @@ class Compiler {
 type NumberCompiled = Extract<Compiled, { type: 'number' }>;
 
 /**
- * Operations whose result may have more digits than are stored. A power belongs to them if its exponent is not a whole
- * number, which depends on the event.
+ * Operations whose result may have more digits than are stored. A power is one of them if its exponent is not a whole number, which may
+ * depend on the event.
  */
 const APPROXIMATE = new Set(['_/_', 'pow', 'sqrt', 'log']);
 

@@ -30,7 +30,7 @@ export function isSame(a: string | boolean, b: string | boolean): boolean {
 const COMPARED_AT_ONCE = 256;
 const COMPARED_PER_UNIT = 512;
 
-/** A missing text is empty, just as a missing number is 0. */
+/** Reads a property as text. A missing text is empty, just as a missing number is 0. */
 export function readText(name: string, properties: PropertySource): string {
   const property = properties.get(name);
   if (property === undefined) return '';

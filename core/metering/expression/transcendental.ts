@@ -10,7 +10,7 @@ import { divideRounded, type Exact, toExact, toMantissa, toPowerOfTen } from '..
 import { spend } from './work.ts';
 
 const SIGNIFICANT_DIGITS = 60;
-/** The first count suffices for all but one number in 10^10. */
+/** Numbers of guard digits, which are tried in order. The first suffices for all but one number in 10^10. */
 const GUARD_DIGITS = [14, 80, 240] as const;
 const BITS_PER_DIGIT = Math.log2(10);
 
@@ -34,7 +34,7 @@ export function computeRoot(value: Exact): Rounded {
 
 const ROOT_WORK = 30;
 
-/** The radicand must not be negative. Each Newton step doubles the 50 correct bits of the double that it starts with. */
+/** The radicand must not be negative. Starts with a double, which has 50 correct bits; each Newton step doubles their number. */
 function integerRoot(radicand: bigint): bigint {
   if (radicand === 0n) return 0n;
   const bits = bitLength(radicand);
@@ -87,16 +87,16 @@ function roundToNearest(calculate: (guard: number) => Fixed): Rounded {
   throw new Error('there is no count of guard digits');
 }
 
-/** Largest error of a calculation, in units of the last bit: each step truncates one, and so does each power of two of a logarithm. */
+/** Largest error of a calculation, in units of the last bit: each step truncates one unit, and so does each power of two of a logarithm. */
 const CALCULATION_ERROR = 1n << 13n;
 
-/** 10^60 and 10^59 as mantissas may represent one power of ten. */
+/** Compares values: mantissas such as 10^60 and 10^59 may represent one value at different scales. */
 function isSame(a: Rounded, b: Rounded): boolean {
   const scale = Math.max(a.scale, b.scale);
   return a.mantissa * toPowerOfTen(scale - a.scale) === b.mantissa * toPowerOfTen(scale - b.scale);
 }
 
-/** `digits` counts significant digits, or, with `isPlaces`, places after the point, which a power needs. */
+/** Computes the logarithm to `digits` significant digits or, if `isPlaces` is set for a power, to that many places after the point. */
 function logarithm(value: Exact, digits: number, isPlaces = false): Fixed {
   const { whole, twos } = normalized(value);
   const lost = twos === 0 && !isPlaces ? zerosAfterOne(value) : 0;
@@ -196,7 +196,7 @@ function computeInverseAtanh(x: bigint): bigint {
   return sum;
 }
 
-/** The nearest decimal of 60 significant digits after `error`, in units of the last bit, is added to the magnitude. */
+/** Adds `error`, in units of the last bit, to the magnitude, and returns the nearest decimal of 60 significant digits. */
 function toRounded({ mantissa, bits }: Fixed, error: bigint): Rounded {
   if (mantissa < 0n) {
     const positive = positiveDecimal({ mantissa: error - mantissa, bits });
@@ -232,7 +232,7 @@ function toDouble(mantissa: bigint, bits: number): number {
 function roughLogarithm(value: Exact): number {
   const distance = toMantissa(value) - toPowerOfTen(value.scale);
   const length = bitLength(distance) - bitLength(toPowerOfTen(value.scale));
-  // Close to 1 the distance from 1 is the logarithm; a double of the number itself would lose it.
+  // For a number close to 1, the logarithm is nearly the distance from 1, which a double of the number itself could not represent.
   if (length < -20) return approximate(toExact(distance, value.scale));
   const mantissa = toMantissa(value);
   const spare = Math.max(0, bitLength(mantissa) - 60);

@@ -52,7 +52,7 @@ export class UnusableEvent extends Error {
   }
 }
 
-/** && and || do not ignore it: the budget is used up even if they could still decide. */
+/** The operators && and || do not ignore this error: the budget is used up, even if the other operand could still decide. */
 export class TooMuchWork extends UnusableEvent {}
 
 /** Outside of an evaluation, while literals are read and results are added up, nothing is counted. */

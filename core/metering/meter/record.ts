@@ -20,6 +20,7 @@ import {
 import { WINDOW_SIZES } from '../../foundation/time/window.ts';
 import type { MeterAggregator as AggregationRules } from '../aggregations/aggregation.ts';
 import { AGGREGATIONS, type AggregationType } from '../aggregations/index.ts';
+import { formatTypesTaking, formatTypesWithoutValue, listAggregationTypes } from '../aggregations/list-types.ts';
 
 /** A new type is a file and a line in `core/metering/aggregations/`. */
 export const AGGREGATION_TYPES = toEnumValues<AggregationType>(AGGREGATIONS);
@@ -33,22 +34,19 @@ export const aggregationType = anyCase(AGGREGATION_TYPES);
 export const aggregationShape = z.object({
   type: aggregationType.meta({ description: 'Type of the aggregation of event values.' }),
   field: orNull(keyText).meta({
-    description:
-      'Name of the property that contains the value, at most 255 characters; it is a name, not a path. All types except COUNT need a field or an expression.',
+    description: `Name of the property that contains the value, at most 255 characters; it is a name, not a path. All types except ${formatTypesWithoutValue()} need a field or an expression.`,
   }),
   expression: orNull(z.string()).meta({
     description: 'CEL expression over properties that replaces the field. A missing property is 0.',
   }),
   multiplier: orNull(decimalText).meta({
-    description: 'Multiplier of SUM_WITH_MULTIPLIER, where it is required; greater than 0. Refused for other types.',
+    description: `Multiplier of ${formatTypesTaking('multiplier')}, where it is required; greater than 0. Refused for other types.`,
   }),
   bucket_size: orNull(windowSize).meta({
-    description:
-      'Window size for SUM and MAX: each window is aggregated, and the windows are summed. Refused for other types.',
+    description: `Window size for ${formatTypesTaking('bucket_size')}: each window is aggregated, and the windows are summed. Refused for other types.`,
   }),
   group_by: orNull(keyText).meta({
-    description:
-      'Property whose values have a maximum each, which are summed. Only for MAX with a `bucket_size`; otherwise refused.',
+    description: `Property whose values have a maximum each, which are summed. Only for ${formatTypesTaking('group_by')} with a \`bucket_size\`; otherwise refused.`,
   }),
 });
 export type Aggregation = z.output<typeof aggregationShape>;
@@ -105,7 +103,7 @@ export function checkMeter(meter: MeterInput, compileExpression?: CompileExpress
 function checkAggregation(aggregation: Aggregation, compileExpression?: CompileExpression): void {
   const { type, field, expression, group_by } = aggregation;
   refuseBlank({ 'aggregation.field': field, 'aggregation.expression': expression, 'aggregation.group_by': group_by });
-  if (AGGREGATIONS[type].needs_value && !hasText(field) && !hasText(expression))
+  if (AGGREGATIONS[type].value_kind !== 'none' && !hasText(field) && !hasText(expression))
     throw invalid('aggregation.field', `is required for ${type} unless an expression is given`);
   if (hasText(expression)) compileExpression?.(expression);
   checkMultiplier(aggregation);
@@ -149,7 +147,7 @@ function checkBuckets({ type, bucket_size, group_by }: Aggregation): void {
 
 /** Example: `MAX and SUM`. */
 function listSupportingTypes(part: AggregationRules['takes'][number]): string {
-  return AGGREGATION_TYPES.filter((type) => AGGREGATIONS[type].takes.includes(part))
+  return listAggregationTypes(({ takes }) => takes.includes(part))
     .sort()
     .join(' and ');
 }

@@ -34,7 +34,7 @@ const PLAIN = /^\w[\w .:/-]*$/;
 /**
  * Spreadsheets skip blanks and invisible characters (controls, byte order marks, joiners, fillers) before the first character, so the
  * pattern does too. A formula can also follow another delimiter, because a spreadsheet that splits there begins a cell even within quotes.
- * The pattern skips apostrophes too: a formula after apostrophes gets one more, so that `unescapeFormula` restores every text.
+ * The pattern skips apostrophes too: a formula after apostrophes gets one more apostrophe, so that `unescapeFormula` restores every text.
  */
 export function escapeFormula(text: string): string {
   const safe = OTHER_DELIMITERS.test(text) ? text.replace(INNER_FORMULA, "$1'") : text;

@@ -38,6 +38,6 @@ export const USAGE_ANALYTICS_COLUMNS = [
   decimal('total_usage', ({ usage }) => usage.toFixed()),
   decimal('total_cost', ({ cost }) => cost.toFixed()),
   word('currency', (line) => line.currency),
-  // A line counts the events of all sources.
+  // Empty, because a line counts the events of all sources.
   text('source', () => null),
 ];

@@ -13,9 +13,12 @@ import { completeKeys } from '../../foundation/json/complete-keys.ts';
 import { timestampText } from '../../foundation/record.ts';
 import { CreditNote } from '../../invoicing/credit-note/record.ts';
 import { Invoice, InvoiceLineItem } from '../../invoicing/invoice/record.ts';
+import { CheckoutSessionEvent } from '../../payments/checkout/record.ts';
 import { Payment } from '../../payments/record.ts';
 import { SubscriptionPhase } from '../../subscriptions/phases.ts';
 import { Subscription } from '../../subscriptions/record.ts';
+import { connectionShape } from '../connection/record.ts';
+import { integrationMappingShape } from '../integration/mapping.ts';
 import { webhookEndpointShape } from '../webhook/record.ts';
 import { SYSTEM_EVENTS, type SystemEntityType, type SystemEventName } from './catalogue.ts';
 
@@ -29,10 +32,13 @@ const SHAPES: Partial<Record<SystemEntityType, z.ZodType>> = {
   phase: SubscriptionPhase,
   invoice: Invoice.extend({ line_items: InvoiceLineItem.array().nullish(), customer: customerShape.nullish() }),
   payment: Payment,
+  checkout_session: CheckoutSessionEvent,
   credit_note: CreditNote,
   webhook_endpoint: webhookEndpointShape,
   wallet: Wallet,
   reservation: reservationShape,
+  connection: connectionShape,
+  integration_mapping: integrationMappingShape,
 };
 /** Shapes by body key, for keys that contain another kind of record. */
 const SHAPES_BY_KEY: Readonly<Record<string, z.ZodType>> = {

@@ -16,10 +16,13 @@ const subscription = defineEntries('subscription');
 const phase = defineEntries('phase');
 const invoice = defineEntries('invoice');
 const payment = defineEntries('payment');
+const checkoutSession = defineEntries('checkout_session');
 const creditNote = defineEntries('credit_note');
 const wallet = defineEntries('wallet');
 const endpoint = defineEntries('webhook_endpoint');
 const reservation = defineEntries('reservation');
+const connection = defineEntries('connection');
+const integrationMapping = defineEntries('integration_mapping');
 
 export const SYSTEM_EVENTS = {
   'customer.created': customer('A customer is created.'),
@@ -78,10 +81,19 @@ export const SYSTEM_EVENTS = {
   'invoice.update.voided': invoice('An invoice is voided.'),
   'invoice.payment.overdue': invoice('The due date of an invoice has passed, and something remains to be paid; once.'),
   'payment.created': payment('A payment is made, by a request or because an invoice became final.'),
-  'payment.updated': payment('A payment is changed by hand, voided, or given back.'),
+  'payment.updated': payment('A payment is changed by hand, voided, or refunded.'),
   'payment.pending': payment('A provider is asked for the money, or the customer has to act.'),
   'payment.success': payment('The money of a payment was received.'),
+  'payment.disputed': payment(
+    'The provider reports that the customer disputes a payment, or that the dispute has changed; `dispute` names it.',
+  ),
   'payment.failed': payment('A try failed; `payment_status` FAILED says that it is not tried again.'),
+  'checkout.session.initiated': checkoutSession('The page of a checkout is open; `payment_action` has its URL.'),
+  'checkout.session.completed': checkoutSession('The invoice of a checkout is paid, or there is nothing to pay.'),
+  'checkout.session.failed': checkoutSession(
+    'The page of a checkout was closed without a payment; `failure_reason` has the reason.',
+  ),
+  'checkout.session.expired': checkoutSession('A checkout was not paid within a day, or was closed by a request.'),
   'invoice.communication.triggered': invoice(
     'Somebody asks for an invoice to be sent; its lines and its customer are in the body.',
   ),
@@ -108,6 +120,15 @@ export const SYSTEM_EVENTS = {
   },
   'reservation.charge_failed': reservation(
     'A reservation has expired that was to be charged then, and could not be; `error` says why.',
+  ),
+  'connection.needs_attention': connection(
+    'The provider of a connection refuses its credentials or requests; it is not called until somebody acts.',
+  ),
+  'integration_mapping.failed': integrationMapping(
+    'A provider refuses a record; `push_error` says why. It is sent again on request.',
+  ),
+  'integration_mapping.needs_attention': integrationMapping(
+    'The counterpart of a record differs in a way that a person has to resolve; `attention_reason` describes it.',
   ),
   'webhook_endpoint.disabled': endpoint('An endpoint has failed for days and is switched off.'),
   'webhook_endpoint.test': endpoint('Somebody asks for a test; told to the endpoint itself, whatever its filter.'),

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { baseFields, timestampText } from '../../foundation/record.ts';
 import { parseEventName, SYSTEM_EVENT_NAMES } from './catalogue.ts';
 
-/** Name of the catalogue, case-insensitive, or an alias of one. */
+/** Name of a system event in the catalogue, case-insensitive, or an alias of such a name. */
 export const systemEventName = z.preprocess(
   (name) => (typeof name === 'string' ? parseEventName(name) : name),
   z.enum(SYSTEM_EVENT_NAMES),

@@ -10,7 +10,7 @@ const DAY = 24 * HOUR;
 /** Delays after the first, second, … failure; the last one repeats. */
 const DELAYS_MS = [MINUTE, 10 * MINUTE, HOUR, 12 * HOUR, DAY] as const;
 
-/** An older event is not retried automatically. */
+/** Maximum age of an event that is retried automatically. */
 export const RETRY_WINDOW_MS = 48 * HOUR;
 
 /** Later events of a record wait for a failed delivery until it has failed this often. Then the order is given up. */

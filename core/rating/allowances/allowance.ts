@@ -58,7 +58,7 @@ type AllowanceUsage = {
   readonly buckets: readonly (readonly Decimal[])[] | null;
   readonly bucket_starts?: readonly Milliseconds[] | null;
   readonly allowances?: readonly MeasuredAllowance[];
-  /** Intervals of the charge between the bounds of several independent limits. */
+  /** Parts of the charge in which no limit begins or ends, if several independent limits apply. */
   readonly parts?: readonly UsageInterval[];
 };
 

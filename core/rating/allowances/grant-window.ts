@@ -15,7 +15,10 @@ export type GrantDuration =
       readonly allocation: (typeof GRANT_ALLOCATIONS)[number];
     };
 
-/** `cycle` is the billing period. `free_from` is the end of the preceding grant, or the start of the cycle. */
+/**
+ * `cycle` is the billing period. `free_from` is the earliest start of the next grant: the end of the preceding one, or the start of the
+ * cycle.
+ */
 type GrantOpening = { readonly cycle: Period; readonly free_from: Milliseconds; readonly timezone: string };
 
 /** Window of the grant that usage at `at` opens if no grant is open. */

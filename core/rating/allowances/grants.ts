@@ -32,6 +32,9 @@ export type FreeWindows = {
   readonly windows: readonly (Period & { readonly limit?: Decimal })[];
 };
 
+/** Intervals that grants make free, and the usage in the measure of the grants. */
+export type UsedGrants = { readonly free: FreeWindows; readonly usage: OrderedUsage };
+
 type GrantSourceTerms = Pick<
   Entitlement,
   | 'grant_measure'
@@ -47,7 +50,7 @@ export function deriveGrantGroup({ aggregation_mode, grant_measure, entitlement_
   return aggregation_mode === 'parallel' ? entitlement_id : grant_measure!;
 }
 
-/** One entry per duration, in the order of the grants. */
+/** Groups the sources of grants by duration, in the order of the grants. */
 export function groupGrantsByDuration<Source extends GrantSourceTerms>(
   sources: readonly Source[],
 ): [Source, ...Source[]][] {
@@ -78,7 +81,7 @@ type OpenedGrant = Period & { used: Decimal };
  */
 type ExhaustedInterval = Period & {
   readonly limit: Decimal;
-  /** Usage of this interval before a continued history begins. */
+  /** Usage in the interval before the continued history begins. */
   readonly before?: Decimal;
 };
 /** History of one group. `opened` has one list per grant, in the order of the group; each list is in order of time. */
@@ -152,7 +155,7 @@ export function* computeGrantHistory(
   return { opened, used_up };
 }
 
-/** Copied, because drawing changes the grant. */
+/** Copies the grant, because drawing changes it. */
 function copyGrant(grant: OpenedGrant | null): OpenedGrant | null {
   return grant && { ...grant };
 }
@@ -204,7 +207,10 @@ export function* computeFreeWindows(
   return mergeExhaustedIntervals(histories.flatMap(({ used_up }) => used_up));
 }
 
-/** Merges overlapping intervals of exhaustion. Only the remainder of the first instant is free in them. */
+/**
+ * Merges overlapping intervals of exhaustion to windows. In such a window, only the units that were still free at its first instant are
+ * free.
+ */
 export function mergeExhaustedIntervals(intervals: readonly ExhaustedInterval[]): FreeWindows {
   const windows: { start: Milliseconds; end: Milliseconds; limit: Decimal }[] = [];
   for (const { start, end, limit } of intervals.toSorted((a, b) => a.start - b.start || a.limit.comparedTo(b.limit))) {
@@ -225,7 +231,7 @@ type GrantGroupState = {
   readonly limit: Decimal;
   /** Includes charged usage. */
   readonly used: Decimal;
-  /** Interval in which further usage would count. It ends at the latest when usage resets to 0. */
+  /** Interval in which further usage would count against the grants. It ends at the latest when usage resets to 0. */
   readonly window: Period;
   readonly grants: readonly GrantState[];
 };

@@ -15,8 +15,8 @@ type LimitWindowUsage = Period & { readonly before: Decimal; readonly limit?: De
 type LimitUsage = { readonly limit: Decimal | null; readonly windows: readonly LimitWindowUsage[] };
 
 /**
- * Intervals of a charge in which no limit begins or ends. Empty for a single limit, or if no bound lies inside the
- * charge.
+ * Divides a charge into intervals in which no limit begins or ends. Returns none for a single limit, or if no limit begins or ends inside
+ * the charge.
  */
 export function splitAtLimits(
   allowances: readonly { readonly windows: readonly Period[] }[],
@@ -36,7 +36,10 @@ export function computeAboveAnyLimit(allowances: readonly LimitUsage[], parts: r
   return sumDecimals(parts.map((part) => Decimal.max(...growths.map((growth) => growth(part)))));
 }
 
-/** Growth of the units above a limit in one part. It has state: call it with the parts in order of time. */
+/**
+ * Returns a function that computes how many units above the limit are added in one part. The function has state: call it with the parts in
+ * order of time.
+ */
 function buildGrowth({ limit, windows }: LimitUsage): (part: UsageInterval) => Decimal {
   if (limit === null) return () => ZERO;
   const used = new Map<LimitWindowUsage, Decimal>();

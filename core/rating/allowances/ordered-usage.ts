@@ -25,8 +25,8 @@ export class OrderedUsage {
     return this.#before[this.findIndex(end)]!.minus(this.#before[this.findIndex(start)]!);
   }
 
-  /** Splits into the usage before `at` and the usage from `at` on. */
-  splitAt(at: Milliseconds): [before: OrderedUsage, behind: OrderedUsage] {
+  /** Splits the usage into a part before `at` and a part from `at` on. */
+  splitAt(at: Milliseconds): [before: OrderedUsage, after: OrderedUsage] {
     const place = this.findIndex(at);
     return [new OrderedUsage(this.portions.slice(0, place)), new OrderedUsage(this.portions.slice(place))];
   }

@@ -109,7 +109,7 @@ export function computeLimitIn(
   return prorate(limit, computeShare({ start, end: whole.end }, whole)).toDecimalPlaces(0, Decimal.ROUND_HALF_UP);
 }
 
-/** A change of the billing periods does not affect days. */
+/** A change of the billing periods does not move daily reset periods, unless they are the billing periods. */
 function selectPeriodGrid(reset_period: UsageResetPeriod | null, subscription: BilledSubscription, at: Milliseconds) {
   const then = applyPeriodGridAt(subscription, at);
   return reset_period === 'DAILY' && !isBillingPeriod(reset_period, then) ? subscription : then;

@@ -26,11 +26,11 @@ import { BucketCost } from './runs.ts';
 export type LineCost = {
   readonly until_begin: Decimal;
   readonly until_end: Decimal;
-  /** Units that the line charges, or of which it charges its share. */
+  /** Charged units of the line; for the rules `shared` and `integral`, the units of the whole chain, of which the line pays a share. */
   readonly quantity: Decimal;
   /** Units of `quantity` that entitlements made free; null if nothing is granted. */
   readonly free: Decimal | null;
-  /** Charge parts that add up to the difference. */
+  /** Charge parts that add up to `until_end` − `until_begin`. */
   readonly parts: readonly ChargePart[];
 };
 
@@ -61,7 +61,10 @@ const QUANTITY_PLACES = 24;
 
 const COSTS_BY_RULE = { additive: additiveCosts, shared: sharedCosts, integral: integralCosts } as const;
 
-/** The line in force charges each event; in each bucket, tiers continue as long as terms are equal. */
+/**
+ * Each event is charged by the line that is active at its time. In each bucket, tiers continue from line to line as long as the terms are
+ * equal.
+ */
 function additiveCosts({ lines, windows }: ChainCostInput): LineCost[] {
   const isBucketed = lines.some(({ measured }) => measured?.buckets);
   const own = lines.map((line) => toUnitsByBucket(line, windows));
@@ -87,7 +90,10 @@ function additiveCosts({ lines, windows }: ChainCostInput): LineCost[] {
   });
 }
 
-/** Grants of money leave the amount above them. With free units as well, the higher of the two amounts is charged. */
+/**
+ * Returns the charge after grants of money, which leave the amount `above` them. If units are free as well, they are subtracted from `cost`
+ * already, and the higher of the two amounts is charged.
+ */
 export function applyMoneyGrants(cost: Decimal, above: Decimal | null, free: Decimal | null): Decimal {
   if (above === null) return cost;
   return free === null ? Decimal.min(above, cost) : Decimal.max(above, cost);
@@ -100,7 +106,7 @@ function toUnitsByBucket({ service, measured }: PricedLine, windows: Chain['wind
   return new Map(
     measured.buckets.map((values, index) => {
       const start = starts[index]!;
-      // The first bucket may begin before the line: it is then the last bucket of the line before.
+      // The first bucket may begin before the line: it is then also the last bucket of the preceding line.
       const isCut = index === 0 && windows !== null;
       const at = isCut ? windowAt(Math.max(start, service.start), windows.size, windows).start : start;
       return [at, sumDecimals(values)] as const;
@@ -142,10 +148,13 @@ function sharedCosts({ lines, whole, windows }: ChainCostInput): LineCost[] {
   return computeShareCosts(lines, shares).map((cost) => ({ ...cost, quantity, free: allowed.free }));
 }
 
-/** Values of which line `index` pays `weights[index] / total`. */
+/** Measured values that all lines share: line `index` pays `weights[index] / total` of their cost. */
 type CostShare = { readonly units: readonly Decimal[]; readonly weights: readonly Decimal[]; readonly total: Decimal };
 
-/** Weights by time; if limits of several reset periods leave units, by the units that each of them leaves. */
+/**
+ * Computes the shares by time. If several reset periods of a limit leave units to charge, computes them by the units that each reset period
+ * leaves.
+ */
 function computeWeights(lines: readonly PricedLine[], whole: Period, measured: MeasuredLine): Omit<CostShare, 'units'> {
   const resets = resetShares(lines, whole, measured);
   if (resets !== null) return resets;
@@ -160,7 +169,7 @@ function computeSharedTimes(lines: readonly PricedLine[], time: Period): Decimal
   ).map((ms) => new Decimal(ms));
 }
 
-/** Null if at most one reset period decides the charged units. */
+/** Returns null if only one reset period, or none, leaves units to charge. */
 function resetShares(
   lines: readonly PricedLine[],
   whole: Period,
@@ -214,7 +223,10 @@ function bucketShares(
   });
 }
 
-/** One integral over time: each line pays its price for the whole in proportion to its part. A run of equal terms below 0 has no share. */
+/**
+ * Costs of lines that share one integral over time: each line pays the price of the whole integral by its own terms, in proportion to its
+ * part. Lines of equal terms whose part is below 0 pay nothing.
+ */
 function integralCosts({ lines, whole }: ChainCostInput): LineCost[] {
   const whole_us = new Decimal(whole.end - whole.start).times(1000);
   const integrals = lines.map(({ measured }) => measured?.integral ?? ZERO);
@@ -251,7 +263,10 @@ function groupIntoRuns(lines: readonly PricedLine[]): number[][] {
   return runs;
 }
 
-/** Multiplies before it divides, and divides once for each total, so that shares of 1 in sum cost exactly the whole. */
+/**
+ * Computes the costs of shares. It multiplies before it divides, and divides only once per total, so that shares that add up to 1 cost
+ * exactly the whole.
+ */
 function computeShareCosts(
   lines: readonly PricedLine[],
   shares: readonly CostShare[],

@@ -14,9 +14,9 @@ export type ChainTerms = {
   readonly rule: ChainRule;
   /** Source and meter: lines with equal keys can form one chain. */
   readonly key: string;
-  /** The line that it continues; null if it follows none. */
+  /** Id of the line that this line follows; null if it follows none. */
   readonly follows_id: string | null;
-  /** Windows of the meter, each of which is a period by itself; null for a meter without windows. */
+  /** Windows of the meter, each of which is measured and charged by itself; null for a meter without windows. */
   readonly windows: (WindowGrid & { readonly size: WindowSize }) | null;
 };
 
@@ -72,8 +72,8 @@ function buildChain<Item extends LinkedItem>(members: readonly Linkable<Item>[])
 }
 
 /**
- * A line joins a chain that ended at or before its start: the latest. Among several, the chain of the line that it follows takes
- * precedence.
+ * Groups lines into chains. A line joins the chain that ended last, at or before the start of the line. If several chains ended then, the
+ * chain of the line that it follows takes precedence.
  */
 function groupIntoChains<Item extends LinkedItem>(services: readonly Linkable<Item>[]): Linkable<Item>[][] {
   const chains: Linkable<Item>[][] = [];
@@ -88,7 +88,7 @@ function groupIntoChains<Item extends LinkedItem>(services: readonly Linkable<It
   return chains;
 }
 
-/** From the start of the first line to the end of the last, at most until `measured_until`. */
+/** Time of the chain: from the start of its first line to the end of its last, at most until `measured_until`. */
 function chainWindow({ lines, measured_until = Number.POSITIVE_INFINITY }: Chain): Period {
   return { start: lines[0]!.service.start, end: Math.min(lines.at(-1)!.service.end, measured_until) };
 }
@@ -101,8 +101,11 @@ export function computeGaps({ lines }: Chain): Period[] {
   });
 }
 
-/** A line counts its own events, those of the whole chain (`shared`), or all since its level began (`integral`). */
-export function usageWindowIn(chain: Chain, service: Period): Period {
+/**
+ * Window in which the events of a line are counted: the line's own time, the time of the whole chain (`shared`), or the time since the
+ * level began (`integral`).
+ */
+export function computeChainUsageWindow(chain: Chain, service: Period): Period {
   const end = Math.min(service.end, chain.measured_until ?? service.end);
   if (chain.rule === 'shared') return chainWindow(chain);
   return { start: chain.rule === 'integral' ? chain.level_since : service.start, end: Math.max(service.start, end) };

@@ -9,7 +9,10 @@ import type { LineCost } from './chain-costs.ts';
 export type ChainedLine = {
   readonly chain: Chain<{ readonly id: string }>;
   readonly cost: LineCost;
-  /** Exact charge of the preceding lines with their commitments. Absent if no line has a commitment: `cost.until_begin` then applies. */
+  /**
+   * Unrounded charge of the preceding lines with their commitments. If no line has a commitment, it is absent, and `cost.until_begin` is
+   * used.
+   */
   readonly charged_before?: Decimal | undefined;
 };
 
@@ -42,18 +45,19 @@ export function chainText({ chain, cost }: ChainedLine): NonNullable<ComputedFro
   };
 }
 
-type RecordedChainLookup<Item> = {
-  readonly findItem: (line_item_id: string) => Item | undefined;
+type RecordedChainInput<Item> = {
+  /** Items by the id of their line. */
+  readonly items: ReadonlyMap<string, Item>;
   readonly windows: Chain['windows'];
 };
 
 /** Restores the chain recorded on a line: late events are charged by the recorded lines and rule. Null if a line no longer exists. */
 export function recordedChain<Item>(
   text: NonNullable<ComputedFrom['chain']>,
-  { findItem, windows }: RecordedChainLookup<Item>,
+  { items, windows }: RecordedChainInput<Item>,
 ): Chain<Item> | null {
   const lines = text.lines.flatMap(({ line_item_id, start, end }) => {
-    const item = findItem(line_item_id);
+    const item = items.get(line_item_id);
     return item ? [{ item, service: { start: toInstant(start), end: toInstant(end) } }] : [];
   });
   if (lines.length < text.lines.length) return null;

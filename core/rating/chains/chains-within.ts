@@ -4,7 +4,7 @@
  */
 import type { Period } from '../../foundation/time/period.ts';
 import { type BilledItem, type BilledSubscription, levelPeriod, usageWindowIn } from '../charges.ts';
-import { type Chain, type ChainLine, usageWindowIn as chainedWindow, findChains, type Linkable } from './chain.ts';
+import { type Chain, type ChainLine, computeChainUsageWindow, findChains, type Linkable } from './chain.ts';
 import { periodsWithin } from './levels.ts';
 
 export type ServedLine<Item> = ChainLine<Item> & {
@@ -13,16 +13,16 @@ export type ServedLine<Item> = ChainLine<Item> & {
   readonly chain?: Chain<Item>;
 };
 
-/** `toPeriod`: the queried interval of an item; undefined if it has none. */
+/** An item and its queried interval. */
+export type QueriedItem<Item> = { readonly item: Item; readonly period: Period };
+
 export function planServedLines<Item extends BilledItem>(
-  toPeriod: (item: Item) => Period | undefined,
-  items: readonly Item[],
+  queried: readonly QueriedItem<Item>[],
   subscription: BilledSubscription,
 ): ServedLine<Item>[] {
-  const served = items.flatMap((item) => {
-    const period = toPeriod(item);
-    const window = period ? usageWindowIn(period, item, subscription) : null;
-    if (!period || window === null) return [];
+  const served = queried.flatMap(({ item, period }) => {
+    const window = usageWindowIn(period, item, subscription);
+    if (window === null) return [];
     const service = { start: Math.max(period.start, item.start_ms), end: window.end };
     return [{ item, service, usage_window: window, ...sharedPeriod(period, item, subscription) }];
   });
@@ -35,15 +35,15 @@ function servedLine<Item extends BilledItem>(
   chain: Chain<Item> | undefined,
 ): ServedLine<Item> {
   return chain
-    ? { item, service, usage_window: chainedWindow(chain, service), chain }
+    ? { item, service, usage_window: computeChainUsageWindow(chain, service), chain }
     : { item, service, usage_window };
 }
 
 type SharedPeriod = Pick<Linkable<BilledItem>, 'whole' | 'begins' | 'level_since'>;
 
 /**
- * The regular period of the interval. A range over several of them spans from the first to the last; a level uses the first, in which it is
- * measured.
+ * Returns the regular period of the queried interval. Several periods are joined from the first to the last, except for a level, which is
+ * measured in the first.
  */
 function sharedPeriod(interval: Period, item: BilledItem, subscription: BilledSubscription): SharedPeriod {
   const periods = periodsWithin(interval, item, subscription).map((period) => levelPeriod(period, item, subscription));

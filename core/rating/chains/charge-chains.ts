@@ -6,7 +6,7 @@ import { type Decimal, ZERO } from '../../foundation/decimal.ts';
 import { FarthingError } from '../../foundation/error.ts';
 import type { Period } from '../../foundation/time/period.ts';
 import type { LineAmount, MeasuredUsage, PricedItem } from '../line-amount.ts';
-import { type Chain, type ChainLine, usageWindowIn } from './chain.ts';
+import { type Chain, type ChainLine, computeChainUsageWindow } from './chain.ts';
 import { chainCosts, type LineCost } from './chain-costs.ts';
 import type { ChainedLine } from './chained-line.ts';
 
@@ -17,14 +17,17 @@ export function chargeKey(lineItemId: string, service: Period): string {
 
 type ChainableCharge<Item> = ChainLine<Item> & { readonly usage_window: Period | null; readonly chain?: Chain<Item> };
 
-/** One usage query, and the charges that its result is for. */
+/** A usage query, and the keys of the charges that use its result. */
 type UsageToRead<Item> = ChainLine<Item> & {
   readonly window: Period;
   readonly chain: Chain<Item> | undefined;
   readonly keys: readonly string[];
 };
 
-/** Includes the other lines of their chains, which may be on other invoices. Usage that all lines of a chain share is read once. */
+/**
+ * Lists the usage to read for the charges, including that of the other lines of their chains, which may be on other invoices. Usage that
+ * all lines of a chain share is read once.
+ */
 export function usageToRead<Item extends { readonly id: string }>(
   charges: readonly ChainableCharge<Item>[],
 ): UsageToRead<Item>[] {
@@ -41,7 +44,7 @@ function chainToRead<Item extends { readonly id: string }>(chain: Chain<Item>): 
   const begun = chain.lines.filter((line) => hasBegun(chain, line));
   const reads = begun.map((line) => ({
     ...line,
-    window: usageWindowIn(chain, line.service),
+    window: computeChainUsageWindow(chain, line.service),
     chain,
     keys: [chargeKey(line.item.id, line.service)],
   }));
@@ -50,7 +53,7 @@ function chainToRead<Item extends { readonly id: string }>(chain: Chain<Item>): 
   return [{ ...first, keys: reads.flatMap(({ keys }) => keys) }];
 }
 
-/** While the period runs, a planned line has no measured usage. */
+/** Whether the line has begun. While the period runs, a line that begins later has no measured usage. */
 function hasBegun({ measured_until }: Pick<Chain, 'measured_until'>, { service }: ChainLine<unknown>): boolean {
   return measured_until === undefined || service.start < measured_until;
 }
@@ -75,7 +78,8 @@ export class ChainCharges<Item extends PricedItem> {
     const cost = this.#ensureCosts(chain)[chain.lines.findIndex(isIn)];
     if (!cost) throw new FarthingError('system_error', `line item ${item.id} is not in its chain`);
     if (!chain.lines.some((line) => line.item.commitment)) return priceLine({ chain, cost });
-    // A commitment changes the amount that a line adds, so the running sum of committed charges is rounded instead.
+    // With a commitment, a line does not add exactly the cost of its usage. So the sum of the committed charges is carried from line to
+    // line.
     const charged_before = this.#charged.get(chain) ?? cost.until_begin;
     const line = priceLine({ chain, cost, charged_before });
     this.#charged.set(chain, charged_before.plus(line.exact ?? ZERO));
@@ -102,7 +106,10 @@ export class ChainCharges<Item extends PricedItem> {
   }
 }
 
-/** While the period runs, the current line carries the total cost of its chain, so that passing time alone does not change it. */
+/**
+ * While the period runs, the current line gets the total cost of its chain. Otherwise the share of each line would change as time passes,
+ * without any usage.
+ */
 function withPlanned<Item>(chain: Chain<Item>, costs: readonly LineCost[]): readonly LineCost[] {
   const running = chain.lines.findLastIndex((line) => hasBegun(chain, line));
   const until_end = costs.at(-1)!.until_end;

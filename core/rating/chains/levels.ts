@@ -12,13 +12,13 @@ import { QUANTITY_PLACES } from '../../metering/quantity.ts';
 import { type BilledItem, type BilledSubscription, hasOwnPeriods, itemRule, levelPeriod } from '../charges.ts';
 import { splitByPeriodGrid } from '../earlier-periods.ts';
 
-/** One reading of a meter since the level began. */
+/** A query for the integral of a level, from the beginning of the level to an instant. */
 export type LevelReading = {
   readonly window: Period;
   /** The billing period of the reading. */
   readonly period: Period;
   readonly whole: Period;
-  /** The reading ends at the start of the queried interval: it is subtracted. */
+  /** True if the reading ends at the start of the queried interval; such a reading is subtracted. */
   readonly isBefore: boolean;
 };
 
@@ -79,7 +79,7 @@ export function integrateLevel(
   const integral = sumDecimals([alike, ...others.map(({ added, length: own }) => added.times(length).dividedBy(own))]);
   const quantity = integral.dividedBy(new Decimal(length).times(US_PER_MS)).toDecimalPlaces(QUANTITY_PLACES);
   const starts = new Set(readings.map(({ window }) => window.start));
-  // Events of a level that never resets are counted once, whatever the number of periods.
+  // If the level never resets, all readings begin at one instant and count the same events, so the largest count applies.
   const counted = parts.map(({ event_count }) => event_count);
   const event_count = starts.size === 1 ? Math.max(...counted) : counted.reduce((sum, count) => sum + count, 0);
   return { quantity, integral, event_count };

@@ -36,7 +36,7 @@ export type Prefix = Pick<BillableUsage, 'quantity' | 'free'> & {
   readonly allowances: readonly MeasuredAllowance[];
 };
 
-/** One prefix for each line, which covers all lines up to it. `units` are the own units of the lines. */
+/** Computes the charged units of the chain up to each of its lines. `units` are the units that each line measured itself. */
 export function allowedPrefixes(
   lines: readonly MeasuredService[],
   units: readonly UnitsByBucket[],
@@ -92,12 +92,15 @@ function addUnits(units: readonly UnitsByBucket[]): UnitsByBucket {
 
 type MeasuredServices = readonly MeasuredService[];
 
-/** Lines add to a limit in sequence: the growth of the whole is the sum of theirs. */
+/**
+ * Allowances of a chain of lines: the windows of all lines, one after another. Each line draws from a limit after the line before it, so
+ * the free units of the lines add up to those of the chain.
+ */
 export function joinedAllowances(lines: MeasuredServices): MeasuredAllowance[] {
   return acrossLines(lines, (windows) => windows);
 }
 
-/** Limits with the usage before and after the chain, for usage that is drawn bucket by bucket. */
+/** Allowances of a chain of lines for a meter with windows: each window has the usage before the first line and after the last one. */
 function mergedAllowances(lines: MeasuredServices): MeasuredAllowance[] {
   return acrossLines(lines, (windows) => {
     const merged = new Map<Milliseconds, AllowedWindow>();
@@ -121,7 +124,7 @@ function acrossLines(
   }));
 }
 
-/** If limits cut one line, the other lines are also parts of the chain. */
+/** Joins the parts of all lines. If a limit divides one line into parts, every undivided line counts as one part. */
 export function joinedParts(lines: MeasuredServices): UsageInterval[] {
   if (!lines.some(({ measured }) => measured?.parts?.length)) return [];
   return lines.flatMap(({ service, measured }) => {

@@ -24,7 +24,7 @@ export class BucketCost {
     this.#next = first;
   }
 
-  /** A line without units between two others also breaks a run if its terms differ. */
+  /** Adds units of line `index`. A line without units between two others also ends a run if its terms differ. */
   add(index: number, units: Decimal): { added: Decimal; parts: ChargePart[] } {
     for (; this.#next < index; this.#next++) this.#join(this.#next, ZERO);
     const last = this.#runs.at(-1);

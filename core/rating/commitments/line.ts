@@ -29,7 +29,7 @@ export type LineCommitment = {
 export type CommitmentPart = {
   /** Share of the committed amount: less than 1 for a period that is cut, more than 1 for several periods. */
   readonly share: Decimal;
-  /** Amount drawn earlier in the term or period. */
+  /** Part of the committed amount that earlier charges of the term or period have used. */
   readonly used: Decimal;
   /** Whether the shortfall is charged now: at the end of the term, or with the last line of the period. */
   readonly is_last: boolean;

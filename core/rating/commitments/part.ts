@@ -22,7 +22,7 @@ export type RecordedUsage = {
 export type CommitmentPartInput = {
   readonly subscription: BilledSubscription;
   readonly recorded: readonly RecordedUsage[];
-  /** End of the subscription by the computed cancellation; null if it continues. */
+  /** End of the subscription if the invoice of a cancellation is computed; null if the subscription continues. */
   readonly ends_at?: Milliseconds | null;
 };
 
@@ -37,7 +37,7 @@ export type CommittedLines = {
 
 type CommittedItem = BilledItem & {
   readonly commitment?: LineCommitment | null;
-  /** Set if other lines share its terms. */
+  /** Set if other lines share the terms of this line's commitment. */
   readonly committed_lines?: CommittedLines | null;
 };
 
@@ -45,7 +45,7 @@ export function toCommittedLines({ committed_lines, id, start_ms, end_ms }: Comm
   return committed_lines ?? { since: start_ms, end_ms, item_ids: [id], active_intervals: [{ start_ms, end_ms }] };
 }
 
-/** Whether a commitment over several periods continues on the succeeding line: its terms must have the same length. */
+/** Whether a line continues the commitment term of the line before it: both terms must have the same duration. */
 export function isTermContinued(
   before: LineCommitment | null | undefined,
   after: LineCommitment | null | undefined,
@@ -53,7 +53,7 @@ export function isTermContinued(
   return Boolean(before?.duration) && before?.duration === after?.duration;
 }
 
-/** Whether consecutive lines inside a billing period have one commitment: it must be the same. */
+/** Whether consecutive lines inside a billing period share one commitment: it must be equal on both. */
 export function isOneCommitment(before: LineCommitment | null | undefined, after: LineCommitment | null | undefined) {
   if (!before || !after || before.windows || after.windows || before.duration || after.duration) return false;
   return (
@@ -64,10 +64,13 @@ export function isOneCommitment(before: LineCommitment | null | undefined, after
   );
 }
 
-/** Interval in which charges draw from one amount, and the share of the commitment that applies in it. */
+/** Interval in which all charges draw from one committed amount, and the share of the commitment that applies in it. */
 type DrawPeriod = Period & { readonly share: Decimal; readonly is_term: boolean };
 
-/** A term, or a billing period with several consecutive lines; null if the charge draws from an amount of its own. */
+/**
+ * Derives the interval of the amount that a charge draws from: a term, or a billing period with several consecutive lines. Returns null if
+ * the charge has an amount of its own.
+ */
 export function deriveDrawPeriod(
   item: CommittedItem,
   service: Period,
@@ -87,14 +90,14 @@ export function deriveDrawPeriod(
     siblings: activeIntervals,
     subscription: ended,
   });
-  // A query for any other interval has the share of that interval.
+  // A query for any other interval is charged with the share of that interval.
   const isOne = services.some(({ start, end }) => start === service.start && end === service.end);
   if (services.length < 2 || !isOne) return null;
   const [starts, ends] = [services.map(({ start }) => start), services.map(({ end }) => end)];
   return { start: Math.min(...starts), end: Math.max(...ends), share, is_term: false };
 }
 
-/** The share sums up the item's periods in the interval, so that two whole periods have the amount twice. */
+/** The share of the commitment is the sum over the item's periods in the interval: two whole periods have twice the committed amount. */
 export function commitmentPart(item: CommittedItem, service: Period, input: CommitmentPartInput): CommitmentPart {
   const { subscription, recorded, ends_at } = input;
   const shared = deriveDrawPeriod(item, service, input);
@@ -120,8 +123,8 @@ export function commitmentPart(item: CommittedItem, service: Period, input: Comm
 }
 
 /**
- * Prices charges in order of time, each after the draws of the earlier ones: lines under one commitment draw from it in sequence within a
- * period. Results are in the order of `charges`.
+ * Prices charges in order of time: lines under one commitment draw from its amount one after the other. Results are in the order of
+ * `charges`.
  */
 export function drawInOrder<One extends { readonly item: CommittedItem; readonly service: Period }, Line>(
   charges: readonly One[],

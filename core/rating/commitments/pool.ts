@@ -13,9 +13,9 @@ export type CommittedAmount = {
 };
 
 export type CommitmentPool = Omit<CommittedAmount, 'true_up'> & {
-  /** Usage charges drawn from it so far, before the commitment. */
+  /** Cost of the usage that has drawn from the pool so far, before the commitment is applied. */
   readonly used: Decimal;
-  /** The shortfall is paid: late usage within the commitment adds no charge. */
+  /** True if the shortfall was charged; late usage within the committed amount then adds no charge. */
   readonly is_trued_up: boolean;
 };
 
@@ -29,7 +29,7 @@ type PoolDraw = {
   readonly left: CommitmentPool;
 };
 
-/** Amounts that usage adds to the charge; negative if usage is revoked. */
+/** Computes the amounts that usage adds to the charge; they are negative if usage is removed. */
 export function drawFrom(pool: CommitmentPool, usage: Decimal): PoolDraw {
   const used = pool.used.plus(usage);
   const above = computeAbove(pool, used).minus(computeAbove(pool, pool.used));
@@ -58,7 +58,7 @@ export type CommittedCharge = {
 
 export const NOTHING: CommittedCharge = { charge: ZERO, utilized: ZERO, overage: ZERO, true_up: ZERO };
 
-/** Charge of usage under a commitment of which `used` was drawn before. */
+/** Computes the charge of usage under a commitment. `used` is the cost of usage that drew from it before. */
 export function applyCommitment(usage: Decimal, committed: CommittedAmount, used: Decimal = ZERO): CommittedCharge {
   const { utilized, overage, left } = drawFrom({ ...committed, used, is_trued_up: false }, usage);
   const true_up = committed.true_up ? lackingAmount(left) : ZERO;

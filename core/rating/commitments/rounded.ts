@@ -17,7 +17,7 @@ export function roundParts(
   return { charge, utilized: within, overage: used.minus(within), true_up: charge.minus(used) };
 }
 
-/** Rounded charge of usage in a term of which `used` was drawn before. */
+/** Computes the rounded charge of usage in a term. `used` is the cost of usage that drew from the term before. */
 export function roundedCharge(
   usage: Decimal,
   committed: CommittedAmount,
@@ -33,7 +33,7 @@ export function roundedCharge(
   };
 }
 
-/** Rounded amount that late usage adds to a pool; negative if usage is revoked. */
+/** Computes the rounded charge that late usage adds to a pool; it is negative if usage is removed. */
 export function roundedAddition(pool: CommitmentPool, usage: Decimal, currency: string): Decimal {
   const { used, is_trued_up } = pool;
   const { utilized, overage } = roundedCharge(usage, { ...pool, true_up: false }, { used, currency });

@@ -26,13 +26,13 @@ export type SubscriptionCommitment = {
 export type PoolFacts = {
   readonly subscription: BilledSubscription;
   readonly commitment: SubscriptionCommitment;
-  /** Usage charges on invoices, for services that end by the end of the computed period. */
+  /** Invoiced usage charges whose service ends by the end of the period that is computed. */
   readonly recorded: readonly RecordedUsage[];
   /** Service periods whose true-up was charged. */
   readonly true_ups: readonly Period[];
 };
 
-/** Term from which a service draws: the one in which it is billed. */
+/** Derives the term from whose amount a service draws: the term in which the service is billed. */
 export function deriveServiceTerm(
   service: Period,
   { subscription, commitment }: Omit<PoolFacts, 'recorded' | 'true_ups'>,
@@ -44,7 +44,7 @@ export function deriveServiceTerm(
   // A restart of the subscription's periods cuts the current one.
   if (duration === null)
     return { start: billed.start, end: Math.min(billed.end, periodGridEnd(subscription, at) ?? billed.end) };
-  // A term ends with the billing period in which its duration ends, also if the two do not begin at one instant.
+  // A term ends with the billing period in which its duration ends, even if term and billing periods do not begin at one instant.
   return computeTerm(billed.start, { since: serviceStart(subscription), duration, timezone: subscription.timezone });
 }
 
@@ -101,7 +101,7 @@ export function shareOut(
   { currency, in_order }: { currency: string; in_order: boolean },
 ): PoolShares {
   const amount = roundMoney(pool.amount, currency);
-  // A correction that was credited in part has drawn a fraction of a minor unit.
+  // The used amount may have a fraction of a minor unit, because a correction may have been credited in part.
   const rounded = { ...pool, amount, used: roundMoney(pool.used, currency) };
   const total = drawFrom(rounded, sumDecimals(amounts));
   const within = in_order

@@ -31,7 +31,7 @@ export type WindowedCharge = CommittedCharge & {
   readonly base: Decimal;
   /** Charge parts with the id of the time of day whose price applies; null for the line's own price. */
   readonly parts: readonly { readonly time_bucket: string | null; readonly part: ChargePart }[];
-  /** Charge by time of day, for those with usage or shortfall; under null outside of all times of day. */
+  /** Charge of each time of day with usage or shortfall. The key null holds the charge outside of all times of day. */
   readonly by_time: ReadonlyMap<TimeBucket | null, TimeOfDayCharge>;
 };
 

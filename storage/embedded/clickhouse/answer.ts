@@ -32,7 +32,7 @@ export async function answerRequest(request: Request, response: ServerResponse, 
   return answerStream(cut.request, response, { ...served, format, ending });
 }
 
-/** The ending of this format would be repeated in each piece, so we write it ourselves, once. */
+/** Format whose ending the engine would repeat in each piece, so we write it ourselves, once. */
 const CUSTOM = 'CustomSeparated';
 const ENDING = 'format_custom_result_after_delimiter';
 const BETWEEN_PIECES = ['format_custom_result_before_delimiter', 'format_custom_row_between_delimiter'];
@@ -49,7 +49,7 @@ function withoutEnding(request: Request, format: string): { request: Request; en
   return { request: { ...request, surroundings: { ...request.surroundings, settings: others } }, ending };
 }
 
-/** The engine writes these formats without a beginning or an end, so pieces can be concatenated. */
+/** Formats that the engine writes without a beginning or an end, so that pieces can be concatenated. */
 const CUTTABLE = new Set([
   'JSONEachRow',
   'JSONStringsEachRow',
@@ -120,8 +120,8 @@ interface PiecesOptions extends ReadOptions {
 }
 
 /**
- * Most answers are short: they are read into memory in one step, on a thread, because planning a statement would block the event
- * loop. False if the answer is longer; nothing has been sent then, and the statement is run again.
+ * Answers from memory if the answer is short, as most are. It is read in one step, on a thread, because planning a statement would block
+ * the event loop. Returns false if the answer is longer: nothing has been sent then, and the statement must be run again.
  */
 async function answerShort(request: Request, response: ServerResponse, { engine, format }: ReadOptions) {
   const { statement, surroundings } = request;
@@ -148,7 +148,7 @@ async function answerShort(request: Request, response: ServerResponse, { engine,
 
 const TOO_MANY_ROWS_OR_BYTES = 396;
 
-/** The whole result is on the disk before the first byte is sent, so a failure can still change the status. */
+/** Answers from a file: the whole result is on the disk before the first byte is sent, so a failure can still change the status. */
 async function answerFromFile(request: Request, response: ServerResponse, options: ReadOptions): Promise<void> {
   const { engine, spool, format } = options;
   const path = spool.resultPath();
@@ -198,7 +198,7 @@ async function answerBuffered(request: Request, response: ServerResponse, option
   }
 }
 
-/** The name is removed at once, so that the file disappears with its descriptor. */
+/** Opens a new file and removes its name at once, so that the file disappears with its descriptor. */
 async function openUnnamed(path: string): Promise<FileHandle> {
   const file = await open(path, 'wx+', 0o600);
   await rm(path);
@@ -225,8 +225,7 @@ async function answerStream(request: Request, response: ServerResponse, options:
     });
     (out ?? begin()).end(ending);
   } catch (error) {
-    // If nothing has been sent, the status reports the failure. Otherwise the end of the body does, in the form that clients
-    // expect.
+    // If nothing has been sent, the status reports the failure. Otherwise the end of the body reports it, in the form that clients expect.
     if (!out) throw error;
     breakOff(out, response, exceptionAtTheEnd(exceptionText(asStatementError(error), engine.version), tag));
   }

@@ -13,7 +13,7 @@ import { openSpool } from './spool.ts';
 
 export interface EmbeddedClickHouseOptions extends EngineOptions, Credentials {}
 
-/** Time for running statements after the parent has gone. */
+/** Time that running statements get after the parent has ended. */
 const LAST_STATEMENTS_MS = 5_000;
 
 createInterface({ input: process.stdin }).once('line', (line) => {

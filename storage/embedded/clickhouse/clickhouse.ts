@@ -15,7 +15,10 @@ interface ClickHouseServerOptions extends PartOptions {
 
 const READY_MS = 60_000;
 const STOP_MS = 15_000;
-/** The engine locks its directory itself. A server of an earlier version, whose owner left no lock, ends within this time. */
+/**
+ * Longest wait for the lock of the engine on its directory. A server of an earlier version, whose owner left no lock, ends within this
+ * time.
+ */
 const TAKEOVER_MS = 8_000;
 
 /**
@@ -78,10 +81,12 @@ const SERVER = [
   fileURLToPath(new URL('./clickhouse-server.ts', import.meta.url)),
 ];
 
-/** Statements occupy threads of Node's pool: with the default of 4 the server could not read files meanwhile. */
+/**
+ * Environment of the server. Statements occupy threads of Node's pool, and with the default of 4 the server could not read files meanwhile.
+ */
 const SERVER_ENV = { PATH: '/usr/bin:/bin', TZ: 'UTC', LANG: 'C.UTF-8', UV_THREADPOOL_SIZE: '16' };
 
-/** Ending its input makes the server finish its statements and close the directory. */
+/** Ends the server by ending its input: it then finishes its statements and closes the directory. */
 async function endProcess(child: Child): Promise<void> {
   child.expectExit();
   child.process.stdin?.end();

@@ -72,8 +72,8 @@ export function openEngine({ dir, connections, queue_ms, memory_bytes }: EngineO
 }
 
 /**
- * A leftover setting or parameter would silently change the next statement: a leftover insert token makes the next insert vanish.
- * So the connection ends with the statement.
+ * Runs a statement in a connection of its own. A leftover setting would silently change the next statement: for example, the next insert
+ * with a leftover token would be dropped.
  */
 async function inSession<Result>(
   data: string,
@@ -96,7 +96,10 @@ async function inSession<Result>(
   }
 }
 
-/** A statement that was just sent may not be known to the engine yet, so the kill is repeated until it has ended. */
+/**
+ * Kills the statement when the signal aborts. The engine may not know it yet if it was just sent, so the kill is repeated until it has
+ * ended.
+ */
 function endOnAbort(keeper: Session, { id, signal }: Surroundings): () => void {
   let timer: NodeJS.Timeout | undefined;
   const kill = () => {
@@ -143,16 +146,16 @@ function openSession(data: string, args: string[]): Session {
   return asking(() => new Session(data, { connectionArgs: args }));
 }
 
-/** Default settings of a new connection: setting them again would cost a tenth of a small statement. */
+/** Reads the default settings of a connection, which need not be set again: that would cost a tenth of a small statement. */
 function readSettings(keeper: Session): ReadonlyMap<string, string> {
   const rows = asking(() => keeper.query('SELECT name, value FROM system.settings', 'TabSeparated')).split('\n');
   return new Map(rows.map((row) => row.split('\t') as [string, string]));
 }
 
 /**
- * A connection with the settings in which the embedded engine differs from a server, then those of the request, and the statements
- * to run first. Settings are connection arguments, which take a tenth of the time of a SET. But the connection ignores unknown
- * names and does not report which value is wrong: those go into a SET, which rejects them.
+ * Prepares a connection: its arguments, and the statements to run first. The settings are those in which the embedded engine differs from a
+ * server, then those of the request. As connection arguments they take a tenth of the time of a SET. But a connection ignores unknown names
+ * and does not report which value is wrong, so such settings go into a SET, which rejects them.
  */
 function prepared(data: string, surroundings: Surroundings, already: ReadonlyMap<string, string>): PreparedStatements {
   const { database, settings, params } = surroundings;
@@ -217,8 +220,8 @@ function toConnection(session: Session): EngineConnection {
 }
 
 /**
- * Only the package's call for raw inserts returns the number of written rows. It concatenates a beginning and a payload: the
- * statement is the beginning, and a line end is the payload.
+ * Runs an insert by the package's call for raw inserts, because only that returns the number of written rows. The call concatenates a
+ * beginning and a payload: here the statement, and a line end.
  */
 async function countingWrite(session: Session, sql: string): Promise<WriteCounts> {
   const connection = (session as unknown as { connection: unknown }).connection;
@@ -271,7 +274,7 @@ function asStatementError(error: unknown): StatementError {
   return new StatementError(code === undefined ? 1002 : Number(code), types.at(-1)?.[1] ?? 'UNKNOWN_EXCEPTION', text);
 }
 
-/** At most `width` at a time; a statement that waits longer than `queue_ms` is rejected. */
+/** At most `width` statements run at a time; a statement that waits longer than `queue_ms` is rejected. */
 function createSlots(width: number, queue_ms: number) {
   const waiting: (() => void)[] = [];
   const drained: (() => void)[] = [];

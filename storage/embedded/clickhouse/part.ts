@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 export type Log = (line: string) => void;
 
 interface PartExit {
-  /** True if `stop()` requested it. */
+  /** True if `stop()` requested the end of the process. */
   expected: boolean;
   /** One line for people: how it ended, and its last output. */
   detail: string;
@@ -58,7 +58,7 @@ interface ChildOptions {
   lock_fd?: number | undefined;
 }
 
-/** Three pipes, and the lock. */
+/** Returns three pipes and, if there is one, the descriptor of the lock on the directory. */
 export function buildStdio(lock_fd: number | undefined): ('pipe' | number)[] {
   return ['pipe', 'pipe', 'pipe', ...(lock_fd === undefined ? [] : [lock_fd])];
 }

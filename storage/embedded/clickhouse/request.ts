@@ -101,8 +101,8 @@ function refuse(parameters: URLSearchParams): void {
 }
 
 /**
- * The text of a statement is the parameter followed by the body. After the FORMAT of an insert its data begin, which are passed on
- * as bytes and never decoded.
+ * Reads a statement: its text is the parameter `query` followed by the body. After the FORMAT of an insert its data begin, which are passed
+ * on as bytes and never decoded.
  */
 async function readStatement(query: string, body: AsyncIterable<Buffer>) {
   const parameter = Buffer.from(query, 'utf8');
@@ -115,7 +115,7 @@ async function readStatement(query: string, body: AsyncIterable<Buffer>) {
   return { statement: inUtf8(statement), data: chained(text.subarray(statement.data_start ?? text.length), nothing()) };
 }
 
-/** One character per byte, so that positions are byte offsets for any data after the statement. */
+/** Parses a statement with one character per byte, so that positions are byte offsets, whatever data follow it. */
 function parseBytes(bytes: Buffer): ParsedStatement {
   return parseStatement(bytes.toString('latin1'));
 }

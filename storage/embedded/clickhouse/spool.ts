@@ -48,8 +48,9 @@ export function openSpool(dir: string): Spool {
 }
 
 /**
- * The name identifies the data directory by device and inode. That directory is locked, so another memory directory with this name
- * is left over. A path would not identify it: containers that share this memory each have a /data of their own.
+ * The name identifies the data directory by device and inode. This process has locked the data directory, so other memory directories with
+ * this prefix are leftovers of dead processes. A path would not identify it: containers that share this memory each have a /data of their
+ * own.
  */
 function memoryDirectory(dir: string): string | undefined {
   const { dev, ino } = statSync(dir);

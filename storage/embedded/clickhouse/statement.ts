@@ -141,7 +141,10 @@ interface ValuesInsert {
   next: () => SqlToken | undefined;
 }
 
-/** Values in the text may contain bound parameters, so they stay there; if there are none, the data are in the body. */
+/**
+ * Parses an insert with VALUES. Values in the text stay there, because they may contain bound parameters; otherwise the data are in the
+ * body.
+ */
 function valuesInsert(sql: string, { keyword, seen, next }: ValuesInsert): ParsedStatement {
   const already = seen.length;
   for (let token = next(); token; token = next());
@@ -150,7 +153,7 @@ function valuesInsert(sql: string, { keyword, seen, next }: ValuesInsert): Parse
   return { kind: 'insert', text: sql.slice(0, keyword.start), format: 'Values', data_start: sql.length };
 }
 
-/** A real server rejects a second statement; the engine would run it. */
+/** Finds the end of the statement. Throws if another statement follows, which a real server rejects and the engine would run. */
 function findStatementEnd(sql: string, tokens: SqlToken[]): number {
   const at = tokens.findIndex((token) => token.text === ';');
   const semicolon = tokens[at];

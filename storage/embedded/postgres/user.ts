@@ -15,9 +15,9 @@ export interface RunAs {
 const NOBODY = 65534;
 
 /**
- * Postgres refuses to run as root. An ordinary user runs it directly. Root runs it as the owner of the data, or as "nobody" for new
- * data. If that user cannot reach the directory (say, below /root), it gets the one capability that lets it pass the parent
- * directories.
+ * Chooses the user that runs Postgres, which refuses to run as root. An ordinary user runs it directly. Root runs it as the owner of the
+ * data, or as "nobody" for new data. If that user cannot reach the directory (say, below /root), it gets the one capability that lets it
+ * pass the parent directories.
  */
 export function chooseUser(dir: string, binaries: PostgresBinaries): RunAs {
   if (process.getuid?.() !== 0) return { prefix: [] };
@@ -39,7 +39,7 @@ export function chooseUser(dir: string, binaries: PostgresBinaries): RunAs {
 
 const DAC_OVERRIDE = ['--inh-caps=+dac_override', '--ambient-caps=+dac_override'];
 
-/** Everything in the directory was written by us as root, or is empty: the server must own the files that it reads. */
+/** Gives a directory and its contents to the server's user, who must own the files that the server reads. We wrote all of them as root. */
 function changeOwner(path: string, uid: number, gid: number): void {
   chownSync(path, uid, gid);
   for (const entry of readdirSync(path)) {
@@ -51,14 +51,17 @@ function changeOwner(path: string, uid: number, gid: number): void {
   }
 }
 
-/** Tests it for real: enter and write the directory, read the shared files, load the program with its libraries. */
+/**
+ * Whether that user can run Postgres. It is tried: enter and write the directory, read the shared files, load the program with its
+ * libraries.
+ */
 function canRun(run_as: RunAs, dir: string, { postgres, share }: PostgresBinaries): boolean {
   const script = 'cd "$1" && test -w . && test -r "$2" && exec "$3" --version';
   const { command, args } = buildCommandAs(run_as, '/bin/sh', ['-c', script, 'sh', dir, share, postgres]);
   return spawnSync(command, args, { uid: run_as.uid, gid: run_as.gid, cwd: '/', stdio: 'ignore' }).status === 0;
 }
 
-/** The command line that runs a program as that user; the caller sets `uid` and `gid`. */
+/** Builds the command line that runs a program as that user; the caller sets `uid` and `gid`. */
 export function buildCommandAs(
   { prefix }: RunAs,
   program: string,

@@ -18,7 +18,7 @@ export async function hashPassword(password: string): Promise<string> {
   return ['scrypt', COST.N, COST.r, COST.p, salt.toString('base64'), hash.toString('base64')].join('$');
 }
 
-/** An unknown email takes as long to reject as a wrong password, so the time does not reveal which emails exist. */
+/** Verifies a password. Without a stored hash it takes equally long, so that the time does not reveal which emails exist. */
 export async function isPassword(password: string, stored: string | undefined): Promise<boolean> {
   const [, N, r, p, salt = '', hash = ''] = (stored ?? NOBODYS).split('$');
   const expected = Buffer.from(hash, 'base64');
@@ -30,7 +30,7 @@ export async function isPassword(password: string, stored: string | undefined): 
 
 const NOBODYS = ['scrypt', COST.N, COST.r, COST.p, 'AAAA', ''].join('$');
 
-/** 128 bits as text that people can copy. */
+/** Generates a password: 128 random bits as text that people can copy. */
 export function makePassword(): string {
   return randomBytes(16).toString('base64url');
 }

@@ -3,11 +3,12 @@
  * rows after them. The bytes of a small group remain in the rows, because a second wait for the disk would delay a single event more.
  */
 import type { Knex } from 'knex';
+import { IN_NO_ANSWER } from '../../postgres/interceptors/own-writes.ts';
 import type { LogEntry, LogRecord } from '../log.ts';
 import { loadRecordRows } from '../stored-records.ts';
-import type { SegmentFiles, SegmentPlace } from './segment-files.ts';
+import type { SegmentFiles, SegmentPosition } from './segment-files.ts';
 
-/** Measured: a smaller group is durable sooner, at no higher cost, with its bytes in Postgres. */
+/** Size of a group up to which its bytes are in Postgres. Measurements show that it is durable sooner then, at no higher cost. */
 const INLINE_BYTES_MAX = 32 * 1024;
 
 export class EmbeddedAppender {
@@ -26,20 +27,23 @@ export class EmbeddedAppender {
     const segments = this.#segments;
     const bodies = entries.map((entry) => entry.body);
     const bytes = bodies.reduce((total, body) => total + body.length, 0);
-    const places = segments && bytes > this.#inlineBytesMax ? await segments.write(bodies) : null;
-    return insertRows(this.#postgres, { entries, places, is_named: segments !== null });
+    const positions = segments && bytes > this.#inlineBytesMax ? await segments.write(bodies) : null;
+    return insertRows(this.#postgres, { entries, positions, is_named: segments !== null });
   }
 }
 
 type AppendRows = {
   entries: readonly LogEntry[];
-  places: readonly SegmentPlace[] | null;
-  /** Named, so that each connection parses and plans it once. Not with a pooler, which lends the connection to other clients. */
+  positions: readonly SegmentPosition[] | null;
+  /**
+   * Whether the statement is named, so that each connection parses and plans it once. A pooler lends the connection to other clients, so
+   * then it has no name.
+   */
   is_named: boolean;
 };
 
-/** Offsets are assigned under the row locks of their partitions, in partition order. */
-async function insertRows(postgres: Knex, { entries, places, is_named }: AppendRows): Promise<LogRecord[]> {
+/** Inserts the rows of a group. Their offsets are assigned under the row locks of the partitions, in partition order. */
+async function insertRows(postgres: Knex, { entries, positions, is_named }: AppendRows): Promise<LogRecord[]> {
   const ordinals = computeOrdinals(entries);
   const values = [
     entries.map((entry) => entry.partition),
@@ -48,9 +52,9 @@ async function insertRows(postgres: Knex, { entries, places, is_named }: AppendR
     entries.map((entry) => entry.tenant_id),
     entries.map((entry) => entry.environment_id),
     entries.map((entry) => entry.received_at_us),
-    entries.map((entry) => (entry.made_ids === null ? null : JSON.stringify(entry.made_ids))),
+    entries.map((entry) => (entry.generated_ids === null ? null : JSON.stringify(entry.generated_ids))),
     entries.map((entry) => entry.event_count),
-    ...(places ? placed(places) : inRows(entries)),
+    ...(positions ? inSegments(positions) : inRows(entries)),
     listTraceparents(entries),
   ];
   const question = { text: INSERT, values };
@@ -76,17 +80,20 @@ function computeOrdinals(entries: readonly LogEntry[]): number[] {
   });
 }
 
-function placed(places: readonly SegmentPlace[]): unknown[] {
+function inSegments(positions: readonly SegmentPosition[]): unknown[] {
   return [
-    places.map((place) => place.segment),
-    places.map((place) => place.position),
-    places.map((place) => place.length),
-    places.map((place) => place.crc32),
+    positions.map((position) => position.segment),
+    positions.map((position) => position.position),
+    positions.map((position) => position.length),
+    positions.map((position) => position.crc32),
     null,
   ];
 }
 
-/** All bodies are one parameter, and each row takes its own part: an array of bodies would be sent as text. */
+/**
+ * Builds the parameters of an insert. All bodies are one parameter, of which each row takes its part, because an array of bodies would be
+ * sent as text.
+ */
 function inRows(entries: readonly LogEntry[]): unknown[] {
   let at = 0;
   const positions = entries.map(({ body }) => {
@@ -125,4 +132,4 @@ const INSERT = `
            e.segment, case when e.segment is not null then e.position end,
            case when e.segment is not null then e.length end, e.crc32, e.traceparent
       from given e join slots s using (partition) returning partition)
-  select partition, first, (select count(*) from written)::int from slots`;
+  select partition, first, (select count(*) from written)::int from slots ${IN_NO_ANSWER}`;

@@ -2,12 +2,14 @@
  * A consumer of the embedded log: leases a fair share of the partitions (leases.ts), reads each in order, passes the records to its
  * handler, and commits the offsets that the stores have reached.
  */
+
+import { IN_NO_ANSWER } from '../../postgres/interceptors/own-writes.ts';
 import { BATCH_RECORDS_MAX } from '../batch-limits.ts';
 import { PartitionStopped, pauseAfter } from '../continuity.ts';
 import type { LogRecord, PartitionHandler } from '../log.ts';
 import { RecentRecords } from '../recent-records.ts';
 import { EmbeddedLeases } from './leases.ts';
-import { checkPlace, type LogSource, readBatch } from './reader.ts';
+import { checkStoredPosition, type LogSource, readBatch } from './reader.ts';
 
 type EmbeddedConsumerOptions = {
   id: string;
@@ -27,7 +29,7 @@ type AssignedPartition = {
   trickles: boolean;
 };
 
-/** A batch with fewer events is small. */
+/** Number of events below which a batch counts as small. */
 const TRICKLE_EVENTS = 1_000;
 const IDLE_WAIT_MS = 250;
 /** Number of records before the committed offset that remain for inspection; the archive is the raw events in ClickHouse. */
@@ -60,7 +62,7 @@ export class EmbeddedConsumer {
     this.#keeper = this.#renewShare();
   }
 
-  /** Records that this process has just made durable. Waiting loops are woken and need not read them from Postgres. */
+  /** The records that this process has just made durable. Waiting loops are woken and need not read them from Postgres. */
   appended(records: readonly LogRecord[]): void {
     for (const record of records) this.#assigned.get(record.partition)?.recent.add(record);
     wake(this.#waiting);
@@ -88,83 +90,91 @@ export class EmbeddedConsumer {
     }
   }
 
-  /** One round: drops expired partitions, releases those above the fair share, and leases free ones below it. */
+  /** Runs one round: drops expired partitions, releases those above the fair share, and leases free ones below it. */
   async #shareOut(): Promise<void> {
-    for (const held of [...this.#assigned.values()]) if (!this.#leases.holds(held.partition)) this.#lose(held);
+    for (const assigned of [...this.#assigned.values()])
+      if (!this.#leases.holds(assigned.partition)) this.#lose(assigned);
     await this.#leases.tend();
     const share = await this.#leases.fairShare();
-    for (const held of [...this.#assigned.values()].slice(share)) {
-      this.#lose(held);
-      await this.#loops.get(held.partition);
-      await this.#leases.giveBack(held.partition);
+    for (const assigned of [...this.#assigned.values()].slice(share)) {
+      this.#lose(assigned);
+      await this.#loops.get(assigned.partition);
+      await this.#leases.giveBack(assigned.partition);
     }
     for (const partition of await this.#leases.takeFree(share - this.#assigned.size, [...this.#loops.keys()]))
       this.#begin(partition);
   }
 
   #begin(partition: number): void {
-    const held = { partition, read_from: 0n, committed: 0n, lost: false, recent: new RecentRecords(), trickles: false };
-    this.#assigned.set(partition, held);
+    const assigned = {
+      partition,
+      read_from: 0n,
+      committed: 0n,
+      lost: false,
+      recent: new RecentRecords(),
+      trickles: false,
+    };
+    this.#assigned.set(partition, assigned);
     this.#loops.set(
       partition,
-      this.#run(held).finally(() => this.#loops.delete(partition)),
+      this.#run(assigned).finally(() => this.#loops.delete(partition)),
     );
   }
 
-  #lose(held: AssignedPartition): void {
-    held.lost = true;
-    this.#assigned.delete(held.partition);
+  #lose(assigned: AssignedPartition): void {
+    assigned.lost = true;
+    this.#assigned.delete(assigned.partition);
     wake(this.#waiting);
     wake(this.#pausing);
   }
 
-  #owns(held: AssignedPartition): boolean {
-    return !held.lost && this.#leases.holds(held.partition);
+  #owns(assigned: AssignedPartition): boolean {
+    return !assigned.lost && this.#leases.holds(assigned.partition);
   }
 
   /** Runs one partition while it is leased: assigned, batches, revoked. After a failure it restarts at the offset of the stores. */
-  async #run(held: AssignedPartition): Promise<void> {
-    let assigned = false;
+  async #run(assigned: AssignedPartition): Promise<void> {
+    let isReady = false;
     let failures = 0;
-    while (!this.#stopping && !held.lost) {
-      if (!this.#owns(held)) {
+    while (!this.#stopping && !assigned.lost) {
+      if (!this.#owns(assigned)) {
         await sleep(IDLE_WAIT_MS, this.#pausing); // Its lease has expired: continuing could fence off a new owner.
         continue;
       }
       try {
-        if (!assigned) await this.#startWhereTheStoresAre(held);
-        assigned = true;
-        await this.#takeBatch(held);
+        if (!isReady) await this.#startWhereTheStoresAre(assigned);
+        isReady = true;
+        await this.#takeBatch(assigned);
         failures = 0;
       } catch (error) {
-        assigned = false;
+        isReady = false;
         // A new owner deletes records that this process has not read. Only the owner can report a missing record.
-        if (error instanceof PartitionStopped && !this.#owns(held)) continue;
-        this.#handler.failed?.(held.partition, error);
+        if (error instanceof PartitionStopped && !this.#owns(assigned)) continue;
+        this.#handler.failed?.(assigned.partition, error);
         await sleep(pauseAfter(error, ++failures), this.#pausing);
       }
     }
-    await this.#handler.revoked(held.partition);
+    await this.#handler.revoked(assigned.partition);
   }
 
-  async #startWhereTheStoresAre(held: AssignedPartition): Promise<void> {
-    const place = await this.#handler.assigned(held.partition);
-    await checkPlace(this.#source, held.partition, place);
-    held.read_from = place.next_offset;
+  async #startWhereTheStoresAre(assigned: AssignedPartition): Promise<void> {
+    const position = await this.#handler.assigned(assigned.partition);
+    await checkStoredPosition(this.#source, assigned.partition, position);
+    assigned.read_from = position.next_offset;
     // A previous owner may have stopped between its last slice and its commit. If no further records come, only this commit reports that
     // slice.
-    if (place.next_offset > held.committed) await this.#commit(held, place.next_offset);
+    if (position.next_offset > assigned.committed) await this.#commit(assigned, position.next_offset);
   }
 
-  async #takeBatch(held: AssignedPartition): Promise<void> {
+  async #takeBatch(assigned: AssignedPartition): Promise<void> {
     const began = performance.now();
-    const records = await this.#read(held);
+    const records = await this.#read(assigned);
     if (records.length > 0) {
-      await this.#deliver(held, records);
-      await this.#linger(held, records, began);
+      await this.#deliver(assigned, records);
+      await this.#linger(assigned, records, began);
     } else {
-      held.trickles = false;
-      this.#handler.caughtUp?.(held.partition);
+      assigned.trickles = false;
+      this.#handler.caughtUp?.(assigned.partition);
       await sleep(IDLE_WAIT_MS, this.#waiting);
     }
   }
@@ -178,43 +188,40 @@ export class EmbeddedConsumer {
   }
 
   /**
-   * A small batch costs as much as a large one. After a small batch, the next one is gathered for the linger time; after two small batches,
-   * for twice as long. After a large batch, the next one is read at once.
+   * Waits before the next read, because a small batch costs as much as a large one. After a small batch, the next one is gathered for the
+   * linger time; after two small batches, for twice as long. After a large batch, the next one is read at once.
    */
-  async #linger(held: AssignedPartition, records: readonly LogRecord[], began: number): Promise<void> {
+  async #linger(assigned: AssignedPartition, records: readonly LogRecord[], began: number): Promise<void> {
     const events = records.reduce((total, record) => total + record.event_count, 0);
     const isLarge = events >= this.#options.batch_events_max / 2 || records.length >= BATCH_RECORDS_MAX / 2;
-    const linger_ms = this.#options.linger_ms * (held.trickles ? 2 : 1);
-    held.trickles = events < TRICKLE_EVENTS;
+    const linger_ms = this.#options.linger_ms * (assigned.trickles ? 2 : 1);
+    assigned.trickles = events < TRICKLE_EVENTS;
     const rest = linger_ms - (performance.now() - began);
     if (!isLarge && rest > 0 && !this.#stopping) await sleep(rest, this.#pausing);
   }
 
-  async #deliver(held: AssignedPartition, records: LogRecord[]): Promise<void> {
+  async #deliver(assigned: AssignedPartition, records: LogRecord[]): Promise<void> {
     const { stored_until, read_from } = await this.#handler.process({
-      partition: held.partition,
+      partition: assigned.partition,
       records,
-      isOwner: () => this.#owns(held),
+      isOwner: () => this.#owns(assigned),
       heartbeat: async () => {},
     });
-    held.read_from = read_from;
-    if (stored_until > held.committed) await this.#commit(held, stored_until);
+    assigned.read_from = read_from;
+    if (stored_until > assigned.committed) await this.#commit(assigned, stored_until);
   }
 
-  /** Records that were read but not stored remain in the log: after a crash they are nowhere else. */
-  async #commit(held: AssignedPartition, stored_until: bigint): Promise<void> {
+  /** The commit excludes records that were read but not stored: after a crash they are only in the log. */
+  async #commit(assigned: AssignedPartition, stored_until: bigint): Promise<void> {
     const { postgres, segments } = this.#source;
-    await postgres.raw(`update log_partitions set committed_offset = ? where partition = ? and committed_offset < ?`, [
-      String(stored_until),
-      held.partition,
-      String(stored_until),
-    ]);
-    await postgres.raw(`delete from log_records where partition = ? and "offset" < ?`, [
-      held.partition,
+    const commit = `update log_partitions set committed_offset = ? where partition = ? and committed_offset < ?`;
+    await postgres.raw(`${commit} ${IN_NO_ANSWER}`, [String(stored_until), assigned.partition, String(stored_until)]);
+    await postgres.raw(`delete from log_records where partition = ? and "offset" < ? ${IN_NO_ANSWER}`, [
+      assigned.partition,
       String(stored_until - BigInt(RETAINED_RECORDS)),
     ]);
-    held.committed = stored_until;
-    await segments?.removeSometimes().catch((error) => this.#handler.noticed?.(held.partition, error));
+    assigned.committed = stored_until;
+    await segments?.removeSometimes().catch((error) => this.#handler.failedInBackground?.(assigned.partition, error));
   }
 }
 

@@ -26,12 +26,12 @@ export type EmbeddedLogOptions = {
   /** This process is alone on the database: leases of earlier processes are released at once. */
   sole_owner?: boolean;
   lease_ms?: number;
-  /** A consumer whose event loop is unresponsive for this long loses its leases. */
+  /** Time after which a consumer whose event loop is unresponsive loses its leases. */
   alive_ms?: number;
   batch_events_max?: number;
   /** Maximum size of waiting appends; further appends are rejected at once. */
   queued_bytes_max?: number;
-  /** After a small batch, records are gathered for this long. */
+  /** Time for which records are gathered after a small batch. */
   linger_ms?: number;
 };
 
@@ -94,7 +94,7 @@ export class EmbeddedLog implements EventLog {
       this.#queue.push(waiting);
       this.#queuedBytes += bytes;
       this.#giveUpLater(waiting);
-      // It also writes appends of other callers and wakes the pipeline.
+      // The flush runs as the system, because it also writes the appends of other callers and wakes the pipeline.
       this.#flushing ??= runAsSystem(() => this.#flush());
     });
   }
@@ -196,7 +196,7 @@ export class EmbeddedLog implements EventLog {
     answer();
   }
 
-  /** After the timeout the caller gets 503; an append that is still in the queue is removed. */
+  /** Rejects an append after the timeout: its caller gets 503, and it is removed from the queue if it is still there. */
   #giveUpLater(waiting: QueuedAppend): void {
     const timer = setTimeout(() => {
       if (waiting.done) return;

@@ -21,7 +21,7 @@ type LeaseThreadMessage = {
   readonly failure?: { readonly message: string };
 };
 
-/** The thread closes an unresponsive connection after this time; an unresponsive thread is terminated. */
+/** Time after which the thread closes an unresponsive connection, and after which an unresponsive thread is terminated. */
 const STOPPED_WITHIN_MS = 2_000;
 const ENDED_AFTER_MS = STOPPED_WITHIN_MS + 500;
 
@@ -36,7 +36,7 @@ export async function startRenewing(holder: Holder): Promise<void> {
   });
 }
 
-/** Has no effect while the leases are renewed. */
+/** Starts the renewal again if it has ended; has no effect while the leases are renewed. */
 export async function continueRenewing(holder: Holder): Promise<void> {
   holders.add(holder);
   if (current?.ending) await current.ending;
@@ -113,7 +113,7 @@ class LeaseThread {
     this.ending ??= this.#worker.terminate();
   }
 
-  /** The process stays alive for callers that wait for the thread, not for the thread itself. */
+  /** Waits for the thread. The process stays alive while a caller waits, but not because of the thread itself. */
   async #wait(what: Promise<unknown>): Promise<void> {
     if (this.#waiting++ === 0) this.#worker.ref();
     try {

@@ -52,7 +52,7 @@ export class EmbeddedLeases {
     return process.hrtime.bigint() < Atomics.load(this.#shared, toLeaseKey(partition));
   }
 
-  /** Periodic upkeep; leases are renewed without it. */
+  /** Does the periodic upkeep of the leases, except their renewal. */
   async tend(): Promise<void> {
     await continueRenewing(this.#holder);
     await this.#postgres.raw(`delete from log_consumers where seen_until < now() - interval '1 minute'`);

@@ -12,24 +12,28 @@ import {
   recordCrc,
   takeUntilHole,
 } from '../continuity.ts';
-import type { LogRecord, StoredPlace } from '../log.ts';
+import type { LogRecord, StoredPosition } from '../log.ts';
 import { loadLogRecords, loadRecordRows, RECORD_COLUMNS } from '../stored-records.ts';
 import { SegmentDamaged, type SegmentFiles } from './segment-files.ts';
 
 export type LogSource = { readonly postgres: Knex; readonly segments: SegmentFiles | null };
 
 /** Checks that this log continues at the offset of the stores; throws otherwise. */
-export async function checkPlace({ postgres }: LogSource, partition: number, place: StoredPlace): Promise<void> {
+export async function checkStoredPosition(
+  { postgres }: LogSource,
+  partition: number,
+  position: StoredPosition,
+): Promise<void> {
   const text = `select p.next_offset, r.body, r.crc32, r.partition is not null
                   from log_partitions p
                   left join log_records r on r.partition = p.partition and r."offset" = $2::bigint - 1
                  where p.partition = $1`;
-  const [row] = await loadRecordRows(postgres, { text, values: [partition, String(place.next_offset)] });
+  const [row] = await loadRecordRows(postgres, { text, values: [partition, String(position.next_offset)] });
   if (!row) throw new PartitionStopped(partition, 'the event log does not have it');
   const [end, body, crc, is_there] = row as [string, Buffer | null, string | null, boolean];
-  checkBounds(partition, place, { low: 0n, end: BigInt(end) });
+  checkBounds(partition, position, { low: 0n, end: BigInt(end) });
   // For bytes in a file, the row has the checksum. The bytes themselves are processed and need not be readable any more.
-  if (is_there) checkSameLog(partition, place, body === null ? Number(crc) : recordCrc({ body }));
+  if (is_there) checkSameLog(partition, position, body === null ? Number(crc) : recordCrc({ body }));
 }
 
 /** The next records with about `events_max` events; none at the end of the log. */
@@ -54,7 +58,7 @@ export async function readBatch(
 }
 
 function checkAtEnd(partition: number, from: bigint, end: bigint): void {
-  checkBounds(partition, { next_offset: from, seen_until: from }, { low: 0n, end });
+  checkBounds(partition, { next_offset: from, min_end_offset: from }, { low: 0n, end });
   if (end === from) return;
   const lost = `the log goes up to ${end}, but the records from there on are not in it`;
   throw new PartitionStopped(partition, `expected the record at offset ${from}: ${lost}`);

@@ -13,7 +13,7 @@ import { crc32 } from 'node:zlib';
 import type { Knex } from 'knex';
 import { syncDirectory } from '../../foundation/sync-directory.ts';
 
-export type SegmentPlace = {
+export type SegmentPosition = {
   readonly segment: string;
   readonly position: number;
   readonly length: number;
@@ -71,10 +71,10 @@ export class SegmentFiles {
   }
 
   /** Resolves when the bytes are on the disk. Calls must not overlap. */
-  async write(bodies: readonly Buffer[]): Promise<SegmentPlace[]> {
+  async write(bodies: readonly Buffer[]): Promise<SegmentPosition[]> {
     const bytes = bodies.reduce((total, body) => total + body.length, 0);
     const current = await this.#withRoomFor(bytes);
-    const places = computePlaces(bodies, current);
+    const positions = computePlaces(bodies, current);
     try {
       await writeAll(current, bodies);
       await current.file.datasync();
@@ -83,18 +83,18 @@ export class SegmentFiles {
       throw error;
     }
     current.position += bytes;
-    return places;
+    return positions;
   }
 
-  /** Bytes at these places, in order; throws if any of them are damaged. */
-  async read(places: readonly SegmentPlace[]): Promise<Buffer[]> {
+  /** Bytes at these positions, in order; throws if any of them are damaged. */
+  async read(positions: readonly SegmentPosition[]): Promise<Buffer[]> {
     const open_files = new Map<string, FileHandle>();
     const bodies: Buffer[] = [];
     try {
-      for (const place of places) {
-        let file = open_files.get(place.segment);
-        if (!file) open_files.set(place.segment, (file = await this.#openToRead(place.segment)));
-        bodies.push(await readAt(file, place));
+      for (const position of positions) {
+        let file = open_files.get(position.segment);
+        if (!file) open_files.set(position.segment, (file = await this.#openToRead(position.segment)));
+        bodies.push(await readAt(file, position));
       }
       return bodies;
     } finally {
@@ -161,12 +161,12 @@ export class SegmentFiles {
   }
 }
 
-function computePlaces(bodies: readonly Buffer[], { segment, position }: Current): SegmentPlace[] {
+function computePlaces(bodies: readonly Buffer[], { segment, position }: Current): SegmentPosition[] {
   let at = position;
   return bodies.map((body) => {
-    const place = { segment, position: at, length: body.length, crc32: crc32(body) };
+    const position = { segment, position: at, length: body.length, crc32: crc32(body) };
     at += body.length;
-    return place;
+    return position;
   });
 }
 
@@ -185,7 +185,10 @@ async function writeAll({ file, position }: Current, bodies: readonly Buffer[]):
   }
 }
 
-async function readAt(file: FileHandle, { segment, position, length, crc32: expected }: SegmentPlace): Promise<Buffer> {
+async function readAt(
+  file: FileHandle,
+  { segment, position, length, crc32: expected }: SegmentPosition,
+): Promise<Buffer> {
   const body = Buffer.allocUnsafe(length);
   const { bytesRead } = length === 0 ? { bytesRead: 0 } : await file.read(body, 0, length, position);
   if (bytesRead !== length || crc32(body) !== expected) {

@@ -13,7 +13,7 @@ type TopicWanted = {
 
 export type PartitionBounds = { readonly partition: number; readonly low: bigint; readonly end: bigint };
 
-/** Fits a message of 8 MiB with the overhead of Kafka. */
+/** Maximum size of a batch in the topic. A message of 8 MiB fits, with the overhead of Kafka. */
 const BATCH_BYTES_MAX = 16 * 1024 * 1024;
 const CONNECT_WITHIN_MS = 2_500;
 
@@ -101,7 +101,7 @@ export class KafkaAdmin {
   }
 
   /**
-   * Time since which the first unprocessed record of each partition has been in the log. Kafka returns the first offset after an instant,
+   * Finds since when the first unprocessed record of each partition has been in the log. Kafka returns the first offset after an instant,
    * so the search doubles the age and then bisects it. The result is never later than the true time, and earlier by at most an eighth of
    * the age.
    */
@@ -119,27 +119,27 @@ export class KafkaAdmin {
     };
     const now = Date.now();
     const since = new Map<number, number>();
-    for (const place of late) {
+    for (const partition_lag of late) {
       let [younger, older] = [0, 250];
-      while (older < now && !(await isBehind(now - older, place))) [younger, older] = [older, older * 2];
+      while (older < now && !(await isBehind(now - older, partition_lag))) [younger, older] = [older, older * 2];
       for (let closer = 0; closer < 3; closer++) {
         const middle = Math.round((younger + older) / 2);
-        if (await isBehind(Math.max(0, now - middle), place)) older = middle;
+        if (await isBehind(Math.max(0, now - middle), partition_lag)) older = middle;
         else younger = middle;
       }
-      since.set(place.partition, toUs(Math.max(0, now - older)));
+      since.set(partition_lag.partition, toUs(Math.max(0, now - older)));
     }
     return since;
   }
 
-  /** An admin client that failed is discarded: its view of the cluster may be unusable. */
+  /** Runs a request. If it fails, the admin client is discarded, because its view of the cluster may be unusable. */
   async #run<Answer>(question: (admin: Admin) => Promise<Answer>): Promise<Answer> {
     if (this.#closed) throw unavailable('the event log (it is closed)');
     const connecting = (this.#admin ??= this.#connect());
     try {
       return await question(await connecting);
     } catch (error) {
-      // Only the first failing caller disconnects it: each call would wait for its open requests with a listener of its own.
+      // Only the first failing caller disconnects the client: each call would wait for its open requests with a listener of its own.
       if (this.#admin === connecting) {
         this.#admin = null;
         connecting.then((admin) => admin.disconnect()).catch(() => {});
@@ -166,7 +166,10 @@ export class KafkaAdmin {
   }
 }
 
-/** A topic with more partitions than are in use accepts no events, because no worker reads the additional partitions (grow.ts). */
+/**
+ * Error for a topic with more partitions than are in use. It accepts no events, because no worker reads the additional partitions
+ * (grow.ts).
+ */
 export function toPartitionCountFailure(used: number, made: number): FarthingError {
   return unavailable(
     `the event log (its topic has ${made} partitions, ${used} are in use: finish with npm run partitions)`,

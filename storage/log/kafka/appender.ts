@@ -17,22 +17,25 @@ type AppenderOptions = {
   readonly partition_count: number;
   readonly append_timeout_ms: number;
   readonly queued_bytes_max?: number;
-  /** The number of partitions of the topic differs from `partition_count`. */
+  /** Called if the number of partitions of the topic differs from `partition_count`. */
   otherCountSeen(): void;
   /** Creates a client whose requests time out after this bound. */
   client(request_timeout_ms: number): Kafka;
 };
 
-/** Below the broker's limit of 16 MiB per partition and request. */
+/** The limit is below the broker's 16 MiB per partition and request. */
 export const MESSAGE_BYTES_MAX = 8 * 1024 * 1024;
 const QUEUED_BYTES_MAX = 256 * 1024 * 1024;
 const GROUP_BYTES_MAX = 16 * 1024 * 1024;
-/** kafkajs copies the messages of a partition for each that it adds: a thousand cost nothing, a hundred thousand cost minutes. */
+/**
+ * Maximum number of messages per request. kafkajs copies the messages of a partition for each that it adds, which takes minutes for a
+ * hundred thousand.
+ */
 const GROUP_MESSAGES_MAX = 2_000;
 const SENDS_IN_FLIGHT = 4;
 /** Maximum age of the topic metadata at a send. */
 export const COUNT_SEEN_WITHIN_MS = 3_000;
-/** After so many consecutive failures the client is replaced: its view of the cluster may be unusable. */
+/** Number of consecutive failures after which the client is replaced, because its view of the cluster may be unusable. */
 const FAILURES_BEFORE_RENEWAL = 5;
 
 type Append = {
@@ -177,7 +180,7 @@ export class KafkaAppender {
     }
   }
 
-  /** One attempt; returns the entries that became durable. */
+  /** Makes one attempt to send the entries; returns those that became durable. */
   async #trySend(items: readonly AppendItem[]): Promise<ReadonlySet<AppendItem>> {
     const durable = new Set<AppendItem>();
     try {
@@ -198,8 +201,8 @@ export class KafkaAppender {
       }
       this.#failures = 0;
     } catch (error) {
-      if (error instanceof FarthingError) this.#refuse(items, error);
-      // Retried until the callers give up; kafkajs has already logged the cause.
+      if (error instanceof FarthingError) this.#reject(items, error);
+      // The entries are sent again until their callers give up; kafkajs has already logged the cause.
       else if (++this.#failures >= FAILURES_BEFORE_RENEWAL) this.#renew();
     }
     for (const { append } of durable) if (--append.missing === 0) append.settle();
@@ -242,8 +245,8 @@ export class KafkaAppender {
     old?.then((producer) => producer.disconnect()).catch(() => {});
   }
 
-  /** These entries were not sent and never will be. */
-  #refuse(items: readonly AppendItem[], error: FarthingError): void {
+  /** Rejects entries that were not sent and never will be. */
+  #reject(items: readonly AppendItem[], error: FarthingError): void {
     for (const { append } of items) append.settle(error);
     this.#options.otherCountSeen();
   }
@@ -291,7 +294,7 @@ function toMessage(entry: LogEntry, partition_count: number): Message {
     event_count: String(entry.event_count),
     partitions: String(partition_count),
   };
-  if (entry.made_ids !== null) headers.made_ids = JSON.stringify(entry.made_ids);
+  if (entry.generated_ids !== null) headers.made_ids = JSON.stringify(entry.generated_ids);
   if (entry.traceparent !== undefined) headers.traceparent = entry.traceparent;
   return { partition: entry.partition, key: null, value: entry.body, headers };
 }

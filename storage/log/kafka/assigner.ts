@@ -32,7 +32,9 @@ export function buildStickyAssigner(assigned: () => readonly number[], count: nu
   });
 }
 
-/** Shares differ by at most one; a partition that two members claim goes to the first by name. */
+/**
+ * Computes the shares of the members. They differ by at most one partition; a partition that two members claim goes to the first by name.
+ */
 export function computeShares(
   partitions: readonly number[],
   claims: ReadonlyMap<string, readonly number[]>,

@@ -43,7 +43,7 @@ export class KafkaCommits {
   /** One request commits several partitions. */
   async #commit(): Promise<void> {
     const { topic, logger } = this.#options;
-    await Promise.resolve(); // Includes the offsets that other loops commit in the same tick.
+    await Promise.resolve(); // The commit includes the offsets that other loops commit in the same tick.
     while (this.#uncommitted.size > 0) {
       const taken = [...this.#uncommitted];
       this.#uncommitted.clear();

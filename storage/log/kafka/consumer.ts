@@ -20,7 +20,7 @@ type KafkaConsumerOptions = {
   readonly partition_count: number;
   readonly group_id: string;
   readonly session_timeout_ms: number;
-  /** After a small batch, records are gathered for this long. */
+  /** Time for which records are gathered after a small batch. */
   readonly linger_ms: number;
   readonly batch_bytes_max: number;
   readonly logger: Logger | undefined;
@@ -28,7 +28,7 @@ type KafkaConsumerOptions = {
   bounds(): Promise<readonly PartitionBounds[]>;
   /** Rejects if partitions were added after this process started. */
   checkLayout(): Promise<void>;
-  /** The consumer has failed repeatedly; a new process may succeed. */
+  /** Called if the consumer has failed repeatedly; a new process may succeed. */
   onFatal(error: Error): void;
 };
 
@@ -48,12 +48,12 @@ type KafkaAssignedPartition = {
   fail: ((error: Error) => void) | null;
 };
 
-/** A fetch is answered when this much is available, or after the linger time. */
+/** Minimum size of the answer to a fetch, unless the linger time is over. */
 const FETCH_BYTES_MIN = 8 * 1024 * 1024;
 const CRASHES_BEFORE_EXIT = 8;
-/** One stale fetch may have been in flight during a seek. More of them mean that the topic has changed. */
+/** Number of stale fetches after which the topic is assumed to have changed. Only one may have been in flight during a seek. */
 const STALE_FETCHES_MAX = 5;
-/** A topic cannot be deleted, created and filled again in less time. A check after every batch would fetch it twice. */
+/** Pause after which the topic is checked; in less time, it cannot be deleted, created and filled again. */
 const UNWATCHED_MS_MAX = 2_000;
 
 export class KafkaConsumer {
@@ -103,7 +103,7 @@ export class KafkaConsumer {
       maxBytesPerPartition: batch_bytes_max,
       maxBytes: 4 * batch_bytes_max,
       metadataMaxAge: 60_000,
-      // Longer than the cluster needs to reassign the partitions of a dead broker, about 10 s. A crash would lose our partitions.
+      // The retries outlast the reassignment of a dead broker's partitions (about 10 s): a consumer that crashes loses its own partitions.
       retry: { retries: 40, initialRetryTime: 100, maxRetryTime: 500 },
     });
     try {
@@ -116,7 +116,7 @@ export class KafkaConsumer {
     if (this.#stopping) return void consumer.disconnect().catch(() => {});
     this.#consumer = consumer;
     this.#listen(consumer);
-    // Not awaited: joining takes until the group has noticed dead members, and a failure is handled as a crash.
+    // This call is not awaited: joining may take until the group has noticed dead members. A failure is handled as a crash.
     consumer
       .run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch: async (of) => this.#arrived(of) })
       .catch((error: Error) => this.#crashed(consumer, error, false));
@@ -159,54 +159,55 @@ export class KafkaConsumer {
   }
 
   /** Runs within the join, before any fetch: partitions that do not wait for records are paused. */
-  #joined(memberId: string, assigned: readonly number[]): void {
+  #joined(memberId: string, partitions: readonly number[]): void {
     if (memberId !== this.#memberId) this.#loseAll();
     this.#memberId = memberId;
     this.#alive();
-    for (const held of [...this.#assigned.values()]) if (!assigned.includes(held.partition)) this.#lose(held);
-    for (const partition of assigned) {
-      const held = this.#assigned.get(partition);
-      if (!held?.take) this.#pause(partition);
-      if (!held && !this.#stopping) this.#begin(partition);
+    for (const assigned of [...this.#assigned.values()])
+      if (!partitions.includes(assigned.partition)) this.#lose(assigned);
+    for (const partition of partitions) {
+      const assigned = this.#assigned.get(partition);
+      if (!assigned?.take) this.#pause(partition);
+      if (!assigned && !this.#stopping) this.#begin(partition);
     }
     this.#doubt();
   }
 
-  /** The next records may be of another topic, or of a shorter one, and Kafka does not report either. */
+  /** Requires a check of the next records: they may be of a new or shortened topic, which Kafka does not report. */
   #doubt(): void {
-    for (const held of this.#assigned.values()) {
-      held.check = held.before !== null;
-      if (held.take) this.#fetchFrom(held);
+    for (const assigned of this.#assigned.values()) {
+      assigned.check = assigned.before !== null;
+      if (assigned.take) this.#fetchFrom(assigned);
     }
     this.#ends.check();
   }
 
   #begin(partition: number): void {
-    const place = { stored_until: 0n, read_from: 0n, before: null, check: false, stale: 0 };
-    const held: KafkaAssignedPartition = { partition, ...place, lost: false, take: null, fail: null };
-    this.#assigned.set(partition, held);
+    const progress = { stored_until: 0n, read_from: 0n, before: null, check: false, stale: 0 };
+    const assigned: KafkaAssignedPartition = { partition, ...progress, lost: false, take: null, fail: null };
+    this.#assigned.set(partition, assigned);
     const before = this.#loops.get(partition) ?? Promise.resolve();
     const loop: Promise<void> = before
-      .then(() => this.#run(held))
+      .then(() => this.#run(assigned))
       .finally(() => {
         if (this.#loops.get(partition) === loop) this.#loops.delete(partition);
       });
     this.#loops.set(partition, loop);
   }
 
-  #lose(held: KafkaAssignedPartition): void {
-    held.lost = true;
-    this.#assigned.delete(held.partition);
-    this.#commits.discard(held.partition);
-    held.take?.(null);
+  #lose(assigned: KafkaAssignedPartition): void {
+    assigned.lost = true;
+    this.#assigned.delete(assigned.partition);
+    this.#commits.discard(assigned.partition);
+    assigned.take?.(null);
     this.#wake();
   }
 
   #loseAll(): void {
-    for (const held of [...this.#assigned.values()]) this.#lose(held);
+    for (const assigned of [...this.#assigned.values()]) this.#lose(assigned);
   }
 
-  /** kafkajs restarts after transient errors and ends after others; then a new consumer is created. */
+  /** Handles a failure of the consumer. kafkajs restarts it after transient errors; after any other error a new consumer is created. */
   #crashed(consumer: Consumer, error: Error, restarts: boolean): void {
     if (consumer !== this.#consumer) return;
     this.#options.logger?.warn({ err: error, restarts }, 'the consumer of the event log failed');
@@ -233,71 +234,71 @@ export class KafkaConsumer {
     }
   }
 
-  #owns(held: KafkaAssignedPartition): boolean {
-    return !held.lost && performance.now() < this.#aliveUntil;
+  #owns(assigned: KafkaAssignedPartition): boolean {
+    return !assigned.lost && performance.now() < this.#aliveUntil;
   }
 
   /** Runs one partition while it is assigned: assigned, batches, revoked. After a failure it restarts at the offset of the stores. */
-  async #run(held: KafkaAssignedPartition): Promise<void> {
-    let assigned = false;
+  async #run(assigned: KafkaAssignedPartition): Promise<void> {
+    let isReady = false;
     let failures = 0;
-    while (!this.#stopping && !held.lost) {
+    while (!this.#stopping && !assigned.lost) {
       try {
-        if (!assigned) {
-          if (!this.#owns(held)) {
+        if (!isReady) {
+          if (!this.#owns(assigned)) {
             await this.#sleep(200); // Heartbeats are overdue: taking over now could fence off the true owner.
             continue;
           }
-          await this.#startWhereTheStoresAre(held);
-          assigned = true;
+          await this.#startWhereTheStoresAre(assigned);
+          isReady = true;
         }
-        const records = await this.#nextRecords(held);
+        const records = await this.#nextRecords(assigned);
         if (records === null) continue;
-        await this.#deliver(held, records);
+        await this.#deliver(assigned, records);
         failures = 0;
         this.#crashes = 0;
       } catch (error) {
-        assigned = false;
+        isReady = false;
         failures++;
-        this.#handler.failed?.(held.partition, error);
+        this.#handler.failed?.(assigned.partition, error);
         await this.#sleep(pauseAfter(error, failures));
       }
     }
-    if (!held.lost) this.#assigned.delete(held.partition);
-    await this.#handler.revoked(held.partition);
+    if (!assigned.lost) this.#assigned.delete(assigned.partition);
+    await this.#handler.revoked(assigned.partition);
   }
 
-  async #startWhereTheStoresAre(held: KafkaAssignedPartition): Promise<void> {
-    const { partition } = held;
-    const place = await this.#handler.assigned(partition);
-    // After `assigned`: growth blocks new takeovers before it checks for existing ones (grow.ts).
+  async #startWhereTheStoresAre(assigned: KafkaAssignedPartition): Promise<void> {
+    const { partition } = assigned;
+    const position = await this.#handler.assigned(partition);
+    // The layout is checked after `assigned` took the partition: growth blocks takeovers before it checks for earlier ones (grow.ts).
     await this.#options.checkLayout();
     const bounds = (await this.#options.bounds()).find((each) => each.partition === partition);
     if (!bounds) throw new PartitionStopped(partition, 'the event log does not have it any more');
-    checkBounds(partition, place, bounds);
-    Object.assign(held, { stored_until: place.next_offset, read_from: place.next_offset, stale: 0 });
-    held.before = place.next_offset > bounds.low ? place.last_record : null;
-    held.check = held.before !== null;
-    if (!held.lost) this.#commits.later(partition, place.next_offset);
-    if (place.next_offset === bounds.end && !held.check) this.#handler.caughtUp?.(partition);
+    checkBounds(partition, position, bounds);
+    Object.assign(assigned, { stored_until: position.next_offset, read_from: position.next_offset, stale: 0 });
+    assigned.before = position.next_offset > bounds.low ? position.last_record : null;
+    assigned.check = assigned.before !== null;
+    if (!assigned.lost) this.#commits.later(partition, position.next_offset);
+    if (position.next_offset === bounds.end && !assigned.check) this.#handler.caughtUp?.(partition);
   }
 
-  #nextRecords(held: KafkaAssignedPartition): Promise<LogRecord[] | null> {
-    if (held.lost || this.#stopping) return Promise.resolve(null);
+  #nextRecords(assigned: KafkaAssignedPartition): Promise<LogRecord[] | null> {
+    if (assigned.lost || this.#stopping) return Promise.resolve(null);
     return new Promise((resolve, reject) => {
       const done = () => {
-        held.take = null;
-        held.fail = null;
+        assigned.take = null;
+        assigned.fail = null;
       };
-      held.take = (records) => {
+      assigned.take = (records) => {
         done();
         resolve(records);
       };
-      held.fail = (error) => {
+      assigned.fail = (error) => {
         done();
         reject(error);
       };
-      this.#fetchFrom(held);
+      this.#fetchFrom(assigned);
     });
   }
 
@@ -313,7 +314,7 @@ export class KafkaConsumer {
     this.#withConsumer((consumer) => consumer.pause([{ topic: this.#options.topic, partitions: [partition] }]));
   }
 
-  /** A restarting consumer accepts no calls; after the join it receives all of them again. */
+  /** Calls the consumer, unless it is restarting and accepts no calls; after the join all calls are made again. */
   #withConsumer(what: (consumer: Consumer) => void): void {
     try {
       if (this.#consumer) what(this.#consumer);
@@ -324,66 +325,64 @@ export class KafkaConsumer {
 
   /** Called by kafkajs with a fetched batch; passes it to the loop of the partition if it waits for exactly these records. */
   #arrived({ batch, isRunning }: EachBatchPayload): void {
-    const held = this.#assigned.get(batch.partition);
-    if (!held?.take || !isRunning()) return;
+    const assigned = this.#assigned.get(batch.partition);
+    if (!assigned?.take || !isRunning()) return;
     try {
-      const records = this.#recordsFor(held, batch);
-      if (records.length === 0) return this.#fetchFrom(held);
+      const records = this.#recordsFor(assigned, batch);
+      if (records.length === 0) return this.#fetchFrom(assigned);
       this.#pause(batch.partition);
-      held.take(records);
+      assigned.take(records);
     } catch (error) {
       this.#pause(batch.partition);
-      held.fail!(error as Error);
+      assigned.fail!(error as Error);
     }
   }
 
   /** Records that the loop waits for; none if the fetch was for another offset. */
   #recordsFor(
-    held: KafkaAssignedPartition,
+    assigned: KafkaAssignedPartition,
     { partition, messages, highWatermark }: EachBatchPayload['batch'],
   ): LogRecord[] {
-    const { read_from, before, check } = held;
+    const { read_from, before, check } = assigned;
     const from = check ? read_from - 1n : read_from;
-    // Fetched before the check needed the preceding record.
+    // A batch without the preceding record was fetched before the check needed that record, so it is stale.
     const isStale = check && !messages.some(({ offset }) => BigInt(offset) === from);
     const { partition_count } = this.#options;
-    const found = isStale
-      ? []
-      : parseRecords(messages, { partition, partition_count, from, processed_from: read_from });
+    const range = { partition, partition_count, from, processed_from: read_from };
+    const found = isStale ? [] : parseRecords(messages, range);
     if (found.length === 0) {
-      if (++held.stale <= STALE_FETCHES_MAX) return [];
-      throw new Error(
-        `partition ${partition}: asked for offset ${from}, got ${messages.at(-1)?.offset} again and again`,
-      );
+      if (++assigned.stale <= STALE_FETCHES_MAX) return [];
+      const got = messages.at(-1)?.offset;
+      throw new Error(`partition ${partition}: asked for offset ${from}, got ${got} again and again`);
     }
-    held.stale = 0;
+    assigned.stale = 0;
     if (!check) return found;
     checkSameLog(partition, { next_offset: read_from, last_record: before }, recordCrc(found[0]!));
-    held.check = false;
+    assigned.check = false;
     if (read_from === BigInt(highWatermark)) this.#handler.caughtUp?.(partition);
     return found.slice(1);
   }
 
-  async #deliver(held: KafkaAssignedPartition, records: LogRecord[]): Promise<void> {
+  async #deliver(assigned: KafkaAssignedPartition, records: LogRecord[]): Promise<void> {
     const began = performance.now();
     const { stored_until, read_from } = await this.#handler.process({
-      partition: held.partition,
+      partition: assigned.partition,
       records,
-      isOwner: () => this.#owns(held),
+      isOwner: () => this.#owns(assigned),
       heartbeat: async () => {}, // kafkajs continues to fetch other partitions or to wait, and sends heartbeats meanwhile.
     });
     const last = records.at(-1)!;
-    held.before = last.offset + 1n === read_from ? recordCrc(last) : null;
-    held.check = held.before !== null && (held.check || performance.now() - began > UNWATCHED_MS_MAX);
-    held.read_from = read_from;
-    if (stored_until === held.stored_until) return;
-    held.stored_until = stored_until;
-    if (!held.lost) this.#commits.later(held.partition, stored_until);
+    assigned.before = last.offset + 1n === read_from ? recordCrc(last) : null;
+    assigned.check = assigned.before !== null && (assigned.check || performance.now() - began > UNWATCHED_MS_MAX);
+    assigned.read_from = read_from;
+    if (stored_until === assigned.stored_until) return;
+    assigned.stored_until = stored_until;
+    if (!assigned.lost) this.#commits.later(assigned.partition, stored_until);
   }
 
   #wake(): void {
     for (const sleeper of [...this.#sleepers]) sleeper();
-    if (this.#stopping) for (const held of this.#assigned.values()) held.take?.(null);
+    if (this.#stopping) for (const assigned of this.#assigned.values()) assigned.take?.(null);
   }
 
   #sleep(ms: number): Promise<void> {

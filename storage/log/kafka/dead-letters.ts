@@ -64,7 +64,7 @@ export class KafkaDeadLetters {
   }
 }
 
-/** The letters of one request come from one partition, so that one answer covers all of them. */
+/** Splits dead letters into requests. Those of one request come from one partition, so that one answer covers all of them. */
 function splitDeadLetters(letters: readonly LogDeadLetter[]): Message[][] {
   const requests: Message[][] = [];
   let bytes = 0;

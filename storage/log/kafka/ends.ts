@@ -25,17 +25,17 @@ const PAUSE_MS = 1_000;
 
 export class KafkaEnds {
   readonly #options: KafkaEndsOptions;
-  #looking = false;
+  #isChecking = false;
 
   constructor(options: KafkaEndsOptions) {
     this.#options = options;
   }
 
   check(): void {
-    if (this.#looking) return;
-    this.#looking = true;
+    if (this.#isChecking) return;
+    this.#isChecking = true;
     void this.#check().finally(() => {
-      this.#looking = false;
+      this.#isChecking = false;
     });
   }
 
@@ -52,11 +52,11 @@ export class KafkaEnds {
     for (;;) {
       const waiting = this.#options.waiting();
       if (!waiting) return [];
-      // Read before the ends are requested: records that are read meanwhile are not after any of them.
-      const places = waiting.map((of) => ({ of, read_from: of.read_from, stored_until: of.stored_until }));
+      // The positions are read before the ends, so that no record that is read meanwhile lies after its end.
+      const positions = waiting.map((of) => ({ of, read_from: of.read_from, stored_until: of.stored_until }));
       try {
         const ends = new Map((await this.#options.bounds()).map((each) => [each.partition, each]));
-        return places.flatMap((place) => tooShort(place, ends.get(place.of.partition)));
+        return positions.flatMap((position) => tooShort(position, ends.get(position.of.partition)));
       } catch {
         await pause(); // Kafka or the topic is unavailable: the check is repeated.
       }
@@ -69,7 +69,7 @@ function tooShort(
   bounds: PartitionBounds | undefined,
 ): Short[] {
   try {
-    if (bounds) checkBounds(of.partition, { next_offset: stored_until, seen_until: read_from }, bounds);
+    if (bounds) checkBounds(of.partition, { next_offset: stored_until, min_end_offset: read_from }, bounds);
     return [];
   } catch (error) {
     return [{ of, read_from, error: error as Error }];

@@ -22,7 +22,7 @@ import { KafkaSystemEvents } from './system-events.ts';
 
 export type KafkaLogOptions = KafkaConnection & {
   readonly topic_prefix: string;
-  /** For a new topic; an existing topic retains its number. */
+  /** Number of partitions of a new topic; an existing topic retains its own number. */
   readonly partition_count: number;
   readonly replication: number;
   readonly retention_hours: number;
@@ -37,16 +37,19 @@ export type KafkaLogOptions = KafkaConnection & {
   readonly linger_ms?: number;
   /** Approximate size of a batch of one partition. */
   readonly batch_bytes_max?: number;
-  /** A worker that is silent for this long has lost its partitions. */
+  /** Time after which a silent worker has lost its partitions. */
   readonly session_timeout_ms?: number;
   /** Maximum wait for Kafka at the first start. */
   readonly open_timeout_ms?: number;
-  /** Number of partitions of the topic in use; all of them when absent. */
+  /** Number of partitions of the topic in use; without it, all are used. */
   readonly layout?: LogLayout;
   readonly onFatal?: (error: Error) => void;
 };
 
-/** A dead worker is replaced within 15 s: this timeout, a heartbeat of the other members, and the reload of its state. */
+/**
+ * Session timeout of a worker. A dead worker is replaced within 15 s: after this timeout, a heartbeat of the other members, and the reload
+ * of its state.
+ */
 const SESSION_TIMEOUT_MS = 9_000;
 const OPEN_TIMEOUT_MS = 60_000;
 const READ_TIMEOUT_MS = 10_000;
@@ -86,7 +89,7 @@ function buildTopicName({ topic_prefix }: Pick<KafkaLogOptions, 'topic_prefix'>)
   return `${topic_prefix}.events`;
 }
 
-/** Created with as many partitions as the log, so that neither waits for the other. */
+/** Builds the topic for dead letters. It has as many partitions as the log, so that the partitions do not wait for each other. */
 function buildDeadLetterTopic(options: KafkaLogOptions): { topic: string; retention_hours: number } {
   return {
     topic: options.dead_letter_topic ?? `${options.topic_prefix}.dead-letters`,
@@ -206,7 +209,7 @@ export class KafkaLog implements EventLog {
   }
 
   /**
-   * The Kafka part of growing a drained log (grow.ts); this instance retains its original count. Resolves when no producer with the old
+   * Adds partitions to the topic of a drained log (grow.ts); this instance keeps its original count. Resolves when no producer with the old
    * count appends any more: each has seen the new count and rejects appends, and its sends in flight have arrived or timed out.
    */
   async addPartitions(to: number): Promise<void> {
@@ -220,7 +223,7 @@ export class KafkaLog implements EventLog {
     if (members > 0) throw notAllowed(`${members} workers still run: stop every API and pipeline process first`);
   }
 
-  /** If partitions were added since the start, appends and reads of this process belong to other partitions, so it ends. */
+  /** Ends the process if partitions were added since its start, because its appends and reads would use the wrong partitions. */
   async #checkLayout(): Promise<void> {
     const used = (await this.#options.layout?.read()) ?? this.partition_count;
     if (used === this.partition_count) return;
@@ -241,8 +244,8 @@ export class KafkaLog implements EventLog {
 }
 
 /**
- * Any number of callers cost one query at a time. A call during a running query waits for the next one, so that no answer is older than its
- * call.
+ * Shares a query between callers: only one runs at a time. A call during a running query waits for the next one, so that no answer is older
+ * than its call.
  */
 export function shareInFlight<Answer>(query: () => Promise<Answer>): () => Promise<Answer> {
   let asking: Promise<unknown> = Promise.resolve();
@@ -273,7 +276,7 @@ async function untilAnswered<Answer>(query: () => Promise<Answer>, patience_ms =
   }
 }
 
-/** Not handled: the process ends with its stack, and its supervisor starts another. */
+/** Throws an error that nothing handles: the process ends with its stack, and its supervisor starts another process. */
 function endProcess(error: Error): void {
   setImmediate(() => {
     throw error;

@@ -26,7 +26,10 @@ export function parseRecords(
   return takeUntilHole(records);
 }
 
-/** With another number of partitions, an id would be checked on the wrong partition, and could count twice. */
+/**
+ * Whether the message was sent for the same number of partitions. Otherwise its ids would be checked on the wrong partition, and could
+ * count twice.
+ */
 function hasSamePartitionCount({ headers }: KafkaMessage, partition_count: number): boolean {
   const count = headers?.partitions?.toString();
   return count === undefined || Number(count) === partition_count;
@@ -43,7 +46,7 @@ function strayError(
 
 function parseRecord(partition: number, { offset, value, headers }: KafkaMessage): LogRecord {
   const header = (name: string) => headers?.[name]?.toString() ?? '';
-  const made = header('made_ids');
+  const generated_ids = header('made_ids');
   const record: LogRecord = {
     partition,
     offset: BigInt(offset),
@@ -51,7 +54,7 @@ function parseRecord(partition: number, { offset, value, headers }: KafkaMessage
     tenant_id: header('tenant_id'),
     environment_id: header('environment_id'),
     received_at_us: Number(header('received_at_us')),
-    made_ids: made === '' ? null : JSON.parse(made),
+    generated_ids: generated_ids === '' ? null : JSON.parse(generated_ids),
     event_count: Number(header('event_count')),
     body: value ?? Buffer.alloc(0),
   };

@@ -65,7 +65,7 @@ export async function moveAlertState(
 
 type ReachedSpend = { readonly state: AlertState; readonly spent_from: Milliseconds };
 
-/** The spending level reached, with `spent_from`: the level holds for the periods that had begun by then. Null if no level is reached. */
+/** Finds the reached state of a spend alert. It counts for the periods that had begun by `spent_from`. Null if no threshold is reached. */
 export async function findReachedSpend(
   database: Database,
   scope: Scope,
@@ -97,7 +97,7 @@ export async function listAlertStates(
   return found.map(({ alert_status }) => alert_status);
 }
 
-/** Without a row the alert starts as ok if it is watched again. */
+/** Deletes the state of an alert. If it is watched again, it starts as ok. */
 export async function deleteAlertState(transaction: Transaction, scope: Scope, alerted: AlertSubject): Promise<void> {
   await transaction('alert_states').where(toAlertStateKey(scope, alerted)).delete();
 }

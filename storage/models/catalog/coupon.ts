@@ -20,7 +20,7 @@ export class CouponModel extends ScopedModel {
     return coupon;
   }
 
-  /** Coupons with one of these codes; all coupons without codes. */
+  /** Query for the coupons with one of these codes; if `codes` is absent, for all coupons. */
   static coded(scope: Scope, codes: readonly string[] | undefined, database: Database) {
     const coupons = CouponModel.in(scope, database);
     if (!codes?.length) return coupons;

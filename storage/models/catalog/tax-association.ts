@@ -16,7 +16,7 @@ export class TaxAssociationModel extends ScopedModel {
   static override recordName = 'tax association';
   static override record = taxAssociationShape;
 
-  /** Another association of this rate with the same entity for an overlapping time. The caller has locked the row of the rate. */
+  /** Finds another association of the rate with the same entity for an overlapping time. The caller has locked the row of the rate. */
   static async besides(scope: Scope, one: TaxAttachment, database: Database): Promise<TaxAssociationModel | undefined> {
     const { entity_type, entity_id, tax_rate_id, currency, start_date, end_date, id = '' } = one;
     const [other] = await narrow(TaxAssociationModel.in(scope, database), [['end_date', 'open at', start_date]])

@@ -14,7 +14,9 @@ export interface CreditGrantApplicationModel extends CreditGrantApplication {}
 export class CreditGrantApplicationModel extends ScopedModel {
   static override tableName = 'credit_grant_applications';
   static override recordName = 'credit grant application';
-  /** The credits are audited with the wallet's transaction, the terms with the grant. */
+  /**
+   * Applications have no audit entries of their own: the wallet transaction records the credits, and the credit grant records the terms.
+   */
   static override isAudited = false;
   static override record = creditGrantApplicationShape;
 

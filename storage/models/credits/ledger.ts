@@ -41,7 +41,7 @@ export type LedgerEntry = {
   readonly lines: readonly LedgerLine[];
 };
 
-/** Atomic; an existing key is `already_exists`. Callers hold the locks of the wallets' rows. */
+/** Posts entries to the ledger, all or none; an existing key is `already_exists`. Callers hold the locks of the wallets' rows. */
 export async function post(transaction: Transaction, scope: Scope, entries: readonly LedgerEntry[]): Promise<void> {
   const heads = entries.map(({ lines: _, ...head }) => head);
   const conflict = 'this movement of credits was made already';
@@ -52,7 +52,7 @@ export async function post(transaction: Transaction, scope: Scope, entries: read
   await LedgerPostingModel.addAll(scope, postings, { database: transaction });
 }
 
-/** Credits that a credit added to its lot; the rest of it repaid an overdraft. */
+/** Returns the credits that a wallet transaction put into its lot; the rest of its credits repaid an overdraft. */
 export async function putInto(lot: Scope & { readonly id: string }, database: Database): Promise<Decimal> {
   const [posted] = await LedgerPostingModel.in(lot, database)
     .where({ lot_id: lot.id, wallet_transaction_id: lot.id, account: 'lot' })
@@ -78,7 +78,7 @@ type MovedCreditsQuery = {
   readonly database: Database;
 };
 
-/** In the order of their instants. Each transaction of a wallet appears once, for any number of postings. */
+/** Lists wallet transactions in the order of their instants. Each appears once, for any number of postings. */
 export async function listMovedCredits(scope: Scope, { from, to, only, after, limit, database }: MovedCreditsQuery) {
   const { tenant_id, environment_id } = scope;
   const behind = after ? `and (t.occurred_at, t.id, p.wallet_transaction_id) > (?, ?, ?)` : '';

@@ -1,7 +1,7 @@
-import type { Lot } from '../../../core/credits/wallet/lots.ts';
 import { WalletTransaction } from '../../../core/credits/wallet/record.ts';
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
+import type { Lot } from '../../../core/rating/wallet/lots.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { ScopedModel } from '../foundation/model.ts';
 
@@ -15,7 +15,7 @@ export class WalletTransactionModel extends ScopedModel {
 
 type WalletRef = { readonly id: string; readonly tenant_id: string; readonly environment_id: string };
 
-/** Credits with a rest, in the order in which they were added. */
+/** Lists the lots with remaining credits, in the order in which they were added. */
 export async function listLots(wallet: WalletRef, database: Database): Promise<WalletTransactionModel[]> {
   return WalletTransactionModel.in(wallet, database)
     .where({ wallet_id: wallet.id, type: 'credit' })

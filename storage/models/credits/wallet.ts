@@ -16,7 +16,7 @@ export class WalletModel extends ScopedModel {
   static override recordName = 'wallet';
   static override record = Wallet;
 
-  /** Wallets with alerts on, or off; a wallet without own settings uses those of its environment (docs/rules/alerts.md). */
+  /** Query for wallets with alerts on, or off; a wallet without own settings uses those of its environment (docs/rules/alerts.md). */
   static alerting(scope: Scope, { on, by_default }: { on: boolean; by_default: boolean }, database: Database) {
     return WalletModel.in(scope, database).where((either) => {
       // Uses the containment index.

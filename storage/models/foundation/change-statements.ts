@@ -22,7 +22,7 @@ import {
 
 type RecordUpdate<M> = { owner: RecordOwner; record: M & { id: string; version?: number }; changes: Partial<M> };
 
-/** A record with a version is changed only from the version that was read. */
+/** Updates one record. If it has a version, this must still be the version that was read. */
 export async function updateOne<M extends Model & { id: string }>(
   model: Class<M>,
   { owner, record, changes }: RecordUpdate<M>,
@@ -77,7 +77,7 @@ async function same<M extends Model & { id: string }>(
   return record;
 }
 
-/** Changes one record in one statement with others that change the same columns, each to its own values. */
+/** Changes a record. Concurrent changes of the same columns of other records, each to its own values, run in one statement. */
 async function patchBatched<M extends Model & { id: string }>(
   model: Class<M>,
   { owner, record, changes }: RecordUpdate<M>,
@@ -117,7 +117,7 @@ type Alike<M> = {
   readonly records: readonly Own<M>[];
 };
 
-/** One statement for records that all have a version, or all have none. Returns only records that changed. */
+/** Changes records by one statement; either all of them have a version, or none has. Returns only records that changed. */
 async function patchAlike<M extends Model & { id: string }>(
   model: Class<M>,
   { owner, columns: changed_columns, records: updates }: Alike<M>,

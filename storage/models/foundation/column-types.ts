@@ -5,7 +5,7 @@ type ColumnTypes = ReadonlyMap<string, string>;
 
 const known = new Map<string, ColumnTypes>();
 
-/** Read once per process, and again if one of the columns is new since then. */
+/** Loads the column types once per process, and again if one of the columns is unknown. */
 export async function loadColumnTypes(
   { tableName }: { tableName: string },
   columns: readonly string[],

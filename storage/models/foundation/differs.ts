@@ -1,7 +1,10 @@
 /** Whether a change makes a record differ (docs/rules/records.md, "Changing a record"). */
 import { raw } from 'objection';
 
-/** The database compares: for it 1.50 equals 1.5, and the order of JSON keys does not matter. */
+/**
+ * Builds the condition that a record differs from values. The database compares them: 1.50 equals 1.5, and the order of JSON keys does not
+ * matter.
+ */
 export function buildDiffersCondition(
   { jsonAttributes }: { jsonAttributes: string[] | null | undefined },
   values: readonly [string, unknown][],

@@ -14,7 +14,7 @@ type RowsSource = { readonly sql: string; readonly values: readonly unknown[] };
 
 type RowsTable = { readonly tableName: string; readonly jsonAttributes: readonly string[] | null | undefined };
 
-/** Every row has each of these columns; a missing value is null. */
+/** Builds the source of rows for a statement. Every row has each of these columns; a missing value is null. */
 export async function buildRowsSource(
   table: RowsTable,
   { columns, rows }: { columns: readonly string[]; rows: InputRows },
@@ -49,7 +49,7 @@ function jsonText(value: unknown): string | null {
   return value === null || value === undefined ? null : JSON.stringify(value);
 }
 
-/** The JSON form without quotes; a list becomes a Postgres array. */
+/** Converts a value to text: its JSON without quotes, or a Postgres array for a list. */
 function plainText(value: unknown): string | null {
   if (value === null || value === undefined) return null;
   if (typeof value === 'string') return value;

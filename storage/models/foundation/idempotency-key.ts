@@ -22,7 +22,7 @@ export type ClaimVerdict =
   | { kind: 'another_request' }
   | { kind: 'answered'; http_status: number; answer: Buffer | null };
 
-/** The id is unique by itself; the scope satisfies the tenant guard. */
+/** SQL condition for one row. The id alone is unique; the scope is there for the tenant guard. */
 const THIS = 'tenant_id = ? and environment_id = ? and id = ?';
 function toClaimBindings({ tenant_id, environment_id, id }: Claim): string[] {
   return [tenant_id, environment_id, id];
@@ -62,7 +62,7 @@ async function loadClaimVerdict(database: Database, claim: Claim): Promise<Claim
     toClaimBindings(claim),
   );
   const [row] = rows;
-  // Released or purged between the two statements: the holder has just failed, so the caller may retry.
+  // The key was released or purged between the two statements: its holder has just failed, so the caller may retry.
   if (!row) return { kind: 'in_flight' };
   if (row.request_hash !== claim.request_hash) return { kind: 'another_request' };
   if (row.http_status === null) return { kind: 'in_flight' };
@@ -91,7 +91,10 @@ export async function recordClaimAnswer(
   ]);
 }
 
-/** The request was rejected, or failed before it did anything: the next request with this key starts afresh, even with another body. */
+/**
+ * Releases the key of a request that was rejected, or failed before it did anything. The next request with this key starts afresh, even
+ * with another body.
+ */
 export async function releaseKey(database: Database, claim: Claim): Promise<void> {
   await database.raw(`delete from idempotency_keys where ${THIS} and holder = ? and http_status is null`, [
     ...toClaimBindings(claim),
@@ -99,7 +102,10 @@ export async function releaseKey(database: Database, claim: Claim): Promise<void
   ]);
 }
 
-/** The request failed and may have committed something: only the same request may continue under this key, and at once. */
+/**
+ * Ends the lease of a request that failed and may have committed something. Only the same request may continue under this key, and it may
+ * do so at once.
+ */
 export async function endLease(database: Database, claim: Claim): Promise<void> {
   await database.raw(
     `update idempotency_keys set leased_until = now() where ${THIS} and holder = ? and http_status is null`,

@@ -25,8 +25,8 @@ export function runInTransaction<Result>(
 }
 
 /**
- * One statement for any number of records; each list of values is one parameter. In an environment with a test clock it locks the
- * clock.
+ * Records changes of any number of records by one statement, in which each list of values is one parameter. In an environment with a test
+ * clock it locks the clock.
  */
 export async function recordChanges<M extends Model>(
   changes: readonly RecordChange<M>[],
@@ -60,7 +60,7 @@ export async function recordChanges<M extends Model>(
   await write(transaction, () => runAsSystem(statement));
 }
 
-/** If a job does what a user requested, the entry names the user, whom the record contains. */
+/** Finds the user who requested the work of a job: the entry names the user that the record contains. */
 function stampedBy<M extends Model>(change: RecordChange<M> | undefined): string | undefined {
   const { updated_by } = (change?.after ?? {}) as unknown as RecordState;
   return typeof updated_by === 'string' ? updated_by : undefined;

@@ -36,8 +36,8 @@ export async function recordEffects(
 }
 
 /**
- * Succeeds only for the current holder of the key, if it also recorded all earlier effects. Waits for another transaction that has
- * not committed yet.
+ * SQL that records an effect. It succeeds only for the current holder of the key, if the same holder recorded all earlier effects. Waits
+ * for another transaction that has not committed yet.
  */
 const RECORD_SQL = `
   insert into request_effects as kept (tenant_id, environment_id, key_id, holder, records, expires_at)
@@ -58,7 +58,7 @@ function toEffect({ before, after }: EffectChange, entity_type: string): Request
 
 type RequestKeyScope = Pick<RequestKey, 'id' | 'tenant_id' | 'environment_id'>;
 
-/** Called in the transaction that made the result and recorded its effects. */
+/** Records the answer of a request. Called in the transaction that made the result and recorded its effects. */
 export async function recordRequestAnswer(made: unknown, transaction: Database): Promise<void> {
   const key = currentRequestContext()?.key;
   if (!key?.shows || key.goes_on) return;

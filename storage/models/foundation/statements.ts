@@ -146,7 +146,7 @@ function buildInsertInto({ tableName }: { tableName: string }, columns: readonly
   return `insert into ${tableName} (${columns.map((column) => `"${column}"`).join(', ')})`;
 }
 
-/** A statement has at most 65,535 parameters, and no record has a hundred columns. */
+/** Maximum number of rows per statement, which has at most 65,535 parameters. No record has a hundred columns. */
 const ROWS_AT_ONCE = 500;
 
 export async function insertAll<M extends Model>(
@@ -180,8 +180,8 @@ function inserted<M extends Model>(
 }
 
 /**
- * One statement with the rows of other callers that have the same columns; each column is one parameter, so the number of rows is
- * unlimited.
+ * Inserts rows together with those of other callers that have the same columns, in one statement; each column is one parameter, so the
+ * number of rows is unlimited.
  */
 function insertBatched<M extends Model>(
   model: Class<M>,
@@ -246,7 +246,7 @@ export function toEntityType({ recordName }: { recordName: string }): string {
   return recordName.toLowerCase().replaceAll('-', '').replaceAll(' ', '_');
 }
 
-/** Tables above the environments have no environment; theirs is ''. */
+/** Returns tenant and environment of a record. Tables above the environments have none; it is '' for them. */
 function toRecordOwner<M extends Model>(model: Class<M> & { tenantColumn?: string }, record: M) {
   const row = record as unknown as Record<string, string | null | undefined>;
   const isScoped = model.tenantColumn === undefined;

@@ -10,7 +10,7 @@ export interface CouponApplicationModel extends CouponApplication {}
 export class CouponApplicationModel extends ScopedModel {
   static override tableName = 'coupon_applications';
   static override recordName = 'coupon application';
-  /** Created with the invoice, whose totals are audited. */
+  /** Applications are created with the invoice, whose totals are audited. */
   static override isAudited = false;
   static override record = CouponApplication;
   /** Index in the order in which coupons were applied to the invoice, from 0. */

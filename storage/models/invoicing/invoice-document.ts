@@ -35,7 +35,7 @@ export async function upsertDocument(
 
 const RETENTION_DAYS = 90;
 
-/** For the scheduler. Returns the number of deleted documents. */
+/** Deletes old documents, for the scheduler. Returns their number. */
 export async function purgeDocuments(database: Database, now: Date): Promise<number> {
   const before = new Date(now.getTime() - RETENTION_DAYS * 86_400_000);
   const answer = await database.raw('delete from invoice_documents where created_at < ?', [before]);

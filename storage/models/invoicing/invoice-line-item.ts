@@ -4,6 +4,7 @@ import { groupBy } from '../../../core/foundation/group-by.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Milliseconds } from '../../../core/foundation/time/instant.ts';
 import { type Invoice, InvoiceLineItem } from '../../../core/invoicing/invoice/record.ts';
+import { ADJUSTMENT_FIELDS, FINAL_FIELDS } from '../../../core/rating/adjustment-fields.ts';
 import { type ComputedFrom } from '../../../core/rating/computed-from.ts';
 import type { LineDiscount } from '../../../core/rating/discounts.ts';
 import { joinBatch } from '../../concurrency/batched.ts';
@@ -15,7 +16,7 @@ export interface InvoiceLineItemModel extends InvoiceLineItem {}
 export class InvoiceLineItemModel extends ScopedModel {
   static override tableName = 'invoice_line_items';
   static override recordName = 'invoice line item';
-  /** Created with the invoice, whose totals are audited. */
+  /** Lines are created with the invoice, whose totals are audited. */
   static override isAudited = false;
   static override record = InvoiceLineItem;
   static override get jsonAttributes() {
@@ -43,9 +44,7 @@ const CHARGED = [
   'price_type',
   'quantity',
   'amount',
-  'line_item_discount',
-  'invoice_level_discount',
-  'prepaid_credits_applied',
+  ...ADJUSTMENT_FIELDS,
   'discounts',
   'taxes',
   'period_start',
@@ -106,7 +105,7 @@ export function listLinesOnInvoices(
   });
 }
 
-/** Lines of the requested items: bounded by the earliest bound of all queries, and unbounded if one of them has none. */
+/** Condition for the lines of the requested items. It has the earliest bound of all queries, and none if one of them has none. */
 function within(
   either: Knex.QueryBuilder,
   items: readonly InvoicedItem[],
@@ -147,29 +146,26 @@ export async function deleteInvoiceLines(scope: Scope, invoice_id: string, trans
 }
 
 /** Records the taxes on these lines, and the credits that pay for them, when the invoice becomes final. */
-export async function recordAppliedAmounts(
+export async function updateLineAdjustments(
   scope: Scope,
   lines: readonly InvoiceLineItem[],
   transaction: Database,
 ): Promise<void> {
   const { tenant_id, environment_id } = scope;
-  const key = `note settled ${tenant_id} ${environment_id}`;
+  const key = `update line adjustments ${tenant_id} ${environment_id}`;
   await joinBatch(transaction, { key, query: lines }, async (all) => {
     const taxed = all.flat();
     if (taxed.length === 0) return all;
     await transaction.raw(
       `update invoice_line_items line
-          set tax_amount = noted.tax_amount, included_tax_amount = noted.included_tax_amount, taxes = noted.taxes,
-              prepaid_credits_applied = noted.prepaid_credits_applied
-         from unnest(?::text[], ?::numeric[], ?::numeric[], ?::jsonb[], ?::numeric[])
-              as noted (id, tax_amount, included_tax_amount, taxes, prepaid_credits_applied)
-        where line.tenant_id = ? and line.environment_id = ? and line.id = noted.id`,
+          set taxes = changed.taxes, ${FINAL_FIELDS.map((field) => `${field} = changed.${field}`).join(', ')}
+         from unnest(?::text[], ?::jsonb[], ${FINAL_FIELDS.map(() => '?::numeric[]').join(', ')})
+              as changed (id, taxes, ${FINAL_FIELDS.join(', ')})
+        where line.tenant_id = ? and line.environment_id = ? and line.id = changed.id`,
       [
         taxed.map(({ id }) => id),
-        taxed.map(({ tax_amount }) => tax_amount),
-        taxed.map(({ included_tax_amount }) => included_tax_amount),
         taxed.map(({ taxes }) => (taxes ? JSON.stringify(taxes) : null)) as never,
-        taxed.map(({ prepaid_credits_applied }) => prepaid_credits_applied),
+        ...FINAL_FIELDS.map((field) => taxed.map((line) => line[field])),
         tenant_id,
         environment_id,
       ],

@@ -25,7 +25,7 @@ export async function loadSeals(
   );
 }
 
-/** If two callers seal a line concurrently, the first seal stays, and both then read that one. */
+/** Stores seals. If two callers seal a line concurrently, the first seal stays, and both callers then read it. */
 export async function createSeals(scope: Scope, seals: ReadonlyMap<string, Seal>, database: Database): Promise<void> {
   const new_seals = [...seals.values()];
   await database.raw(

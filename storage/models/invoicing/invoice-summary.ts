@@ -2,7 +2,9 @@
  * Billed and owed amounts of a customer per currency, from final invoices only, summed by the database. Amounts of CREDIT invoices
  * are in a wallet and reduce the invoices that it pays; subtracting them here would count them twice.
  */
+
 import type { Scope } from '../../../core/foundation/scope.ts';
+import { ADJUSTMENT_FIELDS } from '../../../core/rating/adjustment-fields.ts';
 import type { Database } from '../../foundation/stores.ts';
 
 type InvoiceSummary = {
@@ -37,7 +39,7 @@ export async function loadInvoiceSummaries(
          from final f
          join (
            select invoice_id, price_type,
-                  amount - line_item_discount - invoice_level_discount - prepaid_credits_applied as net
+                  ${['amount', ...ADJUSTMENT_FIELDS].join(' - ')} as net
              from invoice_line_items
             where tenant_id = :tenant_id and environment_id = :environment_id and status = 'published'
          ) l on l.invoice_id = f.id

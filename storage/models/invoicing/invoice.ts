@@ -36,7 +36,7 @@ export class InvoiceModel extends ScopedModel {
   }
 }
 
-/** Invoices of one instant are ordered by number, as in the index (sql/postgres/0256-final-in-order.sql). */
+/** SQL order of final invoices: by instant, then by number, as in the index (sql/postgres/0256-final-in-order.sql). */
 const IN_ORDER = `finalized_at, length(coalesce(invoice_number, '')), coalesce(invoice_number, '') collate "C", id`;
 
 /** Instants are RFC 3339; the end is exclusive. */

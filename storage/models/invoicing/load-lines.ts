@@ -23,7 +23,7 @@ type ParentLinesQuery<Parent extends keyof LineModels> = {
 };
 
 export const LINES_AT_ONCE = 500;
-/** A read takes a second or two; requests that wait longer than the limit are rejected. */
+/** Slots for reads of lines. A read takes a second or two; requests that wait longer than the limit are rejected. */
 const LINE_READS = new QuerySlots({ at_once: 2, waiting_per_asker: 16, waiting: 64, wait_ms: 60_000 });
 
 /** Published lines by parent, in the order of their positions, those without a position last. */
@@ -58,7 +58,7 @@ function manyLines(scope: Scope, wanted: ParentLinesQuery<keyof LineModels>, dat
   return LINE_READS.within({ asker: scope.tenant_id }, () => database.transaction(read, inSnapshot));
 }
 
-/** Parents with few lines are grouped up to the size of one read; a parent with many lines is read alone. */
+/** Groups parents for the reads: those with few lines up to the size of one read; a parent with many lines is read alone. */
 async function planLineReads(
   scope: Scope,
   wanted: ParentLinesQuery<keyof LineModels>,

@@ -7,7 +7,7 @@ export interface TaxAppliedModel extends TaxApplied {}
 export class TaxAppliedModel extends ScopedModel {
   static override tableName = 'taxes_applied';
   static override recordName = 'applied tax';
-  /** Created with the invoice, whose totals are audited. */
+  /** Taxes are created with the invoice, whose totals are audited. */
   static override isAudited = false;
   static override record = TaxApplied;
   /** Index among the taxes of the invoice, from 0. */

@@ -20,7 +20,7 @@ type BootstrapResult = {
   readonly api_key: string | null;
 };
 
-/** Arbitrary, but equal in every process. */
+/** Key of an advisory lock: arbitrary, but equal in every process. */
 const LOCK = 7_155_018;
 
 export async function bootstrap(database: Database, input: { api_key?: string; now: Date }): Promise<BootstrapResult> {
@@ -58,7 +58,7 @@ async function makeFirst(database: Database, now: Date): Promise<First> {
   return { tenant, environment: environments[0]!, user };
 }
 
-/** A revoked key stays revoked: the setting cannot restore it. */
+/** Stores the configured key. If it was revoked, it stays revoked. */
 async function allowKey(database: Database, given: First & { api_key: string; now: Date }): Promise<void> {
   const { tenant, environment, user, api_key, now } = given;
   const key_hash = hashApiKey(api_key);

@@ -21,7 +21,7 @@ export async function writeChunks(
     await database('import_chunks').insert({ tenant_id, environment_id, task_id, file_id, seq: seq++, bytes });
 }
 
-/** Chunks of equal length, except the last. */
+/** Splits bytes into chunks of equal length, except the last. */
 async function* splitIntoChunks(pieces: AsyncIterable<Buffer> | Iterable<Buffer>): AsyncGenerator<Buffer> {
   let waiting: Buffer[] = [];
   let length = 0;
@@ -68,7 +68,7 @@ export async function findStoredFile(
   return undefined;
 }
 
-/** Bytes up to the first missing chunk. */
+/** Counts the bytes up to the first missing chunk. */
 async function bytesThere({ tenant_id, environment_id, task_id, file_id }: ImportFileKey, database: Database) {
   const pieces = database('import_chunks')
     .where({ tenant_id, environment_id, task_id, file_id })
@@ -109,8 +109,8 @@ export async function deleteFile({ tenant_id, environment_id }: Scope, task_id: 
 const RETENTION_DAYS = 7;
 
 /**
- * For the scheduler: deletes files of ended imports that were not read recently. The tasks are locked meanwhile, so that none is
- * resumed with half a file. Returns the number of deleted chunks.
+ * Deletes files of ended imports that were not read recently. The tasks are locked meanwhile, so that none is resumed with half a file.
+ * Returns the number of deleted chunks.
  */
 export async function purgeImportFiles(database: Database, now: Date): Promise<number> {
   const before = new Date(now.getTime() - RETENTION_DAYS * 86_400_000);

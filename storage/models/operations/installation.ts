@@ -9,7 +9,7 @@ export async function loadInstallationId(database: Database): Promise<string> {
   return rows[0].id;
 }
 
-/** Equal in all processes, for the lifetime of the stores. */
+/** Loads the key that signs tokens. It is equal in all processes, for the lifetime of the stores. */
 export async function loadTokenKey(database: Database): Promise<Uint8Array> {
   const { rows } = await database.raw(`select token_key from installation`);
   return rows[0].token_key;

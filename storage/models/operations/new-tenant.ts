@@ -19,7 +19,7 @@ type WantedTenant = {
 
 export type NewTenant = { tenant: TenantModel; environments: EnvironmentModel[]; user: UserModel };
 
-/** Atomic if the caller has a transaction open. */
+/** The creation is atomic if the caller has a transaction open. */
 export async function makeTenant(
   database: Database,
   { name, environments, user, now }: WantedTenant,

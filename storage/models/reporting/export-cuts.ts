@@ -10,7 +10,7 @@ import type { SqlCondition } from '../foundation/page.ts';
 /** A cut includes records of cuts up to `number`, and events of each partition before its offset. */
 export type ExportCut = { readonly number: string; readonly offsets: Readonly<Record<string, string>> };
 
-/** From this statement on, transactions see the scheduled task and record their new records for it. */
+/** Marks the scheduled task as visible: transactions that begin later see it and number their new records for it. */
 export async function markKnownSince(
   database: Database,
   { tenant_id, environment_id }: Scope,
@@ -23,7 +23,9 @@ export async function markKnownSince(
   );
 }
 
-/** Whether all transactions from before that have ended. A snapshot number in the future comes from another server. */
+/**
+ * Whether all transactions that began before the task was visible have ended. A snapshot number in the future comes from another server.
+ */
 export async function isArrivalTrackingComplete(
   database: Database,
   { tenant_id, environment_id }: Scope,

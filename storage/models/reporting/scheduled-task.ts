@@ -22,7 +22,7 @@ export async function moveOn(
   await database('scheduled_tasks').where({ id, tenant_id, environment_id }).update(next);
 }
 
-/** Whether the schedule has or will have a file; its next ranges then follow that. */
+/** Whether the schedule has or will have a file. If so, its next range begins where that file ends. */
 export async function hasFiles(
   database: Database,
   { id, tenant_id, environment_id }: ScheduledTaskModel,

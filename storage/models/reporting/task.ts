@@ -13,9 +13,9 @@ export class TaskModel extends ScopedModel {
   /** Users do not change the progress of work. */
   static override isAudited = false as const;
   static override record = taskShape;
-  /** Whether the schedule created it, which it does once per range. */
+  /** Whether the schedule created the task, which it does once per range. */
   declare is_scheduled: boolean;
-  /** By the machine's clock; null if a test clock created it. */
+  /** Instant of the request by the machine's clock; null if a test clock created the task. */
   declare asked_at: string | null;
   /** Id of the upload of a file that is being written; null if there is none. */
   declare upload_id: string | null;
@@ -56,7 +56,7 @@ export async function giveCut(
     .update({ cut_number: number, cut_offsets: JSON.stringify(offsets), as_of });
 }
 
-/** The last unwritten file without a cut of each schedule; its cut covers the files before it. */
+/** Lists the last unwritten file without a cut of each schedule; a cut of it covers the files before it. */
 export async function listLastUncutFiles(database: Database, scope: Scope): Promise<TaskModel[]> {
   return TaskModel.in(scope, database)
     .where({ task_type: 'EXPORT', is_scheduled: true })
@@ -66,7 +66,7 @@ export async function listLastUncutFiles(database: Database, scope: Scope): Prom
     .orderBy([{ column: 'scheduled_task_id' }, { column: 'range_end', order: 'desc' }]);
 }
 
-/** Start of the first file of its schedule, and the cut of the previous file; null if there is none. */
+/** Finds the start of the schedule's first file, and the cut of the file before this one; null if there is none. */
 export async function findScheduledFiles(
   database: Database,
   { tenant_id, environment_id, scheduled_task_id, range_start }: TaskModel,

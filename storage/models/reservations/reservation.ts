@@ -4,10 +4,10 @@
  */
 
 import { type Reservation, reservationShape } from '../../../core/credits/reservations/record.ts';
-import type { PromisedCredits } from '../../../core/credits/wallet/promises.ts';
 import { Decimal, ZERO } from '../../../core/foundation/decimal.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { formatMs, type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
+import type { PromisedCredits } from '../../../core/rating/wallet/promises.ts';
 import type { Database, Transaction } from '../../foundation/stores.ts';
 import { ScopedModel } from '../foundation/model.ts';
 
@@ -18,7 +18,7 @@ export interface ReservationModel extends Reservation {}
 export class ReservationModel extends ScopedModel {
   static override tableName = 'reservations';
   static override recordName = 'reservation';
-  /** The record names its creator and its end itself. Reservations precede customers' requests, at up to a thousand per second. */
+  /** Reservations are not audited: the record itself names its creator and its end, and there are up to a thousand per second. */
   static override isAudited = false as const;
   static override record = reservationShape;
 
@@ -183,9 +183,9 @@ type UncountedRange = {
 };
 
 /**
- * Usage committed between these instants that is not in the usage reader's answer: its log offset is after the answer's offsets, or
- * it is not known yet to be in the log. The `doubtful` part may be in the answer nevertheless: rows of usage are visible as soon as
- * they are written, so a concurrent answer may include some of a later offset.
+ * Loads the usage committed between these instants that is not in the answer of the usage reader: its log offset is after the answer's
+ * offsets, or it is not known yet to be in the log. The `doubtful` part may be in the answer nevertheless: rows of usage are visible as
+ * soon as they are written, so a concurrent answer may include some of a later offset.
  */
 export async function loadUncountedCommitted(
   database: Database,

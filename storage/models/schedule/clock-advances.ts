@@ -2,7 +2,10 @@
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Database, Transaction } from '../../foundation/stores.ts';
 
-/** The clock's instant and the failure remain for people to read; the clock can be advanced again from there. */
+/**
+ * SQL that ends broken advances. The instant of the clock and the failure remain for people to read; the clock can be advanced again from
+ * there.
+ */
 export const END_BROKEN_ADVANCES = `
   update test_clocks as clock
      set test_clock_status = 'failed', target_time = null, updated_at = now(),
@@ -19,8 +22,7 @@ export async function endBrokenAdvance(database: Database, { tenant_id, environm
 type ClockAdvance = Scope & { readonly workflow_id: string };
 
 /**
- * The first worker of an advance is recorded by its name. Any other worker first replaces it with '', so that it is known that
- * there were several.
+ * Records the worker of an advance: the first by its name. Any further worker replaces the name by '', which means that there were several.
  */
 export async function beginAdvance(
   database: Database,
@@ -32,7 +34,10 @@ export async function beginAdvance(
   await database.raw(text, [worker, tenant_id, environment_id, workflow_id]);
 }
 
-/** The worker has finished its part of the advance. The next worker counts as the first again, unless several have worked on it. */
+/**
+ * Records that the worker has finished its part of the advance. The next worker counts as the first again, unless several have worked on
+ * it.
+ */
 export async function finishAdvance(
   transaction: Transaction,
   { tenant_id, environment_id, workflow_id }: ClockAdvance,
@@ -58,8 +63,8 @@ export async function lockAdvance(
 }
 
 /**
- * Everything after this instant is checked again in the current advance, or was in the last one: the start of the advance, or just
- * before it if the previous advance failed there. Null if there was none.
+ * Finds the instant after which the current advance, or else the last one, checks everything: its start, or just before it if the previous
+ * advance failed there. Null if there was no advance.
  */
 export async function findAdvanceStart(
   database: Database,

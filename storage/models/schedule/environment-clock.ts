@@ -91,7 +91,7 @@ export async function loadNow(database: Database, scope: Scope, machine: () => D
   return clock ? () => clock.now : machine;
 }
 
-/** Concurrent reads for one environment are batched: the usage of each of many invoices needs the clock. */
+/** Loader of clocks. Concurrent reads for one environment are batched, because the usage of each of many invoices needs the clock. */
 const READ = new KeyedBatchLoader<Database, Scope, EnvironmentClock | null>(async (database, scopes) => {
   const clock = await readClock(database, scopes[0]!);
   return scopes.map(() => clock);

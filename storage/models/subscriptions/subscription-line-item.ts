@@ -16,19 +16,19 @@ export class SubscriptionLineItemModel extends ScopedModel {
   static override record = SubscriptionLineItem;
   /** Index among the lines of its subscription, from 0; null if an earlier version wrote it. */
   declare position: number | null;
-  /** Anchor of the line's own periods, if it follows another line; null is its start. */
+  /** Anchor of the line's own periods, if it follows another line; null means the start of the line. */
   declare period_anchor: string | null;
-  /** Start of the charge of an advance line that began inside a period without proration; null is its start. */
+  /** Start of the charge of an advance line that began inside a period without proration; null means the start of the line. */
   declare charged_from: string | null;
-  /** End of the charge of an advance line that ended inside a period without proration; null is its end. */
+  /** End of the charge of an advance line that ended inside a period without proration; null means the end of the line. */
   declare charged_until: string | null;
   /** Lines whose charge pays for the service of this line before `charged_from`; null if there are none. */
   declare paid_by_lines: string[] | null;
-  /** The line with which the terms of its commitment began, if it continues the commitment of an earlier line; null is itself. */
+  /** The line with which the terms of its commitment began, if it continues the commitment of an earlier line; null: this line. */
   declare commitment_line_id: string | null;
   /** The line that it replaces after a change of quantity or price; null if there is none. */
   declare follows_line_item_id: string | null;
-  /** True if it ends because its price ends. */
+  /** True if the line ends because its price ends. */
   declare ends_with_price: boolean | null;
 
   /** The plan that charged each subscription at this instant, which may differ from its current plan; absent if no plan line was active. */

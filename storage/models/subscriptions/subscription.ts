@@ -12,7 +12,7 @@ export class SubscriptionModel extends ScopedModel {
   static override tableName = 'subscriptions';
   static override recordName = 'subscription';
   static override record = Subscription;
-  /** When the scheduler opens it; null after the opening, and for drafts. */
+  /** Instant at which the scheduler opens the subscription; null after the opening, and for drafts. */
   declare opens_at: string | null;
   /** Its periods before they were restarted, oldest first; null if they never were. */
   declare earlier_periods: EarlierPeriods[] | null;
@@ -43,11 +43,11 @@ export class SubscriptionModel extends ScopedModel {
 }
 
 export type EarlierPeriods = Pick<Subscription, 'billing_anchor' | 'billing_period' | 'billing_period_count'> & {
-  /** Start of the periods that replaced them. */
+  /** Start of the periods that replaced the earlier ones. */
   readonly until: string;
 };
 
-/** Subscriptions that had begun and not ended at this instant; all without one. */
+/** Narrows a query to subscriptions that had begun and not ended at `at`; without `at` the query is unchanged. */
 export function narrowToActiveAt(
   query: PageQuery<SubscriptionModel>,
   at: string | null | undefined,
@@ -60,7 +60,10 @@ export function narrowToActiveAt(
   ]).whereRaw('(cancelled_at is null or cancel_at > ?)', [at]);
 }
 
-/** Subscriptions whose period end, scheduled cancellation or end is at or before this instant; all without one. */
+/**
+ * Narrows a query to subscriptions whose period end, scheduled cancellation or end is at or before an instant; without an instant the query
+ * is unchanged.
+ */
 export function narrowToChangingBy(
   query: PageQuery<SubscriptionModel>,
   at: string | null | undefined,

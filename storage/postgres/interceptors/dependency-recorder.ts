@@ -4,18 +4,16 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type pg from 'pg';
-import type { UsageRead } from '../../usage/live-usage.ts';
+import type { UsageResult } from '../../usage/live-usage.ts';
 import type { MeterUsageQuery } from '../../usage/usage-query.ts';
 import { onAnswered } from './when-answered.ts';
 
 export type DependencyRecorder = {
   /** Records a row of Postgres. */
   row(row: Readonly<Record<string, unknown>>): void;
-  /** Records ids whose rows were read in a batch. */
-  dependsOn?(ids: Iterable<string>): void;
   /** Called before usage is read. */
   recordUsageQuery(tenant_id: string, environment_id: string, query: MeterUsageQuery): void;
-  read(read: UsageRead): void;
+  read(read: UsageResult): void;
 };
 
 const recorders = new AsyncLocalStorage<DependencyRecorder>();
@@ -28,7 +26,7 @@ export function currentRecorder(): DependencyRecorder | undefined {
   return recorders.getStore();
 }
 
-/** Work for several callers is recorded for none of them. */
+/** Runs work without a recorder, because work for several callers is recorded for none of them. */
 export function runUnrecorded<Result>(work: () => Result): Result {
   return recorders.exit(work);
 }

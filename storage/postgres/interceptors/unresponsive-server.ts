@@ -26,7 +26,7 @@ export function watchForUnresponsivePostgres(watched: WatchedConnection): void {
   );
 }
 
-/** A server that rejects another connection is alive; a later probe can check the statement. */
+/** Whether the server works on the statement. If it rejects another connection, it is alive, and a later probe checks the statement. */
 async function isAtWork({ url, pid }: WatchedConnection): Promise<boolean> {
   const client = new pg.Client({ connectionString: url, application_name: 'farthing watch' });
   client.on('error', () => undefined); // A failure fails the query, too.
@@ -48,7 +48,7 @@ function breakOff(connection: pg.Client): void {
   getStream(connection).destroy(Object.assign(error, { code: 'ETIMEDOUT' }));
 }
 
-/** The driver cannot close a connection without a message to the server. */
+/** Returns the socket of a connection, because the driver cannot close it without a message to the server. */
 function getStream(client: pg.Client): Socket {
   return (client as unknown as { connection: { stream: Socket } }).connection.stream;
 }

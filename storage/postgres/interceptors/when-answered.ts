@@ -2,19 +2,20 @@
 import type pg from 'pg';
 
 export type AnswerCallback = (error: Error | null, result: unknown) => void;
-type ObservedQuery = (statement: unknown, answered?: AnswerCallback) => unknown;
+type ObservedQuery = (statement: unknown, ...rest: unknown[]) => unknown;
 
 /**
- * The driver is called in two ways: by knex with a callback, by storage/log/stored-records.ts for a promise. The callback that
- * `sent` returns runs before the caller's; undefined for none.
+ * Calls `sent` for each statement of a connection. The driver is called with a callback, with or without values before it, or for a promise.
+ * The callback that `sent` returns runs before the caller's; undefined for none.
  */
 export function onAnswered(connection: pg.Client, sent: (statement: unknown) => AnswerCallback | undefined): void {
   const query: ObservedQuery = connection.query.bind(connection);
-  const watched: ObservedQuery = (statement, answered) => {
+  const watched: ObservedQuery = (statement, ...rest) => {
     const ended = sent(statement);
-    if (ended === undefined) return answered ? query(statement, answered) : query(statement);
-    if (!answered)
-      return (query(statement) as Promise<unknown>).then(
+    if (ended === undefined) return query(statement, ...rest);
+    const answered = rest.at(-1) as AnswerCallback | undefined;
+    if (typeof answered !== 'function')
+      return (query(statement, ...rest) as Promise<unknown>).then(
         (result) => {
           ended(null, result);
           return result;
@@ -24,10 +25,11 @@ export function onAnswered(connection: pg.Client, sent: (statement: unknown) => 
           throw error;
         },
       );
-    return query(statement, (error, result) => {
+    const both: AnswerCallback = (error, result) => {
       ended(error, result);
       answered(error, result);
-    });
+    };
+    return query(statement, ...rest.slice(0, -1), both);
   };
   Object.assign(connection, { query: watched });
 }

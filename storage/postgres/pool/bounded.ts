@@ -26,8 +26,8 @@ export async function runBounded<Result>(
   try {
     return await Promise.race([work(), over.promise]);
   } catch (error) {
-    // Inside the transaction the connection is still ours: cancel the statement that the rollback would wait for. If this fails
-    // too, the statement timeout ends it.
+    // The transaction still holds the connection, and its rollback would wait for the running statement. That statement is therefore
+    // cancelled. If the cancellation fails, too, the statement timeout ends it.
     if (signal.aborted) await postgres.raw('select pg_cancel_backend(?)', [rows[0].pid]).catch(() => undefined);
     throw error;
   } finally {

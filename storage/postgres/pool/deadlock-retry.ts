@@ -7,7 +7,7 @@ import type { Stores, Transaction } from '../../foundation/stores.ts';
 
 const TRIES = 3;
 
-/** `attempt` is a whole transaction that reads everything it depends on, so that a retry is as good as the first try. */
+/** Retries a transaction on deadlock. `attempt` is the whole transaction and reads everything it depends on, so that it can be repeated. */
 export async function retryOnDeadlock<T>(attempt: () => Promise<T>): Promise<T> {
   for (let left = TRIES; ; left--) {
     try {
@@ -18,7 +18,7 @@ export async function retryOnDeadlock<T>(attempt: () => Promise<T>): Promise<T> 
   }
 }
 
-/** For a transaction that calls no other system: it is retried on deadlock. */
+/** Runs a transaction and retries it on deadlock. It must not call another system. */
 export function retryTransaction<T>(
   { postgres }: Pick<Stores, 'postgres'>,
   work: (transaction: Transaction) => Promise<T>,

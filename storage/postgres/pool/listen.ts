@@ -11,14 +11,14 @@ type ListenOptions = {
   readonly channel: string;
   heard(payload: string): void;
   begun(): void;
-  /** The connection is lost, or cannot be opened; it is retried. */
+  /** Called if the connection is lost or cannot be opened; it is opened again. */
   lost(error: Error): void;
 };
 
 export type PostgresListener = { close(): Promise<void> };
 
 const AGAIN_AFTER_MS = 500;
-/** Without traffic a dead connection is not noticed, so it is pinged. */
+/** Time between pings: without traffic, a dead connection would not be noticed. */
 const PING_INTERVAL_MS = 5_000;
 const CONNECTED_WITHIN_MS = 10_000;
 

@@ -3,11 +3,11 @@ import pg from 'pg';
 import { parseJson } from '../../../core/foundation/json/parse.ts';
 import { isTracing } from '../../../tracing/spans.ts';
 import { recordRows } from '../interceptors/dependency-recorder.ts';
-import { countStatements } from '../interceptors/own-statements.ts';
-import { loadParser } from '../interceptors/parser.ts';
+import { countWrites } from '../interceptors/own-writes.ts';
 import { serializeStatements } from '../interceptors/serialized-statements.ts';
 import { traceStatements } from '../interceptors/traced.ts';
 import { watchForUnresponsivePostgres } from '../interceptors/unresponsive-server.ts';
+import { loadParser } from '../tenant-guard/parser.ts';
 import { installTenantGuard } from '../tenant-guard/tenant-guard.ts';
 
 interface PostgresOptions {
@@ -51,14 +51,14 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
       afterCreate: (connection: pg.Client, done: (error: Error | null | undefined, connection: pg.Client) => void) => {
         connection.query(sessionSettings(statement_timeout_ms), (error, results) => {
           if (!error) watchForUnresponsivePostgres({ connection, url, pid: pidIn(results) });
-          // Installed inside the wrappers that need the caller's context.
+          // This is installed inside the wrappers that need the caller's context.
           if (!error) serializeStatements(connection);
           if (!error && isTracing()) traceStatements(connection);
           if (!error) recordRows(connection);
           if (error) return done(error, connection);
           loadParser().then(
             () => {
-              countStatements(connection, url);
+              countWrites(connection, url);
               installTenantGuard(connection);
               done(null, connection);
             },
@@ -70,7 +70,7 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
   });
 }
 
-/** For a caller that needs a connection outside the pool. */
+/** Returns the URL for a caller that needs a connection outside the pool. */
 export function readUrl(postgres: Knex): string {
   return (postgres.client.config.connection as { connectionString: string }).connectionString;
 }
@@ -93,15 +93,15 @@ export async function pingPostgres(postgres: Knex): Promise<void> {
 }
 
 /**
- * The text form of an instant depends on these two settings of the session, so we set them. Only the server knows its own pid: a
- * pooler in between may report another one.
+ * SQL with the settings of a session. The text form of an instant depends on two of them. Only the server knows its own pid: a pooler in
+ * between may report another one.
  */
 function sessionSettings(statement_timeout_ms: number): string {
   const timeout = `SET statement_timeout TO ${Math.trunc(statement_timeout_ms)}`;
   return `SET TIME ZONE 'UTC'; SET DateStyle TO ISO; ${timeout}; SELECT pg_backend_pid() AS pid`;
 }
 
-/** For several statements at once the driver returns a list, which its types omit. */
+/** Reads the pid from the results. For several statements the driver returns a list, which its types omit. */
 function pidIn(results: unknown): number {
   return (results as pg.QueryResult<{ pid: number }>[]).at(-1)!.rows[0]!.pid;
 }
@@ -112,7 +112,7 @@ const textArray = (pg.types.getTypeParser as (oid: number, format: 'text') => un
 ) => (string | null)[];
 const instants = (text: string) => textArray(text).map((item) => (item === null ? null : toRfc3339(item)));
 
-/** By Postgres' OID of the type. Other types use the driver's parser. */
+/** Parsers by Postgres' OID of the type. Other types use the driver's parser. */
 const PARSERS: Record<number, (text: string) => unknown> = {
   20: asIs, // int8
   114: parseJson, // json
@@ -134,7 +134,7 @@ const EXACT_TYPES = {
     (format !== 'binary' && PARSERS[oid]) || pg.types.getTypeParser(oid, format as 'text'),
 };
 
-/** "2025-01-31 10:00:00.25+00" of a session in UTC becomes "2025-01-31T10:00:00.25Z"; infinity stays unchanged. */
+/** Converts an instant: "2025-01-31 10:00:00.25+00" of a session in UTC becomes "2025-01-31T10:00:00.25Z"; infinity stays unchanged. */
 function toRfc3339(text: string): string {
   return text.endsWith('+00') ? `${text.slice(0, -3).replace(' ', 'T')}Z` : text;
 }

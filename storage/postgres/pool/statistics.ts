@@ -4,12 +4,12 @@
  */
 import type { Database } from '../../foundation/stores.ts';
 
-/** Smaller changes slow nothing down. */
+/** Minimum number of changed rows for an analysis; fewer do not slow down any query. */
 const ROWS_MIN = 500;
 
 /**
- * Analyzes the tables of which half has changed since the last analysis, by a sample of each. ANALYZE blocks no reads or writes. A
- * table without the needed permission is left unchanged.
+ * Analyzes, by a sample, each table of which half has changed since its last analysis. ANALYZE blocks no reads or writes. A table without
+ * the needed permission is left unchanged.
  */
 export async function refreshStatistics(database: Database, tables: readonly string[]): Promise<void> {
   const { rows } = await database.raw(

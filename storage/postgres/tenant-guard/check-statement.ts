@@ -3,9 +3,10 @@
  * own parser reads it, so texts, comments and subqueries are read exactly as Postgres reads them. Anything that cannot be proved is
  * rejected: a condition under OR or NOT proves nothing.
  */
-import { type Node, parseStatements } from '../interceptors/parser.ts';
+
 import { type BoundColumns, follow, listFacts, type Value } from './facts.ts';
 import { findNestedSelects, parseLevel, parseTable, type QueryLevel } from './levels.ts';
+import { type Node, parseStatements } from './parser.ts';
 import { listScopeColumns, type ScopeColumn, type ScopeColumnOfTable } from './tables.ts';
 import { deriveWrittenRows } from './written.ts';
 
@@ -19,7 +20,7 @@ const NOTHING: StatementContext = { ctes: new Set(), bound: new Map() };
 
 /** These statements touch no rows. */
 const HARMLESS = new Set(['TransactionStmt', 'VariableSetStmt', 'VariableShowStmt', 'ListenStmt', 'NotifyStmt']);
-/** These functions take SQL as text, or read outside our tables. */
+/** Functions that take SQL as text, or read outside our tables. */
 const ROUNDABOUT = /^(?:dblink.*|(?:query|table|cursor|schema|database)_to_xml.*|pg_read_.*|lo_.*)$/;
 
 export function checkStatement(sql: string): StatementVerdict {

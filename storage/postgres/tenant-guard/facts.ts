@@ -2,11 +2,11 @@
  * Facts from the conditions of one level of a query: a column equals a value, or another column. Only conditions that hold for
  * every row count: those joined by AND, and those of a join for the side that they constrain.
  */
-import type { Node } from '../interceptors/parser.ts';
+import type { Node } from './parser.ts';
 
 /** `alias.column`, or a parameter of the statement. */
 type ScopeTerm = { readonly key: string } | { readonly parameter: number; readonly many: boolean };
-/** Both are equal. `rules` names the tables whose columns the fact constrains; all if absent. */
+/** A fact about two terms: both are equal. `rules` names the tables whose columns the fact constrains; all if absent. */
 type ScopeFact = { readonly left: ScopeTerm; readonly right: ScopeTerm; readonly rules?: ReadonlySet<string> };
 /** Values that the columns are known to equal. */
 export type BoundColumns = ReadonlyMap<string, readonly Value[]>;
@@ -34,7 +34,7 @@ export function listFacts(condition: unknown, names: LevelNames, rules?: Readonl
     });
 }
 
-/** Everything that follows from the facts, starting with the known columns of the outer query. */
+/** Returns the values of all columns that the facts determine, starting with the known columns of the outer query. */
 export function follow(facts: readonly ScopeFact[], known: BoundColumns): BoundColumns {
   const bound = new Map(known);
   for (let grows = true; grows; ) {
@@ -62,7 +62,7 @@ function take(
 
 type Equality = { left: unknown; right: unknown; isAny: boolean };
 
-/** `a = b`, `a = any(b)` and `(a, b) = (c, d)`. */
+/** Lists the equalities in a condition: `a = b`, `a = any(b)` and `(a, b) = (c, d)`. */
 function equalities(condition: Node): Equality[] {
   const { A_Expr } = condition as { A_Expr?: { kind: string; name: Node[]; lexpr: Node; rexpr: Node } };
   if (!A_Expr || (A_Expr.name[0] as { String?: { sval: string } }).String?.sval !== '=') return [];
@@ -77,7 +77,7 @@ function listRowValues(node: Node): unknown[] {
   return (node as { RowExpr?: { args: unknown[] } }).RowExpr?.args ?? [node];
 }
 
-/** Empty for anything but a column or a parameter. */
+/** Lists the columns and parameters of an expression; empty for any other expression. */
 export function listTerms(node: unknown, { own }: LevelNames, many: boolean): ScopeTerm[] {
   const plain = withoutCast(node);
   const parameter = (plain as { ParamRef?: { number?: number } }).ParamRef?.number;
@@ -90,7 +90,7 @@ export function listTerms(node: unknown, { own }: LevelNames, many: boolean): Sc
   return column === undefined ? own.map((alias) => ({ key: `${alias}.${table}` })) : [{ key: `${table}.${column}` }];
 }
 
-/** Only casts to text are removed: any other cast might change the value. */
+/** Removes a cast to text; any other cast might change the value. */
 function withoutCast(node: unknown): Node {
   const { TypeCast } = node as { TypeCast?: { arg: Node; typeName: { names: Node[] } } };
   if (!TypeCast) return isNode(node) ? node : {};

@@ -1,6 +1,7 @@
 /** The tables of one level of a query, their joins, and the queries nested inside it. */
-import type { Node } from '../interceptors/parser.ts';
+
 import { isNode } from './facts.ts';
+import type { Node } from './parser.ts';
 
 type LevelTable = { readonly name: string; readonly schema?: string | undefined; readonly alias: string };
 /** A join condition; `rules` names the tables that it constrains, if not all. */
@@ -30,7 +31,7 @@ function parseLevelItem(item: Node, ctes: ReadonlySet<string>): QueryLevel {
   return { ...EMPTY, tables: isQuery ? [] : [{ alias: table.alias, table }], names: new Set([table.alias]) };
 }
 
-/** An outer join preserves rows of one side without a match: its condition constrains only the other side. */
+/** Parses a join. An outer join preserves rows of one side without a match, so its condition constrains only the other side. */
 function parseLevelJoin(body: Node, ctes: ReadonlySet<string>): QueryLevel {
   const left = parseLevelItem(body.larg as Node, ctes);
   const right = parseLevelItem(body.rarg as Node, ctes);
@@ -65,10 +66,10 @@ function parseAlias(range: Node): string[] {
 }
 
 const STATEMENTS = new Set(['SelectStmt', 'InsertStmt', 'UpdateStmt', 'DeleteStmt', 'MergeStmt']);
-/** The caller reads these: the queries before the statement, and the two sides of a union. */
+/** Fields that the caller of `findNestedSelects` reads: the queries before the statement, and the two sides of a union. */
 const ELSEWHERE = new Set(['withClause', 'larg', 'rarg']);
 
-/** Queries inside this level, at any depth of its expressions, and the called functions. */
+/** Finds the queries inside this level, at any depth of its expressions, and the called functions. */
 export function findNestedSelects(level: Node): { selects: Node[]; functions: string[] } {
   const found = { selects: [] as Node[], functions: [] as string[] };
   for (const [key, value] of Object.entries(level)) if (!ELSEWHERE.has(key)) collect(value, found);

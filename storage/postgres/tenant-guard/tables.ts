@@ -52,7 +52,7 @@ export const UNSCOPED_TABLES: ReadonlySet<string> = new Set([
 /** Schemas that are not ours: the job queue, and Postgres itself. */
 const OTHER_SCHEMAS: ReadonlySet<string> = new Set(['graphile_worker', 'pg_catalog', 'information_schema']);
 
-/** Empty if the rows belong to no tenant. */
+/** Lists the scope columns of a table; empty if its rows belong to no tenant. */
 export function listScopeColumns(table: {
   readonly schema?: string | undefined;
   readonly name: string;

@@ -13,7 +13,7 @@ import { checkStatement, type Demand, type StatementVerdict } from './check-stat
 type GuardedCallback = (error: Error | null, result: unknown) => void;
 type GuardedQuery = (statement: unknown, answered?: GuardedCallback) => unknown;
 
-/** A longer text is an insert of many rows, which is hardly ever repeated. */
+/** Maximum length of a cached text. A longer text is an insert of many rows, which is hardly ever repeated. */
 const CACHED_LENGTH_MAX = 10_000;
 const verdicts = new LRUCache<string, StatementVerdict>({ max: 2000 });
 
@@ -21,7 +21,7 @@ class MissingTenantScope extends Error {
   override readonly name = 'ForgottenScope';
 }
 
-/** After this, the connection sends only statements that the caller may send. The parser must be loaded. */
+/** Installs a guard: from this call on, the connection sends only statements that the caller may send. The parser must be loaded. */
 export function installTenantGuard(connection: pg.Client): void {
   const query: GuardedQuery = connection.query.bind(connection);
   const guardedQuery: GuardedQuery = (statement, answered) => {
@@ -63,7 +63,7 @@ function mismatch(demands: readonly Demand[], values: readonly unknown[], scope:
   return wrong && `it is about the ${wrong.scope_column} of another in ${wrong.table}`;
 }
 
-/** A row that belongs to the whole tenant has an empty environment. */
+/** Whether a value fits the scope. The environment is empty in a row that belongs to the whole tenant. */
 function fits(
   value: unknown,
   { many, own, holds }: { many: boolean; own: string; holds: Demand['scope_column'] },

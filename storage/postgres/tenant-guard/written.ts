@@ -1,11 +1,12 @@
 /** Values that an INSERT gives to the scope columns of its rows. */
-import type { Node } from '../interceptors/parser.ts';
+
 import { type BoundColumns, isNode, listTerms, type Value } from './facts.ts';
+import type { Node } from './parser.ts';
 import { listScopeColumns } from './tables.ts';
 
 type AnalyzeQuery = (body: Node) => { bound: BoundColumns; own: readonly string[] };
 
-/** All values of each column, over all rows; a column is absent if a row has no parameter for it. */
+/** Returns all values of each column, over all rows; a column is absent if a row has no parameter for it. */
 export function deriveWrittenRows(
   body: Node,
   table: { name: string; schema?: string | undefined },
@@ -33,7 +34,7 @@ function valuesAt(query: Node, at: number, analyzeQuery: AnalyzeQuery): Value[] 
   return deriveValue(target?.ResTarget?.val, bound, own);
 }
 
-/** A parameter of the statement, or the values of a column that is known to equal one. */
+/** Returns a parameter of the statement, or the values of a column that is known to equal one. */
 function deriveValue(node: unknown, bound: BoundColumns = new Map(), own: readonly string[] = []): Value[] | undefined {
   if (!isNode(node)) return undefined;
   const values = listTerms(node, { own }, false).map((term) =>

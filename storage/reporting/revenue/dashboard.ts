@@ -23,7 +23,7 @@ export type Amounts = { readonly usage: Decimal; readonly fixed: Decimal };
 export type CustomerRevenue = Amounts & { readonly customer_id: string; readonly currency: string };
 export type CurrencyRevenue = Amounts & { readonly currency: string; readonly customers: number };
 
-/** Greatest first; equal sums in the order of ids. */
+/** Loads the revenue per customer, greatest first; equal sums in the order of ids. */
 export async function loadRevenueByCustomer(
   clickhouse: ClickHouseClient,
   scope: Scope,
@@ -43,7 +43,7 @@ export async function loadRevenueByCustomer(
   return rows.map((row) => ({ customer_id: row.customer_id, currency: row.currency, ...toAmounts(row) }));
 }
 
-/** One row per currency; `customers` is its number of rows by customer. */
+/** Loads the revenue, one row per currency; `customers` is its number of rows by customer. */
 export async function loadRevenueByCurrency(
   clickhouse: ClickHouseClient,
   scope: Scope,
@@ -64,7 +64,7 @@ export async function loadRevenueByCurrency(
 
 export type WindowRevenue = Amounts & { readonly currency: string; readonly start: Milliseconds };
 
-/** Revenue by window, for windows with revenue. The windows begin at these instants; the first is the start of the range. */
+/** Loads the revenue by window, for windows with revenue. The windows begin at these instants; the first is the start of the range. */
 export async function loadRevenueByWindow(
   clickhouse: ClickHouseClient,
   scope: Scope,
@@ -99,8 +99,8 @@ export type RecurringMoves = {
 type MoveRow = { currency: string; place: number } & Record<'new' | 'expansion' | 'contraction' | 'churn', string>;
 
 /**
- * Between each of these instants and the next: recurring revenue just before them, and its changes per customer. Only the few
- * windows in which something of a customer begins or ends are read.
+ * Loads, for the time between each of these instants and the next, the recurring revenue just before it and its changes per customer. Only
+ * the few windows in which something of a customer begins or ends are read.
  */
 export async function loadRecurringMoves(
   clickhouse: ClickHouseClient,
@@ -143,7 +143,9 @@ export async function loadRecurringMoves(
   );
 }
 
-/** Recurring revenue from before the first instant is `new` in window 0, which only gives the opening total. */
+/**
+ * Builds the changes of recurring revenue. Revenue from before the first instant is `new` in window 0, which only gives the opening total.
+ */
 function buildRecurringMoves(
   currency: string,
   { of, instants }: { of: readonly MoveRow[]; instants: readonly Milliseconds[] },
@@ -174,10 +176,10 @@ function toAmounts({ usage_text, fixed_text }: { usage_text: string; fixed_text:
   return { usage: new Decimal(usage_text), fixed: new Decimal(fixed_text) };
 }
 
-/** Two rows with one key are of one year, so of one partition. */
+/** Setting for rows in partitions by year: two rows with one key are of one year, so of one partition. */
 const WITHIN_YEARS = { do_not_merge_across_partitions_select_final: 1 } as const;
 
-/** Index of the window, from 1: by calendar functions if possible, which is fast. */
+/** SQL for the index of the window, from 1: by calendar functions if possible, which is fast. */
 const WINDOW_INDEX_BY_SIZE: Partial<Record<WindowSize, string>> = {
   MONTH: `toUInt32(dateDiff('month', {start:DateTime64(3, 'UTC')}, at)) + 1`,
   DAY: `toUInt32(dateDiff('day', {start:DateTime64(3, 'UTC')}, at)) + 1`,

@@ -1,10 +1,12 @@
 /** Lines of invoices that are not void, with the fields of their invoices that determine when they were earned, and how final they are. */
+
 import { indexById } from '../../../core/foundation/by-id.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { formatMs, type Milliseconds } from '../../../core/foundation/time/instant.ts';
 import type { Period } from '../../../core/foundation/time/period.ts';
 import type { Invoice } from '../../../core/invoicing/invoice/record.ts';
 import type { EarnedLine } from '../../../core/invoicing/revenue/line.ts';
+import { ADJUSTMENT_FIELDS } from '../../../core/rating/adjustment-fields.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { InvoiceModel } from '../../models/invoicing/invoice.ts';
 import { InvoiceLineItemModel } from '../../models/invoicing/invoice-line-item.ts';
@@ -21,9 +23,7 @@ const LINE = [
   'currency',
   'period_start',
   'period_end',
-  'line_item_discount',
-  'invoice_level_discount',
-  'prepaid_credits_applied',
+  ...ADJUSTMENT_FIELDS,
   'tax_amount',
 ] as const;
 
@@ -45,7 +45,7 @@ type EarnedLinesQuery = {
   readonly range: Period;
 };
 
-/** Lines of invoices that are not void. */
+/** Lists the lines of invoices that are not void. */
 export async function listEarnedLines(
   scope: Scope,
   query: EarnedLinesQuery,
@@ -62,7 +62,7 @@ export async function listEarnedLines(
   return found.filter(({ invoice }) => invoice.invoice_status !== 'VOIDED');
 }
 
-/** Lines with any invoice status. Lines with a period are included if it ends at or after `since`. */
+/** Lists lines with any invoice status. Lines with a period are included if it ends at or after `since`. */
 export async function listLinesSince(
   scope: Scope,
   { since, ...whose }: Omit<EarnedLinesQuery, 'range'> & { since: Milliseconds | null },
@@ -95,7 +95,7 @@ async function withInvoices(scope: Scope, found: readonly unknown[], database: D
   });
 }
 
-/** Lines without a period of their own are always included: their invoice gives the time. */
+/** Builds a query of lines. It always includes lines without a period of their own: their invoice gives the time. */
 function buildEarnedLinesQuery(
   scope: Scope,
   { subscription_ids, customer_ids }: Omit<EarnedLinesQuery, 'range'>,

@@ -17,7 +17,7 @@ export type RevenueChange = Scope & {
   readonly entity_id: string;
 };
 
-/** The oldest unlocked entries; they are locked until the transaction ends. */
+/** Takes the oldest unlocked entries, and locks them until the transaction ends. */
 export async function takeRevenueChanges(transaction: Database, limit: number): Promise<RevenueChange[]> {
   const { rows } = await transaction.raw(
     `select id, tenant_id, environment_id, kind, entity_id from revenue_outbox order by id limit ? for update skip locked`,
@@ -70,22 +70,21 @@ type RevenueWriters = {
 };
 
 /**
- * The instant before which the rows that are read from now on contain all changes; null if there is no limit. A change that is not
- * committed yet is not in the outbox. It counts from the start of its transaction, or of the job
- * that may have set its instant earlier.
+ * Finds the instant before which the rows that are read from now on contain all changes; null if there is no limit. A change that is not
+ * committed yet is not in the outbox. It counts from the start of its transaction, or of the job that may have set its instant earlier.
  */
 export async function findFirstMissingTime(
   database: Database,
   scope: Scope,
   { clock, jobs }: RevenueWriters,
 ): Promise<Milliseconds | null> {
-  // First, so that a change that commits in between is found in the outbox.
+  // Open transactions are read before the outbox, so that a change that commits in between is found in the outbox.
   const going = clock ? await firstByTheClock(database, scope, clock) : await firstGoingAt(database, jobs);
   const pending = await findFirstPendingTime(database, scope);
   return pending === null || going === null ? (pending ?? going) : Math.min(pending, going);
 }
 
-/** A change by a frozen clock has the clock's instant, which has not passed. */
+/** Returns the instant of a frozen clock if an open transaction has changes: they have this instant, which has not passed. */
 async function firstByTheClock(
   database: Database,
   scope: Scope,
@@ -95,9 +94,9 @@ async function firstByTheClock(
 }
 
 /**
- * Start of the oldest open transaction, of any environment, that has written such changes or may do so: it has locked rows of these
- * tables, or waits for that. Or start of the oldest running job that writes them in several transactions, all with the instant of
- * its start.
+ * Finds the start of the oldest open transaction, of any environment, that has written such changes or may do so: it has locked rows of
+ * these tables, or waits for that. Or finds the start of the oldest running job that writes such changes in several transactions, all with
+ * the instant of its start.
  */
 async function firstGoingAt(database: Database, jobs: readonly string[]): Promise<Milliseconds | null> {
   const { rows } = await database.raw(
@@ -112,7 +111,7 @@ async function firstGoingAt(database: Database, jobs: readonly string[]): Promis
   return rows[0].at === null ? null : new Date(rows[0].at).getTime();
 }
 
-/** Instant of the oldest change that is in no row yet. */
+/** Finds the instant of the oldest change that is in no row yet. */
 async function findFirstPendingTime(
   database: Database,
   { tenant_id, environment_id }: Scope,

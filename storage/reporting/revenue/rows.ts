@@ -40,7 +40,7 @@ export async function writeRecurring(
   await insert(clickhouse, 'recurring_revenue', values);
 }
 
-/** A block may contain many years. */
+/** Inserts the rows in one block, which may contain many years. */
 async function insert(clickhouse: ClickHouseClient, table: string, values: readonly object[]): Promise<void> {
   if (values.length === 0) return;
   try {
@@ -67,7 +67,7 @@ type StoredRevenueRow = {
 };
 export type StoredRevenue = RevenueRow & { readonly usage_of_year: Decimal; readonly fixed_of_year: Decimal };
 
-/** Stored rows of these customers, including rows without a cell. */
+/** Loads the stored rows of these customers, including rows without a cell. */
 export async function loadStoredRevenue(
   clickhouse: ClickHouseClient,
   scope: Scope,
@@ -115,7 +115,7 @@ export async function loadStoredRecurring(
 const IS_SELECTED_CUSTOMER = `tenant_id = {tenant_id:String} and environment_id = {environment_id:String}
                 and customer_id in {customer_ids:Array(String)}`;
 
-/** In the order of ids, after one. */
+/** Lists the customers in the order of ids, after the id `after`. */
 export async function listCustomersWithRows(
   clickhouse: ClickHouseClient,
   scope: Scope,
@@ -131,7 +131,7 @@ export async function listCustomersWithRows(
   return rows.map(({ customer_id }) => customer_id);
 }
 
-/** The greatest version of all rows, of any tenant. */
+/** Finds the greatest version of all rows, of any tenant. */
 export async function findGreatestVersion(clickhouse: ClickHouseClient): Promise<string> {
   const selectVersion = (table: string) => `select max(version) as version from ${table}`;
   const [row] = await loadRows<{ version: string }>(clickhouse, 'the newest row of revenue', {
@@ -144,7 +144,7 @@ function toScope({ tenant_id, environment_id }: Scope): Scope {
   return { tenant_id, environment_id };
 }
 
-/** The form that ClickHouse parses by default. */
+/** Converts an instant to the text form that ClickHouse parses by default. */
 export function toTimeText(ms: number): string {
   return new Date(ms).toISOString().replace('T', ' ').replace('Z', '');
 }

@@ -2,9 +2,6 @@ import { expect } from 'chai';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 describe('/addons', () => {
   let api: TestApi;
   before(async () => {
@@ -12,12 +9,12 @@ describe('/addons', () => {
   });
   after(() => api.stop());
 
-  const made = async (path: string, body: unknown, key = api.key) => {
+  const made = async <Path extends string>(path: Path, body: unknown, key = api.key) => {
     const answer = await api.request('POST', path, { body, key });
     expect(answer.status, answer.text).to.equal(201);
     return answer.body;
   };
-  const get = async (path: string) => (await api.request('GET', path)).body;
+  const get = async <Path extends string>(path: Path) => (await api.request('GET', path)).body;
   const price = (entity_id: string) => ({
     entity_type: 'ADDON',
     entity_id,
@@ -65,9 +62,9 @@ describe('/addons', () => {
     const shown = await get('/addons/lookup/calls');
     expect(shown).to.deep.equal(await get(`/addons/${addon.id}`));
     expect(shown.prices).to.deep.equal([charged]);
-    expect(shown.entitlements.map((one: Answer) => [one.id, one.feature])).to.deep.equal([[granted.id, null]]);
+    expect(shown.entitlements!.map((one) => [one.id, one.feature])).to.deep.equal([[granted.id, null]]);
     const [of] = (await get(`/prices?entity_type=ADDON&entity_ids=${addon.id}&expand=addons,plan`)).items;
-    expect([of.addon.id, of.addon.prices, of.plan]).to.deep.equal([addon.id, null, null]);
+    expect([of!.addon!.id, of!.addon!.prices, of!.plan]).to.deep.equal([addon.id, null, null]);
     expect((await api.request('POST', '/prices', { body: price(newId('addon')) })).status).to.equal(404);
   });
 
@@ -84,7 +81,7 @@ describe('/addons', () => {
     for (const [body, status, field] of cases) {
       const answer = await api.request('POST', '/addons', { body });
       expect(answer.status, answer.text).to.equal(status);
-      if (field) expect(answer.body.details.field).to.equal(field);
+      if (field) expect(answer.body.details!.field).to.equal(field);
     }
   });
 
@@ -137,7 +134,7 @@ describe('/addons', () => {
     const names = async (body: unknown) => {
       const answer = await api.request('POST', '/addons/search', { body, key });
       expect(answer.status, answer.text).to.equal(200);
-      return answer.body.items.map(({ name }: Answer) => name);
+      return answer.body.items.map(({ name }) => name);
     };
     expect(await names({ sort: [{ field: 'name', direction: 'asc' }] })).to.deep.equal(['One', 'Two']);
     expect(await names({ addon_ids: [two.id] })).to.deep.equal(['Two']);

@@ -5,10 +5,9 @@ import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 const PRO = 'Pro: $29 per month plus 2 cents per API call after 1,000 free. Includes SSO.';
+
+type ModelRequest = { model: string; messages: { content: string }[] };
 
 describe('POST /ai/pricing/parse', () => {
   let api: TestApi;
@@ -25,11 +24,11 @@ describe('POST /ai/pricing/parse', () => {
     expect(body).to.deep.include({ method: 'rules', fallback_reason: null, not_understood: [], confidence: 1 });
     expect((await api.request('GET', '/plans')).body.items).to.deep.equal([]);
     const ids = new Map<string, string>();
-    const create = async (path: string, { ref, body: made }: Answer) => {
+    const create = async <Path extends string>(path: Path, { ref, body: made }: { ref: string; body: object }) => {
       const named = Object.entries(made).map(([field, value]) => [field, ids.get(value as string) ?? value]);
       const answer = await api.request('POST', path, { body: Object.fromEntries(named) });
       expect(answer.status, `${path}: ${answer.text}`).to.equal(201);
-      ids.set(ref, answer.body.id);
+      ids.set(ref, answer.body.id as string);
     };
     for (const plan of body.plans) await create('/plans', plan);
     for (const meter of body.meters) await create('/meters', meter);
@@ -37,11 +36,11 @@ describe('POST /ai/pricing/parse', () => {
     for (const price of body.prices) await create('/prices', price);
     for (const entitlement of body.entitlements) await create('/entitlements', entitlement);
     const { prices, entitlements } = (await api.request('GET', `/plans/${ids.get('plan_1')}`)).body;
-    expect(prices.map((price: Answer) => [price.type, price.amount, price.tiers?.length ?? 0])).to.deep.equal([
+    expect(prices!.map((price) => [price.type, price.amount, price.tiers?.length ?? 0])).to.deep.equal([
       ['FIXED', '29', 0],
       ['USAGE', '0', 2],
     ]);
-    expect(entitlements.map((each: Answer) => each.feature_type)).to.deep.equal(['boolean']);
+    expect(entitlements!.map((each) => each.feature_type)).to.deep.equal(['boolean']);
   });
 
   it('400 by name, 401, 403', async () => {
@@ -56,7 +55,7 @@ describe('POST /ai/pricing/parse', () => {
     for (const [body, field] of wrong) {
       const answer = await parse(body);
       expect(answer.status, answer.text).to.equal(400);
-      expect(answer.body.details.field).to.equal(field);
+      expect(answer.body.details!.field).to.equal(field);
     }
     expect((await parse({ description: PRO }, { key: null })).status).to.equal(401);
     const reader = await api.keyWithRoles(['all_reader'], { user_type: 'user' });
@@ -66,7 +65,7 @@ describe('POST /ai/pricing/parse', () => {
   describe('with a language model', () => {
     let server: Server;
     let withModel: TestApi;
-    const asked: { url: string; authorization: string; body: Answer }[] = [];
+    const asked: { url: string; authorization: string; body: ModelRequest }[] = [];
     let answers: (response: ServerResponse) => void = () => undefined;
 
     before(async () => {
@@ -94,7 +93,7 @@ describe('POST /ai/pricing/parse', () => {
       await new Promise((resolve) => server.close(resolve));
     });
 
-    const ask = (body: Answer = {}, options = {}) =>
+    const ask = (body: object = {}, options = {}) =>
       withModel.request('POST', '/ai/pricing/parse', { body: { description: PRO, ...body }, ...options });
     const saying = (content: unknown) => (response: ServerResponse) => {
       const text = typeof content === 'string' ? content : JSON.stringify(content);
@@ -122,11 +121,11 @@ describe('POST /ai/pricing/parse', () => {
       const { status, body, text } = await ask();
       expect(status, text).to.equal(200);
       expect(body).to.deep.include({ method: 'llm', fallback_reason: null, confidence: 0.8, assumptions: ['one'] });
-      expect(body.prices[0].body).to.include({ amount: '29', billing_cadence: 'RECURRING' });
+      expect(body.prices[0]!.body).to.include({ amount: '29', billing_cadence: 'RECURRING' });
       const [request] = asked;
       expect(request).to.include({ url: '/v1/chat/completions', authorization: 'Bearer a-key' });
       expect(request!.body.model).to.equal('small');
-      expect(request!.body.messages[1].content).to.include(PRO);
+      expect(request!.body.messages[1]!.content).to.include(PRO);
     });
 
     it('200: between fences, too', async () => {
@@ -144,14 +143,9 @@ describe('POST /ai/pricing/parse', () => {
       ];
       answers = saying({ plans, prices, confidence: 1 });
       const { body } = await ask();
-      expect(body.prices.map(({ ref }: Answer) => ref)).to.deep.equal(['price_1']);
-      expect(body.not_understood.map(({ text }: Answer) => text)).to.deep.equal([
-        'price_2',
-        'price_3',
-        'price_4',
-        'price_1',
-      ]);
-      expect(body.not_understood[0].reason).to.include('amount');
+      expect(body.prices.map(({ ref }) => ref)).to.deep.equal(['price_1']);
+      expect(body.not_understood.map(({ text }) => text)).to.deep.equal(['price_2', 'price_3', 'price_4', 'price_1']);
+      expect(body.not_understood[0]!.reason).to.include('amount');
       expect(body.confidence).to.equal(0.5);
     });
 
@@ -196,7 +190,7 @@ describe('POST /ai/pricing/parse', () => {
   });
 });
 
-async function bodyOf(request: IncomingMessage): Promise<Answer> {
+async function bodyOf(request: IncomingMessage) {
   const parts: Buffer[] = [];
   for await (const part of request) parts.push(part as Buffer);
   return JSON.parse(Buffer.concat(parts).toString('utf8'));

@@ -1,12 +1,10 @@
 import { expect } from 'chai';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import { CouponAssociationModel } from '../../../storage/models/subscriptions/coupon-association.ts';
+import type { Coupon } from '../../support/answers.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const NOW = '2026-03-15T12:00:00.000Z';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('/coupons', () => {
   let api: TestApi;
@@ -23,12 +21,12 @@ describe('/coupons', () => {
     ...fields,
   });
   const post = (body: unknown, key?: string) => api.request('POST', '/coupons', { body, ...(key ? { key } : {}) });
-  const create = async (fields: Record<string, unknown> = {}, key?: string) => {
+  const create = async <Path extends string>(fields: Record<string, unknown> = {}, key?: Path) => {
     const answer = await post(share(fields), key);
     expect(answer.status, answer.text).to.equal(201);
     return answer.body;
   };
-  const get = (path: string) => api.request('GET', path);
+  const get = <Path extends string>(path: Path) => api.request('GET', path);
 
   it('201 answers every key of the contract, and it is read again', async () => {
     const body = {
@@ -84,7 +82,7 @@ describe('/coupons', () => {
     it(`400 for ${why}`, async () => {
       const answer = await post(share(fields));
       expect(answer.status, answer.text).to.equal(400);
-      expect(answer.body.details.field).to.equal(field);
+      expect(answer.body.details!.field).to.equal(field);
     });
 
   it('409 for a code that a published coupon has, in whatever case; an archived one gives it back', async () => {
@@ -104,7 +102,7 @@ describe('/coupons', () => {
     const answer = await put({ name: 'Renamed', metadata: { b: '2' } });
     expect(answer.body).to.deep.equal({ ...coupon, name: 'Renamed', metadata: { b: '2' } });
     const refused = await put({ percentage: '90' });
-    expect([refused.status, refused.body.details.field]).to.deep.equal([400, 'percentage']);
+    expect([refused.status, refused.body.details!.field]).to.deep.equal([400, 'percentage']);
     expect((await put({ metadata: null })).body.metadata).to.equal(null);
     expect((await get(`/coupons/${coupon.id}`)).body.percentage_off).to.equal('10');
   });
@@ -128,7 +126,7 @@ describe('/coupons', () => {
 
   describe('lists and searches', () => {
     let key: string;
-    const names = (answer: Answer) => answer.body.items?.map((coupon: Answer) => coupon.name);
+    const names = (answer: { body: { items?: { name: string }[] } }) => answer.body.items?.map((coupon) => coupon.name);
     const search = (body: unknown) => api.request('POST', '/coupons/search', { body, key });
 
     before(async () => {
@@ -164,7 +162,7 @@ describe('/coupons', () => {
 
     it('ids, from a query string; and 400 for a column that it does not have', async () => {
       const [five, , tenth] = (await search({})).body.items;
-      const answer = await api.request('GET', `/coupons?coupon_ids=${five.id},${tenth.id}&sort=name&order=asc`, {
+      const answer = await api.request('GET', `/coupons?coupon_ids=${five!.id},${tenth!.id}&sort=name&order=asc`, {
         key,
       });
       expect(names(answer)).to.deep.equal(['Five', 'Tenth']);
@@ -175,7 +173,7 @@ describe('/coupons', () => {
 
   describe('associations', () => {
     const subscription = newId('subscription');
-    let coupon: Answer;
+    let coupon: Coupon;
     const add = (start_date: string, end_date: string | null) =>
       CouponAssociationModel.add(
         api.scope,
@@ -185,7 +183,7 @@ describe('/coupons', () => {
     const starts = async (query: string) => {
       const answer = await get(`/coupons/associations?subscription_ids=${subscription}&${query}`);
       expect(answer.status, answer.text).to.equal(200);
-      return answer.body.items.map((one: Answer) => one.start_date.slice(0, 7));
+      return answer.body.items.map((one) => one.start_date.slice(0, 7));
     };
 
     before(async () => {
@@ -209,8 +207,8 @@ describe('/coupons', () => {
 
     it('one, with its coupon; 404 for another tenant; 400 for a period that narrows nothing', async () => {
       const { body } = await get(`/coupons/associations?coupon_ids=${coupon.id}&expand=coupon&limit=1`);
-      expect(body.items[0].coupon).to.deep.equal(coupon);
-      const id = body.items[0].id;
+      expect(body.items[0]!.coupon).to.deep.equal(coupon);
+      const id = body.items[0]!.id;
       expect((await get(`/coupons/associations/${id}`)).body).to.deep.equal(body.items[0]);
       const { key } = await api.otherTenant();
       expect((await api.request('GET', `/coupons/associations/${id}`, { key })).status).to.equal(404);

@@ -1,11 +1,9 @@
 import { expect } from 'chai';
 import { newId } from '../../../storage/foundation/new-id.ts';
+import type { ErrorAnswer } from '../../support/answers.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const NOW = '2026-03-15T12:00:00.000Z';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('/customers', () => {
   let api: TestApi;
@@ -135,7 +133,7 @@ describe('/customers', () => {
         const answer = await api.request('POST', '/customers', { body });
         expect(answer.status, answer.text).to.equal(400);
         expect(answer.body.code).to.equal('validation_error');
-        expect(answer.body.details.field).to.equal(field);
+        expect(answer.body.details!.field).to.equal(field);
         expect(answer.body.message).to.include(field);
         expect(await total()).to.equal(before);
       });
@@ -191,7 +189,7 @@ describe('/customers', () => {
     it('changes what is given and leaves the rest; metadata replaces the map, null clears', async () => {
       const customer = await create({ email: 'a@example.com', address_country: 'FR', metadata: { a: '1', b: '2' } });
       api.setNow('2026-03-15T13:00:00Z');
-      const path = `/customers?id=${customer.id}`;
+      const path = `/customers?id=${customer.id}` as const;
       const first = await api.request('PUT', path, {
         body: { metadata: { c: '3' }, email: null, address_city: 'Lyon' },
       });
@@ -267,7 +265,7 @@ describe('/customers', () => {
       const asks = { customer_ids: [customer.id] };
       expect((await api.request('POST', '/customers/search', { body: asks })).body.pagination.total).to.equal(0);
       const archived = await api.request('POST', '/customers/search', { body: { ...asks, status: 'archived' } });
-      expect(archived.body.items[0].status).to.equal('archived');
+      expect(archived.body.items[0]!.status).to.equal('archived');
       expect((await api.request('GET', `/customers/external/${customer.external_id}`)).status).to.equal(404);
       expect((await api.request('PUT', `/customers/${customer.id}`, { body: { name: 'x' } })).status).to.equal(404);
       expect((await api.request('DELETE', `/customers/${customer.id}`)).status).to.equal(404);
@@ -280,7 +278,7 @@ describe('/customers', () => {
         await subscribe(customer.id, status);
         const answer = await api.request('DELETE', `/customers/${customer.id}`);
         expect(answer.status).to.equal(400);
-        expect(answer.body.code).to.equal('invalid_operation');
+        expect(answer.body!.code).to.equal('invalid_operation');
         expect((await api.request('GET', `/customers/${customer.id}`)).body.status).to.equal('published');
       });
 
@@ -436,9 +434,9 @@ describe('/customers', () => {
       return answer.body;
     };
     const put = (id: string, body: unknown) => api.request('PUT', `/customers/${id}`, { body });
-    const refused = async (answer: { status: number; text: string; body: Answer }, field: string) => {
+    const refused = async (answer: { status: number; text: string; body: Partial<ErrorAnswer> }, field: string) => {
       expect(answer.status, answer.text).to.equal(400);
-      expect(answer.body.details.field).to.equal(field);
+      expect(answer.body.details!.field).to.equal(field);
     };
 
     it('are made, found, moved and let go', async () => {

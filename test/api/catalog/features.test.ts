@@ -1,15 +1,13 @@
 import { expect } from 'chai';
 import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Meter } from '../../support/answers.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const NOW = '2026-03-15T12:00:00.000Z';
 
-// Answers of every shape.
-type Answer = any;
-
 describe('/features', () => {
   let api: TestApi;
-  let meter: Answer;
+  let meter: Meter;
   let count = 0;
   const name = () => `Feature ${++count}`;
   const inline = () => ({
@@ -257,7 +255,7 @@ describe('/features', () => {
         const before = await counts();
         const answer = await post(body());
         expect(answer.status, answer.text).to.equal(status);
-        if (field) expect(answer.body.details.field).to.equal(field);
+        if (field) expect(answer.body.details!.field).to.equal(field);
         expect(await counts()).to.deep.equal(before);
       });
 
@@ -308,7 +306,7 @@ describe('/features', () => {
       const feature = await create({ type: 'metered', meter: inline() });
       const filters = [{ key: 'region', values: ['eu', 'us'] }];
       const answer = await put(feature.id, { filters, description: 'x' });
-      expect(answer.body.meter.filters).to.deep.equal(filters);
+      expect(answer.body.meter!.filters).to.deep.equal(filters);
       expect((await api.request('GET', `/meters/${feature.meter_id}`)).body.filters).to.deep.equal(filters);
     });
 
@@ -368,7 +366,8 @@ describe('/features', () => {
   describe('lists and searches', () => {
     let mine: string;
     let meterId: string;
-    const names = (answer: Answer) => answer.body.items.map((feature: Answer) => feature.name);
+    const names = (answer: { body: { items?: { name: string }[] } }) =>
+      answer.body.items!.map((feature) => feature.name);
     const search = (body: unknown) => api.request('POST', '/features/search', { body, key: mine });
 
     before(async () => {
@@ -380,7 +379,7 @@ describe('/features', () => {
       ].entries()) {
         api.setNow(`2026-03-15T12:0${minute}:00Z`);
         const answer = await api.request('POST', '/features', { body, key: mine });
-        meterId ??= answer.body.meter_id;
+        meterId ??= answer.body.meter_id!;
       }
       api.setNow(NOW);
     });
@@ -401,16 +400,16 @@ describe('/features', () => {
 
     it('ids, and the same from a query string', async () => {
       const [sso, , calls] = (await search({})).body.items;
-      expect(names(await search({ feature_ids: [sso.id, calls.id] }))).to.deep.equal(['SSO', 'API calls']);
+      expect(names(await search({ feature_ids: [sso!.id, calls!.id] }))).to.deep.equal(['SSO', 'API calls']);
       const list = (query: string) => api.request('GET', `/features?${query}`, { key: mine });
-      expect(names(await list(`feature_ids=${sso.id},${calls.id}&limit=1`))).to.deep.equal(['SSO']);
+      expect(names(await list(`feature_ids=${sso!.id},${calls!.id}&limit=1`))).to.deep.equal(['SSO']);
       expect(names(await list('lookup_keys=sso&name_contains=s'))).to.deep.equal(['SSO']);
     });
 
     it('the meter is null until it is asked for', async () => {
       const body = { meter_ids: [meterId] };
-      expect((await search(body)).body.items[0].meter).to.equal(null);
-      expect((await search({ ...body, expand: 'meters' })).body.items[0].meter.id).to.equal(meterId);
+      expect((await search(body)).body.items[0]!.meter).to.equal(null);
+      expect((await search({ ...body, expand: 'meters' })).body.items[0]!.meter!.id).to.equal(meterId);
       expect((await search({ expand: 'plans' })).status).to.equal(400);
     });
   });

@@ -4,9 +4,6 @@ import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const NOW = '2026-03-15T12:00:00.000Z';
 
-// Answers of every shape.
-type Answer = any;
-
 describe('/plans', () => {
   let api: TestApi;
   let count = 0;
@@ -115,7 +112,7 @@ describe('/plans', () => {
         const before = await total();
         const answer = await api.request('POST', '/plans', { body });
         expect(answer.status, answer.text).to.equal(400);
-        expect(answer.body.details.field).to.equal(field);
+        expect(answer.body.details!.field).to.equal(field);
         expect(await total()).to.equal(before);
       });
   });
@@ -165,9 +162,9 @@ describe('/plans', () => {
       await api.request('DELETE', `/prices/${gone.id}`);
       await addPrice((await create()).id);
       const { prices } = await get(plan.id);
-      expect(prices.map(({ id }: Answer) => id)).to.deep.equal([seat.id, calls.id, later.id]);
-      expect(prices[1].meter.id).to.equal(meter.id);
-      expect(prices[0]).to.deep.equal(seat);
+      expect(prices!.map(({ id }) => id)).to.deep.equal([seat.id, calls.id, later.id]);
+      expect(prices![1]!.meter!.id).to.equal(meter.id);
+      expect(prices![0]).to.deep.equal(seat);
     });
 
     it('PUT changes what is given and leaves the rest; metadata replaces the map', async () => {
@@ -219,7 +216,7 @@ describe('/plans', () => {
       const before = await addPrice(other.id);
       await api.request('DELETE', `/plans/${plan.id}`);
       const listed = async (query: string) =>
-        (await api.request('GET', `/prices?${query}`)).body.items.map(({ id }: Answer) => id);
+        (await api.request('GET', `/prices?${query}`)).body.items.map(({ id }) => id);
       expect(await listed(`plan_ids=${plan.id},${other.id}`)).to.deep.equal([before.id]);
       expect(await listed(`plan_ids=${plan.id}&status=archived&allow_expired_prices=true`)).to.have.members([
         keyed.id,
@@ -261,12 +258,7 @@ describe('/plans', () => {
       expect(copy).to.include({ name: 'Pro 2', lookup_key, description: 'x', display_order: 2, status: 'published' });
       expect(copy.metadata).to.deep.equal({ a: '1' });
       expect(copy.id).to.not.equal(plan.id);
-      const shown = copy.prices.map((price: Answer) => [
-        price.amount,
-        price.display_name,
-        price.lookup_key,
-        price.entity_id,
-      ]);
+      const shown = copy.prices!.map((price) => [price.amount, price.display_name, price.lookup_key, price.entity_id]);
       expect(shown).to.deep.equal([
         ['5', 'Pro 2', null, copy.id],
         ['7', 'Extra', null, copy.id],
@@ -277,15 +269,15 @@ describe('/plans', () => {
     it('a copied successor is that of the copy', async () => {
       const plan = await create({ name: 'Lineage' });
       const price = await addPrice(plan.id, { amount: '5' });
-      const effective_from = new Date(Date.parse(price.start_date) + 86_400_000).toISOString();
+      const effective_from = new Date(Date.parse(price.start_date!) + 86_400_000).toISOString();
       const put = await api.request('PUT', `/prices/${price.id}`, { body: { amount: '6', effective_from } });
       expect(put.status, put.text).to.equal(200);
       const { body: copy } = await api.request('POST', `/plans/${plan.id}/clone`, {
         body: { name: 'Copy', lookup_key: key() },
       });
-      const [first, second] = copy.prices;
-      expect([first.amount, first.parent_price_id]).to.deep.equal(['5', '']);
-      expect([second.amount, second.parent_price_id]).to.deep.equal(['6', first.id]);
+      const [first, second] = copy.prices!;
+      expect([first!.amount, first!.parent_price_id]).to.deep.equal(['5', '']);
+      expect([second!.amount, second!.parent_price_id]).to.deep.equal(['6', first!.id]);
     });
 
     it('400 without name or key, 409 for a key that exists, 404 for an unknown plan; nothing is stored', async () => {
@@ -308,7 +300,7 @@ describe('/plans', () => {
 
   describe('lists and searches', () => {
     let mine: string;
-    const names = (answer: Answer) => answer.body.items.map(({ name }: Answer) => name);
+    const names = (answer: { body: { items?: { name: string }[] } }) => answer.body.items!.map(({ name }) => name);
     const search = (body: unknown) => api.request('POST', '/plans/search', { body, key: mine });
 
     before(async () => {
@@ -352,8 +344,8 @@ describe('/plans', () => {
 
     it('ids, and the same from a query string', async () => {
       const [max, , free] = (await search({})).body.items;
-      expect(names(await search({ plan_ids: [max.id, free.id] }))).to.deep.equal(['Max', 'Free']);
-      const query = `/plans?plan_ids=${max.id},${free.id}&metadata[tier]=a`;
+      expect(names(await search({ plan_ids: [max!.id, free!.id] }))).to.deep.equal(['Max', 'Free']);
+      const query = `/plans?plan_ids=${max!.id},${free!.id}&metadata[tier]=a` as const;
       expect(names(await api.request('GET', query, { key: mine }))).to.deep.equal(['Free']);
     });
 

@@ -1,13 +1,11 @@
 /** Times of day with a commitment of their own are kept on the price, and charged by nobody yet. */
 import { expect } from 'chai';
+import type { Plan } from '../../support/answers.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('/prices: commitment_time_buckets', () => {
   let api: TestApi;
-  let plan: Answer;
+  let plan: Plan;
   const meters = new Map<string, string>();
 
   before(async () => {
@@ -22,7 +20,7 @@ describe('/prices: commitment_time_buckets', () => {
   after(() => api.stop());
 
   const MORNING = { start: { hour: 9, minute: 30 }, end: { hour: 12 }, commitment_value: '5' };
-  const send = (commitment_time_buckets: unknown, meter = 'HOUR', fields: Answer = {}) => {
+  const send = (commitment_time_buckets: unknown, meter = 'HOUR', fields: object | { entity_id: string } = {}) => {
     const usage = { type: 'USAGE', invoice_cadence: 'ARREAR', meter_id: meters.get(meter) };
     const charge = { billing_model: 'FLAT_FEE', amount: '1', currency: 'usd', billing_period: 'MONTHLY' };
     const body = { entity_type: 'PLAN', entity_id: plan.id, ...usage, ...charge, commitment_time_buckets, ...fields };
@@ -39,9 +37,15 @@ describe('/prices: commitment_time_buckets', () => {
     };
     const { status, body, text } = await send([night, MORNING]);
     expect(status, text).to.equal(201);
-    const [morning, other] = body.commitment_time_buckets;
-    expect(morning.id).to.match(/^bucket_\w{26}$/);
-    const kept = { id: morning.id, price: null, commitment_type: 'amount', commitment_value: '5', overage_factor: '1' };
+    const [morning, other] = body.commitment_time_buckets!;
+    expect(morning!.id).to.match(/^bucket_\w{26}$/);
+    const kept = {
+      id: morning!.id,
+      price: null,
+      commitment_type: 'amount',
+      commitment_value: '5',
+      overage_factor: '1',
+    };
     expect(morning).to.deep.equal({
       ...kept,
       start: { hour: 9, minute: 0 },
@@ -51,7 +55,7 @@ describe('/prices: commitment_time_buckets', () => {
     expect(other).to.include({ commitment_type: 'quantity', commitment_value: '7', overage_factor: '1.5' });
     expect((await api.request('GET', `/prices/${body.id}`)).body).to.deep.equal(body);
     const fine = await send([MORNING], '15MIN');
-    expect(fine.body.commitment_time_buckets[0].start).to.deep.equal({ hour: 9, minute: 30 });
+    expect(fine.body.commitment_time_buckets![0]!.start).to.deep.equal({ hour: 9, minute: 30 });
     expect((await send([])).body.commitment_time_buckets).to.equal(null);
   });
 
@@ -83,17 +87,20 @@ describe('/prices: commitment_time_buckets', () => {
     it(`400 for ${why}, by name`, async () => {
       const answer = await send(buckets, meter, fields);
       expect(answer.status, answer.text).to.equal(400);
-      expect(answer.body.details.field).to.equal(field);
+      expect(answer.body.details!.field).to.equal(field);
     });
 
   it('a change of them is a successor; another change takes them along', async () => {
     const { body: price } = await send([MORNING]);
     const put = async (id: string, body: object) => (await api.request('PUT', `/prices/${id}`, { body })).body;
     const dearer = await put(price.id, { amount: '2' });
-    expect(dearer.commitment_time_buckets[0]).to.deep.include({ start: { hour: 9, minute: 0 }, commitment_value: '5' });
+    expect(dearer.commitment_time_buckets![0]).to.deep.include({
+      start: { hour: 9, minute: 0 },
+      commitment_value: '5',
+    });
     const moved = await put(dearer.id, { commitment_time_buckets: [AT_ELEVEN] });
     expect(moved).to.include({ parent_price_id: price.id, amount: '2' });
-    expect(moved.commitment_time_buckets[0].start.hour).to.equal(11);
+    expect(moved.commitment_time_buckets![0]!.start.hour).to.equal(11);
     const none = await put(moved.id, { commitment_time_buckets: [] });
     expect(none).to.include({ parent_price_id: price.id, commitment_time_buckets: null });
   });
@@ -107,6 +114,6 @@ describe('/prices: commitment_time_buckets', () => {
     expect(answer.status, answer.text).to.equal(201);
     const [line] = answer.body.line_items;
     expect(line).to.include({ commitment_windowed: true, commitment_type: null });
-    expect(line.commitment_time_buckets).to.deep.equal(line.price.commitment_time_buckets);
+    expect(line!.commitment_time_buckets).to.deep.equal(line!.price!.commitment_time_buckets);
   });
 });

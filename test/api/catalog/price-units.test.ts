@@ -1,10 +1,8 @@
 import { expect } from 'chai';
+import type { Price } from '../../support/answers.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const NOW = '2026-03-15T12:00:00.000Z';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('/prices/units, and prices in them', () => {
   let api: TestApi;
@@ -36,9 +34,9 @@ describe('/prices/units, and prices in them', () => {
     price_unit_config: config && { price_unit: 'crd', ...config },
     ...fields,
   });
-  const send = (method: string, path: string, body?: unknown, key?: string) =>
+  const send = <Method extends string, Path extends string>(method: Method, path: Path, body?: unknown, key?: string) =>
     api.request(method, path, { body, ...(key ? { key } : {}) });
-  async function created(path: string, body: unknown): Promise<Answer> {
+  async function created<Path extends string>(path: Path, body: unknown) {
     const answer = await send('POST', path, body);
     expect(answer.status, answer.text).to.equal(201);
     return answer.body;
@@ -82,7 +80,7 @@ describe('/prices/units, and prices in them', () => {
       const renamed = await send('PUT', `/prices/units/${made.id}`, { name: 'Older', metadata: { c: 'd' } });
       expect(renamed.body).to.deep.equal({ ...made, name: 'Older', metadata: { c: 'd' } });
       const refused = await send('PUT', `/prices/units/${made.id}`, { rate: '2' });
-      expect([refused.status, refused.body.details.field]).to.deep.equal([400, 'rate']);
+      expect([refused.status, refused.body.details!.field]).to.deep.equal([400, 'rate']);
       expect((await send('DELETE', `/prices/units/${made.id}`)).body.message).to.be.a('string');
       expect((await send('GET', `/prices/units/${made.id}`)).body.status).to.equal('archived');
       expect((await send('PUT', `/prices/units/${made.id}`, { name: 'x' })).status).to.equal(404);
@@ -93,14 +91,14 @@ describe('/prices/units, and prices in them', () => {
       const { key } = await api.otherTenant();
       for (const code of ['aa', 'bb', 'cc'])
         await send('POST', '/prices/units', unit({ code, name: `Unit ${code}` }), key);
-      const codes = ({ body }: Answer) => body.items.map((one: Answer) => one.code);
+      const codes = ({ body }: { body: { items: { code: string }[] } }) => body.items.map((one) => one.code);
       expect(codes(await send('GET', '/prices/units?sort=code&order=asc&limit=2', undefined, key))).to.deep.equal([
         'aa',
         'bb',
       ]);
       const found = await send('POST', '/prices/units/search', { sort: [{ field: 'code', direction: 'desc' }] }, key);
       expect(codes(found)).to.deep.equal(['cc', 'bb', 'aa']);
-      const price_unit_ids = [found.body.items[0].id];
+      const price_unit_ids = [found.body.items[0]!.id];
       expect(codes(await send('POST', '/prices/units/search', { price_unit_ids }, key))).to.deep.equal(['cc']);
     });
 
@@ -122,16 +120,16 @@ describe('/prices/units, and prices in them', () => {
 
   describe('prices', () => {
     const OF_UNIT = ['amount', 'display_amount', 'price_unit', 'price_unit_amount', 'display_price_unit_amount'];
-    const shown = (made: Answer) => OF_UNIT.map((field) => made[field]);
+    const shown = (made: Price) => OF_UNIT.map((field) => made[field as keyof Price]);
 
     it('are stated in the unit and charged in money, at the rate that the unit had', async () => {
       const made = await created('/prices', price({ amount: '1500.5' }));
       expect(shown(made)).to.deep.equal(['15.005', '$15.005', 'CRD', '1500.5', 'c 1500.5']);
       expect(made).to.include({ conversion_rate: '0.01', price_unit_type: 'CUSTOM', pricing_unit: null });
       const found = await send('POST', '/prices/search', { price_ids: [made.id], expand: 'priceunit' });
-      expect(found.body.items[0].pricing_unit).to.include({ id: made.price_unit_id, code: 'CRD' });
+      expect(found.body.items[0]!.pricing_unit).to.include({ id: made.price_unit_id, code: 'CRD' });
       const { body } = await send('GET', `/plans?plan_ids=${plan}&expand=prices.priceunit`);
-      expect(body.items[0].prices[0].pricing_unit.code).to.equal('CRD');
+      expect(body.items[0]!.prices![0]!.pricing_unit!.code).to.equal('CRD');
     });
 
     it('have their tiers in the unit, too', async () => {
@@ -144,7 +142,7 @@ describe('/prices/units, and prices in them', () => {
         { up_to: 10, unit_amount: '0.05', flat_amount: '1' },
         { up_to: null, unit_amount: '0.04', flat_amount: null },
       ]);
-      expect(made.price_unit_tiers.map((tier: Answer) => tier.unit_amount)).to.deep.equal(['5', '4']);
+      expect(made.price_unit_tiers!.map((tier) => tier.unit_amount)).to.deep.equal(['5', '4']);
     });
 
     it('stand on an invoice line in the unit as they were charged, before their money is rounded', async () => {
@@ -153,7 +151,7 @@ describe('/prices/units, and prices in them', () => {
       const { id: customer_id } = await created('/customers', { external_id: 'pays-in-credits' });
       const terms = { customer_id, plan_id: own, currency: 'usd', billing_period: 'MONTHLY' };
       const { latest_invoice } = await created('/subscriptions', terms);
-      const lines = latest_invoice.line_items.map((line: Answer) => [line.amount, line.price_unit_amount]);
+      const lines = latest_invoice!.line_items!.map((line) => [line.amount, line.price_unit_amount]);
       expect(lines).to.deep.equal([['15.01', '1500.5']]);
     });
 
@@ -193,7 +191,7 @@ describe('/prices/units, and prices in them', () => {
         [{ price_unit_amount: '6', price_unit_tiers: [{ unit_amount: '1' }] }, 'price_unit_tiers'],
       ] as const) {
         const refused = await send('PUT', `/prices/${first.id}`, body);
-        expect([refused.status, refused.body.details.field]).to.deep.equal([400, field]);
+        expect([refused.status, refused.body.details!.field]).to.deep.equal([400, field]);
       }
       const answer = await send('PUT', `/prices/${first.id}`, { price_unit_amount: '6' });
       expect(answer.status, answer.text).to.equal(200);
@@ -204,12 +202,12 @@ describe('/prices/units, and prices in them', () => {
     it('a FIAT price is not changed in units', async () => {
       const made = await created('/prices', price(null, { price_unit_type: 'FIAT', amount: '1' }));
       const refused = await send('PUT', `/prices/${made.id}`, { price_unit_amount: '6' });
-      expect([refused.status, refused.body.details.field]).to.deep.equal([400, 'price_unit_type']);
+      expect([refused.status, refused.body.details!.field]).to.deep.equal([400, 'price_unit_type']);
     });
   });
 
   describe('overridden by a subscription', () => {
-    const subscribe = async (override: Record<string, unknown>, sold: Answer) => {
+    const subscribe = async (override: Record<string, unknown>, sold: Price) => {
       const customer = await created('/customers', { external_id: `unit ${sold.id} ${JSON.stringify(override)}` });
       const body = { customer_id: customer.id, plan_id: sold.entity_id, currency: 'usd', billing_period: 'MONTHLY' };
       return send('POST', '/subscriptions', { ...body, override_line_items: [{ price_id: sold.id, ...override }] });
@@ -224,14 +222,14 @@ describe('/prices/units, and prices in them', () => {
       const answer = await subscribe({ price_unit_amount: '300' }, sold);
       expect(answer.status, answer.text).to.equal(201);
       const { line_items, latest_invoice } = answer.body;
-      expect(line_items[0].price).to.include({
+      expect(line_items[0]!.price).to.include({
         amount: '3',
         price_unit_amount: '300',
         conversion_rate: '0.01',
         parent_price_id: sold.id,
       });
-      expect(line_items[0].price.display_price_unit_amount).to.contain('300');
-      expect(latest_invoice.total).to.equal('3');
+      expect(line_items[0]!.price!.display_price_unit_amount).to.contain('300');
+      expect(latest_invoice!.total).to.equal('3');
       const tiers = [{ up_to: null, unit_amount: '200' }];
       const tiered = await soldIn({ price_unit_tiers: tiers }, { billing_model: 'TIERED', tier_mode: 'SLAB' });
       const other = await subscribe({ price_unit_tiers: [{ up_to: null, unit_amount: '700' }] }, tiered);
@@ -241,11 +239,11 @@ describe('/prices/units, and prices in them', () => {
     it('400: money of a price in a unit, and a unit of a price in money', async () => {
       const sold = await soldIn({ amount: '500' });
       const inMoney = await subscribe({ amount: '3' }, sold);
-      expect([inMoney.status, inMoney.body.details.field], inMoney.text).to.deep.equal([400, 'amount']);
+      expect([inMoney.status, inMoney.body.details!.field], inMoney.text).to.deep.equal([400, 'amount']);
       const { id } = await created('/plans', { name: 'In money' });
       const plain = { entity_id: id, price_unit_type: 'FIAT', amount: '5' };
       const inUnit = await subscribe({ price_unit_amount: '3' }, await created('/prices', price(null, plain)));
-      expect([inUnit.status, inUnit.body.details.field], inUnit.text).to.deep.equal([400, 'price_unit_type']);
+      expect([inUnit.status, inUnit.body.details!.field], inUnit.text).to.deep.equal([400, 'price_unit_type']);
     });
   });
 
@@ -278,7 +276,7 @@ describe('/prices/units, and prices in them', () => {
       const read = (await send('GET', `/groups/${id}`)).body;
       expect(read.entity_ids).to.have.members([member.id, other.id]);
       const [shown] = (await send('POST', '/prices/search', { price_ids: [member.id], expand: 'groups' })).body.items;
-      expect(shown.group).to.deep.equal(read);
+      expect(shown!.group).to.deep.equal(read);
 
       await send('PUT', `/prices/${other.id}`, { group_id: null });
       expect((await send('GET', `/groups/${id}`)).body.entity_ids).to.deep.equal([member.id]);
@@ -301,11 +299,11 @@ describe('/prices/units, and prices in them', () => {
       const [priced] = (await send('POST', '/groups/search', { entity_type: 'price' })).body.items;
       const mixed = [
         await send('POST', '/prices', fiat(made.id)),
-        await send('POST', '/features', feature('Audit', priced.id)),
-        await send('PUT', `/features/${sso.id}`, { group_id: priced.id }),
+        await send('POST', '/features', feature('Audit', priced!.id)),
+        await send('PUT', `/features/${sso.id}`, { group_id: priced!.id }),
       ];
       for (const answer of mixed)
-        expect([answer.status, answer.body.details.field], answer.text).to.deep.equal([400, 'group_id']);
+        expect([answer.status, answer.body.details!.field], answer.text).to.deep.equal([400, 'group_id']);
       expect((await send('GET', `/groups/${made.id}`)).body.entity_ids).to.deep.equal([sso.id]);
     });
 
@@ -319,7 +317,7 @@ describe('/prices/units, and prices in them', () => {
         const answer = await send('POST', '/groups', group(fields));
         expect([answer.status, answer.body.details?.field], answer.text).to.deep.equal([status, field]);
       }
-      const [{ id }] = (await send('POST', '/groups/search', { lookup_key: 'usage' })).body.items;
+      const { id } = (await send('POST', '/groups/search', { lookup_key: 'usage' })).body.items[0]!;
       expect((await api.request('GET', `/groups/${id}`, { key: null })).status).to.equal(401);
       expect(
         (await send('DELETE', `/groups/${id}`, undefined, await api.keyWithRoles(['all_reader']))).status,
@@ -333,7 +331,7 @@ describe('/prices/units, and prices in them', () => {
     it('are searched by id, key, kind, a part of the name', async () => {
       const { key } = await api.otherTenant();
       const names = async (body: unknown) =>
-        (await send('POST', '/groups/search', body, key)).body.items.map((one: Answer) => one.name);
+        (await send('POST', '/groups/search', body, key)).body.items.map((one) => one.name);
       for (const [name, entity_type] of [
         ['Storage', 'price'],
         ['Compute', 'price'],
@@ -344,7 +342,7 @@ describe('/prices/units, and prices in them', () => {
       expect(await names({ entity_type: 'FEATURE' })).to.deep.equal(['Security']);
       expect(await names({ name: 'or', sort: [{ field: 'name', direction: 'asc' }] })).to.deep.equal(['Storage']);
       const [first] = (await send('POST', '/groups/search', { name: 'storage' }, key)).body.items;
-      expect(await names({ group_ids: [first.id] })).to.deep.equal(['Storage']);
+      expect(await names({ group_ids: [first!.id] })).to.deep.equal(['Storage']);
     });
   });
 });

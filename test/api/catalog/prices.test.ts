@@ -1,16 +1,14 @@
 import { expect } from 'chai';
 import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Meter, Plan, Price } from '../../support/answers.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const NOW = '2026-03-15T12:00:00.000Z';
 
-// Answers of every shape.
-type Answer = any;
-
 describe('/prices', () => {
   let api: TestApi;
-  let plan: Answer;
-  let meter: Answer;
+  let plan: Plan;
+  let meter: Meter;
   let count = 0;
   const key = () => `key-${++count}`;
 
@@ -261,7 +259,7 @@ describe('/prices', () => {
         const answer = await post(body());
         expect(answer.status, answer.text).to.equal(status);
         expect(answer.body.code).to.equal(status === 400 ? 'validation_error' : 'not_found');
-        if (field) expect(answer.body.details.field).to.equal(field);
+        if (field) expect(answer.body.details!.field).to.equal(field);
         expect(await stored()).to.equal(before);
       });
 
@@ -344,9 +342,9 @@ describe('/prices', () => {
     it('201 with the prices in the order they were given', async () => {
       const answer = await bulk([flat({ amount: '1' }), usage({ amount: '2' }), tiered()]);
       expect(answer.status, answer.text).to.equal(201);
-      expect(answer.body.items.map((price: Answer) => price.amount)).to.deep.equal(['1', '2', '0']);
-      const sequences = answer.body.items.map((price: Answer) => price.sequence);
-      expect(sequences).to.deep.equal([sequences[0], sequences[0] + 1, sequences[0] + 2]);
+      expect(answer.body.items.map((price) => price.amount)).to.deep.equal(['1', '2', '0']);
+      const sequences = answer.body.items.map((price) => price.sequence);
+      expect(sequences).to.deep.equal([sequences[0], sequences[0]! + 1, sequences[0]! + 2]);
     });
 
     const faults: [string, () => unknown, number, string][] = [
@@ -557,7 +555,7 @@ describe('/prices', () => {
         const before = await stored();
         const answer = await put(price.id, change);
         expect(answer.status, answer.text).to.equal(status);
-        if (field) expect(answer.body.details.field).to.equal(field);
+        if (field) expect(answer.body.details!.field).to.equal(field);
         expect(await get(price.id)).to.deep.equal(price);
         expect(await stored()).to.equal(before);
       });
@@ -640,15 +638,15 @@ describe('/prices', () => {
       });
       const price = await create(flat({ entity_type: 'SUBSCRIPTION', entity_id: id }));
       expect(price).to.include({ entity_type: 'SUBSCRIPTION', display_name: 'Pro', sequence: 1 });
-      expect((await search({ subscription_id: id })).body.items.map((p: Answer) => p.id)).to.deep.equal([price.id]);
+      expect((await search({ subscription_id: id })).body.items.map((p) => p.id)).to.deep.equal([price.id]);
     });
   });
 
   describe('lists and searches', () => {
-    let own: Answer;
-    let prices: Record<string, Answer>;
-    const named = (answer: Answer) =>
-      answer.body.items.map(({ id }: Answer) => Object.keys(prices).find((name) => prices[name].id === id));
+    let own: Plan;
+    let prices: Record<string, Price>;
+    const named = (answer: { body: { items: Price[] } }) =>
+      answer.body.items.map(({ id }) => Object.keys(prices).find((name) => prices[name]!.id === id));
 
     before(async () => {
       own = await newPlan('Listed');
@@ -665,7 +663,7 @@ describe('/prices', () => {
         prices[name] = await create(body);
       }
       api.setNow('2026-03-15T13:00:00Z');
-      prices.next = (await api.request('PUT', `/prices/${prices.seat.id}`, { body: { amount: '99' } })).body;
+      prices.next = (await api.request('PUT', `/prices/${prices.seat!.id}`, { body: { amount: '99' } })).body;
     });
     after(() => api.setNow(NOW));
 
@@ -677,15 +675,15 @@ describe('/prices', () => {
         ['next', 'future', 'old', 'tokens', 'seat'],
       ],
       ['entity type and ids', () => ({ entity_type: 'plan', entity_ids: [own.id], limit: 1 }), ['next']],
-      ['ids', () => ({ price_ids: [prices.tokens.id, prices.old.id] }), ['tokens']],
+      ['ids', () => ({ price_ids: [prices.tokens!.id, prices.old!.id] }), ['tokens']],
       [
         'ids with those that ended',
-        () => ({ price_ids: [prices.tokens.id, prices.old.id], allow_expired_prices: true }),
+        () => ({ price_ids: [prices.tokens!.id, prices.old!.id], allow_expired_prices: true }),
         ['old', 'tokens'],
       ],
       ['periods', () => ({ plan_ids: [own.id], billing_periods: ['annual'] }), ['next']],
       ['meters', () => ({ plan_ids: [own.id], meter_ids: [meter.id] }), ['tokens']],
-      ['the family of a price', () => ({ parent_price_id: prices.seat.id }), ['next']],
+      ['the family of a price', () => ({ parent_price_id: prices.seat!.id }), ['next']],
       ['started before', () => ({ plan_ids: [own.id], start_date_lt: '2026-03-15T12:30:00Z' }), ['tokens']],
       [
         'sorted by a column',
@@ -707,10 +705,10 @@ describe('/prices', () => {
     });
 
     it('expands meters and plans, and nothing unknown', async () => {
-      const body = { price_ids: [prices.tokens.id], expand: 'meters,plan,groups,addons,priceunit' };
+      const body = { price_ids: [prices.tokens!.id], expand: 'meters,plan,groups,addons,priceunit' };
       const [price] = (await search(body)).body.items;
-      expect(price.meter).to.include({ id: meter.id, event_name: 'tokens' });
-      expect(price.plan).to.include({ id: own.id, name: 'Listed', prices: null });
+      expect(price!.meter).to.include({ id: meter.id, event_name: 'tokens' });
+      expect(price!.plan).to.include({ id: own.id, name: 'Listed', prices: null });
       expect((await search({ expand: 'customers' })).status).to.equal(400);
     });
 

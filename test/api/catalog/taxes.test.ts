@@ -1,14 +1,12 @@
 import { expect } from 'chai';
+import type { Customer, ErrorAnswer, Invoice } from '../../support/answers.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const NOW = '2026-03-15T12:00:00.000Z';
 
-// Answers of every shape.
-type Answer = any;
-
 describe('/taxes', () => {
   let api: TestApi;
-  let customer: Answer;
+  let customer: Customer;
   let count = 0;
   before(async () => {
     api = await startTestApi({ now: NOW });
@@ -16,9 +14,13 @@ describe('/taxes', () => {
   });
   after(() => api.stop());
 
-  const send = (method: string, path: string, body?: unknown, key?: string | null) =>
-    api.request(method, path, { body, ...(key === undefined ? {} : { key }) });
-  async function created(path: string, body: unknown, status = 201): Promise<Answer> {
+  const send = <Method extends string, Path extends string>(
+    method: Method,
+    path: Path,
+    body?: unknown,
+    key?: string | null,
+  ) => api.request(method, path, { body, ...(key === undefined ? {} : { key }) });
+  async function created<Path extends string>(path: Path, body: unknown, status = 201) {
     const answer = await send('POST', path, body);
     expect(answer.status, answer.text).to.equal(status);
     return answer.body;
@@ -31,7 +33,10 @@ describe('/taxes', () => {
   });
   const attach = (tax_rate_code: string, fields: Record<string, unknown> = {}) =>
     send('POST', '/taxes/associations', { tax_rate_code, external_customer_id: 'acme', ...fields });
-  const refused = ({ status, body }: Answer) => [status, body.details?.field];
+  const refused = ({ status, body }: { status: number; body: Partial<ErrorAnswer> | null }) => [
+    status,
+    body!.details?.field,
+  ];
 
   describe('rates', () => {
     it('201 answers every key of the contract, and it is read again', async () => {
@@ -119,13 +124,13 @@ describe('/taxes', () => {
         await send('POST', '/taxes/rates', rate({ code, scope }), key);
       const codes = async (query: string) => {
         const { body } = await send('GET', `/taxes/rates?sort=code&order=asc&${query}`, undefined, key);
-        return body.map((one: Answer) => one.code);
+        return body.map((one) => one.code);
       };
       expect(await codes('')).to.deep.equal(['a', 'b', 'c']);
       expect(await codes('taxrate_codes=a,c,z')).to.deep.equal(['a', 'c']);
       expect(await codes('scope=external')).to.deep.equal(['b']);
       expect(await codes('limit=1&offset=1')).to.deep.equal(['b']);
-      const [{ id }] = (await send('GET', '/taxes/rates?taxrate_codes=b', undefined, key)).body;
+      const { id } = (await send('GET', '/taxes/rates?taxrate_codes=b', undefined, key)).body[0]!;
       expect(await codes(`taxrate_ids=${id}`)).to.deep.equal(['b']);
       expect((await send('GET', '/taxes/rates?expand=plans', undefined, key)).status).to.equal(400);
     });
@@ -221,7 +226,7 @@ describe('/taxes', () => {
         amount_due: '100',
         ...fields,
       });
-    const attachTo = (invoice: Answer, code: string) =>
+    const attachTo = (invoice: Invoice, code: string) =>
       attach(code, { external_customer_id: undefined, entity_type: 'invoice', entity_id: invoice.id });
 
     it('of an invoice alone while it is a draft: what is final is not taxed any more', async () => {
@@ -298,7 +303,7 @@ describe('/taxes', () => {
       await attach(two.code, { external_customer_id: 'other' });
       const list = async (query: string) => send('GET', `/taxes/associations?${query}`);
       const rates = async (query: string) =>
-        (await list(`sort=created_at&order=asc&${query}`)).body.items.map((item: Answer) => item.tax_rate_id);
+        (await list(`sort=created_at&order=asc&${query}`)).body.items.map((item) => item.tax_rate_id);
       expect(await rates('external_customer_id=other')).to.have.members([one.id, two.id]);
       expect(await rates(`entity_type=customer&entity_id=${other.id}&currency=USD`)).to.deep.equal([one.id]);
       expect(await rates(`external_customer_id=other&auto_apply=true`)).to.deep.equal([two.id]);
@@ -306,7 +311,7 @@ describe('/taxes', () => {
       expect(await rates(`tax_rate_ids=${one.id},${two.id}`)).to.have.members([one.id, two.id]);
       const { body } = await list(`tax_association_ids=${made.id}&expand=tax_rate`);
       expect(body.items).to.deep.equal([made]);
-      expect((await list(`tax_association_ids=${made.id}`)).body.items[0].tax_rate).to.equal(null);
+      expect((await list(`tax_association_ids=${made.id}`)).body.items[0]!.tax_rate).to.equal(null);
       expect((await list('external_customer_id=nobody')).status).to.equal(404);
       expect(refused(await list(`external_customer_id=other&entity_id=${customer.id}`))).to.deep.equal([
         400,
@@ -326,7 +331,7 @@ describe('/taxes', () => {
     const wanted = { customer_id, currency: 'usd', ...amounts, line_items, tax_rates: [code] };
     const made = await created('/invoices', { ...wanted, invoice_status: 'FINALIZED' });
     const stored = (await send('GET', `/invoices/${made.id}`)).body;
-    const taxed = ({ line_items: lines }: Answer) => lines.map(({ tax_amount }: Answer) => Number(tax_amount));
+    const taxed = ({ line_items: lines }: Invoice) => lines.map(({ tax_amount }) => Number(tax_amount));
     expect(Number(made.total_tax)).to.equal(30);
     expect([taxed(made), taxed(stored)]).to.deep.equal([
       [0, 30, 0],

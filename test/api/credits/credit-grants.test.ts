@@ -1,15 +1,13 @@
 import { expect } from 'chai';
+import type { CreditGrant, ErrorAnswer, Plan, Subscription } from '../../support/answers.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const NOW = '2026-03-15T12:00:00.000Z';
 
-// Answers of every shape.
-type Answer = any;
-
 describe('/creditgrants and /costs', () => {
   let api: TestApi;
-  let plan: Answer;
-  let subscription: Answer;
+  let plan: Plan;
+  let subscription: Subscription;
   before(async () => {
     api = await startTestApi({ now: NOW });
     plan = await created('/plans', { name: 'Pro' });
@@ -26,9 +24,13 @@ describe('/creditgrants and /costs', () => {
   });
   after(() => api.stop());
 
-  const send = (method: string, path: string, body?: unknown, key?: string | null) =>
-    api.request(method, path, { body, ...(key === undefined ? {} : { key }) });
-  async function created(path: string, body: unknown): Promise<Answer> {
+  const send = <Method extends string, Path extends string>(
+    method: Method,
+    path: Path,
+    body?: unknown,
+    key?: string | null,
+  ) => api.request(method, path, { body, ...(key === undefined ? {} : { key }) });
+  async function created<Path extends string>(path: Path, body: unknown) {
     const answer = await send('POST', path, body);
     expect(answer.status, answer.text).to.equal(201);
     return answer.body;
@@ -43,7 +45,10 @@ describe('/creditgrants and /costs', () => {
     billing_period: 'MONTHLY',
     invoice_cadence: 'ADVANCE',
   });
-  const refused = ({ status, body }: Answer) => [status, body.details?.field];
+  const refused = ({ status, body }: { status: number; body: Partial<ErrorAnswer> | null }) => [
+    status,
+    body!.details?.field,
+  ];
 
   describe('credit grants', () => {
     const ofPlan = (fields: Record<string, unknown> = {}) => ({
@@ -70,7 +75,7 @@ describe('/creditgrants and /costs', () => {
         ],
       };
       const { id, credit_grants } = await created('/subscriptions', request);
-      const own = (grants: Answer[]) =>
+      const own = (grants: CreditGrant[]) =>
         grants
           .filter(({ scope }) => scope === 'SUBSCRIPTION')
           .map(({ name, subscription_id, start_date, credit_grant_anchor }) => {
@@ -132,8 +137,8 @@ describe('/creditgrants and /costs', () => {
       });
       expect((await send('GET', `/creditgrants/${id}`)).body).to.deep.equal(made);
       const { body: list } = await send('GET', `/plans?plan_ids=${plan.id}&expand=credit_grant`);
-      expect(list.items[0].credit_grants).to.deep.equal([made]);
-      expect((await send('GET', `/plans?plan_ids=${plan.id}`)).body.items[0].credit_grants).to.equal(null);
+      expect(list.items[0]!.credit_grants).to.deep.equal([made]);
+      expect((await send('GET', `/plans?plan_ids=${plan.id}`)).body.items[0]!.credit_grants).to.equal(null);
     });
 
     it('of a subscription has its periods counted from its start', async () => {
@@ -251,7 +256,7 @@ describe('/creditgrants and /costs', () => {
 
     it('are shown with each subscription that gets them: its own, and those of its plan, not of another', async () => {
       const shown = async (id: string) =>
-        (await send('GET', `/subscriptions/${id}`)).body.credit_grants.map((one: Answer) => one.id);
+        (await send('GET', `/subscriptions/${id}`)).body.credit_grants.map((one) => one.id);
       const before = await shown(subscription.id);
       const own = await created('/creditgrants', ofSubscription());
       const template = await created('/creditgrants', ofPlan());
@@ -263,7 +268,7 @@ describe('/creditgrants and /costs', () => {
       expect(second.credit_grants).to.deep.equal([theirs]);
       expect(await shown(subscription.id)).to.have.members([...before, own.id]);
       const { items } = (await send('POST', '/subscriptions/search', {})).body;
-      const listed = new Map(items.map((one: Answer) => [one.id, one.credit_grants.map(({ id }: Answer) => id)]));
+      const listed = new Map(items.map((one) => [one.id, one.credit_grants.map(({ id }) => id)]));
       expect(listed.get(second.id)).to.deep.equal([theirs.id]);
       // What the plan grants since then is for others.
       expect(listed.get(subscription.id)).to.include(own.id).and.not.include(template.id);
@@ -278,7 +283,8 @@ describe('/creditgrants and /costs', () => {
         await created('/creditgrants', ofPlan({ plan_id: own.id, credits: '7' })),
       ];
       await send('DELETE', `/creditgrants/${first.id}`);
-      const ids = async (path: string) => (await send('GET', path)).body.items.map((one: Answer) => one.id);
+      const ids = async (path: `/creditgrants?${string}` | `/plans/${string}/creditgrants`) =>
+        (await send('GET', path)).body.items.map((one) => one.id);
       expect(await ids(`/creditgrants?plan_ids=${own.id}`)).to.deep.equal([second.id]);
       expect(await ids(`/creditgrants?plan_ids=${own.id}&status=archived`)).to.deep.equal([first.id]);
       expect(await ids(`/creditgrants?credit_grant_ids=${second.id}&scope=subscription`)).to.deep.equal([]);
@@ -287,8 +293,8 @@ describe('/creditgrants and /costs', () => {
       expect(await ids(`/plans/${own.id}/creditgrants`)).to.deep.equal([second.id]);
       expect((await send('GET', '/plans/plan_x/creditgrants')).status).to.equal(404);
       const copy = await created(`/plans/${own.id}/clone`, { name: 'Copy', lookup_key: 'copy' });
-      expect(copy.credit_grants.map((one: Answer) => [one.credits, one.plan_id])).to.deep.equal([['7', copy.id]]);
-      expect(copy.credit_grants[0].id).to.not.equal(second.id);
+      expect(copy.credit_grants!.map((one) => [one.credits, one.plan_id])).to.deep.equal([['7', copy.id]]);
+      expect(copy.credit_grants![0]!.id).to.not.equal(second.id);
     });
 
     it('401, 403, and 404 for what another tenant has', async () => {
@@ -366,7 +372,7 @@ describe('/creditgrants and /costs', () => {
       const found = async (body: unknown) => {
         const answer = await send('POST', '/costs/search', body, key);
         expect(answer.status, answer.text).to.equal(200);
-        return answer.body.items.map((one: Answer) => one.name);
+        return answer.body.items.map((one) => one.name);
       };
       const sort = [{ field: 'name', direction: 'asc' }];
       expect(await found({ sort })).to.deep.equal(['A', 'B', 'C']);
@@ -378,7 +384,7 @@ describe('/creditgrants and /costs', () => {
       expect(await found({ lookupKey: 'key-B' })).to.deep.equal(['B']);
       expect(await found({ lookup_key: 'key-C', name: 'C' })).to.deep.equal(['C']);
       expect(await found({ sort, tenantID: scope.tenant_id, environmentID: scope.environment_id })).to.have.length(3);
-      const [{ id }] = (await send('POST', '/costs/search', { name: 'A' }, key)).body.items;
+      const { id } = (await send('POST', '/costs/search', { name: 'A' }, key)).body.items[0]!;
       expect(await found({ costsheetIDs: [id] })).to.deep.equal(['A']);
       expect(await found({ costsheet_ids: [id] })).to.deep.equal(['A']);
       const other = await send('POST', '/costs/search', { tenantID: api.scope.tenant_id }, key);

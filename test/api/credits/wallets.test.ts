@@ -1,10 +1,8 @@
 /** Wallets as a client sees them (docs/rules/wallets.md). */
 import { expect } from 'chai';
 import { expireCredits } from '../../../actions/credits/wallets/expire-credits.ts';
+import type { Wallet } from '../../support/answers.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('/wallets', () => {
   let api: TestApi;
@@ -15,19 +13,24 @@ describe('/wallets', () => {
   });
   after(() => api.stop());
 
-  const send = (method: string, path: string, body?: object, key = api.key) =>
+  const send = <Method extends string, Path extends string>(method: Method, path: Path, body?: object, key = api.key) =>
     api.request(method, path, body === undefined ? { key } : { body, key });
-  async function ok(method: string, path: string, body?: object, key?: string): Promise<Answer> {
+  async function ok<Method extends string, Path extends string>(
+    method: Method,
+    path: Path,
+    body?: object,
+    key?: string,
+  ) {
     const answer = await send(method, path, body, key);
     expect(answer.status, `${method} ${path}: ${answer.text}`).to.be.within(200, 299);
     return answer.body;
   }
-  async function refused(status: number, path: string, body: object, method = 'POST'): Promise<Answer> {
+  async function refused<Path extends string>(status: number, path: Path, body: object, method = 'POST') {
     const answer = await send(method, path, body);
     expect(answer.status, answer.text).to.equal(status);
     return answer.body;
   }
-  async function walletOf(fields: object = {}): Promise<Answer> {
+  async function walletOf(fields: object = {}) {
     const external_customer_id = `customer ${++count}`;
     await ok('POST', '/customers', { external_id: external_customer_id });
     return ok('POST', '/wallets', { external_customer_id, currency: 'USD', ...fields });
@@ -41,7 +44,7 @@ describe('/wallets', () => {
     ...fields,
   });
   const transactions = async (id: string, query = '') =>
-    (await ok('GET', `/wallets/${id}/transactions?limit=1000&${query}`)).items as Answer[];
+    (await ok('GET', `/wallets/${id}/transactions?limit=1000&${query}`)).items;
 
   it('200 made with what it is counted in, and with initial credits', async () => {
     const wallet = await walletOf({ conversion_rate: '0.5', initial_credits_to_load: '100', metadata: { deal: '7' } });
@@ -66,9 +69,7 @@ describe('/wallets', () => {
     const wallet = await walletOf({ alert_settings });
     expect(wallet.alert_state).to.equal('in_alarm');
     const { items } = await ok('POST', '/alerts/search', { entity_id: wallet.id });
-    expect(items.map((one: Answer) => [one.alert_type, one.alert_status])).to.deep.equal([
-      ['low_credit_balance', 'in_alarm'],
-    ]);
+    expect(items.map((one) => [one.alert_type, one.alert_status])).to.deep.equal([['low_credit_balance', 'in_alarm']]);
   });
 
   it('a price unit says currency and rate', async () => {
@@ -138,7 +139,7 @@ describe('/wallets', () => {
         key,
       );
       expect(found.items).to.deep.equal(items);
-      return items.map((wallet: Answer) => wallet.name);
+      return items.map((wallet) => wallet.name);
     };
     expect([await named(true), await named(false)]).to.deep.equal([['on'], ['none', 'off']]);
     await ok('PUT', '/settings/wallet_balance_alert_config', { value: { alert_enabled: true, critical } }, key);
@@ -227,7 +228,7 @@ describe('/wallets', () => {
       [`/wallets/${id}/debit`, debitBody('7', 'd')],
     ] as const) {
       const refusal = await refused(409, path, asked);
-      expect([refusal.code, refusal.details.field], JSON.stringify(asked)).to.deep.equal([
+      expect([refusal.code, refusal.details!.field], JSON.stringify(asked)).to.deep.equal([
         'already_exists',
         'idempotency_key',
       ]);
@@ -261,10 +262,10 @@ describe('/wallets', () => {
     const body = { credits_to_add: '50', transaction_reason: 'PURCHASED_CREDIT_INVOICED', bonus_credits_to_add: '5' };
     const bought = await ok('POST', `/wallets/${id}/top-up`, { ...body, idempotency_key: 'bought' });
     expect(bought.wallet_transaction).to.include({ transaction_status: 'pending', credits_available: '0' });
-    expect(bought.wallet.credit_balance).to.equal('0');
+    expect(bought.wallet!.credit_balance).to.equal('0');
     const invoice = await ok('GET', `/invoices/${bought.invoice_id}`);
     expect(invoice).to.include({ invoice_status: 'FINALIZED', amount_due: '50', invoice_type: 'ONE_OFF' });
-    expect((await refused(400, `/wallets/${id}/terminate`, {})).details.invoice_id).to.equal(invoice.id);
+    expect((await refused(400, `/wallets/${id}/terminate`, {})).details!.invoice_id).to.equal(invoice.id);
     const paid = Array.from({ length: 5 }, () =>
       send('PUT', `/invoices/${invoice.id}/payment`, { payment_status: 'SUCCEEDED', amount: '50' }),
     );
@@ -272,18 +273,18 @@ describe('/wallets', () => {
     expect((await ok('GET', `/wallets/${id}`)).credit_balance).to.equal('55');
     const [bonus, credits] = (await transactions(id, 'sort=id&order=desc')).map((one) => one);
     expect(credits).to.include({
-      id: bought.wallet_transaction.id,
+      id: bought.wallet_transaction!.id,
       transaction_status: 'completed',
       credits_available: '50',
     });
-    expect(bonus).to.include({ transaction_reason: 'PURCHASED_CREDIT_BONUS', parent_transaction_id: credits.id });
+    expect(bonus).to.include({ transaction_reason: 'PURCHASED_CREDIT_BONUS', parent_transaction_id: credits!.id });
     // What it bought is in the wallet: its money does not go there, too.
     expect((await refused(400, `/invoices/${invoice.id}/void`, {})).message).to.contain('in a wallet already');
     const [line] = invoice.line_items;
     const note = {
       invoice_id: invoice.id,
       reason: 'ORDER_CHANGE',
-      line_items: [{ invoice_line_item_id: line.id, amount: '1' }],
+      line_items: [{ invoice_line_item_id: line!.id, amount: '1' }],
     };
     expect((await refused(400, '/creditnotes', note)).message).to.contain('in a wallet already');
   });
@@ -298,7 +299,7 @@ describe('/wallets', () => {
     await setting({ auto_complete_purchased_credit_transaction: true });
     const at_once = await ok('POST', `/wallets/${id}/top-up`, body);
     await setting({ auto_complete_purchased_credit_transaction: null });
-    expect(at_once.wallet.credit_balance).to.equal('9.99');
+    expect(at_once.wallet!.credit_balance).to.equal('9.99');
     expect(await ok('GET', `/invoices/${at_once.invoice_id}`)).to.include({
       payment_status: 'SUCCEEDED',
       amount_paid: '9.99',
@@ -307,8 +308,8 @@ describe('/wallets', () => {
 
   it('a debit says of which credits; one key is one debit, answered for ever as the first time', async () => {
     const { id } = await walletOf();
-    const first = (await topUp(id, { credits_to_add: '30', priority: 1 })).wallet_transaction.id;
-    const second = (await topUp(id, { credits_to_add: '70' })).wallet_transaction.id;
+    const first = (await topUp(id, { credits_to_add: '30', priority: 1 })).wallet_transaction!.id;
+    const second = (await topUp(id, { credits_to_add: '70' })).wallet_transaction!.id;
     const debited = await ok('POST', `/wallets/${id}/debit`, debitBody('40', 'd1', { metadata: { job: '17' } }));
     expect(debited).to.include({ id, credit_balance: '60', balance: '60' });
     expect(debited.wallet_transaction.metadata).to.deep.equal({
@@ -327,8 +328,8 @@ describe('/wallets', () => {
     const { id } = await walletOf({ initial_credits_to_load: '10' });
     const few = await refused(400, `/wallets/${id}/debit`, debitBody('10.5', 'few'));
     expect(few).to.include({ code: 'invalid_operation' });
-    expect(few.details.credits_available).to.equal('10');
-    expect((await refused(400, `/wallets/${id}/debit`, debitBody('0', 'none'))).details.field).to.equal('credits');
+    expect(few.details!.credits_available).to.equal('10');
+    expect((await refused(400, `/wallets/${id}/debit`, debitBody('0', 'none'))).details!.field).to.equal('credits');
     const owing = await ok('POST', `/wallets/${id}/debit`, debitBody('12', 'few', { allow_negative: true }));
     expect(owing).to.include({ credit_balance: '-2', credits_owed: '2' });
     expect((await topUp(id, { credits_to_add: '5' })).wallet).to.include({ credit_balance: '3', credits_owed: '0' });
@@ -394,8 +395,8 @@ describe('/wallets', () => {
     const { original_wallet, new_wallet } = await ok('POST', `/wallets/${id}/modify`, {
       modification_type: 'prepaid_to_postpaid',
     });
-    expect(original_wallet.alert_state).to.equal('ok');
-    expect([new_wallet.alert_state, new_wallet.alert_settings]).to.deep.equal(['in_alarm', alarmed.alert_settings]);
+    expect(original_wallet!.alert_state).to.equal('ok');
+    expect([new_wallet!.alert_state, new_wallet!.alert_settings]).to.deep.equal(['in_alarm', alarmed.alert_settings]);
     expect(original_wallet).to.include({ id, wallet_status: 'closed', credit_balance: '0', balance: '0' });
     expect(new_wallet).to.include({
       wallet_type: 'POST_PAID',
@@ -403,8 +404,8 @@ describe('/wallets', () => {
       credit_balance: '11',
       balance: '22',
     });
-    expect(new_wallet.metadata).to.deep.equal({ converted_from: id });
-    const lots = await transactions(new_wallet.id, 'sort=credit_amount&order=desc');
+    expect(new_wallet!.metadata).to.deep.equal({ converted_from: id });
+    const lots = await transactions(new_wallet!.id, 'sort=credit_amount&order=desc');
     expect(
       lots.map((lot) => [
         lot.credits_available,
@@ -426,7 +427,7 @@ describe('/wallets', () => {
   });
 
   describe('a postpaid wallet pays', () => {
-    let wallet: Answer;
+    let wallet: Wallet;
     const invoiced = (amount: string) =>
       ok('POST', '/invoices', {
         customer_id: wallet.customer_id,
@@ -457,12 +458,12 @@ describe('/wallets', () => {
       expect(await ok('GET', `/invoices/${id}`)).to.include({ amount_paid: '50', amount_remaining: '50' });
       await ok('POST', '/payments', paying(id, '50', { idempotency_key: `credits ${wallet.id}` }));
       expect(await credits()).to.equal('5');
-      expect((await refused(400, '/payments', paying(id, '50'))).details.payable).to.equal('10');
+      expect((await refused(400, '/payments', paying(id, '50'))).details!.payable).to.equal('10');
       await ok('POST', `/payments/${payment.id}/refund`, { amount: '20' });
       expect(await credits()).to.equal('15');
       await ok('POST', `/invoices/${id}/void`);
       expect(await credits()).to.equal('15');
-      const all: Answer[] = await ok('GET', `/customers/${wallet.customer_id}/wallets`);
+      const all = await ok('GET', `/customers/${wallet.customer_id}/wallets`);
       expect(all.find(({ wallet_type }) => wallet_type === 'PRE_PAID')).to.include({ balance: '30' });
       const [lot, ...others] = (await transactions(wallet.id, 'type=credit&sort=id&order=asc')).map(
         (one) => one.credits_available,
@@ -483,9 +484,9 @@ describe('/wallets', () => {
         line_items: [line('USAGE'), line('FIXED')],
       });
       const payment = await ok('POST', '/payments', paying(id, '15', { idempotency_key: `usage ${id}` }));
-      expect((await refused(400, '/payments', paying(id, '6'))).details.payable).to.equal('5');
+      expect((await refused(400, '/payments', paying(id, '6'))).details!.payable).to.equal('5');
       await ok('POST', `/payments/${payment.id}/refund`, { amount: '10' });
-      expect((await refused(400, '/payments', paying(id, '16'))).details.payable).to.equal('15');
+      expect((await refused(400, '/payments', paying(id, '16'))).details!.payable).to.equal('15');
     });
 
     it('what two ask for at once is paid once, and credits that went meanwhile pay nothing', async () => {
@@ -540,7 +541,7 @@ describe('/wallets', () => {
     const changed = await ok('PUT', `/wallets/${id}`, changes);
     expect(changed).to.deep.include({ name: 'Main', config: { allowed_price_types: ['ALL'] } });
     const found = await ok('POST', '/wallets/search', { wallet_ids: [id], status: 'active', alert_enabled: true });
-    expect(found.items.map((one: Answer) => one.id)).to.deep.equal([id]);
+    expect(found.items.map((one) => one.id)).to.deep.equal([id]);
     expect((await ok('POST', '/wallets/search', { wallet_ids: [id], status: 'closed' })).items).to.deep.equal([]);
     const search = (body: object) =>
       ok('POST', '/wallets/transactions/search?expand=wallet,customer,created_by_user', body);
@@ -549,7 +550,7 @@ describe('/wallets', () => {
       credits_available_gt: 1,
       filters: [{ field: 'wallet_id', operator: 'eq', data_type: 'string', value: { string: id } }],
     });
-    expect([items[0].wallet.id, items[0].customer.id]).to.deep.equal([id, customer_id]);
+    expect([items[0]!.wallet!.id, items[0]!.customer!.id]).to.deep.equal([id, customer_id]);
     const [balance] = await ok(
       'GET',
       `/customers/wallets?id=${customer_id}&include_real_time_balance=true&expand=credits_available_breakdown`,

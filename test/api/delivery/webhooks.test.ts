@@ -13,7 +13,7 @@ describe('webhooks over HTTP', () => {
   const URL_ = 'https://hooks.example.com/in';
   const create = async (fields: Record<string, unknown> = {}, key?: string) =>
     api.request('POST', '/webhooks/endpoints', { body: { url: URL_, ...fields }, ...(key ? { key } : {}) });
-  const at = (id: string) => `/webhooks/endpoints/${id}`;
+  const at = (id: string) => `/webhooks/endpoints/${id}` as const;
 
   describe('endpoints', () => {
     it('201: the secret is shown once, and masked from then on', async () => {
@@ -69,7 +69,7 @@ describe('webhooks over HTTP', () => {
 
     it('200: a new secret, with the time for which the one before is good', async () => {
       const { body } = await create();
-      const path = `${at(body.endpoint.id)}/secret/rotate`;
+      const path = `${at(body.endpoint.id)}/secret/rotate` as const;
       const rotated = await api.request('POST', path, { body: {} });
       expect(rotated.status).to.equal(200);
       expect(rotated.body.secret)
@@ -119,7 +119,7 @@ describe('webhooks over HTTP', () => {
       expect(of.body.pagination.total).to.equal(1);
       const detail = await api.request('GET', `/webhooks/deliveries/${delivery.id}`);
       expect(detail.body.attempts).to.deep.equal([]);
-      expect(detail.body.body.webhook_endpoint.id).to.equal(body.endpoint.id);
+      expect((detail.body.body.webhook_endpoint as { id: string }).id).to.equal(body.endpoint.id);
     });
   });
 
@@ -174,7 +174,7 @@ describe('webhooks over HTTP', () => {
         0,
       );
       const [first] = ofOne.items;
-      expect((await api.request('GET', `/webhooks/events/${first.id}`)).body).to.deep.equal(first);
+      expect((await api.request('GET', `/webhooks/events/${first!.id}`)).body).to.deep.equal(first);
     });
 
     it('a change that is refused tells nothing', async () => {
@@ -194,7 +194,7 @@ describe('webhooks over HTTP', () => {
       const { items } = (await api.request('GET', '/webhooks/events?event_names=customer.created&limit=1')).body;
       await api.services.postgres('system_events').update({ dispatched_at: '2026-03-15T12:00:00Z' });
       await api.services.postgres('webhook_endpoints').update({ endpoint_status: 'disabled' });
-      const nobody = await api.request('POST', `/webhooks/${items[0].id}/retry`);
+      const nobody = await api.request('POST', `/webhooks/${items[0]!.id}/retry`);
       expect([nobody.status, nobody.body.code]).to.deep.equal([400, 'invalid_operation']);
       expect((await api.request('POST', '/webhooks/sys_event_none/retry')).status).to.equal(404);
     });
@@ -219,11 +219,11 @@ describe('webhooks over HTTP', () => {
         ['POST', `${at(id)}/secret/rotate`, {}],
         ['POST', `${at(id)}/test`],
         ['DELETE', at(id)],
-        ['POST', `/webhooks/${event.id}/retry`],
+        ['POST', `/webhooks/${event!.id}/retry`],
       ];
       const reads: [string, string, object?][] = [
         ['GET', at(id)],
-        ['GET', `/webhooks/events/${event.id}`],
+        ['GET', `/webhooks/events/${event!.id}`],
         ['GET', `/webhooks/deliveries/${delivery.id}`],
       ];
       const statuses = async (asked: typeof writes, key: string | null) =>
@@ -236,7 +236,7 @@ describe('webhooks over HTTP', () => {
       expect(await statuses(writes, reader)).to.deep.equal(Array(6).fill(403));
       expect(await statuses(reads, reader)).to.deep.equal(Array(3).fill(200));
       expect(await statuses([...writes.slice(1, 6), ...reads], other)).to.deep.equal(Array(8).fill(404));
-      for (const list of ['endpoints', 'events', 'deliveries'])
+      for (const list of ['endpoints', 'events', 'deliveries'] as const)
         expect((await api.request('GET', `/webhooks/${list}`, { key: other })).body.pagination.total).to.equal(0);
     });
   });

@@ -1,6 +1,8 @@
 import { expect } from 'chai';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
+type Run = { workflow_id: string; run_id: string };
+
 describe('workflows', () => {
   let api: TestApi;
   let invoice_id: string;
@@ -21,7 +23,7 @@ describe('workflows', () => {
     const made = await api.request('POST', '/invoices', { body });
     expect(made.status, made.text).to.equal(201);
     invoice_id = made.body.id;
-    const { workflow_id, run_id } = (await api.request('POST', `/invoices/${invoice_id}/compute`)).body;
+    const { workflow_id, run_id } = (await api.request<Run>('POST', `/invoices/${invoice_id}/compute`)).body;
     run = { workflow_id, run_id };
   });
   after(() => api.stop());
@@ -48,7 +50,7 @@ describe('workflows', () => {
         duration_ms: null,
         total_duration: null,
       });
-      expect(Date.parse(item.start_time)).to.equal(Date.parse('2026-03-15T12:00:00Z'));
+      expect(Date.parse(item!.start_time)).to.equal(Date.parse('2026-03-15T12:00:00Z'));
       expect(run.workflow_id).to.match(/^wf_\w{26}$/);
       const filters: [object, number][] = [
         [{ workflow_id: run.workflow_id }, 1],

@@ -97,7 +97,7 @@ describe('authentication', () => {
         const { status, body } = await api.request('GET', '/probe/meter-read', { key, headers });
         expect(status).to.equal(401);
         expect(body).to.deep.include({ http_status_code: 401, success: false });
-        expect(body.error.message).to.equal(body.message);
+        expect(body.error!.message).to.equal(body.message);
       });
     }
 
@@ -147,12 +147,12 @@ describe('authentication', () => {
       const { body: other } = await api.request('POST', '/environments', {
         body: { name: 'Other', type: 'development' },
       });
-      const ask = (path: string, environment: string) =>
+      const ask = <Path extends string>(path: Path, environment: string) =>
         api.request('GET', path, { headers: { 'x-environment-id': environment } });
       expect((await ask('/probe/meter-read', api.scope.environment_id)).status).to.equal(200);
       for (const path of ['/probe/meter-read', '/environments', '/users/me']) {
         const { status, body } = await ask(path, other.id);
-        expect([status, body.code, body.details.environment_id], path).to.deep.equal([
+        expect([status, body.code, body.details!.environment_id], path).to.deep.equal([
           403,
           'permission_denied',
           api.scope.environment_id,
@@ -195,7 +195,7 @@ describe('authentication', () => {
     it('a key without one takes it from the header, which must belong to the tenant', async () => {
       const { key, user_id, scope } = await api.otherTenant();
       await api.services.postgres('secrets').where({ user_id }).update({ environment_id: null });
-      const ask = (path: string, environment?: string) =>
+      const ask = <Path extends string>(path: Path, environment?: string) =>
         api.request('GET', path, { key, headers: environment ? { 'x-environment-id': environment } : {} });
       expect((await ask('/probe/meter-read', scope.environment_id)).body).to.deep.include(scope);
       for (const refused of [undefined, 'env_unknown', api.scope.environment_id]) {
@@ -223,6 +223,6 @@ describe('authentication', () => {
 
   it('notes when a key was used last', async () => {
     const { body } = await api.request('GET', '/secrets/api/keys');
-    expect(body.items[0].last_used_at).to.be.a('string');
+    expect(body.items[0]!.last_used_at).to.be.a('string');
   });
 });

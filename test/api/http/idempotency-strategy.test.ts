@@ -21,11 +21,15 @@ const SAME: Readonly<Record<string, string>> = {
   commitReservation: 'what was committed is answered, and sent under the same ids',
   releaseReservation: 'what is released is answered as it is',
   scheduleUpdateBillingPeriod: 'nothing is done',
+  testConnection: 'it is asked whose account it is',
+  startCardSetup: 'the provider recognizes the key, and a setup alone charges nothing',
+  retryInboundWebhook: 'an event that was processed is refused',
+  syncIntegration: 'a record that has a counterpart is not sent again',
 };
 /** The key that they have in their body follows from the header where it states none. */
 const INNER_KEY = ['createPayment', 'refundPayment', 'topUpWallet', 'debitWallet', 'checkEntitlement'];
 /** Nobody can read the answer again: it is told which record was made. */
-const SHOWN_ONCE = ['createUser', 'createApiKey', 'createWebhookEndpoint', 'rotateWebhookSecret'];
+const SHOWN_ONCE = ['createUser', 'createApiKey', 'createWebhookEndpoint', 'rotateWebhookSecret', 'initiateOAuth'];
 /** They write nothing, and ask for another permission than one to read. */
 const READS = ['parsePricing'];
 
@@ -48,6 +52,11 @@ describe('the ways in which a POST is done once', () => {
     expect(called('inner_key')).to.have.members(INNER_KEY);
     expect(called('shown_once')).to.have.members(SHOWN_ONCE);
     expect(called('reads')).to.have.members(READS);
+  });
+
+  it('an answer that is shown once, or has a client secret, is stored encrypted', () => {
+    const secret = posts.filter(({ shows_secret }) => shows_secret).map(({ operation_id }) => operation_id);
+    expect(secret).to.have.members([...SHOWN_ONCE, 'startCardSetup']);
   });
 
   it('only who may write makes what is noted', () => {

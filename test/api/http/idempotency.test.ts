@@ -187,6 +187,6 @@ describe('Idempotency-Key', () => {
     const kept = await api.services.postgres('idempotency_keys').select('answer');
     for (const row of kept) expect(String(row.answer)).to.not.contain(first.body.api_key);
     expect((await post(key, '/secrets/api/keys', body)).text).to.equal(first.text);
-    expect((await post(key, '/secrets/api/keys', body, first.body.api_key)).status).to.equal(409);
+    expect((await post(key, '/secrets/api/keys', body, first.body.api_key as string)).status).to.equal(409);
   });
 });

@@ -8,6 +8,8 @@ import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const named = z.object({ name: z.string() });
 
+type WithVerdicts = { verdicts: { verdict: string; field: string | null }[] };
+
 describe('keys that have no effect', () => {
   const cases: [what: string, shape: z.ZodType, value: unknown, unknown: string[]][] = [
     ['one of an object', named, { name: 'x', other: 1 }, ['other']],
@@ -123,7 +125,7 @@ describe('a key that the service does not know', () => {
       it(`${method} ${path}: ${message}`, async () => {
         const answer = await api.request(method, path, { body });
         expect([answer.status, answer.body.message]).to.deep.equal([400, message]);
-        expect(answer.body.details.field).to.equal(message.slice(0, message.indexOf(':')));
+        expect(answer.body.details!.field).to.equal(message.slice(0, message.indexOf(':')));
       });
     }
 
@@ -136,7 +138,7 @@ describe('a key that the service does not know', () => {
       const events = [{ ...event, event_id: 'good' }, { ...event, timestmap: 'x' }, event];
       const answer = await api.request('POST', '/events/bulk?verdicts=true', { body: { events } });
       expect(answer.status).to.equal(202);
-      const verdicts: { verdict: string; field: string | null }[] = answer.body.verdicts;
+      const verdicts = (answer.body as WithVerdicts).verdicts;
       expect(verdicts.map(({ verdict, field }) => [verdict, field])).to.deep.equal([
         ['accepted', null],
         ['refused', 'timestmap'],
@@ -207,7 +209,7 @@ describe('a key that the service does not know', () => {
       const newer = await api.request('POST', '/otlp/v1/metrics', { body: { resourceMetrics: [], newer: 1 } });
       expect([newer.status, newer.headers.get('x-ignored-keys')]).to.deep.equal([200, 'newer']);
       const misspelt = await api.request('POST', '/otlp/v1/metrics', { body: { resource_metrics: [] } });
-      expect([misspelt.status, misspelt.body.details.field]).to.deep.equal([400, 'resource_metrics']);
+      expect([misspelt.status, misspelt.body.details!.field]).to.deep.equal([400, 'resource_metrics']);
     });
 
     it('names twenty of them, and says that there are more', async () => {

@@ -101,12 +101,12 @@ describe('lists and searches', () => {
   for (const [what, query, field] of refused) {
     it(`400 for ${what}`, async () => {
       const { status, body } = await ask(query);
-      expect([status, body.code, body.details.field]).to.deep.equal([400, 'validation_error', field]);
+      expect([status, body.code, body.details!.field]).to.deep.equal([400, 'validation_error', field]);
     });
   }
 
   it('400 for a limit that is no number in a body', async () => {
     const { status, body } = await api.request('POST', '/plans/search', { body: { limit: true } });
-    expect([status, body.details.field]).to.deep.equal([400, 'limit']);
+    expect([status, body.details!.field]).to.deep.equal([400, 'limit']);
   });
 });

@@ -1,12 +1,10 @@
 import { expect } from 'chai';
+import type { Customer, Invoice } from '../../support/answers.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('/creditnotes', () => {
   let api: TestApi;
-  let customer: Answer;
+  let customer: Customer;
 
   before(async () => {
     api = await startTestApi({ now: '2026-03-15T12:00:00Z' });
@@ -14,12 +12,12 @@ describe('/creditnotes', () => {
   });
   after(() => api.stop());
 
-  const make = async (path: string, body: unknown) => {
+  const make = async <Path extends string>(path: Path, body: unknown) => {
     const answer = await api.request('POST', path, { body });
     expect(answer.status, answer.text).to.equal(201);
     return answer.body;
   };
-  const get = async (path: string) => (await api.request('GET', path)).body;
+  const get = async <Path extends string>(path: Path) => (await api.request('GET', path)).body;
   /** Final, of lines of 60 and 40; paid when an amount is stated. */
   const invoiced = async (paid?: string, fields: Record<string, unknown> = {}) => {
     const invoice = await make('/invoices', {
@@ -42,15 +40,15 @@ describe('/creditnotes', () => {
     }
     return invoice;
   };
-  const bodyOf = (invoice: Answer, amounts: readonly (string | null)[], fields: Record<string, unknown> = {}) => ({
+  const bodyOf = (invoice: Invoice, amounts: readonly (string | null)[], fields: Record<string, unknown> = {}) => ({
     invoice_id: invoice.id,
     reason: 'billing_error',
     line_items: amounts.flatMap((amount, index) =>
-      amount === null ? [] : [{ invoice_line_item_id: invoice.line_items[index].id, amount }],
+      amount === null ? [] : [{ invoice_line_item_id: invoice.line_items[index]!.id, amount }],
     ),
     ...fields,
   });
-  const credit = (invoice: Answer, amounts: readonly (string | null)[], fields: Record<string, unknown> = {}) =>
+  const credit = (invoice: Invoice, amounts: readonly (string | null)[], fields: Record<string, unknown> = {}) =>
     api.request('POST', '/creditnotes', { body: bodyOf(invoice, amounts, fields) });
   const verb = (id: string, name: 'finalize' | 'void') => api.request('POST', `/creditnotes/${id}/${name}`);
   const balance = async (customer_id = customer.id) =>
@@ -74,7 +72,7 @@ describe('/creditnotes', () => {
       metadata: { ticket: '7' },
     });
     expect(note.credit_note_number).to.match(/^CN-[0-9A-HJKMNP-TV-Z]{9}$/);
-    expect(note.line_items.map((line: Answer) => [line.display_name, line.amount, line.tax_amount])).to.deep.equal([
+    expect(note.line_items.map((line) => [line.display_name, line.amount, line.tax_amount])).to.deep.equal([
       ['Set-up', '60', '0'],
       ['Training', '15', '0'],
     ]);
@@ -103,13 +101,13 @@ describe('/creditnotes', () => {
     expect(first.body.invoice).to.include({ payment_status: 'PARTIALLY_REFUNDED', refunded_amount: '70' });
     expect(await balance(payer.id)).to.equal('70');
     const more = await credit(invoice, [null, '30.01']);
-    expect([more.status, more.body.details.max_allowed], more.text).to.deep.equal([400, '30']);
-    expect((await credit(invoice, [null, '30'])).body.invoice.payment_status).to.equal('REFUNDED');
+    expect([more.status, more.body.details!.max_allowed], more.text).to.deep.equal([400, '30']);
+    expect((await credit(invoice, [null, '30'])).body.invoice!.payment_status).to.equal('REFUNDED');
     expect(await balance(payer.id)).to.equal('100');
     expect((await verb(first.body.id, 'void')).body.code).to.equal('validation_error');
     const [wallet] = await get(`/customers/${payer.id}/wallets`);
-    expect(wallet.wallet_type).to.equal('PRE_PAID');
-    const { items } = await get(`/wallets/${wallet.id}/transactions`);
+    expect(wallet!.wallet_type).to.equal('PRE_PAID');
+    const { items } = await get(`/wallets/${wallet!.id}/transactions`);
     expect(items[0]).to.include({ transaction_reason: 'CREDIT_NOTE', reference_id: invoice.id, amount: '30' });
   });
 
@@ -119,8 +117,8 @@ describe('/creditnotes', () => {
     const { status, body, text } = await credit(invoice, ['60', '40']);
     expect(status, text).to.equal(201);
     expect(body.invoice).to.include({ payment_status: 'PARTIALLY_REFUNDED', refunded_amount: '100' });
-    const [{ config }] = await get(`/customers/${customer_id}/wallets`);
-    expect(config.allowed_price_types).to.deep.equal(['ALL']);
+    const { config } = (await get(`/customers/${customer_id}/wallets`))[0]!;
+    expect(config!.allowed_price_types).to.deep.equal(['ALL']);
     const next = await get(`/invoices/${(await invoiced(undefined, { customer_id })).id}`);
     expect(next).to.include({ total_credits_applied_after_tax: '100', amount_paid: '100', amount_remaining: '0' });
   });
@@ -129,7 +127,7 @@ describe('/creditnotes', () => {
     const invoice = await invoiced();
     const { body: draft } = await credit(invoice, ['60', null], { process_credit_note: false });
     expect(draft).to.include({ credit_note_status: 'DRAFT', credit_note_type: 'ADJUSTMENT', finalized_at: null });
-    expect(draft.invoice.amount_due).to.equal('100');
+    expect(draft.invoice!.amount_due).to.equal('100');
     const twin = await credit(invoice, ['60', null], { process_credit_note: false, idempotency_key: 'second' });
     expect(twin.status, 'a draft takes nothing').to.equal(201);
     await api.request('PUT', `/invoices/${invoice.id}/payment`, { body: { payment_status: 'SUCCEEDED' } });
@@ -138,7 +136,7 @@ describe('/creditnotes', () => {
     expect(done.body).to.include({ credit_note_status: 'FINALIZED', credit_note_type: 'REFUND' });
     expect((await verb(draft.id, 'finalize')).body.code).to.equal('invalid_operation');
     const late = await verb(twin.body.id, 'finalize');
-    expect([late.status, late.body.code, late.body.details.max_allowed]).to.deep.equal([400, 'validation_error', '0']);
+    expect([late.status, late.body.code, late.body.details!.max_allowed]).to.deep.equal([400, 'validation_error', '0']);
     expect((await verb(twin.body.id, 'void')).body.credit_note_status).to.equal('VOIDED');
   });
 
@@ -146,7 +144,7 @@ describe('/creditnotes', () => {
     const invoice = await invoiced();
     const stranger = await invoiced();
     const draft = await invoiced(undefined, { invoice_status: 'DRAFT' });
-    const cases: [string, Promise<{ status: number; body: Answer }>][] = [
+    const cases = [
       ['line_items', credit(invoice, [])],
       ['line_items[0].amount', credit(invoice, ['60.01'])],
       ['line_items[0].amount', credit(invoice, ['0'])],
@@ -154,7 +152,7 @@ describe('/creditnotes', () => {
       ['line_items[0].invoice_line_item_id', credit({ ...stranger, id: invoice.id }, ['1'])],
       ['invoice_id', credit(draft, ['1'])],
       ['reason', credit(invoice, ['1'], { reason: 'BECAUSE' })],
-    ];
+    ] as const;
     for (const [field, asked] of cases) {
       const { status, body } = await asked;
       expect([status, body.details?.field ?? body.message], JSON.stringify(body)).to.deep.equal([400, field]);
@@ -210,15 +208,15 @@ describe('/creditnotes', () => {
     const invoice = await invoiced('100');
     const { body: note } = await credit(invoice, ['5'], { metadata: { q: 'x' } });
     const { body: draft } = await credit(invoice, ['6'], { process_credit_note: false });
-    const list = async (query: string) => (await get(`/creditnotes?${query}`)).items.map(({ id }: Answer) => id);
+    const list = async (query: string) => (await get(`/creditnotes?${query}`)).items.map(({ id }) => id);
     expect(await list(`invoice_id=${invoice.id}`)).to.deep.equal([draft.id, note.id]);
     expect(await list(`credit_note_ids=${note.id}`)).to.deep.equal([note.id]);
     expect(await list(`invoice_id=${invoice.id}&credit_note_status=draft,voided`)).to.deep.equal([draft.id]);
     expect(await list(`invoice_id=${invoice.id}&credit_note_type=ADJUSTMENT`)).to.deep.equal([]);
     expect(await list(`metadata[q]=x`)).to.deep.equal([note.id]);
     const [full] = (await get(`/creditnotes?credit_note_ids=${note.id}&expand=invoice,customer,subscription`)).items;
-    expect([full.invoice.id, full.customer.id, full.subscription]).to.deep.equal([invoice.id, customer.id, null]);
+    expect([full!.invoice!.id, full!.customer!.id, full!.subscription]).to.deep.equal([invoice.id, customer.id, null]);
     const [bare] = (await get(`/creditnotes?credit_note_ids=${note.id}`)).items;
-    expect([bare.invoice, bare.customer, bare.line_items.length]).to.deep.equal([null, null, 1]);
+    expect([bare!.invoice, bare!.customer, bare!.line_items.length]).to.deep.equal([null, null, 1]);
   });
 });

@@ -1,14 +1,12 @@
 import { expect } from 'chai';
+import type { Customer, Invoice } from '../../support/answers.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const NOW = '2026-03-15T12:00:00.000Z';
 
-// Answers of every shape.
-type Answer = any;
-
 describe('/invoices', () => {
   let api: TestApi;
-  let customer: Answer;
+  let customer: Customer;
 
   before(async () => {
     api = await startTestApi({ now: NOW });
@@ -16,7 +14,7 @@ describe('/invoices', () => {
   });
   after(() => api.stop());
 
-  const make = async (path: string, body: unknown) => {
+  const make = async <Path extends string>(path: Path, body: unknown) => {
     const answer = await api.request('POST', path, { body });
     expect(answer.status, answer.text).to.equal(201);
     return answer.body;
@@ -49,7 +47,7 @@ describe('/invoices', () => {
   const search = async (filter: Record<string, unknown>) => {
     const answer = await api.request('POST', '/invoices/search', { body: filter });
     expect(answer.status, answer.text).to.equal(200);
-    return answer.body.items.map(({ id }: Answer) => id);
+    return answer.body.items.map(({ id }) => id);
   };
   const subscribe = async (price: Record<string, unknown> = {}, terms: Record<string, unknown> = {}) => {
     const plan = await make('/plans', { name: 'Pro' });
@@ -98,8 +96,8 @@ describe('/invoices', () => {
         version: 1,
       });
       expect(invoice.metadata).to.deep.equal({ po: '7' });
-      expect(invoice.customer.id).to.equal(customer.id);
-      expect(invoice.line_items.map((line: Answer) => [line.display_name, line.amount, line.currency])).to.deep.equal([
+      expect(invoice.customer!.id).to.equal(customer.id);
+      expect(invoice.line_items.map((line) => [line.display_name, line.amount, line.currency])).to.deep.equal([
         ['Set-up', '10', 'usd'],
         ['Training', '20', 'usd'],
       ]);
@@ -126,7 +124,7 @@ describe('/invoices', () => {
         subscription_id: subscription.id,
         billing_period: 'MONTHLY',
         line_items: [
-          { display_name: 'Pro', price_id: subscription.line_items[0].price_id, amount: '30', quantity: '1' },
+          { display_name: 'Pro', price_id: subscription.line_items[0]!.price_id, amount: '30', quantity: '1' },
         ],
         period_start: '2026-03-02T00:00:00Z',
         period_end: '2026-04-02T00:00:00Z',
@@ -164,9 +162,7 @@ describe('/invoices', () => {
         payment_status: 'SUCCEEDED',
         due_date: null,
       });
-      expect((await wallets()).map(({ balance, currency }: Answer) => [balance, currency])).to.deep.equal([
-        ['5', 'usd'],
-      ]);
+      expect((await wallets()).map(({ balance, currency }) => [balance, currency])).to.deep.equal([['5', 'usd']]);
       const refused = await api.request('POST', `/invoices/${id}/void`);
       expect([refused.status, refused.body.code], refused.text).to.deep.equal([400, 'invalid_operation']);
     });
@@ -347,7 +343,9 @@ describe('/invoices', () => {
       const drafts = await Promise.all([1, 2, 3, 4, 5].map(() => create()));
       const answers = await Promise.all(drafts.map(({ id }) => finalize(id)));
       expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 200, 200, 200]);
-      const numbers = await Promise.all(drafts.map(async ({ id }) => Number((await get(id)).invoice_number.slice(-5))));
+      const numbers = await Promise.all(
+        drafts.map(async ({ id }) => Number((await get(id)).invoice_number!.slice(-5))),
+      );
       const least = Math.min(...numbers);
       expect(numbers.sort((a, b) => a - b)).to.deep.equal([0, 1, 2, 3, 4].map((n) => least + n));
     });
@@ -470,7 +468,7 @@ describe('/invoices', () => {
       expect(await get(id)).to.include({ invoice_status: 'VOIDED', payment_status: 'REFUNDED', refunded_amount: '30' });
       const [wallet] = (await api.request('GET', `/customers/${customer.id}/wallets`)).body;
       expect(wallet).to.include({ wallet_type: 'PRE_PAID', balance: '30' });
-      const { items } = (await api.request('GET', `/wallets/${wallet.id}/transactions`)).body;
+      const { items } = (await api.request('GET', `/wallets/${wallet!.id}/transactions`)).body;
       expect(items[0]).to.include({ transaction_reason: 'INVOICE_VOID_REFUND', reference_id: id, amount: '30' });
     });
   });
@@ -481,7 +479,10 @@ describe('/invoices', () => {
       const later = await api.request('POST', `/invoices/${id}/compute`);
       expect(later.status, later.text).to.equal(202);
       expect(Object.keys(later.body).sort()).to.deep.equal(['message', 'run_id', 'workflow_id']);
-      const now = await api.request('POST', `/invoices/${id}/compute?sync=true`);
+      const now = await api.request<{ invoice: Invoice; skipped: boolean }>(
+        'POST',
+        `/invoices/${id}/compute?sync=true`,
+      );
       expect(now.status, now.text).to.equal(200);
       expect(now.body.skipped).to.equal(false);
       expect(now.body.invoice).to.include({ id, total: '30' });
@@ -556,11 +557,11 @@ describe('/invoices', () => {
 
     it('expands, and leaves line items out when asked', async () => {
       const { id } = await subscribe();
-      const path = `/invoices?subscription_id=${id}&expand=customer,subscription.plan`;
-      const [full] = (await api.request('GET', path)).body.items;
-      expect(full.customer.id).to.equal(customer.id);
-      expect(full.subscription.plan.name).to.equal('Pro');
-      expect(full.line_items).to.have.length(1);
+      const path = `/invoices?subscription_id=${id}&expand=customer,subscription.plan` as const;
+      const [full] = (await api.request('GET', path)).body.items!;
+      expect(full!.customer!.id).to.equal(customer.id);
+      expect(full!.subscription!.plan!.name).to.equal('Pro');
+      expect(full!.line_items).to.have.length(1);
       const [bare] = (await api.request('GET', `/invoices?subscription_id=${id}&skip_line_items=true`)).body.items;
       expect(bare).to.include({ line_items: null, customer: null, subscription: null });
       expect((await api.request('GET', '/invoices?expand=moon')).status).to.equal(400);

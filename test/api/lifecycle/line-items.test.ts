@@ -1,5 +1,6 @@
 /** Lines of a subscription: with prices of their own, added, changed and ended. */
 import { expect } from 'chai';
+import type { ErrorAnswer } from '../../support/answers.ts';
 import { fixed, startWorld, usage, type World } from '../../support/world.ts';
 
 type Fields = Record<string, unknown>;
@@ -25,10 +26,11 @@ describe('line items of a subscription', () => {
     amount: '12',
     ...fields,
   });
-  const refused = async (method: string, path: string, body: Fields) => {
+  const refused = async <Method extends string, Path extends string>(method: Method, path: Path, body: Fields) => {
     const answer = await world.api.request(method, path, { body });
     expect(answer.status, answer.text).to.equal(400);
-    return [answer.body.code, answer.body.details?.field];
+    const { code, details } = answer.body as ErrorAnswer;
+    return [code, details?.field];
   };
 
   describe('with the subscription', () => {
@@ -46,14 +48,14 @@ describe('line items of a subscription', () => {
       const [, , calls, fee] = made.line_items;
       const own = { entity_type: 'subscription', entity_id: made.id, plan_display_name: null };
       expect(calls).to.deep.include({ ...own, display_name: 'calls', meter_display_name: 'calls', quantity: '0' });
-      expect(calls.price).to.include({
+      expect(calls!.price).to.include({
         entity_type: 'SUBSCRIPTION',
         entity_id: made.id,
         amount: '0.02',
         currency: 'usd',
       });
       expect(fee).to.deep.include({ ...own, display_name: 'Set-up', quantity: '2', billing_period: 'ONETIME' });
-      expect(fee.price.start_date).to.equal('2026-01-20T00:00:00Z');
+      expect(fee!.price!.start_date).to.equal('2026-01-20T00:00:00Z');
     });
 
     const wrong: [string, (price: Fields) => Fields, string][] = [
@@ -85,14 +87,19 @@ describe('line items of a subscription', () => {
       world.at('2026-01-11');
     });
 
-    const ask = async (method: string, path: string, body: Fields, status: number) => {
+    const ask = async <Method extends string, Path extends string>(
+      method: Method,
+      path: Path,
+      body: Fields,
+      status: number,
+    ) => {
       const answer = await world.api.request(method, path, { body });
       expect(answer.status, answer.text).to.equal(status);
       return answer.body;
     };
     const add = (body: Fields, status = 201) =>
       ask('POST', `/subscriptions/${subscription.id}/lineitems`, body, status);
-    const of = (id: string) => `/subscriptions/lineitems/${id}`;
+    const of = (id: string) => `/subscriptions/lineitems/${id}` as const;
 
     it('201 a line with a price of its own, from now on, and a version more', async () => {
       const { version } = await world.subscription('runs');
@@ -105,7 +112,7 @@ describe('line items of a subscription', () => {
         entity_type: 'subscription',
         metadata: { a: 'b' },
       });
-      expect(made.price.amount).to.equal('12');
+      expect(made.price!.amount).to.equal('12');
       expect((await world.subscription('runs')).version).to.equal(version + 1);
     });
 
@@ -138,9 +145,7 @@ describe('line items of a subscription', () => {
         200,
       );
       // The second was replaced at the instant at which it began: it has never been.
-      expect(items.map(({ id, end_date }: { id: string; end_date: string }) => [id, end_date])).to.deep.equal([
-        [line.id, '2026-01-13T00:00:00Z'],
-      ]);
+      expect(items.map(({ id, end_date }) => [id, end_date])).to.deep.equal([[line.id, '2026-01-13T00:00:00Z']]);
     });
 
     it('200 another quantity is charged by a line that follows it, with its price or another', async () => {
@@ -155,14 +160,14 @@ describe('line items of a subscription', () => {
       const arrear = await add({ price: inline({ invoice_cadence: 'ARREAR' }), quantity: '2' });
       world.at('2026-01-13');
       const both = await ask('PUT', of(arrear.id), { quantity: '3', amount: '7' }, 200);
-      expect([both.quantity, both.price.amount]).to.deep.equal(['3', '7']);
+      expect([both.quantity, both.price!.amount]).to.deep.equal(['3', '7']);
       const meter_id = world.id('meter calls');
       const measured = await add({ price: inline({ type: 'USAGE', invoice_cadence: 'ARREAR', meter_id }) });
       for (const [id, quantity] of [
         [both.id, '-1'],
         [measured.id, '4'],
-      ])
-        expect((await ask('PUT', of(id), { quantity }, 400)).details.field).to.equal('quantity');
+      ] as const)
+        expect((await ask('PUT', of(id), { quantity }, 400)).details!.field).to.equal('quantity');
     });
 
     it('200 what a line is committed to is changed by a line that follows it', async () => {
@@ -184,7 +189,7 @@ describe('line items of a subscription', () => {
         commitment_true_up_enabled: false,
       });
       const fixedLine = subscription.line_items[0]!.id;
-      expect((await ask('PUT', of(fixedLine), stated, 400)).details.field).to.equal('commitment_amount');
+      expect((await ask('PUT', of(fixedLine), stated, 400)).details!.field).to.equal('commitment_amount');
       world.at('2026-01-13');
     });
 
@@ -202,23 +207,23 @@ describe('line items of a subscription', () => {
       };
       const night = { start: { hour: 22 }, end: { hour: 6 }, commitment_value: '5', true_up_enabled: true };
       const asked = { commitment_windowed: true, commitment_time_buckets: [night] };
-      const timed = await change(first.id, asked);
+      const timed = await change(first!.id, asked);
       expect(timed).to.include({ start_date: '2026-01-11T00:00:00Z', commitment_windowed: true });
-      expect(timed.commitment_time_buckets[0]).to.deep.include({ end: { hour: 6, minute: 0 }, commitment_value: '5' });
-      expect(timed.price_id).to.not.equal(first.price_id);
+      expect(timed.commitment_time_buckets![0]).to.deep.include({ end: { hour: 6, minute: 0 }, commitment_value: '5' });
+      expect(timed.price_id).to.not.equal(first!.price_id);
       const price = await world.get(`/prices/${timed.price_id}`);
       expect(price.commitment_time_buckets).to.deep.equal(timed.commitment_time_buckets);
-      expect(price).to.include({ entity_id: id, parent_price_id: first.price_id });
+      expect(price).to.include({ entity_id: id, parent_price_id: first!.price_id });
       expect((await change(timed.id, asked)).id, 'the same again').to.equal(timed.id);
       world.at('2026-01-12');
       const dearer = [{ ...night, commitment_value: '6' }];
       const changed = await change(timed.id, { ...asked, commitment_time_buckets: dearer });
-      expect(changed.commitment_time_buckets[0].commitment_value).to.equal('6');
+      expect(changed.commitment_time_buckets![0]!.commitment_value).to.equal('6');
       world.at('2026-01-13');
       const plain = await change(changed.id, { commitment_time_buckets: [] });
       expect(plain).to.include({ commitment_windowed: false, commitment_time_buckets: null });
       expect((await world.get(`/prices/${plain.price_id}`)).commitment_time_buckets).to.equal(null);
-      const path = `/subscriptions/lineitems/${plain.id}`;
+      const path = `/subscriptions/lineitems/${plain.id}` as const;
       const field = 'commitment_time_buckets';
       expect(await refused('PUT', path, { [field]: [night] })).to.deep.equal(['validation_error', field]);
       const whole = await world.subscribe('committed as a whole', 'Cpu', { commitment_amount: '5' });
@@ -247,7 +252,7 @@ describe('line items of a subscription', () => {
       const price = inline({ type: 'USAGE', invoice_cadence: 'ARREAR', meter_id: meter.id });
       const { id } = await add({ price });
       const inside = await ask('PUT', of(id), { amount: '2', effective_from: '2026-01-20T00:00:00Z' }, 400);
-      expect(inside.details.field).to.equal('effective_from');
+      expect(inside.details!.field).to.equal('effective_from');
       expect(await ask('PUT', of(id), { amount: '2' }, 200)).to.include({ start_date: '2026-02-01T00:00:00Z' });
     });
 
@@ -260,14 +265,14 @@ describe('line items of a subscription', () => {
       const phased = await world.subscribe('phased', 'Pro', { phases });
       const lines = `/subscriptions/${phased.id}/lineitems`;
       const [first, second] = phased.phases;
-      const body = { price: inline(), subscription_phase_id: first.id };
-      expect(await ask('POST', lines, body, 201)).to.include({ ...phases[0], subscription_phase_id: first.id });
-      const later = await ask('POST', lines, { ...body, subscription_phase_id: second.id }, 201);
+      const body = { price: inline(), subscription_phase_id: first!.id };
+      expect(await ask('POST', lines, body, 201)).to.include({ ...phases[0], subscription_phase_id: first!.id });
+      const later = await ask('POST', lines, { ...body, subscription_phase_id: second!.id }, 201);
       expect(later).to.include({ ...phases[1], end_date: null });
       const outside = { ...body, end_date: '2026-04-01T00:00:00Z' };
-      expect((await ask('POST', lines, outside, 400)).details.field).to.equal('end_date');
+      expect((await ask('POST', lines, outside, 400)).details!.field).to.equal('end_date');
       const foreign = await ask('POST', `/subscriptions/${subscription.id}/lineitems`, body, 400);
-      expect(foreign.details.field).to.equal('subscription_phase_id');
+      expect(foreign.details!.field).to.equal('subscription_phase_id');
     });
 
     it('a start that lies ahead: nothing is invoiced before the opening', async () => {
@@ -276,7 +281,7 @@ describe('line items of a subscription', () => {
       const added = await ask('POST', `/subscriptions/${ahead.id}/lineitems`, { price: inline() }, 201);
       expect(added.start_date).to.equal('2026-02-01T00:00:00Z');
       expect(await world.invoices('ahead')).to.deep.equal([]);
-      await ask('PUT', of(ahead.line_items[0].id), { amount: '31' }, 200);
+      await ask('PUT', of(ahead.line_items[0]!.id), { amount: '31' }, 200);
       // The scheduler has not come to its opening yet: that comes first.
       world.at('2026-02-01');
       await ask('DELETE', of(added.id), { effective_from: '2026-02-15T00:00:00Z' }, 200);
@@ -290,15 +295,11 @@ describe('line items of a subscription', () => {
     it('a draft is as if it were made now: nothing is invoiced, and what ends has never been', async () => {
       const draft = await world.subscribe('drafted', 'Pro', { subscription_status: 'draft' });
       const [base] = draft.line_items;
-      const own = await ask('PUT', of(base.id), { amount: '5' }, 200);
-      expect(own.start_date).to.equal(base.start_date);
+      const own = await ask('PUT', of(base!.id), { amount: '5' }, 200);
+      expect(own.start_date).to.equal(base!.start_date);
       await ask('POST', `/subscriptions/${draft.id}/lineitems`, { price: inline() }, 201);
       const { line_items } = await world.subscription('drafted');
-      expect(line_items.map(({ price }: { price: { amount: string } }) => price.amount)).to.deep.equal([
-        '0.01',
-        '5',
-        '12',
-      ]);
+      expect(line_items.map(({ price }) => price!.amount)).to.deep.equal(['0.01', '5', '12']);
       expect(await world.invoices('drafted')).to.deep.equal([]);
     });
 
@@ -312,7 +313,7 @@ describe('line items of a subscription', () => {
     for (const [name, fields, field] of wrong) {
       it(`400 ${name}`, async () => {
         const body = name.startsWith('neither') ? fields : { price: inline(), ...fields };
-        expect((await add(body, 400)).details.field).to.equal(field);
+        expect((await add(body, 400)).details!.field).to.equal(field);
       });
     }
 
@@ -321,10 +322,10 @@ describe('line items of a subscription', () => {
       expect((await ask('PUT', of(id), { amount: '1' }, 400)).message).to.contain('charged once');
       const base = subscription.line_items[0]!.id;
       const early = { amount: '1', effective_from: '2025-12-31T00:00:00Z' };
-      expect((await ask('PUT', of(base), early, 400)).details.field).to.equal('effective_from');
+      expect((await ask('PUT', of(base), early, 400)).details!.field).to.equal('effective_from');
       const alone = { effective_from: '2026-01-20T00:00:00Z' };
-      expect((await ask('PUT', of(base), alone, 400)).details.field).to.equal('effective_from');
-      expect((await ask('PUT', of(base), { amount: '-1' }, 400)).details.field).to.equal('amount');
+      expect((await ask('PUT', of(base), alone, 400)).details!.field).to.equal('effective_from');
+      expect((await ask('PUT', of(base), { amount: '-1' }, 400)).details!.field).to.equal('amount');
     });
 
     it('400 lines of a subscription that is over', async () => {
@@ -332,7 +333,7 @@ describe('line items of a subscription', () => {
       await world.cancel('over');
       const answer = await ask('POST', `/subscriptions/${over.id}/lineitems`, { price: inline() }, 400);
       expect(answer).to.include({ code: 'invalid_operation' });
-      expect((await ask('DELETE', of(over.line_items[0].id), {}, 400)).code).to.equal('invalid_operation');
+      expect((await ask('DELETE', of(over.line_items[0]!.id), {}, 400)).code).to.equal('invalid_operation');
     });
 
     it('401, 403, and 404 for another tenant', async () => {
@@ -361,10 +362,7 @@ describe('line items of a subscription', () => {
       );
       expect(answers.map(({ status }) => status).sort()).to.deep.equal([200, 400, 400]);
       const { line_items } = await world.subscription('runs');
-      const open = line_items.filter(
-        ({ price, end_date }: { price: { amount: string }; end_date: string | null }) =>
-          amounts.includes(price.amount) && end_date === null,
-      );
+      const open = line_items.filter(({ price, end_date }) => amounts.includes(price!.amount) && end_date === null);
       expect(open).to.have.length(1);
     });
   });

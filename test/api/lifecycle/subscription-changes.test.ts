@@ -2,10 +2,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
+import type { Invoice, InvoiceLine, Modification } from '../../support/answers.ts';
 import { fixed, startWorld, summarizeInvoice, type World } from '../../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('changes of subscriptions', () => {
   let world: World;
@@ -20,18 +18,19 @@ describe('changes of subscriptions', () => {
   });
   after(() => world.stop());
 
-  const path = (customer: string, verb: string) => `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}`;
+  const path = <Verb extends string>(customer: string, verb: Verb) =>
+    `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}` as const;
   const send = (customer: string, verb: string, body: object) =>
     world.api.request('POST', path(customer, verb), { body });
-  const linesOf = async (customer: string): Promise<Map<string, Answer>> => {
+  const linesOf = async (customer: string) => {
     const { line_items } = await world.subscription(customer);
-    const open = line_items.filter((line: Answer) => line.end_date === null);
-    return new Map(open.map((line: Answer) => [line.display_name, line]));
+    const open = line_items.filter((line) => line.end_date === null);
+    return new Map(open.map((line) => [line.display_name, line]));
   };
   const quantities = async (customer: string, asked: Record<string, string | number>, effective_date?: string) => {
     const lines = await linesOf(customer);
     const line_items = Object.entries(asked).map(([name, quantity]) => ({
-      id: lines.get(name).id,
+      id: lines.get(name)!.id,
       quantity: String(quantity),
       effective_date,
     }));
@@ -65,7 +64,7 @@ describe('changes of subscriptions', () => {
     it('schedules and wallets: 404 for another tenant', async () => {
       const other = (await world.api.otherTenant()).key;
       await world.post(path('asked', 'cancel'), { cancellation_type: 'end_of_period' });
-      const [{ id }] = (await world.get(path('asked', 'schedules'))).schedules;
+      const { id } = (await world.get(path('asked', 'schedules'))).schedules![0]!;
       const asked = [
         path('asked', 'schedules'),
         `/subscriptions/schedules/${id}`,
@@ -88,7 +87,7 @@ describe('changes of subscriptions', () => {
       const { items } = await world.get(
         `/subscriptions?subscription_ids=${world.id('subscription asked')}&expand=schedule`,
       );
-      expect(items[0].schedule, 'nothing is to happen').to.equal(null);
+      expect(items[0]!.schedule, 'nothing is to happen').to.equal(null);
     });
   });
 
@@ -138,7 +137,7 @@ describe('changes of subscriptions', () => {
       const again = await world.post(path('previewed', 'modify/preview'), body as never);
       const done = await world.post(path('previewed', 'modify/execute'), body as never);
       expect(again).to.deep.equal(said);
-      expect(effect(done.changed_resources)).to.deep.equal(effect(said.changed_resources));
+      expect(effect(done.changed_resources!)).to.deep.equal(effect(said.changed_resources!));
     }
   });
 
@@ -193,10 +192,8 @@ describe('changes of subscriptions', () => {
       expect(answers.at(-1)!.status).to.equal(200);
       // Whatever came first: what was billed for the time behind the cancellation has been given back.
       const lines = (await world.invoices('mixed')).flatMap((invoice) => invoice.line_items);
-      const later = lines.filter((line: Answer) => Date.parse(line.period_start) >= Date.parse('2026-01-16'));
-      const opening = sumDecimals(
-        lines.filter((line: Answer) => line.amount === '50' || line.amount === '24.7').map(amountOf),
-      );
+      const later = lines.filter((line) => Date.parse(line.period_start!) >= Date.parse('2026-01-16'));
+      const opening = sumDecimals(lines.filter((line) => line.amount === '50' || line.amount === '24.7').map(amountOf));
       const kept = opening.plus(sumDecimals(later.map(amountOf)));
       expect(kept.toFixed()).to.equal('36.14'); // 15 of 31 days of 74.70: 24.19 and 11.95
     });
@@ -212,18 +209,18 @@ describe('changes of subscriptions', () => {
       await world.finalize();
       const lines = (await world.invoices('due')).flatMap((invoice) => invoice.line_items);
       const february = lines.filter(
-        (line: Answer) => line.display_name.startsWith('seat') && line.period_start === '2026-02-01T00:00:00Z',
+        (line) => line.display_name!.startsWith('seat') && line.period_start === '2026-02-01T00:00:00Z',
       );
       expect(sumDecimals(february.map(amountOf)).toFixed()).to.equal('150');
     });
   });
 });
 
-const amountOf = ({ amount }: Answer) => new Decimal(amount);
+const amountOf = ({ amount }: InvoiceLine) => new Decimal(amount);
 
 /** What is changed, without what only a record that is there has. */
-function effect({ line_items, invoices }: Answer) {
-  const lines = line_items.map(({ id: _id, ...line }: Answer) => line);
-  const said = invoices.map(({ action, invoice }: Answer) => ({ action, ...summarizeInvoice(invoice) }));
+function effect({ line_items, invoices }: Modification['changed_resources']) {
+  const lines = line_items.map(({ id: _id, ...line }) => line);
+  const said = invoices.map(({ action, invoice }) => ({ action, ...summarizeInvoice(invoice as Invoice) }));
   return { lines, said };
 }

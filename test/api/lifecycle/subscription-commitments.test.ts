@@ -1,14 +1,13 @@
 /** Which commitments a new subscription may state (docs/rules/commitments.md, "Possible commitments"). */
 import { expect } from 'chai';
+import type { Plan } from '../../support/answers.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
-// Answers of every shape.
-type Answer = any;
 type Fields = Record<string, unknown>;
 
 describe('/subscriptions: commitments', () => {
   let api: TestApi;
-  let plan: Answer;
+  let plan: Plan;
   const price: Record<string, string> = {};
 
   before(async () => {
@@ -27,7 +26,7 @@ describe('/subscriptions: commitments', () => {
   });
   after(() => api.stop());
 
-  const make = async (path: string, body: Fields): Promise<Answer> => {
+  const make = async <Path extends string>(path: Path, body: Fields) => {
     const answer = await api.request('POST', path, { body });
     expect(answer.status, answer.text).to.equal(201);
     return answer.body;
@@ -107,10 +106,13 @@ describe('/subscriptions: commitments', () => {
       const answer = await post(fields);
       expect(answer.status, answer.text).to.equal(201);
       const line = answer.body.line_items.at(at);
-      expect(line.price).to.include({ parent_price_id: root, entity_type: 'SUBSCRIPTION', entity_id: answer.body.id });
+      expect(line!.price).to.include({ parent_price_id: root, entity_type: 'SUBSCRIPTION', entity_id: answer.body.id });
       expect(line).to.include({ commitment_windowed: true, commitment_type: null });
-      expect(line.commitment_time_buckets[0]).to.deep.include({ end: { hour: 12, minute: 0 }, commitment_value: '5' });
-      expect(line.commitment_time_buckets).to.deep.equal(line.price.commitment_time_buckets);
+      expect(line!.commitment_time_buckets![0]).to.deep.include({
+        end: { hour: 12, minute: 0 },
+        commitment_value: '5',
+      });
+      expect(line!.commitment_time_buckets).to.deep.equal(line!.price!.commitment_time_buckets);
     }
   });
 
@@ -159,11 +161,11 @@ describe('/subscriptions: commitments', () => {
       const answer = await post(fields());
       expect(answer.status, answer.text).to.equal(400);
       expect(answer.body).to.deep.include({ code: 'validation_error' });
-      expect(answer.body.details.field).to.equal(field);
+      expect(answer.body.details!.field).to.equal(field);
     });
 
   it('400: of a line that is not measured, of a meter without windows, of a price that is not of the plan, of both levels', async () => {
-    const field = async (fields: Fields) => (await post(fields)).body.details.field;
+    const field = async (fields: Fields) => (await post(fields)).body.details!.field;
     const windows = { ...amount, is_window_commitment: true };
     expect(await field({ line_item_commitments: { [price.seats!]: amount } })).to.equal(
       `line_item_commitments.${price.seats}.commitment_amount`,
@@ -179,6 +181,6 @@ describe('/subscriptions: commitments', () => {
     const commitment_time_buckets = [MORNING, { ...MORNING, start: { hour: 11 } }];
     const answer = await post(ofCpu({ is_window_commitment: true, commitment_time_buckets }));
     expect(answer.status).to.equal(400);
-    expect(answer.body.details.field).to.equal('commitment_time_buckets[1].start');
+    expect(answer.body.details!.field).to.equal('commitment_time_buckets[1].start');
   });
 });

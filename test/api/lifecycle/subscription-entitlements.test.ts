@@ -1,16 +1,15 @@
 /** What a new subscription is granted instead of what its plan grants (docs/rules/entitlements.md, "What can grant"). */
 import { expect } from 'chai';
+import type { Entitlement, Plan } from '../../support/answers.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
-// Answers of every shape.
-type Answer = any;
 type Fields = Record<string, unknown>;
 
 describe('/subscriptions: override_entitlements', () => {
   let api: TestApi;
-  let plan: Answer;
-  let granted: Answer;
-  let strange: Answer;
+  let plan: Plan;
+  let granted: Entitlement;
+  let strange: Entitlement;
 
   before(async () => {
     api = await startTestApi({ now: '2026-03-15T12:00:00Z' });
@@ -46,7 +45,7 @@ describe('/subscriptions: override_entitlements', () => {
   });
   after(() => api.stop());
 
-  const make = async (path: string, body: Fields): Promise<Answer> => {
+  const make = async <Path extends string>(path: Path, body: Fields) => {
     const answer = await api.request('POST', path, { body });
     expect(answer.status, answer.text).to.equal(201);
     return answer.body;
@@ -67,7 +66,7 @@ describe('/subscriptions: override_entitlements', () => {
     expect(answer.status, answer.text).to.equal(201);
     const { body } = await api.request('GET', `/subscriptions/${answer.body.id}/entitlements`);
     const [feature] = body.features;
-    expect(feature.entitlement).to.include({ usage_limit: 500, is_soft_limit: true });
+    expect(feature!.entitlement).to.include({ usage_limit: 500, is_soft_limit: true });
   });
 
   const refused: [string, () => Fields[], string][] = [
@@ -87,6 +86,6 @@ describe('/subscriptions: override_entitlements', () => {
     it(`400: ${title}`, async () => {
       const answer = await post(overrides());
       expect(answer.status, answer.text).to.equal(400);
-      expect(answer.body.details.field).to.equal(field);
+      expect(answer.body.details!.field).to.equal(field);
     });
 });

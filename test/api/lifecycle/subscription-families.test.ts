@@ -1,17 +1,16 @@
 /** What may belong together and what not; what families are billed is told in test/scenarios/families.test.ts. */
 import { expect } from 'chai';
+import type { Plan, Subscription } from '../../support/answers.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const NOW = '2026-03-15T12:00:00Z';
 
-// Answers of every shape.
-type Answer = any;
 type Fields = Record<string, unknown>;
 
 describe('/subscriptions, families', () => {
   let api: TestApi;
-  let plan: Answer;
-  let other: Answer;
+  let plan: Plan;
+  let other: Plan;
 
   before(async () => {
     api = await startTestApi({ now: NOW });
@@ -22,7 +21,7 @@ describe('/subscriptions, families', () => {
   });
   after(() => api.stop());
 
-  const make = async (path: string, body: unknown) => {
+  const make = async <Path extends string>(path: Path, body: unknown) => {
     const answer = await api.request('POST', path, { body });
     expect(answer.status, answer.text).to.be.oneOf([200, 201]);
     return answer.body;
@@ -38,18 +37,18 @@ describe('/subscriptions, families', () => {
     api.request('POST', '/subscriptions', {
       body: { external_customer_id, plan_id: plan.id, currency: 'usd', billing_period: 'MONTHLY', ...fields },
     });
-  const create = async (external_customer_id: string, fields: Fields = {}) => {
+  const create = async <Path extends string>(external_customer_id: Path, fields: Fields = {}) => {
     const answer = await post(external_customer_id, fields);
     expect(answer.status, answer.text).to.equal(201);
     return answer.body;
   };
-  const search = async (fields: Fields) => (await make('/subscriptions/search', fields)).items as Answer[];
+  const search = async (fields: Fields) => (await make('/subscriptions/search', fields)).items;
   const events = async (id: string): Promise<string[]> => {
-    const { rows } = await api.services.postgres.raw(
+    const { rows } = await api.services.postgres.raw<{ rows: { event_name: string }[] }>(
       `select event_name from system_events where payload::text like ? order by id`,
       [`%${id}%`],
     );
-    return rows.map(({ event_name }: Answer) => event_name);
+    return rows.map(({ event_name }) => event_name);
   };
   const inherits = (...names: string[]) => ({ inheritance: { external_customer_ids_to_inherit_subscription: names } });
 
@@ -77,15 +76,15 @@ describe('/subscriptions, families', () => {
       const children = await search({ parent_subscription_ids: [parent.id] });
       expect(children.map(({ subscription_type }) => subscription_type)).to.deep.equal(['INHERITED', 'INHERITED']);
       const [child] = children;
-      const [whole] = await search({ subscription_ids: [child.id], with_line_items: true });
-      expect(whole.line_items).to.deep.equal([]);
+      const [whole] = await search({ subscription_ids: [child!.id], with_line_items: true });
+      expect(whole!.line_items).to.deep.equal([]);
 
       await make(`/subscriptions/${parent.id}/cancel`, { cancellation_type: 'immediate' });
       for (const { id } of children) {
         const { body } = await api.request('GET', `/subscriptions/${id}`);
         expect(body).to.include({ subscription_status: 'cancelled', end_date: '2026-03-15T12:00:00Z' });
       }
-      const told = await events(child.id);
+      const told = await events(child!.id);
       expect(told).to.include.members(['subscription.created', 'subscription.cancelled']);
       expect(told.filter((name) => name === 'subscription.cancelled')).to.have.length(1);
     });
@@ -93,7 +92,7 @@ describe('/subscriptions, families', () => {
     it('follows a cancellation that is scheduled, and a draft that is activated', async () => {
       const parent = await create('acme', { ...inherits('one'), subscription_status: 'draft' });
       const childOf = async () => (await search({ parent_subscription_ids: [parent.id] }))[0];
-      expect((await childOf()).subscription_status).to.equal('draft');
+      expect((await childOf())!.subscription_status).to.equal('draft');
       await make(`/subscriptions/${parent.id}/activate`, { start_date: '2026-03-20T00:00:00Z' });
       const period = { start_date: '2026-03-20T00:00:00Z', current_period_start: '2026-03-20T00:00:00Z' };
       const begun = await api.request('GET', `/subscriptions/${parent.id}`);
@@ -105,7 +104,7 @@ describe('/subscriptions, families', () => {
   });
 
   describe('400', () => {
-    let parent: Answer;
+    let parent: Subscription;
     before(async () => {
       parent = await create('four', inherits('five'));
     });
@@ -181,14 +180,14 @@ describe('/subscriptions, families', () => {
       const paid = { inheritance: { invoicing_customer_external_id: 'one' } };
       for (const fields of [{}, inherits('one'), { parent_subscription_id: parent.id }, paid]) {
         const { status, body } = await post('five', fields);
-        expect([status, body.code, body.details.field]).to.deep.equal([400, 'validation_error', 'customer_id']);
+        expect([status, body.code, body.details!.field]).to.deep.equal([400, 'validation_error', 'customer_id']);
       }
     });
 
     it('a child of a child, which stays what it is', async () => {
       const [child] = await search({ parent_subscription_ids: [parent.id] });
       const delegated = await create('two', { inheritance: { invoicing_customer_external_id: 'one' } });
-      for (const { id, subscription_type } of [child, delegated]) {
+      for (const { id, subscription_type } of [child!, delegated]) {
         for (const fields of [{ parent_subscription_id: id }, { inheritance: { parent_subscription_id: id } }]) {
           const { status, body } = await post('three', fields);
           expect([status, body.details?.field], body.message).to.deep.equal([400, 'parent_subscription_id']);
@@ -201,8 +200,8 @@ describe('/subscriptions, families', () => {
     it('the cancellation of a child alone', async () => {
       const [child] = await search({ parent_subscription_ids: [parent.id] });
       const body = { cancellation_type: 'immediate' };
-      const answer = await api.request('POST', `/subscriptions/${child.id}/cancel`, { body });
-      expect([answer.status, answer.body.details.field]).to.deep.equal([400, 'subscription_type']);
+      const answer = await api.request('POST', `/subscriptions/${child!.id}/cancel`, { body });
+      expect([answer.status, answer.body.details!.field]).to.deep.equal([400, 'subscription_type']);
     });
   });
 

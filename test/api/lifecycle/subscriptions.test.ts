@@ -1,18 +1,16 @@
 import { expect } from 'chai';
+import type { Customer, Meter, Plan, Price, Subscription } from '../../support/answers.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const NOW = '2026-03-15T12:00:00Z';
 
-// Answers of every shape.
-type Answer = any;
-
 describe('/subscriptions', () => {
   let api: TestApi;
-  let customer: Answer;
-  let meter: Answer;
-  let plan: Answer;
-  let seats: Answer;
-  let tokens: Answer;
+  let customer: Customer;
+  let meter: Meter;
+  let plan: Plan;
+  let seats: Price;
+  let tokens: Price;
 
   before(async () => {
     api = await startTestApi({ now: NOW });
@@ -29,7 +27,7 @@ describe('/subscriptions', () => {
   });
   after(() => api.stop());
 
-  const make = async (path: string, body: unknown) => {
+  const make = async <Path extends string>(path: Path, body: unknown) => {
     const answer = await api.request('POST', path, { body });
     expect(answer.status, answer.text).to.equal(201);
     return answer.body;
@@ -70,7 +68,7 @@ describe('/subscriptions', () => {
   const get = async (id: string) => (await api.request('GET', `/subscriptions/${id}`)).body;
   const cancel = (id: string, request: Record<string, unknown>) =>
     api.request('POST', `/subscriptions/${id}/cancel`, { body: request });
-  const period = ({ billing_anchor, current_period_start, current_period_end }: Answer) => [
+  const period = ({ billing_anchor, current_period_start, current_period_end }: Subscription) => [
     billing_anchor,
     current_period_start,
     current_period_end,
@@ -130,8 +128,8 @@ describe('/subscriptions', () => {
         trial_period: 0,
       });
       expect(second).to.include({ price_id: tokens.id, price_type: 'USAGE', quantity: '0', meter_id: meter.id });
-      expect(second.meter_display_name).to.equal('Tokens');
-      expect(second.price.amount).to.equal('0.01');
+      expect(second!.meter_display_name).to.equal('Tokens');
+      expect(second!.price!.amount).to.equal('0.01');
     });
 
     it('opens with an invoice of what is charged in advance', async () => {
@@ -141,9 +139,7 @@ describe('/subscriptions', () => {
         invoice_status: 'FINALIZED',
         total: '60',
       });
-      expect(latest_invoice.line_items.map((line: Answer) => [line.price_id, line.amount])).to.deep.equal([
-        [seats.id, '60'],
-      ]);
+      expect(latest_invoice!.line_items!.map((line) => [line.price_id, line.amount])).to.deep.equal([[seats.id, '60']]);
     });
 
     const firstPeriods: [string, Record<string, unknown>, string, string][] = [
@@ -174,14 +170,14 @@ describe('/subscriptions', () => {
     it('may start in the past and in the future', async () => {
       const past = await create({ start_date: '2026-01-31T00:00:00Z', timezone: 'UTC' });
       expect(past).to.include({ start_date: '2026-01-31T00:00:00Z', current_period_end: '2026-02-28T00:00:00Z' });
-      expect(past.line_items[0].start_date).to.equal('2026-01-31T00:00:00Z');
+      expect(past.line_items[0]!.start_date).to.equal('2026-01-31T00:00:00Z');
       const future = await create({ start_date: '2026-05-01T00:00:00+02:00' });
       expect(future.start_date).to.equal('2026-04-30T22:00:00Z');
     });
 
     it('400 where more than 5,000 periods are over', async () => {
       const answer = await post({ start_date: '0001-01-01T00:00:00Z', billing_period: 'DAILY' });
-      expect([answer.status, answer.body.details.field]).to.deep.equal([400, 'start_date']);
+      expect([answer.status, answer.body.details!.field]).to.deep.equal([400, 'start_date']);
     });
 
     it('a plan that is archived at the same time has no subscription, or stays', async () => {
@@ -216,15 +212,15 @@ describe('/subscriptions', () => {
       });
       const [first, second] = subscription.line_items;
       expect(first).to.include({ price_id: seats.id, quantity: '5' });
-      expect(second.price_id).not.to.equal(tokens.id);
-      expect(second.price).to.include({
+      expect(second!.price_id).not.to.equal(tokens.id);
+      expect(second!.price).to.include({
         entity_type: 'SUBSCRIPTION',
         entity_id: subscription.id,
         parent_price_id: tokens.id,
         billing_model: 'TIERED',
         meter_id: meter.id,
       });
-      expect(subscription.latest_invoice.total).to.equal('100');
+      expect(subscription.latest_invoice!.total).to.equal('100');
     });
 
     it('extra line items come after those of the plan, with dates of their own', async () => {
@@ -247,7 +243,7 @@ describe('/subscriptions', () => {
       const end = await api.request('DELETE', `/prices/${gone.id}`, { body: {} });
       expect(end.status, end.text).to.equal(200);
       const { line_items } = await create({ plan_id: mixed.id, currency: 'USD' });
-      expect(line_items.map((line: Answer) => line.price.amount)).to.deep.equal(['5']);
+      expect(line_items.map((line) => line.price!.amount)).to.deep.equal(['5']);
     });
 
     it('a draft has no invoice until it is activated', async () => {
@@ -263,9 +259,9 @@ describe('/subscriptions', () => {
       });
       expect(activated.status, activated.text).to.equal(200);
       expect(activated.body).to.include({ subscription_status: 'active', start_date: '2026-03-10T00:00:00Z' });
-      expect(activated.body.line_items[0].start_date).to.equal('2026-03-10T00:00:00Z');
+      expect(activated.body.line_items[0]!.start_date).to.equal('2026-03-10T00:00:00Z');
       const after = await api.request('POST', '/invoices/search', { body: { subscription_id: draft.id } });
-      expect(after.body.items.map(({ total }: Answer) => total)).to.deep.equal(['60']);
+      expect(after.body.items.map(({ total }) => total)).to.deep.equal(['60']);
       const again = await api.request('POST', `/subscriptions/${draft.id}/activate`, {
         body: { start_date: '2026-03-10T00:00:00Z' },
       });
@@ -275,7 +271,7 @@ describe('/subscriptions', () => {
     it('waits for its opening invoice when the payment behavior says so', async () => {
       const waiting = await create({ payment_behavior: 'allow_incomplete' });
       expect(waiting.subscription_status).to.equal('incomplete');
-      const paid = await api.request('PUT', `/invoices/${waiting.latest_invoice.id}/payment`, {
+      const paid = await api.request('PUT', `/invoices/${waiting.latest_invoice!.id}/payment`, {
         body: { payment_status: 'SUCCEEDED' },
       });
       expect(paid.status, paid.text).to.equal(200);
@@ -479,11 +475,11 @@ describe('/subscriptions', () => {
       const { id } = await create();
       const bare = (await api.request('GET', `/subscriptions/${id}/v2`)).body;
       expect(bare).to.include({ id, plan: null, customer: null, line_items: null, plan_prices_out_of_sync: false });
-      const path = `/subscriptions/${id}/v2?expand=plan,customer,subscription_line_items.prices`;
+      const path = `/subscriptions/${id}/v2?expand=plan,customer,subscription_line_items.prices` as const;
       const full = (await api.request('GET', path)).body;
-      expect(full.plan.name).to.equal('Pro');
-      expect(full.customer.name).to.equal('Acme');
-      expect(full.line_items[1].price.id).to.equal(tokens.id);
+      expect(full.plan!.name).to.equal('Pro');
+      expect(full.customer!.name).to.equal('Acme');
+      expect(full.line_items[1]!.price!.id).to.equal(tokens.id);
       expect((await api.request('GET', `/subscriptions/${id}/v2?expand=moon`)).status).to.equal(400);
     });
 
@@ -565,7 +561,7 @@ describe('/subscriptions', () => {
         const filters = [{ field, operator, data_type, value }];
         const search = { subscription_ids: [id], filters };
         const answer = await api.request('POST', '/subscriptions/search', { body: search });
-        return answer.status === 200 ? answer.body.items.length : answer.body.details.field;
+        return answer.status === 200 ? answer.body.items.length : answer.body.details!.field;
       };
       expect(await found('subscription_status', 'eq', { string: 'Active' })).to.equal(1);
       expect(await found('subscription_type', 'eq', { string: 'standalone' })).to.equal(1);
@@ -602,7 +598,7 @@ describe('/subscriptions', () => {
       for (const filter of filters) {
         const { body: page, text } = await api.request('POST', '/subscriptions/search', { body: filter });
         expect(
-          page.items?.map(({ id }: Answer) => id),
+          page.items?.map(({ id }) => id),
           `${JSON.stringify(filter)}: ${text}`,
         ).to.deep.equal([found.id]);
       }
@@ -623,10 +619,10 @@ describe('/subscriptions', () => {
       const path = '/subscriptions?limit=2&subscription_status=active,incomplete';
       const bare = (await api.request('GET', path)).body;
       expect(bare.items).to.have.length(2);
-      expect(bare.items[0].line_items).to.equal(null);
+      expect(bare.items[0]!.line_items).to.equal(null);
       const full = (await api.request('GET', `${path}&with_line_items=true&expand=plan`)).body;
-      expect(full.items[0].line_items).not.to.have.length(0);
-      expect(full.items[0].plan.id).to.equal(full.items[0].plan_id);
+      expect(full.items[0]!.line_items).not.to.have.length(0);
+      expect(full.items[0]!.plan!.id).to.equal(full.items[0]!.plan_id);
     });
 
     it('searches line items across subscriptions', async () => {
@@ -635,8 +631,8 @@ describe('/subscriptions', () => {
         (await api.request('POST', '/subscriptions/lineitems/search', { body: { subscription_ids: [id], ...filter } }))
           .body;
       expect((await search({})).pagination.total).to.equal(2);
-      expect((await search({ price_ids: [tokens.id], expand: ['prices'] })).items[0].price.id).to.equal(tokens.id);
-      expect((await search({ meter_ids: [meter.id] })).items[0].id).to.equal(line_items[1].id);
+      expect((await search({ price_ids: [tokens.id], expand: ['prices'] })).items[0]!.price!.id).to.equal(tokens.id);
+      expect((await search({ meter_ids: [meter.id] })).items[0]!.id).to.equal(line_items[1]!.id);
       expect((await search({ currencies: ['EUR'] })).items).to.deep.equal([]);
       expect((await cancel(id, { cancellation_type: 'immediate' })).status).to.equal(200);
       expect((await search({})).items).to.deep.equal([]);
@@ -658,7 +654,7 @@ describe('/subscriptions', () => {
       });
       const ended = await get(id);
       expect(ended).to.include({ subscription_status: 'cancelled', end_date: '2026-03-15T12:00:00Z' });
-      expect(ended.line_items[0].end_date).to.equal('2026-03-15T12:00:00Z');
+      expect(ended.line_items[0]!.end_date).to.equal('2026-03-15T12:00:00Z');
     });
 
     it('immediate may be backdated into the running period', async () => {
@@ -735,11 +731,11 @@ describe('/subscriptions', () => {
       expect(answer.body).to.include({ start_time: NOW, end_time: '2026-04-15T11:00:00Z' });
       expect(answer.body.charges).to.have.length(1);
       expect(answer.body.charges[0]).to.include({
-        subscription_line_item_id: line_items[1].id,
+        subscription_line_item_id: line_items[1]!.id,
         quantity: '0',
         amount: '0',
       });
-      expect(answer.body.charges[0].filter_values).to.deep.equal({ region: ['eu'] });
+      expect(answer.body.charges[0]!.filter_values).to.deep.equal({ region: ['eu'] });
     });
 
     it('400 for a range without length, 404 for no subscription', async () => {

@@ -24,13 +24,14 @@ describe('CloudEvents', () => {
   });
   after(() => world.stop());
 
-  const post = (path: string, body: unknown, headers: object, key?: string) =>
+  const post = <Path extends string>(path: Path, body: unknown, headers: object, key?: string) =>
     world.api.request('POST', path, {
       body: body === undefined || typeof body === 'string' ? body : JSON.stringify(body),
       headers: { ...headers } as Record<string, string>,
       ...(key === undefined ? {} : { key }),
     });
-  const one = (change: object, key?: string) => post('/events', { ...WHOLE, ...change }, { 'content-type': ONE }, key);
+  const one = <Path extends string>(change: object, key?: Path) =>
+    post('/events', { ...WHOLE, ...change }, { 'content-type': ONE }, key);
   const batch = (events: unknown, path = '/events/bulk') => post(path, events, { 'content-type': BATCH });
   const usageOf = async (customer: string) => {
     await world.waitForPipeline();
@@ -96,7 +97,7 @@ describe('CloudEvents', () => {
     expect(answer.status, answer.text).to.equal(202);
     expect(answer.headers.get('x-ignored-keys')).to.equal('traceparent');
     // Without a time: that of receipt.
-    expect((await eventOf('/gw h')).timestamp).to.match(/^2026-03-15T12:00:00/);
+    expect((await eventOf('/gw h'))!.timestamp).to.match(/^2026-03-15T12:00:00/);
   });
 
   it('an Idempotency-Key is of one event in headers', async () => {
@@ -146,7 +147,7 @@ describe('CloudEvents', () => {
       const answer = await post(path, body, headers);
       expect(answer.status, answer.text).to.equal(400);
       expect(answer.body.code).to.equal('validation_error');
-      expect(answer.body.details.field).to.equal(field);
+      expect(answer.body.details!.field).to.equal(field);
     });
   }
 
@@ -154,7 +155,7 @@ describe('CloudEvents', () => {
     const events = [{ ...WHOLE, id: 'v', subject: 'verdicts' }, { ...WHOLE, type: undefined }, 5];
     const { status, body } = await batch(events, '/events/bulk?verdicts=true');
     expect(status).to.equal(202);
-    const told = body.verdicts.map((one: Record<string, unknown>) => [one.event_id, one.verdict, one.field]);
+    const told = (body.verdicts as Record<string, unknown>[]).map((one) => [one.event_id, one.verdict, one.field]);
     expect(told).to.deep.equal([
       ['/gw v', 'accepted', null],
       [null, 'refused', 'type'],

@@ -20,7 +20,8 @@ describe('dead letters', () => {
     await api.stop();
   });
 
-  const list = (query = '', options = {}) => api.request('GET', `/events/dead-letters${query}`, options);
+  const list = (query: '' | `?${string}` = '', options = {}) =>
+    api.request('GET', `/events/dead-letters${query}`, options);
   const replay = (body: unknown, options = {}) =>
     api.request('POST', '/events/dead-letters/replay', { body, ...options });
 
@@ -30,8 +31,8 @@ describe('dead letters', () => {
     expect(body.pagination).to.deep.equal({ total: 3, limit: 2, offset: 1 });
     expect(body.items).to.have.length(2);
     const all = (await list()).body.items;
-    const nameless = all.find((item: { event_id: string }) => item.event_id === 'nameless');
-    expect(JSON.parse(nameless.body)).to.deep.equal({ external_customer_id: 'acme', event_id: 'nameless' });
+    const nameless = all.find((item) => item.event_id === 'nameless');
+    expect(JSON.parse(nameless!.body)).to.deep.equal({ external_customer_id: 'acme', event_id: 'nameless' });
     expect(nameless).to.deep.include({ reason: 'event_name: is required', replayed_at: null });
   });
 

@@ -28,7 +28,8 @@ describe('reading events', () => {
   }
 
   it('amounts are for who may read invoices: an event_reader is told usage, and an export with amounts is refused', async () => {
-    const make = async (path: string, body: object) => (await api.request('POST', path, { body })).body.id;
+    const make = async <Path extends string>(path: Path, body: object) =>
+      (await api.request('POST', path, { body })).body.id;
     const meter_id = await make('/meters', { name: 'C', event_name: 'c', aggregation: { type: 'COUNT' } });
     const plan_id = await make('/plans', { name: 'P' });
     const seller = { entity_type: 'PLAN', entity_id: plan_id, meter_id, type: 'USAGE', invoice_cadence: 'ARREAR' };
@@ -42,7 +43,7 @@ describe('reading events', () => {
       start_date: '2026-03-01T00:00:00Z',
     });
     const body = { external_customer_id: 'costly', window_size: 'DAY' };
-    for (const path of ['/events/analytics', '/meter-usage/detailed-analytics']) {
+    for (const path of ['/events/analytics', '/meter-usage/detailed-analytics'] as const) {
       const shown = async (roles: string[]) =>
         (await api.request('POST', path, { body, key: await api.keyWithRoles(roles) })).body;
       const whole = await shown(['all_reader']);

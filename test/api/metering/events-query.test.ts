@@ -121,7 +121,7 @@ describe('events: lists', () => {
     it('properties keep the digits that were sent', async () => {
       const { text, body } = await ask({ event_name: 'exact' });
       expect(text).to.contain('"a" : 12345678901234567890.10, "b":1e2, "c":{"d":[0.10]}');
-      expect(body.events[0].timestamp).to.equal('2026-01-31T23:00:00.123456Z');
+      expect(body.events[0]!.timestamp).to.equal('2026-01-31T23:00:00.123456Z');
       expect(body.events[0]).to.include({
         customer_id: '',
         source: '',

@@ -1,16 +1,14 @@
 /** POST /events/usage, POST /events/usage/meter, POST /meter-usage/… and GET /events/monitoring. */
 import { expect } from 'chai';
+import type { Usage } from '../../support/answers.ts';
 import { startWorld, type World } from '../../support/world.ts';
-
-// biome-ignore lint/suspicious/noExplicitAny: answers of every shape.
-type Answer = any;
 
 describe('events: usage', () => {
   let world: World;
-  const post = (path: string, body: object) => world.api.request('POST', path, { body });
+  const post = <Path extends string>(path: Path, body: object) => world.api.request('POST', path, { body });
   const ask = (body: object) => post('/events/usage', { event_name: 'call', ...body });
   const byMeter = (body: object) => post('/events/usage/meter', { meter_id: world.id('meter calls'), ...body });
-  const told = ({ value, event_count, source }: Answer) => `${value} ${event_count} ${source}`;
+  const told = ({ value, event_count, source }: Usage) => `${value} ${event_count} ${source}`;
 
   before(async () => {
     world = await startWorld({ now: '2026-04-01T00:00:00Z' });
@@ -126,7 +124,7 @@ describe('events: usage', () => {
 
     it('windows from the first event on where no range is given', async () => {
       const hours = (await ask({ aggregation_type: 'SUM', property_name: 'n', window_size: 'MINUTE' })).body;
-      expect(hours.results.map(({ value }: Answer) => value)).to.deep.equal(['1.5', '2', '3', '4', '1000']);
+      expect(hours.results!.map(({ value }) => value)).to.deep.equal(['1.5', '2', '3', '4', '1000']);
       const nobody = {
         aggregation_type: 'SUM',
         property_name: 'n',
@@ -151,7 +149,7 @@ describe('events: usage', () => {
     });
 
     it('by customer_id', async () => {
-      const [{ id }] = (await world.get('/customers?external_id=acme')).items;
+      const { id } = (await world.get('/customers?external_id=acme')).items[0]!;
       const answer = await ask({ aggregation_type: 'SUM', property_name: 'n', customer_id: id });
       expect(told(answer.body)).to.equal('10.5 4 buckets');
     });
@@ -270,7 +268,7 @@ describe('events: usage', () => {
     it('analytics: several meters, in the order asked for', async () => {
       const meter_ids = [world.id('meter peaks'), world.id('meter calls')];
       const { body } = await post('/meter-usage/analytics', { ...march, meter_ids, aggregation_type: 'MAX' });
-      expect(body.items.map((one: Answer) => [one.meter_id, one.total_value])).to.deep.equal([
+      expect(body.items.map((one) => [one.meter_id, one.total_value])).to.deep.equal([
         [meter_ids[0], '6'],
         [meter_ids[1], '4'],
       ]);
@@ -303,7 +301,7 @@ describe('events: usage', () => {
   });
 
   describe('GET /events/monitoring', () => {
-    const get = (query: string) => world.api.request('GET', `/events/monitoring${query}`);
+    const get = (query: '' | `?${string}`) => world.api.request('GET', `/events/monitoring${query}`);
 
     it('the last day when no range is given', async () => {
       world.at('2026-03-30T11:00:00Z');

@@ -195,7 +195,7 @@ describe('meters', () => {
     });
 
     describe('archiving one that something is charged by', () => {
-      const make = async (path: string, body: unknown) => {
+      const make = async <Path extends string>(path: Path, body: unknown) => {
         const answer = await api.request('POST', path, { body });
         expect(answer.status, answer.text).to.equal(201);
         return answer.body;
@@ -224,13 +224,13 @@ describe('meters', () => {
         it(`by a price of a ${entity_type}, which is named, until that is gone`, async () => {
           const meter = await make('/meters', wanted);
           const made = await make(path, body);
-          const seller = made.costsheet ?? made.addon ?? made;
+          const seller = (made.costsheet ?? made.addon ?? made) as { id: string };
           const { id } = await make('/prices', price(meter.id, entity_type, seller.id));
           const refused = await archive(meter.id);
           expect(refused.status).to.equal(400);
           expect(refused.body.code).to.equal('invalid_operation');
           expect(refused.body.message).to.include(`1 price (${id})`);
-          expect(refused.body.details.price_ids).to.deep.equal([id]);
+          expect(refused.body.details!.price_ids).to.deep.equal([id]);
           expect((await api.request('POST', `/meters/${meter.id}/disable`)).status).to.equal(400);
           expect((await api.request('GET', `/meters/${meter.id}`)).body.status).to.equal('published');
           expect((await api.request('DELETE', `${path}/${seller.id}`)).status).to.equal(200);
@@ -299,7 +299,7 @@ describe('meters', () => {
   it("404 for what does not exist and for another tenant's, which stays as it was", async () => {
     const made = await api.request('POST', '/meters', { body: wanted });
     const { key } = await api.otherTenant();
-    const path = `/meters/${made.body.id}`;
+    const path = `/meters/${made.body.id}` as const;
     for (const request of [
       () => api.request('GET', path, { key }),
       () => api.request('PUT', path, { key, body: { filters: [{ key: 'x', values: ['y'] }] } }),

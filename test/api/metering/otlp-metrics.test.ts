@@ -119,8 +119,8 @@ describe('metrics of OpenTelemetry', () => {
   it('200: what is not taken is counted and named', async () => {
     const { status, body } = await send(request([point('partly'), point(undefined), point('x'.repeat(1025))]));
     expect(status).to.equal(200);
-    expect(body.partialSuccess.rejectedDataPoints).to.equal('2');
-    expect(body.partialSuccess.errorMessage).to.equal(
+    expect(body.partialSuccess!.rejectedDataPoints).to.equal('2');
+    expect(body.partialSuccess!.errorMessage).to.equal(
       'tokens: the attribute external_customer_id is required; tokens: external_customer_id must not be longer than 1024 characters',
     );
     expect(await usageOf('partly')).to.equal('4');
@@ -133,7 +133,7 @@ describe('metrics of OpenTelemetry', () => {
   it('400: nothing of it is usage, and the first is named', async () => {
     const { status, body } = await send(request([point('level')], { aggregationTemporality: 2 }));
     expect(status).to.equal(400);
-    expect(body.details.field).to.equal('resourceMetrics');
+    expect(body.details!.field).to.equal('resourceMetrics');
     expect(body.message).to.match(/^resourceMetrics: tokens: aggregationTemporality must be delta/);
   });
 
@@ -200,14 +200,14 @@ describe('metrics of OpenTelemetry', () => {
       await packed(`{"resourceMetrics":[${'{},'.repeat(9_000_000)}{}]}`),
     ];
     expect(answers.map(({ status }) => status)).to.deep.equal([400, 400, 413]);
-    expect(answers[0]!.body.details.field).to.equal('resourceMetrics');
+    expect(answers[0]!.body.details!.field).to.equal('resourceMetrics');
     expect(await usageOf('much')).to.equal('0');
   });
 
   it('400: no OTLP, no JSON', async () => {
     const odd = await send({ resourceMetrics: [{ scopeMetrics: [{ metrics: [{ sum: { dataPoints: 5 } }] }] }] });
     expect(odd.status).to.equal(400);
-    expect(odd.body.details.field).to.equal('resourceMetrics[0].scopeMetrics[0].metrics[0].sum.dataPoints');
+    expect(odd.body.details!.field).to.equal('resourceMetrics[0].scopeMetrics[0].metrics[0].sum.dataPoints');
     const protobuf = await send('\x0a\x00', { headers: { 'content-type': 'application/x-protobuf' } });
     expect(protobuf.status).to.equal(400);
     expect(protobuf.body.message).to.match(/must be JSON/);

@@ -3,13 +3,10 @@ import { expect } from 'chai';
 import { WINDOW_SIZES } from '../../../core/foundation/time/window.ts';
 import { startWorld, type World } from '../../support/world.ts';
 
-// biome-ignore lint/suspicious/noExplicitAny: answers of every shape.
-type Answer = any;
-
 describe('events: windows of usage', () => {
   let world: World;
 
-  const ask = async (meter: string, body: object): Promise<Answer> => {
+  const ask = async (meter: string, body: object) => {
     const answer = await world.api.request('POST', '/events/usage/meter', {
       body: { meter_id: world.id(`meter ${meter}`), external_customer_id: 'acme', ...body },
     });
@@ -18,7 +15,7 @@ describe('events: windows of usage', () => {
     return answer.body;
   };
   const results = async (meter: string, body: object): Promise<string[]> =>
-    (await ask(meter, body)).results.map((one: Answer) => `${one.window_size.replace(':00Z', 'Z')} ${one.value}`);
+    (await ask(meter, body)).results!.map((one) => `${one.window_size.replace(':00Z', 'Z')} ${one.value}`);
 
   // Each event doubles the one before, so that a sum says which events are in it. The first is on a Monday.
   const STEPS = [
@@ -208,7 +205,7 @@ describe('events: windows of usage', () => {
         const range = { start_time: '2026-06-01T00:00:00Z', end_time: '2026-06-03T00:00:00Z' };
         const answer = await ask(`total ${type}`, { ...range, window_size: 'DAY' });
         expect(answer.value).to.equal(value);
-        expect(answer.results.map((one: Answer) => one.value)).to.deep.equal(windows);
+        expect(answer.results!.map((one) => one.value)).to.deep.equal(windows);
       });
     }
   });

@@ -1,6 +1,7 @@
 // Every change is told in its own transaction: who, what, before, after (docs/rules/records.md, "The audit log").
 import { expect } from 'chai';
 import { SecretModel } from '../../../storage/models/operations/secret.ts';
+import type { AuditEntry } from '../../support/answers.ts';
 import { fixed, startWorld, usage, type World } from '../../support/world.ts';
 
 describe('/audit-logs', () => {
@@ -12,9 +13,9 @@ describe('/audit-logs', () => {
   });
   after(() => world.stop());
 
-  const logs = async (query = '', key?: string) =>
+  const logs = async (query: '' | `?${string}` = '', key?: string) =>
     (await api.request('GET', `/audit-logs${query}`, key ? { key } : {})).body;
-  const post = async (path: string, body: unknown, headers: Record<string, string> = {}) => {
+  const post = async <Path extends string>(path: Path, body: unknown, headers: Record<string, string> = {}) => {
     const { status, body: made } = await api.request('POST', path, { body, headers });
     expect(status, JSON.stringify(made)).to.be.below(300);
     return made;
@@ -26,11 +27,11 @@ describe('/audit-logs', () => {
     await api.request('DELETE', `/plans/${plan.id}`);
     const { items, pagination } = await logs(`?entity_id=${plan.id}`);
     expect(pagination.total).to.equal(3);
-    const told = items.map((entry: any) => [
+    const told = items.map((entry) => [
       entry.action,
       entry.before?.name ?? null,
-      entry.after.name,
-      entry.after.status,
+      entry.after!.name,
+      entry.after!.status,
     ]);
     expect(told).to.deep.equal([
       ['archived', 'Better', 'Better', 'archived'],
@@ -44,11 +45,11 @@ describe('/audit-logs', () => {
       entity_id: plan.id,
       environment_id: api.scope.environment_id,
       user_id: me.id,
-      secret_id: keys[0].id,
+      secret_id: keys[0]!.id,
       request_id: 'made-it',
       created_at: '2026-01-01T00:00:00Z',
     });
-    expect((await api.request('GET', `/audit-logs/${items[0].id}`)).body).to.deep.equal(items[0]);
+    expect((await api.request('GET', `/audit-logs/${items[0]!.id}`)).body).to.deep.equal(items[0]);
   });
 
   it('tells nothing of what was refused or undone', async () => {
@@ -72,7 +73,7 @@ describe('/audit-logs', () => {
     await world.meter('calls');
     await world.plan('Priced', [usage('calls', '0.010000000000000001'), fixed('10')]);
     const { items } = await logs('?entity_type=price');
-    expect(items.map((entry: any) => entry.after.amount)).to.deep.equal(['10', '0.010000000000000001']);
+    expect(items.map((entry) => entry.after!.amount)).to.deep.equal(['10', '0.010000000000000001']);
   });
 
   it('never holds a secret, neither of a key nor of what anybody adds later', async () => {
@@ -80,12 +81,12 @@ describe('/audit-logs', () => {
     const row = (await SecretModel.in(api.scope, api.services.postgres).where('id', secret.id))[0]!;
     const { items } = await logs(`?entity_id=${secret.id}`);
     expect(items[0]).to.deep.include({ entity_type: 'api_key', action: 'created' });
-    expect(items[0].after.key_hash).to.equal('[redacted]');
+    expect(items[0]!.after!.key_hash).to.equal('[redacted]');
     const all = (await api.services.postgres.raw(`select string_agg(e::text, '') as text from audit_entries e`)).rows[0]
       .text;
     expect(all).to.not.contain(row.key_hash).and.to.not.contain(api_key);
     await api.request('DELETE', `/secrets/api/keys/${secret.id}`);
-    expect((await logs(`?entity_id=${secret.id}`)).items[0].action).to.equal('deleted');
+    expect((await logs(`?entity_id=${secret.id}`)).items[0]!.action).to.equal('deleted');
   });
 
   it('the clock is `system`: an invoice that it drafts and finalizes', async () => {
@@ -93,19 +94,19 @@ describe('/audit-logs', () => {
     await world.on('2026-02-01');
     await world.finalize();
     const { items } = await logs('?entity_type=invoice&user_id=system');
-    expect(items[0].after.invoice_status).to.equal('FINALIZED');
-    expect(items.at(-1).action).to.equal('created');
-    expect(items.every((entry: any) => entry.secret_id === null && entry.request_id === null)).to.equal(true);
+    expect(items[0]!.after!.invoice_status).to.equal('FINALIZED');
+    expect(items.at(-1)!.action).to.equal('created');
+    expect(items.every((entry) => entry.secret_id === null && entry.request_id === null)).to.equal(true);
   });
 
   it('lists newest first, by pages and by every condition', async () => {
     const { items } = await logs('?limit=1000');
-    const times = items.map((entry: any) => entry.created_at);
+    const times = items.map((entry) => entry.created_at);
     expect(times).to.deep.equal([...times].sort().reverse());
-    const pages = [...(await logs('?limit=2')).items, ...(await logs('?limit=2&offset=2')).items];
+    const pages = [...(await logs('?limit=2')).items!, ...(await logs('?limit=2&offset=2')).items!];
     expect(pages).to.deep.equal(items.slice(0, 4));
     const count = async (query: string) => (await logs(`?limit=1000&${query}`)).items;
-    const where = (keep: (entry: any) => boolean) => items.filter(keep);
+    const where = (keep: (entry: AuditEntry) => boolean) => items.filter(keep);
     expect(await count('entity_type=plan')).to.deep.equal(where((entry) => entry.entity_type === 'plan'));
     expect(await count('action=archived')).to.deep.equal(where((entry) => entry.action === 'archived'));
     expect(await count('user_id=system')).to.deep.equal(where((entry) => entry.user_id === 'system'));
@@ -122,7 +123,7 @@ describe('/audit-logs', () => {
     expect((await logs(`?entity_id=${machine.id}`)).items).to.deep.equal([]);
     const { items } = await logs(`?tenant_wide=true&entity_id=${machine.id}`);
     expect(items[0]).to.deep.include({ entity_type: 'user', action: 'created', environment_id: '' });
-    expect((await api.request('GET', `/audit-logs/${items[0].id}`)).status).to.equal(200);
+    expect((await api.request('GET', `/audit-logs/${items[0]!.id}`)).status).to.equal(200);
   });
 
   it('is answered from an index, whatever is asked', async () => {
@@ -152,12 +153,12 @@ describe('/audit-logs', () => {
 
   it('400 for an end before the start, 401, 403 without its own permission, 404 for an unknown id and for another tenant', async () => {
     const wrong = await api.request('GET', '/audit-logs?start_time=2026-02-01T00:00:00Z&end_time=2026-01-01T00:00:00Z');
-    expect([wrong.status, wrong.body.details.field]).to.deep.equal([400, 'end_time']);
+    expect([wrong.status, wrong.body.details!.field]).to.deep.equal([400, 'end_time']);
     expect((await api.request('GET', '/audit-logs', { key: null })).status).to.equal(401);
     const ingestor = await api.keyWithRoles(['event_ingestor'], { user_type: 'service_account' });
     const refused = await api.request('GET', '/audit-logs', { key: ingestor });
-    expect([refused.status, refused.body.details.permission]).to.deep.equal([403, 'audit_log:read']);
-    const own = (await logs('?limit=1')).items[0].id;
+    expect([refused.status, refused.body.details!.permission]).to.deep.equal([403, 'audit_log:read']);
+    const own = (await logs('?limit=1')).items[0]!.id;
     const other = await api.otherTenant();
     expect((await api.request('GET', `/audit-logs/${own}`, { key: other.key })).status).to.equal(404);
     expect((await logs('', other.key)).items).to.deep.equal([]);

@@ -43,7 +43,7 @@ describe('settings', () => {
     const other = await startTestApi({ config: { FINALIZATION_DELAY_SECONDS: '20' } });
     try {
       const path = '/settings/invoice_config';
-      const resting = (answer: { body: { value: { finalization_delay_seconds: number } } }) =>
+      const resting = (answer: { body: { value: Record<string, unknown> } }) =>
         answer.body.value.finalization_delay_seconds;
       expect(resting(await other.request('GET', path))).to.equal(20);
       expect(resting(await other.request('PUT', path, { body: { value: { prefix: 'EX' } } }))).to.equal(20);
@@ -74,7 +74,7 @@ describe('settings', () => {
     it(`400 for ${key}, naming ${field}`, async () => {
       const { status, body } = await put(key, value);
       expect(status, JSON.stringify(body)).to.equal(400);
-      expect(body.details.field).to.match(new RegExp(`^${field.replace(/[[\].]/g, '\\$&')}`));
+      expect(body.details!.field).to.match(new RegExp(`^${field.replace(/[[\].]/g, '\\$&')}`));
       if (field !== 'key') expect((await get(key)).body.id, 'nothing is stored').to.equal('');
     });
   }
@@ -107,7 +107,7 @@ describe('settings', () => {
   });
 
   it('says what is wrong in plain words', async () => {
-    const says = async (key: string, value: unknown) => (await put(key, value)).body.message;
+    const says = async <Path extends string>(key: Path, value: unknown) => (await put(key, value)).body.message;
     expect(await says('draft_invoice_recompute_config', { enabled: 'yes' })).to.equal(
       'value.enabled: must be true or false, not a string',
     );
@@ -150,7 +150,7 @@ describe('settings', () => {
     const made = await Promise.all(Array.from({ length: 4 }, () => environment('production')));
     expect(made.map(({ status }) => status).sort()).to.deep.equal([201, 201, 400, 400]);
     const refusal = made.find(({ status }) => status === 400)!.body;
-    expect([refusal.code, refusal.details.limit]).to.deep.equal(['invalid_operation', 2]);
+    expect([refusal.code, refusal.details!.limit]).to.deep.equal(['invalid_operation', 2]);
     expect((await environment('development')).status).to.equal(201);
     const people = await api.services.postgres('users').where({ tenant_id: api.scope.tenant_id, type: 'user' }).count();
     await put('tenant_config', { max_users: Number(people[0]!.count) });

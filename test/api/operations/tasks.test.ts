@@ -60,7 +60,7 @@ describe('tasks', () => {
       const refused = await move(id, to);
       expect(refused.status).to.equal(400);
       expect(refused.body).to.deep.include({ code: 'invalid_operation' });
-      expect(refused.body.details.allowed).to.deep.equal(['PROCESSING', 'FAILED']);
+      expect(refused.body.details!.allowed).to.deep.equal(['PROCESSING', 'FAILED']);
     }
     await move(id, 'PROCESSING');
     await move(id, 'COMPLETED');

@@ -56,7 +56,7 @@ describe('tenants', () => {
       const before = await api.request('GET', `/tenants/${api.scope.tenant_id}`);
       const answer = await api.request('PUT', '/tenants/update', { body });
       expect(answer.status).to.equal(400);
-      expect(answer.body.details.field).to.equal(field);
+      expect(answer.body.details!.field).to.equal(field);
       expect((await api.request('GET', `/tenants/${api.scope.tenant_id}`)).body).to.deep.equal(before.body);
     });
   }
@@ -105,7 +105,8 @@ describe('environments', () => {
   async function startSecond(environment: string) {
     const key = await api.keyWithRoles(['super_admin']);
     await api.services.postgres('secrets').update({ environment_id: null });
-    return (path: string) => api.request('GET', path, { key, headers: { 'x-environment-id': environment } });
+    return <Path extends string>(path: Path) =>
+      api.request('GET', path, { key, headers: { 'x-environment-id': environment } });
   }
 
   it('400 for a missing name, an unknown type and a changed type', async () => {
@@ -116,14 +117,14 @@ describe('environments', () => {
       ['POST', '/environments', { name: 'x', type: 'staging' }, 'type'],
       [
         'PUT',
-        `/environments/${first.id}`,
-        { type: first.type === 'production' ? 'development' : 'production' },
+        `/environments/${first!.id}`,
+        { type: first!.type === 'production' ? 'development' : 'production' },
         'type',
       ],
     ] as const;
     for (const [method, path, sent, field] of rows) {
       const answer = await api.request(method, path, { body: sent });
-      expect([answer.status, answer.body.details.field]).to.deep.equal([400, field]);
+      expect([answer.status, answer.body.details!.field]).to.deep.equal([400, field]);
     }
     expect((await api.request('GET', '/environments')).body).to.deep.equal(body);
   });

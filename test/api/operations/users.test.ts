@@ -15,7 +15,7 @@ describe('users', () => {
     const { status, body } = await api.request('GET', '/users/me');
     expect(status).to.equal(200);
     expect(body).to.have.all.keys('id', 'name', 'email', 'type', 'roles', 'metadata', 'tenant');
-    expect(body.tenant.id).to.equal(api.scope.tenant_id);
+    expect(body.tenant!.id).to.equal(api.scope.tenant_id);
     const changed = await api.request('PUT', '/users/me', { body: { name: 'Ada', metadata: { team: 'billing' } } });
     expect(changed.body).to.deep.include({ id: body.id, name: 'Ada', metadata: { team: 'billing' } });
     await api.request('PUT', '/users/me', { body: {} });
@@ -55,7 +55,7 @@ describe('users', () => {
     it(`400 for ${what}`, async () => {
       const { body: before } = await api.request('POST', '/users/search', { body: {} });
       const { status, body } = await create(sent);
-      expect([status, body.details.field]).to.deep.equal([400, field]);
+      expect([status, body.details!.field]).to.deep.equal([400, field]);
       const { body: after } = await api.request('POST', '/users/search', { body: {} });
       expect(after.pagination).to.deep.equal(before.pagination);
     });
@@ -93,7 +93,7 @@ describe('users', () => {
       ['PUT', `/users/${made.id}/roles`, { roles: ['event_reader'] }],
     ] as const) {
       const { status, body: answer } = await api.request(method, path, { body });
-      expect([status, answer.code]).to.deep.equal([400, 'invalid_operation']);
+      expect([status, answer!.code]).to.deep.equal([400, 'invalid_operation']);
     }
     await api.request('DELETE', `/secrets/api/keys/${key.body.secret.id}`);
     const roles = await api.request('PUT', `/users/${made.id}/roles`, { body: { roles: ['event_reader'] } });
@@ -185,7 +185,7 @@ describe('API keys', () => {
     it(`400 for ${what}`, async () => {
       const { body: before } = await api.request('GET', '/secrets/api/keys');
       const { status, body } = await create(sent);
-      expect([status, body.details.field]).to.deep.equal([400, field]);
+      expect([status, body.details!.field]).to.deep.equal([400, field]);
       expect((await api.request('GET', '/secrets/api/keys')).body.pagination).to.deep.equal(before.pagination);
     });
   }
@@ -195,9 +195,7 @@ describe('API keys', () => {
     const mine = await create({ name: 'mine', type: 'private_key' }, key);
     expect(mine.status).to.equal(201);
     const { body } = await api.request('GET', '/secrets/api/keys', { key });
-    expect(new Set(body.items.map((item: { user_id: string }) => item.user_id))).to.deep.equal(
-      new Set([mine.body.secret.user_id]),
-    );
+    expect(new Set(body.items.map((item) => item.user_id))).to.deep.equal(new Set([mine.body.secret.user_id]));
     const { body: machine } = await api.request('POST', '/users', {
       body: { type: 'service_account', name: 'm', roles: ['event_ingestor'] },
     });
@@ -229,8 +227,8 @@ describe('roles', () => {
   after(() => api.stop());
 
   it('200 for all, for those of one type of user, and for one', async () => {
-    const ids = async (query = '') =>
-      (await api.request('GET', `/rbac/roles${query}`)).body.roles.map((role: { id: string }) => role.id);
+    const ids = async (query: '' | `?${string}` = '') =>
+      (await api.request('GET', `/rbac/roles${query}`)).body.roles.map((role) => role.id);
     const machines = ['event_ingestor', 'reserver', 'event_reader'];
     expect(await ids()).to.deep.equal(['super_admin', 'all_writer', 'all_reader', ...machines]);
     expect(await ids('?user_type=user')).to.deep.equal(['super_admin', 'all_writer', 'all_reader']);

@@ -2,12 +2,10 @@
 import { expect } from 'chai';
 import { beginAttempt } from '../../../actions/lifecycle/payments/begin-attempt.ts';
 import { processDuePayments } from '../../../actions/lifecycle/payments/due-payments.ts';
-import { createSandbox } from '../../../actions/payments/providers.ts';
+import { buildPaymentRequest } from '../../../actions/payments/payment-request.ts';
+import { createProvider } from '../../../actions/payments/providers.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { sandboxNotice } from '../../support/sandbox.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 const SECRET = 'a secret of the installation';
 
@@ -21,12 +19,12 @@ describe('payments', () => {
   });
   after(() => api.stop());
 
-  async function ok(method: string, path: string, body?: unknown): Promise<Answer> {
+  async function ok<Method extends string, Path extends string>(method: Method, path: Path, body?: unknown) {
     const answer = await api.request(method, path, body === undefined ? {} : { body });
     expect(answer.status, `${method} ${path}: ${answer.text}`).to.be.within(200, 299);
     return answer.body;
   }
-  async function refused(method: string, path: string, body?: unknown): Promise<Answer> {
+  async function refused<Method extends string, Path extends string>(method: Method, path: Path, body?: unknown) {
     const answer = await api.request(method, path, body === undefined ? {} : { body });
     expect(answer.status, answer.text).to.be.within(400, 499);
     return answer.body;
@@ -66,8 +64,8 @@ describe('payments', () => {
       const receipt = (number: string) => stated(id, { amount: '30', metadata: { receipt: number, till: '1' } });
       const answers = [await ok('POST', '/payments', receipt('1')), await ok('POST', '/payments', receipt('2'))];
       const again = { ...receipt('2'), metadata: { till: '1', receipt: '2' } };
-      expect((await ok('POST', '/payments', again)).id).to.equal(answers[1].id);
-      expect(answers[0].id).to.not.equal(answers[1].id);
+      expect((await ok('POST', '/payments', again)).id).to.equal(answers[1]!.id);
+      expect(answers[0]!.id).to.not.equal(answers[1]!.id);
       expect(await paid(id)).to.deep.equal(['PENDING', '60', '40', null]);
     });
 
@@ -95,7 +93,7 @@ describe('payments', () => {
       expect(await paid(id)).to.deep.equal(['PENDING', '70', '30', null]);
       expect((await refused('POST', `/payments/${waiting.id}/process`)).code).to.equal('invalid_operation');
       expect((await refused('DELETE', `/payments/${waiting.id}`)).code).to.equal('invalid_operation');
-      expect((await refused('PUT', `/payments/${waiting.id}`, { amount: '1' })).details.field).to.equal('amount');
+      expect((await refused('PUT', `/payments/${waiting.id}`, { amount: '1' })).details!.field).to.equal('amount');
       const voided = await ok('PUT', `/payments/${waiting.id}`, { payment_status: 'VOIDED' });
       expect(voided.payment_status).to.equal('VOIDED');
       expect(await paid(id)).to.deep.equal(['PENDING', '0', '100', null]);
@@ -108,7 +106,7 @@ describe('payments', () => {
       const [first, second] = [await ok('POST', '/payments', request), await ok('POST', '/payments', request)];
       expect(second.id).to.equal(first.id);
       const other = await refused('POST', '/payments', { ...request, amount: '11' });
-      expect([other.code, other.details.field]).to.deep.equal(['already_exists', 'amount']);
+      expect([other.code, other.details!.field]).to.deep.equal(['already_exists', 'amount']);
       const card = { payment_method_type: 'CARD', payment_gateway: 'sandbox', idempotency_key: 'card-1', amount: '1' };
       const declined = { ...card, payment_method_id: 'pm_sandbox_declined' };
       expect((await ok('POST', '/payments', stated(id, declined))).payment_status).to.equal('FAILED');
@@ -117,7 +115,7 @@ describe('payments', () => {
         '/payments',
         stated(id, { ...card, payment_method_id: 'pm_sandbox_card' }),
       );
-      expect([accepted.code, accepted.details.field]).to.deep.equal(['already_exists', 'payment_method_id']);
+      expect([accepted.code, accepted.details!.field]).to.deep.equal(['already_exists', 'payment_method_id']);
       // Without a key equal payments of one minute are one.
       for (let i = 0; i < 2; i++) await ok('POST', '/payments', stated(id, { amount: '20' }));
       expect(await paid(id)).to.deep.equal(['PENDING', '30', '70', null]);
@@ -150,12 +148,12 @@ describe('payments', () => {
     });
     for (const [what, fields, field] of cases)
       it(what, async () =>
-        expect((await refused('POST', '/payments', stated(id, fields))).details.field).to.equal(field),
+        expect((await refused('POST', '/payments', stated(id, fields))).details!.field).to.equal(field),
       );
 
     it('an invoice that is a draft, and the sandbox where money is meant', async () => {
       const draft = await invoice('100', { invoice_status: 'DRAFT' });
-      expect((await refused('POST', '/payments', stated(draft.id))).details.field).to.equal('destination_id');
+      expect((await refused('POST', '/payments', stated(draft.id))).details!.field).to.equal('destination_id');
       const live = await ok('POST', '/environments', { name: 'Live', type: 'production' });
       await api.services
         .postgres('environments')
@@ -166,7 +164,7 @@ describe('payments', () => {
         .postgres('environments')
         .where({ id: api.scope.environment_id })
         .update({ type: 'development' });
-      expect([real.details.field, live.type]).to.deep.equal(['payment_gateway', 'production']);
+      expect([real.details!.field, live.type]).to.deep.equal(['payment_gateway', 'production']);
     });
   });
 
@@ -176,12 +174,12 @@ describe('payments', () => {
       const kept = card('pm_sandbox_card', { save_card_and_make_default: true });
       const payment = await ok('POST', '/payments', stated(id, kept));
       expect(payment).to.include({ payment_status: 'SUCCEEDED', payment_gateway: 'sandbox', attempt_count: 1 });
-      expect(payment.attempts.map((one: Answer) => [one.attempt_number, one.payment_status])).to.deep.equal([
+      expect(payment.attempts!.map((one) => [one.attempt_number, one.payment_status])).to.deep.equal([
         [1, 'SUCCEEDED'],
       ]);
       expect(await paid(id)).to.deep.equal(['SUCCEEDED', '100', '0', null]);
       const { items } = await ok('GET', `/payments/customers/${customer_id}/methods`);
-      expect(items.map((one: Answer) => [one.gateway_payment_method_id, one.is_default])).to.deep.equal([
+      expect(items.map((one) => [one.gateway_payment_method_id, one.is_default])).to.deep.equal([
         ['pm_sandbox_card', true],
       ]);
       const another = await ok('POST', `/payments/customers/${customer_id}/methods`, {
@@ -190,8 +188,8 @@ describe('payments', () => {
       expect(another.is_default).to.equal(true);
       await ok('DELETE', `/payments/customers/${customer_id}/methods/${another.id}`);
       const now = await ok('GET', `/payments/customers/${customer_id}/methods`);
-      expect(now.items.map((one: Answer) => one.is_default)).to.deep.equal([false]);
-      await ok('DELETE', `/payments/customers/${customer_id}/methods/${now.items[0].id}`);
+      expect(now.items.map((one) => one.is_default)).to.deep.equal([false]);
+      await ok('DELETE', `/payments/customers/${customer_id}/methods/${now.items[0]!.id}`);
     });
 
     it('fails, and may be tried again with another', async () => {
@@ -205,9 +203,9 @@ describe('payments', () => {
       const again = await ok('POST', '/payments', stated(id, card('pm_sandbox_declined')));
       expect(again.id).to.not.equal(payment.id);
       expect((await ok('POST', '/payments', stated(id, card('pm_sandbox_card')))).payment_status).to.equal('SUCCEEDED');
-      expect((await refused('PUT', `/payments/${payment.id}`, { payment_status: 'SUCCEEDED' })).details.field).to.equal(
-        'payment_status',
-      );
+      expect(
+        (await refused('PUT', `/payments/${payment.id}`, { payment_status: 'SUCCEEDED' })).details!.field,
+      ).to.equal('payment_status');
     });
 
     it('needs the customer, and nobody else pays or voids the invoice meanwhile', async () => {
@@ -244,11 +242,11 @@ describe('payments', () => {
         payment_status: 'PARTIALLY_REFUNDED',
         refunded_amount: '90',
       });
-      expect((await refused('POST', `/payments/${payment.id}/refund`, { amount: '10.01' })).details.field).to.equal(
+      expect((await refused('POST', `/payments/${payment.id}/refund`, { amount: '10.01' })).details!.field).to.equal(
         'amount',
       );
       const all = await ok('POST', `/payments/${payment.id}/refund`);
-      expect([all.payment_status, all.refunds.length]).to.deep.equal(['REFUNDED', 4]);
+      expect([all.payment_status, all.refunds!.length]).to.deep.equal(['REFUNDED', 4]);
       expect((await ok('GET', `/invoices/${id}`)).payment_status).to.equal('REFUNDED');
       const [{ refunded }] = await api.services.postgres('sandbox_charges').where({ id: payment.gateway_payment_id });
       expect(refunded).to.equal('100');
@@ -272,16 +270,16 @@ describe('payments', () => {
       const payment = await ok('POST', '/payments', stated(id, link));
       expect([payment.payment_status, payment.attempt_count]).to.deep.equal(['INITIATED', 0]);
       expect(payment.payment_url).to.match(/^https:\/\/sandbox\.example\/pay\//);
-      expect((await told('payment.succeeded', payment.gateway_payment_id, null)).status).to.equal(401);
+      expect((await told('payment.succeeded', payment.gateway_payment_id!, null)).status).to.equal(401);
       expect((await told('payment.succeeded', 'sbx_none', SECRET)).status).to.equal(404);
-      expect((await told('payment.lost', payment.gateway_payment_id, SECRET)).status).to.equal(400);
+      expect((await told('payment.lost', payment.gateway_payment_id!, SECRET)).status).to.equal(400);
       expect(await paid(id)).to.deep.equal(['PENDING', '0', '100', null]);
-      const answer = await told('payment.succeeded', payment.gateway_payment_id, SECRET);
+      const answer = await told('payment.succeeded', payment.gateway_payment_id!, SECRET);
       expect([answer.status, answer.body?.message]).to.deep.equal([200, `payment ${payment.id} is SUCCEEDED`]);
       const { tenant_id, environment_id } = api.scope;
       const again = await told(
         'payment.failed',
-        payment.gateway_payment_id,
+        payment.gateway_payment_id!,
         SECRET,
         `/webhooks/sandbox/${tenant_id}/${environment_id}`,
       );
@@ -298,9 +296,9 @@ describe('payments', () => {
       await ok('POST', `/invoices/${other.id}/void`);
       for (const { id } of links) expect((await ok('GET', `/payments/${id}`)).payment_status).to.equal('VOIDED');
       // The clock has not closed the pages yet: what is paid there is given back.
-      await told('payment.succeeded', links[0].gateway_payment_id, SECRET);
-      const late = await ok('GET', `/payments/${links[0].id}`);
-      expect([late.payment_status, late.refunded_amount, late.refunds[0].refund_status]).to.deep.equal([
+      await told('payment.succeeded', links[0]!.gateway_payment_id!, SECRET);
+      const late = await ok('GET', `/payments/${links[0]!.id}`);
+      expect([late.payment_status, late.refunded_amount, late.refunds![0]!.refund_status]).to.deep.equal([
         'VOIDED',
         '100',
         'succeeded',
@@ -328,7 +326,7 @@ describe('payments', () => {
       expect((await ok('POST', `/invoices/${id}/payment/attempt`)).message).to.match(/is SUCCEEDED$/);
       expect(await paid(id)).to.deep.equal(['SUCCEEDED', '100', '0', null]);
       const [, collected] = await payments(id);
-      expect([collected.amount, collected.attempt_count, collected.is_automatic]).to.deep.equal(['60', 2, true]);
+      expect([collected!.amount, collected!.attempt_count, collected!.is_automatic]).to.deep.equal(['60', 2, true]);
       await ok('DELETE', `/payments/customers/${customer_id}/methods/${kept.id}`);
     });
 
@@ -339,15 +337,18 @@ describe('payments', () => {
       });
       await ok('POST', `/invoices/${id}/payment/attempt`);
       const [waiting] = await payments(id);
-      expect([waiting.payment_status, waiting.is_automatic, waiting.amount]).to.deep.equal(['PENDING', true, '100']);
+      expect([waiting!.payment_status, waiting!.is_automatic, waiting!.amount]).to.deep.equal(['PENDING', true, '100']);
       const others = { amount: '5', payment_method_id: 'pm_sandbox_card' };
       for (const [field, value] of Object.entries(others)) {
-        const no = await refused('PUT', `/payments/${waiting.id}`, { [field]: value, metadata: { a: 'b' } });
-        expect(no.details.field).to.equal(field);
+        const no = await refused('PUT', `/payments/${waiting!.id}`, { [field]: value, metadata: { a: 'b' } });
+        expect(no.details!.field).to.equal(field);
       }
-      expect(await ok('GET', `/payments/${waiting.id}`)).to.deep.include({ amount: '100', metadata: waiting.metadata });
+      expect(await ok('GET', `/payments/${waiting!.id}`)).to.deep.include({
+        amount: '100',
+        metadata: waiting!.metadata,
+      });
       // What has come in elsewhere is said with its amount.
-      await ok('PUT', `/payments/${waiting.id}`, { amount: '60', payment_status: 'SUCCEEDED' });
+      await ok('PUT', `/payments/${waiting!.id}`, { amount: '60', payment_status: 'SUCCEEDED' });
       expect((await paid(id)).slice(1, 3)).to.deep.equal(['60', '40']);
       await ok('DELETE', `/payments/customers/${customer_id}/methods/${kept.id}`);
     });
@@ -366,7 +367,7 @@ describe('payments', () => {
       });
       expect((await ok('POST', `/invoices/${id}/payment/attempt`)).message).to.match(/is SUCCEEDED$/);
       expect(await paid(id)).to.deep.equal(['SUCCEEDED', '100', '0', null]);
-      expect((await payments(id)).map((one: Answer) => [one.payment_method_type, one.amount])).to.deep.equal([
+      expect((await payments(id)).map((one) => [one.payment_method_type, one.amount])).to.deep.equal([
         ['CARD', '70'],
         ['CREDITS', '30'],
       ]);
@@ -393,8 +394,8 @@ describe('payments', () => {
         .postgres('sandbox_charges')
         .where({ charge_status: 'succeeded' })
         .whereLike('idempotency_key', 'pay%');
-      const mine = new Set((await payments(id)).map((one: Answer) => one.gateway_payment_id));
-      expect(charges.filter((one: Answer) => mine.has(one.id)).length).to.equal(1);
+      const mine = new Set((await payments(id)).map((one) => one.gateway_payment_id));
+      expect(charges.filter((one) => mine.has(one.id)).length).to.equal(1);
       expect(await paid(id)).to.deep.equal(['SUCCEEDED', '100', '0', null]);
       await ok('DELETE', `/payments/customers/${customer_id}/methods/${kept.id}`);
     });
@@ -409,18 +410,15 @@ describe('payments', () => {
         const begun = await beginAttempt(services, scope, { id: payment.id, by: { now }, isRequested: true });
         const { gateway_tracking_id: key, payment_method_id } = begun.payment;
         if (isCharged)
-          await createSandbox(services).charge(scope, {
-            key: key!,
-            amount: '100',
-            currency: 'usd',
+          await createProvider(services, 'sandbox').charge(scope, {
+            ...buildPaymentRequest(begun.payment, { key: key!, now }),
             payment_method_id,
-            now,
           });
         const later = new Date(now.getTime() + 60_000);
         await Promise.all([1, 2, 3].map(() => processDuePayments(services, { now: later })));
         expect(await paid(id)).to.deep.equal(['SUCCEEDED', '100', '0', null]);
         const charges = await services.postgres('sandbox_charges').whereLike('idempotency_key', `${payment.id}%`);
-        expect([charges.length, (await ok('GET', `/payments/${payment.id}`)).attempts.length]).to.deep.equal([1, 1]);
+        expect([charges.length, (await ok('GET', `/payments/${payment.id}`)).attempts!.length]).to.deep.equal([1, 1]);
       });
 
     it('an invoice is paid or void; one that was paid and is void has given back', async () => {
@@ -430,7 +428,7 @@ describe('payments', () => {
         const voiding = api.request('POST', `/invoices/${id}/void`);
         await Promise.all(i % 2 === 0 ? [paying, voiding] : [voiding, paying]);
         const { invoice_status, payment_status } = await ok('GET', `/invoices/${id}`);
-        const succeeded = (await payments(id)).filter((one: Answer) => one.payment_status === 'SUCCEEDED').length;
+        const succeeded = (await payments(id)).filter((one) => one.payment_status === 'SUCCEEDED').length;
         expect([invoice_status, payment_status, succeeded]).to.be.deep.oneOf([
           ['FINALIZED', 'SUCCEEDED', 1],
           ['VOIDED', 'PENDING', 0],
@@ -451,14 +449,14 @@ describe('payments', () => {
         limit: 1000,
       });
       // What was refused before anybody was asked has failed without an attempt.
-      const tried = items.filter((one: Answer) => one.attempt_count > 0);
+      const tried = items.filter((one) => one.attempt_count > 0);
       expect([items.length, tried.length > 1]).to.deep.equal([pagination.total, true]);
-      for (const one of tried) expect(one.attempts.length).to.equal(one.attempt_count);
+      for (const one of tried) expect(one.attempts!.length).to.equal(one.attempt_count);
     });
 
     it('is no other tenant’s', async () => {
       const { key } = await api.otherTenant();
-      const [{ id }] = (await ok('GET', '/payments?limit=1')).items;
+      const { id } = (await ok('GET', '/payments?limit=1')).items[0]!;
       expect((await api.request('GET', `/payments/${id}`, { key })).status).to.equal(404);
       expect((await api.request('POST', `/payments/${id}/process`, { key })).status).to.equal(404);
     });

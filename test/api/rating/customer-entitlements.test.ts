@@ -2,23 +2,22 @@
 import { expect } from 'chai';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import { AddonAssociationModel } from '../../../storage/models/subscriptions/addon-association.ts';
+import type { Addon, Entitlement, Feature, Plan } from '../../support/answers.ts';
 import { fixed, startWorld, type World } from '../../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
 type Fields = Record<string, unknown>;
 
 describe('what a customer is entitled to', () => {
   let world: World;
-  let pro: Answer;
-  let more: Answer;
-  const features: Record<string, Answer> = {};
-  const grants: Record<string, Answer> = {};
+  let pro: Plan;
+  let more: Addon;
+  const features: Record<string, Feature> = {};
+  const grants: Record<string, Entitlement> = {};
 
-  const post = (path: string, body: Fields) => world.post(path, body);
-  const get = (path: string) => world.get(path);
+  const post = <Path extends string>(path: Path, body: Fields) => world.post(path, body);
+  const get = <Path extends string>(path: Path) => world.get(path);
   const grant = (feature: string, fields: Fields) =>
-    post('/entitlements', { feature_id: features[feature].id, feature_type: features[feature].type, ...fields });
+    post('/entitlements', { feature_id: features[feature]!.id, feature_type: features[feature]!.type, ...fields });
   const ofPlan = (feature: string, fields: Fields = {}) => grant(feature, { plan_id: pro.id, ...fields });
   const ofAddon = (feature: string, fields: Fields = {}) =>
     grant(feature, { entity_type: 'ADDON', entity_id: more.id, ...fields });
@@ -35,10 +34,10 @@ describe('what a customer is entitled to', () => {
       },
       { database: world.api.services.postgres },
     );
-  const byName = async (path: string) => {
+  const byName = async (path: `/customers/${string}/entitlements${'' | `?${string}`}`) => {
     const { features: entries } = await get(path);
     return Object.fromEntries(
-      entries.map(({ feature, entitlement }: Answer) => [
+      entries.map(({ feature, entitlement }) => [
         entitlement.usage_reset_period ? `${feature.name} ${entitlement.usage_reset_period}` : feature.name,
         entitlement,
       ]),
@@ -79,7 +78,7 @@ describe('what a customer is entitled to', () => {
 
   it('is what its plan grants: each key of the contract', async () => {
     const { id, customer_id } = await world.subscribe('plain', 'Pro');
-    const view = await get(`/customers/${customer_id}/entitlements?feature_ids=${features.Calls.id}`);
+    const view = await get(`/customers/${customer_id}/entitlements?feature_ids=${features.Calls!.id}`);
     expect(view).to.deep.equal({
       customer_id,
       features: [
@@ -102,7 +101,7 @@ describe('what a customer is entitled to', () => {
               entity_type: 'plan',
               entity_name: 'Pro',
               quantity: 1,
-              entitlement_id: grants.calls.id,
+              entitlement_id: grants.calls!.id,
               is_enabled: true,
               usage_limit: 1000,
               static_value: null,
@@ -113,8 +112,8 @@ describe('what a customer is entitled to', () => {
         },
       ],
     });
-    expect(await get(`/customers/external/plain/entitlements?feature_ids=${features.Calls.id}`)).to.deep.equal(view);
-    expect(await get(`/subscriptions/${id}/entitlements?feature_ids=${features.Calls.id}`)).to.deep.equal({
+    expect(await get(`/customers/external/plain/entitlements?feature_ids=${features.Calls!.id}`)).to.deep.equal(view);
+    expect(await get(`/subscriptions/${id}/entitlements?feature_ids=${features.Calls!.id}`)).to.deep.equal({
       subscription_id: id,
       plan_id: pro.id,
       features: view.features,
@@ -130,8 +129,8 @@ describe('what a customer is entitled to', () => {
     await attach(id, 9, { start_date: '2026-01-01T00:00:00Z', end_date: '2026-01-05T00:00:00Z' });
     const view = await byName(`/customers/${customer_id}/entitlements`);
     expect(view['Calls MONTHLY']).to.include({ usage_limit: 2500, is_soft_limit: true });
-    expect(view.Tier.static_values).to.deep.equal(['gold', 'eu']);
-    expect(view.Rules.config_values).to.deep.equal([{ regions: ['eu'] }]);
+    expect(view.Tier!.static_values).to.deep.equal(['gold', 'eu']);
+    expect(view.Rules!.config_values).to.deep.equal([{ regions: ['eu'] }]);
     expect(view.SSO).to.deep.include({ is_enabled: false, usage_limit: null });
   });
 
@@ -139,35 +138,33 @@ describe('what a customer is entitled to', () => {
     const { id, customer_id } = await world.subscribe('own', 'Pro');
     await attach(id);
     const own = { entity_type: 'SUBSCRIPTION', entity_id: id };
-    const replacing = { ...own, parent_entitlement_id: grants.calls.id, end_date: '2026-01-06T00:00:00Z' };
+    const replacing = { ...own, parent_entitlement_id: grants.calls!.id, end_date: '2026-01-06T00:00:00Z' };
     await grant('Calls', { ...replacing, usage_limit: 30 });
     await grant('Calls', { ...own, usage_limit: 7, usage_reset_period: 'DAILY' });
     await grant('SSO', own);
-    const path = `/customers/${customer_id}/entitlements`;
+    const path = `/customers/${customer_id}/entitlements` as const;
     const view = await byName(path);
-    expect(view['Calls MONTHLY'].usage_limit).to.equal(530);
-    expect(view['Calls DAILY'].usage_limit).to.equal(7);
-    expect(view.SSO.is_enabled).to.equal(true);
-    const [, , own7] = (await get(`${path}?feature_ids=${features.Calls.id}`)).features.flatMap(
-      (one: Answer) => one.sources,
-    );
+    expect(view['Calls MONTHLY']!.usage_limit).to.equal(530);
+    expect(view['Calls DAILY']!.usage_limit).to.equal(7);
+    expect(view.SSO!.is_enabled).to.equal(true);
+    const [, , own7] = (await get(`${path}?feature_ids=${features.Calls!.id}`)).features.flatMap((one) => one.sources);
     expect(own7).to.include({ entity_type: 'subscription', entity_id: id, entity_name: 'Pro' });
     world.at('2026-01-06T00:00:00Z');
-    expect((await byName(path))['Calls MONTHLY'].usage_limit).to.equal(1500);
+    expect((await byName(path))['Calls MONTHLY']!.usage_limit).to.equal(1500);
     world.at('2026-01-05T00:00:00Z');
   });
 
   it('is unlimited where one source has no limit, and 0 where none is enabled', async () => {
     const { id, customer_id } = await world.subscribe('free', 'Pro');
-    const path = `/customers/${customer_id}/entitlements`;
+    const path = `/customers/${customer_id}/entitlements` as const;
     const own = await grant('Calls', { entity_type: 'SUBSCRIPTION', entity_id: id });
-    expect((await byName(path))['Calls MONTHLY'].usage_limit).to.equal(null);
+    expect((await byName(path))['Calls MONTHLY']!.usage_limit).to.equal(null);
     await world.api.request('PUT', `/entitlements/${own.id}`, { body: { usage_reset_period: 'DAILY' } });
     const view = await byName(path);
-    const limits = [view['Calls DAILY'].usage_limit, view['Calls MONTHLY'].usage_limit];
+    const limits = [view['Calls DAILY']!.usage_limit, view['Calls MONTHLY']!.usage_limit];
     expect(limits, 'the limit of another period is none either').to.deep.equal([null, null]);
-    const { features: used } = await get(`/customers/${customer_id}/usage?feature_ids=${features.Calls.id}`);
-    const shown = used.map(({ total_limit, is_unlimited }: Answer) => [total_limit, is_unlimited]);
+    const { features: used } = await get(`/customers/${customer_id}/usage?feature_ids=${features.Calls!.id}`);
+    const shown = used.map(({ total_limit, is_unlimited }) => [total_limit, is_unlimited]);
     expect(shown, 'where usage is shown beside it').to.deep.equal([
       [null, true],
       [null, true],
@@ -176,8 +173,8 @@ describe('what a customer is entitled to', () => {
     await world.api.request('PUT', `/entitlements/${own.id}`, {
       body: { usage_limit: 0, is_enabled: false },
     });
-    expect((await byName(path))['Calls MONTHLY'].usage_limit).to.equal(1000);
-    const off = { entity_type: 'SUBSCRIPTION', entity_id: id, parent_entitlement_id: grants.calls.id };
+    expect((await byName(path))['Calls MONTHLY']!.usage_limit).to.equal(1000);
+    const off = { entity_type: 'SUBSCRIPTION', entity_id: id, parent_entitlement_id: grants.calls!.id };
     const replaced = await grant('Calls', off);
     await world.api.request('PUT', `/entitlements/${replaced.id}`, { body: { is_enabled: false } });
     expect((await byName(path))['Calls MONTHLY']).to.include({ usage_limit: 0, is_enabled: false });
@@ -186,11 +183,11 @@ describe('what a customer is entitled to', () => {
   it('is of the subscriptions that are asked for, and of none that is cancelled', async () => {
     const one = await world.subscribe('two', 'Pro');
     const two = await world.subscribe('two', 'Pro');
-    const path = `/customers/${one.customer_id}/entitlements`;
-    expect((await byName(path))['Calls MONTHLY'].usage_limit).to.equal(2000);
-    expect((await byName(`${path}?subscription_ids=${one.id}`))['Calls MONTHLY'].usage_limit).to.equal(1000);
+    const path = `/customers/${one.customer_id}/entitlements` as const;
+    expect((await byName(path))['Calls MONTHLY']!.usage_limit).to.equal(2000);
+    expect((await byName(`${path}?subscription_ids=${one.id}`))['Calls MONTHLY']!.usage_limit).to.equal(1000);
     await post(`/subscriptions/${two.id}/cancel`, { cancellation_type: 'immediate' });
-    expect((await byName(path))['Calls MONTHLY'].usage_limit).to.equal(1000);
+    expect((await byName(path))['Calls MONTHLY']!.usage_limit).to.equal(1000);
     expect((await get(`/subscriptions/${two.id}/entitlements`)).features).to.deep.equal([]);
   });
 
@@ -222,7 +219,7 @@ describe('what a customer is entitled to', () => {
     world.at('2026-01-21T12:00:00Z');
     const summary = async (query = '') => {
       const { features: entries } = await get(`/customers/usage?customer_id=${customer_id}${query}`);
-      return entries.map(({ feature, sources: _sources, ...entry }: Answer) => ({ name: feature.name, ...entry }));
+      return entries.map(({ feature, sources: _sources, ...entry }) => ({ name: feature.name, ...entry }));
     };
     const common = { is_unlimited: false, is_enabled: true, is_soft_limit: false, grants: null };
     const monthly = { total_limit: 1000, current_usage: '123.4', usage_percent: '12.34' };
@@ -244,10 +241,10 @@ describe('what a customer is entitled to', () => {
       for (const path of [`/customers/${customer_id}/usage`, `/customers/${customer_id}/entitlements`]) {
         if (path.endsWith('entitlements') && query!.startsWith('feature_lookup_keys')) continue;
         const { status, body } = await world.api.request('GET', `${path}?${query}`);
-        expect([status, body.message]).to.deep.equal([404, body.message.includes(missing) ? body.message : missing]);
+        expect([status, body.message]).to.deep.equal([404, body.message!.includes(missing!) ? body.message : missing]);
       }
     }
-    expect(await summary(`&feature_ids=${features.Calls.id}&subscription_ids=${id}`)).to.have.length(2);
+    expect(await summary(`&feature_ids=${features.Calls!.id}&subscription_ids=${id}`)).to.have.length(2);
     const whole = await get(`/customers/${customer_id}/usage`);
     const period = { start_time: '2026-01-05T00:00:00Z', end_time: '2026-02-05T00:00:00Z', period: 'MONTHLY' };
     expect(whole).to.deep.include({ customer_id, period, pagination: null });
@@ -262,10 +259,12 @@ describe('what a customer is entitled to', () => {
     await world.use('both', 'calls', 5, { at: '2026-01-16T00:00:00Z' });
     await world.waitForPipeline();
     world.at('2026-01-21T12:00:00Z');
-    const { features: entries, period } = await get(`/customers/${customer_id}/usage?feature_ids=${features.Calls.id}`);
+    const { features: entries, period } = await get(
+      `/customers/${customer_id}/usage?feature_ids=${features.Calls!.id}`,
+    );
     expect(period).to.equal(null);
     expect(
-      entries.map((one: Answer) => [one.total_limit, one.current_usage, one.next_usage_reset_at, one.sources.length]),
+      entries.map((one) => [one.total_limit, one.current_usage, one.next_usage_reset_at, one.sources.length]),
     ).to.deep.equal([
       [1000, '15', '2026-02-05T00:00:00Z', 1],
       [1000, '5', '2026-02-15T00:00:00Z', 1],

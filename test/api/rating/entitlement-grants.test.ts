@@ -1,9 +1,8 @@
 /** Entitlements that are granted bit by bit: what may be said of them, and where it goes (docs/rules/entitlements.md, "Grants"). */
 import { expect } from 'chai';
+import type { Feature } from '../../support/answers.ts';
 import { startWorld, usage, type World } from '../../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
 type Fields = Record<string, unknown>;
 
 const ROLLING = {
@@ -33,17 +32,18 @@ const levels = (fields: Record<string, unknown>) => ({ ...ROLLING, alert_setting
 
 describe('entitlements that are granted bit by bit', () => {
   let world: World;
-  const features: Record<string, Answer> = {};
+  const features: Record<string, Feature> = {};
   let count = 0;
 
-  const ask = (method: string, path: string, body?: Fields) => world.api.request(method, path, { body });
+  const ask = <Method extends string, Path extends string>(method: Method, path: Path, body?: Fields) =>
+    world.api.request(method, path, { body });
   const newPlan = () => world.plan(`plan ${++count}`, [usage('calls', '1')]);
   const grant = async (fields: Fields, feature = 'calls') => {
     const { id: plan_id } = await newPlan();
-    const { id: feature_id, type: feature_type } = features[feature];
+    const { id: feature_id, type: feature_type } = features[feature]!;
     return ask('POST', '/entitlements', { plan_id, feature_id, feature_type, ...fields });
   };
-  const granted = async (fields: Fields): Promise<Answer> => {
+  const granted = async (fields: Fields) => {
     const { status, body, text } = await grant(fields);
     expect(status, text).to.equal(201);
     return body;
@@ -117,7 +117,7 @@ describe('entitlements that are granted bit by bit', () => {
   for (const [what, fields, field, feature] of refusals)
     it(`refuse ${what}`, async () => {
       const { status, body, text } = await grant(fields, feature);
-      expect([status, body.code, body.details.field], text).to.deep.equal([400, 'validation_error', field]);
+      expect([status, body.code, body.details!.field], text).to.deep.equal([400, 'validation_error', field]);
     });
 
   it('are changed, cleared, and looked for', async () => {
@@ -140,7 +140,7 @@ describe('entitlements that are granted bit by bit', () => {
       [{ clear_grant_config: true, grant_quota: '5' }, 'grant_quota'],
     ] as const) {
       const refused = await put(body);
-      expect([refused.status, refused.body.details.field], refused.text).to.deep.equal([400, field]);
+      expect([refused.status, refused.body.details!.field], refused.text).to.deep.equal([400, field]);
     }
     expect((await put({ alert_settings: LEVELS })).body).to.deep.include({ alert_settings: LEVELS, grant_quota: '7' });
     expect((await put({ grant_quota: '8' })).body.alert_settings).to.deep.equal(LEVELS);
@@ -152,7 +152,7 @@ describe('entitlements that are granted bit by bit', () => {
     };
     expect([await listed('true'), await listed('false')]).to.deep.equal([1, 0]);
     const { items } = await world.post('/entitlements/search', { plan_ids: [made.plan_id], has_grant_config: true });
-    expect(items.map(({ id }: Answer) => id)).to.deep.equal([made.id]);
+    expect(items.map(({ id }) => id)).to.deep.equal([made.id]);
     const cleared = await put({ clear_grant_config: true, usage_limit: 9 });
     expect(cleared.body).to.deep.include({ ...NONE, usage_limit: 9 });
     expect([await listed('true'), await listed('false')]).to.deep.equal([0, 1]);
@@ -164,7 +164,7 @@ describe('entitlements that are granted bit by bit', () => {
   it('refuse a change that their meter does not go with', async () => {
     const { body } = await grant({ usage_limit: 5 }, 'people');
     const { status, body: refused } = await ask('PUT', `/entitlements/${body.id}`, { ...ROLLING, usage_limit: null });
-    expect([status, refused.details.field]).to.deep.equal([400, 'grant_quota']);
+    expect([status, refused.details!.field]).to.deep.equal([400, 'grant_quota']);
   });
 
   it('go with a copy of their plan, and with what replaces them in a new subscription', async () => {
@@ -183,13 +183,13 @@ describe('entitlements that are granted bit by bit', () => {
       });
     await world.customer('overrider');
     const limit = await subscribe('overrider', { usage_limit: 5 });
-    expect([limit.status, limit.body.details.field]).to.deep.equal([400, 'override_entitlements[0].usage_limit']);
+    expect([limit.status, limit.body.details!.field]).to.deep.equal([400, 'override_entitlements[0].usage_limit']);
     const { body: subscription } = await subscribe('overrider', { is_enabled: false });
     const own = await world.get(`/entitlements?entity_ids=${subscription.id}`);
     expect(own.items[0]).to.deep.include({ ...ROLLING, is_enabled: false });
     const [entry] = (await world.get(`/subscriptions/${subscription.id}/entitlements`)).features;
-    expect(entry.entitlement).to.deep.include({ is_enabled: false, usage_limit: 0 });
-    const check = { external_customer_id: 'overrider', feature_id: features.calls.id };
+    expect(entry!.entitlement).to.deep.include({ is_enabled: false, usage_limit: 0 });
+    const check = { external_customer_id: 'overrider', feature_id: features.calls!.id };
     expect(await world.post('/entitlements/check', check)).to.deep.include({ allowed: false, reason: 'not_enabled' });
   });
 
@@ -203,10 +203,10 @@ describe('entitlements that are granted bit by bit', () => {
       billing_period: 'MONTHLY',
       billing_period_count: 1,
     });
-    const own = { entity_type: 'SUBSCRIPTION', entity_id: id, feature_id: features.calls.id, feature_type: 'metered' };
+    const own = { entity_type: 'SUBSCRIPTION', entity_id: id, feature_id: features.calls!.id, feature_type: 'metered' };
     await world.post('/entitlements', { ...own, ...ROLLING, grant_quota: '20', is_soft_limit: true });
     const view = async () =>
-      (await world.get(`/customers/${customer_id}/entitlements`)).features.map(({ entitlement, sources }: Answer) => ({
+      (await world.get(`/customers/${customer_id}/entitlements`)).features.map(({ entitlement, sources }) => ({
         ...entitlement,
         sources: sources.length,
       }));
@@ -224,9 +224,9 @@ describe('entitlements that are granted bit by bit', () => {
       aggregation_mode: 'additive',
       sources: 2,
     });
-    expect(added.buckets).to.deep.equal([
+    expect(added!.buckets).to.deep.equal([
       { ...bucket, entitlement_id: made.id, source_entity_id: made.plan_id, grant_quota: '100.5' },
-      { ...bucket, entitlement_id: added.buckets[1].entitlement_id, source_entity_id: id, grant_quota: '20' },
+      { ...bucket, entitlement_id: added!.buckets[1]!.entitlement_id, source_entity_id: id, grant_quota: '20' },
     ]);
     await ask('PUT', `/entitlements/${made.id}`, { aggregation_mode: 'parallel', grant_measure: 'amount' });
     const [parallel, additive] = await view();
@@ -244,13 +244,13 @@ describe('entitlements that are granted bit by bit', () => {
       billing_period: 'MONTHLY',
       billing_period_count: 1,
     });
-    const own = { entity_type: 'SUBSCRIPTION', entity_id: id, feature_id: features.calls.id, feature_type: 'metered' };
+    const own = { entity_type: 'SUBSCRIPTION', entity_id: id, feature_id: features.calls!.id, feature_type: 'metered' };
     await world.post('/entitlements', { ...own, ...ROLLING, grant_quota: '1' });
     await world.use('free', 'calls', 50);
     await world.waitForPipeline();
-    const check = { external_customer_id: 'free', feature_id: features.calls.id, quantity: '9' };
+    const check = { external_customer_id: 'free', feature_id: features.calls!.id, quantity: '9' };
     expect(await world.post('/entitlements/check', check)).to.deep.include({ allowed: true, limit: null });
     const { charges } = await world.post('/subscriptions/usage', { subscription_id: id });
-    expect([charges[0].quantity, charges[0].amount]).to.deep.equal(['0', '0']);
+    expect([charges[0]!.quantity, charges[0]!.amount]).to.deep.equal(['0', '0']);
   });
 });

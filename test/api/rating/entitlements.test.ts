@@ -2,27 +2,26 @@ import { expect } from 'chai';
 import { NO_GRANTS } from '../../../core/catalog/entitlement/grant-record.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import { AddonAssociationModel } from '../../../storage/models/subscriptions/addon-association.ts';
+import type { Addon, Entitlement, Feature, Plan, Subscription } from '../../support/answers.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const NOW = '2026-03-15T12:00:00.000Z';
 
-// Answers of every shape.
-type Answer = any;
 type Fields = Record<string, unknown>;
 
 describe('/entitlements', () => {
   let api: TestApi;
-  let plan: Answer;
-  let addon: Answer;
-  let seats: Answer;
-  let tier: Answer;
-  let sso: Answer;
-  let rules: Answer;
-  let peak: Answer;
+  let plan: Plan;
+  let addon: Addon;
+  let seats: Feature;
+  let tier: Feature;
+  let sso: Feature;
+  let rules: Feature;
+  let peak: Feature;
   let count = 0;
 
-  const post = (path: string, body: unknown) => api.request('POST', path, { body });
-  const made = async (path: string, body: unknown) => {
+  const post = <Path extends string>(path: Path, body: unknown) => api.request('POST', path, { body });
+  const made = async <Path extends string>(path: Path, body: unknown) => {
     const answer = await post(path, body);
     expect(answer.status, answer.text).to.equal(201);
     return answer.body;
@@ -34,7 +33,7 @@ describe('/entitlements', () => {
   const refused = async (body: Fields, status: number, field?: string, path = '/entitlements') => {
     const answer = await post(path, body);
     expect(answer.status, answer.text).to.equal(status);
-    if (field) expect(answer.body.details.field).to.equal(field);
+    if (field) expect(answer.body.details!.field).to.equal(field);
   };
 
   before(async () => {
@@ -54,7 +53,7 @@ describe('/entitlements', () => {
       const body = { plan_id: plan.id, ...metered({ usage_limit: '100', usage_reset_period: 'monthly' }) };
       const { id, created_by: _c, updated_by: _u, ...rest } = await made('/entitlements', body);
       expect(id).to.match(/^ent_[0-9A-HJKMNP-TV-Z]{26}$/);
-      const { id: _plan, ...shownPlan } = rest.plan;
+      const { id: _plan, ...shownPlan } = rest.plan!;
       expect(shownPlan).to.deep.include({ name: plan.name, prices: null, entitlements: null, credit_grants: null });
       expect(rest).to.deep.equal({
         ...api.scope,
@@ -116,15 +115,13 @@ describe('/entitlements', () => {
     it('to an add-on, and lists of both', async () => {
       const { id } = await made('/entitlements', { entity_type: 'ADDON', entity_id: addon.id, ...metered() });
       const of = await api.request('GET', `/addons/${addon.id}/entitlements`);
-      expect(of.body.items.map((one: Answer) => [one.id, one.feature.id, one.plan_id])).to.deep.equal([
-        [id, seats.id, null],
-      ]);
+      expect(of.body.items.map((one) => [one.id, one.feature!.id, one.plan_id])).to.deep.equal([[id, seats.id, null]]);
       const ofPlan = (await api.request('GET', `/plans/${plan.id}/entitlements`)).body;
       expect(ofPlan).to.deep.include({ id: plan.id, name: plan.name, prices: null, entitlements: null });
       expect(ofPlan.items).to.have.length(1);
       expect(ofPlan.pagination.total).to.equal(1);
       const shown = (await api.request('GET', `/plans/${plan.id}`)).body;
-      expect(shown.entitlements.map((one: Answer) => one.id)).to.deep.equal(ofPlan.items.map((one: Answer) => one.id));
+      expect(shown.entitlements!.map((one) => one.id)).to.deep.equal(ofPlan.items.map((one) => one.id));
     });
 
     it('what has a value is granted when it is made, and a request that says otherwise is refused', async () => {
@@ -136,7 +133,7 @@ describe('/entitlements', () => {
       const [one, two] = [await newPlan(), await newPlan()];
       const items = [one, two].map(({ id }) => ({ plan_id: id, ...metered({ usage_limit: 1 }) }));
       const { items: all } = await made('/entitlements/bulk', { items });
-      expect(all.map((each: Answer) => each.plan_id)).to.deep.equal([one.id, two.id]);
+      expect(all.map((each) => each.plan_id)).to.deep.equal([one.id, two.id]);
       const third = await newPlan();
       await refused({ items: [{ plan_id: third.id, ...metered() }, items[0]] }, 409, undefined, '/entitlements/bulk');
       const wrong = {
@@ -151,8 +148,8 @@ describe('/entitlements', () => {
   });
 
   describe('of a subscription', () => {
-    let subscription: Answer;
-    let ofPlan: Answer;
+    let subscription: Subscription;
+    let ofPlan: Entitlement;
     const override = (fields: Fields = {}) => ({
       entity_type: 'SUBSCRIPTION',
       entity_id: subscription.id,
@@ -327,7 +324,7 @@ describe('/entitlements', () => {
       });
       const cleared = await put(granted.id, { usage_limit: null, usage_reset_period: '', is_enabled: false });
       expect(cleared.body).to.include({ usage_limit: null, usage_reset_period: null, is_enabled: false });
-      expect((await put(granted.id, { static_value: 'x' })).body.details.field).to.equal('static_value');
+      expect((await put(granted.id, { static_value: 'x' })).body.details!.field).to.equal('static_value');
       expect((await put(newId('entitlement'), { usage_limit: 1 })).status).to.equal(404);
     });
 
@@ -355,7 +352,7 @@ describe('/entitlements', () => {
       const { id } = await newPlan();
       await made('/entitlements', { plan_id: id, ...metered({ usage_limit: 4 }) });
       const copy = await made(`/plans/${id}/clone`, { name: 'Copy', lookup_key: 'copy' });
-      expect(copy.entitlements.map((one: Answer) => [one.plan_id, one.usage_limit])).to.deep.equal([[copy.id, 4]]);
+      expect(copy.entitlements!.map((one) => [one.plan_id, one.usage_limit])).to.deep.equal([[copy.id, 4]]);
     });
   });
 
@@ -363,11 +360,13 @@ describe('/entitlements', () => {
     let key: string;
     let ids: Record<string, string>;
     const search = (body: unknown) => api.request('POST', '/entitlements/search', { body, key });
-    const found = async (answer: Answer) => answer.body.items.map((one: Answer) => one.feature_type);
+    const found = async (answer: { body: { items: Entitlement[] } }) =>
+      answer.body.items.map((one) => one.feature_type);
 
     before(async () => {
       key = (await api.otherTenant()).key;
-      const mine = async (path: string, body: unknown) => (await api.request('POST', path, { body, key })).body.id;
+      const mine = async <Path extends string>(path: Path, body: unknown) =>
+        (await api.request('POST', path, { body, key })).body.id as string;
       const sold = await mine('/plans', { name: 'Sold' });
       const more = await mine('/addons', { name: 'More', lookup_key: 'more' });
       const call = await mine('/features', { name: 'Calls', type: 'metered', ...meter({ type: 'COUNT' }) });
@@ -402,11 +401,12 @@ describe('/entitlements', () => {
       });
 
     it('from a query string, with what is asked for', async () => {
-      const path = `/entitlements?is_enabled=false&feature_ids=${ids.single},${ids.call}&expand=features,addons`;
-      const [one, ...none] = (await api.request('GET', path, { key })).body.items;
-      expect([one.feature.id, one.addon.id, one.plan, none.length]).to.deep.equal([ids.single, ids.more, null, 0]);
+      const path =
+        `/entitlements?is_enabled=false&feature_ids=${ids.single},${ids.call}&expand=features,addons` as const;
+      const [one, ...none] = (await api.request('GET', path, { key })).body.items!;
+      expect([one!.feature!.id, one!.addon!.id, one!.plan, none.length]).to.deep.equal([ids.single, ids.more, null, 0]);
       const [plain] = (await search({ plan_ids: [ids.sold], expand: ['meters', 'plans'] })).body.items;
-      expect([plain.feature.meter.event_name, plain.plan.id]).to.deep.equal(['call', ids.sold]);
+      expect([plain!.feature!.meter!.event_name, plain!.plan!.id]).to.deep.equal(['call', ids.sold]);
       expect((await search({ expand: 'prices' })).status).to.equal(400);
     });
   });

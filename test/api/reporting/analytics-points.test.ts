@@ -4,12 +4,10 @@
  */
 import { expect } from 'chai';
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
-import { startWorld, tiers, usage, type World } from '../../support/world.ts';
+import type { Analytics, AnalyticsItem } from '../../support/answers.ts';
+import { type PriceTerms, startWorld, tiers, usage, type World } from '../../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
-const PRICES: Record<string, (meter: string) => Answer> = {
+const PRICES: Record<string, (meter: string) => PriceTerms> = {
   flat: (meter) => usage(meter, '0.003999'),
   package: (meter) =>
     usage(meter, '0.0333', { billing_model: 'PACKAGE', transform_quantity: { divide_by: 4, round: 'up' } }),
@@ -26,7 +24,7 @@ const PRICES: Record<string, (meter: string) => Answer> = {
     tier_mode: 'VOLUME',
   }),
 };
-const METERS: Record<string, Answer> = {
+const METERS: Record<string, Record<string, unknown>> = {
   sum: { type: 'SUM', field: 'n' },
   count: { type: 'COUNT' },
   max: { type: 'MAX', field: 'n' },
@@ -42,24 +40,24 @@ const march = { start_time: '2026-03-01T00:00:00Z', end_time: '2026-04-01T00:00:
 describe('events: points of analytics', () => {
   let world: World;
 
-  async function items(body: object): Promise<Answer[]> {
+  async function items(body: object) {
     const answer = await world.api.request('POST', '/events/analytics', { body: { ...march, ...body } });
     expect(answer.status, answer.text).to.equal(200);
     return answer.body.items;
   }
-  const isBilled = ({ price_id }: Answer) => price_id !== null;
-  const costs = (one: Answer): string[] => one.points.map(({ cost }: Answer) => cost);
+  const isBilled = ({ price_id }: AnalyticsItem) => price_id !== null;
+  const costs = (one: AnalyticsItem): string[] => one.points!.map(({ cost }) => cost!);
 
-  function expectSum(one: Answer, name: string): void {
+  function expectSum(one: AnalyticsItem, name: string): void {
     const sum = sumDecimals(costs(one).map((cost) => new Decimal(cost)));
-    expect(sum.toFixed(), `${name}: ${costs(one).join(' + ')}`).to.equal(new Decimal(one.total_cost).toFixed());
+    expect(sum.toFixed(), `${name}: ${costs(one).join(' + ')}`).to.equal(new Decimal(one.total_cost!).toFixed());
   }
 
   /** Names of price models, by the id of the subscription. */
   const models = new Map<string, string>();
   /** Each price model has eleven lines, also for grouped and filtered usage. */
-  function expectSums(all: readonly Answer[], what: string): void {
-    const lines = all.map(({ subscription_id, event_name }) => `${models.get(subscription_id)} ${event_name}`);
+  function expectSums(all: readonly AnalyticsItem[], what: string): void {
+    const lines = all.map(({ subscription_id, event_name }) => `${models.get(subscription_id!)} ${event_name}`);
     for (const model of models.values())
       expect(new Set(lines.filter((line) => line.startsWith(`${model} `)))).to.have.property('size', 11);
     for (const [index, one] of all.entries()) expectSum(one, `${lines[index]} ${what}`);
@@ -78,8 +76,8 @@ describe('events: points of analytics', () => {
       // One customer with a subscription to each plan: a question reads all of them with as many statements as one.
       models.set((await world.subscribe('all', model)).id, model);
     }
-    const sum = (await world.get('/meters')).items.find(({ name }: Answer) => name === 'sum');
-    const feature = await world.post('/features', { name: 'Sum', type: 'metered', meter_id: sum.id });
+    const sum = (await world.get('/meters')).items.find(({ name }) => name === 'sum');
+    const feature = await world.post('/features', { name: 'Sum', type: 'metered', meter_id: sum!.id });
     await world.plan('free', [usage('sum', '0.07')]);
     await world.post('/entitlements', {
       entity_type: 'PLAN',
@@ -139,18 +137,18 @@ describe('events: points of analytics', () => {
   });
 
   it('of free units, of a commitment that is passed, of one that is not, and of one of each window', async () => {
-    const answers = new Map<string, Answer[]>();
+    const answers = new Map<string, Analytics['items']>();
     for (const external_customer_id of ['free', 'above', 'below', 'windowed'])
       for (const window_size of ['HOUR', 'DAY', 'WEEK']) {
         const all = await items({ external_customer_id, window_size });
         for (const one of all) expectSum(one, external_customer_id);
         answers.set(`${external_customer_id} ${window_size}`, all);
       }
-    const below = answers.get('below WEEK')!.find(isBilled);
+    const below = answers.get('below WEEK')!.find(isBilled)!;
     // 14.75 are used; the rest of 100 falls due with the last window
     expect(costs(below).at(-1)).to.equal('85.25');
-    expect(below.commitment_info.computed_true_up_amount).to.equal('85.25');
-    const windowed = answers.get('windowed DAY')!.find(isBilled);
+    expect(below!.commitment_info!.computed_true_up_amount).to.equal('85.25');
+    const windowed = answers.get('windowed DAY')!.find(isBilled)!;
     // 8 on the 2nd: 5 and 3 × 1.5; every day without usage that is over lacks 5
     expect(costs(windowed).slice(0, 4)).to.deep.equal(['5', '9.5', '5', '5']);
   });
@@ -158,17 +156,17 @@ describe('events: points of analytics', () => {
   it('amounts are exact: 31 points of 0.003999, and what a day added', async () => {
     const all = await items({ external_customer_id: 'all', window_size: 'DAY' });
     const one = (model: string, name: string) =>
-      all.find(({ subscription_id, event_name }) => models.get(subscription_id) === model && event_name === name);
+      all.find(({ subscription_id, event_name }) => models.get(subscription_id!) === model && event_name === name);
     const flat = one('flat', 'count');
-    expect([flat.total_cost, costs(flat)[0]]).to.deep.equal(['0.023994', '0.007998']); // 6 and 2 × 0.003999
+    expect([flat!.total_cost, costs(flat!)[0]]).to.deep.equal(['0.023994', '0.007998']); // 6 and 2 × 0.003999
     // The tiers are ten at $1, then $3 once and $0.50 each: 8; 0.5; 1.5 + 3 + 1.75 for 13.5 in all; …
-    expect(costs(one('slab', 'sum'))).to.deep.equal(['8', '0.5', '6.25', '0.625']);
+    expect(costs(one('slab', 'sum')!)).to.deep.equal(['8', '0.5', '6.25', '0.625']);
     // Distinct users: ann and bob, nobody new, eve, joe
-    expect(costs(one('volume', 'unique'))).to.deep.equal(['2', '0', '1', '1']);
+    expect(costs(one('volume', 'unique')!)).to.deep.equal(['2', '0', '1', '1']);
     // A maximum of 5, then of 7
-    expect(costs(one('volume', 'max'))).to.deep.equal(['5', '0', '2', '0']);
+    expect(costs(one('volume', 'max')!)).to.deep.equal(['5', '0', '2', '0']);
     // The meter that never resets stood at 4 when the range began: its first window has that, too
-    expect(costs(one('slab', 'standing'))).to.deep.equal(['14', '0.25', '2.5', '0.625']);
-    expect(one('slab', 'sum').points[2].usage).to.equal('5');
+    expect(costs(one('slab', 'standing')!)).to.deep.equal(['14', '0.25', '2.5', '0.625']);
+    expect(one('slab', 'sum')!.points![2]!.usage).to.equal('5');
   });
 });

@@ -1,19 +1,17 @@
 /** POST /costs/analytics-v2 (docs/rules/costs.md): figures that can be followed by hand. */
 import { expect } from 'chai';
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
+import type { CostAnalytics, CostItem, Costsheet, Feature } from '../../support/answers.ts';
 import { fixed, startWorld, tiers, usage, type World } from '../../support/world.ts';
 
 const total = (texts: readonly string[]) => sumDecimals(texts.map((text) => new Decimal(text))).toFixed();
-// Answers of every shape.
-type Answer = any;
-
 const JANUARY = { start_time: '2026-01-01T00:00:00Z', end_time: '2026-02-01T00:00:00Z' };
 const at = (day: string) => `2026-01-${day}T10:00:00Z`;
 
 describe('costs: analytics', () => {
   let world: World;
-  let feature: Answer;
-  const ask = async (body: object, status = 200): Promise<Answer> => {
+  let feature: Feature;
+  const ask = async (body: object, status = 200) => {
     const answer = await world.api.request('POST', '/costs/analytics-v2', { body });
     expect(answer.status, answer.text).to.equal(status);
     return answer.body;
@@ -33,10 +31,10 @@ describe('costs: analytics', () => {
       meter_id: world.id(`meter ${meter}`),
       ...terms,
     });
-  const short = ({ external_customer_id, meter_name, total_cost, total_quantity, total_events }: Answer) =>
+  const short = ({ external_customer_id, meter_name, total_cost, total_quantity, total_events }: CostItem) =>
     [external_customer_id, meter_name, total_cost, total_quantity, total_events].join(' ');
-  const points = ({ cost_by_period }: Answer) =>
-    cost_by_period.map(({ timestamp, cost, quantity, event_count }: Answer) =>
+  const points = ({ cost_by_period }: CostItem) =>
+    cost_by_period!.map(({ timestamp, cost, quantity, event_count }) =>
       [timestamp.slice(5, 10), cost, quantity, event_count].join(' '),
     );
 
@@ -73,7 +71,7 @@ describe('costs: analytics', () => {
   });
 
   describe('with one', () => {
-    let sheet: Answer;
+    let sheet: Costsheet;
     before(async () => {
       sheet = (await world.post('/costs', { name: 'Ours' })).costsheet;
       const tiered = tiers('calls', [
@@ -100,12 +98,7 @@ describe('costs: analytics', () => {
         sheet.id,
         { total: 4, limit: 50, offset: 0 },
       ]);
-      expect(cost_analytics.map(({ customer_id }: Answer) => customer_id === null)).to.deep.equal([
-        false,
-        true,
-        false,
-        false,
-      ]);
+      expect(cost_analytics.map(({ customer_id }) => customer_id === null)).to.deep.equal([false, true, false, false]);
     });
 
     it('periods add up: what a day added, of distinct values those that are new', async () => {
@@ -142,7 +135,7 @@ describe('costs: analytics', () => {
     it('by feature: usage of its meter alone', async () => {
       const { total_revenue, total_cost, cost_analytics } = await ask({ ...JANUARY, feature_ids: [feature.id] });
       expect([total_revenue, total_cost, cost_analytics.length]).to.deep.equal(['14', '8', 2]);
-      expect([cost_analytics[0].total_revenue, cost_analytics[0].margin]).to.deep.equal(['14', '7']);
+      expect([cost_analytics[0]!.total_revenue, cost_analytics[0]!.margin]).to.deep.equal(['14', '7']);
     });
 
     it('by source: the cost of the customer, shared by usage', async () => {
@@ -152,7 +145,7 @@ describe('costs: analytics', () => {
       await world.waitForPipeline();
       const { cost_analytics } = await ask({ ...JANUARY, feature_ids: [feature.id], group_by: ['source'] });
       // 28 calls cost 10 × 0.5 + 18 × 0.25 + 1 = 10.5.
-      expect(cost_analytics.map((item: Answer) => `${item.source} ${short(item)}`)).to.deep.equal([
+      expect(cost_analytics.map((item) => `${item.source} ${short(item)}`)).to.deep.equal([
         'other acme calls 5.25 14 1',
         'world acme calls 5.25 14 2',
         'world stranger calls 1 2 1',
@@ -178,28 +171,28 @@ describe('costs: analytics', () => {
         expand: ['meter', 'price'],
       });
       expect(pagination).to.deep.equal({ total: 4, limit: 1, offset: 1 });
-      expect(cost_analytics[0].meter.id).to.equal(cost_analytics[0].meter_id);
-      expect(cost_analytics[0].price.id).to.equal(cost_analytics[0].price_id);
+      expect(cost_analytics[0]!.meter!.id).to.equal(cost_analytics[0]!.meter_id);
+      expect(cost_analytics[0]!.price!.id).to.equal(cost_analytics[0]!.price_id);
       expect(total_cost).to.equal('11.727');
     });
 
     it('a price that follows another holds from then on, and the first for what was before', async () => {
       const { cost_analytics } = await ask({ ...JANUARY, external_customer_id: 'acme' });
-      const peak = cost_analytics.find((item: Answer) => item.meter_name === 'peak');
+      const peak = cost_analytics.find((item) => item.meter_name === 'peak');
       world.at('2026-01-12');
-      await world.api.request('PUT', `/prices/${peak.price_id}`, { body: { amount: '1' } });
+      await world.api.request('PUT', `/prices/${peak!.price_id}`, { body: { amount: '1' } });
       await world.send([world.event('acme', 'peak', { n: 2, at: at('13') })]);
       world.at('2026-01-14');
       await world.waitForPipeline();
       const after = await ask({ ...JANUARY, external_customer_id: 'acme' });
-      const peaks = after.cost_analytics.filter((item: Answer) => item.meter_name === 'peak');
+      const peaks = after.cost_analytics.filter((item) => item.meter_name === 'peak');
       expect(peaks.map(short)).to.deep.equal(['acme peak 2 2 1', 'acme peak 0.027 9 2']);
     });
   });
 
   describe('with fixed prices', () => {
     const FEBRUARY = { start_time: '2026-02-01T00:00:00Z', end_time: '2026-03-01T00:00:00Z' };
-    let sheet: Answer;
+    let sheet: Costsheet;
     const fixedPrice = (amount: string, terms: object = {}) =>
       costPrice(sheet.id, 'calls', {
         type: 'FIXED',
@@ -208,8 +201,8 @@ describe('costs: analytics', () => {
         start_date: '2026-01-11T00:00:00Z',
         ...terms,
       });
-    const fixedItems = ({ cost_analytics }: Answer) =>
-      cost_analytics.filter(({ meter_id }: Answer) => meter_id === null).map(short);
+    const fixedItems = ({ cost_analytics }: CostAnalytics) =>
+      cost_analytics.filter(({ meter_id }) => meter_id === null).map(short);
 
     before(async () => {
       sheet = (await world.post('/costs', { name: 'With servers' })).costsheet;
@@ -221,7 +214,7 @@ describe('costs: analytics', () => {
       const without = (await ask(JANUARY)).total_cost;
       const server = await fixedPrice('310', { min_quantity: '2' });
       const { cost_analytics, total_cost, margin, total_revenue } = await ask(JANUARY);
-      const { cost_by_period, ...item } = cost_analytics.find(({ meter_id }: Answer) => meter_id === null);
+      const { cost_by_period, ...item } = cost_analytics.find(({ meter_id }) => meter_id === null)!;
       expect(item).to.deep.include({
         total_cost: '420',
         price_id: server.id,
@@ -229,12 +222,12 @@ describe('costs: analytics', () => {
         total_events: 0,
       });
       expect([item.customer_id, item.total_revenue, item.margin]).to.deep.equal([null, null, null]);
-      expect([cost_by_period.length, cost_by_period[0].timestamp, cost_by_period[0].cost]).to.deep.equal([
+      expect([cost_by_period!.length, cost_by_period![0]!.timestamp, cost_by_period![0]!.cost]).to.deep.equal([
         21,
         '2026-01-11T00:00:00Z',
         '20',
       ]);
-      expect(total(cost_by_period.map(({ cost }: Answer) => cost))).to.equal('420');
+      expect(total(cost_by_period!.map(({ cost }) => cost))).to.equal('420');
       expect(total_cost).to.equal(total([without, '420']));
       expect(margin).to.equal(total([total_revenue, `-${total_cost}`]));
     });
@@ -258,12 +251,12 @@ describe('costs: analytics', () => {
     });
 
     it('one that follows another goes on in its periods', async () => {
-      const [{ price_id }] = (await ask(JANUARY)).cost_analytics.filter(({ meter_id }: Answer) => meter_id === null);
+      const { price_id } = (await ask(JANUARY)).cost_analytics.filter(({ meter_id }) => meter_id === null)[0]!;
       world.at('2026-01-21');
       await world.api.request('PUT', `/prices/${price_id}`, { body: { amount: '620' } });
       // Of the same month 10 days at 2 × 310, and 11 in January at 2 × 620.
-      const items = (await ask(JANUARY)).cost_analytics.filter(({ meter_id }: Answer) => meter_id === null);
-      expect(items.map(({ total_cost }: Answer) => total_cost)).to.deep.equal(['440', '200']);
+      const items = (await ask(JANUARY)).cost_analytics.filter(({ meter_id }) => meter_id === null);
+      expect(items.map(({ total_cost }) => total_cost)).to.deep.equal(['440', '200']);
     });
 
     it('what is asked about one customer, a feature or a filter has none of them, and no group divides them', async () => {
@@ -274,8 +267,8 @@ describe('costs: analytics', () => {
       ])
         expect(fixedItems(await ask({ ...JANUARY, ...asked })), JSON.stringify(asked)).to.deep.equal([]);
       const { cost_analytics } = await ask({ ...JANUARY, group_by: ['source'] });
-      const items = cost_analytics.filter(({ meter_id }: Answer) => meter_id === null);
-      expect(items.map(({ total_cost, source }: Answer) => [total_cost, source])).to.deep.equal([
+      const items = cost_analytics.filter(({ meter_id }) => meter_id === null);
+      expect(items.map(({ total_cost, source }) => [total_cost, source])).to.deep.equal([
         ['440', null],
         ['200', null],
       ]);

@@ -1,21 +1,19 @@
 /** POST /events/analytics and /meter-usage/detailed-analytics: usage and cost per line item. */
 import { expect } from 'chai';
+import type { AnalyticsItem, AnalyticsPoint } from '../../support/answers.ts';
 import { startWorld, tiers, usage, type World } from '../../support/world.ts';
-
-// biome-ignore lint/suspicious/noExplicitAny: answers of every shape.
-type Answer = any;
 
 describe('events: analytics', () => {
   let world: World;
   const ask = (body: object) => world.api.request('POST', '/events/analytics', { body });
-  const items = async (body: object): Promise<Answer[]> => {
+  const items = async (body: object) => {
     const answer = await ask(body);
     expect(answer.status, answer.text).to.equal(200);
     return answer.body.items;
   };
   const march = { start_time: '2026-03-01T00:00:00Z', end_time: '2026-04-01T00:00:00Z' };
   const acme = { external_customer_id: 'acme', ...march };
-  const told = (all: Answer[]) =>
+  const told = (all: AnalyticsItem[]) =>
     all.map((one) => `${one.name} ${one.source ?? '-'} ${one.total_usage} ${one.total_cost} ${one.event_count}`);
 
   before(async () => {
@@ -73,11 +71,12 @@ describe('events: analytics', () => {
 
   it('a point costs what it added, and is never finer than the meter’s buckets', async () => {
     const [, , peak, tokens] = await items({ ...acme, window_size: 'hour' });
-    const told = (all: Answer[]) => all.map((one) => `${one.timestamp} ${one.usage} ${one.cost} ${one.event_count}`);
-    expect(told(tokens.points)).to.deep.equal(['2026-03-02T10:00:00Z 80 8 1', '2026-03-03T10:00:00Z 70.5 4.525 1']); // 20 × 0.10 + 50.5 × 0.05
-    expect(tokens.window_size).to.equal('HOUR');
-    expect(told(peak.points)).to.deep.equal(['2026-03-02T00:00:00Z 5 5 2', '2026-03-03T00:00:00Z 4 4 1']);
-    expect(peak.window_size).to.equal('DAY');
+    const told = (all: AnalyticsPoint[]) =>
+      all.map((one) => `${one.timestamp} ${one.usage} ${one.cost} ${one.event_count}`);
+    expect(told(tokens!.points!)).to.deep.equal(['2026-03-02T10:00:00Z 80 8 1', '2026-03-03T10:00:00Z 70.5 4.525 1']); // 20 × 0.10 + 50.5 × 0.05
+    expect(tokens!.window_size).to.equal('HOUR');
+    expect(told(peak!.points!)).to.deep.equal(['2026-03-02T00:00:00Z 5 5 2', '2026-03-03T00:00:00Z 4 4 1']);
+    expect(peak!.window_size).to.equal('DAY');
   });
 
   it('groups by source and properties', async () => {
@@ -106,19 +105,19 @@ describe('events: analytics', () => {
 
   it('several customers, all customers, one feature', async () => {
     const features = (await world.get('/features')).items;
-    const id = features.find(({ name }: Answer) => name === 'feature tokens').id;
+    const id = features.find(({ name }) => name === 'feature tokens')!.id;
     const both = await items({ external_customer_ids: ['acme', 'globex'], feature_ids: [id], ...march });
     expect(both.map((one) => [one.external_customer_id, one.total_usage])).to.deep.equal([
       ['acme', '150.5'],
       ['globex', '10'],
     ]);
     expect(told(await items({ feature_ids: [id], ...march }))).to.deep.equal(told(both));
-    expect(both[0].feature_id).to.equal(id);
+    expect(both[0]!.feature_id).to.equal(id);
   });
 
   it('404 for a feature, and for a meter, of another tenant', async () => {
     const { key } = await world.api.otherTenant();
-    const feature = (await world.get('/features')).items[0].id;
+    const feature = (await world.get('/features')).items[0]!.id;
     const [meter, ask] = [world.id('meter tokens'), (body: object) => ({ key, body: { ...march, ...body } })];
     for (const [named, message] of [
       [{ feature_ids: [feature] }, `feature ${feature} not found`],
@@ -130,7 +129,7 @@ describe('events: analytics', () => {
   });
 
   it('of those whose parent is a customer that is named, where they are asked for', async () => {
-    const ofGlobex = { ...march, external_customer_id: 'globex', feature_ids: [(await items(acme))[3].feature_id] };
+    const ofGlobex = { ...march, external_customer_id: 'globex', feature_ids: [(await items(acme))[3]!.feature_id] };
     expect(told(await items({ ...ofGlobex, include_children: true }))).to.deep.equal(['feature tokens - 10 1 1']);
     const child = { parent_customer_id: world.id('customer globex') };
     expect(
@@ -156,15 +155,15 @@ describe('events: analytics', () => {
   it('shows the records that expand asks for, and null for the others', async () => {
     const expand = ['price', 'meter', 'feature', 'subscription_line_item', 'plan', 'addon'];
     const [, idle] = await items({ ...acme, expand });
-    expect(idle.meter.id).to.equal(world.id('meter idle'));
-    expect([idle.price.id, idle.feature.id, idle.plan.id]).to.deep.equal([
-      idle.price_id,
-      idle.feature_id,
-      idle.plan_id,
+    expect(idle!.meter!.id).to.equal(world.id('meter idle'));
+    expect([idle!.price!.id, idle!.feature!.id, idle!.plan!.id]).to.deep.equal([
+      idle!.price_id,
+      idle!.feature_id,
+      idle!.plan_id,
     ]);
-    expect(idle.subscription_line_item.id).to.equal(idle.sub_line_item_id);
+    expect(idle!.subscription_line_item!.id).to.equal(idle!.sub_line_item_id);
     const [, plain] = await items(acme);
-    expect([plain.price, plain.meter, plain.feature, plain.plan, plain.addon]).to.deep.equal([
+    expect([plain!.price, plain!.meter, plain!.feature, plain!.plan, plain!.addon]).to.deep.equal([
       null,
       null,
       null,
@@ -200,8 +199,8 @@ describe('events: analytics', () => {
     });
     const asked = { ...march, external_customer_id: 'globex', feature_ids: [id], expand: ['addon'] };
     const [item] = await items(asked);
-    expect([item.addon.name, item.add_on_id, item.plan_id]).to.deep.equal(['Store', addon.id, null]);
-    expect([item.group.id, item.group.name]).to.deep.equal([group.id, 'Stores']);
+    expect([item!.addon!.name, item!.add_on_id, item!.plan_id]).to.deep.equal(['Store', addon.id, null]);
+    expect([item!.group!.id, item!.group!.name]).to.deep.equal([group.id, 'Stores']);
   });
 
   it('shows who may read events alone no other records: neither expanded nor as amounts of invoices', async () => {

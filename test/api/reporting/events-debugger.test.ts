@@ -61,32 +61,32 @@ describe('events: the debugger', () => {
         [world.id('meter double'), '5', ''],
       ]);
       const { debug_tracker } = body;
-      expect(debug_tracker.failure_point).to.equal(null);
-      expect(debug_tracker.customer_lookup).to.deep.include({ status: 'found', error: null });
-      expect(debug_tracker.customer_lookup.customer.external_id).to.equal('acme');
-      expect(debug_tracker.meter_matching.matched_meters).to.have.length(2);
-      expect(debug_tracker.price_lookup.matched_prices).to.have.length(2);
-      const [line] = debug_tracker.subscription_line_item_lookup.matched_line_items;
+      expect(debug_tracker!.failure_point).to.equal(null);
+      expect(debug_tracker!.customer_lookup).to.deep.include({ status: 'found', error: null });
+      expect(debug_tracker!.customer_lookup.customer!.external_id).to.equal('acme');
+      expect(debug_tracker!.meter_matching.matched_meters).to.have.length(2);
+      expect(debug_tracker!.price_lookup.matched_prices).to.have.length(2);
+      const [line] = debug_tracker!.subscription_line_item_lookup.matched_line_items;
       expect(line).to.include({ is_active_for_event: true, timestamp_within_range: true, end_date: null });
     });
 
     it('what else was sent with the id', async () => {
       const { outcomes } = (await get('good')).body;
       expect(outcomes.map(({ outcome }: { outcome: string }) => outcome)).to.deep.equal(['duplicate', 'conflict']);
-      expect(outcomes[0].body).to.equal(null);
-      expect(JSON.parse(outcomes[1].body).properties).to.deep.equal({ n: '3' });
+      expect(outcomes[0]!.body).to.equal(null);
+      expect(JSON.parse(outcomes[1]!.body!).properties).to.deep.equal({ n: '3' });
     });
 
     it('an id that does not fit into a path', async () => {
       const byPath = await get('with / and ?');
       const byQuery = await world.api.request('GET', '/events/lookup?id=with+%2F+and+%3F');
       expect(byQuery.body).to.deep.equal(byPath.body);
-      expect(byQuery.body.event.id).to.equal('with / and ?');
+      expect(byQuery.body.event!.id).to.equal('with / and ?');
     });
 
     it('which filter refused it', async () => {
       const { body } = await get('refused');
-      expect(body.debug_tracker.meter_matching.refused_meters).to.deep.equal([
+      expect(body.debug_tracker!.meter_matching.refused_meters).to.deep.equal([
         { meter_id: world.id('meter call'), key: 'region', accepted: ['eu', 'us'], why: 'not an accepted value' },
       ]);
       expect(body.status).to.equal('processed');
@@ -95,10 +95,10 @@ describe('events: the debugger', () => {
     it('why its value cannot be counted', async () => {
       const { body } = await get('unusable');
       expect(body.status).to.equal('failed');
-      expect(body.debug_tracker.failure_point.failure_point_type).to.equal('meter_lookup');
+      expect(body.debug_tracker!.failure_point!.failure_point_type).to.equal('meter_lookup');
       const reason = 'property "n" is not a number';
       expect(
-        body.debug_tracker.meter_matching.unusable_meters.map((one: { reason: string }) => one.reason),
+        body.debug_tracker!.meter_matching.unusable_meters.map((one: { reason: string }) => one.reason),
       ).to.deep.equal([reason, reason]);
       expect(body.outcomes.map((one: { reason: string }) => one.reason)).to.deep.equal([reason, reason]);
     });
@@ -114,9 +114,9 @@ describe('events: the debugger', () => {
       it(`${id}: fails at ${failure}`, async () => {
         const { body, text } = await get(id);
         expect(body.status, text).to.equal('failed');
-        const { failure_point, ...steps } = body.debug_tracker;
-        expect(failure_point.failure_point_type).to.equal(failure);
-        expect(failure_point.error).to.include({ success: false, code: 'not_found' });
+        const { failure_point, ...steps } = body.debug_tracker!;
+        expect(failure_point!.failure_point_type).to.equal(failure);
+        expect(failure_point!.error).to.include({ success: false, code: 'not_found' });
         const { customer_lookup, meter_matching, price_lookup, subscription_line_item_lookup } = steps;
         const all = [customer_lookup, meter_matching, price_lookup, subscription_line_item_lookup];
         expect(all.map(({ status }) => status).join(' ')).to.equal(statuses);
@@ -124,7 +124,7 @@ describe('events: the debugger', () => {
     }
 
     it('early: the line item that it came too early for', async () => {
-      const [line] = (await get('early')).body.debug_tracker.subscription_line_item_lookup.matched_line_items;
+      const [line] = (await get('early')).body.debug_tracker!.subscription_line_item_lookup.matched_line_items;
       expect(line).to.include({ is_active_for_event: false, timestamp_within_range: false });
     });
 
@@ -138,7 +138,7 @@ describe('events: the debugger', () => {
         partition,
         kind: 'events' as const,
         received_at_us: world.now.getTime() * 1000,
-        made_ids: null,
+        generated_ids: null,
         event_count: 1,
         body,
       }));
@@ -148,7 +148,7 @@ describe('events: the debugger', () => {
       expect(answer).to.include({ status: 'failed', event: null, debug_tracker: null });
       expect(answer.outcomes).to.have.length(1);
       expect(answer.outcomes[0]).to.include({ outcome: 'dead_letter', reason: 'timestamp: is malformed' });
-      expect(JSON.parse(answer.outcomes[0].body).event_id).to.equal('dead');
+      expect(JSON.parse(answer.outcomes[0]!.body!).event_id).to.equal('dead');
     });
   });
 
@@ -176,7 +176,7 @@ describe('events: the debugger', () => {
       expect((await world.api.request('DELETE', `/plans/${world.id('plan Pro')}`)).status).to.equal(200);
       const { body } = await get('good');
       expect(body.processed_events).to.have.length(2).and.to.deep.equal(processed_events);
-      const prices = body.debug_tracker.price_lookup.matched_prices;
+      const prices = body.debug_tracker!.price_lookup.matched_prices;
       expect(prices.map(({ status }: { status: string }) => status)).to.deep.equal(['archived', 'archived']);
     });
   });

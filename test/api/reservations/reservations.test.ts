@@ -6,39 +6,43 @@ import { checkReservation } from '../../../actions/reservations/check.ts';
 import { endDueReservations } from '../../../actions/reservations/end-due.ts';
 import { checkShape } from '../../../core/credits/reservations/request.ts';
 import { connectClickHouse } from '../../../storage/clickhouse/clickhouse.ts';
+import type { Check, ErrorAnswer, Feature } from '../../support/answers.ts';
 import { until } from '../../support/until.ts';
 import { fixed, startWorld, usage, type World } from '../../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
 type Fields = Record<string, unknown>;
 
 describe('reservations', () => {
   let world: World;
-  const features: Record<string, Answer> = {};
+  const features: Record<string, Feature> = {};
 
-  const post = (path: string, body: Fields = {}) => world.post(path, body);
-  const ask = (customer: string, feature: string, quantity: string | null, fields: Fields = {}): Promise<Answer> =>
+  const post = <Path extends string>(path: Path, body: Fields = {}) => world.post(path, body);
+  const ask = (customer: string, feature: string, quantity: string | null, fields: Fields = {}) =>
     post('/entitlements/check', {
       external_customer_id: customer,
-      feature_id: features[feature].id,
+      feature_id: features[feature]!.id,
       ...(quantity === null ? {} : { quantity }),
       ...fields,
     });
-  const hold = (customer: string, feature: string, quantity: string, terms: Fields = {}, fields: Fields = {}) =>
-    ask(customer, feature, quantity, { hold: terms, ...fields });
+  const hold = <Path extends string>(
+    customer: Path,
+    feature: string,
+    quantity: string,
+    terms: Fields = {},
+    fields: Fields = {},
+  ) => ask(customer, feature, quantity, { hold: terms, ...fields });
   const commit = (id: string, body: Fields = {}) => post(`/reservations/${id}/commit`, body);
   const release = (id: string) => post(`/reservations/${id}/release`);
-  const refusal = async (path: string, body: Fields = {}, headers: Record<string, string> = {}) => {
+  const refusal = async <Path extends string>(path: Path, body: Fields = {}, headers: Record<string, string> = {}) => {
     const answer = await world.api.request('POST', path, { body, headers });
     expect(answer.status, answer.text).to.be.within(400, 499);
     return answer.body;
   };
   const used = async (customer: string, feature: string) => {
     const { features: all } = await world.get(`/customers/usage?customer_lookup_key=${customer}`);
-    return all.find((one: Answer) => one.feature.id === features[feature].id).current_usage;
+    return all.find((one) => one.feature.id === features[feature]!.id)!.current_usage;
   };
-  const short = ({ allowed, reason, limit, used: of, held, remaining }: Answer) => ({
+  const short = ({ allowed, reason, limit, used: of, held, remaining }: Check) => ({
     allowed,
     reason,
     limit,
@@ -72,15 +76,15 @@ describe('reservations', () => {
       ['SSO', 'boolean'],
       ['off', 'boolean'],
       ['never granted', 'boolean'],
-    ] as [string, string, Answer?][]) {
+    ] as [string, string, { id: string }?][]) {
       const meter_id = meter ? { meter_id: meter.id } : {};
       features[name] = await post('/features', { name, type, lookup_key: name.replace(' ', '_'), ...meter_id });
     }
     const grant = (feature: string, fields: Fields = {}) =>
       post('/entitlements', {
         plan_id: world.id('plan Pro'),
-        feature_id: features[feature].id,
-        feature_type: features[feature].type,
+        feature_id: features[feature]!.id,
+        feature_type: features[feature]!.type,
         ...fields,
       });
     for (const metered of ['tokens', 'calls', 'regional', 'average', 'thousands'])
@@ -107,7 +111,7 @@ describe('reservations', () => {
     expect(short(first)).to.deep.include({ allowed: true, held: '60', remaining: '40' });
     expect(first.reservation).to.deep.include({
       customer_id: first.customer_id,
-      feature_id: features.tokens.id,
+      feature_id: features.tokens!.id,
       quantity: '60',
       reservation_status: 'held',
       on_expiry: 'release',
@@ -119,7 +123,7 @@ describe('reservations', () => {
     const second = await hold('acme', 'tokens', '40');
     expect(short(second)).to.deep.include({ allowed: true, remaining: '0' });
 
-    const committed = await commit(first.reservation.id, { quantity: '50' });
+    const committed = await commit(first.reservation!.id, { quantity: '50' });
     expect(committed).to.deep.include({
       reservation_status: 'committed',
       committed_quantity: '50',
@@ -133,17 +137,17 @@ describe('reservations', () => {
       held: '40',
       remaining: '10',
     });
-    expect(await commit(first.reservation.id, { quantity: '50' })).to.deep.equal(committed);
-    expect(await commit(first.reservation.id)).to.deep.equal(committed);
-    expect((await refusal(`/reservations/${first.reservation.id}/commit`, { quantity: '51' })).code).to.equal(
+    expect(await commit(first.reservation!.id, { quantity: '50' })).to.deep.equal(committed);
+    expect(await commit(first.reservation!.id)).to.deep.equal(committed);
+    expect((await refusal(`/reservations/${first.reservation!.id}/commit`, { quantity: '51' })).code).to.equal(
       'invalid_operation',
     );
-    expect((await refusal(`/reservations/${first.reservation.id}/release`)).code).to.equal('invalid_operation');
+    expect((await refusal(`/reservations/${first.reservation!.id}/release`)).code).to.equal('invalid_operation');
 
-    const released = await release(second.reservation.id);
+    const released = await release(second.reservation!.id);
     expect(released).to.deep.include({ reservation_status: 'released', ended_by: 'release', committed_quantity: null });
-    expect(await release(second.reservation.id)).to.deep.equal(released);
-    expect((await refusal(`/reservations/${second.reservation.id}/commit`)).code).to.equal('invalid_operation');
+    expect(await release(second.reservation!.id)).to.deep.equal(released);
+    expect((await refusal(`/reservations/${second.reservation!.id}/commit`)).code).to.equal('invalid_operation');
 
     await world.waitForPipeline();
     expect(short(await ask('acme', 'tokens', '50'))).to.deep.include({
@@ -153,17 +157,17 @@ describe('reservations', () => {
       remaining: '50',
     });
     expect(await used('acme', 'tokens')).to.equal('50');
-    const { event } = await world.get(`/events/${first.reservation.id}`);
+    const { event } = await world.get(`/events/${first.reservation!.id}`);
     expect(event).to.deep.include({ event_name: 'tokens', external_customer_id: 'acme', source: 'reservation' });
-    expect(event.properties).to.deep.equal({ n: '50' });
+    expect(event!.properties).to.deep.equal({ n: '50' });
   });
 
   it('the event counts once, whoever sends it again', async () => {
     await world.subscribe('again', 'Pro');
     const { reservation } = await hold('again', 'tokens', '30');
-    await commit(reservation.id);
-    await world.send([{ ...world.event('again', 'tokens', { n: '30' }), event_id: reservation.id }]);
-    await commit(reservation.id);
+    await commit(reservation!.id);
+    await world.send([{ ...world.event('again', 'tokens', { n: '30' }), event_id: reservation!.id }]);
+    await commit(reservation!.id);
     await world.waitForPipeline();
     expect(short(await ask('again', 'tokens', '70'))).to.deep.include({ allowed: true, used: '30' });
   });
@@ -172,9 +176,9 @@ describe('reservations', () => {
     await world.subscribe('more', 'Pro');
     const { reservation } = await hold('more', 'tokens', '60');
     await hold('more', 'tokens', '30');
-    const { details } = await refusal(`/reservations/${reservation.id}/commit`, { quantity: '71' });
+    const { details } = await refusal(`/reservations/${reservation!.id}/commit`, { quantity: '71' });
     expect(details).to.deep.include({ field: 'quantity', reason: 'limit_reached' });
-    expect(await commit(reservation.id, { quantity: '70' })).to.deep.include({ committed_quantity: '70' });
+    expect(await commit(reservation!.id, { quantity: '70' })).to.deep.include({ committed_quantity: '70' });
     expect(short(await ask('more', 'tokens', '1'))).to.deep.include({
       allowed: false,
       used: '70',
@@ -182,7 +186,7 @@ describe('reservations', () => {
       remaining: '0',
     });
     const none = await hold('more', 'unlimited', '5');
-    expect(await commit(none.reservation.id, { quantity: '0' })).to.deep.include({
+    expect(await commit(none.reservation!.id, { quantity: '0' })).to.deep.include({
       committed_quantity: '0',
       event_at: null,
     });
@@ -212,7 +216,7 @@ describe('reservations', () => {
       reason: 'not_entitled',
     });
     expect(short(await hold('stranger', 'tokens', '1'))).to.deep.include({ allowed: false, reason: 'not_entitled' });
-    const unknown = { external_customer_id: 'nobody', feature_id: features.tokens.id };
+    const unknown = { external_customer_id: 'nobody', feature_id: features.tokens!.id };
     expect((await refusal('/entitlements/check', unknown)).code).to.equal('not_found');
     const misspelt = { external_customer_id: 'closed', feature_lookup_key: 'tokns' };
     expect((await refusal('/entitlements/check', misspelt)).code).to.equal('not_found');
@@ -221,38 +225,38 @@ describe('reservations', () => {
   it('a meter that counts events gets as many, and one with filters or a multiplier what it needs', async () => {
     await world.subscribe('meters', 'Pro');
     const calls = await hold('meters', 'calls', '7');
-    await commit(calls.reservation.id, { quantity: '5' });
+    await commit(calls.reservation!.id, { quantity: '5' });
     const regional = await hold('meters', 'regional', '9', { properties: { model: 'm' } });
-    const fault = await refusal(`/reservations/${regional.reservation.id}/commit`);
+    const fault = await refusal(`/reservations/${regional.reservation!.id}/commit`);
     expect(fault.details).to.deep.equal({ field: 'properties.region', allowed: ['eu', 'us'] });
-    const done = await commit(regional.reservation.id, { properties: { region: 'eu' } });
-    const other = await refusal(`/reservations/${regional.reservation.id}/commit`, { properties: { region: 'us' } });
-    expect([other.code, other.details.field]).to.deep.equal(['invalid_operation', 'properties.region']);
+    const done = await commit(regional.reservation!.id, { properties: { region: 'eu' } });
+    const other = await refusal(`/reservations/${regional.reservation!.id}/commit`, { properties: { region: 'us' } });
+    expect([other.code, other.details!.field]).to.deep.equal(['invalid_operation', 'properties.region']);
     const more = { properties: { region: 'eu', model: 'other' } };
-    expect((await refusal(`/reservations/${regional.reservation.id}/commit`, more)).details.field).to.equal(
+    expect((await refusal(`/reservations/${regional.reservation!.id}/commit`, more)).details!.field).to.equal(
       'properties.model',
     );
-    expect(await commit(regional.reservation.id, { properties: { region: 'eu' } })).to.deep.equal(done);
-    expect(await commit(regional.reservation.id)).to.deep.equal(done);
+    expect(await commit(regional.reservation!.id, { properties: { region: 'eu' } })).to.deep.equal(done);
+    expect(await commit(regional.reservation!.id)).to.deep.equal(done);
     const thousands = await hold('meters', 'thousands', '2.5');
-    await commit(thousands.reservation.id);
+    await commit(thousands.reservation!.id);
     await world.waitForPipeline();
     expect(await used('meters', 'calls')).to.equal('5');
     expect(await used('meters', 'regional')).to.equal('9');
     expect(await used('meters', 'thousands')).to.equal('2.5');
-    const { event } = await world.get(`/events/${regional.reservation.id}`);
-    expect(event.properties).to.deep.equal({ model: 'm', region: 'eu', n: '9' });
-    const half = { external_customer_id: 'meters', feature_id: features.calls.id, quantity: '0.5', hold: {} };
-    expect((await refusal('/entitlements/check', half)).details.field).to.equal('quantity');
-    const mean = { external_customer_id: 'meters', feature_id: features.average.id, quantity: '0', hold: {} };
-    expect((await refusal('/entitlements/check', mean)).details.field).to.be.oneOf(['quantity', 'hold']);
+    const { event } = await world.get(`/events/${regional.reservation!.id}`);
+    expect(event!.properties).to.deep.equal({ model: 'm', region: 'eu', n: '9' });
+    const half = { external_customer_id: 'meters', feature_id: features.calls!.id, quantity: '0.5', hold: {} };
+    expect((await refusal('/entitlements/check', half)).details!.field).to.equal('quantity');
+    const mean = { external_customer_id: 'meters', feature_id: features.average!.id, quantity: '0', hold: {} };
+    expect((await refusal('/entitlements/check', mean)).details!.field).to.be.oneOf(['quantity', 'hold']);
     expect(short(await ask('meters', 'average', '0'))).to.deep.include({ allowed: true });
   });
 
   it('what is charged when it expires is what the meter counts, or nothing is held', async () => {
     await world.subscribe('charged', 'Pro');
     const charge = { hold: { on_expiry: 'charge', properties: { model: 'm' } } };
-    const asked = { external_customer_id: 'charged', feature_id: features.regional.id, quantity: '100', ...charge };
+    const asked = { external_customer_id: 'charged', feature_id: features.regional!.id, quantity: '100', ...charge };
     expect((await refusal('/entitlements/check', asked)).details).to.deep.equal({
       field: 'hold.properties.region',
       allowed: ['eu', 'us'],
@@ -261,21 +265,21 @@ describe('reservations', () => {
     const held = await hold('charged', 'regional', '100', { ttl_seconds: 60, on_expiry: 'charge', properties });
     // The meter has changed since.
     const filters = [{ key: 'region', values: ['us', 'asia'] }];
-    const changed = await world.api.request('PUT', `/meters/${features.regional.meter_id}`, { body: { filters } });
+    const changed = await world.api.request('PUT', `/meters/${features.regional!.meter_id}`, { body: { filters } });
     expect(changed.status, changed.text).to.equal(200);
     const now = new Date(world.now.getTime() + 60_000);
     const report = await endDueReservations(world.api.services, { now });
     expect(report).to.deep.include({ failed: [] });
-    expect(report.uncharged.map(({ id }) => id)).to.deep.equal([held.reservation.id]);
+    expect(report.uncharged.map(({ id }) => id)).to.deep.equal([held.reservation!.id]);
     const gone = { reservation_status: 'expired', ended_by: 'expiry', committed_quantity: null };
-    expect(await world.get(`/reservations/${held.reservation.id}`)).to.deep.include(gone);
+    expect(await world.get(`/reservations/${held.reservation!.id}`)).to.deep.include(gone);
     const { items } = await world.get('/webhooks/events?event_names=reservation.charge_failed');
-    expect(items.map((one: Answer) => one.entity_id)).to.deep.equal([held.reservation.id]);
-    const told = items[0].payload;
-    expect(told.reservation).to.deep.include({ id: held.reservation.id, ...gone });
-    expect(told.error.details).to.deep.equal({ field: 'properties.region', allowed: ['us', 'asia'] });
+    expect(items.map((one) => one.entity_id)).to.deep.equal([held.reservation!.id]);
+    const told = items[0]!.payload;
+    expect(told.reservation).to.deep.include({ id: held.reservation!.id, ...gone });
+    expect((told.error as ErrorAnswer).details).to.deep.equal({ field: 'properties.region', allowed: ['us', 'asia'] });
     expect(short(await ask('charged', 'regional', '100'))).to.deep.include({ allowed: true, held: '0' });
-    const late = await commit(held.reservation.id, { properties: { region: 'us' } });
+    const late = await commit(held.reservation!.id, { properties: { region: 'us' } });
     expect(late).to.deep.include({ reservation_status: 'committed', committed_quantity: '100' });
   });
 
@@ -286,14 +290,14 @@ describe('reservations', () => {
     const [first, second] = [await hold('late', 'tokens', '10', terms), await hold('late', 'tokens', '20', terms)];
     world.api.setNow(new Date(instant.getTime() + 61_000));
     const charged = { reservation_status: 'committed', ended_by: 'expiry' };
-    const release = await refusal(`/reservations/${first.reservation.id}/release`);
+    const release = await refusal(`/reservations/${first.reservation!.id}/release`);
     expect(release.details).to.deep.include({ ...charged, committed_quantity: '10' });
-    const less = await refusal(`/reservations/${second.reservation.id}/commit`, { quantity: '1' });
+    const less = await refusal(`/reservations/${second.reservation!.id}/commit`, { quantity: '1' });
     expect(less.details).to.deep.include({ ...charged, committed_quantity: '20' });
-    expect(await commit(second.reservation.id)).to.deep.include({
+    expect(await commit(second.reservation!.id)).to.deep.include({
       ...charged,
       committed_quantity: '20',
-      ended_at: second.reservation.expires_at,
+      ended_at: second.reservation!.expires_at,
     });
     world.api.setNow(instant);
     await world.waitForPipeline();
@@ -303,15 +307,15 @@ describe('reservations', () => {
   it('nobody sends an event under the id of one that is not committed', async () => {
     await world.subscribe('first', 'Pro');
     const { reservation } = await hold('first', 'tokens', '10');
-    const event = { event_name: 'other', external_customer_id: 'first', event_id: reservation.id };
-    const plural = { ...event, event_id: `${reservation.id}:2` };
+    const event = { event_name: 'other', external_customer_id: 'first', event_id: reservation!.id };
+    const plural = { ...event, event_id: `${reservation!.id}:2` };
     for (const [path, body, field] of [
       ['/events', event, 'event_id'],
       ['/events/bulk', { events: [plural] }, 'events[0].event_id'],
       ['/events/raw/bulk', { events: [event] }, 'events[0].event_id'],
     ] as const)
-      expect((await refusal(path, body)).details.field, path).to.equal(field);
-    await commit(reservation.id);
+      expect((await refusal(path, body)).details!.field, path).to.equal(field);
+    await commit(reservation!.id);
     await world.waitForPipeline();
     expect(await used('first', 'tokens')).to.equal('10');
   });
@@ -320,14 +324,14 @@ describe('reservations', () => {
     await world.subscribe('heavy', 'Pro');
     const of = (bytes: number) =>
       Object.fromEntries(Array.from({ length: Math.ceil(bytes / 4900) }, (_, nth) => [`p${nth}`, 'x'.repeat(4900)]));
-    const asked = { external_customer_id: 'heavy', feature_id: features.calls.id, quantity: '50' };
+    const asked = { external_customer_id: 'heavy', feature_id: features.calls!.id, quantity: '50' };
     const refused = await refusal('/entitlements/check', { ...asked, hold: { properties: of(200_000) } });
     expect(refused.details).to.deep.include({ field: 'hold.properties', max: 8 * 1024 * 1024 });
     const { reservation } = await hold('heavy', 'calls', '50');
-    const fault = await refusal(`/reservations/${reservation.id}/commit`, { properties: of(200_000) });
+    const fault = await refusal(`/reservations/${reservation!.id}/commit`, { properties: of(200_000) });
     expect(fault.details).to.deep.include({ field: 'properties', max: 8 * 1024 * 1024 });
     // In several parts, and in a lane of its own.
-    const done = await commit(reservation.id, { properties: of(100_000) });
+    const done = await commit(reservation!.id, { properties: of(100_000) });
     expect(done).to.deep.include({ reservation_status: 'committed', committed_quantity: '50' });
     await world.waitForPipeline();
     expect(await used('heavy', 'calls')).to.equal('50');
@@ -340,10 +344,10 @@ describe('reservations', () => {
     expect(again.reservation).to.deep.equal(first.reservation);
     expect(again).to.deep.include({ allowed: true, held: '80' });
     const both = await Promise.all([0, 1].map(() => hold('keys', 'tokens', '10', {}, { idempotency_key: 'job-2' })));
-    expect(both[0].reservation.id).to.equal(both[1].reservation.id);
+    expect(both[0]!.reservation!.id).to.equal(both[1]!.reservation!.id);
     const elsewhere = {
       external_customer_id: 'keys',
-      feature_id: features.calls.id,
+      feature_id: features.calls!.id,
       hold: {},
       idempotency_key: 'job-1',
     };
@@ -354,7 +358,7 @@ describe('reservations', () => {
         (
           await refusal('/entitlements/check', {
             external_customer_id: 'keys',
-            feature_id: features.tokens.id,
+            feature_id: features.tokens!.id,
             quantity: '80',
             hold: {},
             idempotency_key: 'job-1',
@@ -362,17 +366,17 @@ describe('reservations', () => {
           })
         ).code,
       ).to.equal('already_exists');
-    const body = { external_customer_id: 'keys', feature_id: features.tokens.id, quantity: '5', hold: {} };
+    const body = { external_customer_id: 'keys', feature_id: features.tokens!.id, quantity: '5', hold: {} };
     const headers = { 'idempotency-key': 'from the header' };
     const sent = await world.api.request('POST', '/entitlements/check', { body, headers });
     const resent = await world.api.request('POST', '/entitlements/check', { body, headers });
-    expect(resent.body.reservation.id).to.equal(sent.body.reservation.id);
+    expect(resent.body.reservation!.id).to.equal(sent.body.reservation!.id);
   });
 
   it('lists, searches and reads them', async () => {
     await world.subscribe('listed', 'Pro');
     const { reservation, customer_id } = await hold('listed', 'tokens', '1', { metadata: { chat: '17' } });
-    expect(await world.get(`/reservations/${reservation.id}`)).to.deep.equal(reservation);
+    expect(await world.get(`/reservations/${reservation!.id}`)).to.deep.equal(reservation);
     const page = await world.get(`/reservations?customer_id=${customer_id}&reservation_status=held`);
     expect(page.items).to.deep.equal([reservation]);
     const found = await post('/reservations/search', { metadata: { chat: '17' } });
@@ -383,10 +387,10 @@ describe('reservations', () => {
     await world.subscribe('own', 'Pro');
     const { reservation, customer_id } = await hold('own', 'tokens', '1');
     const { key } = await world.api.otherTenant();
-    for (const path of [`/reservations/${reservation.id}/commit`, `/reservations/${reservation.id}/release`])
+    for (const path of [`/reservations/${reservation!.id}/commit`, `/reservations/${reservation!.id}/release`])
       expect((await world.api.request('POST', path, { key, body: {} })).status).to.equal(404);
-    expect((await world.api.request('GET', `/reservations/${reservation.id}`, { key })).status).to.equal(404);
-    const body = { customer_id, feature_id: features.tokens.id };
+    expect((await world.api.request('GET', `/reservations/${reservation!.id}`, { key })).status).to.equal(404);
+    const body = { customer_id, feature_id: features.tokens!.id };
     expect((await world.api.request('POST', '/entitlements/check', { key, body })).status).to.equal(404);
     const reader = await world.api.keyWithRoles(['all_reader']);
     expect((await world.api.request('POST', '/entitlements/check', { key: reader, body })).status).to.equal(403);
@@ -429,7 +433,7 @@ describe('reservations', () => {
     await post(`/invoices/${invoice.id}/finalize`, {});
     await post(`/invoices/${invoice.id}/payment/attempt`, {});
     expect(await world.get(`/invoices/${invoice.id}`)).to.deep.include({ amount_paid: '30', amount_remaining: '20' });
-    await commit(held.reservation.id);
+    await commit(held.reservation!.id);
     expect(await world.get(`/wallets/${id}`)).to.deep.include({ credit_balance: '0', credits_owed: '0' });
   });
 
@@ -451,7 +455,7 @@ describe('reservations', () => {
       total_prepaid_credits_applied: '20',
       amount_remaining: '20',
     });
-    await commit(held.reservation.id);
+    await commit(held.reservation!.id);
     expect(await world.get(`/wallets/${id}`)).to.deep.include({ credit_balance: '0', credits_owed: '0' });
   });
 
@@ -484,21 +488,21 @@ describe('reservations', () => {
     });
     await post(`/wallets/${wallet.id}/debit`, debit('10', 'd2'));
     expect((await refusal(`/wallets/${wallet.id}/terminate`)).code).to.equal('invalid_operation');
-    const done = await commit(first.reservation.id, { quantity: '55.5' });
+    const done = await commit(first.reservation!.id, { quantity: '55.5' });
     expect(done).to.deep.include({ reservation_status: 'committed', committed_quantity: '55.5' });
-    expect(await commit(first.reservation.id)).to.deep.equal(done);
+    expect(await commit(first.reservation!.id)).to.deep.equal(done);
     expect(await world.get(`/wallets/${wallet.id}`)).to.deep.include({ credit_balance: '34.5' });
     const { items } = await world.get(
-      `/wallets/${wallet.id}/transactions?reference_id=${first.reservation.id}&reference_type=REQUEST`,
+      `/wallets/${wallet.id}/transactions?reference_id=${first.reservation!.id}&reference_type=REQUEST`,
     );
-    expect(items.map((one: Answer) => [one.id, one.credit_amount, one.idempotency_key])).to.deep.equal([
-      [done.wallet_transaction_id, '55.5', `farthing/reservation/${first.reservation.id}`],
+    expect(items.map((one) => [one.id, one.credit_amount, one.idempotency_key])).to.deep.equal([
+      [done.wallet_transaction_id, '55.5', `farthing/reservation/${first.reservation!.id}`],
     ]);
     const more = await spend('30', { hold: {} });
-    expect((await refusal(`/reservations/${more.reservation.id}/commit`, { quantity: '35' })).details.reason).to.equal(
-      'insufficient_credits',
-    );
-    await commit(more.reservation.id, { quantity: '34.5' });
+    expect(
+      (await refusal(`/reservations/${more.reservation!.id}/commit`, { quantity: '35' })).details!.reason,
+    ).to.equal('insufficient_credits');
+    await commit(more.reservation!.id, { quantity: '34.5' });
     expect(await spend('0.000001')).to.deep.include({ allowed: false, remaining: '0' });
     expect(await post('/entitlements/check', { external_customer_id: 'more', credits: '1' })).to.deep.include({
       allowed: false,
@@ -538,10 +542,10 @@ describe('reservations', () => {
     const debit = { transaction_reason: 'MANUAL_BALANCE_DEBIT', allow_negative: true };
     await post(`/wallets/${id}/debit`, { ...debit, credits: '70', idempotency_key: 'owing 70' });
     expect(await world.get(`/wallets/${id}`)).to.deep.include({ credit_balance: '30', credits_owed: '30' });
-    await commit(reservation.id);
+    await commit(reservation!.id);
     expect(await world.get(`/wallets/${id}`)).to.deep.include({ credit_balance: '-30', credits_owed: '30' });
     const [lot] = (await world.get(`/wallets/${id}/transactions?type=credit`)).items;
-    expect(lot.credits_available).to.equal('0');
+    expect(lot!.credits_available).to.equal('0');
   });
 
   it('credits that a longer hold needs are left by whoever may owe, as by an invoice, and no others', async () => {
@@ -568,7 +572,7 @@ describe('reservations', () => {
       idempotency_key: 'owing less 40',
     });
     expect(await world.get(`/wallets/${id}`)).to.deep.include({ credit_balance: '60', credits_owed: '20' });
-    await commit(reservation.id);
+    await commit(reservation!.id);
     expect(await world.get(`/wallets/${id}`)).to.deep.include({ credit_balance: '30', credits_owed: '20' });
   });
 
@@ -580,7 +584,7 @@ describe('reservations', () => {
     const stores = { ...services, clickhouse };
     const author = { user_id: 'user_1', now: world.now };
     const inDoubt = (feature: string) => {
-      const asked = { external_customer_id: 'doubt', feature_id: features[feature].id };
+      const asked = { external_customer_id: 'doubt', feature_id: features[feature]!.id };
       return checkReservation(stores, scope, {
         request: checkShape.parse({ ...asked, quantity: '1', hold: {} }),
         author,
@@ -595,7 +599,7 @@ describe('reservations', () => {
       const allowed = await inDoubt('tokens');
       expect(allowed).to.deep.include({ allowed: true, reason: 'in_doubt' });
       expect(allowed.reservation).to.deep.include({ reason: 'in_doubt', expires_at: '2026-03-05T00:01:00Z' });
-      const never = { external_customer_id: 'doubt', feature_id: features['never granted'].id };
+      const never = { external_customer_id: 'doubt', feature_id: features['never granted']!.id };
       const refused = await checkReservation(stores, scope, { request: checkShape.parse(never), author });
       expect(refused).to.deep.include({ allowed: false, reason: 'not_entitled' });
     } finally {
@@ -613,7 +617,7 @@ describe('reservations', () => {
     expect(allowed).to.have.lengthOf(33);
     expect(Math.max(...answers.map((one) => Number(one.held)))).to.equal(99);
     await Promise.all(
-      allowed.map(({ reservation }, index) => (index % 3 ? commit(reservation.id) : release(reservation.id))),
+      allowed.map(({ reservation }, index) => (index % 3 ? commit(reservation!.id) : release(reservation!.id))),
     );
     await until('everything is counted', async () => (await ask('parallel', 'tokens', '0')).used === '66');
     await world.waitForPipeline();

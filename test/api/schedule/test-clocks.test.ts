@@ -30,7 +30,7 @@ describe('test clocks', () => {
     const how = { attempt: 1, is_last: false, clock: services.clock, signal, timeout_ms: 60_000 };
     return tryAdvance(services, { ...scope, workflow_id }, { ...how, settings: services.config });
   };
-  const made = async (path: string, body: object) => {
+  const made = async <Path extends string>(path: Path, body: object) => {
     const answer = await api.request('POST', path, { body });
     expect(answer.status, answer.text).to.be.oneOf([200, 201]);
     return answer.body;
@@ -68,7 +68,7 @@ describe('test clocks', () => {
     expect((await api.request('GET', '/plans')).status, 'reads go on').to.equal(200);
     expect((await advance('2026-03-01T00:00:00Z')).status, 'one advance at a time').to.equal(400);
 
-    expect(await run(asked.body.workflow_id)).to.equal('completed');
+    expect(await run(asked.body.workflow_id!)).to.equal('completed');
     expect(await read()).to.deep.include({ test_clock_status: 'ready', frozen_time: target_time, target_time: null });
     const { workflow_id, run_id } = asked.body;
     const { body: summary } = await api.request('GET', `/workflows/${workflow_id}/${run_id}/summary`);
@@ -83,7 +83,7 @@ describe('test clocks', () => {
     const asked = await advance('2027-01-01T00:00:00Z');
     const stopped = await api.request('POST', `/test-clocks/${clock.id}/stop`);
     expect([stopped.status, stopped.body.test_clock_status]).to.deep.equal([200, 'ready']);
-    expect(await run(asked.body.workflow_id)).to.equal('completed');
+    expect(await run(asked.body.workflow_id!)).to.equal('completed');
     expect(await read()).to.deep.include({ test_clock_status: 'ready', frozen_time, target_time: null });
     expect((await api.request('POST', `/test-clocks/${clock.id}/stop`)).status, 'again').to.equal(200);
   });
@@ -95,7 +95,7 @@ describe('test clocks', () => {
   ] as const)
     it(`400: ${what}`, async () => {
       const { status, body } = await advance(frozen_time);
-      expect([status, body.details.field]).to.deep.equal([400, field]);
+      expect([status, body.details!.field]).to.deep.equal([400, field]);
     });
 
   it('400: a production environment has none, nor one with subscriptions or invoices; 409: a second one', async () => {
@@ -124,7 +124,8 @@ describe('test clocks', () => {
   it('sells from its beginning on what was sold when it was made, and waits for what was asked for before', async () => {
     const { id } = await made('/environments', { name: 'Catalogue first', type: 'development' });
     const key = (await made('/secrets/api/keys', { name: 'k', type: 'private_key', environment_id: id })).api_key;
-    const inThere = async (path: string, body: object = {}) => (await api.request('POST', path, { body, key })).body;
+    const inThere = async <Path extends string>(path: Path, body: object = {}) =>
+      (await api.request('POST', path, { body, key })).body;
     const { id: entity_id } = await inThere('/plans', { name: 'Pro' });
     const terms = { type: 'FIXED', billing_model: 'FLAT_FEE', billing_period: 'MONTHLY', invoice_cadence: 'ADVANCE' };
     const price = { ...terms, entity_type: 'PLAN', entity_id, currency: 'usd', amount: '10' };
@@ -137,7 +138,7 @@ describe('test clocks', () => {
 
     const { workflow_id } = await inThere(`/plans/${entity_id}/sync/subscriptions`);
     const early = await advance('2026-02-01T00:00:00Z', { id: own.id, key });
-    expect([early.status, early.body.code, early.body.details.workflow_id]).to.deep.equal([
+    expect([early.status, early.body.code, early.body.details!.workflow_id]).to.deep.equal([
       409,
       'version_conflict',
       workflow_id,
@@ -149,7 +150,7 @@ describe('test clocks', () => {
     const place = async (name: string) => {
       const { id: environment_id } = await made('/environments', { name, type: 'development' });
       const key = (await made('/secrets/api/keys', { name: 'k', type: 'private_key', environment_id })).api_key;
-      const ask = (path: string, body: object) => api.request('POST', path, { body, key });
+      const ask = <Path extends string>(path: Path, body: object) => api.request('POST', path, { body, key });
       const { id: plan_id } = (await ask('/plans', { name: 'Pro' })).body;
       const terms = { type: 'FIXED', billing_model: 'FLAT_FEE', billing_period: 'MONTHLY', invoice_cadence: 'ADVANCE' };
       await ask('/prices', { ...terms, entity_type: 'PLAN', entity_id: plan_id, currency: 'usd', amount: '10' });

@@ -1,20 +1,18 @@
 /** Two subscriptions of one customer with prices on one meter (docs/rules/subscriptions.md, "One meter in two subscriptions"). */
 import { expect } from 'chai';
+import type { ErrorAnswer, Price, Subscription } from '../../support/answers.ts';
 import { startWorld, usage, type World } from '../../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('meters in two subscriptions of one customer', () => {
   let world: World;
-  const send = (path: string, body: object): Promise<Answer> => world.api.request('POST', path, { body });
+  const send = <Path extends string>(path: Path, body: object) => world.api.request('POST', path, { body });
   const refuse = async (refuse_shared_meters: boolean): Promise<void> => {
     const answer = await world.api.request('PUT', '/settings/subscription_config', {
       body: { value: { refuse_shared_meters } },
     });
     expect(answer.status, answer.text).to.equal(200);
   };
-  const subscribe = async (customer: string, plan: string, fields: object = {}): Promise<Answer> => {
+  const subscribe = async (customer: string, plan: string, fields: object = {}) => {
     const [found] = (await world.get(`/customers?external_id=${customer}`)).items;
     if (!found) await world.post('/customers', { external_id: customer, name: customer });
     return send('/subscriptions', {
@@ -26,12 +24,15 @@ describe('meters in two subscriptions of one customer', () => {
       ...fields,
     });
   };
-  const made = async (customer: string, plan: string, fields: object = {}): Promise<Answer> => {
+  const made = async (customer: string, plan: string, fields: object = {}) => {
     const answer = await subscribe(customer, plan, fields);
     expect(answer.status, answer.text).to.equal(201);
     return answer.body;
   };
-  const expectRefused = (answer: Answer, first: Answer): void => {
+  const expectRefused = (
+    answer: { status: number; text: string; body: Partial<ErrorAnswer> },
+    first: Subscription,
+  ): void => {
     expect([answer.status, answer.body.code], answer.text).to.deep.equal([400, 'invalid_operation']);
     expect(answer.body.details).to.deep.include({ meter_id: world.id('meter calls'), subscription_ids: [first.id] });
   };
@@ -51,11 +52,11 @@ describe('meters in two subscriptions of one customer', () => {
     const first = await made('acme', 'Calls');
     expect(first.warnings).to.deep.equal([]);
     const second = await made('acme', 'More calls');
-    const [warning] = second.warnings;
+    const [warning] = second.warnings!;
     expect(second.warnings).to.have.length(1);
     expect(warning).to.include({ code: 'shared_meter', field: 'meter_id', meter_id: world.id('meter calls') });
-    expect(warning.subscription_ids).to.deep.equal([first.id]);
-    expect(warning.message).to.contain('calls').and.to.contain(first.id);
+    expect(warning!.subscription_ids).to.deep.equal([first.id]);
+    expect(warning!.message).to.contain('calls').and.to.contain(first.id);
     expect((await world.get(`/subscriptions/${second.id}`)).warnings).to.equal(null);
     await world.send([world.event('acme', 'calls', { n: 10, at: '2026-01-01T00:00:00Z' })]);
     await world.waitForPipeline();
@@ -75,26 +76,26 @@ describe('meters in two subscriptions of one customer', () => {
   it('of a line that is added, an add-on that is attached, and a plan that is changed', async () => {
     const first = await made('umbrella', 'Calls');
     const second = await made('umbrella', 'Seats');
-    const price = (await world.get(`/plans/${world.id('plan More calls')}`)).prices[0];
-    const line = await send(`/subscriptions/${second.id}/lineitems`, { price_id: price.id });
+    const price = (await world.get(`/plans/${world.id('plan More calls')}`)).prices![0];
+    const line = await send(`/subscriptions/${second.id}/lineitems`, { price_id: price!.id });
     expect(line.status, line.text).to.equal(201);
-    expect(line.body.warnings.map(({ subscription_ids }: Answer) => subscription_ids)).to.deep.equal([[first.id]]);
+    expect(line.body.warnings!.map(({ subscription_ids }) => subscription_ids)).to.deep.equal([[first.id]]);
     const third = await made('umbrella', 'Seats');
     const addon = await world.post('/addons', { name: 'Calls', lookup_key: 'calls', type: 'onetime' });
-    const { id: _id, plan_id: _plan, ...copied } = price;
+    const { id: _id, ...copied } = price!;
     await world.post('/prices', { ...priceFields(copied), entity_type: 'ADDON', entity_id: addon.id });
     const attached = await send('/subscriptions/addon', { subscription_id: third.id, addon_id: addon.id });
     expect(attached.status, attached.text).to.equal(200);
-    expect(attached.body.warnings[0].subscription_ids).to.include(first.id);
+    expect(attached.body.warnings![0]!.subscription_ids).to.include(first.id);
     const fourth = await made('umbrella', 'Seats');
     const change = { target_plan_id: world.id('plan Calls'), proration_behavior: 'create_prorations' };
-    for (const path of ['change/preview', 'change/v2/preview', 'change/execute']) {
+    for (const path of ['change/preview', 'change/v2/preview', 'change/execute'] as const) {
       const changed = await send(`/subscriptions/${fourth.id}/${path}`, {
         ...change,
         ...(path.includes('v2') ? {} : PERIODS),
       });
       expect(changed.status, changed.text).to.equal(200);
-      expect(changed.body.warnings.join(), path).to.contain(first.id);
+      expect(changed.body.warnings!.join(), path).to.contain(first.id);
     }
   });
 
@@ -103,8 +104,8 @@ describe('meters in two subscriptions of one customer', () => {
     const other = await made('hooli', 'Seats');
     await refuse(true);
     expectRefused(await subscribe('hooli', 'More calls'), first);
-    const price = (await world.get(`/plans/${world.id('plan More calls')}`)).prices[0];
-    expectRefused(await send(`/subscriptions/${other.id}/lineitems`, { price_id: price.id }), first);
+    const price = (await world.get(`/plans/${world.id('plan More calls')}`)).prices![0];
+    expectRefused(await send(`/subscriptions/${other.id}/lineitems`, { price_id: price!.id }), first);
     const change = {
       target_plan_id: world.id('plan Calls'),
       proration_behavior: 'create_prorations',
@@ -116,7 +117,7 @@ describe('meters in two subscriptions of one customer', () => {
     expectRefused(await send(`/subscriptions/${draft.id}/activate`, { start_date: '2026-01-01T00:00:00Z' }), first);
     // A subscription that has a line on the meter already may change its price.
     const [line] = first.line_items;
-    const repriced = await world.api.request('PUT', `/subscriptions/lineitems/${line.id}`, { body: { amount: '3' } });
+    const repriced = await world.api.request('PUT', `/subscriptions/lineitems/${line!.id}`, { body: { amount: '3' } });
     expect(repriced.status, repriced.text).to.equal(200);
   });
 
@@ -126,12 +127,12 @@ describe('meters in two subscriptions of one customer', () => {
     await refuse(true);
     const answers = await Promise.all(['Calls', 'More calls', 'Calls'].map((plan) => subscribe('stark', plan)));
     expect(answers.map(({ status }) => status).sort()).to.deep.equal([201, 400, 400]);
-    const running = answers.find(({ status }) => status === 201).body;
+    const running = answers.find(({ status }) => status === 201)!.body;
     await send(`/subscriptions/${running.id}/cancel`, { cancellation_type: 'immediate' });
-    const price = (await world.get(`/plans/${world.id('plan Calls')}`)).prices[0];
+    const price = (await world.get(`/plans/${world.id('plan Calls')}`)).prices![0];
     world.at('2026-01-02');
     const added = await Promise.all(
-      [seats, more].map(({ id }) => send(`/subscriptions/${id}/lineitems`, { price_id: price.id })),
+      [seats, more].map(({ id }) => send(`/subscriptions/${id}/lineitems`, { price_id: price!.id })),
     );
     expect(added.map(({ status }) => status).sort()).to.deep.equal([201, 400]);
   });
@@ -144,7 +145,7 @@ const PERIODS = {
   billing_cadence: 'RECURRING',
 };
 
-function priceFields({ meter_id, currency, amount }: Answer): object {
+function priceFields({ meter_id, currency, amount }: Pick<Price, 'meter_id' | 'currency' | 'amount'>): object {
   return {
     meter_id,
     currency,

@@ -3,10 +3,8 @@
  * (docs/rules/usage.md, "One number").
  */
 import { expect } from 'chai';
+import type { SubscriptionUsage } from '../../support/answers.ts';
 import { fixed, startWorld, tiers, usage, type World } from '../../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('POST /subscriptions/usage', () => {
   let world: World;
@@ -27,10 +25,8 @@ describe('POST /subscriptions/usage', () => {
     await world.waitForPipeline();
     return world.post('/subscriptions/usage', { subscription_id: world.id('subscription acme'), ...fields });
   };
-  const byMeter = (answer: Answer) =>
-    Object.fromEntries(
-      answer.charges.map((charge: Answer) => [charge.meter_display_name, [charge.quantity, charge.amount]]),
-    );
+  const byMeter = (answer: SubscriptionUsage) =>
+    Object.fromEntries(answer.charges.map((charge) => [charge.meter_display_name, [charge.quantity, charge.amount]]));
 
   it('is what the preview says, per line item', async () => {
     await world.on('2026-01-01', () => world.subscribe('acme', 'Pro'));
@@ -42,8 +38,8 @@ describe('POST /subscriptions/usage', () => {
     expect(answer).to.include({ amount: '18.53', display_amount: '$18.53' });
     const preview = await world.preview('acme');
     const shown = preview.line_items
-      .filter((line: Answer) => line.price_type === 'USAGE')
-      .map((line: Answer) => [line.meter_display_name, [line.quantity, line.amount]]);
+      .filter((line) => line.price_type === 'USAGE')
+      .map((line) => [line.meter_display_name, [line.quantity, line.amount]]);
     expect(byMeter(answer)).to.deep.equal(Object.fromEntries(shown));
   });
 
@@ -62,8 +58,8 @@ describe('POST /subscriptions/usage', () => {
       window_size: 'MONTH',
     });
     const shown = answer.items
-      .filter((item: Answer) => item.meter_id === world.id('meter seats'))
-      .map((item: Answer) => [item.total_usage, item.total_cost, item.points.map((point: Answer) => point.usage)]);
+      .filter((item) => item.meter_id === world.id('meter seats'))
+      .map((item) => [item.total_usage, item.total_cost, item.points!.map((point) => point.usage)]);
     expect(shown).to.deep.equal([['5', '10', ['2']]]);
   });
 
@@ -81,7 +77,7 @@ describe('POST /subscriptions/usage', () => {
     await world.on('2026-02-10', () => world.cancel('acme'));
     const last = (await world.invoices('acme')).at(-1);
     expect(last).to.include({ billing_reason: 'PRORATION', invoice_status: 'DRAFT' });
-    const calls = last.line_items.find((line: Answer) => line.meter_display_name === 'calls');
+    const calls = last!.line_items.find((line) => line.meter_display_name === 'calls');
     expect(calls).to.include({ quantity: '10', amount: '1' });
     const before = (await world.invoices('acme')).length;
     await world.on('2026-03-01');

@@ -8,7 +8,7 @@ import { type CompiledMeter, compileMeter, measure } from '../../../core/meterin
 import type { MeteredEvent } from '../../../core/metering/contribution.ts';
 import { properties } from '../../../core/metering/event-text.ts';
 import type { MeterAggregation, MeterFilterDefinition } from '../../../core/metering/meter-definition.ts';
-import type { PlacedCell, WindowAnswer } from '../../../core/metering/usage.ts';
+import type { UsageCell, WindowAnswer } from '../../../core/metering/usage.ts';
 import { samples } from '../../support/samples.ts';
 import { eventCells, usageOfCells, usageOfEvents } from '../../support/usage-of-events.ts';
 
@@ -362,7 +362,7 @@ function plain(value: Decimal): string {
 }
 
 /** What stands for a batch: its cells, optionally through the form that the store keeps. */
-function cellsOf(meter: CompiledMeter, batch: MeteredEvent[], throughStore: boolean): PlacedCell[] {
+function cellsOf(meter: CompiledMeter, batch: MeteredEvent[], throughStore: boolean): UsageCell[] {
   const cells = eventCells(meter, batch, DAY);
   return throughStore ? cells.map((cell) => ({ ...cell, bucket: UsageBucket.of(cell.bucket) })) : cells;
 }

@@ -11,17 +11,17 @@ describe('what is collected', () => {
     fc.assert(
       fc.property(cents, cents, fc.boolean(), fc.boolean(), (remaining, credits, hasWay, inPart) => {
         const covered = Decimal.min(remaining, credits);
-        const collected = computeCollection({ remaining, covered, hasPaymentMethod: hasWay, allowsPartial: inPart });
+        const collected = computeCollection({ remaining, covered, hasPaymentMethod: hasWay, allows_partial: inPart });
         const isWhole = covered.eq(remaining) || hasWay;
         expect(collected === null).to.equal(!isWhole && !inPart);
-        if (collected?.by === 'charge') expect(collected.amount.plus(covered).eq(remaining)).to.equal(true);
+        if (collected?.by === 'payment_method') expect(collected.amount.plus(covered).eq(remaining)).to.equal(true);
         if (collected?.by === 'credits') expect(collected.amount.eq(covered)).to.equal(true);
       }),
     );
   });
 
   it('nothing of what is paid', () => {
-    const paid = { remaining: new Decimal(0), covered: new Decimal(0), hasPaymentMethod: true, allowsPartial: true };
+    const paid = { remaining: new Decimal(0), covered: new Decimal(0), hasPaymentMethod: true, allows_partial: true };
     expect(computeCollection(paid)).to.equal(null);
   });
 

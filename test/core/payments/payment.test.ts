@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import {
-  applyDecline,
-  applyReceipt,
+  applyFailedPayment,
+  applyPaidAmount,
   applyRefund,
-  revertReceipt,
+  revertPaidAmount,
 } from '../../../core/invoicing/invoice/payment-status.ts';
 import { PAYMENT_STATUSES } from '../../../core/invoicing/invoice/record.ts';
 import { canMove } from '../../../core/payments/moves.ts';
@@ -51,13 +51,13 @@ describe('what payments make of an invoice', () => {
     total_prepaid_credits_applied: '0',
   });
 
-  type Paid = Omit<ReturnType<typeof of>, 'payment_status' | 'paid_at'> & ReturnType<typeof applyReceipt>;
+  type Paid = Omit<ReturnType<typeof of>, 'payment_status' | 'paid_at'> & ReturnType<typeof applyPaidAmount>;
 
   it('in whatever order they come, what is due is paid, remains, or is overpaid', () => {
     const cents = fc.integer({ min: 1, max: 100_000 }).map((n) => new Decimal(n).div(100).toFixed());
     const every = fc.property(cents, fc.array(cents, { minLength: 1, maxLength: 6 }), (due, amounts) => {
       const pay = (order: readonly string[]) =>
-        order.reduce<Paid>((invoice, amount) => ({ ...invoice, ...applyReceipt(invoice, amount, NOW) }), {
+        order.reduce<Paid>((invoice, amount) => ({ ...invoice, ...applyPaidAmount(invoice, amount, NOW) }), {
           ...of(due),
           amount_remaining: due,
           overpaid_amount: null,
@@ -68,7 +68,7 @@ describe('what payments make of an invoice', () => {
       expect(new Decimal(paid.amount_paid).plus(paid.amount_remaining).minus(over).toFixed()).to.equal(due);
       expect(paid.payment_status === 'OVERPAID').to.equal(over.gt(0));
       // What was recorded by mistake leaves no trace.
-      const { amount_paid, amount_remaining } = revertReceipt(paid, amounts[0]!, NOW);
+      const { amount_paid, amount_remaining } = revertPaidAmount(paid, amounts[0]!, NOW);
       const rest = pay(amounts.slice(1));
       expect([amount_paid, amount_remaining]).to.deep.equal([rest.amount_paid, rest.amount_remaining]);
     });
@@ -76,14 +76,16 @@ describe('what payments make of an invoice', () => {
   });
 
   it('a charge on its way stays said while parts come in', () => {
-    expect(applyReceipt({ ...of('10'), payment_status: 'PROCESSING' }, '4', NOW).payment_status).to.equal('PROCESSING');
+    expect(applyPaidAmount({ ...of('10'), payment_status: 'PROCESSING' }, '4', NOW).payment_status).to.equal(
+      'PROCESSING',
+    );
   });
 
   it('a decline is said only where nobody else has paid meanwhile', () => {
     const charged = { ...of('10'), payment_status: 'PROCESSING' as const };
-    expect(applyDecline(charged, NOW).payment_status).to.equal('FAILED');
-    expect(applyDecline({ ...charged, amount_paid: '10' }, NOW).payment_status).to.equal('SUCCEEDED');
-    expect(applyDecline({ ...charged, payment_status: 'SUCCEEDED' }, NOW)).to.deep.equal({});
+    expect(applyFailedPayment(charged, NOW).payment_status).to.equal('FAILED');
+    expect(applyFailedPayment({ ...charged, amount_paid: '10' }, NOW).payment_status).to.equal('SUCCEEDED');
+    expect(applyFailedPayment({ ...charged, payment_status: 'SUCCEEDED' }, NOW)).to.deep.equal({});
   });
 
   it('refunds are said beside what was paid in full; what is not paid in full, or too much, is lowered', () => {
@@ -118,7 +120,7 @@ describe('what payments make of an invoice', () => {
     const cents = fc.integer({ min: 1, max: 3_000 });
     const every = fc.property(cents, cents, fc.array(cents, { maxLength: 4 }), (due, paid, refunds) => {
       const money = (n: number) => new Decimal(n).div(100).toFixed();
-      let held = { ...of(money(due)), ...applyReceipt(of(money(due)), money(paid), NOW) };
+      let held = { ...of(money(due)), ...applyPaidAmount(of(money(due)), money(paid), NOW) };
       const start = held;
       const fits: number[] = [];
       for (const refund of refunds) if (refund + fits.reduce((a, b) => a + b, 0) <= paid) fits.push(refund);

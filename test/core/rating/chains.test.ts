@@ -14,7 +14,7 @@ import { integrateLevel, levelReadings } from '../../../core/rating/chains/level
 import { type BilledSubscription, planDueCharges } from '../../../core/rating/charges.ts';
 import { applyCoupons, type CouponInForce } from '../../../core/rating/discounts.ts';
 import type { MeasuredUsage, PlannedLine, PricedItem } from '../../../core/rating/line-amount.ts';
-import { planInvoice, planThreshold, thresholdCharges } from '../../../core/rating/plan-invoice.ts';
+import { planLines, planThreshold, planThresholdCharges } from '../../../core/rating/plan-invoice.ts';
 import { samples } from '../../support/samples.ts';
 
 const at = (text: string) => Date.parse(text.length > 10 ? `${text}:00Z` : `${text}T00:00:00Z`);
@@ -121,7 +121,7 @@ function planned(story: Story): readonly PlannedLine[] {
   const read = reader(meter, used);
   const asked = { subscription: billed, items, period, reference: 'preview' as const, invoiced: new Set<string>() };
   const charges =
-    now === undefined ? planDueCharges(asked) : thresholdCharges({ ...asked, period: { ...period, end: now } });
+    now === undefined ? planDueCharges(asked) : planThresholdCharges({ ...asked, period: { ...period, end: now } });
   const usage = new Map<string, MeasuredUsage>();
   for (const { item, window, service, chain, keys } of usageToRead(charges)) {
     const isLevel = chain?.rule === 'integral';
@@ -153,9 +153,10 @@ function planned(story: Story): readonly PlannedLine[] {
           ];
     for (const key of keys) usage.set(key, { ...measured, allowances });
   }
-  const question = { ...asked, currency: 'usd', usage, closed: [] };
+  const before = { closed: [], recorded: [], partial: [], commitment: null, true_ups: [], coupons: [] };
+  const question = { ...asked, ...before, currency: 'usd', usage };
   return now === undefined
-    ? planInvoice(question).lines
+    ? planLines(question)
     : planThreshold({ ...question, period: { ...period, end: now } }).lines;
 }
 

@@ -3,9 +3,11 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import type { PriceTerms } from '../../../core/catalog/pricing/charge.ts';
 import { Decimal, sumDecimals, ZERO } from '../../../core/foundation/decimal.ts';
-import { type EndingLineItem, type PreviouslyBilled, planChangeLines } from '../../../core/rating/change.ts';
+import type { BilledItemLine } from '../../../core/rating/billed-before.ts';
+import { type EndingLineItem, planChangeLines } from '../../../core/rating/change.ts';
 import type { BilledSubscription } from '../../../core/rating/charges.ts';
 import type { PricedItem } from '../../../core/rating/line-amount.ts';
+import { toBilledLine } from '../../support/billed-lines.ts';
 
 const at = (text: string) => Date.parse(`${text}T00:00:00Z`);
 const january = { start: at('2026-01-01'), end: at('2026-02-01') };
@@ -48,20 +50,15 @@ function seat(quantity: number | string, price: PriceTerms, changes: Partial<Pri
 }
 
 const total = (lines: readonly { amount: Decimal }[]) => sumDecimals(lines.map(({ amount }) => amount));
-const nothing: PreviouslyBilled = { amount: ZERO, credited: ZERO, until_ms: null, invoice_line_item_id: null };
 
 /** What a line costs for its time in January, as its opening invoice or a change would charge it. */
-const charged = (item: PricedItem) => total(planChangeLines({ ...running, endings: [], beginnings: [item] }));
-const billed = (item: PricedItem): PreviouslyBilled => ({
-  amount: charged(item),
-  credited: ZERO,
-  until_ms: null,
-  invoice_line_item_id: 'x',
-});
-const ends = (item: PricedItem, instant: number, before = billed(item)): EndingLineItem => ({
+const begin = (item: PricedItem) => planChangeLines({ ...running, endings: [], beginnings: [item] });
+const charged = (item: PricedItem) => total(begin(item));
+const billed = (item: PricedItem) => begin(item).map(toBilledLine);
+const ends = (item: PricedItem, instant: number, before: readonly BilledItemLine[] = billed(item)): EndingLineItem => ({
   item,
   at: instant,
-  billedIn: () => before,
+  billed_lines: before,
 });
 const net = (endings: EndingLineItem[], beginnings: PricedItem[]) =>
   total(planChangeLines({ ...running, endings, beginnings }));
@@ -69,7 +66,7 @@ const net = (endings: EndingLineItem[], beginnings: PricedItem[]) =>
 describe('changes inside a period', () => {
   const cases: [string, EndingLineItem[], PricedItem[], string][] = [
     ['tiers: the computed charge is prorated', [ends(seat(10, slabs), at('2026-01-16'))], [], '-41.65'], // 80.70 × 16/31
-    ['nothing was billed', [ends(seat(1, flat('50')), at('2026-01-16'), nothing)], [], '0'],
+    ['nothing was billed', [ends(seat(1, flat('50')), at('2026-01-16'), [])], [], '0'],
     ['in arrears', [ends(seat(1, flat('50'), { invoice_cadence: 'ARREAR' }), at('2026-01-16'))], [], '0'],
     ['what is charged once', [ends(seat(1, flat('50'), { billing_period: 'ONETIME' }), at('2026-01-16'))], [], '0'],
     ['what begins once', [], [seat(1, flat('50'), { billing_period: 'ONETIME', start_ms: at('2026-01-16') })], '50'],
@@ -120,13 +117,10 @@ describe('changes inside a period', () => {
             };
             const month = seat(units, terms);
             const months = (item: PricedItem) => planChangeLines({ ...quarter, endings: [], beginnings: [item] });
-            const billedIn = ({ start }: { start: number }): PreviouslyBilled => {
-              const amount = total(months(month).filter(({ service }) => service.start === start));
-              return { amount, credited: ZERO, until_ms: null, invoice_line_item_id: 'x' };
-            };
+            const billed_lines = months(month).map(toBilledLine);
             const credits = planChangeLines({
               ...quarter,
-              endings: [{ item: month, at: end, billedIn }],
+              endings: [{ item: month, at: end, billed_lines }],
               beginnings: [],
             });
             expect(total([...months(month), ...credits]).toFixed()).to.equal(
@@ -140,15 +134,18 @@ describe('changes inside a period', () => {
       fc.assert(
         fc.property(price, quantity, fc.array(instant, { minLength: 1, maxLength: 6 }), (terms, units, instants) => {
           const whole = seat(units, terms);
-          let before = billed(whole);
+          let before: readonly BilledItemLine[] = billed(whole);
+          let left = charged(whole);
           let end: number | null = null;
           for (const next of [...instants].sort((a, b) => b - a)) {
-            const given = net([ends({ ...whole, end_ms: end }, next, before)], []).negated();
-            before = { ...before, credited: before.credited.plus(given) };
+            const endings = [ends({ ...whole, end_ms: end }, next, before)];
+            const given = planChangeLines({ ...running, endings, beginnings: [] });
+            before = [...before, ...given.map(toBilledLine)];
+            left = left.plus(total(given));
             end = next;
           }
-          expect(before.credited.lte(before.amount)).to.equal(true);
-          expect(before.amount.minus(before.credited).toFixed()).to.equal(charged({ ...whole, end_ms: end }).toFixed());
+          expect(left.isNegative()).to.equal(false);
+          expect(left.toFixed()).to.equal(charged({ ...whole, end_ms: end }).toFixed());
         }),
       ));
 

@@ -9,8 +9,9 @@ import { checkCurrency, minorUnits } from '../../../core/foundation/money.ts';
 import { spread } from '../../../core/foundation/spread.ts';
 import { computeCreditAdjustments, sumBilledLines } from '../../../core/rating/credit-adjustments.ts';
 import type { CouponInForce } from '../../../core/rating/discounts.ts';
-import { applyLineAdjustments, type ChargedLine, computeNetTotal } from '../../../core/rating/line-adjustments.ts';
+import { type AdjustableLine, applyLineAdjustments, computeNetTotal } from '../../../core/rating/line-adjustments.ts';
 import { computeTaxes, type RateInForce } from '../../../core/rating/taxes.ts';
+import { buildPrepaidWallet } from '../../support/lots.ts';
 import { samples } from '../../support/samples.ts';
 
 const CURRENCIES = currencyCodes.codes().filter((code) => {
@@ -26,7 +27,7 @@ const units = fc.bigInt(0n, 10n ** 12n);
 const inUnits = (amount: bigint, code: string) =>
   new Decimal(String(amount)).dividedBy(new Decimal(10).pow(minorUnits(code)));
 
-function line(amount: Decimal | string, key: string, more: Partial<ChargedLine> = {}): ChargedLine {
+function line(amount: Decimal | string, key: string, more: Partial<AdjustableLine> = {}): AdjustableLine {
   return { amount: new Decimal(amount), price_type: 'USAGE', key, charged_ms: null, ...more };
 }
 
@@ -73,7 +74,7 @@ const anyInvoice = fc.record({
   rates: fc.array(anyRate, { maxLength: 3 }),
 });
 
-const forUsage = (balance: Decimal) => ({ balance, pays: (price_type: string | null) => price_type === 'USAGE' });
+const forUsage = (balance: Decimal) => buildPrepaidWallet({ balance, price_types: ['USAGE'] });
 
 describe('the order of money', () => {
   it('is lines, less discounts, less credits, and tax; by line as by invoice, in every currency', () => {
@@ -95,7 +96,7 @@ describe('the order of money', () => {
         prepaid: prepaid.map((balance) => forUsage(inUnits(balance, code))),
         rates,
       });
-      const { money, coupons_applied, taxes_applied } = settled;
+      const { adjustments: money, coupons_applied, taxes_applied } = settled;
       expect(settled.total.toFixed()).to.equal(computeNetTotal(settled).toFixed());
       for (const [index, one] of money.entries()) {
         const left = lines[index]!.amount.minus(one.line_item_discount).minus(one.invoice_level_discount);
@@ -130,7 +131,22 @@ describe('the order of money', () => {
         taxes: [{ tax_rate_id: 'old', tax_behavior: 'exclusive', tax_amount: new Decimal(tax) }],
       },
     });
-  const purse = { balance: new Decimal(1000), pays: () => true };
+  const purse = buildPrepaidWallet({ balance: new Decimal(1000) });
+
+  it('reserved credits pay nothing, whichever kind of credits is left for them', () => {
+    const ten = new Decimal(10);
+    const both = buildPrepaidWallet({ balance: ten, balance_after_tax: ten });
+    const pay = (reserved: number) => {
+      const promised = [{ until: 1, credits: new Decimal(reserved) }];
+      const paid = applyLineAdjustments([line('30', 'a')], { currency: 'usd', prepaid: [{ ...both, promised }] });
+      return [...paid.prepaid_used, ...paid.used_after_tax].map((amount) => amount.toFixed());
+    };
+    expect([0, 5, 12].map(pay)).to.deep.equal([
+      ['10', '10'],
+      ['10', '5'],
+      ['8', '0'],
+    ]);
+  });
 
   it('tax that comes back lowers what credits pay: nothing of it is lost', () => {
     const lines = [back('-67.74', '-12.87'), line('135.48', 'new')];
@@ -149,7 +165,7 @@ describe('the order of money', () => {
     const law = fc.property(cents, cents, cents, fc.array(anyRate, { maxLength: 2 }), (charged, given, tax, rates) => {
       const lines = [back(`-${given}`, `-${tax}`), line(charged, 'new')];
       const settle = (balance: Decimal) =>
-        applyLineAdjustments(lines, { currency: 'usd', rates, prepaid: [{ balance, pays: () => true }] });
+        applyLineAdjustments(lines, { currency: 'usd', rates, prepaid: [buildPrepaidWallet({ balance })] });
       const [settled, without] = [settle(new Decimal(1000)), settle(ZERO)];
       const used = settled.total_prepaid_credits_applied;
       if (computeNetTotal(without).lt(0)) {
@@ -237,7 +253,7 @@ describe('the order of money', () => {
     fc.assert(fc.property(amount, amount, amount, fc.array(amount, { maxLength: 5 }), law), { numRuns: samples(150) });
   });
 
-  const cases: [string, ChargedLine[], Parameters<typeof applyLineAdjustments>[1], Record<string, string>][] = [
+  const cases: [string, AdjustableLine[], Parameters<typeof applyLineAdjustments>[1], Record<string, string>][] = [
     ['a rate of 0', [line('9.99', 'a')], { currency: 'usd', rates: [rate('0')] }, { total_tax: '0', total: '9.99' }],
     [
       'all of it off',
@@ -305,7 +321,7 @@ describe('the order of money', () => {
       [line('100', 'a'), { ...line('50', 'b'), price_type: 'FIXED' }],
       {
         currency: 'usd',
-        prepaid: [forUsage(new Decimal('80.999')), { balance: new Decimal('60'), pays: () => true }],
+        prepaid: [forUsage(new Decimal('80.999')), buildPrepaidWallet({ balance: new Decimal('60') })],
       },
       { total_prepaid_credits_applied: '140.99', total: '9.01' },
     ],
@@ -347,7 +363,7 @@ describe('the order of money', () => {
       currency: 'usd',
       coupons: [coupon('percentage', '30', { start_ms: 5, end_ms: 10 })],
     });
-    const off = settled.money.map((one) => one.line_item_discount.plus(one.invoice_level_discount).toFixed());
+    const off = settled.adjustments.map((one) => one.line_item_discount.plus(one.invoice_level_discount).toFixed());
     expect(off).to.deep.equal(['3', '0', '-1']);
   });
 

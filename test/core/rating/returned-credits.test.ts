@@ -1,11 +1,11 @@
 /** Prepaid credits that a credited charge returns: which charges of the same invoice they pay (docs/rules/invoices.md, "What is given back"). */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { isPaidType } from '../../../core/credits/wallet/real-time.ts';
 import { Decimal, sumDecimals, ZERO } from '../../../core/foundation/decimal.ts';
-import { applyLineAdjustments, type ChargedLine, computeNetTotal } from '../../../core/rating/line-adjustments.ts';
+import { type AdjustableLine, applyLineAdjustments, computeNetTotal } from '../../../core/rating/line-adjustments.ts';
 import type { PrepaidWallet } from '../../../core/rating/prepaid.ts';
 import { usageNet } from '../../../core/rating/usage-net.ts';
+import { buildPrepaidWallet } from '../../support/lots.ts';
 import { samples } from '../../support/samples.ts';
 
 type Charge = { type: string; amount: number };
@@ -16,7 +16,7 @@ type Case = { charges: readonly Charge[]; credits: readonly Credit[]; wallets: r
 
 const UNTAXED = { line_item_discount: ZERO, invoice_level_discount: ZERO, taxes: [] };
 
-function linesOfCase({ charges, credits }: Case): ChargedLine[] {
+function linesOfCase({ charges, credits }: Case): AdjustableLine[] {
   const line = ({ type, amount }: Charge) => ({
     amount: new Decimal(amount),
     price_type: type,
@@ -33,10 +33,9 @@ function linesOfCase({ charges, credits }: Case): ChargedLine[] {
 }
 
 function prepaidOfCase({ wallets }: Case): PrepaidWallet[] {
-  return wallets.map(({ types, balance }) => ({
-    balance: new Decimal(balance),
-    pays: (price_type) => isPaidType([types], price_type),
-  }));
+  return wallets.map(({ types, balance }) =>
+    buildPrepaidWallet({ balance: new Decimal(balance), price_types: [types] }),
+  );
 }
 
 function settleCase(one: Case) {
@@ -151,17 +150,17 @@ describe('prepaid credits that a credited charge returns', () => {
 
   it('are in the balance in real time of a wallet for usage: it takes off what the wallet will pay', () => {
     fc.assert(
-      fc.property(anyCase, ({ charges, credits: any }) => {
+      fc.property(anyCase, ({ charges, credits: drawn }) => {
         // Such a wallet had paid usage alone.
-        const credits = any.map((one) => (one.type === 'USAGE' ? one : { ...one, returned: 0 }));
+        const credits = drawn.map((one) => (one.type === 'USAGE' ? one : { ...one, returned: 0 }));
         const one = { charges, credits, wallets: [{ types: 'USAGE', balance: 100_000 }] };
         const lines = linesOfCase(one).map((line) => ({
           ...line,
           item: { price_type: line.price_type },
           is_true_up: false,
         }));
-        const money = lines.map(() => UNTAXED);
-        const net = usageNet({ lines, money } as unknown as Parameters<typeof usageNet>[0]);
+        const adjustments = lines.map(() => UNTAXED);
+        const net = usageNet({ lines, adjustments } as unknown as Parameters<typeof usageNet>[0]);
         const { used } = settleCase(one);
         expect(net.toFixed()).to.equal(used.toFixed());
       }),

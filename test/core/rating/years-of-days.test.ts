@@ -9,7 +9,7 @@ import { Decimal, ZERO } from '../../../core/foundation/decimal.ts';
 import { type Period, periodsFrom } from '../../../core/foundation/time/period.ts';
 import type { BilledSubscription, ReferencePoint } from '../../../core/rating/charges.ts';
 import type { PricedItem } from '../../../core/rating/line-amount.ts';
-import { planInvoice } from '../../../core/rating/plan-invoice.ts';
+import { planLines } from '../../../core/rating/plan-invoice.ts';
 import { samples } from '../../support/samples.ts';
 
 /** While one works, fewer. */
@@ -101,7 +101,8 @@ function walk(subscription: BilledSubscription, items: readonly PricedItem[]): M
   const sums = new Map<string, Decimal>();
   const bill = (period: Period, reference: ReferencePoint) => {
     const question = { subscription, items, period, reference, currency: 'usd', invoiced: new Set<string>() };
-    for (const line of planInvoice({ ...question, usage: new Map(), closed: [] }).lines)
+    const before = { closed: [], recorded: [], partial: [], commitment: null, true_ups: [], coupons: [] };
+    for (const line of planLines({ ...question, ...before, usage: new Map() }))
       sums.set(line.item.id, (sums.get(line.item.id) ?? ZERO).plus(line.amount));
   };
   const rule = {

@@ -1,9 +1,6 @@
 /** What is sold in the stories. */
 import { fixed, type PriceTerms, tiers, usage, type World } from '../../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 /** Ids of what requests name that no method of the world knows. */
 export type Sold = { readonly prices: Record<string, string>; readonly addons: Record<string, string> };
 
@@ -58,7 +55,7 @@ export async function catalogue(world: World): Promise<Sold> {
 }
 
 async function addon(world: World, { addons }: Sold, name: string, price: PriceTerms): Promise<void> {
-  const { id }: Answer = await world.post('/addons', { name, lookup_key: name, type: 'multiple_instance' });
+  const { id } = await world.post('/addons', { name, lookup_key: name, type: 'multiple_instance' });
   const common = { entity_type: 'ADDON', entity_id: id, currency: 'usd', billing_period: 'MONTHLY' };
   await world.post('/prices', { ...common, price_unit_type: 'FIAT', start_date: '2020-01-01T00:00:00Z', ...price });
   addons[name] = id;

@@ -7,9 +7,6 @@ import type { Sold } from './catalogue.ts';
 import { committed, inArrearsAndInAdvance, withAllowance, withThreshold } from './stories-of-usage.ts';
 import { type Deed, pathOf, type Story } from './story.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 const PRORATED = { proration_behavior: 'create_prorations' };
 
 export function stories(sold: Sold): Story[] {
@@ -34,10 +31,10 @@ const change = (world: World, customer: string, plan: string, fields: object = {
 
 const setSeats = async (world: World, customer: string, quantity: string) => {
   const { line_items } = await world.subscription(customer);
-  const line = line_items.find(({ end_date }: Answer) => end_date === null);
+  const line = line_items.find(({ end_date }) => end_date === null);
   return world.post(pathOf(world, customer, 'modify/execute'), {
     type: 'quantity_change',
-    quantity_change_params: { line_items: [{ id: line.id, quantity }] },
+    quantity_change_params: { line_items: [{ id: line!.id, quantity }] },
   });
 };
 
@@ -149,7 +146,7 @@ const withAddons = ({ addons }: Sold): Story[] => {
   };
   const detach = async (world: World) => {
     const [held] = await world.get(pathOf(world, 'ida', 'addons/associations'));
-    const body = { addon_association_id: held.id };
+    const body = { addon_association_id: held!.id };
     return world.api.request('DELETE', '/subscriptions/addon', { body });
   };
   return [
@@ -192,7 +189,7 @@ const inPhases = ({ prices }: Sold): Story[] => {
   ];
   const undo = async (world: World) => {
     const { schedules } = await world.get(pathOf(world, 'jan', 'schedules'));
-    return world.post(`/subscriptions/schedules/${schedules[0].id}/cancel`, {});
+    return world.post(`/subscriptions/schedules/${schedules[0]!.id}/cancel`, {});
   };
   return [
     {

@@ -25,6 +25,6 @@ export function inMonths(day: string, meter: string, amounts: Readonly<Record<st
   return Object.entries(amounts).map(([month, n]) => [`${month}-${day}`, meter, n]);
 }
 
-export function pathOf(world: World, customer: string, verb: string): string {
-  return `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}`;
+export function pathOf<Verb extends string>(world: World, customer: string, verb: Verb) {
+  return `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}` as const;
 }

@@ -36,7 +36,7 @@ describe('a partition in the hands of a worker', () => {
       kind: 'events',
       offset,
       received_at_us: Date.parse('2026-03-10T11:00:00Z') * 1000,
-      made_ids: null,
+      generated_ids: null,
       event_count: events.length,
       body: Buffer.from(JSON.stringify(events)),
     };
@@ -65,10 +65,10 @@ describe('a partition in the hands of a worker', () => {
     const slice = await frozen.prepare([record]);
     expect(String(await frozen.write(slice).catch((error) => error))).to.include('refused');
     const next = await Partition.take(metering.stores, 0, { owner: 'next' });
-    expect(await frozen.isolate([record]).catch((error) => error)).to.have.property('name', 'FencedError');
+    expect(await frozen.rejectFaultyEvents([record]).catch((error) => error)).to.have.property('name', 'FencedError');
     expect(await sql(`select * from poison_events`)).to.deep.equal([]);
     expect(await sql(`select * from event_corrections`)).to.deep.equal([]);
-    expect(await next.isolate([record])).to.equal(true);
+    expect(await next.rejectFaultyEvents([record])).to.equal(true);
     expect(await sql(`select position from poison_events`)).to.deep.equal([{ position: 1 }]);
     frozen.close();
     next.close();

@@ -1,8 +1,8 @@
 /** How long an answer that is kept holds (docs/decisions/0007-cached-answers.md): to the instant, the look and the row at which it does no more. */
 import { expect } from 'chai';
 import { toUs } from '../../../core/foundation/time/instant.ts';
+import type { BucketRow } from '../../../core/metering/bucket-aggregator.ts';
 import { compileMeter } from '../../../core/metering/compiled-meter.ts';
-import type { BucketRow } from '../../../core/metering/plan.ts';
 import { CacheEntry, type ComputedAnswer } from '../../../storage/cache/cache-entry.ts';
 import type { ChangeSnapshot } from '../../../storage/cache/change-feed.ts';
 import { UsageCache } from '../../../storage/usage/usage-cache.ts';
@@ -23,17 +23,14 @@ const NOW = ms('12:00:00');
 function lookOf(number: number, { known_since = 1, changed = {} as Record<string, number> } = {}): ChangeSnapshot {
   const seen = new Map(Object.entries(changed));
   const last_change = Math.max(0, ...seen.values());
-  return { number, known_since, last_change, changed: seen, changed_by_others: seen, progress: [] };
+  return { number, known_since, last_change, last_move: 0, changed: seen, changed_by_others: seen, progress: [] };
 }
 
 describe('an answer that is kept', () => {
   /** Made in look 5, of what a customer has used. */
   function making() {
     const memory = new UsageCache();
-    const kept = new CacheEntry(
-      { scope: SCOPE, key: 'k', snapshot: lookOf(5), now: new Date(NOW), about: [PLAN] },
-      memory,
-    );
+    const kept = new CacheEntry({ scope: SCOPE, key: `k ${PLAN}`, snapshot: lookOf(5), now: new Date(NOW) }, memory);
     const asked = {
       meter: METER,
       external_customer_ids: ['acme'],

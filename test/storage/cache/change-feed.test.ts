@@ -1,15 +1,23 @@
 /**
- * Who asks for a look at one time is told of one, each in a small portion of all; and it says the progress as Postgres has it, also where the last look is
- * told again because this process has asked for nothing since (docs/decisions/0007-cached-answers.md).
+ * Concurrent readers share one change snapshot, each in a small portion of all. A snapshot shows the progress as Postgres has it. A recent
+ * one sees the writes of this process at once, and those of others soon (docs/decisions/0007-cached-answers.md).
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { Knex } from 'knex';
 import pg from 'pg';
 import type { Microseconds } from '../../../core/foundation/time/instant.ts';
+import type { BucketRow } from '../../../core/metering/bucket-aggregator.ts';
 import { getCache } from '../../../storage/cache/cached-answers.ts';
-import { type ChangeSnapshot, readChanges, requestChanges } from '../../../storage/cache/change-feed.ts';
-import { trackOwnStatements } from '../../../storage/postgres/interceptors/own-statements.ts';
+import {
+  type ChangeSnapshot,
+  type RecentChanges,
+  readChanges,
+  requestRecentChanges,
+} from '../../../storage/cache/change-feed.ts';
+import type { EventLog } from '../../../storage/log/log.ts';
+import { IN_NO_ANSWER } from '../../../storage/postgres/interceptors/own-writes.ts';
 import { connectPostgres } from '../../../storage/postgres/pool/postgres.ts';
 import { finishSlice, NO_EVENTS, readProgress } from '../../../storage/progress/slices.ts';
 import { UsageCache } from '../../../storage/usage/usage-cache.ts';
@@ -17,6 +25,24 @@ import { type HoldingProxy, startHoldingProxy } from '../../support/holding-prox
 import { samples } from '../../support/samples.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
 import { until } from '../../support/until.ts';
+
+/** A log without unprocessed records. */
+const IDLE_LOG = { lag: async () => [] } as unknown as EventLog;
+
+function loadRecent(postgres: Knex, log = IDLE_LOG, now = new Date()): Promise<RecentChanges> {
+  return new Promise((resolve, reject) =>
+    requestRecentChanges({ postgres, log }, now, (recent) =>
+      recent === null ? reject(new Error('no snapshot')) : resolve(recent),
+    ),
+  );
+}
+
+/** The recent snapshot if it is there without a read. */
+function findRecent(postgres: Knex): RecentChanges | null {
+  let found: RecentChanges | null = null;
+  requestRecentChanges({ postgres, log: IDLE_LOG }, new Date(), (recent) => void (found = recent));
+  return found;
+}
 
 describe('a look', () => {
   let database: FreshDatabase;
@@ -33,19 +59,19 @@ describe('a look', () => {
       Array.from(
         { length: 32 },
         (_, n) =>
-          new Promise<ChangeSnapshot | null>((seen) =>
-            requestChanges(postgres, (look) => {
+          new Promise<ChangeSnapshot>((seen) =>
+            requestRecentChanges({ postgres, log: IDLE_LOG }, new Date(), (recent) => {
               happened.push(`told ${n}`);
               // As node's HTTP server ends an answer.
               process.nextTick(() => {
                 happened.push(`ended ${n}`);
-                seen(look);
+                seen(recent!.snapshot);
               });
             }),
           ),
       ),
     );
-    expect(new Set(looks.map((look) => look!.number))).to.have.property('size', 1);
+    expect(new Set(looks.map((look) => look.number))).to.have.property('size', 1);
     const told = happened.filter((one) => one.startsWith('told'));
     expect(told).to.deep.equal(Array.from({ length: 32 }, (_, n) => `told ${n}`));
     for (let n = 0; n < 24; n++) expect(happened.indexOf(`ended ${n}`)).to.be.below(happened.indexOf(`told ${n + 8}`));
@@ -106,7 +132,7 @@ async function moveOn(pool: Knex, at: Place): Promise<void> {
   );
 }
 
-describe('a look at a database that nobody else writes to', () => {
+describe('a recent change snapshot', () => {
   let database: FreshDatabase;
   let postgres: Knex;
   let other: Knex;
@@ -114,7 +140,6 @@ describe('a look at a database that nobody else writes to', () => {
   before(async () => {
     database = await freshDatabase();
     postgres = database.postgres;
-    trackOwnStatements(postgres, database.postgres_url);
     other = connectPostgres(database.postgres_url);
     stranger = new pg.Client({ connectionString: database.postgres_url });
     await stranger.connect();
@@ -127,49 +152,57 @@ describe('a look at a database that nobody else writes to', () => {
   const add = (pool: Knex) =>
     pool.raw(`insert into slices (partition, epoch, next_offset)
     values ((select coalesce(max(partition), 0) + 1 from slices), 1, 0)`);
-  const partitionsSeen = async () => (await readChanges(postgres)).progress.length;
+  const partitionsSeen = async () => (await loadRecent(postgres)).snapshot.progress.length;
   const partitions = async () => Number((await stranger.query('select count(*) from slices')).rows[0].count);
   const offsets = () => offsetsBy(stranger);
-  const offsetsSeen = async () => progressOf(await readChanges(postgres));
+  const offsetsSeen = async () => progressOf((await loadRecent(postgres)).snapshot);
   /** The partition with this number of those that there are is one further. */
   const move = async (pool: Knex, number: number) => {
     const places = await placesBy(stranger);
     if (places.length > number) await moveOn(pool, places[number]!);
   };
 
-  it('is that of before while nothing was asked, or nothing that changes anything', async () => {
-    const isThatOfBefore = async () => {
-      const before = await readChanges(postgres);
+  it('serves later readers at once while this process changes nothing that they read', async () => {
+    await until('it is served at once', async () => {
+      const { snapshot } = await loadRecent(postgres);
       await postgres.raw('select count(*) from customers');
       await postgres.transaction((transaction) => transaction.raw('select id from customers for update'));
-      await postgres.raw(`update log_partitions set committed_offset = committed_offset`);
-      return (await readChanges(postgres)).number === before.number;
-    };
-    // One that stands for too long is none of before.
-    await until('it is told again', isThatOfBefore);
-  });
-
-  it('is told at once, to whoever asks while it stands', async () => {
-    await until('it stands', async () => {
-      await readChanges(postgres);
-      let told: ChangeSnapshot | null = null;
-      requestChanges(postgres, (look) => void (told = look));
-      return told !== null;
+      await postgres.raw(`update log_partitions set committed_offset = committed_offset ${IN_NO_ANSWER}`);
+      return findRecent(postgres)?.snapshot.number === snapshot.number;
     });
   });
 
-  it('is theirs, too, who ask while it is out and nothing else is', async () => {
-    await until('both are told of one', async () => {
+  it('serves readers that arrive while it is read', async () => {
+    await until('both have the same', async () => {
       await postgres.raw('update customers set name = name');
-      const asked = new Promise<ChangeSnapshot>((told) => setImmediate(() => void readChanges(postgres).then(told)));
-      const [first, second] = await Promise.all([readChanges(postgres), asked]);
-      return first.number === second.number;
+      const asked = new Promise<RecentChanges>((resolve) =>
+        setImmediate(() => void loadRecent(postgres).then(resolve)),
+      );
+      const [first, second] = await Promise.all([loadRecent(postgres), asked]);
+      return first.snapshot.number === second.snapshot.number;
     });
   });
 
-  it('is another one where others may write, too', async () => {
-    const { number } = await readChanges(other);
-    expect((await readChanges(other)).number).to.equal(number + 1);
+  it('expires after any write of this process, and is never older than a tenth of a second', async () => {
+    const writes = [
+      'update customers set name = name',
+      'with one as (select 1) insert into customers (id, tenant_id, environment_id, external_id) select null, null, null, null where false',
+      'select 1; update customers set name = name',
+      '/* any comment */ delete from customers where false',
+    ];
+    for (const text of writes) {
+      await loadRecent(postgres);
+      await postgres.raw(text);
+      expect(findRecent(postgres), text).to.equal(null);
+    }
+    await loadRecent(postgres);
+    await pause(100);
+    expect(findRecent(postgres), 'after a pause').to.equal(null);
+  });
+
+  it('is another one for who must see what was committed before, by whomever', async () => {
+    const { number } = await readChanges(postgres);
+    expect((await readChanges(postgres)).number).to.equal(number + 1);
   });
 
   it('knows what was committed, through any pool of the process, and nothing else', async () => {
@@ -202,7 +235,7 @@ describe('a look at a database that nobody else writes to', () => {
       move: (pool) => move(pool, 0),
       'move two at once': (pool) => Promise.all([move(pool, 0), move(postgres, 1)]),
       'move beside questions': (pool) =>
-        Promise.all([move(pool, 1), readChanges(postgres), readProgress(pool), readChanges(postgres)]),
+        Promise.all([move(pool, 1), loadRecent(postgres), readProgress(pool), loadRecent(postgres)]),
       'move in a transaction': (pool) => pool.transaction((transaction) => move(transaction, 0)),
       'move and take back': (pool) =>
         pool
@@ -232,30 +265,32 @@ describe('a look at a database that nobody else writes to', () => {
     await fc.assert(law, { numRuns: samples(60) });
   });
 
-  it('knows soon what somebody else has written all the same', async () => {
-    await until('nothing is out', async () => (await partitionsSeen()) === (await partitions()));
+  it('sees the write of another process within a tenth of a second', async () => {
+    await loadRecent(postgres);
     await stranger.query(`insert into slices (partition, epoch, next_offset) values (1000, 1, 0)`);
-    await until('it is seen', async () => (await partitionsSeen()) === (await partitions()));
+    await pause(100);
+    expect(await partitionsSeen()).to.equal(await partitions());
   });
 
-  it('waits for what is out, and is a new one then', async () => {
-    await stranger.query('begin');
-    await stranger.query('lock table customers');
-    const waiting = Promise.resolve(postgres.raw(`update customers set name = 'x'`));
-    await until('it waits', async () => {
-      const { rows } = await stranger.query('select from pg_locks where not granted');
-      return rows.length > 0;
-    });
-    const [first, second] = await Promise.all([readChanges(postgres), readChanges(postgres)]);
-    expect(first.number).to.equal(second.number);
-    expect((await readChanges(postgres)).number).to.equal(first.number + 1);
-    await stranger.query('commit');
-    await waiting;
-    expect((await readChanges(postgres)).number).to.equal(first.number + 2);
+  it('has an `as_of` that is read before its progress', async () => {
+    await stranger.query('insert into slices (partition, epoch, next_offset) values (2000, 1, 0)');
+    // All that was durable takes effect just before the log says so.
+    const log = {
+      lag: async () => {
+        await stranger.query('update slices set next_offset = next_offset + 1 where partition = 2000');
+        return [];
+      },
+    } as unknown as EventLog;
+    const own = connectPostgres(database.postgres_url);
+    const now = Date.now();
+    const { as_of, snapshot } = await loadRecent(own, log);
+    await own.destroy();
+    expect(Date.parse(as_of)).to.be.within(now, Date.now());
+    expect(snapshot.progress.find(({ partition }) => partition === 2000)!.next_offset).to.equal(1n);
   });
 }).timeout(60_000);
 
-describe('a look while a statement is out that moves how far usage is counted', () => {
+describe('a recent change snapshot that is read while this process writes', () => {
   let database: FreshDatabase;
   let postgres: Knex;
   let proxy: HoldingProxy;
@@ -264,7 +299,6 @@ describe('a look while a statement is out that moves how far usage is counted', 
     database = await freshDatabase();
     proxy = await startHoldingProxy(database.postgres_url);
     postgres = connectPostgres(proxy.url);
-    trackOwnStatements(postgres, proxy.url);
     stranger = new pg.Client({ connectionString: database.postgres_url });
     await stranger.connect();
     await postgres.raw('insert into slices (partition, epoch, next_offset) values (0, 1, 0), (1, 1, 0)');
@@ -275,110 +309,71 @@ describe('a look while a statement is out that moves how far usage is counted', 
     await proxy.close();
     await database.close();
   });
-  const offsets = () => offsetsBy(stranger);
-  const offsetsSeen = async () => progressOf(await readChanges(postgres));
-  const toldAtOnce = (): ChangeSnapshot | null => {
-    let told: ChangeSnapshot | null = null;
-    requestChanges(postgres, (look) => void (told = look));
-    return told;
-  };
   const next = async () => (await placesBy(stranger))[0]!;
-  /** It is committed, and nobody here has been told of it. */
-  const heldMove = async () => {
-    const before = await next();
-    const wentBy = proxy.hold('slice_ledger');
-    const moved = moveOn(postgres, before);
-    await wentBy;
-    await until('it is committed', async () => (await next()).next_offset !== before.next_offset);
-    return async () => {
-      proxy.release();
-      await moved;
-    };
-  };
 
-  it('is another one as soon as somebody has read how far it is', async () => {
-    for (let n = 0; n < 20; n++) {
-      await readChanges(postgres);
-      const end = await heldMove();
-      const read = await readProgress(postgres);
-      expect(progressOf(await readChanges(postgres))).to.deep.equal(await offsets());
-      expect(read.map(({ partition, next_offset }) => [partition, next_offset])).to.deep.equal(await offsets());
-      await end();
-      expect(await offsetsSeen()).to.deep.equal(await offsets());
-    }
-  });
-
-  it('is that of before, at once; and the one after knows what was moved without another question', async () => {
-    await until('it stands while one is out', async () => {
-      await readChanges(postgres);
-      const before = toldAtOnce();
-      const end = await heldMove();
-      const meanwhile = toldAtOnce();
-      await end();
-      const after = toldAtOnce();
-      return (
-        before !== null &&
-        meanwhile?.number === before.number &&
-        after?.number === before.number + 1 &&
-        String(progressOf(after)) === String(await offsets())
-      );
-    });
-  });
-
-  it('has both of two that were out, of which the first was seen and the second answered', async () => {
-    for (let n = 0; n < 20; n++) {
-      await readChanges(postgres);
-      const end = await heldMove();
-      await readProgress(postgres);
-      await moveOn(postgres, (await placesBy(stranger))[1]!);
-      expect(await offsetsSeen()).to.deep.equal(await offsets());
-      await end();
-    }
-  });
-
-  it('brings what is kept to each step, by a look of another number', async () => {
-    const memory = new UsageCache();
-    const kept = getCache(memory);
+  it('does not serve who asks after the write', async () => {
     for (let n = 0; n < 20; n++) {
       await postgres.raw('update customers set name = name');
-      kept.follow(await readChanges(postgres));
-      await (await heldMove())();
-      const look = await readChanges(postgres);
-      kept.follow(look);
-      expect(memory.findLag(look.progress)).to.deep.equal([]);
-    }
-  });
-
-  it('that was out before it knows it, too', async () => {
-    for (let n = 0; n < 20; n++) {
-      await postgres.raw('update customers set name = name');
-      const wentBy = proxy.hold('look\0');
-      const asked = readChanges(postgres);
+      const wentBy = proxy.hold('farthing_changes\0');
+      const before = loadRecent(postgres);
       await wentBy;
       await moveOn(postgres, await next());
+      const after = loadRecent(postgres);
       proxy.release();
-      await asked;
-      expect(await offsetsSeen()).to.deep.equal(await offsets());
+      await before;
+      expect(progressOf((await after).snapshot)).to.deep.equal(await offsetsBy(stranger));
     }
   });
 
-  it('knows soon, and then always, what the server has done of one whose connection was lost', async () => {
-    const before = await next();
-    await stranger.query('begin');
-    await stranger.query('select from slices where partition = 0 for update');
-    const wentBy = proxy.hold('slice_ledger');
-    const failed = moveOn(postgres, before).catch((error: Error) => error);
+  it('brings the usage cache to each step, with the rows of its slice', async () => {
+    const memory = new UsageCache();
+    const cache = getCache(memory);
+    const arrived: number[] = [];
+    cache.follow((await loadRecent(postgres)).snapshot);
+    memory.running.watch(
+      { onRow: (_, first_us) => void arrived.push(first_us), invalidate: () => void arrived.push(Number.NaN) },
+      'meter_a',
+      'acme',
+    );
+    for (let n = 0; n < 20; n++) {
+      const { partition, epoch, next_offset } = await next();
+      const rows = [{ meter_id: 'meter_a', external_customer_id: 'acme', first_us: n }] as unknown as BucketRow[];
+      const [from, owned] = [BigInt(next_offset), { partition, epoch: BigInt(epoch) }];
+      memory.announceSlice({ owned_partition: owned, from, to: from + 1n, rows, getVersion: () => 1 });
+      await moveOn(postgres, { partition, epoch, next_offset });
+      cache.follow((await loadRecent(postgres)).snapshot);
+    }
+    expect(arrived).to.deep.equal(Array.from({ length: 20 }, (_, n) => n));
+  });
+
+  it('has an `as_of` of its latest caller, however long the reads before it last', async () => {
+    const own = connectPostgres(proxy.url);
+    const [early, late] = [new Date('2026-01-01T00:00:00Z'), new Date('2026-01-01T01:00:00Z')];
+    const wentBy = proxy.hold('farthing_changes\0');
+    const before = loadRecent(own, IDLE_LOG, early);
     await wentBy;
-    await until('it waits in the server', async () => {
-      const { rows } = await stranger.query('select from pg_locks where not granted');
-      return rows.length > 0;
-    });
-    proxy.lose();
-    expect(await failed).to.be.an('error');
-    await readChanges(postgres);
-    expect(toldAtOnce(), 'one that stands').to.equal(null);
-    await stranger.query('commit');
-    await until('it is done', async () => (await next()).next_offset !== before.next_offset);
-    expect(await offsetsSeen()).to.deep.equal(await offsets());
+    // Longer than a freshness is remembered.
+    await pause(600);
+    await own.raw('update customers set name = name');
+    const after = loadRecent(own, IDLE_LOG, late);
+    proxy.release();
+    expect([(await before).as_of, (await after).as_of].map((text) => Date.parse(text))).to.deep.equal([+early, +late]);
+    await own.destroy();
+  });
+
+  it('fails for the callers of one read alone', async () => {
+    const own = connectPostgres(database.postgres_url);
+    let isDown = true;
+    const log = {
+      lag: async () => {
+        if (isDown) throw new Error('the log does not answer');
+        return [];
+      },
+    } as unknown as EventLog;
+    const failed = await Promise.allSettled(Array.from({ length: 3 }, () => loadRecent(own, log)));
+    expect(new Set(failed.map(({ status }) => status))).to.deep.equal(new Set(['rejected']));
+    isDown = false;
+    expect((await loadRecent(own, log)).snapshot.progress).to.have.length(2);
+    await own.destroy();
   });
 }).timeout(60_000);

@@ -36,7 +36,7 @@ describe('changes of records', () => {
   let id: string;
 
   before(async () => {
-    world = await startWorld({ now: '2026-01-01T00:00:00Z', usage_memory: new UsageCache() });
+    world = await startWorld({ now: '2026-01-01T00:00:00Z', usage_cache: new UsageCache() });
     await world.meter('calls');
     await world.plan('Pro', [fixed('10', { invoice_cadence: 'ADVANCE' }), usage('calls', '2')]);
     const feature = await world.post('/features', {
@@ -119,7 +119,7 @@ describe('changes of records', () => {
       expect(await left()).to.equal(changed);
       await transaction.commit();
       const { real_time_balance } = await loadRealTimeBalance(
-        { ...world.api.services, usage_memory: undefined },
+        { ...world.api.services, usage_cache: undefined },
         await WalletModel.fetch(world.api.scope, id, { database: other }),
         world.now,
       );

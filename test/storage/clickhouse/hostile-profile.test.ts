@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { requestCorrection } from '../../../actions/metering/events/request-correction.ts';
 import { auditUsage } from '../../../actions/operations/audit/usage.ts';
-import type { BucketRow } from '../../../core/metering/plan.ts';
+import type { BucketRow } from '../../../core/metering/bucket-aggregator.ts';
 import { migrateClickHouse } from '../../../sql/migrate.ts';
 import { connectClickHouse } from '../../../storage/clickhouse/clickhouse.ts';
 import { ONE_BLOCK, STATEMENT_SETTINGS } from '../../../storage/clickhouse/settings.ts';
 import { startClickHouse } from '../../../storage/embedded/clickhouse/clickhouse.ts';
 import type { ChildServer } from '../../../storage/embedded/clickhouse/part.ts';
-import { writeUsageRows } from '../../../storage/events/usage-rows.ts';
+import { writeBucketRows } from '../../../storage/events/bucket-rows.ts';
 import { type Metering, SCOPE, startMetering } from '../../support/metering.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
 
@@ -185,7 +185,7 @@ describe('a profile that sets everything otherwise', () => {
       uniques: [],
     });
     const rows = Array.from({ length: 5_000 }, (_none, i) => row(i));
-    await writeUsageRows(database.clickhouse, { rows, getVersion: () => 1 }, { writer: 'w', attempt: 1n });
+    await writeBucketRows(database.clickhouse, { rows, getVersion: () => 1 }, { writer: 'w', attempt: 1n });
     const answer = await database.clickhouse.query({
       // Each part that was ever written has taken a number of its month.
       query: `select partition, toString(max(max_block_number) - min(min_block_number) + 1) as parts, toString(sum(rows)) as rows

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { FarthingError } from '../../../core/foundation/error.ts';
 import { compileMeter } from '../../../core/metering/compiled-meter.ts';
 import {
-  QUESTION_WORK_MAX,
+  QUERY_WORK_MAX,
   QuerySlots,
   readWithin,
   runAsLarge,
@@ -123,7 +123,7 @@ describe('the work of a question', () => {
     expect(small).to.be.within(5_000, 15_000);
     expect(plain).to.be.within(2_000_000, 10_000_000);
     expect((await eventsRead('pow(a, b)', 100))[1]).to.be.lessThan(plain / 3);
-    expect((await eventsRead('a * 2', 1_000_000))[1]).to.be.lessThan(QUESTION_WORK_MAX / 40_000);
+    expect((await eventsRead('a * 2', 1_000_000))[1]).to.be.lessThan(QUERY_WORK_MAX / 40_000);
   });
 
   it('the questions of one request have a bound together, and those of the next begin anew', async () => {
@@ -143,7 +143,7 @@ describe('the work of a question', () => {
     })().catch((error: Error) => error);
     expect((refusal as Error).message).to.match(/^start_time: .*fewer meters/);
     expect(answered).to.be.within(10, 200);
-    expect(request.bounds.spent.work).to.be.within(QUESTION_WORK_MAX, 2.1 * QUESTION_WORK_MAX);
+    expect(request.bounds.spent.work).to.be.within(QUERY_WORK_MAX, 2.1 * QUERY_WORK_MAX);
     request.bounds.spent.work = 0;
     expect(await ask()).to.equal(100_000);
   });

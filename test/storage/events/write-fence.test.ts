@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import type { EventOutcome } from '../../../core/metering/event/outcome.ts';
+import { findMissingBucketRows, listStoredMonths, writeBucketRows } from '../../../storage/events/bucket-rows.ts';
 import { writeRows } from '../../../storage/events/rows.ts';
 import { EVENT_OUTCOMES } from '../../../storage/events/tables.ts';
-import { findMissingUsageRows, listStoredMonths, writeUsageRows } from '../../../storage/events/usage-rows.ts';
 import { buildFenceCondition, buildStatementMark, raiseFence } from '../../../storage/events/write-fence.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
 import { until } from '../../support/until.ts';
@@ -75,7 +75,7 @@ describe('the fence of a writer', () => {
   });
 });
 
-describe('marks of usage rows', () => {
+describe('marks of bucket rows', () => {
   let database: FreshDatabase;
   before(async () => {
     database = await freshDatabase();
@@ -101,7 +101,7 @@ describe('marks of usage rows', () => {
     uniques: [],
   });
   const put = (rows: ReturnType<typeof row>[], writer: string, attempt: bigint) =>
-    writeUsageRows(database.clickhouse, { rows, getVersion: () => 1 }, { writer, attempt });
+    writeBucketRows(database.clickhouse, { rows, getVersion: () => 1 }, { writer, attempt });
 
   it('tell which months of a try arrived, also when everything is merged', async () => {
     await put([row(0, 'a'), row(1, 'a')], 'w', 10n);
@@ -116,11 +116,11 @@ describe('marks of usage rows', () => {
     expect(await since(11n)).to.deep.equal([1, 2]);
     expect(await since(10n)).to.deep.equal([0, 1, 2]);
     const rows = [row(0, 'a'), row(1, 'x'), row(5, 'a')];
-    const missing = await findMissingUsageRows(database.clickhouse, rows, { writer: 'w', since: 11n });
+    const missing = await findMissingBucketRows(database.clickhouse, rows, { writer: 'w', since: 11n });
     expect(missing.map(({ bucket_start_us }) => new Date(bucket_start_us / 1000).getUTCMonth())).to.deep.equal([0, 5]);
   });
 
-  it('are no usage rows of anybody', async () => {
+  it('are no bucket rows of anybody', async () => {
     const query = `select tenant_id, size, sum(event_count) as n from usage_buckets where size != 'HOUR' group by tenant_id, size`;
     const answer = await database.clickhouse.query({ query, format: 'JSONEachRow' });
     expect(await answer.json()).to.deep.equal([{ tenant_id: '', size: 'MARK', n: '0' }]);

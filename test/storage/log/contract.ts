@@ -13,7 +13,7 @@ import type {
   LogRecord,
   PartitionBatch,
   PartitionHandler,
-  StoredPlace,
+  StoredPosition,
 } from '../../../storage/log/log.ts';
 
 export type LogUnderTest = {
@@ -64,7 +64,7 @@ export function logContract(newLog: (partitions: number) => Promise<LogUnderTest
     const sent = [
       entry(0, 'plain'),
       entry(1, 'ünïcödé \n\t\0 and bytes', { body: Buffer.from([0, 255, 10, 10, 34, 128]) }),
-      entry(2, 'made', { made_ids: { 0: 'id_1', 7: 'id_2' }, event_count: 8 }),
+      entry(2, 'made', { generated_ids: { 0: 'id_1', 7: 'id_2' }, event_count: 8 }),
       entry(2, 'traced', { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' }),
       entry(0, 'barrier', { kind: 'control', event_count: 0, tenant_id: 'another', environment_id: 'one' }),
     ];
@@ -228,7 +228,7 @@ export function logContract(newLog: (partitions: number) => Promise<LogUnderTest
         [0, 9n],
         [1, 0n],
       ]),
-      seen_until: new Map([[1, 4n]]),
+      min_end_offset: new Map([[1, 4n]]),
     });
     await consume(handle, reader);
     const saying = (text: string) => reader.errors.some((error) => String(error).includes(text));
@@ -405,7 +405,7 @@ type ReaderOptions = {
   stores?: Map<number, bigint>;
   /** What the stores know of the record before, and of a slice that was begun. */
   last_record?: Map<number, number>;
-  seen_until?: Map<number, bigint>;
+  min_end_offset?: Map<number, bigint>;
   /** Nothing is stored before so many records of a partition are there. */
   hold_back?: number;
   /** So many tries fail first. */
@@ -446,13 +446,13 @@ export class Reader implements PartitionHandler {
     if (options.hold) this.#held = new Promise((resolve) => (this.release = resolve));
   }
 
-  async assigned(partition: number): Promise<StoredPlace> {
+  async assigned(partition: number): Promise<StoredPosition> {
     this.#assigned.set(partition, this.assignments(partition) + 1);
     this.owned.add(partition);
     this.#heldBack.delete(partition);
     const next_offset = this.#stores.get(partition) ?? 0n;
     const last_record = this.last_record.get(partition) ?? null;
-    return { next_offset, last_record, seen_until: this.#options.seen_until?.get(partition) ?? next_offset };
+    return { next_offset, last_record, min_end_offset: this.#options.min_end_offset?.get(partition) ?? next_offset };
   }
 
   async process(batch: PartitionBatch): Promise<ConsumerProgress> {
@@ -527,7 +527,7 @@ export function entry(partition: number, text: string, more: Partial<LogEntry> =
     tenant_id: 'tenant_a',
     environment_id: 'env_a',
     received_at_us: Date.now() * 1000,
-    made_ids: null,
+    generated_ids: null,
     event_count: 1,
     body: Buffer.from(JSON.stringify([text])),
     ...more,

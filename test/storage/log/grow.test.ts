@@ -69,7 +69,7 @@ describe('growing the log', () => {
       start_us: Date.UTC(2026, 2, 1) * 1000,
       end_us: Date.UTC(2026, 3, 1) * 1000,
     });
-    return { value: report.usage[0]!.total.value.toString(), from: report.from };
+    return { value: report.usage[0]!.total.value.toString(), from: report.source };
   };
   const ids = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => `id-${from + index}`);
 

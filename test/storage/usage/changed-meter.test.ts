@@ -35,7 +35,7 @@ describe('usage of a meter that changes during the question', () => {
     const asked = { meter: { id: 'm' }, external_customer_ids: ['acme'], ...range };
     return (await readUsageReport(stores, SCOPE, asked)).usage[0]!.total.value.toFixed();
   };
-  /** The same stores; before a statement about usage rows reaches ClickHouse for the first time, `meanwhile` is done. */
+  /** Returns stores whose first statement about bucket rows waits until `meanwhile` has run. */
   const interrupted = (meanwhile: () => Promise<void>): Stores => {
     let done = false;
     const clickhouse = new Proxy(metering.stores.clickhouse, {

@@ -3,10 +3,10 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { US_PER_HOUR } from '../../../core/foundation/time/instant.ts';
 import { UsageBucket } from '../../../core/metering/bucket.ts';
+import type { BucketRow } from '../../../core/metering/bucket-aggregator.ts';
 import { compileMeter } from '../../../core/metering/compiled-meter.ts';
-import type { BucketRow } from '../../../core/metering/plan.ts';
-import type { SliceState } from '../../../storage/progress/slice-state.ts';
-import { LiveUsageLine } from '../../../storage/usage/live-usage.ts';
+import type { PartitionProgress } from '../../../storage/progress/partition-progress.ts';
+import { LiveUsagePeriod } from '../../../storage/usage/live-usage.ts';
 import { UsageCache } from '../../../storage/usage/usage-cache.ts';
 
 const METER = compileMeter({ event_name: 'call', filters: [], aggregation: { type: 'SUM', field: 'n' } } as never);
@@ -84,12 +84,13 @@ describe('a running line', () => {
     ['of which the last event is not known', start_us, null, 'lost'],
   ];
   const lineOf = () =>
-    new LiveUsageLine({
+    new LiveUsagePeriod({
       ...SCOPE,
       query: { meter: METER, external_customer_ids: ['acme'], start_us, end_us },
       meter: METER,
       meter_version: 1,
-      has_rows: true,
+      has_buckets: true,
+      adds_rows: true,
       cells: [],
       progress: null,
     });
@@ -113,18 +114,18 @@ describe('a running line', () => {
 /** What Postgres says, and a memory beside it. */
 class Committed {
   readonly memory = new UsageCache();
-  readonly lines: { customer: string; line: LiveUsageLine }[] = [];
+  readonly lines: { customer: string; line: LiveUsagePeriod }[] = [];
   #events: { customer: string; at_us: number; n: number }[] = [];
   #offset = 0n;
   #rebuilds = 0n;
   #epoch = 1n;
 
-  get #progress(): SliceState[] {
+  get #progress(): PartitionProgress[] {
     const { 0: at } = [{ partition: 0, epoch: this.#epoch, next_offset: this.#offset, rebuilds: this.#rebuilds }];
-    return [at as SliceState];
+    return [at as PartitionProgress];
   }
 
-  sumOf(whose: string, { start_us, end_us }: Pick<LiveUsageLine, 'start_us' | 'end_us'>): number {
+  sumOf(whose: string, { start_us, end_us }: Pick<LiveUsagePeriod, 'start_us' | 'end_us'>): number {
     const those = this.#events.filter(({ customer: of, at_us }) => of === whose && at_us >= start_us && at_us < end_us);
     return those.reduce((sum, { n }) => sum + n, 0);
   }
@@ -141,7 +142,8 @@ class Committed {
     const rows = [rowOf(whose, at_us, n)];
     const [from, to] = [this.#offset, this.#offset + 1n];
     const held = { partition: 0, epoch: this.#epoch };
-    if (end !== 'is another’s') this.memory.coming({ owned: held, from, to, rows, getVersion: () => 1 });
+    if (end !== 'is another’s')
+      this.memory.announceSlice({ owned_partition: held, from, to, rows, getVersion: () => 1 });
     if (end === 'fails') return;
     if (end === 'is another’s') this.#epoch += 1n;
     this.#events.push({ customer: whose, at_us, n });
@@ -151,7 +153,7 @@ class Committed {
   /** One event of the customer is voided. */
   #rebuild(whose: string): void {
     const [before, after] = [this.#rebuilds, this.#rebuilds + 1n];
-    this.memory.comingRebuild({ before, after, customers: new Map([[METER.id, new Set([whose])]]) });
+    this.memory.announceRebuild({ before, after, customers: new Map([[METER.id, new Set([whose])]]) });
     this.#rebuilds = after;
     const at = this.#events.findIndex(({ customer: of }) => of === whose);
     if (at >= 0) this.#events = this.#events.filter((_event, index) => index !== at);
@@ -159,7 +161,7 @@ class Committed {
 
   #watch({ customer: whose, start_us, end_us }: Extract<Happening, { kind: 'watch' }>): void {
     if (start_us >= end_us) return;
-    const watcher = { came: () => {}, invalidate: () => {} };
+    const watcher = { onRow: () => {}, invalidate: () => {} };
     const subject = this.memory.running.watch(watcher, METER.id, whose);
     const bucket = new UsageBucket();
     for (const { customer: of, at_us, n } of this.#events)
@@ -172,11 +174,12 @@ class Committed {
       query: asked,
       meter: METER,
       meter_version: 1,
-      has_rows: true,
+      has_buckets: true,
+      adds_rows: true,
       cells: [cell],
       progress: null,
     };
-    const line = this.memory.running.findLine(subject, read);
+    const line = this.memory.running.findPeriod(subject, read);
     if (line) this.lines.push({ customer: whose, line });
   }
 }

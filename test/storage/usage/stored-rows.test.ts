@@ -7,7 +7,7 @@ import { toSnapshot } from '../../../storage/usage/snapshot.ts';
 import { listStoredRows } from '../../../storage/usage/stored-rows.ts';
 import { type Metering, SCOPE, startMetering } from '../../support/metering.ts';
 
-describe('usage rows of a range of customers', () => {
+describe('bucket rows of a range of customers', () => {
   let metering: Metering;
   before(async () => {
     metering = await startMetering();

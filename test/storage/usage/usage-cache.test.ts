@@ -8,13 +8,13 @@ import { requestCorrection } from '../../../actions/metering/events/request-corr
 import { US_PER_HOUR } from '../../../core/foundation/time/instant.ts';
 import { planSegments, useEdgeBuckets } from '../../../core/metering/analytics/segments.ts';
 import { UsageBucket } from '../../../core/metering/bucket.ts';
+import type { BucketRow } from '../../../core/metering/bucket-aggregator.ts';
 import { compileMeter } from '../../../core/metering/compiled-meter.ts';
-import type { BucketRow } from '../../../core/metering/plan.ts';
 import { startPipeline } from '../../../pipeline/pipeline.ts';
 import { connectClickHouse } from '../../../storage/clickhouse/clickhouse.ts';
 import { runYielding } from '../../../storage/concurrency/time-slicer.ts';
-import { computeRebuildRange, type SliceState } from '../../../storage/progress/slice-state.ts';
-import { type BucketQuery, type Inside, NO_ENDS, planEnd } from '../../../storage/usage/bucket-cells.ts';
+import { computeRebuildRange, type PartitionProgress } from '../../../storage/progress/partition-progress.ts';
+import { type BucketQuery, type EventRange, NO_ENDS, planEnd } from '../../../storage/usage/bucket-cells.ts';
 import { readUsageReport } from '../../../storage/usage/usage.ts';
 import { UsageCache } from '../../../storage/usage/usage-cache.ts';
 import { type StatementWay, statementsTo } from '../../faults/statements.ts';
@@ -29,7 +29,7 @@ describe('usage that is kept in memory', () => {
 
   before(async () => {
     metering = await startMetering({
-      usage_memory: new UsageCache(),
+      usage_cache: new UsageCache(),
       clickhouse: async (url) => {
         way = await statementsTo(url);
         return connectClickHouse(way.url);
@@ -143,7 +143,7 @@ describe('usage that is kept in memory', () => {
   it('says nothing where another process did the work', async () => {
     await ask('2026-03-10T11:34:00Z');
     await metering.pause();
-    const others = { ...metering.stores, usage_memory: undefined };
+    const others = { ...metering.stores, usage_cache: undefined };
     const options = {
       owner: 'another',
       slice_events_max: 500,
@@ -200,64 +200,64 @@ describe('the memory of usage', () => {
 
   it('forgets nobody for rebuilds of others, also of several between two questions', async () => {
     const memory = new UsageCache();
-    const { question, inside } = (await World.questions()).get('0, half past')!;
+    const { question, event_range } = (await World.questions()).get('0, half past')!;
     const stored = { cells: [], outside: { start: false, end: false }, ends: NO_ENDS, has_later: false };
-    const at = (rebuilds: bigint): SliceState[] => [{ ...IDLE, rebuilds }];
-    memory.find(question, inside, at(0n));
-    memory.cache(question, { inside, progress: at(0n), stored });
+    const at = (rebuilds: bigint): PartitionProgress[] => [{ ...IDLE, rebuilds }];
+    memory.find(question, event_range, at(0n));
+    memory.cache(question, { event_range, progress: at(0n), stored });
     for (const before of [0n, 1n, 1n, 2n])
-      memory.comingRebuild({ before, after: before + 1n, customers: new Map([['m', new Set(['another'])]]) });
-    expect(memory.find(question, inside, at(3n))?.cells).to.deep.equal([]);
-    memory.comingRebuild({ before: 3n, after: 4n, customers: new Map([['m', null]]) });
-    expect(memory.find(question, inside, at(4n))).to.equal(null);
+      memory.announceRebuild({ before, after: before + 1n, customers: new Map([['m', new Set(['another'])]]) });
+    expect(memory.find(question, event_range, at(3n))?.cells).to.deep.equal([]);
+    memory.announceRebuild({ before: 3n, after: 4n, customers: new Map([['m', null]]) });
+    expect(memory.find(question, event_range, at(4n))).to.equal(null);
   });
 
   it('that is fed says nothing of a progress that it was not fed yet, and forgets nothing for being asked', async () => {
     const memory = new UsageCache({ isFed: true });
-    const { question, inside } = (await World.questions()).get('0, half past')!;
+    const { question, event_range } = (await World.questions()).get('0, half past')!;
     const stored = { cells: [], outside: { start: false, end: false }, ends: NO_ENDS, has_later: false };
-    memory.fed([IDLE]);
-    memory.cache(question, { inside, progress: [IDLE], stored });
+    memory.followFed([IDLE]);
+    memory.cache(question, { event_range, progress: [IDLE], stored });
     const landed = [{ ...IDLE, next_offset: 2n }];
     const rebuilt = [{ ...landed[0]!, rebuilds: 1n }];
-    const isToldAt = (progress: SliceState[]) => [
-      memory.find(question, inside, progress) !== null,
+    const isToldAt = (progress: PartitionProgress[]) => [
+      memory.find(question, event_range, progress) !== null,
       memory.isAt(progress),
     ];
     expect(isToldAt(landed)).to.deep.equal([false, false]);
-    memory.coming({ owned: IDLE, from: 0n, to: 2n, rows: [], getVersion: () => 1 });
-    memory.fed(landed);
+    memory.announceSlice({ owned_partition: IDLE, from: 0n, to: 2n, rows: [], getVersion: () => 1 });
+    memory.followFed(landed);
     expect(isToldAt(landed)).to.deep.equal([true, true]);
     expect(isToldAt(rebuilt)).to.deep.equal([false, false]);
-    memory.comingRebuild({ before: 0n, after: 1n, customers: new Map([['m', new Set(['another'])]]) });
-    memory.fed(rebuilt);
+    memory.announceRebuild({ before: 0n, after: 1n, customers: new Map([['m', new Set(['another'])]]) });
+    memory.followFed(rebuilt);
     expect(isToldAt(rebuilt)).to.deep.equal([true, true]);
   });
 
   it('tells nothing older than what rows have just answered', async () => {
     const memory = new UsageCache();
-    const { question, inside } = (await World.questions()).get('0, half past')!;
+    const { question, event_range } = (await World.questions()).get('0, half past')!;
     const later = (await World.questions()).get('1, half past')!;
     const stored = { cells: [], outside: { start: false, end: false }, ends: NO_ENDS, has_later: false };
-    for (const asked of [{ question, inside }, later]) {
-      memory.find(question, inside, [IDLE]);
-      memory.cache(question, { inside, progress: [IDLE], stored });
-      memory.discard(asked.question, asked.inside);
-      expect(memory.find(question, inside, [IDLE])).to.equal(null);
+    for (const asked of [{ question, event_range }, later]) {
+      memory.find(question, event_range, [IDLE]);
+      memory.cache(question, { event_range, progress: [IDLE], stored });
+      memory.discard(asked.question, asked.event_range);
+      expect(memory.find(question, event_range, [IDLE])).to.equal(null);
     }
   });
 
   it('holds so much and no more, of one line, of one tenant and of all', async () => {
     const memory = new UsageCache();
-    const { question, inside } = (await World.questions()).get('0, half past')!;
+    const { question, event_range } = (await World.questions()).get('0, half past')!;
     const progress = [IDLE];
     const stored = { cells: [], outside: { start: false, end: false }, ends: NO_ENDS, has_later: false };
     const keep = (changed: Partial<BucketQuery>) => {
-      memory.find({ ...question, ...changed }, inside, progress);
-      memory.cache({ ...question, ...changed }, { inside, progress, stored });
+      memory.find({ ...question, ...changed }, event_range, progress);
+      memory.cache({ ...question, ...changed }, { event_range, progress, stored });
     };
     const isKept = (changed: Partial<BucketQuery>) =>
-      memory.find({ ...question, ...changed }, inside, progress) !== null;
+      memory.find({ ...question, ...changed }, event_range, progress) !== null;
     keep({ tenant_id: 'other', external_customer_ids: ['first'] });
     for (let customer = 0; customer < 20_000; customer++) keep({ external_customer_ids: [`c${customer}`] });
     expect(isKept({ tenant_id: 'other', external_customer_ids: ['first'] }), 'of another tenant').to.equal(true);
@@ -289,16 +289,16 @@ describe('the memory of usage', () => {
   });
 });
 
-type Asked = { readonly question: BucketQuery; readonly inside: Inside | undefined; readonly end_us: number };
+type Asked = { readonly question: BucketQuery; readonly event_range: EventRange | undefined; readonly end_us: number };
 type Told = { readonly count: number; readonly is_beyond: boolean };
 
 /** Two partitions or three, questions until some ends, and what a store would hold. */
 class World {
   readonly #memory = new UsageCache();
   readonly #questions: ReadonlyMap<string, Asked>;
-  #progress: SliceState[] = [0, 1].map((partition) => ({ ...IDLE, partition }));
+  #progress: PartitionProgress[] = [0, 1].map((partition) => ({ ...IDLE, partition }));
   /** Each change before the last, and how much was committed then. */
-  readonly #history: { progress: SliceState[]; committed: number }[] = [];
+  readonly #history: { progress: PartitionProgress[]; committed: number }[] = [];
   readonly #committed: BucketRow[] = [];
   readonly #written = new Map<number, { to: bigint; rows: readonly BucketRow[] }>();
   /** Ends that were read since everything was forgotten last, as far as can be seen from here. */
@@ -325,7 +325,7 @@ class World {
         };
         questions.set(textOf({ hour, is_ragged }), {
           question,
-          inside: is_ragged ? [range.start_us, end_us] : undefined,
+          event_range: is_ragged ? [range.start_us, end_us] : undefined,
           end_us,
         });
       }
@@ -364,7 +364,13 @@ class World {
       const to = state.next_offset + BigInt(step.length);
       const rows = step.rows.map(rowOf);
       const held = { partition, epoch: state.epoch };
-      this.#memory.coming({ owned: held, from: state.next_offset, to, rows, getVersion: () => step.version });
+      this.#memory.announceSlice({
+        owned_partition: held,
+        from: state.next_offset,
+        to,
+        rows,
+        getVersion: () => step.version,
+      });
       this.#written.set(partition, { to, rows: step.version === 1 ? rows : [] });
     } else if (written) {
       this.#committed.push(...written.rows);
@@ -376,12 +382,12 @@ class World {
   #rebuild(of: string): void {
     if (of !== 'another') this.#committed.push(rowOf({ count: 1000, hour: -1 }));
     const customers = new Map([['m', new Set([of])]]);
-    if (of !== 'somebody, untold') this.#memory.comingRebuild({ ...computeRebuildRange(this.#progress), customers });
+    if (of !== 'somebody, untold') this.#memory.announceRebuild({ ...computeRebuildRange(this.#progress), customers });
     this.#progress = this.#progress.map((state) => ({ ...state, rebuilds: state.rebuilds + 1n }));
     this.#read.clear();
   }
 
-  #move(partition: number, change: Partial<SliceState>): void {
+  #move(partition: number, change: Partial<PartitionProgress>): void {
     this.#progress = this.#progress.map((state) => (state.partition === partition ? { ...state, ...change } : state));
   }
 
@@ -391,7 +397,7 @@ class World {
     const asked = this.#questions.get(key)!;
     const now = { progress: this.#progress, committed: this.#committed.length };
     const { progress, committed } = [...this.#history, now].at(-1 - late) ?? now;
-    const found = this.#memory.find(asked.question, asked.inside, progress);
+    const found = this.#memory.find(asked.question, asked.event_range, progress);
     const is_extended = !this.#read.has(key);
     const { told, stored } = this.#stored(asked, committed);
     if (found) {
@@ -399,17 +405,17 @@ class World {
       return { told: { count, is_beyond: found.outside.end }, committed: told, is_extended };
     }
     this.#read.add(key);
-    this.#memory.cache(asked.question, { inside: asked.inside, progress, stored });
+    this.#memory.cache(asked.question, { event_range: asked.event_range, progress, stored });
     return null;
   }
 
   /** As rows would answer. */
-  #stored({ question: { plan }, inside, end_us }: Asked, committed: number) {
+  #stored({ question: { plan }, event_range, end_us }: Asked, committed: number) {
     const end = planEnd(plan);
     const rows = this.#committed.slice(0, committed);
     const within = rows.filter((row) => row.bucket_start_us < end);
     const count = within.reduce((sum, row) => sum + row.count, 0);
-    const edge = inside ? within.filter((row) => row.bucket_start_us >= end - US_PER_HOUR) : [];
+    const edge = event_range ? within.filter((row) => row.bucket_start_us >= end - US_PER_HOUR) : [];
     const ends = {
       first_us: Math.min(...edge.map((row) => row.first_us!)),
       last_us: Math.max(...edge.map((row) => row.last_us!)),
@@ -434,7 +440,7 @@ function textOf({ hour, is_ragged }: Until): string {
 
 const NOTHING = { count: 0, sum: 0n, weighted_sum: 0n, min: null, max: null, latest: null, uniques: [] };
 
-const IDLE: SliceState = {
+const IDLE: PartitionProgress = {
   partition: 0,
   epoch: 1n,
   next_offset: 0n,

@@ -1,12 +1,12 @@
-/** Answers that an interface keeps without a pipeline in its process (docs/decisions/0006-usage-reads.md). */
+/** Answers that an interface keeps without a pipeline in its process (docs/decisions/0007-cached-answers.md). */
 import { expect } from 'chai';
 import { register } from 'prom-client';
 import { toUs } from '../../../core/foundation/time/instant.ts';
-import type { BucketRow } from '../../../core/metering/plan.ts';
+import type { BucketRow } from '../../../core/metering/bucket-aggregator.ts';
 import { readChanges } from '../../../storage/cache/change-feed.ts';
 import { runWithRecorder } from '../../../storage/postgres/interceptors/dependency-recorder.ts';
 import { buildNotification, NO_ROWS, readSliceNotifications } from '../../../storage/progress/slice-notifications.ts';
-import type { UsageRead } from '../../../storage/usage/live-usage.ts';
+import type { UsageResult } from '../../../storage/usage/live-usage.ts';
 import { readUsageReport } from '../../../storage/usage/usage.ts';
 import { UsageCache } from '../../../storage/usage/usage-cache.ts';
 import { UsageFeed } from '../../../storage/usage/usage-feed.ts';
@@ -17,10 +17,10 @@ describe('usage that is fed from other processes', () => {
   let world: World;
   let wallet: { id: string };
   let used = 0;
-  const usage_memory = new UsageCache({ isFed: true });
+  const usage_cache = new UsageCache({ isFed: true });
 
   before(async () => {
-    world = await startWorld({ now: '2026-01-10T00:00:00Z', usage_memory, beside: true });
+    world = await startWorld({ now: '2026-01-10T00:00:00Z', usage_cache, beside: true });
     await world.meter('calls');
     await world.plan('Calls', [usage('calls', '2')]);
     await world.subscribe('acme', 'Calls');
@@ -100,7 +100,7 @@ describe('usage that is fed from other processes', () => {
     const notes = {
       row: () => {},
       recordUsageQuery: () => {},
-      read: ({ progress }: UsageRead) => seen.push(usage_memory.isAt(progress!)),
+      read: ({ progress }: UsageResult) => seen.push(usage_cache.isAt(progress!)),
     };
     const [start, end] = [Date.parse('2026-01-10T00:00:00Z'), Date.parse('2026-02-10T00:00:00Z')];
     const range = { start_us: toUs(start), end_us: toUs(end), now_ms: world.now.getTime() };
@@ -116,15 +116,15 @@ describe('usage that is fed from other processes', () => {
     const feed = new UsageFeed(postgres, memory);
     const [state] = (await readChanges(postgres)).progress;
     const at = (next_offset: bigint, epoch = 5n) => [{ ...state!, partition: 78, epoch, next_offset, rebuilds: 0n }];
-    await feed.bring(at(10n));
+    await feed.feedUntil(at(10n));
     // Behind the look a new owner of the partition goes on.
     await postgres.raw(
       `insert into told_slices (partition, epoch, from_offset, to_offset, rows) values (78, 5, 10, 12, ?), (78, 6, 12, 14, ?)`,
       [NO_ROWS, NO_ROWS],
     );
-    await feed.bring(at(12n));
+    await feed.feedUntil(at(12n));
     expect(memory.isAt(at(12n)), 'as far as it was looked').to.equal(true);
-    await feed.bring(at(14n, 6n));
+    await feed.feedUntil(at(14n, 6n));
     expect(memory.isAt(at(14n, 6n))).to.equal(true);
   });
 

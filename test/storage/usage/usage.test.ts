@@ -118,7 +118,7 @@ describe('usage: any question equals the reference model', () => {
             ...(anchor ? { billing_anchor_ms: Date.parse(anchor) } : {}),
             ...(raw ? { only: {} } : {}),
           });
-          expect(report.from).to.equal(raw ? 'raw' : 'buckets');
+          expect(report.source).to.equal(raw ? 'raw' : 'buckets');
           const expected = usageByModel(meterOf(name), events, {
             start: timeOf(range.start_us),
             end: timeOf(range.end_us),
@@ -223,7 +223,7 @@ describe('usage: any question equals the reference model', () => {
     const range = { start_us: FROM, end_us: TO };
     const report = await ask('sum', { ...range, definition, external_customer_ids: null });
     const model = usageByModel(definition, events, { start: timeOf(FROM), end: timeOf(TO) });
-    expect(report.from).to.equal('raw');
+    expect(report.source).to.equal('raw');
     expect(report.usage[0]!.total.value.toFixed()).to.equal(model.value);
   });
 

@@ -9,6 +9,7 @@ import {
   SYSTEM_EVENTS,
   type SystemEventName,
 } from '../../../../core/platform/system-event/catalogue.ts';
+import type { SystemEvent } from '../../../support/answers.ts';
 import { expectGolden, withoutIds } from '../../../support/golden.ts';
 import { fixed, startWorld, type World } from '../../../support/world.ts';
 
@@ -17,6 +18,13 @@ const ELSEWHERE: readonly string[] = [
   'webhook_endpoint.disabled',
   // test/api/reservations/reservations.test.ts
   'reservation.charge_failed',
+  // test/actions/delivery/connections/test-connection.test.ts
+  'connection.needs_attention',
+  // test/actions/delivery/integrations/push-pending.test.ts
+  'integration_mapping.failed',
+  // test/actions/delivery/inbound/read-provider.test.ts
+  'integration_mapping.needs_attention',
+  'payment.disputed',
   // test/scenarios/plan-changes.test.ts
   'subscription.plan_changed',
   // test/combined/broken-plan-changes.test.ts
@@ -41,8 +49,7 @@ const ELSEWHERE: readonly string[] = [
 
 describe('the bodies of system events', () => {
   let world: World;
-  // Bodies of every shape.
-  const told: any[] = [];
+  const told: SystemEvent[] = [];
   before(async () => {
     world = await startWorld({ now: '2026-01-01T00:00:00Z' });
     await tell();
@@ -51,8 +58,8 @@ describe('the bodies of system events', () => {
   });
   after(() => world.stop());
 
-  const get = async (path: string) => ok('GET', path);
-  async function ok(method: string, path: string, body?: unknown) {
+  const get = async <Path extends string>(path: Path) => ok('GET', path);
+  async function ok<Method extends string, Path extends string>(method: Method, path: Path, body?: unknown) {
     const answer = await world.api.request(method, path, body === undefined ? {} : { body });
     expect(answer.status, `${method} ${path}: ${answer.text}`).to.be.within(200, 299);
     return answer.body;
@@ -82,9 +89,9 @@ describe('the bodies of system events', () => {
     await world.on('2026-02-01');
     const of = await ok('POST', '/invoices/search', { subscription_id: subscription.id });
     const cycle = of.items.find((one: { billing_reason: string }) => one.billing_reason === 'SUBSCRIPTION_CYCLE');
-    await ok('PUT', `/invoices/${cycle.id}`, { metadata: { po: '12' } });
-    await ok('POST', `/invoices/${cycle.id}/finalize`);
-    await ok('PUT', `/invoices/${cycle.id}/payment`, { payment_status: 'SUCCEEDED', amount: cycle.amount_due });
+    await ok('PUT', `/invoices/${cycle!.id}`, { metadata: { po: '12' } });
+    await ok('POST', `/invoices/${cycle!.id}/finalize`);
+    await ok('PUT', `/invoices/${cycle!.id}/payment`, { payment_status: 'SUCCEEDED', amount: cycle!.amount_due });
     const owed = { currency: 'usd', amount_due: '9', total: '9', subtotal: '9', due_date: '2026-01-31T00:00:00Z' };
     const billed = await ok('POST', '/invoices', { customer_id, ...owed, invoice_status: 'FINALIZED' });
     const paying = { destination_type: 'INVOICE', destination_id: billed.id, amount: '9', currency: 'usd' };
@@ -105,7 +112,7 @@ describe('the bodies of system events', () => {
     });
     await ok('POST', `/invoices/${written.id}/finalize`);
     await ok('POST', `/invoices/${written.id}/comms/trigger`);
-    const credited = [{ invoice_line_item_id: written.line_items[0].id, amount: '2' }];
+    const credited = [{ invoice_line_item_id: written.line_items[0]!.id, amount: '2' }];
     const keys = { credit_note_number: 'CN-7', idempotency_key: 'order-7' };
     const note = { invoice_id: written.id, reason: 'ORDER_CHANGE', line_items: credited, ...keys };
     await ok('POST', '/creditnotes', note);
@@ -120,6 +127,14 @@ describe('the bodies of system events', () => {
     };
     const { invoice_id } = await ok('POST', `/wallets/${wallet.id}/top-up`, bought);
     await ok('PUT', `/invoices/${invoice_id}/payment`, { payment_status: 'SUCCEEDED' });
+    const prepaid = await ok('POST', '/wallets', { customer_id, currency: 'usd' });
+    for (const outcome of ['succeeded', 'failed', null]) {
+      const checkout = { payment_provider: 'sandbox', success_url: 'https://shop.example/thanks' };
+      const paying = { ...bought, idempotency_key: `credits-${outcome}`, checkout };
+      const { checkout_session: session } = await ok('POST', `/wallets/${prepaid.id}/top-up`, paying);
+      if (outcome === null) await ok('DELETE', `/checkout/sessions/${session!.id}`);
+      else await ok('POST', `/payments/${session!.checkout_payment_id!}/sandbox`, { outcome });
+    }
     await ok('POST', `/wallets/${wallet.id}/terminate`);
     const { endpoint } = await ok('POST', '/webhooks/endpoints', { url: 'https://hooks.example.com/' });
     await ok('POST', `/webhooks/endpoints/${endpoint.id}/test`);
@@ -145,7 +160,7 @@ describe('the bodies of system events', () => {
       'subscription.draft.created',
     ]);
     expect(names.slice(-4)).to.deep.equal([
-      'wallet.transaction.updated',
+      'checkout.session.expired',
       'wallet.transaction.created',
       'wallet.terminated',
       'webhook_endpoint.test',
@@ -165,7 +180,7 @@ describe('the bodies of system events', () => {
     for (const { id, event_name, entity_type, entity_id, user_id, payload } of told) {
       expect(payload).to.deep.include({ event_type: event_name, id });
       const { body_key = entity_type }: { body_key?: string } = SYSTEM_EVENTS[event_name as SystemEventName];
-      expect(payload[body_key].id, event_name).to.equal(entity_id);
+      expect((payload[body_key] as { id: string }).id, event_name).to.equal(entity_id);
       if (/^(customer|feature|entitlement)\./.test(event_name)) expect(user_id, event_name).to.match(/^user_/);
     }
   });

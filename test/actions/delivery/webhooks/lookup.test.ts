@@ -1,6 +1,6 @@
 /** How names of receivers are resolved, against a server of names that answers as it is told, or never. */
 import { expect } from 'chai';
-import { createHttpBackend } from '../../../../integrations/webhooks/http.ts';
+import { createHttpBackend } from '../../../../integrations/http/webhook-backend.ts';
 import { type NamesServer, startNamesServer } from '../../../support/names-server.ts';
 import { type Receiver, startReceiver } from '../../../support/receiver.ts';
 

@@ -7,7 +7,7 @@ import { dispatchBatch } from '../../../../actions/delivery/webhooks/dispatch-ev
 import { InFlightDeliveries } from '../../../../actions/delivery/webhooks/in-flight.ts';
 import type { DeliveryResult, WebhookServices } from '../../../../actions/delivery/webhooks/send-delivery.ts';
 import { type SendDueOptions, sendDue } from '../../../../actions/delivery/webhooks/send-due.ts';
-import { createHttpBackend } from '../../../../integrations/webhooks/http.ts';
+import { createHttpBackend } from '../../../../integrations/http/webhook-backend.ts';
 import { retryWebhooksJob } from '../../../../scheduler/jobs/retry-webhooks.ts';
 import { sendWebhooksJob } from '../../../../scheduler/jobs/send-webhooks.ts';
 import { createSealer } from '../../../../storage/foundation/secrets/sealing.ts';
@@ -104,7 +104,7 @@ describe('webhooks', () => {
 
   it('carry two signatures while a secret is replaced, and one when the time is over', async () => {
     const first = await endpoint();
-    const path = `/webhooks/endpoints/${first.endpoint.id}/secret/rotate`;
+    const path = `/webhooks/endpoints/${first.endpoint.id}/secret/rotate` as const;
     const { secret } = (await api.request('POST', path, { body: { overlap_hours: 1 } })).body;
     receiver.expectSignedBy('/hooks', first.secret, secret);
     await customer();
@@ -141,22 +141,19 @@ describe('webhooks', () => {
     });
 
     receiver.answerWith(() => 204);
-    const asked = await api.request('POST', `/webhooks/${given.system_event_id}/retry`);
+    const asked = await api.request('POST', `/webhooks/${given!.system_event_id}/retry`);
     expect(asked.status, asked.text).to.equal(202);
     expect(asked.body).to.deep.equal({
       success: true,
       message: 'told again to 1 endpoint',
-      system_event_id: given.system_event_id,
+      system_event_id: given!.system_event_id,
     });
     expect(await send()).to.deep.include({ delivered: 1 });
-    const { attempts, ...shown } = (await api.request('GET', `/webhooks/deliveries/${given.id}`)).body;
+    const { attempts, ...shown } = (await api.request('GET', `/webhooks/deliveries/${given!.id}`)).body;
     expect(shown).to.deep.include({ delivery_status: 'delivered', attempt_count: 6 });
-    expect(attempts.map(({ http_status }: { http_status: number }) => http_status)).to.deep.equal([
-      ...Array(5).fill(500),
-      204,
-    ]);
-    expect(attempts[0].response_body).to.equal('answered 500');
-    const again = await api.request('POST', '/webhooks/retry', { body: { system_event_id: given.system_event_id } });
+    expect(attempts.map(({ http_status }) => http_status)).to.deep.equal([...Array(5).fill(500), 204]);
+    expect(attempts[0]!.response_body).to.equal('answered 500');
+    const again = await api.request('POST', '/webhooks/retry', { body: { system_event_id: given!.system_event_id } });
     expect([again.status, again.body.code]).to.deep.equal([400, 'invalid_operation']);
   });
 
@@ -208,7 +205,7 @@ describe('webhooks', () => {
       await customer();
       await send();
       const all = await deliveries(`endpoint_ids=${made.id}`);
-      return all.at(-1).failure_reason;
+      return all.at(-1)!.failure_reason;
     };
     receiver.answerWith(() => undefined);
     expect(await tried()).to.equal(`no answer within ${TIMEOUT_MS} ms`);
@@ -235,7 +232,7 @@ describe('webhooks', () => {
     const { body } = await api.request('POST', '/webhooks/endpoints', { body: { url } });
     await customer();
     expect(await send()).to.deep.include({ delivered: 0, refused: 1 });
-    const { failure_reason } = await deliveryOf(body.endpoint.id);
+    const { failure_reason } = (await deliveryOf(body.endpoint.id))!;
     expect(failure_reason).to.equal('the connection was closed without an answer');
     await new Promise((resolve) => server.close(resolve));
   });
@@ -347,7 +344,7 @@ describe('webhooks', () => {
     expect(await retry()).to.deep.include({ expired: 1 });
     const given = await deliveryOf(made.id);
     expect(given).to.deep.include({ delivery_status: 'failed', attempt_count: 0 });
-    expect(given.failure_reason).to.match(/disabled/);
+    expect(given!.failure_reason).to.match(/disabled/);
   });
 
   it('do not wait for an endpoint that is deleted while they are made', async () => {
@@ -392,9 +389,9 @@ describe('webhooks', () => {
     await customer();
     expect(await send()).to.deep.include({ delivered: 1 });
     expect(await retry()).to.deep.include({ expired: 1 });
-    const given = (await deliveries('delivery_status=failed')).filter((one: { endpoint_id: null }) => !one.endpoint_id);
+    const given = (await deliveries('delivery_status=failed')).filter((one) => !one.endpoint_id);
     expect(given).to.have.length(1);
-    expect(given[0].failure_reason).to.match(/not configured/);
+    expect(given[0]!.failure_reason).to.match(/not configured/);
   });
 
   it('are sent when one of them throws, which is said at the end', async () => {
@@ -498,10 +495,10 @@ describe('webhooks', () => {
     await api.request('PUT', `/webhooks/endpoints/${made.id}`, { body: { endpoint_status: 'enabled' } });
     expect(await shown()).to.deep.include({ endpoint_status: 'enabled', disabled_reason: null, failing_since: null });
     const last = (await api.request('GET', '/webhooks/events?event_names=customer.created&limit=1')).body.items[0];
-    const asked = await api.request('POST', `/webhooks/${last.id}/retry`);
+    const asked = await api.request('POST', `/webhooks/${last!.id}/retry`);
     expect(asked.status, 'what happened meanwhile can be asked for').to.equal(202);
     await send();
-    expect(receiver.taken('/bad')).to.include(last.id);
+    expect(receiver.taken('/bad')).to.include(last!.id);
   });
 });
 

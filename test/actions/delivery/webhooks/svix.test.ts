@@ -17,7 +17,12 @@ describe('webhooks by Svix', () => {
   let svix: Server;
   let services: WebhookServices;
   // Bodies of every shape.
-  const asked: { path: string; body: any; key: string | undefined; token: string | undefined }[] = [];
+  const asked: {
+    path: string;
+    body: { payload?: { customer: { id: string } } };
+    key: string | undefined;
+    token: string | undefined;
+  }[] = [];
   let messageStatus = 202;
   before(async () => {
     svix = createServer((request, response) => {
@@ -68,9 +73,9 @@ describe('webhooks by Svix', () => {
     expect(asked[0]!.body).to.deep.include({ uid });
     const [message] = messages();
     expect(message).to.deep.include({ path: `/api/v1/app/${uid}/msg`, token: 'Bearer testsk_1' });
-    expect(message!.key).to.equal(`${event.id}_customer.created`);
-    expect(message!.body).to.deep.include({ eventType: 'customer.created', eventId: event.id });
-    expect(message!.body.payload.customer.id).to.equal(customer.id);
+    expect(message!.key).to.equal(`${event!.id}_customer.created`);
+    expect(message!.body).to.deep.include({ eventType: 'customer.created', eventId: event!.id });
+    expect(message!.body.payload!.customer.id).to.equal(customer.id);
   });
 
   it('tries again what Svix has not taken; that it has it already is as good', async () => {

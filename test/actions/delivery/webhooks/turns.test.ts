@@ -5,7 +5,7 @@ import { dispatchBatch } from '../../../../actions/delivery/webhooks/dispatch-ev
 import { InFlightDeliveries } from '../../../../actions/delivery/webhooks/in-flight.ts';
 import type { WebhookServices } from '../../../../actions/delivery/webhooks/send-delivery.ts';
 import { type SendDueOptions, sendDue } from '../../../../actions/delivery/webhooks/send-due.ts';
-import type { SendOutcome } from '../../../../integrations/webhooks/backend.ts';
+import type { SendOutcome } from '../../../../integrations/webhook-backend.ts';
 import { startScheduler } from '../../../../scheduler/main.ts';
 import { createSealer } from '../../../../storage/foundation/secrets/sealing.ts';
 import { takeDue } from '../../../../storage/queue/due-deliveries.ts';

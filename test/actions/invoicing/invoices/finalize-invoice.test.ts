@@ -24,7 +24,7 @@ describe('billing when many run at once', () => {
     await world.on('2026-01-01');
     for (const name of names) await world.subscribe(name, 'Arrears');
     await world.on('2026-02-01');
-    return Promise.all(names.map(async (name) => (await world.invoices(name))[0].id as string));
+    return Promise.all(names.map(async (name) => (await world.invoices(name))[0]!.id as string));
   }
   const scope = () => world.api.scope;
   const stores = () => world.api.services;
@@ -85,7 +85,8 @@ describe('billing when many run at once', () => {
     await world.on('2026-01-01');
     for (let n = 0; n < 3; n++) await world.subscribe(`customer ${++count}`, 'Arrears');
     const { key, scope: other } = await world.api.otherTenant();
-    const made = async (path: string, body: object) => (await world.api.request('POST', path, { key, body })).body;
+    const made = async <Path extends string>(path: Path, body: object) =>
+      (await world.api.request('POST', path, { key, body })).body;
     const { id: entity_id } = await made('/plans', { name: 'Theirs' });
     const { id: customer_id } = await made('/customers', { external_id: 'theirs' });
     await made('/prices', {
@@ -159,8 +160,8 @@ describe('billing when many run at once', () => {
     const shown = await Promise.all(drafts.flat().map((id) => world.get(`/invoices/${id}`)));
     const final = shown.filter(({ invoice_status }) => invoice_status === 'FINALIZED');
     expect(final).to.have.length(5);
-    expect(shown.find(({ id }) => id === drafts[2]![0]).invoice_status).to.equal('DRAFT');
-    const given = final.map(({ invoice_number }) => Number(invoice_number.split('-').at(-1)));
+    expect(shown.find(({ id }) => id === drafts[2]![0])!.invoice_status).to.equal('DRAFT');
+    const given = final.map(({ invoice_number }) => Number(invoice_number!.split('-').at(-1)));
     expect(Math.max(...given) - Math.min(...given)).to.equal(4);
     expect(given, 'in the order of what has rested longest').to.deep.equal([...given].sort((x, y) => x - y));
 
@@ -202,12 +203,12 @@ describe('billing when many run at once', () => {
     await world.on('2026-01-01', () => world.subscribe(name, 'Free'));
     await world.on('2026-02-01');
     const [skipped] = await world.invoices(name);
-    expect([skipped.invoice_status, skipped.invoice_number]).to.deep.equal(['SKIPPED', null]);
-    const again = await computeInvoice(stores(), scope(), skipped.id, world.now);
+    expect([skipped!.invoice_status, skipped!.invoice_number]).to.deep.equal(['SKIPPED', null]);
+    const again = await computeInvoice(stores(), scope(), skipped!.id, world.now);
     expect(again.skipped).to.equal(true);
     await world.finalize();
-    expect((await world.invoices(name))[0].invoice_status).to.equal('SKIPPED');
-    const refused = await finalizeInvoice(stores(), scope(), skipped.id, world.now).catch((error) => error.code);
+    expect((await world.invoices(name))[0]!.invoice_status).to.equal('SKIPPED');
+    const refused = await finalizeInvoice(stores(), scope(), skipped!.id, world.now).catch((error) => error.code);
     expect(refused).to.equal('invalid_operation');
   });
 

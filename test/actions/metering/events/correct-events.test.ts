@@ -17,7 +17,7 @@ const METERS = {
 } as const;
 const CALLS = { event_name: 'call', filters: [{ key: 'on', values: ['yes'] }] };
 
-describe('corrections meet the usage rows', () => {
+describe('corrections meet the bucket rows', () => {
   let metering: Metering;
   /** Events and customers of each test are its own. */
   let own = 0;

@@ -11,7 +11,7 @@ describe('audit of the credits', () => {
   });
   after(() => api.stop());
 
-  const ok = async (path: string, body: object) => {
+  const ok = async <Path extends string>(path: Path, body: object) => {
     const answer = await api.request('POST', path, { body });
     expect(answer.status, answer.text).to.be.within(200, 299);
     return answer.body;

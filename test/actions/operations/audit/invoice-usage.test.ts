@@ -4,9 +4,6 @@ import { auditInvoiceUsage } from '../../../../actions/operations/audit/invoice-
 import { until } from '../../../support/until.ts';
 import { fixed, startWorld, usage, type World } from '../../../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 describe('audit of the usage of invoices', () => {
   let world: World;
   let line: string;
@@ -23,7 +20,7 @@ describe('audit of the usage of invoices', () => {
       ]);
     await world.on('2026-02-01', () => world.finalize());
     const [invoice] = await world.invoices('acme');
-    line = invoice.line_items.find((one: Answer) => one.quantity === '33').id;
+    line = invoice!.line_items.find((one) => one.quantity === '33')!.id;
   });
   after(() => world.stop());
 
@@ -47,7 +44,7 @@ describe('audit of the usage of invoices', () => {
     const answer = await world.api.request('POST', '/events/of%2011/void', { body: { reason: 'wrong' } });
     expect(answer.status, answer.text).to.equal(202);
     await until('the event is void', async () =>
-      (await world.get('/events/of%2011/corrections')).items.every(({ state }: Answer) => state === 'applied'),
+      (await world.get('/events/of%2011/corrections')).items.every(({ state }) => state === 'applied'),
     );
     expect(await findings()).to.deep.equal([2, []]);
     await world.on('2026-03-01', () => world.finalize());
@@ -58,7 +55,7 @@ describe('audit of the usage of invoices', () => {
   it('tells a count and a quantity that the events do not come to', async () => {
     await said('event_count', '4');
     expect((await findings())[1]).to.deep.equal([
-      `invoice_usage_differs ${(await world.invoices('acme'))[0].id}, line ${line}: the line says 4 events and 33, its events up to the marks are 3 and come to 33`,
+      `invoice_usage_differs ${(await world.invoices('acme'))[0]!.id}, line ${line}: the line says 4 events and 33, its events up to the marks are 3 and come to 33`,
     ]);
     await said('event_count', '3');
     await said('quantity', '"34"');

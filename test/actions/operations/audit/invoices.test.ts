@@ -2,10 +2,8 @@
 import { expect } from 'chai';
 import type { Finding } from '../../../../actions/operations/audit/findings.ts';
 import { auditInvoices, sampleInvoices } from '../../../../actions/operations/audit/invoices.ts';
+import type { Invoice } from '../../../support/answers.ts';
 import { fixed, startWorld, type World } from '../../../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 describe('audit of the invoices', () => {
   let world: World;
@@ -21,12 +19,12 @@ describe('audit of the invoices', () => {
     await look(world.api.services, (finding) => findings.push(finding));
     return findings.map(({ kind }) => kind).sort();
   }
-  const subscribed = async (customer: string): Promise<Answer> => {
+  const subscribed = async (customer: string) => {
     await world.customer(customer);
     await world.subscribe(customer, 'Pro');
     return (await world.invoices(customer))[0];
   };
-  const paid = (invoice: Answer, amount: string, fields: object = {}): Promise<Answer> =>
+  const paid = (invoice: Invoice, amount: string, fields: object = {}) =>
     world.post('/payments', {
       destination_type: 'INVOICE',
       destination_id: invoice.id,
@@ -35,35 +33,35 @@ describe('audit of the invoices', () => {
       currency: 'usd',
       ...fields,
     });
-  const noted = (invoice: Answer, amount: string): Promise<Answer> =>
+  const noted = (invoice: Invoice, amount: string) =>
     world.post('/creditnotes', {
       invoice_id: invoice.id,
       reason: 'SERVICE_ISSUE',
-      line_items: [{ invoice_line_item_id: invoice.line_items[0].id, amount }],
+      line_items: [{ invoice_line_item_id: invoice.line_items[0]!.id, amount }],
     });
 
   it('finds nothing where money has come in and gone back in every way', async () => {
     const whole = await subscribed('whole');
-    const payment = await paid(whole, '100');
+    const payment = await paid(whole!, '100');
     await world.post(`/payments/${payment.id}/refund`, { amount: '30' });
-    await noted(whole, '20');
+    await noted(whole!, '20');
     const part = await subscribed('part');
-    const first = await paid(part, '40');
-    await paid(part, '50');
+    const first = await paid(part!, '40');
+    await paid(part!, '50');
     await world.post(`/payments/${first.id}/refund`, {});
-    await noted(part, '10');
+    await noted(part!, '10');
     const over = await subscribed('over');
-    const much = await paid(over, '130');
+    const much = await paid(over!, '130');
     await world.post(`/payments/${much.id}/refund`, { amount: '35' });
-    const mistaken = await paid(await subscribed('mistaken'), '60');
+    const mistaken = await paid((await subscribed('mistaken'))!, '60');
     await world.api.request('PUT', `/payments/${mistaken.id}`, { body: { payment_status: 'VOIDED' } });
     const byHand = await subscribed('by hand');
     const body = { payment_status: 'PENDING', amount: '25' };
-    expect((await world.api.request('PUT', `/invoices/${byHand.id}/payment`, { body })).status).to.equal(200);
-    await paid(byHand, '75');
+    expect((await world.api.request('PUT', `/invoices/${byHand!.id}/payment`, { body })).status).to.equal(200);
+    await paid(byHand!, '75');
     const gone = await subscribed('gone');
-    await paid(gone, '70');
-    await world.post(`/invoices/${gone.id}/void`, {});
+    await paid(gone!, '70');
+    await world.post(`/invoices/${gone!.id}/void`, {});
     expect(await kinds()).to.deep.equal([]);
     expect(await kinds(sampleInvoices)).to.deep.equal([]);
     const sums = await auditInvoices(world.api.services, () => undefined);
@@ -153,7 +151,7 @@ describe('audit of the invoices', () => {
   it('knows a start that was raised, and other prefixes, for no gap', async () => {
     const setting = (value: object) => world.api.request('PUT', '/settings/invoice_config', { body: { value } });
     expect((await setting({ prefix: 'RE', start_sequence: 1000 })).status).to.equal(200);
-    const { invoice_number } = await subscribed('later');
+    const { invoice_number } = (await subscribed('later'))!;
     expect(invoice_number).to.equal('RE-202603-01000');
     expect(await kinds()).to.deep.equal([]);
   });

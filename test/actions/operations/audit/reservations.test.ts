@@ -1,21 +1,19 @@
 /** The audit of reservations names what was changed behind the back of the service; where their events stand is forgotten once they are counted. */
 import { expect } from 'chai';
-import { appendPlacedEvents, toOneBody } from '../../../../actions/metering/events/append-events.ts';
+import { appendEventsWithPositions, toOneBody } from '../../../../actions/metering/events/append-events.ts';
 import type { Finding } from '../../../../actions/operations/audit/findings.ts';
 import { auditReservations, sampleReservations } from '../../../../actions/operations/audit/reservations.ts';
 import { purgeReservationEventsJob } from '../../../../scheduler/jobs/purge-reservation-events.ts';
+import type { Feature } from '../../../support/answers.ts';
 import { until } from '../../../support/until.ts';
 import { startWorld, usage, type World } from '../../../support/world.ts';
 
 /** As somebody does who switches the triggers off. */
 const untold = (statement: string) => `begin; set local session_replication_role = replica; ${statement}; commit`;
 
-// Answers of every shape.
-type Answer = any;
-
 describe('audit of the reservations', () => {
   let world: World;
-  let feature: Answer;
+  let feature: Feature;
   before(async () => {
     world = await startWorld({ now: '2026-03-01T00:00:00Z' });
     const { id: meter_id } = await world.meter('tokens');
@@ -35,7 +33,7 @@ describe('audit of the reservations', () => {
 
   const hold = async (quantity: string): Promise<string> => {
     const asked = { external_customer_id: 'acme', feature_id: feature.id, quantity, hold: { ttl_seconds: 3600 } };
-    return (await world.post('/entitlements/check', asked)).reservation.id;
+    return (await world.post('/entitlements/check', asked)).reservation!.id;
   };
   const committed = async (quantity: string) => world.post(`/reservations/${await hold(quantity)}/commit`, {});
   const raw = (statement: string) => world.api.services.postgres.raw(statement);
@@ -89,7 +87,7 @@ describe('audit of the reservations', () => {
     expect(await both()).to.deep.equal([['reservation_differs'], ['reservation_differs']]);
     await raw(`update reservations set counted_units = counted_units - 1 where counted_units = 8`);
     const { features } = await world.get('/customers/usage?customer_lookup_key=acme');
-    expect(features[0].current_usage).to.equal('12');
+    expect(features[0]!.current_usage).to.equal('12');
   });
 
   it('tells an event under the id of a reservation that is not its commit, until somebody has corrected it', async () => {
@@ -98,7 +96,7 @@ describe('audit of the reservations', () => {
       const text = JSON.stringify({ ...world.event('acme', 'tokens', { n, event_id }) });
       const body = toOneBody([{ bytes: Buffer.from(text), event_id }]);
       // As what is in the log from before there was a rule: no door lets it in.
-      await appendPlacedEvents(services.log, scope, { ...body, now: new Date() });
+      await appendEventsWithPositions(services.log, scope, { ...body, now: new Date() });
       await world.waitForPipeline();
     };
     const voided = async (event_id: string) => {
@@ -125,6 +123,6 @@ describe('audit of the reservations', () => {
     // The audit knows of a correction once somebody has asked for it; usage once it is applied.
     await world.waitForPipeline();
     const counted = await world.get(`/customers/usage?customer_lookup_key=acme`);
-    expect(counted.features[0].current_usage).to.equal('18');
+    expect(counted.features[0]!.current_usage).to.equal('18');
   });
 });

@@ -10,12 +10,12 @@ import { until } from '../../../support/until.ts';
 import { startWorld, usage, type World } from '../../../support/world.ts';
 
 describe('the audit of running periods', () => {
-  const usage_memory = new UsageCache();
+  const usage_cache = new UsageCache();
   let world: World;
   let wallet: { id: string };
 
   before(async () => {
-    world = await startWorld({ now: '2026-01-10T00:00:00Z', usage_memory });
+    world = await startWorld({ now: '2026-01-10T00:00:00Z', usage_cache });
     await world.meter('calls');
     await world.plan('Calls', [usage('calls', '2')]);
     await world.subscribe('acme', 'Calls');
@@ -26,7 +26,7 @@ describe('the audit of running periods', () => {
   after(() => world.stop());
 
   const balance = async (): Promise<string> =>
-    (await world.get(`/wallets/${wallet.id}/balance/real-time`)).real_time_balance;
+    (await world.get(`/wallets/${wallet.id}/balance/real-time`)).real_time_balance!;
   const sampled = async (): Promise<string[]> => {
     const found: string[] = [];
     await sampleRunning(world.api.services, { chance: () => 0, now: world.now }, ({ kind, what }) =>
@@ -54,14 +54,14 @@ describe('the audit of running periods', () => {
   });
 
   it('finds an event that was taken in twice, tells it, and forgets what it was in', async () => {
-    const { line } = getCache(usage_memory)
+    const { period } = getCache(usage_cache)
       .some(10, () => 0)
-      .flatMap(({ lines }) => lines)[0]!;
+      .flatMap(({ periods }) => periods)[0]!;
     const at = world.now.getTime() * 1000;
     const of = { tenant_id: '', environment_id: '', meter_id: '', external_customer_id: '', group_key: '' };
     const nothing = { weighted_sum: 0n, min: null, max: null, latest: null, uniques: [] };
     const place = { size: 'HOUR', bucket_start_us: at, first_us: at, last_us: at } as const;
-    line.take({ ...of, ...place, ...nothing, count: 1, sum: 10n ** 24n }, line.meter_version);
+    period.take({ ...of, ...place, ...nothing, count: 1, sum: 10n ** 24n }, period.meter_version);
     expect(await balance()).to.equal('-16');
     const found = await sampled();
     expect(found).to.have.length(2);

@@ -10,9 +10,6 @@ import { type Scheduler, startScheduler } from '../../../../scheduler/main.ts';
 import { until } from '../../../support/until.ts';
 import { startWorld, type World } from '../../../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 describe('audit: tasks', () => {
   const directory = mkdtempSync(join(tmpdir(), 'audited-exports-'));
   let world: World;
@@ -36,7 +33,7 @@ describe('audit: tasks', () => {
     await addDueExports(world.api.services, { now: new Date('2026-03-01T13:10:00Z'), delay_seconds: 0 });
     await until('all tasks', async () => {
       const { items } = await world.get('/tasks?limit=100');
-      return items.length === 4 && items.every(({ task_status }: Answer) => task_status === 'COMPLETED');
+      return items.length === 4 && items.every(({ task_status }) => task_status === 'COMPLETED');
     });
     expect(scheduled.id).to.match(/^schedtask_/);
     const [first] = readdirSync(directory, { recursive: true, withFileTypes: true }).filter((one) => one.isFile());
@@ -112,10 +109,10 @@ describe('audit: tasks', () => {
     });
 
   it('a file whose bytes are others; one that was taken away is counted, and is no difference', async () => {
-    const { size_bytes } = (await world.get('/tasks?task_type=EXPORT')).items[0];
+    const { size_bytes } = (await world.get('/tasks?task_type=EXPORT')).items[0]!;
     appendFileSync(file, 'x');
     expect(await kinds()).to.deep.equal(['export_file_differs']);
-    truncateSync(file, size_bytes);
+    truncateSync(file, size_bytes!);
     expect(await kinds()).to.deep.equal([]);
     unlinkSync(file);
     const looked = await audited(() => expect.fail('a difference'));

@@ -5,9 +5,6 @@ import { auditRecords } from '../../../../actions/operations/audit/records.ts';
 import { auditSampleJob } from '../../../../scheduler/jobs/audit-sample.ts';
 import { fixed, startWorld, usage, type World } from '../../../support/world.ts';
 
-// Answers of every shape.
-type Answer = any;
-
 const SEE = 'run npm run audit, and see docs/operations.md, "What the audit finds"';
 
 describe('audit of usage that is on no invoice', () => {
@@ -48,7 +45,7 @@ describe('audit of usage that is on no invoice', () => {
     return failed.map(({ error }) => (error as Error).message).filter((text) => text.startsWith('usage_uninvoiced'));
   }
   const used = (customer: string, n: number, at: string) => world.use(customer, 'calls', n, { at: `${at}T00:00:00Z` });
-  const lineOf = async (customer: string): Promise<string> => (await world.subscription(customer)).line_items[0].id;
+  const lineOf = async (customer: string): Promise<string> => (await world.subscription(customer)).line_items[0]!.id;
   const left = async (customer: string, what: string) =>
     `${world.id(`subscription ${customer}`)}, line ${await lineOf(customer)}: ${what} are on no invoice`;
   async function takeAway(customer: string): Promise<void> {
@@ -115,9 +112,9 @@ describe('audit of usage that is on no invoice', () => {
     await world.on('2026-04-20', () => world.finalize());
     await endUnpaid(world.api.services, { now: world.now });
     const [invoice] = await world.invoices('void');
-    await world.post(`/invoices/${invoice.id}/void`, {});
+    await world.post(`/invoices/${invoice!.id}/void`, {});
     const states = await Promise.all(['forgiven', 'tries', 'void', 'unpaid'].map((one) => world.subscription(one)));
-    expect(states.map(({ subscription_status }: Answer) => subscription_status)).to.deep.equal([
+    expect(states.map(({ subscription_status }) => subscription_status)).to.deep.equal([
       'cancelled',
       'active',
       'active',

@@ -11,7 +11,7 @@ import { until } from '../../../support/until.ts';
 
 const MARCH = ['2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z'] as const;
 
-describe('audit of the usage rows', () => {
+describe('audit of the bucket rows', () => {
   let metering: Metering;
   before(async () => {
     metering = await startMetering();

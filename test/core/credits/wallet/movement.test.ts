@@ -4,10 +4,10 @@
  */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { LotKind } from '../../../../core/credits/wallet/lots.ts';
 import { computeMovement, type Movement, type WalletHolding } from '../../../../core/credits/wallet/movement.ts';
 import { Decimal, sumDecimals, ZERO } from '../../../../core/foundation/decimal.ts';
 import { FarthingError } from '../../../../core/foundation/error.ts';
+import type { LotKind } from '../../../../core/rating/wallet/lots.ts';
 import { samples } from '../../../support/samples.ts';
 
 type PlainLot = {

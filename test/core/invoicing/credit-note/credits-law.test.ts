@@ -18,12 +18,13 @@ import { planCreditNote } from '../../../../core/invoicing/credit-note/plan.ts';
 import type { Invoice } from '../../../../core/invoicing/invoice/record.ts';
 import { computeCreditAdjustments, sumBilledLines } from '../../../../core/rating/credit-adjustments.ts';
 import {
+  type AdjustableLine,
   type AdjustedLines,
   applyLineAdjustments,
-  type ChargedLine,
   computeNetTotal,
 } from '../../../../core/rating/line-adjustments.ts';
 import type { RateInForce } from '../../../../core/rating/taxes.ts';
+import { buildPrepaidWallet } from '../../../support/lots.ts';
 import { samples } from '../../../support/samples.ts';
 
 const NOW = new Date('2026-03-01T00:00:00Z');
@@ -53,11 +54,11 @@ class Account {
     this.before_tax = this.before_tax.plus(credits);
   }
 
-  invoice(lines: readonly ChargedLine[]): Invoiced {
+  invoice(lines: readonly AdjustableLine[]): Invoiced {
     const { percent, ...terms } = this.how;
     const rate = { id: 'vat', tax_rate_type: 'percentage', percentage_value: percent, fixed_value: null } as const;
     const rates: RateInForce[] = [{ rate: { ...rate, tax_behavior: 'exclusive' }, tax_association_id: null }];
-    const wallet = { balance: this.before_tax, balanceAfterTax: () => this.after_tax, pays: () => true };
+    const wallet = buildPrepaidWallet({ balance: this.before_tax, balance_after_tax: this.after_tax });
     const settled = applyLineAdjustments(lines, { ...terms, rates, prepaid: [wallet] });
     expect(settled.total_credits_applied_after_tax.lte(settled.total)).to.equal(true);
     this.before_tax = this.before_tax.minus(settled.total_prepaid_credits_applied);
@@ -65,7 +66,7 @@ class Account {
     this.money = this.money.plus(settled.amount_remaining);
     if (computeNetTotal(settled).isNegative()) this.after_tax = this.after_tax.minus(computeNetTotal(settled));
     for (const [index, { amount }] of lines.entries()) {
-      const { line_item_discount, invoice_level_discount } = settled.money[index]!;
+      const { line_item_discount, invoice_level_discount } = settled.adjustments[index]!;
       this.net = this.net.plus(amount).minus(line_item_discount).minus(invoice_level_discount);
     }
     const invoiced = { ...paid(settled, lines, this.how.currency), isVoid: false };
@@ -99,9 +100,9 @@ class Account {
   }
 
   /** Gives back a part of a line beside other charges, on one netted invoice. */
-  change(invoiced: Invoiced, index: number, { credit, charges }: { credit: Decimal; charges: ChargedLine[] }) {
+  change(invoiced: Invoiced, index: number, { credit, charges }: { credit: Decimal; charges: AdjustableLine[] }) {
     const line = invoiced.lines[index]!;
-    const money = invoiced.settled.money[index]!;
+    const money = invoiced.settled.adjustments[index]!;
     const billed = sumBilledLines([
       {
         amount: line.amount.toFixed(),
@@ -143,7 +144,7 @@ class Account {
   }
 }
 
-function paid(settled: AdjustedLines, lines: readonly ChargedLine[], currency: string) {
+function paid(settled: AdjustedLines, lines: readonly AdjustableLine[], currency: string) {
   const { total, amount_due, total_prepaid_credits_applied } = settled;
   const invoice = {
     invoice_status: 'FINALIZED',
@@ -158,7 +159,7 @@ function paid(settled: AdjustedLines, lines: readonly ChargedLine[], currency: s
     total_prepaid_credits_applied: total_prepaid_credits_applied.toFixed(),
   } as Invoice;
   const creditable = lines.map(({ amount }, index): CreditableLine => {
-    const money = settled.money[index]!;
+    const money = settled.adjustments[index]!;
     return {
       id: String(index),
       amount,
@@ -173,7 +174,7 @@ function paid(settled: AdjustedLines, lines: readonly ChargedLine[], currency: s
   return { invoice, lines: creditable, settled };
 }
 
-function charge(amount: Decimal, discount = ZERO): ChargedLine {
+function charge(amount: Decimal, discount = ZERO): AdjustableLine {
   const discounted = { line_item_discount: discount, invoice_level_discount: ZERO };
   return { amount, price_type: 'FIXED', key: null, charged_ms: null, discounted };
 }

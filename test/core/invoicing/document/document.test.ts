@@ -16,7 +16,7 @@ import {
 } from '../../../../core/invoicing/document/language.ts';
 import { isPicture } from '../../../../core/invoicing/document/picture.ts';
 import { applySettingChange } from '../../../../core/platform/setting/record.ts';
-import { fixedCharge } from '../../../../core/rating/line-amount.ts';
+import { priceFixedCharge } from '../../../../core/rating/line-amount.ts';
 import { prorate } from '../../../../core/rating/proration.ts';
 import { expectGolden } from '../../../support/golden.ts';
 import { printedInvoice } from '../../../support/printed-invoice.ts';
@@ -192,7 +192,7 @@ describe('how the amount of a line came about', () => {
     fc.assert(
       fc.property(price, fc.integer({ min: 1, max: 100 }), share, (terms, quantity, served) => {
         const item = { price: { ...terms, currency: 'eur' }, quantity: new Decimal(quantity) };
-        const { amount, computed_from } = fixedCharge(item as never, served, 'eur');
+        const { amount, computed_from } = priceFixedCharge(item as never, served, 'eur');
         const line = { quantity: String(quantity), amount: amount.toFixed(), currency: 'eur', computed_from };
         const { unit_price, steps } = explainAmount(line, { words: selectTranslations('en'), language: 'en' });
         const said = steps.filter((step) => !step.startsWith('× '));

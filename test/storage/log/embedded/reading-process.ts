@@ -1,11 +1,13 @@
 /**
  * Consumers in a process of their own, one for each partition: `reading-process.ts <postgres_url> <lease_ms> <alive_ms> <consumers>`.
- * It says what happens to them, one word a line, and `thread` when one is made. A record `block <ms>` keeps its event loop busy for
+ * It says what happens to them, one word a line, `thread` when one is made, and `shared` when each consumer has a partition: the first
+ * may lease all of them, and releases those above its share at its next renewal. A record `block <ms>` keeps its event loop busy for
  * so long, without a pause; `stop` stops the consumer that reads it; `end` ends the thread.
  */
 import type { Worker } from 'node:worker_threads';
 import { openEmbeddedLog } from '../../../../storage/log/embedded/embedded.ts';
 import { connectPostgres } from '../../../../storage/postgres/pool/postgres.ts';
+import { until } from '../../../support/until.ts';
 import { Reader, textOf } from '../contract.ts';
 
 const [postgres_url, lease_ms, alive_ms, consumers] = process.argv.slice(2) as [string, string, string, string];
@@ -52,11 +54,13 @@ const log = await openEmbeddedLog(connectPostgres(postgres_url), {
   lease_ms: Number(lease_ms),
   alive_ms: Number(alive_ms),
 });
-await Promise.all(
+const readers = await Promise.all(
   Array.from({ length: Number(consumers) }, async () => {
     const reader = new BlockedReader();
     const consumer = await log.consume(reader);
     reader.stop = () => consumer.stop();
+    return reader;
   }),
 );
-say('consumes');
+await until('each has a partition', async () => readers.every(({ owned }) => owned.size === 1));
+say('shared');

@@ -48,7 +48,7 @@ describe('the lines of many invoices', () => {
     for (const [index, count] of [2, 3 * LINES_AT_ONCE + 7, LINES_AT_ONCE].entries())
       expect(found.get(ids[index]!)!.map(({ display_name }) => display_name)).to.deep.equal(names(count));
     const { body } = await api.request('GET', '/invoices?limit=10');
-    const shown = new Map(body.items.map((invoice: any) => [invoice.id, invoice.line_items.length]));
+    const shown = new Map(body.items.map((invoice) => [invoice.id, invoice.line_items!.length]));
     expect(ids.map((id) => shown.get(id))).to.deep.equal([2, 3 * LINES_AT_ONCE + 7, LINES_AT_ONCE]);
     const other = await api.otherTenant();
     expect(

@@ -3,9 +3,9 @@
 import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { type RequestContext, runAs, runAsSystem } from '../../../../storage/foundation/request-context.ts';
-import { loadParser } from '../../../../storage/postgres/interceptors/parser.ts';
 import { checkBulkInsert } from '../../../../storage/postgres/tenant-guard/bulk-insert.ts';
 import { checkStatement, type StatementVerdict } from '../../../../storage/postgres/tenant-guard/check-statement.ts';
+import { loadParser } from '../../../../storage/postgres/tenant-guard/parser.ts';
 import { listScopeColumns, UNSCOPED_TABLES } from '../../../../storage/postgres/tenant-guard/tables.ts';
 import { type FreshDatabase, freshDatabase } from '../../../support/stores.ts';
 

@@ -1,0 +1,184 @@
+/**
+ * The effect of an event of a provider (docs/integrations/README.md, "Webhooks of providers"): the records that it names are read from the
+ * provider, outside any transaction. Their effect and the end of the event are one transaction.
+ */
+
+import { FarthingError } from '../../../core/foundation/error.ts';
+import { PAYMENT_GATEWAYS } from '../../../core/payments/record.ts';
+import { isSynced } from '../../../core/platform/connection/sync-config.ts';
+import type { ProviderEventSubject } from '../../../core/platform/integration/provider-event.ts';
+import { ProviderError } from '../../../integrations/provider-error.ts';
+import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { ProviderEventModel } from '../../../storage/models/delivery/provider-event.ts';
+import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
+import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
+import { PaymentModel } from '../../../storage/models/payments/payment.ts';
+import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
+import { endEvent } from '../../../storage/queue/provider-events.ts';
+import {
+  type AccountCaller,
+  type AccountCallSettings,
+  prepareCalls,
+} from '../../foundation/connections/call-account.ts';
+import { emit } from '../../foundation/emit.ts';
+import { refreshPayment } from '../../lifecycle/payments/process-payment.ts';
+import { importSavedPaymentMethods } from '../../payments/card-setups.ts';
+import { applyPulled, lockPulled, type PulledInvoice, pullMapping } from './pull-invoice.ts';
+
+type EventInput = {
+  readonly connection: ConnectionModel;
+  readonly event: ProviderEventModel;
+  readonly settings: AccountCallSettings;
+  readonly now: Date;
+};
+
+/** Thrown if the record of an event may be about to be stored here: the event is processed again later. */
+export class UnknownRecord extends Error {}
+
+const MONEY_KINDS: readonly ProviderEventSubject['kind'][] = ['invoice', 'payment', 'refund', 'dispute'];
+
+/** Failures of the provider are `ProviderError`s. */
+export async function processEvent(stores: Stores, { connection, event, settings, now }: EventInput): Promise<void> {
+  const subjects = event.subjects.filter(({ kind }) => MONEY_KINDS.includes(kind));
+  const setup_ids = listIds(event.subjects, 'setup');
+  if (subjects.length + setup_ids.length === 0)
+    return ignoreEvent(stores, event, { reason: 'its records are not read', now });
+  if (!isRead(connection)) return ignoreEvent(stores, event, { reason: 'sync_config reads no payments', now });
+  const call = await prepareCalls(stores, connection, { settings, by: { now } });
+  const saved = await importPaymentMethods(stores, setup_ids, { connection, call, now });
+  const requested = await listRequestedPayments(stores.postgres, connection, subjects);
+  for (const payment of requested) await refreshRequested(stores, payment, now);
+  const pulled = await pullConcerned(stores.postgres, { connection, subjects, call, requested });
+  if (saved + requested.length + pulled.length === 0) {
+    if (await isAwaited(stores.postgres, connection)) throw new UnknownRecord('its record is not known yet');
+    return ignoreEvent(stores, event, { reason: 'it concerns no record of this environment', now });
+  }
+  await retryTransaction(stores, async (transaction) => {
+    await lockPulled(transaction, connection, pulled);
+    for (const one of pulled) await applyPulled(stores, transaction, { ...one, connection, now });
+    if (await endEvent(transaction, event, { event_state: 'processed', reason: null, processed_at: now }))
+      await notifyDispute(transaction, { connection, event, now });
+  });
+}
+
+/** Throws the failure of the provider itself, which decides whether the connection pauses. */
+async function refreshRequested(stores: Stores, payment: PaymentModel, now: Date): Promise<void> {
+  try {
+    await refreshPayment(stores, payment, { now });
+  } catch (error) {
+    throw error instanceof FarthingError && error.cause instanceof ProviderError ? error.cause : error;
+  }
+}
+
+/** Returns the number of saved or archived payment methods. */
+async function importPaymentMethods(
+  stores: Stores,
+  setup_ids: readonly string[],
+  { connection, call, now }: { connection: ConnectionModel; call: AccountCaller; now: Date },
+): Promise<number> {
+  const author = { user_id: '', now };
+  let saved = 0;
+  for (const provider_entity_id of setup_ids) {
+    const input = { connection, call, provider_entity_id, author };
+    if ((await importSavedPaymentMethods(stores, connection, input)) !== null) saved++;
+  }
+  return saved;
+}
+
+function isRead({ sync_config }: ConnectionModel): boolean {
+  const inbound = { direction: 'inbound' } as const;
+  return (
+    isSynced(sync_config, { ...inbound, entity: 'invoice' }) || isSynced(sync_config, { ...inbound, entity: 'payment' })
+  );
+}
+
+/** Payments that were requested from the provider, and not reported by it. */
+async function listRequestedPayments(
+  database: Database,
+  connection: ConnectionModel,
+  subjects: readonly ProviderEventSubject[],
+): Promise<PaymentModel[]> {
+  const payment_gateway = PAYMENT_GATEWAYS.find((gateway) => gateway === connection.provider_type);
+  const ids = listIds(subjects, 'payment');
+  if (payment_gateway === undefined || ids.length === 0) return [];
+  return PaymentModel.in(connection, database)
+    .where({ payment_gateway, connection_id: null, status: 'published' })
+    .whereIn('gateway_payment_id', ids)
+    .orderBy('id');
+}
+
+function listIds(subjects: readonly ProviderEventSubject[], kind: ProviderEventSubject['kind']): string[] {
+  return subjects.flatMap((one) => (one.kind === kind ? one.provider_entity_id : []));
+}
+
+type ConcernedInput = {
+  readonly connection: ConnectionModel;
+  readonly subjects: readonly ProviderEventSubject[];
+  readonly call: AccountCaller;
+  readonly requested: readonly PaymentModel[];
+};
+
+/** Counterparts of invoices that the event names, or that a payment, refund or dispute concerns. */
+async function pullConcerned(
+  database: Database,
+  { connection, subjects, call, requested }: ConcernedInput,
+): Promise<PulledInvoice[]> {
+  const known = new Set(requested.map(({ gateway_payment_id }) => gateway_payment_id));
+  const ids = new Set(listIds(subjects, 'invoice'));
+  for (const subject of subjects) {
+    if (subject.kind === 'invoice' || known.has(subject.provider_entity_id)) continue;
+    const concerned = await call(async (account) => (await account.listConcernedInvoices?.(subject)) ?? []);
+    for (const id of concerned) ids.add(id);
+  }
+  if (ids.size === 0) return [];
+  const mappings = await IntegrationMappingModel.in(connection, database)
+    .where({ connection_id: connection.id, entity_type: 'invoice', mapping_state: 'made' })
+    .whereIn('provider_entity_id', [...ids])
+    .orderBy('entity_id');
+  const pulled: PulledInvoice[] = [];
+  for (const mapping of mappings) pulled.push(await pullMapping(call, mapping));
+  return pulled;
+}
+
+/**
+ * Whether a record is being created at the provider, whose id is not stored yet. Its mapping or its payment is written before the call, so
+ * without one the event is about a record of somebody else.
+ */
+async function isAwaited(database: Database, connection: ConnectionModel): Promise<boolean> {
+  const { id: connection_id, provider_type } = connection;
+  const [mapping] = await IntegrationMappingModel.in(connection, database)
+    .where({ connection_id, mapping_state: 'intended' })
+    .whereNotNull('key_created_at')
+    .limit(1);
+  if (mapping) return true;
+  const [payment] = await PaymentModel.in(connection, database)
+    .where({ gateway_payment_id: null, status: 'published' })
+    .whereRaw('payment_gateway = ?', [provider_type])
+    .whereNotNull('gateway_tracking_id')
+    .whereIn('payment_status', ['INITIATED', 'PROCESSING'])
+    .limit(1);
+  return payment !== undefined;
+}
+
+async function ignoreEvent(
+  { postgres }: Stores,
+  event: ProviderEventModel,
+  { reason, now }: { reason: string; now: Date },
+): Promise<void> {
+  await endEvent(postgres, event, { event_state: 'ignored', reason, processed_at: now });
+}
+
+/** A dispute changes no amount: it may be won. A person decides. */
+async function notifyDispute(
+  transaction: Transaction,
+  { connection, event, now }: Omit<EventInput, 'settings'>,
+): Promise<void> {
+  const [dispute_id] = listIds(event.subjects, 'dispute');
+  if (dispute_id === undefined) return;
+  const payments = await PaymentModel.in(connection, transaction)
+    .where({ status: 'published' })
+    .whereIn('gateway_payment_id', listIds(event.subjects, 'payment'));
+  const dispute = { provider_entity_id: dispute_id, event_type: event.event_type };
+  for (const record of payments)
+    await emit(transaction, 'payment.disputed', { record, by: { now }, also: { dispute } });
+}

@@ -1,0 +1,85 @@
+/** Reads the counterparts of invoices, and records what was paid and refunded there (docs/integrations/README.md, "Reading an invoice"). */
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { toInstant } from '../../../core/foundation/time/instant.ts';
+import { isReportFinal } from '../../../core/payments/provider-payments.ts';
+import { computeFirstPull, computeNextPull } from '../../../core/platform/integration/pull-schedule.ts';
+import type { ProviderInvoice } from '../../../integrations/account.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
+import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { setNextPull } from '../../../storage/queue/provider-events.ts';
+import { type AccountCaller, findAccountCapability } from '../../foundation/connections/call-account.ts';
+import { emit } from '../../foundation/emit.ts';
+import { lockInvoices } from '../../invoicing/invoices/lock-invoice.ts';
+import { recordInvoiceReport } from '../../lifecycle/payments/record-provider-payment.ts';
+
+/** A mapping, and its counterpart as it was read; null if the provider no longer has it. */
+export type PulledInvoice = { readonly mapping: IntegrationMappingModel; readonly pulled: ProviderInvoice | null };
+
+export async function pullMapping(call: AccountCaller, mapping: IntegrationMappingModel): Promise<PulledInvoice> {
+  const pulled = await call(async (account) => account.pullInvoice!(mapping.provider_entity_id!));
+  return { mapping, pulled };
+}
+
+/** Locks the invoices of all mappings before the first is changed. */
+export async function lockPulled(
+  transaction: Transaction,
+  { tenant_id, environment_id }: Scope,
+  all: readonly PulledInvoice[],
+): Promise<void> {
+  const scope = { tenant_id, environment_id };
+  const ids = all.map(({ mapping }) => mapping.entity_id);
+  const invoices = await InvoiceModel.byId(scope, ids, transaction);
+  const named = Array.from(invoices.values(), ({ id, subscription_id = null }) => ({
+    invoice_id: id,
+    subscription_id,
+  }));
+  await lockInvoices(transaction, scope, named);
+}
+
+type PullTerms = { readonly connection: ConnectionModel; readonly now: Date };
+
+/** The caller has locked the invoice. */
+export async function applyPulled(
+  stores: Stores,
+  transaction: Transaction,
+  { connection, now, mapping: seen, pulled }: PullTerms & PulledInvoice,
+): Promise<void> {
+  const mapping = await IntegrationMappingModel.fetch(seen, seen.id, { database: transaction, lock: true });
+  if (mapping.mapping_state !== 'made') return;
+  if (pulled === null) {
+    await setNextPull(transaction, seen, null);
+    return noteDifferences(transaction, {
+      mapping,
+      now,
+      differences: [`${connection.provider_type} no longer has it`],
+    });
+  }
+  const can_refund = findAccountCapability(connection).exchanges.includes('refund');
+  const report = { connection, can_refund, invoice_id: mapping.entity_id, reported: pulled, now };
+  const { differences, is_undecided } = await recordInvoiceReport(stores, transaction, report);
+  await setNextPull(transaction, seen, chooseNextPull({ pulled, is_undecided, mapping, now }));
+  await noteDifferences(transaction, { mapping, now, differences });
+}
+
+type NextPullInput = { pulled: ProviderInvoice; is_undecided: boolean; mapping: IntegrationMappingModel; now: Date };
+
+function chooseNextPull({ pulled, is_undecided, mapping, now }: NextPullInput): Date | null {
+  if (is_undecided) return computeFirstPull(now);
+  return isReportFinal(pulled) ? null : computeNextPull({ made_at: new Date(toInstant(mapping.created_at)), now });
+}
+
+const REASON_LENGTH_MAX = 1_000;
+
+/** The event is emitted once per difference. */
+export async function noteDifferences(
+  transaction: Transaction,
+  { mapping, differences, now }: { mapping: IntegrationMappingModel; differences: readonly string[]; now: Date },
+): Promise<void> {
+  const attention_reason = differences.join('; ').slice(0, REASON_LENGTH_MAX) || null;
+  if (attention_reason === mapping.attention_reason) return;
+  const by = { now };
+  const record = await IntegrationMappingModel.change(mapping, { attention_reason }, { by, database: transaction });
+  if (attention_reason !== null) await emit(transaction, 'integration_mapping.needs_attention', { record, by });
+}

@@ -1,0 +1,146 @@
+/**
+ * Processes the due events of a connection, and then reads the counterparts of invoices that are due (docs/integrations/README.md,
+ * "Webhooks of providers" and "Reading an invoice"). A failed provider pauses the connection; refused credentials stop it.
+ */
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { isSynced } from '../../../core/platform/connection/sync-config.ts';
+import { computeEventRetryAt } from '../../../core/platform/integration/provider-event.ts';
+import { computeFirstPull } from '../../../core/platform/integration/pull-schedule.ts';
+import { ProviderError } from '../../../integrations/provider-error.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import type { ProviderEventModel } from '../../../storage/models/delivery/provider-event.ts';
+import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
+import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
+import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
+import {
+  continueReadJob,
+  endEvent,
+  findDueEvent,
+  findDuePull,
+  setNextPull,
+} from '../../../storage/queue/provider-events.ts';
+import { type AccountCallSettings, canCall, prepareCalls } from '../../foundation/connections/call-account.ts';
+import {
+  type ConnectionRun,
+  describeRefusal,
+  endPause,
+  pauseConnection,
+} from '../../foundation/connections/connection-runs.ts';
+import { processEvent, UnknownRecord } from './process-event.ts';
+import { applyPulled, lockPulled, noteDifferences, pullMapping } from './pull-invoice.ts';
+
+/** `stopped`: a person has to act first. `paused`: the sweep enqueues the rest. `continued`: another job reads it. */
+type ReadProviderResult = { readonly ended: 'done' | 'stopped' | 'paused' | 'continued'; readonly read: number };
+
+export async function readProvider(
+  stores: Stores,
+  scope: Scope,
+  { connection_id, settings, clock, mayGoOn }: ConnectionRun,
+): Promise<ReadProviderResult> {
+  const { postgres } = stores;
+  const isCalled = await canCall(stores, scope);
+  for (let read = 0; ; read++) {
+    const connection = await ConnectionModel.fetch(scope, connection_id, { database: postgres });
+    if (!isCalled || connection.status !== 'published' || connection.connection_state !== 'active')
+      return { ended: 'stopped', read };
+    const now = clock();
+    if (connection.paused_until && new Date(connection.paused_until) > now) return { ended: 'paused', read };
+    const event = await findDueEvent(postgres, scope, { connection_id, now });
+    const mapping = event ? undefined : await findDuePull(postgres, scope, { connection_id, now });
+    if (!event && !mapping) return { ended: 'done', read };
+    if (!(await mayGoOn())) {
+      await postgres.transaction((transaction) => continueReadJob(transaction, connection));
+      return { ended: 'continued', read };
+    }
+    const step = event
+      ? { work: () => processEvent(stores, { connection, event, settings, now }), event }
+      : { work: () => pullDue(stores, { connection, mapping: mapping!, settings, now }), mapping: mapping! };
+    if ((await runStep(stores, connection, { ...step, now })) === 'stopped') return { ended: 'stopped', read };
+  }
+}
+
+type ReadStep = {
+  readonly work: () => Promise<void>;
+  readonly event?: ProviderEventModel;
+  readonly mapping?: IntegrationMappingModel;
+  readonly now: Date;
+};
+
+async function runStep(
+  stores: Stores,
+  connection: ConnectionModel,
+  { work, event, mapping, now }: ReadStep,
+): Promise<'stopped' | void> {
+  try {
+    await work();
+    await endPause(stores, connection);
+  } catch (error) {
+    if (error instanceof ProviderError && error.is_unauthorized) return 'stopped';
+    if (error instanceof ProviderError && error.error_class === 'wait' && !error.is_of_record) {
+      await pauseConnection(stores, connection, { error, now });
+      // Others go first when the pause is over.
+      if (event) await postponeEvent(stores, event, now);
+      if (mapping) await setNextPull(stores.postgres, mapping, now);
+      return;
+    }
+    if (event) return recordEventFailure(stores, event, { error, now });
+    await recordPullFailure(stores, mapping!, { error, now });
+  }
+}
+
+type PullInput = {
+  readonly connection: ConnectionModel;
+  readonly mapping: IntegrationMappingModel;
+  readonly settings: AccountCallSettings;
+  readonly now: Date;
+};
+
+async function pullDue(stores: Stores, { connection, mapping, settings, now }: PullInput): Promise<void> {
+  if (!isSynced(connection.sync_config, { entity: 'invoice', direction: 'inbound' })) {
+    // The configuration may be changed later.
+    await setNextPull(stores.postgres, mapping, new Date(now.getTime() + DAY_MS));
+    return;
+  }
+  const call = await prepareCalls(stores, connection, { settings, by: { now } });
+  const pulled = await pullMapping(call, mapping);
+  await retryTransaction(stores, async (transaction) => {
+    await lockPulled(transaction, connection, [pulled]);
+    await applyPulled(stores, transaction, { ...pulled, connection, now });
+  });
+}
+
+const DAY_MS = 86_400_000;
+
+async function postponeEvent({ postgres }: Stores, event: ProviderEventModel, now: Date): Promise<void> {
+  const changes = { event_state: 'received', reason: event.reason, processed_at: null, next_attempt_at: now } as const;
+  await endEvent(postgres, event, changes);
+}
+
+type StepFailure = { readonly error: unknown; readonly now: Date };
+
+async function recordEventFailure(
+  { postgres }: Stores,
+  event: ProviderEventModel,
+  { error, now }: StepFailure,
+): Promise<void> {
+  const is_unknown = error instanceof UnknownRecord;
+  const reason = is_unknown ? error.message : describeRefusal(error);
+  const attempt_count = event.attempt_count + 1;
+  const next_attempt_at = computeEventRetryAt(attempt_count, { now, is_unknown });
+  const event_state = next_attempt_at !== null ? 'received' : is_unknown ? 'ignored' : 'failed';
+  await endEvent(postgres, event, { event_state, reason, processed_at: null, attempt_count, next_attempt_at });
+}
+
+async function recordPullFailure(
+  { postgres }: Stores,
+  seen: IntegrationMappingModel,
+  { error, now }: StepFailure,
+): Promise<void> {
+  const difference = `it cannot be read: ${describeRefusal(error)}`;
+  await postgres.transaction(async (transaction) => {
+    const mapping = await IntegrationMappingModel.fetch(seen, seen.id, { database: transaction, lock: true });
+    if (mapping.mapping_state !== 'made') return;
+    await noteDifferences(transaction, { mapping, differences: [difference], now });
+    await setNextPull(transaction, seen, new Date(computeFirstPull(now).getTime() + DAY_MS));
+  });
+}

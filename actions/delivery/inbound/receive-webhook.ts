@@ -1,0 +1,129 @@
+/**
+ * Receives a webhook of a provider (docs/integrations/README.md, "Webhooks of providers"): checks its signature, stores its events and
+ * enqueues their effect. An unknown tenant, environment or connection is refused like a wrong signature, after the same work.
+ */
+import { randomBytes } from 'node:crypto';
+import { FarthingError, invalid } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import type { ProviderSecrets } from '../../../core/platform/connection/record.ts';
+import type { InboundEvent } from '../../../integrations/account.ts';
+import { listCapable } from '../../../integrations/find-capability.ts';
+import type { AccountCapability, InboundWebhook } from '../../../integrations/provider.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import { createSealer, isSealed } from '../../../storage/foundation/secrets/sealing.ts';
+import type { Postgres } from '../../../storage/foundation/stores.ts';
+import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
+import { addReadJob, storeProviderEvents } from '../../../storage/queue/provider-events.ts';
+import { type AccountCallSettings, canCall } from '../../foundation/connections/call-account.ts';
+import { openConnectionSecrets } from '../../foundation/connections/connection-secrets.ts';
+
+/** Events of one webhook. They are stored by one statement, whose parameters Postgres limits. */
+const EVENTS_MAX = 1_000;
+
+type ReceivingCapability = AccountCapability & Required<Pick<AccountCapability, 'verifyWebhook' | 'parseWebhook'>>;
+
+/** Providers whose webhooks are received. */
+export function listReceivedProviders(): string[] {
+  return Object.entries(listCapable('account')).flatMap(([name, capability]) =>
+    receivesWebhooks(capability) ? [name] : [],
+  );
+}
+
+/** Headers of a webhook that contain its signature. */
+export function listSignatureHeaders(provider_type: string): readonly string[] {
+  return listCapable('account')[provider_type]?.signature_headers ?? [];
+}
+
+function receivesWebhooks(capability: AccountCapability): capability is ReceivingCapability {
+  return capability.verifyWebhook !== undefined && capability.parseWebhook !== undefined;
+}
+
+type ReceivedWebhook = {
+  readonly provider_type: string;
+  readonly webhook: InboundWebhook;
+  readonly settings: AccountCallSettings;
+  readonly onUnreadable: (connection_id: string) => void;
+};
+
+/** Returns the number of events that were not stored before. */
+export async function receiveWebhook(
+  { postgres }: Postgres,
+  scope: Scope,
+  { provider_type, webhook, settings, onUnreadable }: ReceivedWebhook,
+): Promise<number> {
+  const capability = listCapable('account')[provider_type];
+  if (!capability || !receivesWebhooks(capability)) throw refuse();
+  const [connection] = await ConnectionModel.in(scope, postgres).where({
+    ...{ provider_type, has_account: true, status: 'published' },
+  });
+  const secrets = connection ? openSecrets(connection, { settings, onUnreadable }) : null;
+  verify(capability, secrets, webhook);
+  if (!connection || secrets === null) throw refuse();
+  const events = capability.parseWebhook(webhook);
+  if (events.length > EVENTS_MAX) throw invalid('body', `has ${events.length} events; the maximum is ${EVENTS_MAX}`);
+  const is_called = await canCall({ postgres }, scope);
+  return postgres.transaction(async (transaction) => {
+    const rows = events.map((event) => toStoredEvent(event, { connection, is_called, now: webhook.now }));
+    const count = await storeProviderEvents(transaction, connection, rows);
+    if (count > 0) await addReadJob(transaction, connection);
+    return count;
+  });
+}
+
+/** Null if the stored text does not open: the webhook is then refused, not accepted unchecked. */
+function openSecrets(
+  connection: ConnectionModel,
+  { settings, onUnreadable }: Pick<ReceivedWebhook, 'settings' | 'onUnreadable'>,
+): ProviderSecrets | null {
+  try {
+    if (!isSealed(connection.secret)) return null;
+    return openConnectionSecrets(connection, createSealer(settings.SECRETS_KEYS));
+  } catch {
+    onUnreadable(connection.id);
+    return null;
+  }
+}
+
+/** Without secrets the signature is checked against a random one, which takes the same time. */
+function verify(capability: ReceivingCapability, secrets: ProviderSecrets | null, webhook: InboundWebhook): void {
+  try {
+    capability.verifyWebhook(secrets ?? buildRandomSecrets(capability), webhook);
+  } catch (error) {
+    if (secrets !== null && !(error instanceof FarthingError)) throw error;
+    throw refuse();
+  }
+}
+
+function buildRandomSecrets({ secrets }: AccountCapability): ProviderSecrets {
+  return Object.fromEntries(Object.keys(secrets.shape).map((name) => [name, randomBytes(16).toString('hex')]));
+}
+
+function refuse(): FarthingError {
+  return new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
+}
+
+type StoredTerms = { readonly connection: ConnectionModel; readonly is_called: boolean; readonly now: Date };
+
+function toStoredEvent(event: InboundEvent, { connection, is_called, now }: StoredTerms) {
+  const reason = explainIgnored(event, { connection, is_called });
+  const { provider_event_id, event_type, occurred_at, subjects } = event;
+  return {
+    id: newId('provider_event', now.getTime()),
+    ...{ provider_event_id, event_type, occurred_at, subjects: [...subjects], reason },
+    event_state: reason === null ? ('received' as const) : ('ignored' as const),
+    next_attempt_at: reason === null ? now.toISOString() : null,
+    created_at: now.toISOString(),
+  };
+}
+
+/** Null if the event is processed. */
+function explainIgnored(
+  { subjects, provider_account_id }: InboundEvent,
+  { connection, is_called }: Pick<StoredTerms, 'connection' | 'is_called'>,
+): string | null {
+  const own = connection.provider_account_id;
+  if (provider_account_id !== null && own !== null && provider_account_id !== own)
+    return `it is about the account ${provider_account_id}, which is not that of the connection`;
+  if (subjects.length === 0) return 'events of this type have no effect';
+  return is_called ? null : 'an environment with a test clock never calls a provider';
+}

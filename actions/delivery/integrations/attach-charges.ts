@@ -1,0 +1,21 @@
+/**
+ * Lets charges that a provider took while the invoice was being sent there pay its copy: the id of the copy was not known when they were made
+ * (docs/decisions/0025-charges-of-pushed-invoices.md). An attached charge stays so; a refusal asks a person.
+ */
+import type { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
+import type { PaymentModel } from '../../../storage/models/payments/payment.ts';
+import type { PushTarget } from '../../foundation/connections/push-record.ts';
+
+type ChargedCopy = { readonly mapping: IntegrationMappingModel; readonly payments: readonly PaymentModel[] };
+
+export async function attachCharges(
+  { mapping: { provider_entity_id, sent_invoice }, payments }: ChargedCopy,
+  { connection, call }: PushTarget,
+): Promise<void> {
+  if (sent_invoice === null) return;
+  for (const { id, payment_gateway, connection_id, gateway_payment_id } of payments) {
+    const isCharge = payment_gateway === connection.provider_type && !connection_id && gateway_payment_id;
+    if (!isCharge || sent_invoice.contained_ids.includes(id)) continue;
+    await call(async (account) => account.attachPayment?.(provider_entity_id!, gateway_payment_id));
+  }
+}

@@ -1,0 +1,76 @@
+/**
+ * Sends a record to the provider of a connection (docs/integrations/README.md, "Sending a record"): a mapping is written, the provider is
+ * called outside any transaction, and the mapping gets the id of the counterpart. A push that was interrupted is repeated with the same key,
+ * so nothing is created twice.
+ */
+import { notAllowed } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import type { Author } from '../../../core/foundation/stamp.ts';
+import { isSynced } from '../../../core/platform/connection/sync-config.ts';
+import { PUSHED_ENTITY_TYPES, type PushedEntityType } from '../../../core/platform/integration/pushed-events.ts';
+import { listCapable } from '../../../integrations/find-capability.ts';
+import type { Postgres } from '../../../storage/foundation/stores.ts';
+import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
+import type { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
+import { type AccountCallSettings, prepareCalls } from '../../foundation/connections/call-account.ts';
+import { type PushTarget, pushCustomer } from '../../foundation/connections/push-record.ts';
+import { pushCreditNote } from './push-credit-note.ts';
+import { pushInvoice } from './push-invoice.ts';
+import { pushPayment } from './push-payment.ts';
+
+type PushInput = {
+  readonly connection: ConnectionModel;
+  readonly entity_type: PushedEntityType;
+  readonly entity_id: string;
+  readonly settings: AccountCallSettings;
+  readonly author: Author;
+};
+
+type EntityPush = (stores: Postgres, scope: Scope, id: string, target: PushTarget) => Promise<IntegrationMappingModel>;
+
+const PUSHES: Readonly<Record<PushedEntityType, EntityPush>> = {
+  customer: pushCustomer,
+  invoice: pushInvoice,
+  payment: pushPayment,
+  credit_note: pushCreditNote,
+};
+
+export function isPushed(entity_type: string): entity_type is PushedEntityType {
+  return (PUSHED_ENTITY_TYPES as readonly string[]).includes(entity_type);
+}
+
+/** Whether the provider receives records of this kind. */
+export function canPush(connection: ConnectionModel, entity_type: PushedEntityType): boolean {
+  return listCapable('account')[connection.provider_type]?.exchanges.includes(entity_type) ?? false;
+}
+
+/** A credit note follows the configuration of its invoice: the configuration has no name for it. */
+export function isPushSynced({ sync_config }: ConnectionModel, entity_type: PushedEntityType): boolean {
+  return isSynced(sync_config, { entity: toSyncedEntity(entity_type), direction: 'outbound' });
+}
+
+function toSyncedEntity(entity_type: PushedEntityType) {
+  return entity_type === 'credit_note' ? 'invoice' : entity_type;
+}
+
+/** Failures of the provider are `ProviderError`s. A record that has a counterpart already is not sent again. */
+export async function pushEntity(
+  stores: Postgres,
+  scope: Scope,
+  { connection, entity_type, entity_id, settings, author }: PushInput,
+): Promise<IntegrationMappingModel> {
+  checkConnection(connection, entity_type);
+  const call = await prepareCalls(stores, connection, { settings, by: author });
+  return PUSHES[entity_type](stores, scope, entity_id, { connection, author, call });
+}
+
+function checkConnection(connection: ConnectionModel, entity_type: PushedEntityType): void {
+  const { provider_type, connection_state, attention_reason } = connection;
+  if (!canPush(connection, entity_type)) throw notAllowed(`${provider_type} does not receive ${entity_type}s`);
+  if (connection_state !== 'active')
+    throw notAllowed(`the connection to ${provider_type} needs attention: ${attention_reason}`);
+  if (!isPushSynced(connection, entity_type))
+    throw notAllowed(
+      `the connection to ${provider_type} sends no ${entity_type}s (sync_config.${toSyncedEntity(entity_type)}.outbound)`,
+    );
+}

@@ -1,0 +1,173 @@
+/**
+ * Sends an invoice to the provider of a connection, after its customer. A repeated push sends the amounts of the first one, so that the
+ * provider recognizes it. Afterwards the copy is voided or settled there if the invoice was here (docs/integrations/README.md).
+ */
+import { Decimal } from '../../../core/foundation/decimal.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { computePushedLines } from '../../../core/platform/integration/pushed-lines.ts';
+import type { PushedInvoice } from '../../../integrations/account.ts';
+import { ProviderError } from '../../../integrations/provider-error.ts';
+import type { Postgres } from '../../../storage/foundation/stores.ts';
+import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
+import { loadLines } from '../../../storage/models/invoicing/load-lines.ts';
+import {
+  beginCalls,
+  completeMapping,
+  dropMapping,
+  hasCallBegun,
+  intendMapping,
+} from '../../foundation/connections/mappings.ts';
+import {
+  NothingToSend,
+  type PushKey,
+  type PushTarget,
+  pushBegun,
+  pushCustomer,
+  toPushKey,
+} from '../../foundation/connections/push-record.ts';
+import { loadPrintedTaxes } from '../../invoicing/documents/printed-taxes.ts';
+import { attachCharges } from './attach-charges.ts';
+import { resumeMoney } from './resume-money.ts';
+import { describeSentInvoice, listReceivedPayments } from './sent-invoice.ts';
+import { settleInvoice } from './settle-invoice.ts';
+
+export async function pushInvoice(
+  stores: Postgres,
+  scope: Scope,
+  invoice_id: string,
+  target: PushTarget,
+): Promise<IntegrationMappingModel> {
+  const { postgres } = stores;
+  const invoice = await InvoiceModel.fetchPublished(scope, invoice_id, { database: postgres });
+  const key = { connection_id: target.connection.id, entity_type: 'invoice', entity_id: invoice_id } as const;
+  const known = await IntegrationMappingModel.findCurrent(scope, key, { database: postgres });
+  if (!known || !hasCallBegun(known)) {
+    checkPushable(invoice);
+    return sendInvoice(stores, invoice, known ?? null, target);
+  }
+  if (known.mapping_state === 'intended' && !isOpen(invoice)) return withdrawUncertain(stores, invoice, known, target);
+  if (invoice.invoice_status === 'VOIDED') return voidThere(known, target);
+  if (known.mapping_state === 'intended') return sendInvoice(stores, invoice, known, target);
+  await settleInvoice(stores, invoice, known, target);
+  return known;
+}
+
+async function sendInvoice(
+  stores: Postgres,
+  invoice: InvoiceModel,
+  known: IntegrationMappingModel | null,
+  target: PushTarget,
+): Promise<IntegrationMappingModel> {
+  const customer = await pushCustomer(stores, invoice, invoice.customer_id, target);
+  const entity = { entity_type: 'invoice', entity_id: invoice.id } as const;
+  const mapping = await beginInvoice(
+    stores,
+    known ?? (await intendMapping(stores, invoice, { ...target, entity })),
+    target,
+  );
+  if (mapping.mapping_state === 'made') return mapping;
+  const pushed = await toPushedInvoice(stores, mapping, customer.provider_entity_id!);
+  const made = await pushBegun(stores, mapping, target, (account, key) => account.pushInvoice!({ ...key, ...pushed }));
+  await resumeMoney(stores, made, target.connection);
+  if (made.mapping_state === 'made')
+    await attachCharges({ mapping: made, payments: await listReceivedPayments(stores.postgres, invoice) }, target);
+  return made;
+}
+
+/** The lock of the invoice separates the payments that its copy contains from those that are sent on their own. */
+async function beginInvoice(
+  { postgres }: Postgres,
+  mapping: IntegrationMappingModel,
+  { author }: PushTarget,
+): Promise<IntegrationMappingModel> {
+  return postgres.transaction(async (transaction) => {
+    const locked = { database: transaction, lock: 'shared' } as const;
+    const invoice = await InvoiceModel.fetchPublished(mapping, mapping.entity_id, locked);
+    const describe = async () => {
+      checkPushable(invoice);
+      return { sent_invoice: await describeSentInvoice(transaction, invoice) };
+    };
+    return beginCalls(transaction, mapping, { author, describe });
+  });
+}
+
+/**
+ * For an invoice that was voided or settled after a push whose answer was lost: the copy may be open there under an id that nobody knows. It is
+ * searched for and voided. Without such a search a person has to do it.
+ */
+async function withdrawUncertain(
+  stores: Postgres,
+  invoice: InvoiceModel,
+  mapping: IntegrationMappingModel,
+  target: PushTarget,
+): Promise<IntegrationMappingModel> {
+  const { author, call } = target;
+  const customer = await pushCustomer(stores, invoice, invoice.customer_id, target);
+  const { key_age_seconds } = toPushKey(mapping, author.now);
+  const provider_customer_id = customer.provider_entity_id!;
+  const found = await call(async (account) => {
+    if (!account.findInvoice) throw describeUncertain(invoice);
+    return account.findInvoice({ invoice_id: invoice.id, provider_customer_id, key_age_seconds });
+  });
+  const made = found === null ? mapping : await completeMapping(stores, mapping, { made: found, author });
+  if (found !== null) await voidThere(made, target);
+  await stores.postgres.transaction(async (database) => {
+    const current = await IntegrationMappingModel.fetch(made, made.id, { database, lock: true });
+    if (current.mapping_state !== 'gone') await dropMapping(database, current, author);
+  });
+  return made;
+}
+
+function describeUncertain({ id, invoice_status }: InvoiceModel): ProviderError {
+  const what = invoice_status === 'VOIDED' ? 'voided' : 'settled';
+  return new ProviderError(
+    'person',
+    `invoice ${id} was ${what} while it was being sent: search for it at the provider`,
+  );
+}
+
+async function voidThere(mapping: IntegrationMappingModel, { call }: PushTarget): Promise<IntegrationMappingModel> {
+  const { id, provider_entity_id } = mapping;
+  await call(async (account) => account.voidInvoice?.(provider_entity_id!, `${id}:void`));
+  return mapping;
+}
+
+function isOpen({ invoice_status, amount_remaining }: InvoiceModel): boolean {
+  return invoice_status === 'FINALIZED' && new Decimal(amount_remaining).gt(0);
+}
+
+/** A draft may change, and an invoice without a remaining amount asks for nothing. */
+function checkPushable(invoice: InvoiceModel): void {
+  if (isOpen(invoice)) return;
+  const { id, invoice_status } = invoice;
+  const why =
+    invoice_status === 'FINALIZED'
+      ? 'nothing of this invoice remains to be paid'
+      : `an invoice that is ${invoice_status} is not sent to a provider`;
+  throw new NothingToSend(why, { invoice_id: id, invoice_status });
+}
+
+/** With the amounts of the first call. */
+async function toPushedInvoice(
+  { postgres }: Postgres,
+  mapping: IntegrationMappingModel,
+  provider_customer_id: string,
+): Promise<Omit<PushedInvoice, keyof PushKey>> {
+  const invoice = await InvoiceModel.fetchPublished(mapping, mapping.entity_id, { database: postgres });
+  const wanted = { model: InvoiceLineItemModel, parent: 'invoice_id', ids: [invoice.id] } as const;
+  const lines = (await loadLines(invoice, wanted, postgres)).get(invoice.id) ?? [];
+  const taxes = await loadPrintedTaxes(invoice, postgres);
+  const sent = mapping.sent_invoice ?? invoice;
+  return {
+    invoice_id: invoice.id,
+    invoice_number: invoice.invoice_number!,
+    provider_customer_id,
+    currency: invoice.currency,
+    lines: computePushedLines({ invoice: { ...sent, id: invoice.id }, lines, taxes }),
+    total: sent.amount_remaining,
+    issued_at: invoice.finalized_at ?? null,
+    due_date: invoice.due_date ?? null,
+  };
+}

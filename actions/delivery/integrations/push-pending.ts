@@ -1,0 +1,117 @@
+/**
+ * Sends the pending records of one connection, one after another, the longest waiting first (docs/integrations/README.md, "Sending by
+ * itself"). A failed provider pauses the connection; refused credentials stop it; a refused record waits for a person.
+ */
+
+import { FarthingError } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import type { Author } from '../../../core/foundation/stamp.ts';
+import { ProviderError } from '../../../integrations/provider-error.ts';
+import type { Postgres } from '../../../storage/foundation/stores.ts';
+import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
+import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
+import {
+  continuePushJob,
+  delayPushJob,
+  endPending,
+  findFirstPending,
+  movePendingBack,
+} from '../../../storage/queue/pending-pushes.ts';
+import type { AccountCallSettings } from '../../foundation/connections/call-account.ts';
+import {
+  type ConnectionRun,
+  describeRefusal,
+  endPause,
+  pauseConnection,
+} from '../../foundation/connections/connection-runs.ts';
+import { dropMapping, hasCallBegun } from '../../foundation/connections/mappings.ts';
+import { NothingToSend } from '../../foundation/connections/push-record.ts';
+import { emit } from '../../foundation/emit.ts';
+import { isPushed, pushEntity } from './push-entity.ts';
+
+/** `stopped`: a person has to act first. `paused` and `continued`: another job sends the rest. */
+type PushResult = { readonly ended: 'done' | 'stopped' | 'paused' | 'continued'; readonly sent: number };
+
+export async function pushPending(
+  { postgres }: Postgres,
+  scope: Scope,
+  { connection_id, settings, clock, mayGoOn }: ConnectionRun,
+): Promise<PushResult> {
+  let sent = 0;
+  for (;;) {
+    const connection = await ConnectionModel.fetch(scope, connection_id, { database: postgres });
+    if (connection.status !== 'published' || connection.connection_state !== 'active')
+      return { ended: 'stopped', sent };
+    const paused_until = connection.paused_until ? new Date(connection.paused_until) : null;
+    if (paused_until !== null && paused_until > clock()) {
+      await postgres.transaction((transaction) => delayPushJob(transaction, connection, paused_until));
+      return { ended: 'paused', sent };
+    }
+    const mapping = await findFirstPending(postgres, scope, connection_id);
+    if (!mapping) return { ended: 'done', sent };
+    if (!(await mayGoOn())) {
+      await postgres.transaction((transaction) => continuePushJob(transaction, connection));
+      return { ended: 'continued', sent };
+    }
+    try {
+      await sendRecord({ postgres }, connection, { mapping, settings, now: clock() });
+      await endPending(postgres, mapping, null);
+      await endPause({ postgres }, connection);
+      sent++;
+    } catch (error) {
+      if (error instanceof ProviderError && error.error_class === 'wait') {
+        await pauseConnection({ postgres }, connection, { error, now: clock() });
+        await movePendingBack(postgres, mapping);
+      } else if (error instanceof ProviderError && error.is_unauthorized) return { ended: 'stopped', sent };
+      else {
+        await recordRefusal({ postgres }, mapping, { error, now: clock() });
+        await endPause({ postgres }, connection);
+      }
+    }
+  }
+}
+
+type SendInput = {
+  readonly mapping: IntegrationMappingModel;
+  readonly settings: AccountCallSettings;
+  readonly now: Date;
+};
+
+async function sendRecord(
+  stores: Postgres,
+  connection: ConnectionModel,
+  { mapping, settings, now }: SendInput,
+): Promise<void> {
+  const { entity_id, entity_type } = mapping;
+  const author = { user_id: '', now };
+  if (!isPushed(entity_type)) throw new FarthingError('system_error', `a ${entity_type} is not sent to providers`);
+  try {
+    await pushEntity(stores, mapping, { connection, entity_type, entity_id, settings, author });
+  } catch (error) {
+    if (!(error instanceof NothingToSend) || !(await dropUnsent(stores, mapping, author))) throw error;
+  }
+}
+
+/** Whether the mapping could be dropped, because nothing was sent. */
+function dropUnsent({ postgres }: Postgres, mapping: IntegrationMappingModel, author: Author): Promise<boolean> {
+  return postgres.transaction(async (transaction) => {
+    const current = await IntegrationMappingModel.fetch(mapping, mapping.id, { database: transaction, lock: true });
+    if (hasCallBegun(current)) return false;
+    await dropMapping(transaction, current, author);
+    return true;
+  });
+}
+
+/** A mapping that was unlinked meanwhile needs no message. */
+async function recordRefusal(
+  { postgres }: Postgres,
+  mapping: IntegrationMappingModel,
+  { error, now }: { error: unknown; now: Date },
+): Promise<void> {
+  const push_error = describeRefusal(error);
+  await postgres.transaction(async (transaction) => {
+    await endPending(transaction, mapping, push_error);
+    const record = await IntegrationMappingModel.fetch(mapping, mapping.id, { database: transaction });
+    if (record.mapping_state !== 'gone') await emit(transaction, 'integration_mapping.failed', { record, by: { now } });
+  });
+}

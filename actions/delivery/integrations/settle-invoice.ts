@@ -1,0 +1,106 @@
+/**
+ * Keeps the copy of an invoice at a provider from asking for money that was received here, where no payment or credit note does it: the
+ * invoice was marked as paid by hand, or the provider has no such records (docs/integrations/README.md, "Money after the invoice").
+ */
+import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
+import type { SentInvoice } from '../../../core/platform/integration/pushed-lines.ts';
+import { ProviderError } from '../../../integrations/provider-error.ts';
+import type { Postgres } from '../../../storage/foundation/stores.ts';
+import type { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
+import { CreditNoteModel } from '../../../storage/models/invoicing/credit-note.ts';
+import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import type { PaymentModel } from '../../../storage/models/payments/payment.ts';
+import { findAccountCapability } from '../../foundation/connections/call-account.ts';
+import { type PushTarget, pushCustomer, toPushKey } from '../../foundation/connections/push-record.ts';
+import { attachCharges } from './attach-charges.ts';
+import { listReceivedPayments } from './sent-invoice.ts';
+
+export async function settleInvoice(
+  stores: Postgres,
+  invoice: InvoiceModel,
+  mapping: IntegrationMappingModel,
+  target: PushTarget,
+): Promise<void> {
+  const { id, provider_entity_id, sent_invoice } = mapping;
+  // Nobody knows what the copy of an invoice that was linked by hand asks for.
+  if (sent_invoice === null) return;
+  const payments = await listReceivedPayments(stores.postgres, invoice);
+  await attachCharges({ mapping, payments }, target);
+  const there = await computeRemainingThere(stores, invoice, { sent_invoice, payments, target });
+  if (there.eq(invoice.amount_remaining)) return;
+  const isSettled = new Decimal(invoice.amount_remaining).isZero();
+  const receivesPayments = findAccountCapability(target.connection).exchanges.includes('payment');
+  if (isSettled && receivesPayments && payments.length === 0)
+    return settleByHand(stores, invoice, { mapping, sent_invoice, target });
+  // A payment with this connection_id was made on the copy, so the copy cannot be voided. A charge apart from the copy leaves it open.
+  const isPaidThere = payments.some(({ connection_id }) => connection_id === target.connection.id);
+  if (!isSettled || receivesPayments || isPaidThere)
+    throw new ProviderError(
+      'person',
+      `${invoice.amount_remaining} ${invoice.currency} of invoice ${invoice.id} remains to be paid here, but ${there.toFixed()} at the provider: correct it there`,
+    );
+  await target.call(async (account) => account.voidInvoice?.(provider_entity_id!, `${id}:void`));
+}
+
+type KnownMoney = {
+  readonly sent_invoice: SentInvoice;
+  readonly payments: readonly PaymentModel[];
+  readonly target: PushTarget;
+};
+
+/** Amount that the copy asks for when all payments and credit notes that the provider receives are there. */
+async function computeRemainingThere(
+  { postgres }: Postgres,
+  invoice: InvoiceModel,
+  { sent_invoice, payments, target: { connection } }: KnownMoney,
+): Promise<Decimal> {
+  const { exchanges } = findAccountCapability(connection);
+  const isLater = ({ id }: { readonly id: string }) => !sent_invoice.contained_ids.includes(id);
+  const known = payments.filter(
+    ({ connection_id }) => exchanges.includes('payment') || connection_id === connection.id,
+  );
+  const notes = exchanges.includes('credit_note')
+    ? await CreditNoteModel.in(invoice, postgres).where({
+        invoice_id: invoice.id,
+        credit_note_status: 'FINALIZED',
+        credit_note_type: 'ADJUSTMENT',
+      })
+    : [];
+  const lowered = sumDecimals([
+    ...known.filter(isLater).map((payment) => new Decimal(payment.amount)),
+    ...notes.filter(isLater).map((note) => new Decimal(note.total_amount).minus(note.total_prepaid_credits_returned)),
+  ]);
+  return Decimal.max(0, new Decimal(sent_invoice.amount_remaining).minus(lowered));
+}
+
+type SettledCopy = {
+  readonly mapping: IntegrationMappingModel;
+  readonly sent_invoice: SentInvoice;
+  readonly target: PushTarget;
+};
+
+/** Without payments the paid amount was written by hand. It can be changed until the invoice is settled, so a part of it is not sent. */
+async function settleByHand(
+  stores: Postgres,
+  invoice: InvoiceModel,
+  { mapping, sent_invoice, target }: SettledCopy,
+): Promise<void> {
+  const amount = new Decimal(invoice.amount_paid).minus(sent_invoice.amount_paid);
+  if (amount.lte(0)) return;
+  const customer = await pushCustomer(stores, invoice, invoice.customer_id, target);
+  const first = toPushKey(mapping, target.author.now);
+  const payment = {
+    ...first,
+    key: `${mapping.id}:settled`,
+    // The first call may be older than the settlement; searched for, it is there once.
+    is_key_renewed: true,
+    payment_id: invoice.id,
+    provider_customer_id: customer.provider_entity_id!,
+    provider_invoice_id: mapping.provider_entity_id!,
+    amount: amount.toFixed(),
+    currency: invoice.currency,
+    paid_at: invoice.paid_at ?? target.author.now.toISOString(),
+    reference: invoice.invoice_number ?? invoice.id,
+  };
+  await target.call((account) => account.pushPayment!(payment));
+}

@@ -1,0 +1,31 @@
+/** Published connections of an environment to accounts at providers. */
+import { invalid } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import type { Database, Transaction } from '../../../storage/foundation/stores.ts';
+import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
+
+export async function listAccountConnections(scope: Scope, database: Database): Promise<ConnectionModel[]> {
+  return await buildListQuery(scope, database);
+}
+
+/** Locks the connections, as requests that create mappings do. */
+export async function lockAccountConnections(scope: Scope, transaction: Transaction): Promise<ConnectionModel[]> {
+  return await buildListQuery(scope, transaction).forUpdate();
+}
+
+function buildListQuery(scope: Scope, database: Database) {
+  return ConnectionModel.in(scope, database).where({ has_account: true, status: 'published' }).orderBy('id');
+}
+
+/** The connection to a provider that a request names in `field`. */
+export async function findAccountConnection(
+  scope: Scope,
+  { provider_type, field }: { provider_type: string; field: string },
+  database: Database,
+): Promise<ConnectionModel> {
+  const connections = await listAccountConnections(scope, database);
+  const found = connections.find((connection) => connection.provider_type === provider_type.toLowerCase());
+  if (found) return found;
+  const allowed = connections.map((connection) => connection.provider_type);
+  throw invalid(field, `this environment has no connection to ${provider_type}`, { allowed });
+}

@@ -1,0 +1,181 @@
+/**
+ * Mappings of records to their counterparts at a provider (docs/integrations/README.md, "Mappings"). Each verb is one short transaction or
+ * part of one; none calls a provider.
+ */
+import { alreadyExists, notAllowed } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
+import type { IntegrationMapping, MappedEntityType } from '../../../core/platform/integration/mapping.ts';
+import { computeFirstPull } from '../../../core/platform/integration/pull-schedule.ts';
+import type { ProviderRecord } from '../../../integrations/account.ts';
+import { listCapable } from '../../../integrations/find-capability.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Database, Postgres, Transaction } from '../../../storage/foundation/stores.ts';
+import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
+import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
+
+export type MappedEntity = { readonly entity_type: MappedEntityType; readonly entity_id: string };
+
+type NewMapping = { readonly connection: ConnectionModel; readonly entity: MappedEntity; readonly author: Author };
+
+/** Written before the call that creates the counterpart. A mapping that exists already is returned. */
+export async function intendMapping(
+  { postgres }: Postgres,
+  scope: Scope,
+  { connection, entity, author }: NewMapping,
+): Promise<IntegrationMappingModel> {
+  return postgres.transaction(async (database) => {
+    const current = await lockCurrentMapping(database, scope, { connection, entity });
+    if (current) return current;
+    return IntegrationMappingModel.add(scope, buildIntendedMapping({ connection, entity, author }), { database });
+  });
+}
+
+/** Its key is made before the first call (`beginCalls`). */
+export function buildIntendedMapping(input: NewMapping) {
+  return { ...buildMapping(input), mapping_state: 'intended' as const };
+}
+
+/** Whether the provider may have the record: the call may have taken effect although it was interrupted. */
+export function hasCallBegun({ mapping_state, key_created_at }: IntegrationMappingModel): boolean {
+  return mapping_state === 'made' || key_created_at !== null;
+}
+
+type FirstCall = {
+  readonly author: Author;
+  /** Further fields, read before the first call alone. */
+  readonly describe?: () => Promise<Partial<IntegrationMappingModel>>;
+};
+
+/** Writes the key before the first call with it. */
+export async function beginCalls(
+  transaction: Transaction,
+  mapping: IntegrationMappingModel,
+  { author, describe = async () => ({}) }: FirstCall,
+): Promise<IntegrationMappingModel> {
+  const current = await IntegrationMappingModel.fetch(mapping, mapping.id, { database: transaction, lock: true });
+  const { entity_type, entity_id, mapping_state } = current;
+  if (mapping_state === 'gone') throw notAllowed(`${entity_type} ${entity_id} was unlinked meanwhile`);
+  if (hasCallBegun(current)) return current;
+  const begun = { ...(await describe()), idempotency_key: makeKey(author), key_created_at: author.now.toISOString() };
+  return IntegrationMappingModel.change(current, begun, { by: author, database: transaction });
+}
+
+/** The lock of the connection serializes the requests that would create a mapping. */
+async function lockCurrentMapping(
+  database: Database,
+  scope: Scope,
+  { connection, entity }: Omit<NewMapping, 'author'>,
+): Promise<IntegrationMappingModel | undefined> {
+  await ConnectionModel.fetchPublished(scope, connection.id, { database, lock: true });
+  return IntegrationMappingModel.findCurrent(scope, { connection_id: connection.id, ...entity }, { database });
+}
+
+function buildMapping({ connection, entity, author }: NewMapping) {
+  const { id: connection_id, provider_type } = connection;
+  const id = newId('integration_mapping', author.now.getTime());
+  return { id, connection_id, provider_type, ...entity, ...createdBy(author) };
+}
+
+function makeKey({ now }: Author): string {
+  return newId('integration_mapping', now.getTime());
+}
+
+/** A provider may repeat its refusal for the old key, so the next attempt needs another one. */
+export async function renewMappingKey(
+  { postgres }: Postgres,
+  mapping: IntegrationMappingModel,
+  author: Author,
+): Promise<void> {
+  await postgres.transaction(async (database) => {
+    const current = await IntegrationMappingModel.fetch(mapping, mapping.id, { database, lock: true });
+    if (current.mapping_state !== 'intended' || current.idempotency_key !== mapping.idempotency_key) return;
+    const renewed = { idempotency_key: makeKey(author), is_key_renewed: true };
+    await IntegrationMappingModel.change(current, renewed, { by: author, database });
+  });
+}
+
+/** A mapping that was unlinked during the call stays gone, with the id of the counterpart for people who search it. */
+export async function completeMapping(
+  { postgres }: Postgres,
+  mapping: IntegrationMappingModel,
+  { made, author }: { made: ProviderRecord; author: Author },
+): Promise<IntegrationMappingModel> {
+  const { provider_entity_id, url } = made;
+  return postgres.transaction(async (database) => {
+    const current = await IntegrationMappingModel.fetch(mapping, mapping.id, { database, lock: true });
+    if (current.mapping_state === 'made') {
+      if (current.provider_entity_id === provider_entity_id) return current;
+      throw alreadyExists(describeLinked(current), { provider_entity_id });
+    }
+    const made_now = { ...MADE, ...toFirstPull(current, author) };
+    const changes = { provider_entity_id, url, ...(current.mapping_state === 'gone' ? {} : made_now) };
+    const conflict = describeTaken(current, provider_entity_id);
+    return IntegrationMappingModel.change(current, changes, { by: author, database, conflict });
+  });
+}
+
+const MADE = { mapping_state: 'made', push_error: null } as const;
+
+/** The counterpart of an invoice is read from time to time, in case a webhook of the provider is lost. */
+function toFirstPull(
+  { entity_type, provider_type }: Pick<IntegrationMapping, 'entity_type' | 'provider_type'>,
+  author: Author,
+) {
+  const isPulled = entity_type === 'invoice' && listCapable('account')[provider_type]?.exchanges.includes('pull');
+  return isPulled ? { next_pull_at: computeFirstPull(author.now).toISOString() } : {};
+}
+
+/** Separates the two records; neither is changed. The caller has locked the mapping. */
+export async function dropMapping(database: Database, mapping: IntegrationMappingModel, author: Author): Promise<void> {
+  await IntegrationMappingModel.change(mapping, GONE, { by: author, database });
+}
+
+const GONE = { mapping_state: 'gone', status: 'archived', next_pull_at: null, pending_since: null } as const;
+const MAPPINGS_AT_ONCE = 1_000;
+
+/** Separates some records of a connection from their counterparts. Returns whether more are left. */
+export async function dropSomeMappings(
+  database: Database,
+  connection: ConnectionModel,
+  author: Author,
+): Promise<boolean> {
+  const records = await IntegrationMappingModel.in(connection, database)
+    .where({ connection_id: connection.id })
+    .whereNot('mapping_state', 'gone')
+    .limit(MAPPINGS_AT_ONCE)
+    .forUpdate();
+  if (records.length > 0)
+    await IntegrationMappingModel.changeAll(connection, { records, changes: GONE }, { by: author, database });
+  return records.length === MAPPINGS_AT_ONCE;
+}
+
+type NewLink = NewMapping & { readonly provider_entity_id: string; readonly metadata: IntegrationMapping['metadata'] };
+
+/** Joins a record to a counterpart that exists at the provider. The caller has checked that the record exists. */
+export async function linkEntity(
+  database: Database,
+  scope: Scope,
+  { provider_entity_id, metadata, ...input }: NewLink,
+): Promise<IntegrationMappingModel> {
+  const current = await lockCurrentMapping(database, scope, input);
+  if (current && hasCallBegun(current)) throw alreadyExists(describeLinked(current), { id: current.id });
+  // It was about to be sent; now it need not be.
+  if (current) await dropMapping(database, current, input.author);
+  const mapping = buildMapping(input);
+  const record = { ...mapping, ...MADE, ...toFirstPull(mapping, input.author), provider_entity_id, metadata };
+  return IntegrationMappingModel.add(scope, record, { database, conflict: describeTaken(record, provider_entity_id) });
+}
+
+type DescribedMapping = Pick<IntegrationMapping, 'entity_type' | 'entity_id' | 'provider_type'>;
+
+function describeLinked(mapping: DescribedMapping & Pick<IntegrationMapping, 'provider_entity_id'>): string {
+  const { entity_type, entity_id, provider_type, provider_entity_id } = mapping;
+  const linked = provider_entity_id === null ? 'being sent to' : 'linked to';
+  const counterpart = provider_entity_id === null ? provider_type : `${provider_entity_id} at ${provider_type}`;
+  return `${entity_type} ${entity_id} is ${linked} ${counterpart} already: unlink it first`;
+}
+
+function describeTaken({ entity_type, provider_type }: DescribedMapping, provider_entity_id: string): string {
+  return `${provider_entity_id} at ${provider_type} is linked to another ${entity_type} already`;
+}

@@ -1,0 +1,135 @@
+/**
+ * Tokens of a connection to a provider with OAuth. An access token that has expired or is refused is replaced by one process at a time, and
+ * the new tokens are stored before they are used (docs/decisions/0028-oauth-tokens.md).
+ */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import { FarthingError } from '../../../core/foundation/error.ts';
+import type { ProviderSecrets } from '../../../core/platform/connection/record.ts';
+import type { IssuedTokens, OAuthCapability } from '../../../integrations/oauth.ts';
+import { ProviderError } from '../../../integrations/provider-error.ts';
+import { isUnavailable } from '../../../storage/foundation/failure.ts';
+import type { SecretOwner, SecretSealer } from '../../../storage/foundation/secrets/sealing.ts';
+import type { Postgres } from '../../../storage/foundation/stores.ts';
+import {
+  endTokenLease,
+  readTokens,
+  storeTokens,
+  takeTokenLease,
+} from '../../../storage/models/foundation/token-lease.ts';
+
+export type StoredTokens = {
+  /** Null before the first refresh. */
+  readonly access_token: string | null;
+  /** Null if the access token was given without it. */
+  readonly expires_at: string | null;
+  readonly refresh_token: string | null;
+};
+
+/** A token is replaced so long before it expires that the calls of one push still end in time. */
+const EXPIRY_SLACK_MS = 300_000;
+/** Wait for the process that holds the lease. */
+const LEASE_POLL_MS = 100;
+/** About 20 seconds. */
+const LEASE_POLLS_MAX = 200;
+/** Attempts to store new tokens while Postgres is away: the provider may accept the old ones no more. */
+const STORE_ATTEMPTS = 5;
+const STORE_PAUSE_MS = 1_000;
+
+/** Takes the tokens out of the credentials of a request. Null without any. */
+export function splitTokens(credentials: ProviderSecrets): { secrets: ProviderSecrets; tokens: StoredTokens | null } {
+  const { access_token, refresh_token, ...secrets } = credentials;
+  if (access_token === undefined && refresh_token === undefined) return { secrets, tokens: null };
+  const toText = (token: unknown) => (typeof token === 'string' ? token : null);
+  const tokens = { access_token: toText(access_token), expires_at: null, refresh_token: toText(refresh_token) };
+  return { secrets, tokens };
+}
+
+export function toStoredTokens(issued: IssuedTokens, now: Date): StoredTokens {
+  const { access_token, refresh_token, expires_in_seconds } = issued;
+  const expires_at = new Date(now.getTime() + expires_in_seconds * 1_000).toISOString();
+  return { access_token, expires_at, refresh_token };
+}
+
+export function sealTokens(tokens: StoredTokens, owner: SecretOwner, sealing: SecretSealer): string {
+  return sealing.seal(JSON.stringify(tokens), owner);
+}
+
+type RefreshTerms = {
+  readonly oauth: OAuthCapability;
+  readonly secrets: ProviderSecrets;
+  readonly address: URL | null;
+  readonly sealing: SecretSealer;
+  readonly now: Date;
+};
+/** `refused`: the access token that the provider has just refused. */
+type AccessTerms = RefreshTerms & { readonly refused: string | null };
+export type TokenAccess = { readonly access_token: string; readonly oauth_tokens: string };
+
+/** The access token of the next call, and the sealed tokens that it is from. */
+export async function loadAccess(stores: Postgres, connection: SecretOwner, terms: AccessTerms): Promise<TokenAccess> {
+  for (let polls = 1; ; polls++) {
+    const oauth_tokens = await readTokens(stores, connection);
+    if (!oauth_tokens) throw new FarthingError('system_error', `the connection ${connection.id} has no tokens`);
+    const tokens = JSON.parse(terms.sealing.open(oauth_tokens, connection)) as StoredTokens;
+    if (isUsable(tokens, terms)) return { access_token: tokens.access_token, oauth_tokens };
+    const refreshed = await refreshAlone(stores, connection, { ...terms, tokens, oauth_tokens });
+    if (refreshed !== null) return refreshed;
+    if (polls === LEASE_POLLS_MAX)
+      throw new ProviderError('wait', 'another process refreshes the access token', { retry_after_seconds: 5 });
+    await wait(LEASE_POLL_MS);
+  }
+}
+
+function isUsable(
+  tokens: StoredTokens,
+  { now, refused }: Pick<AccessTerms, 'now' | 'refused'>,
+): tokens is StoredTokens & { access_token: string } {
+  const { access_token, expires_at } = tokens;
+  if (access_token === null || access_token === refused) return false;
+  return expires_at === null || Date.parse(expires_at) - now.getTime() > EXPIRY_SLACK_MS;
+}
+
+type Refresh = RefreshTerms & { readonly tokens: StoredTokens; readonly oauth_tokens: string };
+
+/** Null if another process refreshes or has refreshed. */
+async function refreshAlone(
+  stores: Postgres,
+  connection: SecretOwner,
+  { tokens, oauth_tokens, ...terms }: Refresh,
+): Promise<TokenAccess | null> {
+  const holder = randomUUID();
+  if (!(await takeTokenLease(stores, connection, { holder, oauth_tokens }))) return null;
+  let renewed: StoredTokens;
+  try {
+    renewed = await refreshTokens(tokens, terms);
+  } catch (error) {
+    await endTokenLease(stores, connection, holder);
+    throw error;
+  }
+  const sealed = sealTokens(renewed, connection, terms.sealing);
+  const isStored = await storeDurably(() => storeTokens(stores, connection, { holder, oauth_tokens: sealed }));
+  return isStored ? { access_token: renewed.access_token!, oauth_tokens: sealed } : null;
+}
+
+/** For tokens that are not stored yet, or by the holder of the lease. */
+export async function refreshTokens(
+  { refresh_token }: StoredTokens,
+  { oauth, secrets, address, now }: Omit<RefreshTerms, 'sealing'>,
+): Promise<StoredTokens> {
+  if (refresh_token === null)
+    throw new ProviderError('person', 'there is no refresh token: grant access again (POST /oauth/init)', {
+      is_unauthorized: true,
+    });
+  return toStoredTokens(await oauth.refresh(secrets, refresh_token, { address }), now);
+}
+
+async function storeDurably(store: () => Promise<boolean>): Promise<boolean> {
+  for (let attempt = 1; ; attempt++)
+    try {
+      return await store();
+    } catch (error) {
+      if (attempt === STORE_ATTEMPTS || !isUnavailable(error)) throw error;
+      await wait(STORE_PAUSE_MS);
+    }
+}

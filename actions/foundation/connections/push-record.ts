@@ -1,0 +1,101 @@
+/**
+ * Sends a record to the provider of a connection: its mapping is written first, then the provider is called outside any transaction. The
+ * repetition of an interrupted push has the same key, so nothing is created twice. A customer is sent before the first record that needs it.
+ */
+import { FarthingError } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import type { Author } from '../../../core/foundation/stamp.ts';
+import { toInstant } from '../../../core/foundation/time/instant.ts';
+import type { ProviderAccount, ProviderRecord, PushedCustomer } from '../../../integrations/account.ts';
+import { ProviderError } from '../../../integrations/provider-error.ts';
+import type { Postgres } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
+import type { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
+import type { AccountCaller } from './call-account.ts';
+import { beginCalls, completeMapping, intendMapping, renewMappingKey } from './mappings.ts';
+
+export type PushTarget = {
+  readonly connection: ConnectionModel;
+  readonly author: Author;
+  readonly call: AccountCaller;
+};
+
+/** The provider need not know the record: a request is refused, and a record that waits to be sent is dropped. */
+export class NothingToSend extends FarthingError {
+  constructor(message: string, details: Readonly<Record<string, string>> = {}) {
+    super('invalid_operation', message, { details });
+  }
+}
+
+export type PushKey = Pick<PushedCustomer, 'key' | 'key_age_seconds' | 'is_key_renewed'>;
+type KeyedPush = (account: ProviderAccount, key: PushKey) => Promise<ProviderRecord>;
+
+export async function pushIntended(
+  stores: Postgres,
+  intended: IntegrationMappingModel,
+  target: PushTarget,
+  push: KeyedPush,
+): Promise<IntegrationMappingModel> {
+  const { author } = target;
+  const mapping = await stores.postgres.transaction((transaction) => beginCalls(transaction, intended, { author }));
+  return pushBegun(stores, mapping, target, push);
+}
+
+/** Sends the record with the key of its mapping. Returns the mapping unchanged if the record was created before. */
+export async function pushBegun(
+  stores: Postgres,
+  mapping: IntegrationMappingModel,
+  { call, author }: PushTarget,
+  push: KeyedPush,
+): Promise<IntegrationMappingModel> {
+  if (mapping.mapping_state === 'made') return mapping;
+  let made: ProviderRecord;
+  try {
+    made = await call((account) => push(account, toPushKey(mapping, author.now)));
+  } catch (error) {
+    if (!(error instanceof ProviderError)) throw error;
+    if (error.error_class === 'person') await renewMappingKey(stores, mapping, author);
+    if (error.error_class !== 'done' || error.provider_entity_id === null) throw error;
+    made = { provider_entity_id: error.provider_entity_id, url: null };
+  }
+  return completeMapping(stores, mapping, { made, author });
+}
+
+export function toPushKey({ idempotency_key, key_created_at, is_key_renewed }: IntegrationMappingModel, now: Date) {
+  const age_ms = now.getTime() - toInstant(key_created_at!);
+  return { key: idempotency_key!, key_age_seconds: Math.max(0, Math.floor(age_ms / 1_000)), is_key_renewed };
+}
+
+export async function pushCustomer(
+  stores: Postgres,
+  scope: Scope,
+  customer_id: string,
+  target: PushTarget,
+): Promise<IntegrationMappingModel> {
+  const customer = await CustomerModel.fetch(scope, customer_id, { database: stores.postgres });
+  const mapping = await intendMapping(stores, scope, {
+    ...target,
+    entity: { entity_type: 'customer', entity_id: customer_id },
+  });
+  return pushIntended(stores, mapping, target, (account, key) =>
+    account.pushCustomer!({ ...key, ...toPushedCustomer(customer) }),
+  );
+}
+
+function toPushedCustomer(customer: CustomerModel): Omit<PushedCustomer, keyof PushKey> {
+  return {
+    customer_id: customer.id,
+    external_id: customer.external_id,
+    name: customer.name,
+    email: customer.email,
+    address: {
+      line1: customer.address_line1,
+      line2: customer.address_line2,
+      city: customer.address_city,
+      state: customer.address_state,
+      postal_code: customer.address_postal_code,
+      country: customer.address_country,
+    },
+  };
+}

@@ -1,0 +1,130 @@
+/**
+ * Payments by the tenant's own account at a provider. The customer is sent there first, because an account charges only customers that it
+ * has. Failures that leave the result unknown, or that end with other credentials, are `service_unavailable`; after them the outcome is
+ * requested again with the same key. A refused request is a failed payment.
+ */
+import { unavailable } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { PaymentGateway } from '../../core/payments/record.ts';
+import type { AccountPayments, RequestedPayment } from '../../integrations/account-payments.ts';
+import type {
+  PaymentOutcome,
+  PaymentProvider,
+  PaymentRequest,
+  Refund,
+  RefundOutcome,
+} from '../../integrations/payment-provider.ts';
+import { ProviderError } from '../../integrations/provider-error.ts';
+import { IntegrationMappingModel } from '../../storage/models/foundation/integration-mapping.ts';
+import { pushCustomer } from '../foundation/connections/push-record.ts';
+import { type CallingStores, getPayments, type OpenedGateway, openGateway } from './open-gateway.ts';
+
+export class ConnectedPayments implements PaymentProvider {
+  readonly #stores: CallingStores;
+  readonly #gateway: PaymentGateway;
+
+  constructor(stores: CallingStores, gateway: PaymentGateway) {
+    this.#stores = stores;
+    this.#gateway = gateway;
+  }
+
+  async charge(scope: Scope, request: PaymentRequest & { payment_method_id: string }): Promise<PaymentOutcome> {
+    return await this.#request(scope, request, async (payments, requested) => {
+      if (!payments.charge) return this.#decline('charges no saved payment methods');
+      const { payment_method_id: provider_payment_method_id, success_url } = request;
+      return await payments.charge({ ...requested, provider_payment_method_id, success_url });
+    });
+  }
+
+  async openLink(scope: Scope, request: PaymentRequest): Promise<PaymentOutcome> {
+    return await this.#request(scope, request, async (payments, requested) => {
+      if (!payments.openPage) return this.#decline('has no payment pages');
+      const { success_url, cancel_url, saves_payment_method } = request;
+      return await payments.openPage({ ...requested, success_url, cancel_url, saves_payment_method });
+    });
+  }
+
+  #decline(why: string): PaymentOutcome {
+    return { outcome: 'failed', gateway_payment_id: null, error: `${this.#gateway} ${why}` };
+  }
+
+  async #request(
+    scope: Scope,
+    request: PaymentRequest,
+    send: (payments: AccountPayments, requested: RequestedPayment) => Promise<PaymentOutcome>,
+  ): Promise<PaymentOutcome> {
+    const { now } = request;
+    try {
+      const opened = await openGateway(this.#stores, scope, { gateway: this.#gateway, now });
+      const requested = await this.#identify(scope, request, opened);
+      return await opened.call((account) => send(getPayments(account), requested));
+    } catch (error) {
+      if (isRefusal(error)) return { outcome: 'failed', gateway_payment_id: null, error: error.message };
+      throw toUnavailable(error);
+    }
+  }
+
+  async findOutcome(scope: Scope, request: PaymentRequest): Promise<PaymentOutcome | null> {
+    const { now } = request;
+    try {
+      const opened = await openGateway(this.#stores, scope, { gateway: this.#gateway, now });
+      const requested = await this.#identify(scope, request, opened);
+      return await opened.call((account) => getPayments(account).findOutcome(requested));
+    } catch (error) {
+      // A refused question says nothing about the payment.
+      throw toUnavailable(error);
+    }
+  }
+
+  async #identify(
+    scope: Scope,
+    request: PaymentRequest,
+    { connection, call }: OpenedGateway,
+  ): Promise<RequestedPayment> {
+    const { key, amount, currency, payment_id, invoice_id, invoice_number, gateway_payment_id, is_page } = request;
+    const author = { user_id: '', now: request.now };
+    const customer = await pushCustomer(this.#stores, scope, request.customer_id, { connection, call, author });
+    const mapped = { connection_id: connection.id, entity_type: 'invoice', entity_id: invoice_id } as const;
+    const invoice = await IntegrationMappingModel.findCurrent(scope, mapped, { database: this.#stores.postgres });
+    return {
+      ...{ key, amount, currency, payment_id, invoice_id, invoice_number, gateway_payment_id, is_page },
+      requested_at: request.created_at,
+      provider_customer_id: customer.provider_entity_id!,
+      provider_invoice_id: invoice?.provider_entity_id ?? null,
+    };
+  }
+
+  async cancel(scope: Scope, gateway_payment_id: string, now: Date): Promise<void> {
+    try {
+      const opened = await openGateway(this.#stores, scope, { gateway: this.#gateway, now });
+      await opened.call((account) => getPayments(account).cancel(gateway_payment_id));
+    } catch (error) {
+      throw toUnavailable(error);
+    }
+  }
+
+  async refund(scope: Scope, { now, created_at, ...request }: Refund): Promise<RefundOutcome> {
+    const { key, amount, currency, gateway_payment_id } = request;
+    const refund = { key, amount, currency, gateway_payment_id, requested_at: created_at, refund_id: key };
+    try {
+      const opened = await openGateway(this.#stores, scope, { gateway: this.#gateway, now });
+      return await opened.call(async (account) => {
+        const payments = getPayments(account);
+        if (!payments.refund) return { outcome: 'failed', error: `${this.#gateway} makes no refunds on request` };
+        return await payments.refund(refund);
+      });
+    } catch (error) {
+      if (isRefusal(error)) return { outcome: 'failed', error: error.message };
+      throw toUnavailable(error);
+    }
+  }
+}
+
+/** Nothing was paid: the provider refused the request itself, and not the credentials. */
+function isRefusal(error: unknown): error is ProviderError {
+  return error instanceof ProviderError && error.error_class !== 'wait' && !error.is_unauthorized;
+}
+
+function toUnavailable(error: unknown): unknown {
+  return error instanceof ProviderError ? unavailable(`the payment provider (${error.message})`, error) : error;
+}

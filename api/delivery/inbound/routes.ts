@@ -1,0 +1,107 @@
+/** Webhooks of providers. They carry no key: their signature, by the secret of the connection, authenticates them. */
+import { z } from 'zod';
+import {
+  listReceivedProviders,
+  listSignatureHeaders,
+  receiveWebhook,
+} from '../../../actions/delivery/inbound/receive-webhook.ts';
+import { retryProviderEvent } from '../../../actions/delivery/inbound/retry-event.ts';
+import { runAs } from '../../../storage/foundation/request-context.ts';
+import { ProviderEventModel } from '../../../storage/models/delivery/provider-event.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
+import { fetchPage } from '../../http/list.ts';
+import { type Context, idParams, MessageAnswer, type Route, route, toAuthor } from '../../http/route.ts';
+import {
+  ProviderEventAnswer,
+  ProviderEventFilter,
+  ProviderEventListAnswer,
+  ProviderWebhook,
+  providerEventGrammar,
+  WebhookTarget,
+} from './schema.ts';
+
+const tag = 'Integrations';
+/** Bytes. Webhooks of providers are smaller by far. */
+const BODY_LIMIT = 1024 * 1024;
+
+export const inboundWebhookRoutes: Route[] = [
+  ...listReceivedProviders().map(createWebhookRoute),
+  route({
+    method: 'get',
+    path: '/webhooks/inbound',
+    operation_id: 'listInboundWebhooks',
+    summary: 'List events of providers',
+    description:
+      'Returns the events that providers have sent by webhooks, newest first, with the state of their effect.',
+    tag,
+    access: 'integration:read',
+    query: ProviderEventFilter,
+    success: 200,
+    answer: ProviderEventListAnswer,
+    handle: ({ query: input }, { scope, services }) => {
+      const query = narrow(ProviderEventModel.in(scope, services.postgres), [
+        ['connection_id', input.connection_ids],
+        ['event_type', input.event_types],
+        ['event_state', input.event_state],
+      ]);
+      return fetchPage(query, input, providerEventGrammar);
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/webhooks/inbound/:id/retry',
+    operation_id: 'retryInboundWebhook',
+    summary: 'Process a provider event again',
+    description:
+      'Processes an event of a provider again that failed, was ignored or waits. Refused for an event that was processed, or whose type has no effect.',
+    tag,
+    access: 'integration:write',
+    params: idParams,
+    success: 202,
+    answer: ProviderEventAnswer,
+    idempotency: 'same',
+    handle: ({ params }, context) =>
+      retryProviderEvent(context.services, context.scope, { id: params.id, author: toAuthor(context) }),
+  }),
+];
+
+function createWebhookRoute(provider_type: string): Route {
+  const name = provider_type.replace(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
+  return route({
+    method: 'post',
+    path: `/webhooks/${provider_type}/:tenant_id/:environment_id`,
+    operation_id: `handle${name}Webhook`,
+    summary: `Receive a webhook of ${name}`,
+    description:
+      'Stores the events of a webhook, signed with the webhook secret of the connection; their effect follows. Also served without /v1. A ' +
+      'wrong signature, and an environment without a connection, are answered with 401.',
+    tag,
+    access: 'public',
+    signed: listSignatureHeaders(provider_type),
+    raw_body: true,
+    body_limit: BODY_LIMIT,
+    params: WebhookTarget,
+    body: ProviderWebhook,
+    success: 200,
+    answer: MessageAnswer,
+    handle: async ({ params: scope }, context) => {
+      const { request_id } = context;
+      const requestContext = { scope, user_id: provider_type, secret_id: null, request_id };
+      const count = await runAs(requestContext, () => receive(provider_type, scope, context));
+      return { message: count === 1 ? '1 event stored' : `${count} events stored` };
+    },
+  });
+}
+
+function receive(
+  provider_type: string,
+  scope: z.output<typeof WebhookTarget>,
+  { services, request, received_at, log }: Context,
+): Promise<number> {
+  const headers = Object.fromEntries(
+    Object.entries(request.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
+  );
+  const onUnreadable = (connection_id: string) => log.error({ connection_id }, 'the credentials cannot be decrypted');
+  const webhook = { headers, body: request.body as Buffer, now: received_at };
+  return receiveWebhook(services, scope, { provider_type, webhook, settings: services.config, onUnreadable });
+}

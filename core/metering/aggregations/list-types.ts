@@ -1,0 +1,23 @@
+/** Questions about the listed aggregation types: which have a property, and how descriptions name them. */
+import type { MeterAggregator } from './aggregation.ts';
+import { AGGREGATIONS, type AggregationType } from './index.ts';
+
+/** Lists the accepted types in the order of the registry. */
+export function listAggregationTypes(accepts: (aggregator: MeterAggregator) => boolean): AggregationType[] {
+  const types = Object.keys(AGGREGATIONS) as AggregationType[];
+  return types.filter((type) => accepts(AGGREGATIONS[type]));
+}
+
+/** Names for descriptions, as in `SUM and MAX`. */
+export function formatTypesTaking(setting: MeterAggregator['takes'][number]): string {
+  return listAggregationTypes(({ takes }) => takes.includes(setting)).join(' and ');
+}
+
+export function formatTypesWithoutValue(): string {
+  return listAggregationTypes(({ value_kind }) => value_kind === 'none').join(' and ');
+}
+
+/** Whether the units of events are added up, so that each unit has its place in an order and a price of its own. */
+export function isAdditive({ type }: { readonly type: string }): boolean {
+  return AGGREGATIONS[type as AggregationType].chain_rule === 'additive';
+}

@@ -1,0 +1,20 @@
+/** Amount of a received payment that its invoice takes (docs/rules/payments.md, "What becomes of the invoice"). */
+import { Decimal, ZERO } from '../foundation/decimal.ts';
+import type { Invoice } from '../invoicing/invoice/record.ts';
+import type { Payment } from './record.ts';
+
+/** OFFLINE money may exceed the remaining amount. The excess of a provider's payment, or all of it if the invoice is void, is refunded. */
+export function computeAppliedAmount(
+  { amount, payment_method_type }: Pick<Payment, 'amount' | 'payment_method_type'>,
+  { invoice_status, amount_remaining }: Pick<Invoice, 'invoice_status' | 'amount_remaining'>,
+): Decimal {
+  if (payment_method_type === 'OFFLINE') return new Decimal(amount);
+  return invoice_status === 'FINALIZED' ? Decimal.min(amount, amount_remaining) : ZERO;
+}
+
+type ProviderPageTerms = Pick<Payment, 'payment_method_type' | 'gateway_tracking_id'>;
+
+/** True if the provider has opened, or is about to open, a page: the payment is then paid and closed only there. */
+export function hasPaymentPage({ payment_method_type, gateway_tracking_id }: ProviderPageTerms): boolean {
+  return payment_method_type === 'PAYMENT_LINK' && Boolean(gateway_tracking_id);
+}

@@ -1,0 +1,13 @@
+/** When the counterpart of an invoice is read again (docs/integrations/README.md, "Reading an invoice"). */
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+export function computeFirstPull(now: Date): Date {
+  return new Date(now.getTime() + HOUR_MS);
+}
+
+/** The pause equals the age of the mapping, so it doubles from an hour up to a day. */
+export function computeNextPull({ made_at, now }: { made_at: Date; now: Date }): Date {
+  const age_ms = now.getTime() - made_at.getTime();
+  return new Date(now.getTime() + Math.min(DAY_MS, Math.max(HOUR_MS, age_ms)));
+}

@@ -1,0 +1,103 @@
+/**
+ * Money that an account at a provider moves on request: charges of saved payment methods, pages on which a customer pays, refunds. Every
+ * request has a key: a repeated request with one key returns the first result and charges nothing. Every failure is a `ProviderError`;
+ * after one of class `wait` the result is unknown, and the request is repeated with the same key.
+ */
+import type { PaymentOutcome, RefundOutcome } from './payment-provider.ts';
+
+/** A payment, with the ids under which people and webhooks find it at the provider. */
+export type RequestedPayment = {
+  readonly key: string;
+  /** Instant of the first request with this key. A provider may have forgotten an old key; then the payment is searched for. */
+  readonly requested_at: Date;
+  /** In currency units as decimal text. */
+  readonly amount: string;
+  /** ISO 4217, lowercase. */
+  readonly currency: string;
+  readonly payment_id: string;
+  readonly invoice_id: string;
+  readonly invoice_number: string | null;
+  readonly provider_customer_id: string;
+  /** The invoice at the provider, if it was pushed: the payment pays it there, so that it is not payable twice. */
+  readonly provider_invoice_id: string | null;
+  /** Id of the charge or of the page, if an earlier call with this key returned it. */
+  readonly gateway_payment_id: string | null;
+  /** Whether the customer pays on a page; otherwise a saved payment method is charged. */
+  readonly is_page: boolean;
+};
+
+export type AccountCharge = RequestedPayment & {
+  /** Id of the saved payment method at the provider. */
+  readonly provider_payment_method_id: string;
+  /** Page to which the customer returns after confirming the charge. */
+  readonly success_url: string | null;
+};
+
+export type AccountPaymentPage = RequestedPayment & {
+  readonly success_url: string | null;
+  readonly cancel_url: string | null;
+  /** The payment method is saved, and used for later charges. */
+  readonly saves_payment_method: boolean;
+};
+
+export type AccountRefund = {
+  readonly key: string;
+  readonly requested_at: Date;
+  readonly gateway_payment_id: string;
+  readonly amount: string;
+  readonly currency: string;
+  readonly refund_id: string;
+};
+
+export type CardSetup = {
+  readonly key: string;
+  readonly customer_id: string;
+  readonly provider_customer_id: string;
+  readonly success_url: string | null;
+  readonly cancel_url: string | null;
+  /** The payment method becomes the customer's default one. */
+  readonly sets_default: boolean;
+};
+
+/** `url` is the page on which the customer enters the card; `client_secret` is for a form of the tenant's own page. */
+export type StartedCardSetup = {
+  readonly provider_setup_id: string;
+  readonly url: string | null;
+  readonly client_secret: string | null;
+};
+
+export type SavedPaymentMethod = {
+  readonly provider_payment_method_id: string;
+  readonly payment_method_type: 'CARD' | 'ACH' | 'UPI';
+  readonly is_default: boolean;
+  readonly card: {
+    readonly brand: string;
+    readonly last4: string;
+    readonly exp_month: number;
+    readonly exp_year: number;
+  } | null;
+};
+
+/** A payment method as a setup, or its own id, leads to it. */
+export type ReadPaymentMethod = {
+  readonly provider_payment_method_id: string;
+  /** Owner at the provider; null if the payment method was detached, so that it can no longer be charged. */
+  readonly provider_customer_id: string | null;
+  readonly payment_method_type: SavedPaymentMethod['payment_method_type'];
+  /** Whether its setup makes it the default one. */
+  readonly sets_default: boolean;
+};
+
+export interface AccountPayments {
+  charge?(charge: AccountCharge): Promise<PaymentOutcome>;
+  openPage?(page: AccountPaymentPage): Promise<PaymentOutcome>;
+  /** State of the payment that a charge or a page with this key has made; null if there is none. */
+  findOutcome(payment: RequestedPayment): Promise<PaymentOutcome | null>;
+  /** Afterwards the customer can no longer pay it; no effect on a payment that has ended. */
+  cancel(gateway_payment_id: string): Promise<void>;
+  refund?(refund: AccountRefund): Promise<RefundOutcome>;
+  startCardSetup?(setup: CardSetup): Promise<StartedCardSetup>;
+  /** By the id of a setup, of its page or of the payment method; null if the setup has not saved one. */
+  readPaymentMethod?(provider_entity_id: string): Promise<ReadPaymentMethod | null>;
+  listPaymentMethods?(provider_customer_id: string): Promise<readonly SavedPaymentMethod[]>;
+}

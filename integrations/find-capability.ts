@@ -1,0 +1,29 @@
+/** Finds providers by a capability. */
+import { PROVIDERS } from './index.ts';
+import type { Provider } from './provider.ts';
+
+/** Lists the providers that have a capability: its implementation by the name of the provider. */
+export function listCapable<Capability extends keyof Provider>(
+  capability: Capability,
+): Readonly<Record<string, NonNullable<Provider[Capability]>>> {
+  const capable: Record<string, NonNullable<Provider[Capability]>> = {};
+  for (const [name, provider] of Object.entries(PROVIDERS)) {
+    const found: Provider[Capability] = provider[capability];
+    if (found !== undefined) capable[name] = found as NonNullable<Provider[Capability]>;
+  }
+  return capable;
+}
+
+type Selectable<Settings, Made> = { create(settings: Settings): Made | null };
+
+/** The first of the capable providers that the settings select, in the order of the list; null if they select none. */
+export function createSelected<Settings, Made>(
+  capable: Readonly<Record<string, Selectable<Settings, Made>>>,
+  settings: Settings,
+): Made | null {
+  for (const { create } of Object.values(capable)) {
+    const made = create(settings);
+    if (made !== null) return made;
+  }
+  return null;
+}

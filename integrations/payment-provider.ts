@@ -1,0 +1,123 @@
+/**
+ * Interface of a payment provider. It is never called inside a database transaction. Every request has a key: a repeated request with one
+ * key returns the first result and charges nothing (docs/rules/payments.md, "Never twice"). An unreachable provider throws
+ * `service_unavailable`: the result is unknown, and the request is repeated.
+ */
+
+export type PaymentScope = { readonly tenant_id: string; readonly environment_id: string };
+
+export type PaymentOutcome =
+  | {
+      readonly outcome: 'succeeded';
+      readonly gateway_payment_id: string;
+      /** Payment method that the customer entered on a page, if the page saves it. */
+      readonly saved_payment_method?: { readonly id: string; readonly type: 'CARD' | 'ACH' };
+      /** Sum of all refunds, also those that nobody requested from here. Absent if there are none, or if they were not read. */
+      readonly refunded_amount?: string;
+    }
+  | { readonly outcome: 'failed'; readonly gateway_payment_id: string | null; readonly error: string }
+  /** The payment is pending, or the customer has to act at `url`; its state is requested again at `check_at`. */
+  | {
+      readonly outcome: 'processing';
+      readonly gateway_payment_id: string;
+      readonly url: string | null;
+      readonly check_at: Date | null;
+    };
+
+/** A payment as it is requested with one key. */
+export type PaymentRequest = {
+  readonly key: string;
+  readonly amount: string;
+  readonly currency: string;
+  readonly now: Date;
+  readonly payment_id: string;
+  readonly customer_id: string;
+  readonly invoice_id: string;
+  readonly invoice_number: string | null;
+  /** No request with this key was made before this instant. */
+  readonly created_at: Date;
+  /** Id of the charge or page, if an earlier request with this key returned it. */
+  readonly gateway_payment_id: string | null;
+  readonly is_page: boolean;
+  readonly success_url: string | null;
+  readonly cancel_url: string | null;
+  readonly saves_payment_method: boolean;
+};
+
+type PaymentCharge = PaymentRequest & {
+  /** Id of the payment method at the provider. */
+  readonly payment_method_id: string;
+};
+
+export type Refund = {
+  readonly key: string;
+  readonly gateway_payment_id: string;
+  readonly amount: string;
+  readonly currency: string;
+  /** No request with this key was made before this instant. */
+  readonly created_at: Date;
+  readonly now: Date;
+};
+
+export type RefundOutcome =
+  | { readonly outcome: 'succeeded'; readonly gateway_refund_id: string }
+  /** The provider has accepted the refund and decides later; it is requested again with the same key. */
+  | { readonly outcome: 'pending'; readonly gateway_refund_id: string }
+  | { readonly outcome: 'failed'; readonly error: string };
+
+/** Notification of a provider: identifies the payment by the provider's id. */
+export type ProviderEvent = { readonly gateway_payment_id: string };
+
+export type ProviderNotice = {
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  /** The signed bytes. */
+  readonly body: string;
+  /** Secret of the installation; the secret of each environment is derived from it. If null, every notice is rejected. */
+  readonly secret: string | null;
+};
+
+export interface PaymentProvider {
+  /** Charges the payment method, or returns the reason of the failure. */
+  charge(place: PaymentScope, charge: PaymentCharge): Promise<PaymentOutcome>;
+  /** Creates a page on which the customer pays. */
+  openLink(place: PaymentScope, request: PaymentRequest): Promise<PaymentOutcome>;
+  /** State of the request with this key; null if there was none. */
+  findOutcome(place: PaymentScope, request: PaymentRequest): Promise<PaymentOutcome | null>;
+  /** Cancels a payment, which can then no longer be paid. */
+  cancel(place: PaymentScope, gateway_payment_id: string, now: Date): Promise<void>;
+  refund(place: PaymentScope, refund: Refund): Promise<RefundOutcome>;
+  /** Checks the signature (throws if it is wrong) and parses the notification. Only a provider without connections has this function. */
+  receive?(place: PaymentScope, notice: ProviderNotice): Promise<ProviderEvent>;
+  /** Acts as the customer or the bank on an open charge. Only a provider without real customers and banks has this function. */
+  simulate?(place: PaymentScope, gateway_payment_id: string, outcome: 'succeeded' | 'failed'): Promise<void>;
+}
+
+export type SimulatedCharge = {
+  readonly id: string;
+  readonly charge_status: 'open' | 'succeeded' | 'failed' | 'cancelled';
+  readonly error: string | null;
+  readonly payment_url: string | null;
+  /** When the charge ends by itself, and with which status. */
+  readonly ends_at: Date | null;
+  readonly ends_as: 'succeeded' | 'failed' | null;
+};
+
+type NewCharge = Omit<SimulatedCharge, 'id'> & {
+  readonly key: string;
+  readonly kind: 'charge' | 'link';
+  readonly amount: string;
+  readonly currency: string;
+  readonly payment_method_id: string;
+  readonly now: Date;
+};
+
+/** Storage of a provider that simulates its charges, because no vendor has them. */
+export interface SimulatedChargeBook {
+  /** Returns the charge with this key; creates it if there is none. */
+  enter(place: PaymentScope, charge: NewCharge): Promise<{ charge: SimulatedCharge; is_new: boolean }>;
+  find(place: PaymentScope, by: { key: string } | { id: string }): Promise<SimulatedCharge | null>;
+  /** Ends a charge; has no effect if it has ended already. */
+  end(place: PaymentScope, id: string, as: Pick<SimulatedCharge, 'charge_status' | 'error'>): Promise<void>;
+  /** Refunds the amount, once per key. Returns false if less than the amount is left. */
+  refund(place: PaymentScope, refund: { id: string; key: string; amount: string }): Promise<boolean>;
+}

@@ -1,0 +1,114 @@
+/**
+ * Capabilities that a provider may have. Callers ask the list of providers by capability (find-capability.ts) and name none of them. A
+ * further capability is a field here.
+ */
+import type { z } from 'zod';
+import type { ProviderSecrets } from '../core/platform/connection/record.ts';
+import type { JobConfig } from '../core/platform/scheduled-task/record.ts';
+import type { AccountSettings, InboundEvent, ProviderAccount } from './account.ts';
+import type { ExportDestination, LocalFile } from './export-destination.ts';
+import type { Mailer } from './mailer.ts';
+import type { OAuthCapability } from './oauth.ts';
+import type { PaymentProvider, SimulatedChargeBook } from './payment-provider.ts';
+import type { WebhookBackend } from './webhook-backend.ts';
+
+export type Provider = {
+  readonly payments?: PaymentCapability;
+  readonly export_destination?: ExportCapability;
+  readonly webhook_delivery?: WebhookCapability;
+  readonly mail?: MailCapability;
+  readonly account?: AccountCapability;
+};
+
+/** Exchanges that a provider's account may support. The documentation and `GET /integrations/config` list them from here. */
+export const EXCHANGES = [
+  'customer',
+  'invoice',
+  'payment',
+  'payment_link',
+  'saved_card',
+  'refund',
+  'credit_note',
+  'pull',
+  'inbound',
+] as const;
+export type Exchange = (typeof EXCHANGES)[number];
+
+/** Accounts of tenants at a provider, which a connection opens with its credentials. */
+export type AccountCapability = {
+  /** Credentials in a request: an object of texts. Their descriptions are those of the API. */
+  readonly secrets: z.ZodObject;
+  readonly exchanges: readonly Exchange[];
+  /** Requests that the provider accepts from one account, per second. Without it only the provider's own refusals limit them. */
+  readonly requests_per_second?: number;
+  /** Whether the credentials move real money; null if the provider's keys do not show it. */
+  detectLive(secrets: ProviderSecrets): boolean | null;
+  /** Loads the provider's library at the first call. */
+  open(secrets: ProviderSecrets, settings: AccountSettings): Promise<ProviderAccount>;
+  /** Throws `permission_denied` with status 401 unless the provider signed the webhook for this connection. */
+  verifyWebhook?(secrets: ProviderSecrets, webhook: InboundWebhook): void;
+  /** Headers of a webhook that contain its signature, in lower case; none if the body contains it. */
+  readonly signature_headers?: readonly string[];
+  /** Parses a verified webhook; throws `validation_error` if it has not the provider's form. */
+  parseWebhook?(webhook: Pick<InboundWebhook, 'headers' | 'body'>): readonly InboundEvent[];
+  /**
+   * Only if the owner of an account grants access in a browser. Its `access_token` and `refresh_token` are in `secrets` of a request, and
+   * are stored apart; `open` gets the current `access_token`.
+   */
+  readonly oauth?: OAuthCapability;
+};
+
+export type InboundWebhook = {
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  /** The signed bytes, as received. */
+  readonly body: Uint8Array;
+  readonly now: Date;
+};
+
+type PaymentCapability = {
+  /** A provider that moves no money is refused in production environments. */
+  readonly moves_money: boolean;
+  create(storage: { readonly simulated_charges: SimulatedChargeBook }): PaymentProvider;
+};
+
+export type ExportProviderSettings = {
+  readonly EXPORT_DIRECTORY?: string | undefined;
+  readonly EXPORT_ALLOW_PRIVATE_ADDRESSES: boolean;
+};
+
+type ExportConnection = {
+  readonly id: string;
+  readonly job_config: JobConfig;
+  readonly settings: ExportProviderSettings;
+  /** Null if the connection has no credentials. */
+  openSecrets(): ProviderSecrets | null;
+};
+
+export type ExportCapability = {
+  /** Tenants share the destination, so its keys begin with the tenant and the environment. */
+  readonly is_shared: boolean;
+  /** Credentials in a request; null if the destination needs none. */
+  readonly secrets: z.ZodObject | null;
+  create(connection: ExportConnection): ExportDestination;
+  /** Opens a file. Only for files on this machine, which the service sends itself. */
+  openFile?(settings: ExportProviderSettings, key: string): Promise<LocalFile>;
+};
+
+type WebhookCapability = {
+  /** Null if the settings do not select this provider. */
+  create(settings: WebhookSettings): WebhookBackend | null;
+};
+
+export type WebhookSettings = {
+  readonly SVIX_TOKEN?: string | undefined;
+  readonly SVIX_SERVER_URL?: string | undefined;
+  readonly WEBHOOK_ALLOW_PRIVATE_ADDRESSES: boolean;
+};
+
+type MailCapability = {
+  /** Null without settings. */
+  create(settings: MailSettings): Mailer | null;
+};
+
+export type MailSettings = { readonly SMTP_URL?: string; readonly MAIL_FROM?: string };

@@ -1,0 +1,72 @@
+/**
+ * Faults of QuickBooks as errors of a provider (developer.intuit.com, "Error handling" and "Error codes"). A fault may come with status 200.
+ * Answers of the authentication have its fields in lower case.
+ */
+import { ProviderError } from '../provider-error.ts';
+
+type FaultError = { readonly code?: string; readonly message?: string; readonly detail?: string };
+type QuickBooksFault = { readonly type: string; readonly errors: readonly FaultError[] };
+
+export const DUPLICATE_NAME = '6240';
+export const DUPLICATE_NUMBER = '6140';
+export const STALE = '5010';
+const MISSING = '610';
+
+/** QuickBooks asks for a pause of a minute and sends no header. */
+const LIMIT_PAUSE_SECONDS = 60;
+const LIMITED = '3001';
+/** Token refused, no right to the company, subscription of the company ended. */
+const UNAUTHORIZED_CODES = new Set(['3100', '3200', '6190']);
+const UNAUTHORIZED_TYPES = new Set(['authentication', 'authenticationfault', 'authorization', 'authorizationfault']);
+
+/** Null if the answer has no fault. */
+export function readFault(body: unknown): QuickBooksFault | null {
+  const fault = lowerFields(lowerFields(body)['fault']);
+  if (Object.keys(fault).length === 0) return null;
+  const errors = Array.isArray(fault['error']) ? fault['error'].map((error) => lowerFields(error) as FaultError) : [];
+  return { type: typeof fault['type'] === 'string' ? fault['type'] : '', errors };
+}
+
+function lowerFields(value: unknown): Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null) return {};
+  return Object.fromEntries(Object.entries(value).map(([name, field]) => [name.toLowerCase(), field]));
+}
+
+export function buildFaultError(status: number, { type, errors }: QuickBooksFault): ProviderError {
+  const [{ code: padded = '', message = '', detail = '' } = {}] = errors;
+  const code = padded.replace(/^0+(?=\d)/, '');
+  const details = { provider_code: code === '' ? null : code };
+  if (status === 429 || code === LIMITED)
+    return new ProviderError('wait', describe(code, message), { ...details, retry_after_seconds: LIMIT_PAUSE_SECONDS });
+  // Its detail quotes the token.
+  if (status === 401 || status === 403 || UNAUTHORIZED_CODES.has(code) || UNAUTHORIZED_TYPES.has(type.toLowerCase()))
+    return new ProviderError('person', describe(code, message), { ...details, is_unauthorized: true });
+  const isTransient = status >= 500 || type === 'SystemFault' || code === STALE;
+  return new ProviderError(isTransient ? 'wait' : 'person', describe(code, message, detail), details);
+}
+
+/** For an answer that is no JSON of QuickBooks, such as a page of a gateway. */
+export function buildStatusError(status: number): ProviderError {
+  if (status === 429)
+    return new ProviderError('wait', 'QuickBooks: too many requests', { retry_after_seconds: LIMIT_PAUSE_SECONDS });
+  if (status === 401 || status === 403)
+    return new ProviderError('person', `QuickBooks: status ${status}`, { is_unauthorized: true });
+  const isRefused = status >= 400 && status < 500 && status !== 408;
+  return new ProviderError(
+    isRefused ? 'person' : 'wait',
+    `QuickBooks: status ${status}, and no answer that can be read`,
+  );
+}
+
+function describe(code: string, message: string, detail = ''): string {
+  const text = detail === '' || detail === message ? message : `${message}: ${detail}`;
+  return `QuickBooks: ${text === '' ? 'a fault without a text' : text}${code === '' ? '' : ` (${code})`}`;
+}
+
+export function isFault(error: unknown, code: string): boolean {
+  return error instanceof ProviderError && error.provider_code === code;
+}
+
+export function isMissing(error: unknown): boolean {
+  return isFault(error, MISSING);
+}

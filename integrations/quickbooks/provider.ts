@@ -1,0 +1,38 @@
+import { FarthingError } from '../../core/foundation/error.ts';
+import type { Provider } from '../provider.ts';
+import { ProviderError } from '../provider-error.ts';
+import { QuickBooksAccount } from './account.ts';
+import { QuickBooksClient } from './client.ts';
+import { quickbooksOAuth } from './oauth.ts';
+import { quickbooksSecrets } from './secrets.ts';
+import { checkIntuitSignature, parseIntuitWebhook } from './webhook.ts';
+
+/** Intuit accepts 500 requests a minute for one company. */
+const REQUESTS_PER_SECOND = 8;
+
+export const quickbooks: Provider = {
+  account: {
+    secrets: quickbooksSecrets,
+    exchanges: ['customer', 'invoice', 'payment', 'credit_note', 'pull', 'inbound'],
+    requests_per_second: REQUESTS_PER_SECOND,
+    // A flow has no company yet.
+    detectLive: (secrets) => quickbooksSecrets.pick({ environment: true }).parse(secrets).environment === 'production',
+    async open(secrets, settings) {
+      const { access_token, ...company } = quickbooksSecrets.parse(secrets);
+      if (access_token === undefined)
+        throw new ProviderError('person', 'there is no access token: grant access (POST /oauth/init)', {
+          is_unauthorized: true,
+        });
+      return new QuickBooksAccount(new QuickBooksClient({ ...company, access_token }, settings), company);
+    },
+    verifyWebhook(secrets, { headers, body }) {
+      const { webhook_verifier_token: token } = quickbooksSecrets.parse(secrets);
+      if (token === undefined)
+        throw new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
+      checkIntuitSignature({ token, header: headers['intuit-signature'], body });
+    },
+    signature_headers: ['intuit-signature'],
+    parseWebhook: ({ body }) => parseIntuitWebhook(body),
+    oauth: quickbooksOAuth,
+  },
+};

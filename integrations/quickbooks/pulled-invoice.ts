@@ -1,0 +1,70 @@
+/** An invoice of QuickBooks as it is read, with the money that its payments apply to it. */
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import type { ReportedPayment } from '../../core/payments/provider-payments.ts';
+import type { ProviderInvoice } from '../account.ts';
+import { ProviderError } from '../provider-error.ts';
+import { isVoided, type QuickBooksInvoice, type QuickBooksPayment } from './records.ts';
+
+export function toProviderInvoice(
+  invoice: QuickBooksInvoice,
+  payments: readonly QuickBooksPayment[],
+  currency: string,
+): ProviderInvoice {
+  return {
+    provider_entity_id: invoice.Id,
+    url: null,
+    invoice_status: toInvoiceStatus(invoice),
+    total: toText(invoice.TotalAmt),
+    currency,
+    payments: payments.flatMap((payment) => toProviderPayment(payment, invoice.Id, currency)),
+  };
+}
+
+function toInvoiceStatus(invoice: QuickBooksInvoice): ProviderInvoice['invoice_status'] {
+  if (isVoided(invoice)) return 'void';
+  return new Decimal(invoice.Balance).isZero() ? 'paid' : 'open';
+}
+
+/** Our own payments have their id in the note (sales.ts). The payment of an invoice that was marked as paid by hand has the id of the invoice. */
+const REPORTED = /\bFarthing payment ((?:pay|inv)_[0-9A-Z]{26})\b/;
+
+function toProviderPayment(payment: QuickBooksPayment, invoice_id: string, currency: string): ReportedPayment[] {
+  const amount = computeMoney(payment, invoice_id);
+  if (amount.lte(0)) return [];
+  const reported_payment_id = REPORTED.exec(payment.PrivateNote ?? '')?.[1] ?? null;
+  return [
+    {
+      provider_payment_id: payment.Id,
+      payment_status: 'succeeded',
+      amount: amount.toFixed(),
+      currency,
+      paid_at: payment.TxnDate === undefined ? null : `${payment.TxnDate}T00:00:00.000Z`,
+      refunded_amount: '0',
+      provider_tax: null,
+      reported_payment_id,
+    },
+  ];
+}
+
+/** A payment may apply credit memos, too. They are no money; what they pay of several invoices at once is unknown. */
+function computeMoney(payment: QuickBooksPayment, invoice_id: string): Decimal {
+  const applied = sumLinked(payment, (type, id) => type === 'Invoice' && id === invoice_id);
+  const credits = sumLinked(payment, (type) => type !== 'Invoice');
+  if (credits.isZero() || applied.isZero()) return applied;
+  const others = sumLinked(payment, (type, id) => type === 'Invoice' && id !== invoice_id);
+  if (others.isZero()) return applied.minus(credits);
+  if (new Decimal(payment.TotalAmt).isZero()) return new Decimal(0);
+  throw new ProviderError(
+    'person',
+    `the payment ${payment.Id} at QuickBooks applies credits and money to several invoices: record it by hand`,
+  );
+}
+
+function sumLinked({ Line = [] }: QuickBooksPayment, isWanted: (type: string, id: string) => boolean): Decimal {
+  const lines = Line.filter(({ LinkedTxn = [] }) => LinkedTxn.some(({ TxnType, TxnId }) => isWanted(TxnType, TxnId)));
+  return sumDecimals(lines.map(({ Amount }) => new Decimal(Amount)));
+}
+
+function toText(amount: string): string {
+  return new Decimal(amount).toFixed();
+}

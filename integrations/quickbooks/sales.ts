@@ -1,0 +1,161 @@
+/**
+ * Bodies of the records that are sent. Each line is one amount: without quantity and unit price QuickBooks has nothing to multiply and
+ * round. The private note has the id of our record, by which it is found again.
+ */
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import { minorUnits, parseDecimal } from '../../core/foundation/money.ts';
+import type { PushedInvoiceLine } from '../../core/platform/integration/pushed-lines.ts';
+import type { PushedCreditNote, PushedCustomer, PushedInvoice, PushedPayment } from '../account.ts';
+import { type ExactJson, JsonNumber } from '../exact-json.ts';
+import { ProviderError } from '../provider-error.ts';
+
+const NAME_MAX = 100;
+const NUMBER_MAX = 21;
+const DESCRIPTION_MAX = 4_000;
+
+/** Country of the company; it selects the tax fields of a record. */
+type Company = { readonly Country?: string };
+type SalesTerms = { readonly item_id: string; readonly company: Company };
+type SalesDocument = {
+  readonly provider_customer_id: string;
+  readonly currency: string;
+  readonly lines: readonly PushedInvoiceLine[];
+  readonly total: string;
+};
+
+export function toNote(kind: 'customer' | 'invoice' | 'payment' | 'credit note', id: string): string {
+  return `Farthing ${kind} ${id}`;
+}
+
+/** QuickBooks keeps names unique, and refuses colons and control characters in them. */
+export function toDisplayName({ name, external_id }: Pick<PushedCustomer, 'name' | 'external_id'>): string {
+  const plain = (text: string) =>
+    text
+      .replace(/[:\p{Cc}]/gu, ' ')
+      .replace(/ +/g, ' ')
+      .trim();
+  return cut(plain(name) || plain(external_id), NAME_MAX);
+}
+
+export function toCustomerBody(customer: PushedCustomer): ExactJson {
+  const { email, address, customer_id } = customer;
+  const billing = {
+    Line1: address.line1,
+    Line2: address.line2,
+    City: address.city,
+    CountrySubDivisionCode: address.state,
+    PostalCode: address.postal_code,
+    Country: address.country,
+  };
+  const filled = Object.fromEntries(Object.entries(billing).filter(([, text]) => text !== ''));
+  return {
+    DisplayName: toDisplayName(customer),
+    PrimaryEmailAddr: email === '' ? undefined : { Address: email },
+    BillAddr: Object.keys(filled).length === 0 ? undefined : filled,
+    Notes: toNote('customer', customer_id),
+  };
+}
+
+export function toInvoiceBody(invoice: PushedInvoice, terms: SalesTerms): ExactJson {
+  return {
+    ...toSalesBody(invoice, terms),
+    DocNumber: toDocNumber(invoice.invoice_number),
+    TxnDate: toDate(invoice.issued_at),
+    DueDate: toDate(invoice.due_date),
+    PrivateNote: toNote('invoice', invoice.invoice_id),
+  };
+}
+
+export function toCreditMemoBody(note: PushedCreditNote, terms: SalesTerms): ExactJson {
+  return {
+    ...toSalesBody(note, terms),
+    DocNumber: toDocNumber(note.credit_note_number),
+    CustomerMemo: note.reason === '' ? undefined : { value: cut(note.reason, 1_000) },
+    PrivateNote: toNote('credit note', note.credit_note_id),
+  };
+}
+
+export function toPaymentBody(payment: PushedPayment): ExactJson {
+  const { provider_customer_id, provider_invoice_id, amount, currency, reference } = payment;
+  const Amount = toAmount(amount, currency);
+  return {
+    CustomerRef: { value: provider_customer_id },
+    CurrencyRef: { value: currency.toUpperCase() },
+    TotalAmt: Amount,
+    TxnDate: toDate(payment.paid_at),
+    PaymentRefNum: reference === '' ? undefined : cut(reference, NUMBER_MAX),
+    PrivateNote: toNote('payment', payment.payment_id),
+    Line: [{ Amount, LinkedTxn: [{ TxnId: provider_invoice_id, TxnType: 'Invoice' }] }],
+  };
+}
+
+/** A payment of 0 that applies a credit memo to an invoice. */
+export function toApplicationBody(note: PushedCreditNote, credit_memo_id: string): ExactJson {
+  const Amount = toAmount(note.total, note.currency);
+  const toLine = (TxnType: string, TxnId: string) => ({ Amount, LinkedTxn: [{ TxnId, TxnType }] });
+  return {
+    CustomerRef: { value: note.provider_customer_id },
+    CurrencyRef: { value: note.currency.toUpperCase() },
+    TotalAmt: new JsonNumber('0'),
+    PrivateNote: toNote('credit note', note.credit_note_id),
+    Line: [toLine('Invoice', note.provider_invoice_id), toLine('CreditMemo', credit_memo_id)],
+  };
+}
+
+/** Taxes are lines of their own. So a company in the USA must not add its sales tax; elsewhere no line has a tax code. */
+function toSalesBody(document: SalesDocument, { item_id, company }: SalesTerms): Record<string, ExactJson | undefined> {
+  checkSum(document);
+  const { currency } = document;
+  const isAmerican = company.Country === undefined || /^(US|USA|United States)$/i.test(company.Country);
+  return {
+    CustomerRef: { value: document.provider_customer_id },
+    CurrencyRef: { value: currency.toUpperCase() },
+    GlobalTaxCalculation: isAmerican ? undefined : 'NotApplicable',
+    Line: document.lines.map(({ amount, description, period_start }) => ({
+      DetailType: 'SalesItemLineDetail',
+      Amount: toAmount(amount, currency),
+      Description: cut(description, DESCRIPTION_MAX),
+      SalesItemLineDetail: {
+        ItemRef: { value: item_id },
+        TaxCodeRef: isAmerican ? { value: 'NON' } : undefined,
+        ServiceDate: toDate(period_start),
+      },
+    })),
+  };
+}
+
+function checkSum({ lines, total, currency }: SalesDocument): void {
+  if (lines.length === 0) throw new ProviderError('person', 'a document without lines cannot be sent to QuickBooks');
+  if (new Decimal(total).isNegative())
+    throw new ProviderError('person', `a document over ${total} cannot be sent to QuickBooks`);
+  const sum = sumDecimals(lines.map(({ amount }) => new Decimal(amount)));
+  if (!sum.equals(total))
+    throw new ProviderError('person', `the lines add up to ${sum.toFixed()} ${currency}, the total is ${total}`);
+}
+
+/** Refuses digits that the currency has not, because QuickBooks would round them. */
+function toAmount(amount: string, currency: string): JsonNumber {
+  const value = parseDecimal(amount);
+  if (value === undefined) throw new ProviderError('person', `${JSON.stringify(amount)} is not an amount`);
+  if (value.decimalPlaces() > minorUnits(currency))
+    throw new ProviderError('person', `QuickBooks cannot represent ${amount} ${currency}`);
+  return new JsonNumber(amount);
+}
+
+/** A longer number is left out: half of it would be the number of another document. */
+function toDocNumber(number: string): string | undefined {
+  return number === '' || number.length > NUMBER_MAX ? undefined : number;
+}
+
+function toDate(instant: string | null | undefined): string | undefined {
+  return instant ? new Date(instant).toISOString().slice(0, 'YYYY-MM-DD'.length) : undefined;
+}
+
+/** Cuts between characters. */
+function cut(text: string, length_max: number): string {
+  return text.length <= length_max
+    ? text
+    : Array.from(text.slice(0, length_max))
+        .join('')
+        .replace(/[\uD800-\uDBFF]$/, '');
+}

@@ -1,0 +1,73 @@
+/**
+ * Failures of Razorpay as errors of a provider (razorpay.com/docs/errors). The cause is left out, because the library's error contains the
+ * credentials of the request.
+ */
+import { ProviderError, parseRetryAfter } from '../provider-error.ts';
+
+type ErrorBody = {
+  readonly code?: string;
+  readonly description?: string;
+  readonly field?: string;
+  readonly reason?: string;
+  readonly metadata?: { readonly payment_id?: string };
+};
+
+/** The failed request as the HTTP library describes it; without an answer, the connection failed. */
+export type FailedRequest = {
+  readonly code?: string;
+  readonly response?: {
+    readonly status: number;
+    readonly data: unknown;
+    readonly headers: Readonly<Record<string, unknown>>;
+  };
+};
+
+class RazorpayError extends ProviderError {
+  readonly status: number | null;
+
+  constructor(status: number | null, ...rest: ConstructorParameters<typeof ProviderError>) {
+    super(...rest);
+    this.status = status;
+  }
+}
+
+const UNAUTHORIZED = new Set([401, 403]);
+/** A timeout, a request in flight with the same key, too many requests. */
+const WAIT = new Set([408, 409, 425, 429]);
+
+export function toRazorpayError({ code, response }: FailedRequest): ProviderError {
+  if (response === undefined)
+    return new RazorpayError(null, 'wait', `Razorpay: no answer (${code ?? 'connection failed'})`);
+  const { status, headers } = response;
+  const body = parseBody(response.data);
+  const facts = [body.code, body.field, body.reason].filter((fact) => fact && fact !== 'NA').join(', ');
+  const message = `Razorpay: ${body.description || `status ${status}`}${facts === '' ? '' : ` (${facts})`}`;
+  const provider_code = body.code ?? null;
+  if (status < 400 || status >= 500 || WAIT.has(status))
+    return new RazorpayError(status, 'wait', message, {
+      provider_code,
+      retry_after_seconds: parseRetryAfter(headers['retry-after']),
+    });
+  return new RazorpayError(status, 'person', message, { provider_code, is_unauthorized: UNAUTHORIZED.has(status) });
+}
+
+/** Answer with status 200 that has no JSON object: the page of a gateway. */
+export function buildUnreadableError(status: number): ProviderError {
+  return new RazorpayError(status, 'wait', 'Razorpay: the answer is no JSON');
+}
+
+function parseBody(data: unknown): ErrorBody {
+  const error = (data as { error?: unknown } | null)?.error;
+  return typeof error === 'object' && error !== null ? error : {};
+}
+
+/** Razorpay answers 400 for an id that it does not know. */
+export function isMissing(error: unknown): boolean {
+  if (!(error instanceof RazorpayError)) return false;
+  return error.status === 404 || (error.status === 400 && /does not exist|not found/i.test(error.message));
+}
+
+/** The request was refused and had no effect. The credentials are valid. */
+export function isRefused(error: unknown): error is ProviderError {
+  return error instanceof ProviderError && error.error_class === 'person' && !error.is_unauthorized;
+}

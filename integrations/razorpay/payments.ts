@@ -1,0 +1,331 @@
+/**
+ * Payments at Razorpay. A charge is an order with one recurring payment, a page is a payment link. Our key is the receipt of the order, the
+ * reference of the link and the receipt of the refund, and each is searched for before it is created.
+ */
+import type { Orders } from 'razorpay/dist/types/orders.js';
+import type { PaymentLinks } from 'razorpay/dist/types/paymentLink.js';
+import type { Payments } from 'razorpay/dist/types/payments.js';
+import type { Refunds } from 'razorpay/dist/types/refunds.js';
+import type {
+  AccountCharge,
+  AccountPaymentPage,
+  AccountPayments,
+  AccountRefund,
+  SavedPaymentMethod,
+} from '../account-payments.ts';
+import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
+import { ProviderError } from '../provider-error.ts';
+import { fromSubunits, toPayableSubunits, toSubunits } from './amounts.ts';
+import { createKeyedRefund, type RazorpayClient, translateErrors, unwrapError } from './client.ts';
+import { isRefused } from './errors.ts';
+import { toSavedPaymentMethods } from './saved-methods.ts';
+import { isRazorpayId, toNotes, toReference } from './texts.ts';
+
+const PAGE = 100;
+
+type PaymentQuery = Parameters<AccountPayments['findOutcome']>[0];
+
+export class RazorpayPayments implements AccountPayments {
+  readonly #razorpay: RazorpayClient;
+
+  constructor(razorpay: RazorpayClient) {
+    this.#razorpay = razorpay;
+  }
+
+  async charge(charge: AccountCharge): Promise<PaymentOutcome> {
+    return await translateErrors(async () => {
+      checkId(charge.provider_payment_method_id, 'token');
+      const amount = toPayableSubunits(charge.amount, charge.currency);
+      const [order] = await this.#listOrders(charge);
+      if (order === undefined) return await this.#payOrder(await this.#createOrder(charge, amount), charge);
+      return (await this.#findAttempt(order)) ?? (await this.#payOrder(order, charge));
+    });
+  }
+
+  /** Razorpay accepts one successful payment per order, so a repeated attempt on the same order cannot pay twice. */
+  async #payOrder({ id, amount }: Orders.RazorpayOrder, charge: AccountCharge): Promise<PaymentOutcome> {
+    const { email, contact } = await this.#loadContact(charge.provider_customer_id);
+    const body = {
+      ...{ email, contact, amount, currency: charge.currency.toUpperCase() },
+      ...{ order_id: id, customer_id: charge.provider_customer_id },
+      ...{ token: charge.provider_payment_method_id, recurring: true, notes: toPaymentNotes(charge) },
+      description: describePayment(charge),
+    };
+    try {
+      const { razorpay_payment_id } = await this.#razorpay.payments.createRecurringPayment(body);
+      const made = await this.#findAttempt({ id });
+      return made ?? toProcessing(razorpay_payment_id ?? id);
+    } catch (thrown) {
+      return await this.#readDecline({ id }, thrown);
+    }
+  }
+
+  /** A decline is answered as an error, and leaves a failed payment of the order. Other refusals leave none. */
+  async #readDecline(order: Pick<Orders.RazorpayOrder, 'id'>, thrown: unknown): Promise<PaymentOutcome> {
+    const error = unwrapError(thrown);
+    const made = isRefused(error) ? await this.#findAttempt(order) : null;
+    if (made === null) throw error;
+    return made;
+  }
+
+  /** Razorpay requires both for each charge. */
+  async #loadContact(customer_id: string): Promise<{ email: string; contact: string }> {
+    checkId(customer_id, 'cust');
+    const { email, contact } = await this.#razorpay.customers.fetch(customer_id);
+    if (!email || !contact)
+      throw new ProviderError(
+        'person',
+        `Razorpay charges only customers with an email and a phone number: add them to ${customer_id} there`,
+      );
+    return { email, contact: String(contact) };
+  }
+
+  /** The order to use is first: one with a payment, or the oldest. */
+  async #listOrders({ key }: PaymentQuery): Promise<Orders.RazorpayOrder[]> {
+    const receipt = toReference(key);
+    const { items } = await this.#razorpay.orders.all({ receipt, count: PAGE });
+    return items
+      .filter((order) => order.receipt === receipt)
+      .sort((a, b) => b.attempts - a.attempts || a.created_at - b.created_at || (a.id < b.id ? -1 : 1));
+  }
+
+  /** Two requests at once never pay two orders: the one that sees the order of the other pays none and is repeated. */
+  async #createOrder(charge: AccountCharge, amount: number): Promise<Orders.RazorpayOrder> {
+    const created = await this.#razorpay.orders.create({
+      amount,
+      currency: charge.currency.toUpperCase(),
+      receipt: toReference(charge.key),
+      payment_capture: true,
+      notes: toPaymentNotes(charge),
+    } as Orders.RazorpayOrderCreateRequestBody);
+    const orders = await this.#listOrders(charge);
+    if (orders.every(({ id }) => id === created.id)) return created;
+    throw new ProviderError(
+      'wait',
+      `${charge.payment_id} was charged at Razorpay twice at once: one attempt is repeated`,
+    );
+  }
+
+  /** State of the payment of an order; null if nobody has tried to pay it. */
+  async #findAttempt({ id }: Pick<Orders.RazorpayOrder, 'id'>): Promise<PaymentOutcome | null> {
+    const { items } = await this.#razorpay.orders.fetchPayments(id);
+    const best = items.toSorted((a, b) => rankPayment(a) - rankPayment(b))[0];
+    return best === undefined ? null : toOutcome(best);
+  }
+
+  async openPage(page: AccountPaymentPage): Promise<PaymentOutcome> {
+    return await translateErrors(async () => {
+      const amount = toPayableSubunits(page.amount, page.currency);
+      return toLinkOutcome((await this.#findLink(page)) ?? (await this.#createLink(page, amount)));
+    });
+  }
+
+  /** The reference is unique, so of two requests with one key Razorpay refuses the second. */
+  async #createLink(page: AccountPaymentPage, amount: number): Promise<PaymentLinks.RazorpayPaymentLink> {
+    const body = {
+      amount,
+      currency: page.currency.toUpperCase(),
+      accept_partial: false,
+      reference_id: toReference(page.key),
+      description: describePayment(page),
+      notify: { sms: false, email: false },
+      reminder_enable: false,
+      notes: toPaymentNotes(page),
+      ...(page.success_url === null ? {} : { callback_url: page.success_url, callback_method: 'get' }),
+    };
+    try {
+      return await this.#razorpay.paymentLink.create(body as PaymentLinks.RazorpayPaymentLinkCreateRequestBody);
+    } catch (thrown) {
+      const error = unwrapError(thrown);
+      const found = isRefused(error) ? await this.#findLink(page) : null;
+      if (found === null) throw error;
+      return found;
+    }
+  }
+
+  async #findLink({ key }: PaymentQuery): Promise<PaymentLinks.RazorpayPaymentLink | null> {
+    const reference_id = toReference(key);
+    const query = { reference_id } as Parameters<RazorpayClient['paymentLink']['all']>[0];
+    const { payment_links } = await this.#razorpay.paymentLink.all(query);
+    return payment_links.find((link) => link.reference_id === reference_id) ?? null;
+  }
+
+  async findOutcome(payment: PaymentQuery): Promise<PaymentOutcome | null> {
+    return await translateErrors(async () => {
+      const link = await this.#findLink(payment);
+      if (link !== null) return await this.#addRefunds(toLinkOutcome(link));
+      const [order] = await this.#listOrders(payment);
+      return order === undefined ? null : await this.#findAttempt(order);
+    });
+  }
+
+  /** A link does not contain the refunds of its payment. */
+  async #addRefunds(outcome: PaymentOutcome): Promise<PaymentOutcome> {
+    if (outcome.outcome !== 'succeeded' || !isRazorpayId(outcome.gateway_payment_id, 'pay')) return outcome;
+    return { ...outcome, ...toRefundedAmount(await this.#razorpay.payments.fetch(outcome.gateway_payment_id)) };
+  }
+
+  async cancel(gateway_payment_id: string): Promise<void> {
+    await translateErrors(async () => {
+      if (!isRazorpayId(gateway_payment_id, 'plink')) return await this.#checkEnded(gateway_payment_id);
+      if (await this.#hasLinkEnded(gateway_payment_id)) return;
+      try {
+        await this.#razorpay.paymentLink.cancel(gateway_payment_id);
+      } catch (thrown) {
+        // The customer may have paid meanwhile.
+        const error = unwrapError(thrown);
+        if (!isRefused(error) || !(await this.#hasLinkEnded(gateway_payment_id))) throw error;
+      }
+    });
+  }
+
+  async #hasLinkEnded(id: string): Promise<boolean> {
+    const { status } = await this.#razorpay.paymentLink.fetch(id);
+    return ENDED_LINKS.has(status);
+  }
+
+  /** Razorpay cannot take a charge back before it has ended. */
+  async #checkEnded(gateway_payment_id: string): Promise<void> {
+    checkId(gateway_payment_id, 'pay');
+    const { status } = await this.#razorpay.payments.fetch(gateway_payment_id);
+    if (status !== 'created' && status !== 'authorized') return;
+    throw new ProviderError('person', `the charge ${gateway_payment_id} is ${status} and cannot be cancelled`);
+  }
+
+  async refund(refund: AccountRefund): Promise<RefundOutcome> {
+    return await translateErrors(async () => {
+      const payment_id = await this.#findPaidId(refund.gateway_payment_id);
+      const earlier = await this.#findRefund(payment_id, refund);
+      if (earlier !== null) return toRefundOutcome(earlier);
+      try {
+        return toRefundOutcome(await this.#createRefund(payment_id, refund));
+      } catch (thrown) {
+        const error = unwrapError(thrown);
+        if (!isRefused(error)) throw error;
+        return { outcome: 'failed', error: error.message };
+      }
+    });
+  }
+
+  async #createRefund(payment_id: string, refund: AccountRefund): Promise<Refunds.RazorpayRefund> {
+    const reference = toReference(refund.key);
+    const body = {
+      amount: toSubunits(refund.amount, refund.currency),
+      receipt: reference,
+      notes: toNotes({ farthing_refund_id: refund.refund_id }),
+    };
+    return await createKeyedRefund(this.#razorpay, { payment_id, idempotency_key: reference }, body);
+  }
+
+  async #findRefund(payment_id: string, { key }: AccountRefund): Promise<Refunds.RazorpayRefund | null> {
+    const receipt = toReference(key);
+    for (let skip = 0; ; skip += PAGE) {
+      const { items } = await this.#razorpay.payments.fetchMultipleRefund(payment_id, { count: PAGE, skip });
+      const found = items.find((item) => item.receipt === receipt);
+      if (found !== undefined || items.length < PAGE) return found ?? null;
+    }
+  }
+
+  /** A payment that was requested as a page may still be known by the id of its link. */
+  async #findPaidId(gateway_payment_id: string): Promise<string> {
+    if (!isRazorpayId(gateway_payment_id, 'plink')) {
+      checkId(gateway_payment_id, 'pay');
+      return gateway_payment_id;
+    }
+    const paid = findPaidId(await this.#razorpay.paymentLink.fetch(gateway_payment_id));
+    if (paid === null) throw new ProviderError('person', `nobody has paid ${gateway_payment_id} at Razorpay`);
+    return paid;
+  }
+
+  async listPaymentMethods(provider_customer_id: string): Promise<readonly SavedPaymentMethod[]> {
+    return await translateErrors(async () => {
+      checkId(provider_customer_id, 'cust');
+      const { items } = await this.#razorpay.customers.fetchTokens(provider_customer_id);
+      return toSavedPaymentMethods(items);
+    });
+  }
+}
+
+function checkId(id: string, prefix: 'cust' | 'pay' | 'token'): void {
+  if (!isRazorpayId(id, prefix))
+    throw new ProviderError('person', `${JSON.stringify(id)} is no id of Razorpay: it must begin with ${prefix}_`);
+}
+
+function toPaymentNotes({ payment_id, invoice_id, invoice_number }: PaymentQuery): Record<string, string> {
+  const farthing_invoice_number = invoice_number;
+  return toNotes({ farthing_payment_id: payment_id, farthing_invoice_id: invoice_id, farthing_invoice_number });
+}
+
+function describePayment({ invoice_number, invoice_id }: PaymentQuery): string {
+  return `Invoice ${invoice_number ?? invoice_id}`;
+}
+
+/** Without a time Razorpay's own events and the usual checks find the result. */
+function toProcessing(gateway_payment_id: string, url: string | null = null): PaymentOutcome {
+  return { outcome: 'processing', gateway_payment_id, url, check_at: null };
+}
+
+/** An order may have failed attempts beside a paid one. */
+const STATUS_RANKS: readonly Payments.RazorpayPayment['status'][] = [
+  'captured',
+  'refunded',
+  'authorized',
+  'created',
+  'failed',
+];
+
+function rankPayment({ status }: Payments.RazorpayPayment): number {
+  return STATUS_RANKS.indexOf(status);
+}
+
+function toOutcome(payment: Payments.RazorpayPayment): PaymentOutcome {
+  const { id, status, error_code, error_reason, error_description } = payment;
+  switch (status) {
+    case 'captured':
+    case 'refunded':
+      return { outcome: 'succeeded', gateway_payment_id: id, ...toRefundedAmount(payment) };
+    case 'failed': {
+      const code = error_reason || error_code || 'failed';
+      return {
+        outcome: 'failed',
+        gateway_payment_id: id,
+        error: `${code}: ${error_description || 'the bank has declined the charge'}`,
+      };
+    }
+    case 'authorized':
+    case 'created':
+      return toProcessing(id);
+    default:
+      throw new ProviderError('person', `the payment ${id} has the status ${String(status)} at Razorpay`);
+  }
+}
+
+function toRefundedAmount({ amount_refunded, currency }: Payments.RazorpayPayment) {
+  return amount_refunded ? { refunded_amount: fromSubunits(amount_refunded, currency) } : {};
+}
+
+const ENDED_LINKS: ReadonlySet<string> = new Set(['paid', 'cancelled', 'expired']);
+
+function toLinkOutcome(link: PaymentLinks.RazorpayPaymentLink): PaymentOutcome {
+  const { id, status, short_url } = link;
+  if (status === 'paid') return { outcome: 'succeeded', gateway_payment_id: findPaidId(link) ?? id };
+  if (status === 'cancelled')
+    return { outcome: 'failed', gateway_payment_id: id, error: 'cancelled: the page was closed before it was paid' };
+  if (status === 'expired')
+    return { outcome: 'failed', gateway_payment_id: id, error: 'expired: nobody has paid while the page was open' };
+  return toProcessing(id, short_url);
+}
+
+type LinkPayment = Pick<PaymentLinks.RazorpayPaymentBaseRequestBody, 'payment_id' | 'status'>;
+
+/** The library declares one payment; Razorpay answers a list, or null before the first attempt. */
+function findPaidId({ payments }: PaymentLinks.RazorpayPaymentLink): string | null {
+  const list = (payments ?? []) as LinkPayment | readonly LinkPayment[];
+  const attempts = Array.isArray(list) ? (list as readonly LinkPayment[]) : [list as LinkPayment];
+  return attempts.find(({ status }) => status === 'captured')?.payment_id ?? null;
+}
+
+function toRefundOutcome({ id, status }: Refunds.RazorpayRefund): RefundOutcome {
+  if (status === 'failed') return { outcome: 'failed', error: `refund_failed: Razorpay could not send ${id}` };
+  return { outcome: status === 'pending' ? 'pending' : 'succeeded', gateway_refund_id: id };
+}

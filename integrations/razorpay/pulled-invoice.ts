@@ -1,0 +1,66 @@
+/** An invoice of Razorpay and its payments as they are read (razorpay.com/docs/payments/invoices/states, /docs/api/payments). */
+import type { Invoices } from 'razorpay/dist/types/invoices.js';
+import type { Payments } from 'razorpay/dist/types/payments.js';
+import type { ReportedPayment } from '../../core/payments/provider-payments.ts';
+import type { ProviderInvoice } from '../account.ts';
+import { ProviderError } from '../provider-error.ts';
+import { fromSubunits } from './amounts.ts';
+
+const INVOICE_STATUSES: Readonly<Record<string, ProviderInvoice['invoice_status']>> = {
+  draft: 'draft',
+  issued: 'open',
+  partially_paid: 'open',
+  paid: 'paid',
+  cancelled: 'void',
+  expired: 'void',
+  deleted: 'void',
+};
+
+const PAYMENT_STATUSES: Readonly<Record<string, ReportedPayment['payment_status']>> = {
+  created: 'pending',
+  authorized: 'pending',
+  captured: 'succeeded',
+  refunded: 'refunded',
+  failed: 'failed',
+};
+
+export function toProviderInvoice(
+  invoice: Invoices.RazorpayInvoice,
+  payments: readonly Payments.RazorpayPayment[],
+): ProviderInvoice {
+  const { id, short_url, amount, currency = '' } = invoice;
+  return {
+    provider_entity_id: id,
+    url: short_url ?? null,
+    invoice_status: findStatus(INVOICE_STATUSES, invoice),
+    total: fromSubunits(Number(amount), currency),
+    currency: currency.toLowerCase(),
+    payments: payments.map(toProviderPayment),
+  };
+}
+
+function toProviderPayment(payment: Payments.RazorpayPayment): ReportedPayment {
+  const { id, amount, currency, amount_refunded = 0, created_at } = payment;
+  const payment_status = findStatus(PAYMENT_STATUSES, payment);
+  const isPaid = payment_status === 'succeeded' || payment_status === 'refunded';
+  return {
+    provider_payment_id: id,
+    payment_status,
+    amount: fromSubunits(Number(amount), currency),
+    currency: currency.toLowerCase(),
+    // Razorpay has no other time of a payment.
+    paid_at: isPaid ? new Date(created_at * 1_000).toISOString() : null,
+    refunded_amount: fromSubunits(amount_refunded ?? 0, currency),
+    provider_tax: null,
+  };
+}
+
+/** An unknown status asks a person: it may mean that money moved. */
+function findStatus<Status>(
+  statuses: Readonly<Record<string, Status>>,
+  { id, status = '' }: { readonly id: string; readonly status?: string },
+): Status {
+  const known = Object.hasOwn(statuses, status) ? statuses[status] : undefined;
+  if (known === undefined) throw new ProviderError('person', `${id} has the status ${status} at Razorpay`);
+  return known;
+}

@@ -1,0 +1,59 @@
+/** Sends mail by SMTP (nodemailer). It separates permanent rejections from failures that a retry may fix. */
+import { createTransport } from 'nodemailer';
+
+import type { Mailer, MailResult } from '../mailer.ts';
+
+const CONNECTION_TIMEOUT_MS = 10_000;
+const SOCKET_TIMEOUT_MS = 30_000;
+
+/** `url`: smtp://user:password@host:587, or smtps:// for TLS from the start. */
+export function createSmtpMailer({ url, from }: { url: string; from: string }): Mailer {
+  const transport = createTransport(url, { from });
+  Object.assign(transport.options, {
+    connectionTimeout: CONNECTION_TIMEOUT_MS,
+    greetingTimeout: CONNECTION_TIMEOUT_MS,
+    socketTimeout: SOCKET_TIMEOUT_MS,
+    // Nodemailer fetches no URL and reads no file: an attachment is bytes.
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  });
+  return {
+    async send({ to, reply_to, bcc, subject, text, attachment, message_id }) {
+      try {
+        const { rejected, rejectedErrors = [] } = await transport.sendMail({
+          to,
+          bcc: [...bcc],
+          ...(reply_to === null ? {} : { replyTo: reply_to }),
+          subject,
+          text,
+          messageId: message_id,
+          attachments: [{ filename: attachment.name, contentType: attachment.type, content: attachment.bytes }],
+        });
+        // The mail is sent if the customer's address was accepted, even if a bcc address was rejected.
+        if (!rejected.some((address) => toAddress(address) === to)) return { outcome: 'sent' };
+        return toRejectedOrThrow(
+          rejectedErrors.find(({ recipient }) => recipient === to) ?? new Error(`${to} was not accepted`),
+        );
+      } catch (error) {
+        return toRejectedOrThrow(error as SmtpError);
+      }
+    },
+  };
+}
+
+type SmtpError = Error & { readonly responseCode?: number; readonly command?: string };
+
+function toAddress(address: string | { readonly address: string }): string {
+  return typeof address === 'string' ? address : address.address;
+}
+
+/**
+ * Whether a failure is permanent: a 5xx response for the recipient or the message is (RFC 5321, 4.2.1). A 5xx for the login or the sender
+ * is a fault of the configuration, which can be fixed, so it is retried.
+ */
+function toRejectedOrThrow(error: SmtpError): MailResult {
+  const { responseCode = 0, command = '', message } = error;
+  if (responseCode >= 500 && (command === 'RCPT TO' || command === 'DATA'))
+    return { outcome: 'refused', detail: message };
+  throw error;
+}

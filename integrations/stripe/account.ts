@@ -1,0 +1,391 @@
+/**
+ * An account at Stripe, over the official library. Steps of one push have keys derived from the key of the caller, so a push that was
+ * interrupted between two steps is resumed by repeating it.
+ */
+
+import type { Stripe } from 'stripe';
+import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
+import type {
+  AccountIdentity,
+  AccountSettings,
+  ProviderAccount,
+  ProviderInvoice,
+  ProviderRecord,
+  PushedCreditNote,
+  PushedCustomer,
+  PushedInvoice,
+  PushedPayment,
+  SearchedInvoice,
+} from '../account.ts';
+import { ProviderError } from '../provider-error.ts';
+import { fromMinorUnits, toMinorUnits } from './amounts.ts';
+import { isForbidden, isMissing, toProviderError, translate } from './errors.ts';
+import { type StripeLine, toStripeLines, toUnixSeconds } from './lines.ts';
+import { attachStripePayment, pushStripeCreditNote, pushStripePayment, voidStripeCreditNote } from './money-out.ts';
+import { StripePayments } from './payments.ts';
+import { PAYMENTS_EXPANDED, RECORDS_EXPANDED, sumRefunds, toProviderInvoice, toRefundQuery } from './pulled-invoice.ts';
+import { changeOnce, findByMetadata, sendOnce, toCreatedSince } from './send-once.ts';
+
+/** Answers have the shape of this version, whatever the account's own is. */
+const API_VERSION = '2026-10-28.endive';
+const TIMEOUT_MS = 30_000;
+const PAGE = 100;
+/** A due date must still be in the future when the request arrives. */
+const DUE_SLACK_SECONDS = 300;
+
+type StripeCredentials = { readonly secret_key: string; readonly account_id?: string | undefined };
+
+/**
+ * The library is loaded only if an account is opened. The caller decides when a request is repeated. The library itself repeats it only if
+ * the connection was closed before an answer: once, with the same key.
+ */
+export async function openStripeAccount(
+  { secret_key, account_id }: StripeCredentials,
+  { address, beforeRequest }: AccountSettings,
+): Promise<ProviderAccount> {
+  const { Stripe: Client } = await import('stripe');
+  const client = new Client(secret_key, {
+    apiVersion: API_VERSION,
+    maxNetworkRetries: 0,
+    timeout: TIMEOUT_MS,
+    telemetry: false,
+    ...(beforeRequest ? { httpClient: delayRequests(Client.createNodeHttpClient(), beforeRequest) } : {}),
+    ...(address === null ? {} : toHost(address)),
+  });
+  return new StripeAccount(client, account_id ?? null);
+}
+
+function delayRequests(client: Stripe.HttpClient, beforeRequest: () => Promise<void>): Stripe.HttpClient {
+  const send = client.makeRequest.bind(client);
+  client.makeRequest = async (...request) => {
+    await beforeRequest();
+    return send(...request);
+  };
+  return client;
+}
+
+function toHost({ protocol, hostname, port }: URL): { protocol: 'http' | 'https'; host: string; port: string } {
+  const isPlain = protocol === 'http:';
+  return { protocol: isPlain ? 'http' : 'https', host: hostname, port: port || (isPlain ? '80' : '443') };
+}
+
+class StripeAccount implements ProviderAccount {
+  readonly #stripe: Stripe;
+  readonly #account_id: string | null;
+  readonly payments: StripePayments;
+
+  constructor(stripe: Stripe, account_id: string | null) {
+    this.#stripe = stripe;
+    this.payments = new StripePayments(stripe);
+    this.#account_id = account_id;
+  }
+
+  async identify(): Promise<AccountIdentity> {
+    return await translate(async () => {
+      const account = await this.#loadAccount();
+      if (account === null) return { provider_account_id: this.#account_id, name: null };
+      if (this.#account_id !== null && this.#account_id !== account.id)
+        throw new ProviderError(
+          'person',
+          `the key belongs to the Stripe account ${account.id}, not ${this.#account_id}`,
+        );
+      const name = account.business_profile?.name ?? account.settings?.dashboard.display_name ?? account.email;
+      return { provider_account_id: account.id, name: name ?? null };
+    });
+  }
+
+  /** Null if a restricted key may not read the account. Then a list of customers shows that the key is valid. */
+  async #loadAccount(): Promise<Stripe.Account | null> {
+    try {
+      return await this.#stripe.accounts.retrieveCurrent();
+    } catch (error) {
+      if (!isForbidden(error)) throw error;
+      await this.#stripe.customers.list({ limit: 1 });
+      return null;
+    }
+  }
+
+  async pushCustomer(customer: PushedCustomer): Promise<ProviderRecord> {
+    return await translate(async () => {
+      const { id } = await sendOnce({
+        ...customer,
+        find: () => this.#findCustomer(customer),
+        send: (options) => this.#stripe.customers.create(toStripeCustomer(customer), options),
+      });
+      return { provider_entity_id: id, url: null };
+    });
+  }
+
+  async #findCustomer({ customer_id, key_age_seconds }: PushedCustomer): Promise<Stripe.Customer | null> {
+    return await findByMetadata(['farthing_customer_id', customer_id], {
+      list: () => this.#stripe.customers.list({ limit: PAGE, created: { gte: toCreatedSince(key_age_seconds) } }),
+      search: (query) => this.#stripe.customers.search({ query }),
+      accepts: () => true,
+    });
+  }
+
+  async pushInvoice(invoice: PushedInvoice): Promise<ProviderRecord> {
+    return await translate(async () => {
+      const total = toMinorUnits(invoice.total, invoice.currency);
+      const lines = toStripeLines(invoice);
+      // Stripe would credit a negative total to the customer's balance there.
+      if (total < 0) throw new ProviderError('person', `an invoice over ${invoice.total} cannot be paid at Stripe`);
+      const created = await this.#createDraft(invoice);
+      if (created.status !== 'draft') {
+        checkTotal(created, invoice, total);
+        return toRecord(created);
+      }
+      try {
+        // A draft that was found may have its lines already.
+        const isFilled = invoice.is_key_renewed && created.lines.data.length > 0 && created.total === total;
+        const filled = isFilled ? created : await this.#addLines(created, invoice, lines);
+        checkTotal(filled, invoice, total);
+        checkAmountDue(filled, invoice, total);
+        const final = await this.#finalize(filled, invoice);
+        checkTotal(final, invoice, total);
+        return toRecord(final);
+      } catch (error) {
+        const failure = toProviderError(error);
+        // An abandoned draft could be opened by hand, beside the invoice of a later attempt.
+        if (failure instanceof ProviderError && failure.error_class === 'person') await this.#deleteDraft(created.id);
+        throw failure;
+      }
+    });
+  }
+
+  async #createDraft(invoice: PushedInvoice): Promise<Stripe.Invoice> {
+    return await sendOnce({
+      key: `${invoice.key}:draft`,
+      key_age_seconds: invoice.key_age_seconds,
+      is_key_renewed: invoice.is_key_renewed,
+      find: () => this.#findInvoice(invoice),
+      send: (options) => this.#stripe.invoices.create(toStripeDraft(invoice), options),
+    });
+  }
+
+  async #findInvoice({ invoice_id, key_age_seconds, provider_customer_id }: SearchedInvoice) {
+    const created = { gte: toCreatedSince(key_age_seconds) };
+    return await findByMetadata<Stripe.Invoice>(['farthing_invoice_id', invoice_id], {
+      list: () => this.#stripe.invoices.list({ customer: provider_customer_id, limit: PAGE, created }),
+      search: (query) => this.#stripe.invoices.search({ query }),
+      accepts: ({ status }) => status !== 'void',
+    });
+  }
+
+  /** One request for all lines, so either all or none of them are there. */
+  async #addLines(draft: Stripe.Invoice, { key, key_age_seconds }: PushedInvoice, lines: StripeLine[]) {
+    const readFilled = async () => {
+      const invoice = await this.#stripe.invoices.retrieve(draft.id);
+      return invoice.lines.data.length > 0 ? invoice : null;
+    };
+    return await sendOnce({
+      key: `${key}:lines`,
+      key_age_seconds,
+      is_key_renewed: false,
+      find: readFilled,
+      send: (options) => this.#stripe.invoices.addLines(draft.id, { lines }, options),
+    });
+  }
+
+  async #finalize(
+    { id }: Stripe.Invoice,
+    { key, key_age_seconds, is_key_renewed }: PushedInvoice,
+  ): Promise<Stripe.Invoice> {
+    const readFinal = async () => {
+      const invoice = await this.#stripe.invoices.retrieve(id);
+      return invoice.status === 'draft' ? null : invoice;
+    };
+    return await changeOnce({
+      key: `${key}:finalize`,
+      key_age_seconds,
+      is_key_renewed,
+      find: readFinal,
+      send: (options) => this.#stripe.invoices.finalizeInvoice(id, { auto_advance: false }, options),
+    });
+  }
+
+  /**
+   * Deletes the lines first: lines without an invoice would be charged with the next invoice of the customer there. No effect on an
+   * invoice that is no draft.
+   */
+  async #deleteDraft(id: string): Promise<void> {
+    const invoice = await this.#loadInvoice(id);
+    if (invoice?.status !== 'draft') return;
+    const lines: Stripe.InvoiceRemoveLinesParams.Line[] = [];
+    for await (const line of this.#stripe.invoices.listLineItems(id, { limit: PAGE }))
+      lines.push({ id: line.id, behavior: 'delete' });
+    // It has no key of ours: each repetition of a push reads the lines first and deletes those that are left.
+    if (lines.length > 0) await this.#stripe.invoices.removeLines(id, { lines });
+    await this.#stripe.invoices.del(id);
+  }
+
+  async voidInvoice(provider_entity_id: string, key: string): Promise<void> {
+    await translate(async () => {
+      const invoice = await this.#loadInvoice(provider_entity_id);
+      if (invoice === null || invoice.status === 'void') return;
+      if (invoice.status === 'draft') return await this.#deleteDraft(provider_entity_id);
+      if (invoice.status === 'paid')
+        throw new ProviderError(
+          'person',
+          `the invoice ${provider_entity_id} is paid at Stripe, so it cannot be voided`,
+        );
+      const readVoid = async () => {
+        const read = await this.#loadInvoice(provider_entity_id);
+        return read?.status === 'void' ? read : null;
+      };
+      await changeOnce({
+        key,
+        key_age_seconds: 0,
+        is_key_renewed: false,
+        find: readVoid,
+        send: (options) => this.#stripe.invoices.voidInvoice(provider_entity_id, {}, options),
+      });
+    });
+  }
+
+  async findInvoice(invoice: SearchedInvoice): Promise<ProviderRecord | null> {
+    return await translate(async () => {
+      const found = await this.#findInvoice(invoice);
+      return found === null ? null : toRecord(found);
+    });
+  }
+
+  async pushPayment(payment: PushedPayment): Promise<ProviderRecord> {
+    return await translate(() => pushStripePayment(this.#stripe, payment));
+  }
+
+  async attachPayment(provider_entity_id: string, gateway_payment_id: string): Promise<void> {
+    await translate(() => attachStripePayment(this.#stripe, provider_entity_id, gateway_payment_id));
+  }
+
+  async pushCreditNote(note: PushedCreditNote): Promise<ProviderRecord> {
+    return await translate(() => pushStripeCreditNote(this.#stripe, note));
+  }
+
+  async voidCreditNote(provider_entity_id: string, key: string): Promise<void> {
+    await translate(() => voidStripeCreditNote(this.#stripe, provider_entity_id, key));
+  }
+
+  async pullInvoice(provider_entity_id: string): Promise<ProviderInvoice | null> {
+    return await translate(async () => {
+      const invoice = await this.#loadInvoice(
+        provider_entity_id,
+        [PAYMENTS_EXPANDED, RECORDS_EXPANDED].map((path) => `payments.${path}`),
+      );
+      if (invoice === null) return null;
+      const payments = await this.#listPayments(invoice);
+      return toProviderInvoice(invoice, payments, await this.#sumRefunds(payments));
+    });
+  }
+
+  /** Refunds and disputes are named together with their payment, so only payments are searched for. */
+  async listConcernedInvoices({ kind, provider_entity_id }: ProviderEventSubject): Promise<readonly string[]> {
+    if (kind !== 'payment') return [];
+    return await translate(async () => {
+      const payment_intent = await this.#findPaymentIntent(provider_entity_id);
+      if (payment_intent === null) return [];
+      const invoices = new Set<string>();
+      const payment = { type: 'payment_intent', payment_intent } as const;
+      for await (const { invoice } of this.#stripe.invoicePayments.list({ payment, limit: PAGE }))
+        invoices.add(typeof invoice === 'string' ? invoice : invoice.id);
+      return [...invoices];
+    });
+  }
+
+  /** Null for a record that pays no invoice by itself, such as a page of Stripe Checkout. */
+  async #findPaymentIntent(id: string): Promise<string | null> {
+    if (id.startsWith('pi_')) return id;
+    if (!id.startsWith('ch_') && !id.startsWith('py_')) return null;
+    const { payment_intent } = await this.#stripe.charges.retrieve(id);
+    return typeof payment_intent === 'string' ? payment_intent : (payment_intent?.id ?? null);
+  }
+
+  /** Amounts that customers got back, by payment intent or charge, in the unit of the currency. */
+  async #sumRefunds(payments: readonly Stripe.InvoicePayment[]): Promise<ReadonlyMap<string, number>> {
+    const sums = new Map<string, number>();
+    for (const payment of payments) {
+      const query = payment.status === 'paid' ? toRefundQuery(payment) : null;
+      if (query === null) continue;
+      sums.set(query.id, await sumRefunds(this.#stripe, query.by));
+    }
+    return sums;
+  }
+
+  /** An invoice contains only its first payments. */
+  async #listPayments({ id, payments }: Stripe.Invoice): Promise<Stripe.InvoicePayment[]> {
+    if (payments?.has_more === false) return payments.data;
+    const listed: Stripe.InvoicePayment[] = [];
+    const pages = this.#stripe.invoicePayments.list({
+      invoice: id,
+      limit: PAGE,
+      expand: [PAYMENTS_EXPANDED, RECORDS_EXPANDED],
+    });
+    for await (const payment of pages) listed.push(payment);
+    return listed;
+  }
+
+  /** Null if it was deleted. */
+  async #loadInvoice(id: string, expand: string[] = []): Promise<Stripe.Invoice | null> {
+    try {
+      return await this.#stripe.invoices.retrieve(id, { expand });
+    } catch (error) {
+      if (isMissing(error)) return null;
+      throw error;
+    }
+  }
+}
+
+/** Stripe refuses empty texts in some fields and deletes the value in others. */
+function toStripeCustomer({ name, email, address, ...ids }: PushedCustomer): Stripe.CustomerCreateParams {
+  const filled = Object.fromEntries(Object.entries(address).filter(([, text]) => text !== ''));
+  return {
+    ...(name === '' ? {} : { name }),
+    ...(email === '' ? {} : { email }),
+    ...(Object.keys(filled).length === 0 ? {} : { address: filled }),
+    metadata: { farthing_customer_id: ids.customer_id, farthing_external_id: ids.external_id },
+  };
+}
+
+/** Taxes, discounts and loose items of the customer at Stripe stay out: the lines are net and complete. */
+function toStripeDraft(invoice: PushedInvoice): Stripe.InvoiceCreateParams {
+  return {
+    customer: invoice.provider_customer_id,
+    currency: invoice.currency,
+    collection_method: 'send_invoice',
+    ...toDueDate(invoice.due_date),
+    auto_advance: false,
+    automatic_tax: { enabled: false },
+    discounts: '',
+    pending_invoice_items_behavior: 'exclude',
+    metadata: { farthing_invoice_id: invoice.invoice_id, farthing_invoice_number: invoice.invoice_number },
+  };
+}
+
+/** Stripe refuses a due date that is past. */
+function toDueDate(due_date: string | null): { due_date: number } | { days_until_due: number } {
+  const due = due_date === null ? 0 : toUnixSeconds(due_date);
+  return due > Date.now() / 1_000 + DUE_SLACK_SECONDS ? { due_date: due } : { days_until_due: 0 };
+}
+
+function checkTotal(there: Stripe.Invoice, { total, currency, invoice_id }: PushedInvoice, integer: number): void {
+  if (there.total === integer && there.currency === currency) return;
+  const found = `${fromMinorUnits(there.total, there.currency)} ${there.currency}`;
+  throw new ProviderError(
+    'person',
+    `the total of ${invoice_id} is ${total} ${currency}, but ${found} at Stripe (${there.id})`,
+  );
+}
+
+/** A balance of the customer at Stripe would change what the invoice asks for, although its total is right. */
+function checkAmountDue(draft: Stripe.Invoice, { total, currency, invoice_id }: PushedInvoice, integer: number): void {
+  if (draft.amount_due === integer) return;
+  const amount_due = fromMinorUnits(draft.amount_due, draft.currency);
+  throw new ProviderError(
+    'person',
+    `${invoice_id} is over ${total} ${currency}, but with the customer's balance at Stripe ${amount_due} would be due`,
+  );
+}
+
+function toRecord({ id, hosted_invoice_url }: Stripe.Invoice): ProviderRecord {
+  return { provider_entity_id: id, url: hosted_invoice_url ?? null };
+}

@@ -1,0 +1,88 @@
+/** Errors of the Stripe library as errors of a provider (docs.stripe.com/api/errors, docs.stripe.com/error-codes). */
+import type { Stripe } from 'stripe';
+import { ProviderError, parseRetryAfter } from '../provider-error.ts';
+
+type StripeError = Stripe.errors.StripeError;
+
+/** The record is in the wanted state already. */
+const DONE_CODES = new Set(['resource_already_exists', 'charge_already_captured', 'charge_already_refunded']);
+/** The key was revoked, lacks a right, or belongs to an account that is closed. */
+const UNAUTHORIZED_CODES = new Set([
+  'api_key_expired',
+  'platform_api_key_expired',
+  'account_invalid',
+  'account_closed',
+]);
+const WAIT_CODES = new Set(['rate_limit', 'lock_timeout', 'idempotency_key_in_use']);
+/** Stripe quotes parts of a refused key. */
+const QUOTED_KEY = /\b(?:sk|rk|pk)_(?:test|live)_\S+/g;
+
+/** Every failure of Stripe leaves this folder as a `ProviderError`. */
+export async function translate<Result>(run: () => Promise<Result>): Promise<Result> {
+  try {
+    return await run();
+  } catch (error) {
+    throw toProviderError(error);
+  }
+}
+
+/** Returns an error that is not Stripe's unchanged: it is a fault of this service. */
+export function toProviderError(error: unknown): unknown {
+  if (!isStripeError(error)) return error;
+  // The library takes a request that was not sent, because too many wait, for a failed connection.
+  if ((error.detail as unknown) instanceof ProviderError) return error.detail;
+  const { code = null, statusCode: status, requestId, headers } = error;
+  const reason = error.message.replace(QUOTED_KEY, 'the key') || `status ${status}`;
+  const facts = [code, requestId].filter(Boolean).join(', ');
+  const message = `Stripe: ${reason}${facts === '' ? '' : ` (${facts})`}`;
+  const details = { provider_code: code, cause: error };
+  if (isTransient(error))
+    return new ProviderError('wait', message, {
+      ...details,
+      retry_after_seconds: parseRetryAfter(headers?.['retry-after']),
+    });
+  if (code !== null && DONE_CODES.has(code)) return new ProviderError('done', message, details);
+  const is_unauthorized = status === 401 || status === 403 || (code !== null && UNAUTHORIZED_CODES.has(code));
+  // The cause of a refused key quotes it.
+  if (is_unauthorized) return new ProviderError('person', message, { provider_code: code, is_unauthorized });
+  return new ProviderError('person', message, details);
+}
+
+/** No status: the connection failed, or the answer was no JSON. */
+function isTransient({ statusCode, code }: StripeError): boolean {
+  if (statusCode === undefined || statusCode < 400 || statusCode >= 500) return true;
+  return [409, 424, 429].includes(statusCode) || (code !== undefined && WAIT_CODES.has(code));
+}
+
+/**
+ * A request with this key will never succeed: it had other parameters before, or Stripe repeats a stored fault. The record may exist or not.
+ */
+export function isKeyUnusable(error: unknown): boolean {
+  if (!isStripeError(error)) return false;
+  const { statusCode = 0, rawType, headers = {} } = error;
+  if (statusCode === 400) return rawType === 'idempotency_error';
+  return statusCode >= 500 && headers['idempotent-replayed'] === 'true';
+}
+
+/** The payment intent of a charge that the bank declined: it was created although the answer is an error. */
+export function findDeclinedIntent(error: unknown): Stripe.PaymentIntent | null {
+  return isStripeError(error) && error.statusCode === 402 ? (error.payment_intent ?? null) : null;
+}
+
+export function isRefused(error: unknown): boolean {
+  return isStripeError(error) && error.statusCode === 400;
+}
+
+export function isMissing(error: unknown): boolean {
+  return isStripeError(error) && error.statusCode === 404;
+}
+
+/** The key is valid but has no right to this request. */
+export function isForbidden(error: unknown): boolean {
+  return isStripeError(error) && error.statusCode === 403 && !UNAUTHORIZED_CODES.has(error.code ?? '');
+}
+
+/** By its fields, because the library is loaded only when an account is opened. */
+function isStripeError(error: unknown): error is StripeError {
+  return error instanceof Error && 'type' in error && 'rawType' in error && 'requestId' in error;
+}

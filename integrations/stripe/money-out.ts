@@ -1,0 +1,184 @@
+/**
+ * Money of an invoice that was received apart from it, mostly outside Stripe. A payment is a payment record that is attached to the invoice
+ * (docs.stripe.com/api/payment-record, docs.stripe.com/api/invoices/attach_payment): unlike `paid_out_of_band` it has an amount, so a part of
+ * an invoice can be paid, too. A credit note first lowers what remains of the invoice (docs.stripe.com/api/credit_notes).
+ */
+import type { Stripe } from 'stripe';
+import type { ProviderRecord, PushedCreditNote, PushedPayment } from '../account.ts';
+import { sumMinorUnits } from '../minor-units.ts';
+import { ProviderError } from '../provider-error.ts';
+import { fromMinorUnits, toMinorUnits } from './amounts.ts';
+import { isRefused } from './errors.ts';
+import { toUnixSeconds } from './lines.ts';
+import { RECORDS_EXPANDED, toReportedPaymentId } from './pulled-invoice.ts';
+import { changeOnce, findByMetadata, sendOnce, toCreatedSince } from './send-once.ts';
+
+const PAGE = 100;
+
+export async function pushStripePayment(stripe: Stripe, payment: PushedPayment): Promise<ProviderRecord> {
+  const attached = await findAttached(stripe, payment);
+  if (attached !== null) return attached;
+  const invoice = await stripe.invoices.retrieve(payment.provider_invoice_id);
+  const value = Math.min(toMinorUnits(payment.amount, payment.currency), invoice.amount_remaining);
+  if (value <= 0 || invoice.status === 'void')
+    throw new ProviderError(
+      'person',
+      `the invoice ${invoice.id} is ${invoice.status} at Stripe, so the payment of ${payment.amount} ${payment.currency} is not counted there`,
+    );
+  const record = await sendOnce({
+    ...payment,
+    key: `${payment.key}:record`,
+    find: () => findRecord(stripe, payment),
+    send: (options) => stripe.paymentRecords.reportPayment(toPaymentRecord(payment, value), options),
+  });
+  if (record.amount.value > invoice.amount_remaining)
+    throw new ProviderError(
+      'person',
+      `less than the payment record ${record.id} remains of the invoice ${invoice.id} at Stripe: ${fromMinorUnits(invoice.amount_remaining, invoice.currency)}`,
+    );
+  await changeOnce({
+    ...payment,
+    key: `${payment.key}:attach`,
+    find: () => findAttached(stripe, payment),
+    send: async (options) => {
+      await stripe.invoices.attachPayment(invoice.id, { payment_record: record.id }, options);
+      return { provider_entity_id: record.id, url: null };
+    },
+  });
+  return { provider_entity_id: record.id, url: null };
+}
+
+/** The part of the payment that the invoice takes there: Stripe would credit more to the balance of the customer. */
+function toPaymentRecord(payment: PushedPayment, value: number): Stripe.PaymentRecordReportPaymentParams {
+  const paid_at = toUnixSeconds(payment.paid_at);
+  return {
+    amount_requested: { currency: payment.currency, value },
+    customer_details: { customer: payment.provider_customer_id },
+    initiated_at: paid_at,
+    outcome: 'guaranteed',
+    guaranteed: { guaranteed_at: paid_at },
+    payment_method_details: { type: 'custom', custom: { display_name: 'Outside Stripe' } },
+    processor_details: { type: 'custom', custom: { payment_reference: payment.reference } },
+    metadata: { farthing_payment_id: payment.payment_id },
+  };
+}
+
+async function findAttached(
+  stripe: Stripe,
+  { provider_invoice_id, payment_id }: PushedPayment,
+): Promise<ProviderRecord | null> {
+  const listed = stripe.invoicePayments.list({ invoice: provider_invoice_id, limit: PAGE, expand: [RECORDS_EXPANDED] });
+  for await (const payment of listed) {
+    const record = payment.payment.payment_record;
+    if (record === undefined || toReportedPaymentId(payment) !== payment_id) continue;
+    return { provider_entity_id: typeof record === 'string' ? record : record.id, url: null };
+  }
+  return null;
+}
+
+/** A record of an attempt that ended before it was attached. */
+async function findRecord(
+  stripe: Stripe,
+  { payment_id, key_age_seconds }: PushedPayment,
+): Promise<Stripe.PaymentRecord | null> {
+  return await findByMetadata(['farthing_payment_id', payment_id], {
+    list: () => stripe.paymentRecords.list({ limit: PAGE, created_after: toCreatedSince(key_age_seconds) }),
+    search: null,
+    accepts: () => true,
+  });
+}
+
+/** It needs no key: Stripe refuses to attach a payment twice, also at the moment at which another process attaches it. */
+export async function attachStripePayment(stripe: Stripe, invoice: string, payment_intent: string): Promise<void> {
+  if (await isAttached(stripe, invoice, payment_intent)) return;
+  try {
+    await stripe.invoices.attachPayment(invoice, { payment_intent });
+  } catch (error) {
+    if (!isRefused(error) || !(await isAttached(stripe, invoice, payment_intent))) throw error;
+  }
+}
+
+async function isAttached(stripe: Stripe, invoice: string, payment_intent: string): Promise<boolean> {
+  for await (const { payment } of stripe.invoicePayments.list({ invoice, limit: PAGE })) {
+    const paid = payment.payment_intent;
+    if (paid !== undefined && (typeof paid === 'string' ? paid : paid.id) === payment_intent) return true;
+  }
+  return false;
+}
+
+/** Stripe's own reasons (docs.stripe.com/api/credit_notes/create). */
+const REASONS: Readonly<Record<string, Stripe.CreditNoteCreateParams.Reason>> = {
+  DUPLICATE: 'duplicate',
+  FRAUDULENT: 'fraudulent',
+  ORDER_CHANGE: 'order_change',
+  UNSATISFACTORY: 'product_unsatisfactory',
+};
+
+export async function pushStripeCreditNote(stripe: Stripe, note: PushedCreditNote): Promise<ProviderRecord> {
+  const find = () => findCreditNote(stripe, note);
+  const earlier = await find();
+  if (earlier !== null) return checkNote(earlier, note);
+  const invoice = await stripe.invoices.retrieve(note.provider_invoice_id);
+  const params = toStripeCreditNote(invoice, note);
+  const created = await sendOnce({ ...note, find, send: (options) => stripe.creditNotes.create(params, options) });
+  return checkNote(created, note);
+}
+
+/** Complete, because the notes of one invoice are few. */
+async function findCreditNote(
+  stripe: Stripe,
+  { provider_invoice_id, credit_note_id }: PushedCreditNote,
+): Promise<Stripe.CreditNote | null> {
+  return await findByMetadata(['farthing_credit_note_id', credit_note_id], {
+    list: () => stripe.creditNotes.list({ invoice: provider_invoice_id, limit: PAGE }),
+    search: null,
+    accepts: () => true,
+  });
+}
+
+/** The sums are checked before the note is created: it has effect at once. */
+function toStripeCreditNote(invoice: Stripe.Invoice, note: PushedCreditNote): Stripe.CreditNoteCreateParams {
+  const { currency, effect } = note;
+  const total = toMinorUnits(note.total, currency);
+  const lines = note.lines
+    .map(({ description, amount }) => ({ description, unit_amount: toMinorUnits(amount, currency) }))
+    .filter(({ unit_amount }) => unit_amount !== 0);
+  const sum = sumMinorUnits(lines.map(({ unit_amount }) => unit_amount)).toNumber();
+  if (sum !== total)
+    throw new ProviderError(
+      'person',
+      `the lines of ${note.credit_note_number} add up to ${fromMinorUnits(sum, currency)}, its total is ${note.total}`,
+    );
+  const remaining = invoice.amount_remaining;
+  if (effect === 'lowers_remaining' ? total > remaining : remaining > 0)
+    throw new ProviderError(
+      'person',
+      `the credit note ${note.credit_note_number} over ${note.total} ${currency} does not fit the invoice ${invoice.id}, of which ${fromMinorUnits(remaining, currency)} remains at Stripe`,
+    );
+  return {
+    invoice: note.provider_invoice_id,
+    lines: lines.map((line) => ({ ...line, type: 'custom_line_item', quantity: 1 })),
+    ...(effect === 'refunded_elsewhere' ? { out_of_band_amount: total } : {}),
+    ...(REASONS[note.reason] ? { reason: REASONS[note.reason]! } : {}),
+    email_type: 'none',
+    metadata: { farthing_credit_note_id: note.credit_note_id, farthing_credit_note_number: note.credit_note_number },
+  };
+}
+
+function checkNote(there: Stripe.CreditNote, { total, currency, credit_note_id }: PushedCreditNote): ProviderRecord {
+  if (there.total === toMinorUnits(total, currency)) return { provider_entity_id: there.id, url: null };
+  throw new ProviderError(
+    'person',
+    `the total of ${credit_note_id} is ${total} ${currency}, but ${fromMinorUnits(there.total, there.currency)} at Stripe (${there.id})`,
+  );
+}
+
+export async function voidStripeCreditNote(stripe: Stripe, id: string, key: string): Promise<void> {
+  const readVoid = async () => {
+    const note = await stripe.creditNotes.retrieve(id);
+    return note.status === 'void' ? note : null;
+  };
+  if ((await readVoid()) !== null) return;
+  const send = (options: { idempotencyKey: string }) => stripe.creditNotes.voidCreditNote(id, {}, options);
+  await changeOnce({ key, key_age_seconds: 0, is_key_renewed: false, find: readVoid, send });
+}

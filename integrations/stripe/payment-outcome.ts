@@ -1,0 +1,89 @@
+/** States of payments and refunds at Stripe as outcomes (docs.stripe.com/payments/paymentintents/lifecycle, docs.stripe.com/refunds). */
+import type { Stripe } from 'stripe';
+import type { RequestedPayment } from '../account-payments.ts';
+import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
+import { ProviderError } from '../provider-error.ts';
+import { fromMinorUnits, toMinorUnits } from './amounts.ts';
+
+/** A charge that the customer has not confirmed by then has failed; the next attempt requests a new confirmation. */
+const CONFIRMATION_SECONDS = 86_400;
+
+/** The bank declined a charge without the customer, and would accept it with. */
+export function isWaitingForCustomer({ status, last_payment_error }: Stripe.PaymentIntent): boolean {
+  return status === 'requires_payment_method' && last_payment_error?.code === 'authentication_required';
+}
+
+/** The outcome `failed` of an intent that requires an action means that it has to be cancelled. */
+export function toIntentOutcome(intent: Stripe.PaymentIntent, payment: RequestedPayment, now: Date): PaymentOutcome {
+  const { id: gateway_payment_id, status } = intent;
+  switch (status) {
+    case 'succeeded':
+      checkReceived(intent, payment);
+      return { outcome: 'succeeded', gateway_payment_id, ...toSavedMethod(intent) };
+    case 'processing':
+      return { outcome: 'processing', gateway_payment_id, url: null, check_at: null };
+    case 'requires_action': {
+      const { url, is_limited } = readAction(intent);
+      const isLate = is_limited && now.getTime() / 1_000 - intent.created > CONFIRMATION_SECONDS;
+      if (url !== null && !isLate) return { outcome: 'processing', gateway_payment_id, url, check_at: null };
+      return { outcome: 'failed', gateway_payment_id, error: NOT_CONFIRMED };
+    }
+    case 'requires_payment_method':
+    case 'canceled':
+      return { outcome: 'failed', gateway_payment_id, error: describeFailure(intent) };
+    default:
+      throw new ProviderError('wait', `the payment ${gateway_payment_id} is ${status} at Stripe`, {
+        is_of_record: true,
+      });
+  }
+}
+
+const NOT_CONFIRMED = 'authentication_required: the customer has not confirmed the charge';
+
+/** Money of another amount or currency would be booked wrongly, and it was received, so the payment has not failed: it waits for a person. */
+function checkReceived(intent: Stripe.PaymentIntent, { amount, currency }: RequestedPayment): void {
+  if (intent.currency === currency && intent.amount_received === toMinorUnits(amount, currency)) return;
+  const received = `${fromMinorUnits(intent.amount_received, intent.currency)} ${intent.currency}`;
+  throw new ProviderError(
+    'wait',
+    `${amount} ${currency} was requested, but Stripe received ${received} (${intent.id})`,
+    { is_of_record: true },
+  );
+}
+
+/** Micro-deposits take days to arrive, so their page has no limit here. */
+function readAction({ next_action }: Stripe.PaymentIntent): { url: string | null; is_limited: boolean } {
+  const deposits = next_action?.verify_with_microdeposits?.hosted_verification_url ?? null;
+  if (deposits !== null) return { url: deposits, is_limited: false };
+  return { url: next_action?.redirect_to_url?.url ?? null, is_limited: true };
+}
+
+/** Not every error has a code. */
+function describeFailure({ status, last_payment_error, cancellation_reason }: Stripe.PaymentIntent): string {
+  if (last_payment_error === null)
+    return status === 'canceled'
+      ? `cancelled: ${cancellation_reason ?? 'it was taken back before it was paid'}`
+      : 'declined: Stripe names no reason';
+  const { code, decline_code, type, message } = last_payment_error;
+  const reason = [code ?? type, decline_code].filter(Boolean).join(', ');
+  return `${reason}: ${message ?? 'the charge was declined'}`;
+}
+
+const BANK_DEBITS: readonly string[] = ['us_bank_account', 'sepa_debit', 'bacs_debit', 'acss_debit', 'au_becs_debit'];
+
+/** Everything that is no bank debit is charged like a card. */
+export function toMethodType({ type }: Pick<Stripe.PaymentMethod, 'type'>): 'CARD' | 'ACH' {
+  return BANK_DEBITS.includes(type) ? 'ACH' : 'CARD';
+}
+
+function toSavedMethod({ setup_future_usage, payment_method }: Stripe.PaymentIntent) {
+  if (setup_future_usage !== 'off_session' || payment_method === null || typeof payment_method === 'string') return {};
+  return { saved_payment_method: { id: payment_method.id, type: toMethodType(payment_method) } };
+}
+
+export function toRefundOutcome({ id, status, failure_reason }: Stripe.Refund): RefundOutcome {
+  if (status === 'succeeded') return { outcome: 'succeeded', gateway_refund_id: id };
+  if (status === 'failed' || status === 'canceled')
+    return { outcome: 'failed', error: `Stripe: the refund ${id} is ${status} (${failure_reason ?? 'no reason'})` };
+  return { outcome: 'pending', gateway_refund_id: id };
+}

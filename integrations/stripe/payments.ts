@@ -1,0 +1,273 @@
+/**
+ * Charges, payment pages and refunds at Stripe (docs.stripe.com/api/payment_intents, /checkout/sessions, /refunds; docs.stripe.com/payments,
+ * "Off-session payments"). A charge is a payment intent, a page is a Checkout session. Both have our key in their metadata, so that they
+ * are found after the idempotency key is forgotten.
+ */
+import type { Stripe } from 'stripe';
+import type {
+  AccountCharge,
+  AccountPaymentPage,
+  AccountPayments,
+  AccountRefund,
+  CardSetup,
+  ReadPaymentMethod,
+  RequestedPayment,
+  StartedCardSetup,
+} from '../account-payments.ts';
+import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
+import { fromMinorUnits, toMinorUnits } from './amounts.ts';
+import { findDeclinedIntent, isMissing, isRefused, translate } from './errors.ts';
+import { isWaitingForCustomer, toIntentOutcome, toRefundOutcome } from './payment-outcome.ts';
+import { sumRefunds } from './pulled-invoice.ts';
+import { readPaymentMethod, startCardSetup } from './saved-cards.ts';
+import { changeOnce, findByMetadata, sendOnce, toCreatedSince } from './send-once.ts';
+
+const PAGE = 100;
+/** Stripe needs a page to which the customer returns. Requests may name none. */
+const DEFAULT_RETURN_URL = 'https://stripe.com';
+/** Checkout sessions have no search. */
+const NOTHING_FOUND = async function* () {};
+
+export class StripePayments implements AccountPayments {
+  readonly #stripe: Stripe;
+
+  constructor(stripe: Stripe) {
+    this.#stripe = stripe;
+  }
+
+  async charge(charge: AccountCharge): Promise<PaymentOutcome> {
+    return await translate(async () => {
+      const intent = await sendOnce({
+        ...toKeyAge(charge),
+        find: () => this.#findIntent(charge),
+        send: (options) => orDeclined(this.#stripe.paymentIntents.create(toIntent(charge), options)),
+      });
+      const current = isWaitingForCustomer(intent) ? await this.#askCustomer(intent, charge) : intent;
+      return await this.#conclude(current, charge);
+    });
+  }
+
+  /** The bank wants the customer to confirm: the same payment intent gets a page for that. */
+  async #askCustomer({ id }: Stripe.PaymentIntent, charge: AccountCharge): Promise<Stripe.PaymentIntent> {
+    const payment_method = charge.provider_payment_method_id;
+    const return_url = charge.success_url ?? DEFAULT_RETURN_URL;
+    const readChanged = async () => {
+      const intent = await this.#stripe.paymentIntents.retrieve(id);
+      return isWaitingForCustomer(intent) ? null : intent;
+    };
+    return await changeOnce({
+      ...toKeyAge(charge),
+      key: `${charge.key}:confirm`,
+      find: readChanged,
+      send: (options) => orDeclined(this.#stripe.paymentIntents.confirm(id, { payment_method, return_url }, options)),
+    });
+  }
+
+  async openPage(page: AccountPaymentPage): Promise<PaymentOutcome> {
+    return await translate(async () => {
+      const session = await sendOnce({
+        ...toKeyAge(page),
+        find: () => this.#findSession(page),
+        send: (options) => this.#stripe.checkout.sessions.create(toSession(page), options),
+      });
+      return await this.#concludeSession(session, page);
+    });
+  }
+
+  async findOutcome(payment: RequestedPayment): Promise<PaymentOutcome | null> {
+    return await translate(async () => {
+      const { gateway_payment_id, is_page } = payment;
+      if (is_page && (gateway_payment_id === null || isSession(gateway_payment_id))) {
+        const session =
+          gateway_payment_id === null
+            ? await this.#findSession(payment)
+            : await this.#stripe.checkout.sessions.retrieve(gateway_payment_id, SESSION_EXPANDED);
+        return session === null ? null : await this.#addRefunds(await this.#concludeSession(session, payment), payment);
+      }
+      const intent =
+        gateway_payment_id === null
+          ? await this.#findIntent(payment)
+          : await this.#stripe.paymentIntents.retrieve(gateway_payment_id, INTENT_EXPANDED);
+      // A charge that was interrupted before the customer got a page is repeated: it continues with the page.
+      if (intent === null || isWaitingForCustomer(intent)) return null;
+      return await this.#addRefunds(await this.#conclude(intent, payment), payment);
+    });
+  }
+
+  /** A person may have refunded the payment in the dashboard. */
+  async #addRefunds(outcome: PaymentOutcome, { currency }: RequestedPayment): Promise<PaymentOutcome> {
+    if (outcome.outcome !== 'succeeded') return outcome;
+    const refunded = await sumRefunds(this.#stripe, { payment_intent: outcome.gateway_payment_id });
+    return refunded === 0 ? outcome : { ...outcome, refunded_amount: fromMinorUnits(refunded, currency) };
+  }
+
+  async #findIntent({ key, requested_at, provider_customer_id }: RequestedPayment) {
+    const terms = { customer: provider_customer_id, limit: PAGE, created: toCreatedRange(requested_at) };
+    return await findByMetadata<Stripe.PaymentIntent>(['farthing_key', key], {
+      list: () => this.#stripe.paymentIntents.list(terms),
+      search: (query) => this.#stripe.paymentIntents.search({ query }),
+      accepts: () => true,
+    });
+  }
+
+  async #findSession({ key, requested_at, provider_customer_id }: RequestedPayment) {
+    const terms = { customer: provider_customer_id, limit: PAGE, created: toCreatedRange(requested_at) };
+    const found = await findByMetadata<Stripe.Checkout.Session>(['farthing_key', key], {
+      list: () => this.#stripe.checkout.sessions.list(terms),
+      search: NOTHING_FOUND,
+      accepts: () => true,
+    });
+    return found === null ? null : await this.#stripe.checkout.sessions.retrieve(found.id, SESSION_EXPANDED);
+  }
+
+  async #concludeSession(session: Stripe.Checkout.Session, payment: RequestedPayment): Promise<PaymentOutcome> {
+    const { id, status, url, payment_intent } = session;
+    if (status === 'open') return { outcome: 'processing', gateway_payment_id: id, url, check_at: null };
+    if (status === 'expired' || payment_intent === null)
+      return { outcome: 'failed', gateway_payment_id: id, error: 'expired: nobody has paid while the page was open' };
+    const intent =
+      typeof payment_intent === 'string'
+        ? await this.#stripe.paymentIntents.retrieve(payment_intent, INTENT_EXPANDED)
+        : payment_intent;
+    return await this.#conclude(intent, payment);
+  }
+
+  async #conclude(intent: Stripe.PaymentIntent, payment: RequestedPayment): Promise<PaymentOutcome> {
+    const outcome = toIntentOutcome(intent, payment, new Date());
+    if (outcome.outcome === 'failed' && intent.status === 'requires_action') {
+      await this.cancel(intent.id);
+      return await this.#conclude(await this.#stripe.paymentIntents.retrieve(intent.id, INTENT_EXPANDED), payment);
+    }
+    if (outcome.outcome === 'succeeded') await this.#payInvoice(intent, payment);
+    return outcome;
+  }
+
+  /**
+   * Lets the payment pay the pushed invoice, so that the customer cannot pay it there again. A refusal changes nothing about the money that
+   * was received: the invoice may be paid there already, be void, or be gone.
+   */
+  async #payInvoice({ id }: Stripe.PaymentIntent, { provider_invoice_id }: RequestedPayment): Promise<void> {
+    if (provider_invoice_id === null) return;
+    try {
+      await this.#stripe.invoices.attachPayment(provider_invoice_id, { payment_intent: id });
+    } catch (error) {
+      if (!isRefused(error) && !isMissing(error)) throw error;
+    }
+  }
+
+  /** It needs no key: a second cancellation is refused. A refusal means that the payment has ended. */
+  async cancel(gateway_payment_id: string): Promise<void> {
+    await translate(async () => {
+      try {
+        if (isSession(gateway_payment_id)) await this.#stripe.checkout.sessions.expire(gateway_payment_id);
+        else await this.#stripe.paymentIntents.cancel(gateway_payment_id);
+      } catch (error) {
+        if (!isRefused(error)) throw error;
+      }
+    });
+  }
+
+  async refund(refund: AccountRefund): Promise<RefundOutcome> {
+    return await translate(async () => {
+      const { gateway_payment_id: payment_intent, amount, currency, refund_id } = refund;
+      const terms = {
+        payment_intent,
+        amount: toMinorUnits(amount, currency),
+        metadata: { farthing_refund_id: refund_id },
+      };
+      const find = () =>
+        findByMetadata<Stripe.Refund>(['farthing_refund_id', refund_id], {
+          list: () => this.#stripe.refunds.list({ payment_intent, limit: PAGE }),
+          search: NOTHING_FOUND,
+          accepts: () => true,
+        });
+      const made = await sendOnce({
+        ...toKeyAge(refund),
+        find,
+        send: (options) => this.#stripe.refunds.create(terms, options),
+      });
+      // A repeated request is answered with the first answer, so the state is read.
+      return toRefundOutcome(made.status === 'succeeded' ? made : await this.#stripe.refunds.retrieve(made.id));
+    });
+  }
+
+  async startCardSetup(setup: CardSetup): Promise<StartedCardSetup> {
+    return await translate(() => startCardSetup(this.#stripe, setup));
+  }
+
+  async readPaymentMethod(provider_entity_id: string): Promise<ReadPaymentMethod | null> {
+    return await translate(() => readPaymentMethod(this.#stripe, provider_entity_id));
+  }
+}
+
+const INTENT_EXPANDED = { expand: ['payment_method'] };
+const SESSION_EXPANDED = { expand: ['payment_intent.payment_method'] };
+
+function isSession(id: string): boolean {
+  return id.startsWith('cs_');
+}
+
+/** A declined charge has a payment intent, too. */
+async function orDeclined(request: Promise<Stripe.PaymentIntent>): Promise<Stripe.PaymentIntent> {
+  try {
+    return await request;
+  } catch (error) {
+    const declined = findDeclinedIntent(error);
+    if (declined === null) throw error;
+    return declined;
+  }
+}
+
+function toKeyAge({ key, requested_at }: { key: string; requested_at: Date }) {
+  const key_age_seconds = Math.max(0, (Date.now() - requested_at.getTime()) / 1_000);
+  return { key, key_age_seconds, is_key_renewed: false };
+}
+
+function toCreatedRange(requested_at: Date): { gte: number } {
+  return { gte: toCreatedSince((Date.now() - requested_at.getTime()) / 1_000) };
+}
+
+function toIntent(charge: AccountCharge): Stripe.PaymentIntentCreateParams {
+  return {
+    amount: toMinorUnits(charge.amount, charge.currency),
+    currency: charge.currency,
+    customer: charge.provider_customer_id,
+    payment_method: charge.provider_payment_method_id,
+    confirm: true,
+    off_session: true,
+    return_url: charge.success_url ?? DEFAULT_RETURN_URL,
+    description: toDescription(charge),
+    metadata: toMetadata(charge),
+  };
+}
+
+/** Stripe closes it after 24 hours. */
+function toSession(page: AccountPaymentPage): Stripe.Checkout.SessionCreateParams {
+  const { currency, success_url, cancel_url } = page;
+  const metadata = toMetadata(page);
+  const unit_amount = toMinorUnits(page.amount, currency);
+  const product_data = { name: toDescription(page) };
+  return {
+    mode: 'payment',
+    customer: page.provider_customer_id,
+    line_items: [{ quantity: 1, price_data: { currency, unit_amount, product_data } }],
+    payment_intent_data: {
+      description: toDescription(page),
+      metadata,
+      ...(page.saves_payment_method ? { setup_future_usage: 'off_session' } : {}),
+    },
+    success_url: success_url ?? DEFAULT_RETURN_URL,
+    ...(cancel_url === null ? {} : { cancel_url }),
+    // Otherwise the customer may pay in another currency.
+    adaptive_pricing: { enabled: false },
+    metadata,
+  };
+}
+
+function toDescription({ invoice_number, invoice_id }: RequestedPayment): string {
+  return `Invoice ${invoice_number ?? invoice_id}`;
+}
+
+function toMetadata({ key, payment_id, invoice_id }: RequestedPayment): Record<string, string> {
+  return { farthing_key: key, farthing_payment_id: payment_id, farthing_invoice_id: invoice_id };
+}

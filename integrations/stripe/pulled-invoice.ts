@@ -1,0 +1,112 @@
+/** An invoice of Stripe as it is read: its status, and the payments that Stripe counts towards it. */
+import type { Stripe } from 'stripe';
+import type { ReportedPayment } from '../../core/payments/provider-payments.ts';
+import type { ProviderInvoice } from '../account.ts';
+import { ProviderError } from '../provider-error.ts';
+import { fromMinorUnits } from './amounts.ts';
+
+/** Path of the payment intents below a list of payments. */
+export const PAYMENTS_EXPANDED = 'data.payment.payment_intent';
+/** Path of the payment records, which `pushPayment` creates. */
+export const RECORDS_EXPANDED = 'data.payment.payment_record';
+
+export function toProviderInvoice(
+  invoice: Stripe.Invoice,
+  payments: readonly Stripe.InvoicePayment[],
+  refunded: ReadonlyMap<string, number>,
+): ProviderInvoice {
+  return {
+    provider_entity_id: invoice.id,
+    url: invoice.hosted_invoice_url ?? null,
+    invoice_status: toInvoiceStatus(invoice),
+    total: fromMinorUnits(invoice.total, invoice.currency),
+    currency: invoice.currency,
+    payments: payments.map((payment) => toProviderPayment(payment, refunded)).filter((payment) => payment !== null),
+  };
+}
+
+const INVOICE_STATUSES: readonly ProviderInvoice['invoice_status'][] = [
+  'draft',
+  'open',
+  'paid',
+  'void',
+  'uncollectible',
+];
+
+function toInvoiceStatus({ id, status }: Stripe.Invoice): ProviderInvoice['invoice_status'] {
+  const known = INVOICE_STATUSES.find((name) => name === status);
+  if (known === undefined) throw new ProviderError('person', `the invoice ${id} has the status ${status} at Stripe`);
+  return known;
+}
+
+/** Null if nobody has tried to pay: Stripe creates a payment intent with the invoice. */
+function toProviderPayment(
+  payment: Stripe.InvoicePayment,
+  refunded: ReadonlyMap<string, number>,
+): ReportedPayment | null {
+  const { amount_paid, amount_requested, currency, status, status_transitions } = payment;
+  const provider_payment_id = toPaymentId(payment);
+  const refunded_amount = fromMinorUnits(refunded.get(provider_payment_id) ?? 0, currency);
+  const common = {
+    ...{ provider_payment_id, currency, refunded_amount, provider_tax: null },
+    reported_payment_id: toReportedPaymentId(payment),
+  };
+  if (status === 'paid' && amount_paid !== null) {
+    const amount = fromMinorUnits(amount_paid, currency);
+    return { ...common, payment_status: 'succeeded', amount, paid_at: toInstant(status_transitions.paid_at) };
+  }
+  const payment_status = toUnpaidStatus(payment);
+  if (payment_status === null) return null;
+  return { ...common, payment_status, amount: fromMinorUnits(amount_requested, currency), paid_at: null };
+}
+
+/** Stripe keeps the error of a declined attempt until the next attempt. */
+function toUnpaidStatus({ payment: { payment_intent } }: Stripe.InvoicePayment): 'pending' | 'failed' | null {
+  if (payment_intent === undefined || typeof payment_intent === 'string') return null;
+  const { status, last_payment_error } = payment_intent;
+  if (status === 'requires_payment_method' || status === 'canceled')
+    return last_payment_error === null ? null : 'failed';
+  return 'pending';
+}
+
+/**
+ * Our payment that was requested or reported there; null if Stripe or a person made it. A payment page is known here by the id of its session
+ * until its outcome is read, so the metadata of its payment intent is the only sign.
+ */
+export function toReportedPaymentId({
+  payment: { payment_intent, payment_record },
+}: Stripe.InvoicePayment): string | null {
+  const paid = payment_record ?? payment_intent;
+  if (paid === undefined || typeof paid === 'string') return null;
+  return paid.metadata['farthing_payment_id'] ?? null;
+}
+
+/** The id by which events name the payment; that of the invoice payment if it has none, such as one outside Stripe. */
+function toPaymentId({ id, payment: { payment_intent, charge, payment_record } }: Stripe.InvoicePayment): string {
+  const paid = payment_intent ?? charge ?? payment_record ?? id;
+  return typeof paid === 'string' ? paid : paid.id;
+}
+
+/** Selects the refunds of a payment, whose id is that of `toPaymentId`. Null for money that Stripe did not move. */
+export function toRefundQuery({ payment: { payment_intent, charge } }: Stripe.InvoicePayment) {
+  const id = (reference: string | { id: string }) => (typeof reference === 'string' ? reference : reference.id);
+  if (payment_intent) return { id: id(payment_intent), by: { payment_intent: id(payment_intent) } };
+  return charge ? { id: id(charge), by: { charge: id(charge) } } : null;
+}
+
+/** Amount that the customer got back, in the unit of the currency. A pending refund may still fail. */
+export async function sumRefunds(
+  stripe: Stripe,
+  by: { readonly payment_intent: string } | { readonly charge: string },
+): Promise<number> {
+  let sum = 0;
+  for await (const { status, amount } of stripe.refunds.list({ ...by, limit: REFUNDS_PAGE }))
+    if (status === 'succeeded') sum += amount;
+  return sum;
+}
+
+const REFUNDS_PAGE = 100;
+
+function toInstant(seconds: number | null): string | null {
+  return seconds === null ? null : new Date(seconds * 1_000).toISOString();
+}

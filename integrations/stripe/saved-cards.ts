@@ -1,0 +1,62 @@
+/** Payment methods that are saved for later charges (docs.stripe.com/payments/save-and-reuse, docs.stripe.com/api/setup_intents). */
+import type { Stripe } from 'stripe';
+import type { CardSetup, ReadPaymentMethod, StartedCardSetup } from '../account-payments.ts';
+import { isMissing } from './errors.ts';
+import { toMethodType } from './payment-outcome.ts';
+
+/** With a page to return to, Stripe hosts the form; without, the tenant's own page has it. */
+export async function startCardSetup(stripe: Stripe, setup: CardSetup): Promise<StartedCardSetup> {
+  const { key, provider_customer_id: customer, success_url, cancel_url } = setup;
+  const metadata = { farthing_customer_id: setup.customer_id, farthing_set_default: String(setup.sets_default) };
+  const common = { customer, allowed_payment_method_types: ['card' as const], metadata };
+  const options = { idempotencyKey: key };
+  if (success_url === null) {
+    const terms = { ...common, usage: 'off_session' } as const;
+    const { id, client_secret } = await stripe.setupIntents.create(terms, options);
+    return { provider_setup_id: id, url: null, client_secret };
+  }
+  const session = await stripe.checkout.sessions.create(
+    {
+      ...common,
+      mode: 'setup',
+      setup_intent_data: { metadata },
+      success_url,
+      ...(cancel_url === null ? {} : { cancel_url }),
+    },
+    options,
+  );
+  return { provider_setup_id: session.id, url: session.url, client_secret: null };
+}
+
+export async function readPaymentMethod(stripe: Stripe, id: string): Promise<ReadPaymentMethod | null> {
+  try {
+    if (id.startsWith('pm_')) return toRead(await stripe.paymentMethods.retrieve(id), false);
+    const setup = await loadSetup(stripe, id);
+    if (setup?.status !== 'succeeded' || setup.payment_method === null) return null;
+    const { payment_method, metadata } = setup;
+    const method =
+      typeof payment_method === 'string' ? await stripe.paymentMethods.retrieve(payment_method) : payment_method;
+    return toRead(method, metadata?.['farthing_set_default'] === 'true');
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw error;
+  }
+}
+
+async function loadSetup(stripe: Stripe, id: string): Promise<Stripe.SetupIntent | null> {
+  if (id.startsWith('seti_')) return await stripe.setupIntents.retrieve(id);
+  if (!id.startsWith('cs_')) return null;
+  const { setup_intent } = await stripe.checkout.sessions.retrieve(id);
+  if (setup_intent === null) return null;
+  return typeof setup_intent === 'string' ? await stripe.setupIntents.retrieve(setup_intent) : setup_intent;
+}
+
+function toRead(method: Stripe.PaymentMethod, sets_default: boolean): ReadPaymentMethod {
+  const { id, customer } = method;
+  return {
+    provider_payment_method_id: id,
+    provider_customer_id: typeof customer === 'string' ? customer : (customer?.id ?? null),
+    payment_method_type: toMethodType(method),
+    sets_default,
+  };
+}

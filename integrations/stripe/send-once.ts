@@ -1,0 +1,89 @@
+/**
+ * Requests that create one record, however often they are repeated. Within its life the idempotency key prevents a second record. After
+ * that, or if the key is unusable, the record is searched for first.
+ */
+import type { Stripe } from 'stripe';
+import { ProviderError } from '../provider-error.ts';
+import { isKeyUnusable, isRefused } from './errors.ts';
+
+/** Stripe may forget a key after 24 hours (docs.stripe.com/api/idempotent_requests). */
+const KEY_LIFE_SECONDS = 23 * 3_600;
+/** Keys that one step tries, because earlier ones became unusable. */
+const KEYS_MAX = 5;
+/** Records of a list that are read before the search is used. */
+const LISTED_MAX = 1_000;
+/** The clocks of the two services may differ. */
+const CLOCK_SLACK_SECONDS = 3_600;
+
+type KeyedStep<Result> = {
+  readonly key: string;
+  readonly key_age_seconds: number;
+  readonly is_key_renewed: boolean;
+  /** The result of an earlier attempt; null if it had no effect. */
+  find(): Promise<Result | null>;
+  send(options: { idempotencyKey: string }): Promise<Result>;
+};
+
+export async function sendOnce<Result>({
+  key,
+  key_age_seconds,
+  is_key_renewed,
+  find,
+  send,
+}: KeyedStep<Result>): Promise<Result> {
+  if (is_key_renewed || key_age_seconds >= KEY_LIFE_SECONDS) {
+    const earlier = await find();
+    if (earlier !== null) return earlier;
+  }
+  for (let number = 1; ; number++) {
+    try {
+      return await send({ idempotencyKey: number === 1 ? key : `${key}:${number}` });
+    } catch (error) {
+      if (number === KEYS_MAX || !isKeyUnusable(error)) throw error;
+      const earlier = await find();
+      if (earlier !== null) return earlier;
+    }
+  }
+}
+
+/** For a change of state, which Stripe refuses if a person has made it there. */
+export async function changeOnce<Result>(step: KeyedStep<Result>): Promise<Result> {
+  try {
+    return await sendOnce(step);
+  } catch (error) {
+    const changed = isRefused(error) ? await step.find() : null;
+    if (changed === null) throw error;
+    return changed;
+  }
+}
+
+/** Earliest creation, in Unix seconds, of a record that an attempt with this key created. */
+export function toCreatedSince(key_age_seconds: number): number {
+  return Math.floor(Date.now() / 1_000) - Math.ceil(key_age_seconds) - CLOCK_SLACK_SECONDS;
+}
+
+type Listed = { readonly id: string; readonly metadata?: Stripe.Metadata | null };
+type MetadataSearch<Found> = {
+  list(): AsyncIterable<Found>;
+  /** Null if Stripe has no search for such records. */
+  readonly search: ((query: string) => AsyncIterable<Found>) | null;
+  accepts(found: Found): boolean;
+};
+
+/** A list is complete at once, an index of a search only later. So the search serves only for lists that are too long to read. */
+export async function findByMetadata<Found extends Listed>(
+  [name, value]: readonly [string, string],
+  { list, search, accepts }: MetadataSearch<Found>,
+): Promise<Found | null> {
+  let count = 0;
+  for await (const found of list()) {
+    if (found.metadata?.[name] === value && accepts(found)) return found;
+    if (++count === LISTED_MAX) break;
+  }
+  if (count < LISTED_MAX) return null;
+  if (search === null)
+    throw new ProviderError('person', `more than ${LISTED_MAX} records were listed to find ${value}`);
+  for await (const found of search(`metadata['${name}']:'${value.replace(/['\\]/g, '\\$&')}'`))
+    if (accepts(found)) return found;
+  return null;
+}

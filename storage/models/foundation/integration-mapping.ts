@@ -1,0 +1,40 @@
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { type IntegrationMapping, integrationMappingShape } from '../../../core/platform/integration/mapping.ts';
+import type { SentInvoice } from '../../../core/platform/integration/pushed-lines.ts';
+import type { Database } from '../../foundation/stores.ts';
+import { ScopedModel } from './model.ts';
+
+export interface IntegrationMappingModel extends IntegrationMapping {}
+
+type MappedEntityKey = Pick<IntegrationMapping, 'connection_id' | 'entity_type' | 'entity_id'>;
+
+export class IntegrationMappingModel extends ScopedModel {
+  static override tableName = 'integration_mappings';
+  static override recordName = 'integration mapping';
+  static override record = integrationMappingShape;
+  /** Key of the call that creates the counterpart; null for a link that was made by hand. */
+  declare idempotency_key: string | null;
+  /** Instant of the first call. */
+  declare key_created_at: string | null;
+  /** Instant at which the counterpart is read again; null if it is not. */
+  declare next_pull_at: string | null;
+  /** An earlier key was given up after a refusal. */
+  declare is_key_renewed: boolean;
+  /** When the record became due to be sent; null if the provider has its current state. */
+  declare pending_since: string | null;
+  /** Amounts of an invoice when it was first sent; null for other records and for links that were made by hand. */
+  declare sent_invoice: SentInvoice | null;
+
+  /** The mapping of a record that is not gone. */
+  static async findCurrent(
+    scope: Scope,
+    { connection_id, entity_type, entity_id }: MappedEntityKey,
+    { database, lock = false }: { database: Database; lock?: boolean },
+  ): Promise<IntegrationMappingModel | undefined> {
+    const query = IntegrationMappingModel.in(scope, database)
+      .where({ connection_id, entity_type, entity_id })
+      .whereNot('mapping_state', 'gone');
+    const [found] = await (lock ? query.forUpdate() : query);
+    return found;
+  }
+}

@@ -1,0 +1,37 @@
+/** OAuth flows that have begun and not ended. They have no audit entry: the connection that a flow creates has one. */
+import type { Scope } from '../../../core/foundation/scope.ts';
+import type { Postgres } from '../../foundation/stores.ts';
+
+type OAuthSession = {
+  readonly id: string;
+  readonly provider_type: string;
+  /** Sealed for this session. */
+  readonly secret: string;
+  readonly expires_at: Date;
+  readonly created_at: Date;
+  readonly created_by: string;
+};
+
+/** Also deletes the expired sessions of the environment. */
+export async function storeOAuthSession(
+  { postgres }: Postgres,
+  { tenant_id, environment_id }: Scope,
+  session: OAuthSession,
+): Promise<void> {
+  const scope = { tenant_id, environment_id };
+  await postgres('oauth_sessions').where(scope).where('expires_at', '<', session.created_at).delete();
+  await postgres('oauth_sessions').insert({ ...session, ...scope });
+}
+
+/** Deletes the session in the statement that reads it, so of two requests one gets it. Null if there is none. */
+export async function takeOAuthSession(
+  { postgres }: Postgres,
+  { tenant_id, environment_id }: Scope,
+  { id, provider_type, now }: { id: string; provider_type: string; now: Date },
+): Promise<string | null> {
+  const [session] = await postgres('oauth_sessions')
+    .where({ id, tenant_id, environment_id, provider_type })
+    .where('expires_at', '>', now)
+    .delete(['secret']);
+  return session?.secret ?? null;
+}

@@ -1,0 +1,122 @@
+/** Mappings whose records a provider has not received yet, and the job of each connection that sends them. */
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { IntegrationMapping } from '../../core/platform/integration/mapping.ts';
+import type { Database, Transaction } from '../foundation/stores.ts';
+import { IntegrationMappingModel } from '../models/foundation/integration-mapping.ts';
+import { buildConnectionJob, type JobConnection } from './connection-jobs.ts';
+import { toEnvironmentKey } from './due-deliveries.ts';
+import { addContinuation, addJobAt, addJobFairly } from './fair-jobs.ts';
+
+export const PUSH_TASK = 'push-records';
+
+export async function addPushJob(transaction: Transaction, connection: JobConnection): Promise<void> {
+  await addJobFairly(transaction, buildConnectionJob(PUSH_TASK, connection));
+}
+
+/** Sends the rest after the other connections had their turn. */
+export async function continuePushJob(transaction: Transaction, connection: JobConnection): Promise<void> {
+  await addContinuation(transaction, buildConnectionJob(PUSH_TASK, connection));
+}
+
+export async function delayPushJob(transaction: Transaction, connection: JobConnection, run_at: Date): Promise<void> {
+  await addJobAt(transaction, buildConnectionJob(PUSH_TASK, connection), run_at);
+}
+
+/** Keys of the environments that have a connection to an account, by one statement for all. */
+export async function listConnectedEnvironments(
+  transaction: Transaction,
+  scopes: readonly Scope[],
+): Promise<ReadonlySet<string>> {
+  const connected: Scope[] = await transaction('connections')
+    .whereRaw('tenant_id = any(?)', [scopes.map(({ tenant_id }) => tenant_id)])
+    .whereRaw('environment_id = any(?)', [scopes.map(({ environment_id }) => environment_id)])
+    .where({ has_account: true, status: 'published' })
+    .distinct('tenant_id', 'environment_id');
+  return new Set(connected.map(toEnvironmentKey));
+}
+
+type PendingRecords = {
+  readonly connection_id: string;
+  readonly entity_type: IntegrationMapping['entity_type'];
+  readonly entity_ids: readonly string[];
+};
+
+/**
+ * Marks the mappings of these records, and returns the ids of the records that have one. Each mark has an instant of its own, so a record
+ * that is marked while it is being sent stays pending.
+ */
+export async function markPending(
+  transaction: Transaction,
+  scope: Scope,
+  { connection_id, entity_type, entity_ids }: PendingRecords,
+): Promise<ReadonlySet<string>> {
+  const { tenant_id, environment_id } = scope;
+  const marked: { entity_id: string }[] = await transaction('integration_mappings')
+    .where({ tenant_id, environment_id, connection_id, entity_type })
+    .whereNot('mapping_state', 'gone')
+    .whereRaw('entity_id = any(?)', [[...entity_ids]])
+    .update({ pending_since: transaction.raw('clock_timestamp()'), push_error: null }, ['entity_id']);
+  return new Set(marked.map(({ entity_id }) => entity_id));
+}
+
+/** The longest waiting mapping of a connection. */
+export async function findFirstPending(
+  database: Database,
+  scope: Scope,
+  connection_id: string,
+): Promise<IntegrationMappingModel | undefined> {
+  const [first] = await IntegrationMappingModel.in(scope, database)
+    .where({ connection_id })
+    .whereNot('mapping_state', 'gone')
+    .whereNotNull('pending_since')
+    .orderBy(['pending_since', 'id'])
+    .limit(1);
+  return first;
+}
+
+/** A mark that was set since the mapping was read keeps the record pending. */
+export async function endPending(
+  database: Database,
+  { id, tenant_id, environment_id, pending_since }: IntegrationMappingModel,
+  push_error: string | null,
+): Promise<void> {
+  await database('integration_mappings')
+    .where({ id, tenant_id, environment_id, pending_since })
+    .update({ pending_since: null, push_error });
+}
+
+/** Moves a record to the end of the queue after a failed attempt, so that the others are sent first. */
+export async function movePendingBack(
+  database: Database,
+  { id, tenant_id, environment_id, pending_since }: IntegrationMappingModel,
+): Promise<void> {
+  await database('integration_mappings')
+    .where({ id, tenant_id, environment_id, pending_since })
+    .update({ pending_since: database.raw('clock_timestamp()') });
+}
+
+type PushCounts = {
+  readonly pending: number;
+  /** Age of the longest waiting record, in seconds; records of connections that need a person are not counted. */
+  readonly oldest_seconds: number;
+  readonly refused: number;
+  readonly needing_attention: number;
+};
+
+/** Counts over all tenants, for the metrics. */
+export async function countPushes(database: Database): Promise<PushCounts> {
+  const { rows } = await database.raw(
+    `with active as (
+       select id from connections where has_account and status = 'published' and connection_state = 'active'
+     )
+     select count(*) filter (where mapping.pending_since is not null)::integer as pending,
+            coalesce(extract(epoch from now() - min(mapping.pending_since) filter (where active.id is not null)), 0)::double precision
+              as oldest_seconds,
+            count(*) filter (where mapping.push_error is not null)::integer as refused,
+            (select count(*)::integer from connections
+              where has_account and status = 'published' and connection_state = 'needs_attention') as needing_attention
+       from integration_mappings as mapping left join active on active.id = mapping.connection_id
+      where mapping.mapping_state <> 'gone' and (mapping.pending_since is not null or mapping.push_error is not null)`,
+  );
+  return rows[0];
+}

@@ -1,0 +1,148 @@
+/** Events of providers and counterparts of invoices that are due to be read, and the job of each connection that reads them. */
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { ProviderEventRecord } from '../../core/platform/integration/provider-event.ts';
+import type { Database, Transaction } from '../foundation/stores.ts';
+import { ProviderEventModel } from '../models/delivery/provider-event.ts';
+import type { ConnectionModel } from '../models/foundation/connection.ts';
+import { IntegrationMappingModel } from '../models/foundation/integration-mapping.ts';
+import { buildConnectionJob, type JobConnection } from './connection-jobs.ts';
+import { addContinuation, addJobFairly } from './fair-jobs.ts';
+
+export const READ_TASK = 'read-provider';
+const CONNECTIONS_AT_ONCE = 1_000;
+
+export async function addReadJob(transaction: Transaction, connection: JobConnection): Promise<void> {
+  await addJobFairly(transaction, buildConnectionJob(READ_TASK, connection));
+}
+
+/** Reads the rest after the other connections had their turn. */
+export async function continueReadJob(transaction: Transaction, connection: JobConnection): Promise<void> {
+  await addContinuation(transaction, buildConnectionJob(READ_TASK, connection));
+}
+
+type NewProviderEvent = Pick<
+  ProviderEventRecord,
+  | 'id'
+  | 'provider_event_id'
+  | 'event_type'
+  | 'occurred_at'
+  | 'subjects'
+  | 'event_state'
+  | 'reason'
+  | 'next_attempt_at'
+  | 'created_at'
+>;
+
+/** Stores the events that were not stored before. Returns their number. */
+export async function storeProviderEvents(
+  transaction: Transaction,
+  { id: connection_id, provider_type, tenant_id, environment_id }: ConnectionModel,
+  events: readonly NewProviderEvent[],
+): Promise<number> {
+  if (events.length === 0) return 0;
+  const rows = events.map(({ subjects, ...event }) => ({
+    ...event,
+    subjects: JSON.stringify(subjects),
+    updated_at: event.created_at,
+    ...{ connection_id, provider_type, tenant_id, environment_id },
+  }));
+  const stored = await transaction('provider_events')
+    .insert(rows)
+    .onConflict(['tenant_id', 'environment_id', 'connection_id', 'provider_event_id'])
+    .ignore()
+    .returning('id');
+  return stored.length;
+}
+
+type EventEnd = {
+  readonly event_state: ProviderEventRecord['event_state'];
+  readonly reason: string | null;
+  readonly processed_at: Date | null;
+  readonly attempt_count?: number;
+  readonly next_attempt_at?: Date | null;
+};
+
+/** Ends or postpones a received event. False if another job has ended it meanwhile. */
+export async function endEvent(
+  database: Database,
+  { id, tenant_id, environment_id }: ProviderEventModel,
+  changes: EventEnd,
+): Promise<boolean> {
+  const count = await database('provider_events')
+    .where({ id, tenant_id, environment_id, event_state: 'received' })
+    .update({ next_attempt_at: null, ...changes, updated_at: database.raw('now()') });
+  return count === 1;
+}
+
+type DueReadQuery = { readonly connection_id: string; readonly now: Date };
+
+export async function findDueEvent(
+  database: Database,
+  scope: Scope,
+  { connection_id, now }: DueReadQuery,
+): Promise<ProviderEventModel | undefined> {
+  const [first] = await ProviderEventModel.in(scope, database)
+    .where({ connection_id })
+    .where('next_attempt_at', '<=', now)
+    .orderBy(['next_attempt_at', 'id'])
+    .limit(1);
+  return first;
+}
+
+/** A mapping whose counterpart is due to be read. */
+export async function findDuePull(
+  database: Database,
+  scope: Scope,
+  { connection_id, now }: DueReadQuery,
+): Promise<IntegrationMappingModel | undefined> {
+  const [first] = await IntegrationMappingModel.in(scope, database)
+    .where({ connection_id, mapping_state: 'made' })
+    .where('next_pull_at', '<=', now)
+    .orderBy(['next_pull_at', 'id'])
+    .limit(1);
+  return first;
+}
+
+/** A time that was set since the mapping was read stays. */
+export async function setNextPull(
+  database: Database,
+  { id, tenant_id, environment_id, next_pull_at: seen }: IntegrationMappingModel,
+  next_pull_at: Date | null,
+): Promise<void> {
+  await database('integration_mappings')
+    .where({ id, tenant_id, environment_id, mapping_state: 'made' })
+    .whereRaw('next_pull_at is not distinct from ?', [seen])
+    .update({ next_pull_at });
+}
+
+/**
+ * Connections for which something is due, the longest waiting first; of all tenants. One that is stopped or pauses is left out, and so are
+ * those of an environment with a test clock, which never calls a provider.
+ */
+export async function listConnectionsToRead(database: Database, now: Date): Promise<JobConnection[]> {
+  const ofConnection =
+    'due.tenant_id = c.tenant_id and due.environment_id = c.environment_id and due.connection_id = c.id';
+  const { rows } = await database.raw(
+    `select c.id, c.tenant_id, c.environment_id from connections as c
+      cross join lateral (
+        select least((select min(due.next_attempt_at) from provider_events as due where ${ofConnection}),
+                     (select min(due.next_pull_at) from integration_mappings as due
+                       where ${ofConnection} and due.mapping_state = 'made')) as due_at) as work
+      where c.has_account and c.status = 'published' and c.connection_state = 'active'
+        and (c.paused_until is null or c.paused_until <= :now)
+        and not exists (select from test_clocks as k where k.tenant_id = c.tenant_id and k.environment_id = c.environment_id)
+        and work.due_at <= :now
+      order by work.due_at, c.id limit ${CONNECTIONS_AT_ONCE}`,
+    { now },
+  );
+  return rows;
+}
+
+/** Deletes older events that have ended. Returns their number. */
+export async function purgeProviderEvents(database: Database, before: Date): Promise<number> {
+  const { rowCount } = await database.raw(
+    'delete from provider_events where created_at < ? and next_attempt_at is null',
+    [before],
+  );
+  return rowCount;
+}

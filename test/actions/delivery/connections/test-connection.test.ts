@@ -1,0 +1,140 @@
+/** docs/integrations/README.md, "Connections": what is asked of the provider, whose part the fake plays. */
+import { expect } from 'chai';
+import { callWithSecrets } from '../../../../actions/foundation/connections/call-account.ts';
+import { createSealer } from '../../../../storage/foundation/secrets/sealing.ts';
+import { startTestApi, type TestApi } from '../../../support/api.ts';
+import { StripeFake } from '../../../support/providers/stripe-fake.ts';
+
+const KEY = 'a key of the settings that has 32 characters';
+
+describe('the credentials of a connection', () => {
+  let fake: StripeFake;
+  let api: TestApi;
+  before(async () => {
+    fake = await new StripeFake().start();
+    const config = { SECRETS_KEYS: KEY, PROVIDER_ADDRESSES: `stripe=${fake.url.href}` };
+    api = await startTestApi({ now: '2026-03-15T12:00:00Z', config });
+  });
+  after(async () => {
+    await api.stop();
+    await fake.stop();
+  });
+  afterEach(() => api.services.postgres('connections').update({ status: 'archived', secret: '' }));
+
+  const create = (secret_key = 'sk_test_fake', key?: string) =>
+    api.request('POST', '/connections', {
+      body: { name: 'Stripe', provider_type: 'stripe', encrypted_secret_data: { stripe: { secret_key } } },
+      ...(key ? { key } : {}),
+    });
+  const change = (id: string, stripe: object) =>
+    api.request('PUT', `/connections/${id}`, { body: { encrypted_secret_data: { stripe } } });
+  const test = (id: string) => api.request('POST', `/connections/${id}/test`);
+  const show = async (id: string) => (await api.request('GET', `/connections/${id}`)).body;
+  /** As if the key was revoked at the provider. */
+  const revoke = async (id: string) => {
+    const row = await api.services.postgres('connections').where({ id }).first();
+    const secret = createSealer([KEY]).seal(JSON.stringify({ stripe: { secret_key: 'sk_test_revoked' } }), row);
+    await api.services.postgres('connections').where({ id }).update({ secret });
+  };
+  const countConnections = async () => Number((await api.services.postgres('connections').count())[0]!.count);
+
+  it('are tested when a connection is made, and on request', async () => {
+    const { status, body, text } = await create();
+    expect(status, text).to.equal(201);
+    expect(body.provider_account_id).to.equal('acct_fake');
+    const tested = await test(body.id);
+    expect(tested.status, tested.text).to.equal(200);
+    expect(tested.body).to.include({ success: true, provider_account_id: 'acct_fake' });
+  });
+
+  it('that the provider refuses make no connection, and are in no answer', async () => {
+    const before = await countConnections();
+    const { status, body, text } = await create('sk_test_canary_that_nobody_may_see');
+    expect([status, body.code]).to.deep.equal([400, 'invalid_operation']);
+    expect(text)
+      .to.match(/stripe: .*API Key/)
+      .and.not.include('canary');
+    expect(api.logged()).to.not.include('canary');
+    expect(await countConnections()).to.equal(before);
+  });
+
+  it('503: of a provider that cannot be reached nothing is made', async () => {
+    const before = await countConnections();
+    fake.disturb(/account/, 'unavailable');
+    const { status, body } = await create();
+    expect([status, body.code]).to.deep.equal([503, 'service_unavailable']);
+    fake.disturb(/account/, 'rate_limit');
+    const limited = await create();
+    expect([limited.status, limited.headers.get('retry-after')]).to.deep.equal([503, '2']);
+    expect(await countConnections()).to.equal(before);
+  });
+
+  it('that are refused later stop the connection once, and new ones start it again', async () => {
+    const { id } = (await create()).body;
+    await revoke(id);
+    for (let times = 0; times < 2; times++) expect((await test(id)).status).to.equal(400);
+    const stopped = await show(id);
+    expect(stopped.connection_state).to.equal('needs_attention');
+    expect(stopped.attention_reason).to.match(/API Key/);
+    const events = await api.services.postgres('system_events').where({ event_name: 'connection.needs_attention' });
+    expect(events).to.have.length(1);
+    expect(events[0].payload.connection).to.include({
+      id,
+      connection_state: 'needs_attention',
+      provider_type: 'stripe',
+    });
+    expect(JSON.stringify(events)).to.not.include('sealed:');
+    expect((await change(id, { secret_key: 'sk_test_wrong' })).status).to.equal(400);
+    expect((await show(id)).connection_state).to.equal('needs_attention');
+    const renewed = await change(id, { secret_key: 'rk_test_fake' });
+    expect(renewed.status, renewed.text).to.equal(200);
+    expect(renewed.body).to.include({ connection_state: 'active', attention_reason: null });
+  });
+
+  it('are not used for a request that would wait long for the limit of the provider', async () => {
+    const sent = fake.requests.length;
+    const settings = { SECRETS_KEYS: [KEY], PROVIDER_ADDRESSES: [`stripe=${fake.url.href}`] };
+    const credentials = { secrets: { secret_key: 'sk_test_fake' }, settings, pace_name: 'paced' };
+    const callOnce = () => callWithSecrets({ provider_type: 'stripe' }, credentials, (account) => account.identify());
+    const calls = await Promise.allSettled(Array.from({ length: 250 }, callOnce));
+    const reasons = calls.flatMap((call) => (call.status === 'rejected' ? [call.reason] : []));
+    expect(reasons.length).to.be.greaterThan(50);
+    expect(reasons[0]).to.include({ name: 'ProviderError', error_class: 'wait', retry_after_seconds: 6 });
+    expect(reasons[0].message).to.include('limit of the provider');
+    expect(fake.requests.length - sent).to.equal(calls.length - reasons.length);
+  }).timeout(20_000);
+
+  it('of another account are refused: the mapped records are in the first', async () => {
+    const { id } = (await create()).body;
+    await api.services.postgres('connections').where({ id }).update({ provider_account_id: 'acct_first' });
+    const { status, text } = await change(id, { secret_key: 'rk_test_fake' });
+    expect(status).to.equal(400);
+    expect(text).to.match(/another account at stripe, acct_fake/);
+  });
+
+  it('of another record do not open, and no call is made with them', async () => {
+    const [first, other] = [(await create()).body, await api.otherTenant()];
+    // The environment of the other tenant is one of production.
+    const second = (await create('sk_live_fake', other.key)).body;
+    const { postgres } = api.services;
+    const { secret } = await postgres('connections').where({ id: first.id }).first();
+    await postgres('connections').where({ id: second.id }).update({ secret });
+    const calls = fake.requests.length;
+    const copied = await api.request('POST', `/connections/${second.id}/test`, { key: other.key });
+    expect([copied.status, copied.body.code]).to.deep.equal([500, 'system_error']);
+    await postgres('connections')
+      .where({ id: first.id })
+      .update({ secret: '{"stripe":{"secret_key":"sk_test_fake"}}' });
+    expect((await test(first.id)).status, 'credentials in clear').to.equal(500);
+    expect(fake.requests).to.have.length(calls);
+  });
+
+  it('for tests are refused in production', async () => {
+    const { postgres } = api.services;
+    const { environment_id: id } = api.scope;
+    await postgres('environments').where({ id }).update({ type: 'production' });
+    expect((await create()).body.code).to.equal('invalid_operation');
+    expect((await create('sk_live_fake')).status).to.equal(201);
+    await postgres('environments').where({ id }).update({ type: 'development' });
+  });
+});

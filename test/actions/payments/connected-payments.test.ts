@@ -1,0 +1,567 @@
+/** docs/rules/payments.md through a connection: an account at Stripe's fake, the whole interface, and the scheduler. */
+import { expect } from 'chai';
+import { pushPending } from '../../../actions/delivery/integrations/push-pending.ts';
+import { dispatchBatch } from '../../../actions/delivery/webhooks/dispatch-events.ts';
+import { prepareCalls } from '../../../actions/foundation/connections/call-account.ts';
+import { beginAttempt } from '../../../actions/lifecycle/payments/begin-attempt.ts';
+import { processDuePayments } from '../../../actions/lifecycle/payments/due-payments.ts';
+import { refreshPayment } from '../../../actions/lifecycle/payments/process-payment.ts';
+import { importSavedPaymentMethods } from '../../../actions/payments/card-setups.ts';
+import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
+import { PaymentModel } from '../../../storage/models/payments/payment.ts';
+import { startTestApi, type TestApi } from '../../support/api.ts';
+import { StripeFake } from '../../support/providers/stripe-fake.ts';
+import {
+  actOnIntent,
+  completeSession,
+  completeSetup,
+  detachMethod,
+  endRefund,
+  type IntentRecord,
+  listRefunds,
+} from '../../support/providers/stripe-fake-payments.ts';
+
+const KEY = 'a key of the settings that has 32 characters';
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** The fields of the answers that these tests read; each answer has some of them. */
+type Shown = {
+  id: string;
+  message: string;
+  payment_status: string;
+  attempt_count: number;
+  refunded_amount: string;
+  amount_paid: string;
+  payment_url: string;
+  error_message: string;
+  gateway_payment_id: string;
+  setup_intent_id: string;
+  client_secret: string | null;
+  checkout_url: string | null;
+  refunds: object[];
+  items: Shown[];
+};
+
+describe('payments through a connection', () => {
+  let fake: StripeFake;
+  let api: TestApi;
+  let connection_id: string;
+  let customers = 0;
+  let now: Date;
+
+  const ok = async (method: string, path: string, body?: unknown) => {
+    const answer = await api.request<Shown>(method, path, body === undefined ? {} : { body });
+    expect(answer.status, answer.text).to.be.lessThan(300);
+    return answer.body;
+  };
+  const newCustomer = async (method?: string) => {
+    const body = { external_id: `payer ${++customers}`, name: 'Acme', email: 'books@example.com' };
+    const { id } = await ok('POST', '/customers', body);
+    if (method)
+      await ok('POST', `/payments/customers/${id}/methods`, {
+        payment_gateway: 'stripe',
+        gateway_payment_method_id: method,
+      });
+    return id as string;
+  };
+  const newInvoice = async (customer_id: string, amount = '100') => {
+    const line_items = [{ display_name: 'Help', amount, quantity: '1' }];
+    const amounts = { amount_due: amount, total: amount, subtotal: amount, currency: 'usd', line_items };
+    return (await ok('POST', '/invoices', { customer_id, ...amounts, invoice_status: 'FINALIZED' })).id as string;
+  };
+  const card = (payment_method_id: string, change: object = {}) => ({
+    ...{ payment_method_type: 'CARD', payment_gateway: 'stripe', payment_method_id, ...change },
+  });
+  const link = {
+    payment_method_type: 'PAYMENT_LINK',
+    payment_gateway: 'stripe',
+    success_url: 'https://shop.example/paid',
+  };
+  const pay = async (invoice_id: string, terms: object) =>
+    ok('POST', '/payments', {
+      destination_type: 'INVOICE',
+      destination_id: invoice_id,
+      amount: '100',
+      currency: 'usd',
+      ...terms,
+    });
+  const intentsOf = (payment_id: string) =>
+    fake.book
+      .list<IntentRecord>('payment_intent')
+      .filter(({ metadata }) => metadata['farthing_payment_id'] === payment_id);
+  const pageOf = (payment_id: string) =>
+    fake.book.list('checkout.session').find(({ metadata }) => metadata['farthing_payment_id'] === payment_id)!;
+  const runDue = async (at: Date) => {
+    now = at;
+    api.setNow(at);
+    const { failed } = await processDuePayments(api.services, { now: at });
+    expect(failed).to.deep.equal([]);
+  };
+  const stateOf = async (payment_id: string) => {
+    const { payment_status, attempt_count, refunded_amount } = await ok('GET', `/payments/${payment_id}`);
+    return [payment_status, attempt_count, refunded_amount];
+  };
+  const paidOf = async (invoice_id: string) => {
+    const { payment_status, amount_paid } = await ok('GET', `/invoices/${invoice_id}`);
+    return [payment_status, amount_paid];
+  };
+  const push = async () => {
+    while ((await dispatchBatch(api.services, { has_targets: true, now: new Date() })).dispatched > 0);
+    const settings = { SECRETS_KEYS: [KEY], PROVIDER_ADDRESSES: [`stripe=${fake.url.href}`] };
+    await pushPending(api.services, api.scope, {
+      connection_id,
+      settings,
+      clock: () => now,
+      mayGoOn: async () => true,
+    });
+  };
+  const connection = () => ConnectionModel.fetch(api.scope, connection_id, { database: api.services.postgres });
+
+  before(async () => {
+    fake = await new StripeFake().start();
+    const config = { SECRETS_KEYS: KEY, PROVIDER_ADDRESSES: `stripe=${fake.url.href}` };
+    api = await startTestApi({ now: new Date(), config });
+  });
+  beforeEach(() => {
+    now = new Date();
+    api.setNow(now);
+  });
+  afterEach(() => fake.clearDisturbances());
+  after(async () => {
+    await api.stop();
+    await fake.stop();
+  });
+
+  it('are refused while there is no connection', async () => {
+    const customer_id = await newCustomer();
+    const method = { payment_gateway: 'stripe', gateway_payment_method_id: 'pm_card_visa' };
+    const answer = await api.request<Shown>('POST', `/payments/customers/${customer_id}/methods`, {
+      body: method,
+    });
+    expect([answer.status, answer.body.message]).to.deep.equal([
+      400,
+      'payment_gateway: this environment has no connection to stripe: create it first',
+    ]);
+    const stripe = { secret_key: 'sk_test_fake' };
+    const body = { name: 'Stripe', provider_type: 'stripe', encrypted_secret_data: { stripe } };
+    connection_id = (await ok('POST', '/connections', body)).id;
+    await ok('POST', `/payments/customers/${customer_id}/methods`, method);
+  });
+
+  describe('a charge', () => {
+    it('pays the invoice, with the customer sent first', async () => {
+      const invoice_id = await newInvoice(await newCustomer());
+      const payment = await pay(invoice_id, card('pm_card_visa'));
+      const [intent] = intentsOf(payment.id);
+      expect(payment).to.include({ payment_status: 'SUCCEEDED', gateway_payment_id: intent!.id });
+      expect([intent!.amount, intent!.metadata['farthing_invoice_id']]).to.deep.equal([10_000, invoice_id]);
+      expect(await paidOf(invoice_id)).to.deep.equal(['SUCCEEDED', '100']);
+    });
+
+    for (const disturbance of ['lost_request', 'lost_answer', 'lost_fault', 'unavailable'] as const)
+      it(`is made once after ${disturbance}`, async () => {
+        const invoice_id = await newInvoice(await newCustomer());
+        fake.disturb(/POST payment_intents$/, disturbance);
+        const payment = await pay(invoice_id, card('pm_card_visa'));
+        expect(payment.payment_status).to.equal('PROCESSING');
+        await runDue(new Date(now.getTime() + 61_000));
+        expect(await stateOf(payment.id)).to.deep.equal(['SUCCEEDED', 1, '0']);
+        expect(intentsOf(payment.id)).to.have.length(1);
+      });
+
+    it('is made once after a process died between claim and call', async () => {
+      const invoice_id = await newInvoice(await newCustomer());
+      const payment = await pay(invoice_id, card('pm_card_visa', { process_payment: false }));
+      await beginAttempt(api.services, api.scope, { id: payment.id, by: { now }, isRequested: true });
+      const later = new Date(now.getTime() + 61_000);
+      await Promise.all([1, 2, 3].map(() => processDuePayments(api.services, { now: later })));
+      expect(await stateOf(payment.id)).to.deep.equal(['SUCCEEDED', 1, '0']);
+      expect(intentsOf(payment.id)).to.have.length(1);
+    });
+
+    it('that fails is retried by the schedule with the current payment method', async () => {
+      const customer_id = await newCustomer('pm_card_chargeCustomerFail');
+      const invoice_id = await newInvoice(customer_id);
+      await ok('POST', `/invoices/${invoice_id}/payment/attempt`, {});
+      const payment = (await ok('GET', `/payments?destination_id=${invoice_id}`)).items[0]!;
+      expect(await stateOf(payment.id)).to.deep.equal(['PENDING', 1, '0']);
+      expect(payment.error_message).to.match(/^card_declined/);
+      await ok('POST', `/payments/customers/${customer_id}/methods`, {
+        payment_gateway: 'stripe',
+        gateway_payment_method_id: 'pm_card_visa',
+      });
+      await runDue(new Date(now.getTime() + 3 * DAY_MS));
+      expect(await stateOf(payment.id)).to.deep.equal(['SUCCEEDED', 2, '0']);
+      expect(intentsOf(payment.id).map(({ status }) => status)).to.have.members([
+        'succeeded',
+        'requires_payment_method',
+      ]);
+    });
+
+    describe('that was declined and succeeds later', () => {
+      const payLate = async () => {
+        const invoice_id = await newInvoice(await newCustomer('pm_card_chargeCustomerFail'));
+        await ok('POST', `/invoices/${invoice_id}/payment/attempt`, {});
+        const { id } = (await ok('GET', `/payments?destination_id=${invoice_id}`)).items[0]!;
+        expect(await stateOf(id)).to.deep.equal(['PENDING', 1, '0']);
+        actOnIntent(fake.book, intentsOf(id)[0]!.id, 'succeeded');
+        return { id, invoice_id };
+      };
+      const expectPaidOnce = async ({ id, invoice_id }: { id: string; invoice_id: string }) => {
+        expect(await stateOf(id)).to.deep.equal(['SUCCEEDED', 1, '0']);
+        expect(await paidOf(invoice_id)).to.deep.equal(['SUCCEEDED', '100']);
+        expect(intentsOf(id)).to.have.length(1);
+        const attempts = await api.services.postgres('payment_attempts').where({ payment_id: id });
+        expect(attempts.map(({ payment_status }) => payment_status)).to.deep.equal(['SUCCEEDED']);
+      };
+
+      it('pays the invoice when it is reported, and is not retried', async () => {
+        const late = await payLate();
+        const payment = await PaymentModel.fetch(api.scope, late.id, { database: api.services.postgres });
+        await refreshPayment(api.services, payment, { now });
+        await expectPaidOnce(late);
+        await runDue(new Date(now.getTime() + 3 * DAY_MS));
+        await expectPaidOnce(late);
+      });
+
+      it('is found before the next attempt, which waits while Stripe is away', async () => {
+        const late = await payLate();
+        fake.disturb(/GET payment_intents/, 'unavailable');
+        await runDue(new Date(now.getTime() + 3 * DAY_MS));
+        expect(await stateOf(late.id)).to.deep.equal(['PENDING', 1, '0']);
+        await runDue(new Date(now.getTime() + HOUR_MS));
+        await expectPaidOnce(late);
+      });
+
+      it('is found by an attempt by hand', async () => {
+        const late = await payLate();
+        await ok('POST', `/payments/${late.id}/process`, {});
+        await expectPaidOnce(late);
+      });
+    });
+
+    it('that the customer must confirm has a page', async () => {
+      const invoice_id = await newInvoice(await newCustomer());
+      const payment = await pay(invoice_id, card('pm_card_authenticationRequired'));
+      const [intent] = intentsOf(payment.id);
+      expect(payment.payment_status).to.equal('PROCESSING');
+      expect(payment.payment_url).to.equal(intent!.next_action!.redirect_to_url.url);
+      actOnIntent(fake.book, intent!.id, 'succeeded');
+      await runDue(new Date(now.getTime() + HOUR_MS));
+      expect(await stateOf(payment.id)).to.deep.equal(['SUCCEEDED', 1, '0']);
+    });
+
+    it('pays the invoice that was pushed, which can then not be paid there', async () => {
+      const invoice_id = await newInvoice(await newCustomer());
+      await ok('POST', '/integrations/sync', { entity_type: 'invoice', entity_id: invoice_id });
+      await pay(invoice_id, card('pm_card_visa'));
+      const [there] = fake.listInvoices().filter(({ metadata }) => metadata['farthing_invoice_id'] === invoice_id);
+      expect(there).to.include({ status: 'paid', amount_paid: 10_000 });
+    });
+
+    for (const amount of ['100', '40'])
+      it(`of ${amount} pays the invoice that is being pushed`, async () => {
+        const invoice_id = await newInvoice(await newCustomer());
+        const held = fake.hold(/POST invoices.*finalize$/);
+        const pushed = ok('POST', '/integrations/sync', { entity_type: 'invoice', entity_id: invoice_id });
+        await held.arrived;
+        const payment = await pay(invoice_id, card('pm_card_visa', { amount }));
+        expect(payment.payment_status).to.equal('SUCCEEDED');
+        held.release();
+        await pushed;
+        await push();
+        await push();
+        const [there] = fake.listInvoices().filter(({ metadata }) => metadata['farthing_invoice_id'] === invoice_id);
+        expect(there).to.include({
+          amount_paid: Number(amount) * 100,
+          amount_remaining: 10_000 - Number(amount) * 100,
+        });
+      });
+
+    it('of a part pays the invoice whose push had no answer', async () => {
+      const invoice_id = await newInvoice(await newCustomer());
+      fake.disturb(/POST invoices.*finalize$/, 'lost_answer');
+      const body = { entity_type: 'invoice', entity_id: invoice_id };
+      expect((await api.request('POST', '/integrations/sync', { body })).status).to.equal(503);
+      await pay(invoice_id, card('pm_card_visa', { amount: '40' }));
+      await ok('POST', '/integrations/sync', body);
+      const [there] = fake.listInvoices().filter(({ metadata }) => metadata['farthing_invoice_id'] === invoice_id);
+      expect(there).to.include({ status: 'open', amount_paid: 4_000, amount_remaining: 6_000 });
+    });
+
+    it('waits while the connection needs attention, and is made when it is active again', async () => {
+      const invoice_id = await newInvoice(await newCustomer('pm_card_visa'));
+      const { postgres } = api.services;
+      const stopped = { connection_state: 'needs_attention', attention_reason: 'the key was revoked' };
+      await postgres('connections').where({ id: connection_id }).update(stopped);
+      const refused = await api.request<Shown>('POST', `/invoices/${invoice_id}/payment/attempt`, { body: {} });
+      expect([refused.status, /needs attention \(the key was revoked\)/.test(refused.body.message)]).to.deep.equal([
+        503,
+        true,
+      ]);
+      const waiting = (await ok('GET', `/payments?destination_id=${invoice_id}`)).items[0]!;
+      await runDue(new Date(now.getTime() + 61_000));
+      expect(await stateOf(waiting.id)).to.deep.equal(['PENDING', 0, '0']);
+      await ok('POST', `/connections/${connection_id}/test`, {});
+      await runDue(new Date(now.getTime() + HOUR_MS));
+      expect(await stateOf(waiting.id)).to.deep.equal(['SUCCEEDED', 1, '0']);
+    });
+
+    it('whose credentials are refused stops the connection, and is unknown until they are replaced', async () => {
+      const invoice_id = await newInvoice(await newCustomer('pm_card_visa'));
+      await ok('PUT', `/connections/${connection_id}`, {
+        encrypted_secret_data: { stripe: { secret_key: 'rk_test_fake' } },
+      });
+      fake.forbidden.push(/POST payment_intents$/);
+      const payment = await pay(invoice_id, card('pm_card_visa'));
+      expect(payment.payment_status).to.equal('PROCESSING');
+      expect((await connection()).connection_state).to.equal('needs_attention');
+      fake.forbidden.length = 0;
+      await ok('POST', `/connections/${connection_id}/test`, {});
+      await runDue(new Date(now.getTime() + HOUR_MS));
+      expect(await stateOf(payment.id)).to.deep.equal(['SUCCEEDED', 1, '0']);
+    });
+  });
+
+  describe('a page', () => {
+    it('is paid, and saves the payment method as the default', async () => {
+      const customer_id = await newCustomer();
+      const invoice_id = await newInvoice(customer_id);
+      const payment = await pay(invoice_id, { ...link, save_card_and_make_default: true });
+      const page = pageOf(payment.id);
+      expect([payment.payment_status, payment.payment_url]).to.deep.equal(['INITIATED', page['url']]);
+      const intent = completeSession(fake.book, page.id, 'pm_card_visa')!;
+      await runDue(new Date(now.getTime() + HOUR_MS));
+      expect(await stateOf(payment.id)).to.deep.equal(['SUCCEEDED', 0, '0']);
+      const { items } = await ok('GET', `/payments/customers/${customer_id}/methods`);
+      expect(items).to.have.length(1);
+      expect(items[0]).to.include({
+        gateway_payment_method_id: intent.payment_method,
+        payment_method_type: 'CARD',
+        is_default: true,
+      });
+    });
+
+    it('is closed when its invoice is paid otherwise', async () => {
+      const invoice_id = await newInvoice(await newCustomer());
+      const payment = await pay(invoice_id, link);
+      await pay(invoice_id, card('pm_card_visa'));
+      await runDue(new Date(now.getTime() + 61_000));
+      expect(pageOf(payment.id)['status']).to.equal('expired');
+      expect(await stateOf(payment.id)).to.deep.equal(['VOIDED', 0, '0']);
+    });
+
+    it('that was paid before it could be closed is refunded', async () => {
+      const invoice_id = await newInvoice(await newCustomer());
+      const payment = await pay(invoice_id, link);
+      const intent = completeSession(fake.book, pageOf(payment.id).id, 'pm_card_visa')!;
+      await pay(invoice_id, card('pm_card_visa'));
+      await runDue(new Date(now.getTime() + 61_000));
+      expect(await stateOf(payment.id)).to.deep.equal(['VOIDED', 0, '100']);
+      expect(listRefunds(fake.book, intent.id).map(({ amount, status }) => [amount, status])).to.deep.equal([
+        [10_000, 'succeeded'],
+      ]);
+    });
+  });
+
+  describe('a refund', () => {
+    it('of which the answer is lost is made once', async () => {
+      const payment = await pay(await newInvoice(await newCustomer()), card('pm_card_visa'));
+      fake.disturb(/POST refunds$/, 'lost_answer');
+      await ok('POST', `/payments/${payment.id}/refund`, { amount: '40', idempotency_key: 'r' });
+      await ok('POST', `/payments/${payment.id}/refund`, { amount: '40', idempotency_key: 'r' });
+      await runDue(new Date(now.getTime() + HOUR_MS));
+      expect(await stateOf(payment.id)).to.deep.equal(['PARTIALLY_REFUNDED', 1, '40']);
+      expect(listRefunds(fake.book, payment.gateway_payment_id).map(({ amount }) => amount)).to.deep.equal([4_000]);
+    });
+
+    it('that is pending is reversed when it fails at last', async () => {
+      const invoice_id = await newInvoice(await newCustomer());
+      const payment = await pay(invoice_id, card('pm_usBankAccount_success'));
+      const [intent] = intentsOf(payment.id);
+      actOnIntent(fake.book, intent!.id, 'succeeded');
+      await runDue(new Date(now.getTime() + HOUR_MS));
+      const { refunds } = await ok('POST', `/payments/${payment.id}/refund`, { amount: '40' });
+      const [made] = listRefunds(fake.book, intent!.id);
+      expect(refunds[0]).to.include({ refund_status: 'pending', gateway_refund_id: made!.id });
+      endRefund(fake.book, made!.id, 'failed');
+      await runDue(new Date(now.getTime() + HOUR_MS));
+      expect(await stateOf(payment.id)).to.deep.equal(['SUCCEEDED', 1, '0']);
+      expect(await paidOf(invoice_id)).to.deep.equal(['SUCCEEDED', '100']);
+    });
+  });
+
+  it('a closed payment names the money that could not be refunded', async () => {
+    const invoice_id = await newInvoice(await newCustomer());
+    const page = await pay(invoice_id, link);
+    const intent = completeSession(fake.book, pageOf(page.id).id, 'pm_usBankAccount_success')!;
+    actOnIntent(fake.book, intent.id, 'succeeded');
+    await pay(invoice_id, card('pm_card_visa'));
+    await runDue(new Date(now.getTime() + 61_000));
+    endRefund(fake.book, listRefunds(fake.book, intent.id)[0]!.id, 'failed');
+    await runDue(new Date(now.getTime() + HOUR_MS));
+    expect(await stateOf(page.id)).to.deep.equal(['VOIDED', 0, '0']);
+    expect((await ok('GET', `/payments/${page.id}`)).error_message).to.match(/^100 usd was received and could not be/);
+  });
+
+  describe('a setup', () => {
+    const setUp = async (customer_id: string, change: object = {}) =>
+      ok('POST', `/payments/customers/${customer_id}/setup/intent`, {
+        provider: 'stripe',
+        set_default: true,
+        ...change,
+      });
+    const importMethod = async (provider_entity_id: string) => {
+      const author = { user_id: '', now };
+      const found = await connection();
+      const settings = { SECRETS_KEYS: [KEY], PROVIDER_ADDRESSES: [`stripe=${fake.url.href}`] };
+      const call = await prepareCalls(api.services, found, { settings, by: author });
+      return importSavedPaymentMethods(api.services, api.scope, {
+        connection: found,
+        call,
+        provider_entity_id,
+        author,
+      });
+    };
+    const methodsOf = async (customer_id: string) =>
+      (await ok('GET', `/payments/customers/${customer_id}/methods`)).items;
+
+    it('saves the card as the default, however often it is reported, until it is detached', async () => {
+      const customer_id = await newCustomer();
+      const { setup_intent_id, client_secret, checkout_url } = await setUp(customer_id);
+      expect([checkout_url, typeof client_secret]).to.deep.equal([null, 'string']);
+      expect(await importMethod(setup_intent_id)).to.equal(null);
+      const method_id = completeSetup(fake.book, setup_intent_id, 'pm_card_visa');
+      await Promise.all([1, 2, 3].map(() => importMethod(setup_intent_id)));
+      await importMethod(method_id);
+      const [saved, ...others] = await methodsOf(customer_id);
+      expect(others).to.deep.equal([]);
+      expect(saved).to.include({ payment_gateway: 'stripe', gateway_payment_method_id: method_id, is_default: true });
+      const invoice_id = await newInvoice(customer_id);
+      await ok('POST', `/invoices/${invoice_id}/payment/attempt`, {});
+      expect(await paidOf(invoice_id)).to.deep.equal(['SUCCEEDED', '100']);
+      detachMethod(fake.book, method_id);
+      await importMethod(method_id);
+      expect(await methodsOf(customer_id)).to.deep.equal([]);
+      expect(await importMethod(setup_intent_id)).to.equal(null);
+    });
+
+    it('by a page has an address; a repeated request has the same', async () => {
+      const customer_id = await newCustomer();
+      const body = { provider: 'stripe', success_url: 'https://shop.example/cards' };
+      const headers = { 'idempotency-key': 'setup of a card' };
+      const path = `/payments/customers/${customer_id}/setup/intent`;
+      const first = await api.request<Shown>('POST', path, { body, headers });
+      expect(first.body.checkout_url).to.equal(`https://checkout.stripe.example/c/${first.body.setup_intent_id}`);
+      expect((await api.request<Shown>('POST', path, { body, headers })).body).to.deep.equal(first.body);
+    });
+
+    it('is stored under its idempotency key without its client secret in clear', async () => {
+      const path = `/payments/customers/${await newCustomer()}/setup/intent`;
+      const request = { body: { provider: 'stripe' }, headers: { 'idempotency-key': 'setup with a secret' } };
+      const { client_secret } = (await api.request<Shown>('POST', path, request)).body;
+      expect((await api.request<Shown>('POST', path, request)).body.client_secret).to.equal(client_secret);
+      const stored = await api.services.postgres('idempotency_keys').whereNotNull('answer').select('answer');
+      const answers = stored.map(({ answer }) => (answer as Buffer).toString('latin1'));
+      expect(answers.length).to.be.greaterThan(0);
+      expect(answers.filter((answer) => answer.includes(client_secret!))).to.deep.equal([]);
+    });
+
+    it('of a card that was removed here does not save it again', async () => {
+      const customer_id = await newCustomer();
+      const { setup_intent_id } = await setUp(customer_id, { set_default: false });
+      completeSetup(fake.book, setup_intent_id, 'pm_card_visa');
+      const saved = await importMethod(setup_intent_id);
+      expect(saved?.is_default).to.equal(false);
+      await ok('DELETE', `/payments/customers/${customer_id}/methods/${saved!.id}`);
+      await importMethod(setup_intent_id);
+      expect(await methodsOf(customer_id)).to.deep.equal([]);
+    });
+
+    it('of a customer that is not linked is ignored', async () => {
+      const stranger = fake.book.createCustomer({ name: 'Stranger' });
+      const setup = fake.book.add('seti', 'setup_intent', {
+        customer: stranger.id,
+        status: 'open',
+        payment_method: null,
+      });
+      completeSetup(fake.book, setup.id, 'pm_card_visa');
+      expect(await importMethod(setup.id)).to.equal(null);
+    });
+
+    it('is refused at the sandbox, and with what is not supported', async () => {
+      const path = `/payments/customers/${await newCustomer()}/setup/intent`;
+      for (const body of [
+        { provider: 'sandbox' },
+        { provider: 'stripe', metadata: { a: 'b' } },
+        { provider: 'razorpay' },
+      ])
+        expect((await api.request<Shown>('POST', path, { body })).status).to.equal(400);
+    });
+  });
+
+  describe('archiving the connection', () => {
+    const archiveRefusal = async () => {
+      const { status, body } = await api.request<Shown>('DELETE', `/connections/${connection_id}` as const);
+      return [status, body?.message];
+    };
+
+    it('is refused while a charge has no outcome', async () => {
+      const invoice_id = await newInvoice(await newCustomer());
+      fake.disturb(/POST payment_intents$/, 'lost_answer');
+      const { id } = await pay(invoice_id, card('pm_card_visa'));
+      expect(await archiveRefusal()).to.deep.equal([
+        400,
+        `the payment ${id} has no outcome yet: wait for it, or void its page`,
+      ]);
+      await runDue(new Date(now.getTime() + 61_000));
+      expect((await stateOf(id))[0]).to.equal('SUCCEEDED');
+    });
+
+    it('is refused while a page is open', async () => {
+      const { id } = await pay(await newInvoice(await newCustomer()), link);
+      expect(await archiveRefusal()).to.deep.equal([
+        400,
+        `the payment ${id} has no outcome yet: wait for it, or void its page`,
+      ]);
+      await ok('PUT', `/payments/${id}`, { payment_status: 'VOIDED' });
+    });
+
+    it('is refused while a refund is pending, and possible afterwards', async () => {
+      const payment = await pay(await newInvoice(await newCustomer()), card('pm_usBankAccount_success'));
+      const [intent] = intentsOf(payment.id);
+      actOnIntent(fake.book, intent!.id, 'succeeded');
+      await runDue(new Date(now.getTime() + HOUR_MS));
+      await ok('POST', `/payments/${payment.id}/refund`, { amount: '40' });
+      expect(await archiveRefusal()).to.deep.equal([
+        400,
+        `a refund of the payment ${payment.id} is pending: wait for its outcome`,
+      ]);
+      endRefund(fake.book, listRefunds(fake.book, intent!.id)[0]!.id, 'succeeded');
+      await runDue(new Date(now.getTime() + HOUR_MS));
+      expect((await archiveRefusal())[0]).to.be.lessThan(300);
+    });
+  });
+
+  it('are refused in an environment with a test clock', async () => {
+    const other = await startTestApi({
+      now,
+      config: { SECRETS_KEYS: KEY, PROVIDER_ADDRESSES: `stripe=${fake.url.href}` },
+    });
+    try {
+      const sent = fake.requests.length;
+      await other.request('POST', '/test-clocks', { body: { frozen_time: now.toISOString() } });
+      const stripe = { secret_key: 'sk_test_fake' };
+      const body = { name: 'Stripe', provider_type: 'stripe', encrypted_secret_data: { stripe } };
+      expect((await other.request('POST', '/connections', { body })).status).to.equal(201);
+      const { id } = (await other.request('POST', '/customers', { body: { external_id: 'acme' } })).body;
+      const method = { payment_gateway: 'stripe', gateway_payment_method_id: 'pm_card_visa' };
+      const answer = await other.request<Shown>('POST', `/payments/customers/${id}/methods`, { body: method });
+      expect([answer.status, /test clock never calls stripe/.test(answer.body.message)]).to.deep.equal([400, true]);
+      expect(fake.requests.length).to.equal(sent);
+    } finally {
+      await other.stop();
+    }
+  });
+});

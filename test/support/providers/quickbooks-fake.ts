@@ -1,0 +1,193 @@
+/**
+ * A small stateful QuickBooks Online with its token endpoint, as its public documentation says: developer.intuit.com, "Set up OAuth 2.0"
+ * (grants, rotation of refresh tokens, revocation), "Basics of the API" (paths, minor version, request ids), "Error handling",
+ * "Limits and throttles", "Webhooks". Records: quickbooks-fake-books.ts.
+ */
+import { createHmac } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { JsonNumber, parseExactJson, writeExactJson } from '../../../integrations/exact-json.ts';
+import { FakeServer, readBody } from './fake-server.ts';
+import { BookFault, type BookRecord, QuickBooksBooks } from './quickbooks-fake-books.ts';
+
+/**
+ * Disturbance of the next request at a path: `lost_request` has no effect and `lost_answer` has one, and the connection breaks; `html` is the
+ * page of a gateway with status 200.
+ */
+type Disturbance = 'lost_request' | 'lost_answer' | 'unavailable' | 'rate_limit' | 'fault_in_200' | 'html';
+type Answer = { status: number; body: unknown };
+
+const NAMES = ['Customer', 'Item', 'Invoice', 'Payment', 'CreditMemo', 'CompanyInfo'];
+const AMOUNTS = new Set(['Amount', 'TotalAmt', 'Balance', 'RemainingCredit', 'UnappliedAmt', 'Qty', 'UnitPrice']);
+
+export class QuickBooksFake extends FakeServer<Disturbance> {
+  readonly books = new QuickBooksBooks();
+  /** Bodies as they arrived. */
+  readonly bodies: string[] = [];
+  /** Refresh tokens in the order in which they were sent. */
+  readonly refreshed: string[] = [];
+  /** An old refresh token is accepted until its successor is used. */
+  has_grace = false;
+  app = { client_id: 'client', client_secret: 'client-secret' };
+  access_token = 'access-0';
+  refresh_token = 'refresh-0';
+  #previous_refresh_token: string | null = null;
+  readonly #codes = new Map<string, string>();
+  readonly #answers = new Map<string, Answer>();
+  #number = 0;
+
+  get secrets() {
+    const { realm_id } = this.books;
+    return {
+      ...this.app,
+      environment: 'sandbox' as const,
+      realm_id,
+      income_account_id: '79',
+      webhook_verifier_token: 'verifier',
+    };
+  }
+
+  /** The owner of the company grants access on the page, and the browser is sent back with these parameters. */
+  consent(page: string): { code: string; state: string; realm_id: string } {
+    const parameters = new URL(page).searchParams;
+    const code = `code-${++this.#number}`;
+    this.#codes.set(code, parameters.get('redirect_uri')!);
+    return { code, state: parameters.get('state')!, realm_id: this.books.realm_id };
+  }
+
+  expireAccessToken(): void {
+    this.access_token = `expired-${++this.#number}`;
+  }
+
+  /** The owner ends the access. */
+  revoke(): void {
+    this.expireAccessToken();
+    this.refresh_token = `revoked-${this.#number}`;
+    this.#previous_refresh_token = null;
+  }
+
+  forgetRequestIds(): void {
+    this.#answers.clear();
+  }
+
+  protected async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const text = await readBody(request);
+    const url = new URL(request.url!, 'http://fake');
+    const path = url.pathname.replace(`/v3/company/${this.books.realm_id}/`, '');
+    const name = `${request.method} ${path}`;
+    this.requests.push(name);
+    if (text !== '') this.bodies.push(text);
+    const disturbance = this.takeDisturbance(name);
+    await this.passBarrier(name);
+    if (disturbance === 'lost_request') return void request.socket.destroy();
+    const answer =
+      disturb(disturbance) ??
+      (path === '/oauth2/v1/tokens/bearer' ? this.#issue(request, text) : this.#answer(request, { url, path, text }));
+    if (disturbance === 'lost_answer') return void request.socket.destroy();
+    if (disturbance === 'html')
+      return void response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Gateway</h1>');
+    response.writeHead(answer.status, {
+      'content-type': 'application/json',
+      intuit_tid: `tid-${this.requests.length}`,
+    });
+    response.end(writeAnswer(answer.body));
+  }
+
+  #issue(request: IncomingMessage, text: string): Answer {
+    const form = new URLSearchParams(text);
+    const { client_id, client_secret } = this.app;
+    const expected = `Basic ${Buffer.from(`${client_id}:${client_secret}`).toString('base64')}`;
+    if (request.headers.authorization !== expected) return { status: 401, body: { error: 'invalid_client' } };
+    if (form.get('grant_type') === 'authorization_code') {
+      const code = form.get('code')!;
+      const isValid = this.#codes.get(code) === form.get('redirect_uri');
+      this.#codes.delete(code);
+      return isValid ? this.#rotate() : { status: 400, body: { error: 'invalid_grant' } };
+    }
+    const token = form.get('refresh_token')!;
+    this.refreshed.push(token);
+    const isAccepted = token === this.refresh_token || (this.has_grace && token === this.#previous_refresh_token);
+    return isAccepted ? this.#rotate() : { status: 400, body: { error: 'invalid_grant' } };
+  }
+
+  #rotate(): Answer {
+    this.#previous_refresh_token = this.refresh_token;
+    this.#number++;
+    this.access_token = `access-${this.#number}-${'a'.repeat(20)}`;
+    this.refresh_token = `refresh-${this.#number}-${'r'.repeat(20)}`;
+    const { access_token, refresh_token } = this;
+    const lives = { expires_in: new JsonNumber('3600'), x_refresh_token_expires_in: new JsonNumber('8726400') };
+    return { status: 200, body: { token_type: 'bearer', access_token, refresh_token, ...lives } };
+  }
+
+  #answer(request: IncomingMessage, call: Call): Answer {
+    const token = (request.headers.authorization ?? '').replace(/^Bearer /, '');
+    if (token !== this.access_token) return refuseToken(token);
+    if (!request.url!.startsWith(`/v3/company/${this.books.realm_id}/`)) return toFault('3100', 'No such company', 403);
+    if (call.url.searchParams.get('minorversion') !== '75') return toFault('2000', 'minorversion is missing', 400);
+    const request_id = call.url.searchParams.get('requestid');
+    if (request_id !== null && request_id.length > 50) return toFault('2050', 'requestid is too long', 400);
+    const stored = request_id === null ? undefined : this.#answers.get(request_id);
+    if (stored !== undefined) return stored;
+    try {
+      const answer: Answer = { status: 200, body: structuredClone(this.#run(request.method!, call)) };
+      if (request_id !== null) this.#answers.set(request_id, answer);
+      return answer;
+    } catch (error) {
+      if (error instanceof BookFault) return toFault(error.code, error.message, 400, error.detail);
+      throw error;
+    }
+  }
+
+  #run(method: string, { url, path, text }: Call): unknown {
+    if (path === 'query') {
+      const { name, records } = this.books.query(url.searchParams.get('query')!);
+      return { QueryResponse: records.length === 0 ? {} : { [name]: records }, time: new Date().toISOString() };
+    }
+    const [lower = '', id = ''] = path.split('/');
+    const name = NAMES.find((one) => one.toLowerCase() === lower);
+    if (name === undefined) throw new BookFault('120', 'Unsupported operation', path);
+    if (method === 'GET') return { [name]: this.books.read(name, decodeURIComponent(id)) };
+    if (/"(?:Amount|TotalAmt)":"/.test(text))
+      throw new BookFault('2010', 'Request has invalid or unsupported property');
+    const body = parseExactJson(text) as BookRecord;
+    const operation = url.searchParams.get('operation');
+    if (operation === null) return { [name]: this.books.create(name, body) };
+    return { [name]: this.books.end(name, operation, body) };
+  }
+}
+
+type Call = { url: URL; path: string; text: string };
+
+function disturb(what: Disturbance | null): Answer | null {
+  if (what === 'unavailable') return { status: 503, body: {} };
+  if (what === 'rate_limit') return toFault('3001', 'ThrottleExceeded', 429);
+  if (what === 'fault_in_200') return toFault('6000', 'A business validation error has occurred', 200, 'closed period');
+  return null;
+}
+
+function toFault(code: string, Message: string, status: number, Detail = Message): Answer {
+  return { status, body: { Fault: { type: 'ValidationFault', Error: [{ code, Message, Detail }] } } };
+}
+
+/** The authentication answers in lower case, and quotes the token. */
+function refuseToken(token: string): Answer {
+  const message = 'message=AuthenticationFailed; errorCode=003200; statusCode=401';
+  const error = [{ message, detail: `Token expired: ${token}`, code: '3200', element: null }];
+  return { status: 401, body: { warnings: null, fault: { error, type: 'AUTHENTICATION' } } };
+}
+
+/** Amounts are JSON numbers. */
+function writeAnswer(body: unknown): string {
+  const toNumbers = (value: unknown, field = ''): unknown => {
+    if (value instanceof JsonNumber) return value;
+    if (Array.isArray(value)) return value.map((one) => toNumbers(one));
+    if (typeof value === 'object' && value !== null)
+      return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, toNumbers(one, name)]));
+    return AMOUNTS.has(field) ? new JsonNumber(String(value)) : value;
+  };
+  return writeExactJson(toNumbers(body) as Parameters<typeof writeExactJson>[0]);
+}
+
+export function signIntuitBody(body: string, token: string): string {
+  return createHmac('sha256', token).update(body).digest('base64');
+}

@@ -1,0 +1,236 @@
+/**
+ * A small stateful Stripe, as its public documentation says; the library of Stripe talks to it. Requests: docs.stripe.com/api/authentication,
+ * /errors, /expanding_objects, /idempotent_requests, /pagination, docs.stripe.com/rate-limits, /webhooks, /search. Records: stripe-fake-records.ts.
+ * A request that it accepts and stripe-mock refuses shows a fault of this file (test/integrations/stripe/contract.test.ts).
+ */
+import { createHmac } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { breakAnswer, FakeServer, readBody } from './fake-server.ts';
+import { MONEY_OUT_OPERATIONS } from './stripe-fake-money-out.ts';
+import { checkParameters, type Parameters, parseForm } from './stripe-fake-parameters.ts';
+import { type InvoiceRecord, StripeBook, type StripeRecord, seconds } from './stripe-fake-records.ts';
+import { StripeRefusal } from './stripe-fake-refusal.ts';
+import { STRIPE_OPERATIONS } from './stripe-fake-routes.ts';
+
+/**
+ * Disturbance of the next request at a path: `lost_request` has no effect, and the connection breaks within the answer; `lost_answer` is the same
+ * after the effect; `closed` takes effect and closes the connection before the answer, which the library repeats by itself, once; `fault` answers
+ * 500 and is stored under the key of the request; `lost_fault` is the same after the effect; `unavailable` answers 503 and is not stored; `html` is the
+ * page of a gateway with status 200.
+ */
+export type Disturbance =
+  | 'closed'
+  | 'lost_request'
+  | 'lost_answer'
+  | 'fault'
+  | 'lost_fault'
+  | 'unavailable'
+  | 'rate_limit'
+  | 'html';
+
+type Answer = { status: number; body: unknown; headers?: Record<string, string> };
+type StoredAnswer = { fingerprint: string; answer: Answer | null };
+type StripeEvent = { id: string; type: string; created: number; data: { object: unknown }; [field: string]: unknown };
+
+const KEYS = ['sk_test_fake', 'sk_live_fake', 'rk_test_fake'];
+
+export class StripeFake extends FakeServer<Disturbance> {
+  readonly book: StripeBook;
+  readonly events: StripeEvent[] = [];
+  /** Method and path of requests that the restricted key may not send. */
+  readonly forbidden: RegExp[] = [];
+  #indexed = new Set<string>();
+  readonly #answers = new Map<string, StoredAnswer>();
+  #limit: { requests: number; per_ms: number } | null = null;
+  #recent: number[] = [];
+
+  constructor() {
+    super();
+    this.book = new StripeBook((type, object) => {
+      const id = `evt_${String(this.events.length + 1).padStart(14, '0')}`;
+      const common = { object: 'event', api_version: '2026-10-28.endive', livemode: false, pending_webhooks: 1 };
+      this.events.push({ ...common, id, type, created: seconds(), data: { object: structuredClone(object) } });
+    });
+  }
+
+  limitRate(limit: { requests: number; per_ms: number } | null): void {
+    this.#limit = limit;
+  }
+
+  /** As Stripe does with keys older than a day. */
+  forgetKeys(): void {
+    this.#answers.clear();
+  }
+
+  /** The index of the search learns of new records only now and then: here, by this. */
+  indexSearch(): void {
+    this.#indexed = new Set(this.book.records.keys());
+  }
+
+  listInvoices(): InvoiceRecord[] {
+    return this.book.list('invoice');
+  }
+
+  /** Posts an event, signed with each of the secrets, and returns the status of the answer. */
+  async sendEvent(event: StripeEvent, { url, secrets }: { url: string; secrets: readonly string[] }): Promise<number> {
+    const body = JSON.stringify(event);
+    const headers = {
+      'content-type': 'application/json',
+      'stripe-signature': signStripeBody(body, secrets, seconds()),
+    };
+    return (await fetch(url, { method: 'POST', headers, body })).status;
+  }
+
+  protected async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const sent = await readBody(request);
+    const { pathname, search } = new URL(request.url!, 'http://fake');
+    const text = request.method === 'POST' ? sent : search.slice(1);
+    const path = pathname.replace(/^\/v1\//, '');
+    const name = `${request.method} ${path}`;
+    this.requests.push(name);
+    const disturbance = this.takeDisturbance(name);
+    if (disturbance === 'lost_request') return breakAnswer(response);
+    const answer = disturbance === 'html' ? null : await this.#answer(request, { name, path, text, disturbance });
+    if (disturbance === 'closed') return void request.socket.destroy();
+    if (disturbance === 'lost_answer') return breakAnswer(response);
+    if (answer === null)
+      return void response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Bad gateway</h1>');
+    const request_id = `req_${this.requests.length}`;
+    response.writeHead(answer.status, {
+      'content-type': 'application/json',
+      'request-id': request_id,
+      ...answer.headers,
+    });
+    response.end(JSON.stringify(answer.body));
+  }
+
+  async #answer(request: IncomingMessage, call: StripeCall): Promise<Answer> {
+    try {
+      this.#checkAccess(request.headers.authorization ?? '', call.name);
+      this.#checkRate(call.disturbance);
+      if (call.disturbance === 'unavailable')
+        throw new StripeRefusal(503, { type: 'api_error', message: 'Unavailable' });
+      const key = request.headers['idempotency-key'];
+      if (typeof key !== 'string' || request.method !== 'POST') return this.#run(call);
+      return await this.#runOnce(key, call);
+    } catch (error) {
+      return toAnswer(error);
+    }
+  }
+
+  #checkAccess(authorization: string, name: string): void {
+    const key = authorization.replace(/^Bearer /, '');
+    if (!KEYS.includes(key))
+      throw new StripeRefusal(401, { message: `Invalid API Key provided: ${key.slice(0, 8)}****${key.slice(-4)}` });
+    if (key.startsWith('rk_') && this.forbidden.some((at) => at.test(name)))
+      throw new StripeRefusal(403, {
+        message: `The provided key '${key.slice(0, 8)}****' does not have the required permissions`,
+      });
+  }
+
+  #checkRate(disturbance: Disturbance | null): void {
+    const now = performance.now();
+    this.#recent = this.#recent.filter((at) => this.#limit !== null && at > now - this.#limit.per_ms);
+    if (disturbance !== 'rate_limit' && (this.#limit === null || this.#recent.length < this.#limit.requests)) {
+      this.#recent.push(now);
+      return;
+    }
+    const headers = { 'retry-after': '2', 'stripe-rate-limited-reason': 'global-rate' };
+    throw new StripeRefusal(429, { code: 'rate_limit', message: 'Request rate limit exceeded' }, headers);
+  }
+
+  /** A request with the key of an earlier one gets its answer; refused parameters are not stored. */
+  async #runOnce(key: string, call: StripeCall): Promise<Answer> {
+    if (key.length > 255) throw new StripeRefusal(400, { message: 'Idempotency keys must be at most 255 characters.' });
+    const fingerprint = `${call.name}?${call.text}`;
+    const stored = this.#answers.get(key);
+    if (stored !== undefined && stored.fingerprint !== fingerprint)
+      throw new StripeRefusal(400, {
+        type: 'idempotency_error',
+        message: 'Keys for idempotent requests can only be used with the same parameters they were first used with.',
+      });
+    if (stored?.answer === null)
+      throw new StripeRefusal(409, {
+        code: 'idempotency_key_in_use',
+        message: 'There is another request with this key in progress.',
+      });
+    if (stored !== undefined) return { ...stored.answer!, headers: { 'idempotent-replayed': 'true' } };
+    parseCall(call);
+    this.#answers.set(key, { fingerprint, answer: null });
+    await this.passBarrier(call.name);
+    const answer = this.#runStored(call);
+    this.#answers.set(key, { fingerprint, answer });
+    return answer;
+  }
+
+  #runStored(call: StripeCall): Answer {
+    const fault = new StripeRefusal(500, { type: 'api_error', message: 'An unknown error occurred' });
+    try {
+      if (call.disturbance === 'fault') throw fault;
+      const answer = this.#run(call);
+      if (call.disturbance === 'lost_fault') throw fault;
+      return answer;
+    } catch (error) {
+      return toAnswer(error);
+    }
+  }
+
+  #run(call: StripeCall): Answer {
+    const { operation, id, parameters } = parseCall(call);
+    const result = operation.run({ id, parameters, book: this.book, isIndexed: (one) => this.#indexed.has(one) });
+    const body = structuredClone(result) as StripeRecord;
+    for (const path of (parameters['expand'] ?? []) as string[]) this.#expand(body, path);
+    return { status: 200, body };
+  }
+
+  /** Replaces ids by their records. An invoice has its payments only if they are asked for. */
+  #expand(body: StripeRecord, path: string): void {
+    const [first = '', ...names] = path.split('.');
+    if (names.length > 3)
+      throw new StripeRefusal(400, { message: 'You cannot expand more than 4 levels of a property' });
+    if (first === 'payments' && body.object === 'invoice' && body['payments'] === undefined) {
+      const data = this.book.listPayments(body.id);
+      body['payments'] = {
+        object: 'list',
+        has_more: data.length > 10,
+        url: '/v1/invoice_payments',
+        data: structuredClone(data.slice(0, 10)),
+      };
+    }
+    this.#expandWithin(body, [first, ...names], path);
+  }
+
+  #expandWithin(record: Record<string, unknown> | null, [name, ...names]: string[], path: string): void {
+    if (name === undefined || record === null) return;
+    const value = record[name];
+    // A payment outside Stripe has no payment intent.
+    if (value === undefined && record['type'] !== undefined) return;
+    if (value === undefined) throw new StripeRefusal(400, { message: `This property cannot be expanded (${path}).` });
+    if (typeof value === 'string') record[name] = structuredClone(this.book.records.get(value) ?? value);
+    for (const one of Array.isArray(value) ? value : [record[name]])
+      this.#expandWithin(one as Record<string, unknown>, names, path);
+  }
+}
+
+type StripeCall = { name: string; path: string; text: string; disturbance: Disturbance | null };
+
+function parseCall({ name, path, text }: StripeCall) {
+  const method = name.split(' ')[0];
+  const operation = [...STRIPE_OPERATIONS, ...MONEY_OUT_OPERATIONS].find(
+    (one) => one.method === method && one.path.test(path),
+  );
+  if (operation === undefined) throw new StripeRefusal(404, { message: `Unrecognized request URL (${name}).` });
+  const parameters: Parameters = checkParameters(parseForm(text), operation.grammar);
+  return { operation, id: operation.path.exec(path)![1] ?? '', parameters };
+}
+
+function toAnswer(error: unknown): Answer {
+  if (error instanceof StripeRefusal) return { status: error.status, body: error.body, headers: error.headers };
+  throw error;
+}
+
+/** `t=…,v1=…`, a `v1` for each secret while one replaces another. */
+export function signStripeBody(body: string, secrets: readonly string[], time: number): string {
+  const sign = (secret: string) => createHmac('sha256', secret).update(`${time}.${body}`).digest('hex');
+  return [`t=${time}`, ...secrets.map((secret) => `v1=${sign(secret)}`)].join(',');
+}
