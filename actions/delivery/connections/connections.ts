@@ -42,7 +42,7 @@ type NewConnection = Pick<Connection, 'name' | 'provider_type' | 'metadata' | 's
 export type ConnectionSettings = AccountCallSettings & { readonly EXPORT_DIRECTORY?: string | undefined };
 type CreateConnectionInput = {
   fields: NewConnection;
-  /** Tokens of a grant (oauth.ts). Default: those in the credentials. */
+  /** Tokens that the owner granted in a browser (oauth.ts). Default: the tokens among the credentials. */
   tokens?: StoredTokens;
   settings: ConnectionSettings;
   author: Author;
@@ -101,7 +101,7 @@ function findOAuth(provider_type: Connection['provider_type']): OAuthCapability 
   return listCapable('account')[provider_type]?.oauth;
 }
 
-/** Tokens of a provider with OAuth are stored apart, because they change by themselves. */
+/** Separates OAuth tokens from the other credentials, because a refresh replaces the tokens alone. */
 function selectCredentials(
   provider_type: Connection['provider_type'],
   given: ConnectionSecrets | null,
@@ -113,7 +113,7 @@ function selectCredentials(
   return { secrets: split.secrets, tokens: granted ?? split.tokens };
 }
 
-/** The credentials of the connection's own provider. */
+/** Selects the credentials of the connection's own provider; refuses those of another provider. */
 function selectSecrets(provider_type: Connection['provider_type'], given: ConnectionSecrets | null) {
   const others = Object.entries(given ?? {}).filter(([name, secrets]) => secrets !== null && name !== provider_type);
   for (const [name] of others)
@@ -124,7 +124,10 @@ function selectSecrets(provider_type: Connection['provider_type'], given: Connec
   return secrets;
 }
 
-/** Found before the provider is called. The index of the table decides between concurrent requests. */
+/**
+ * Refuses a second connection to the account at a provider before the provider is called. A unique index decides
+ * between concurrent requests.
+ */
 async function checkOnlyOne({ postgres }: Postgres, scope: Scope, provider_type: Connection['provider_type']) {
   const [existing] = await ConnectionModel.in(scope, postgres)
     .where({ provider_type, has_account: true, status: 'published' })
@@ -143,12 +146,15 @@ type CheckedCredentials = {
   readonly tokens: StoredTokens | null;
   readonly settings: AccountCallSettings;
   readonly now: Date;
-  /** Has the tokens, if the credentials contain none. */
+  /** Connection whose stored tokens are used if the new credentials contain none. */
   readonly connection?: ConnectionModel;
 };
 type IdentifiedAccount = { readonly identity: AccountIdentity; readonly tokens: StoredTokens | null };
 
-/** Checks new credentials with the provider. Null without an answer: an environment with a test clock does not call it. */
+/**
+ * Checks new credentials with the provider. Returns null in an environment with a test clock, which never calls a
+ * provider.
+ */
 async function identifyAccount(
   stores: Postgres,
   scope: Scope,
@@ -178,7 +184,7 @@ export function checkSealed({ SECRETS_KEYS }: AccountCallSettings): void {
     throw notAllowed('credentials of an account are stored only if this service has a key for them (SECRETS_KEYS)');
 }
 
-/** A refresh token alone is exchanged for an access token. */
+/** Exchanges a refresh token that came without an access token for an access token. */
 async function completeTokens({ provider_type, secrets, tokens, settings, now }: CheckedCredentials) {
   const oauth = findOAuth(provider_type);
   if (!oauth || secrets === null || tokens === null || tokens.access_token !== null) return tokens;
@@ -193,7 +199,10 @@ type ConnectionChange = {
   author: Author;
 };
 
-/** New credentials that the provider accepts end `needs_attention`. Without new tokens the stored ones stay. */
+/**
+ * Accepted new credentials make a connection active that needed attention. Without new tokens it retains the stored
+ * ones.
+ */
 export async function changeConnection(
   { postgres }: Postgres,
   scope: Scope,
@@ -223,12 +232,12 @@ export async function changeConnection(
   });
 }
 
-/** A refresh that is under way must not overwrite them. */
+/** Ends the lease of a running refresh, so that its result does not overwrite the new tokens. */
 function replaceTokens(oauth_tokens: string) {
   return { oauth_tokens, refreshing_by: null, refreshing_until: null };
 }
 
-/** The mapped records are in the first account, so credentials of another one would point at other records. */
+/** Refuses credentials of another account: the ids in the mappings belong to the first account. */
 function chooseAccountId({ provider_type, provider_account_id }: ConnectionModel, identity: AccountIdentity | null) {
   const identified = identity?.provider_account_id ?? null;
   if (provider_account_id !== null && identified !== null && identified !== provider_account_id)
@@ -240,9 +249,9 @@ function chooseAccountId({ provider_type, provider_account_id }: ConnectionModel
 }
 
 /**
- * Archives a connection with its mappings. Refused while a scheduled task uses it: its next file would have no destination. Refused while
- * one of its payments has no outcome: the next connection may be to another account, where it would be charged again. The mappings go in
- * short transactions of their own, because the dispatch of events waits for the lock of the connection.
+ * Archives a connection with its mappings. Refused while a scheduled task uses it: the next file of the task would have
+ * no destination. Refused while a payment has no outcome: a later connection to another account would charge it again.
+ * Mappings are separated in short transactions, because the dispatch of events waits for the lock of the connection.
  */
 export async function archiveConnection(
   { postgres }: Postgres,

@@ -1,6 +1,6 @@
 /**
- * Connections whose owner grants access in a browser (docs/integrations/README.md, "OAuth"). A session has the credentials and the state of
- * a flow, sealed. It is used once.
+ * Connections whose owner grants access in a browser (docs/integrations/README.md, "OAuth"). A session stores the
+ * sealed credentials and the state of one flow, and is used once.
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { FarthingError, invalid, notAllowed, notFound } from '../../../core/foundation/error.ts';
@@ -27,7 +27,7 @@ import { deriveBaseConfig } from './base-config.ts';
 import { changeConnection, checkSealed, createConnection } from './connections.ts';
 import { parseCredentials } from './secret-shapes.ts';
 
-/** Providers whose accounts are granted in a browser. */
+/** Providers whose account owner grants access in a browser. */
 export const OAUTH_PROVIDERS = Object.entries(listCapable('account')).flatMap(([name, { oauth }]) =>
   oauth ? [name as Connection['provider_type']] : [],
 );
@@ -69,7 +69,7 @@ export async function startOAuth(
   return { oauth_url: oauth.buildAuthorizationUrl(credentials, state, { address }).href, session_id };
 }
 
-/** Checked at both ends of a flow, because the environment may get a test clock or another type in between. */
+/** Checks the environment at the start and at the end of a flow: it may get a test clock or another type in between. */
 async function checkFlow(
   stores: Postgres,
   scope: Scope,
@@ -85,7 +85,7 @@ type OAuthReturn = OAuthGrant & {
   readonly state: string;
 };
 
-/** Creates the connection. An existing one to this provider gets the new access, so that its mappings stay. */
+/** Creates the connection. If one to this provider exists, it gets the new access and its mappings stay. */
 export async function completeOAuth(
   stores: Postgres,
   scope: Scope,
@@ -129,7 +129,7 @@ type SessionKey = {
   readonly now: Date;
 };
 
-/** A session is used once, also with a wrong state. */
+/** Uses up the session, also if the state of the request is wrong. */
 async function takeSession(
   stores: Postgres,
   scope: Scope,

@@ -1,4 +1,4 @@
-/** Credentials in a request: an object per provider that needs some. The providers declare the shapes. */
+/** Credentials in a request: an object per provider. Each provider declares its shape. */
 import { z } from 'zod';
 import { invalid, prefixField } from '../../../core/foundation/error.ts';
 import { orNull } from '../../../core/foundation/record.ts';
@@ -27,7 +27,7 @@ export function hasSecrets(provider_type: string): boolean {
   return Object.hasOwn(SHAPES, provider_type);
 }
 
-/** Credentials of one provider that a request has under `field`. */
+/** Parses the credentials of one provider, which a request has under `field`. */
 export function parseSecrets(
   provider_type: string,
   given: Readonly<Record<string, string>>,
@@ -38,7 +38,7 @@ export function parseSecrets(
   return parseCredentials(shape, given, field);
 }
 
-/** Credentials of this shape that a request has under `field`. */
+/** Parses credentials of the given shape, which a request has under `field`. */
 export function parseCredentials(
   shape: z.ZodObject,
   given: Readonly<Record<string, string>>,

@@ -1,4 +1,7 @@
-/** Asks the provider whose account the stored credentials open. Success ends `needs_attention`. */
+/**
+ * Tests the stored credentials with the provider, which returns their account. A success makes a connection active that
+ * needed attention.
+ */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import type { AccountIdentity } from '../../../integrations/account.ts';
@@ -30,7 +33,7 @@ export async function testConnection(
   }
   await postgres.transaction(async (database) => {
     const current = await ConnectionModel.fetchPublished(scope, id, { database, lock: true });
-    // Other credentials have been stored meanwhile; their own test has decided.
+    // Other credentials were stored during this test; their own test decides.
     if (current.secret !== connection.secret) return;
     const provider_account_id = current.provider_account_id ?? identity.provider_account_id;
     await activateConnection(database, current, { changes: { provider_account_id }, by: author });

@@ -1,6 +1,6 @@
 /**
- * The effect of an event of a provider (docs/integrations/README.md, "Webhooks of providers"): the records that it names are read from the
- * provider, outside any transaction. Their effect and the end of the event are one transaction.
+ * Processes an inbound event of a provider (docs/integrations/README.md, "Webhooks of providers"). The records that it
+ * names are read from the provider, outside any transaction. One transaction applies them and ends the event.
  */
 
 import { FarthingError } from '../../../core/foundation/error.ts';
@@ -32,12 +32,15 @@ type EventInput = {
   readonly now: Date;
 };
 
-/** Thrown if the record of an event may be about to be stored here: the event is processed again later. */
+/**
+ * No record here matches the event yet, but a push or a charge is in progress that may store one. The event is
+ * processed again later.
+ */
 export class UnknownRecord extends Error {}
 
 const MONEY_KINDS: readonly ProviderEventSubject['kind'][] = ['invoice', 'payment', 'refund', 'dispute'];
 
-/** Failures of the provider are `ProviderError`s. */
+/** Processes one event. A failure of the provider is thrown as a `ProviderError`. */
 export async function processEvent(stores: Stores, { connection, event, settings, now }: EventInput): Promise<void> {
   const subjects = event.subjects.filter(({ kind }) => MONEY_KINDS.includes(kind));
   const setup_ids = listIds(event.subjects, 'setup');
@@ -61,7 +64,7 @@ export async function processEvent(stores: Stores, { connection, event, settings
   });
 }
 
-/** Throws the failure of the provider itself, which decides whether the connection pauses. */
+/** Rethrows the provider's own error, because its class decides whether the connection pauses. */
 async function refreshRequested(stores: Stores, payment: PaymentModel, now: Date): Promise<void> {
   try {
     await refreshPayment(stores, payment, { now });
@@ -92,7 +95,10 @@ function isRead({ sync_config }: ConnectionModel): boolean {
   );
 }
 
-/** Payments that were requested from the provider, and not reported by it. */
+/**
+ * Lists the payments that this service requested from the provider. Payments that the provider reported have a
+ * `connection_id`.
+ */
 async function listRequestedPayments(
   database: Database,
   connection: ConnectionModel,
@@ -118,7 +124,7 @@ type ConcernedInput = {
   readonly requested: readonly PaymentModel[];
 };
 
-/** Counterparts of invoices that the event names, or that a payment, refund or dispute concerns. */
+/** Reads the counterparts of the invoices that the event names, or that its payment, refund or dispute concerns. */
 async function pullConcerned(
   database: Database,
   { connection, subjects, call, requested }: ConcernedInput,
@@ -141,8 +147,8 @@ async function pullConcerned(
 }
 
 /**
- * Whether a record is being created at the provider, whose id is not stored yet. Its mapping or its payment is written before the call, so
- * without one the event is about a record of somebody else.
+ * Whether a record is being created at the provider and its id is not stored yet. The mapping or payment is written
+ * before the call: without one the event is about somebody else's record.
  */
 async function isAwaited(database: Database, connection: ConnectionModel): Promise<boolean> {
   const { id: connection_id, provider_type } = connection;
@@ -168,7 +174,7 @@ async function ignoreEvent(
   await endEvent(postgres, event, { event_state: 'ignored', reason, processed_at: now });
 }
 
-/** A dispute changes no amount: it may be won. A person decides. */
+/** A dispute changes no amount, because the tenant may win it. The system event lets a person decide. */
 async function notifyDispute(
   transaction: Transaction,
   { connection, event, now }: Omit<EventInput, 'settings'>,

@@ -22,7 +22,7 @@ export async function pullMapping(call: AccountCaller, mapping: IntegrationMappi
   return { mapping, pulled };
 }
 
-/** Locks the invoices of all mappings before the first is changed. */
+/** Locks the invoices of all mappings before the first one is changed, so that concurrent pulls cannot deadlock. */
 export async function lockPulled(
   transaction: Transaction,
   { tenant_id, environment_id }: Scope,
@@ -40,7 +40,7 @@ export async function lockPulled(
 
 type PullTerms = { readonly connection: ConnectionModel; readonly now: Date };
 
-/** The caller has locked the invoice. */
+/** Records the payments and refunds of one counterpart. The caller has locked the invoice. */
 export async function applyPulled(
   stores: Stores,
   transaction: Transaction,
@@ -72,7 +72,7 @@ function chooseNextPull({ pulled, is_undecided, mapping, now }: NextPullInput): 
 
 const REASON_LENGTH_MAX = 1_000;
 
-/** The event is emitted once per difference. */
+/** Emits a system event for each new difference, so that a repeated pull emits none. */
 export async function noteDifferences(
   transaction: Transaction,
   { mapping, differences, now }: { mapping: IntegrationMappingModel; differences: readonly string[]; now: Date },

@@ -1,6 +1,7 @@
 /**
- * Processes the due events of a connection, and then reads the counterparts of invoices that are due (docs/integrations/README.md,
- * "Webhooks of providers" and "Reading an invoice"). A failed provider pauses the connection; refused credentials stop it.
+ * Processes the due inbound events of a connection, and then pulls the invoices that are due
+ * (docs/integrations/README.md, "Webhooks of providers" and "Reading an invoice"). A failed provider pauses the
+ * connection; refused credentials stop it.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { isSynced } from '../../../core/platform/connection/sync-config.ts';
@@ -29,7 +30,10 @@ import {
 import { processEvent, UnknownRecord } from './process-event.ts';
 import { applyPulled, lockPulled, noteDifferences, pullMapping } from './pull-invoice.ts';
 
-/** `stopped`: a person has to act first. `paused`: the sweep enqueues the rest. `continued`: another job reads it. */
+/**
+ * `stopped`: a person has to act first. `paused`: the periodic sweep resumes after the pause. `continued`: another job
+ * reads the rest.
+ */
 type ReadProviderResult = { readonly ended: 'done' | 'stopped' | 'paused' | 'continued'; readonly read: number };
 
 export async function readProvider(
@@ -78,7 +82,7 @@ async function runStep(
     if (error instanceof ProviderError && error.is_unauthorized) return 'stopped';
     if (error instanceof ProviderError && error.error_class === 'wait' && !error.is_of_record) {
       await pauseConnection(stores, connection, { error, now });
-      // Others go first when the pause is over.
+      // The failed record moves to the end of the queue, so that after the pause others are read first.
       if (event) await postponeEvent(stores, event, now);
       if (mapping) await setNextPull(stores.postgres, mapping, now);
       return;
@@ -97,7 +101,7 @@ type PullInput = {
 
 async function pullDue(stores: Stores, { connection, mapping, settings, now }: PullInput): Promise<void> {
   if (!isSynced(connection.sync_config, { entity: 'invoice', direction: 'inbound' })) {
-    // The configuration may be changed later.
+    // `sync_config` excludes invoices. It may be changed, so the mapping is checked again in a day.
     await setNextPull(stores.postgres, mapping, new Date(now.getTime() + DAY_MS));
     return;
   }

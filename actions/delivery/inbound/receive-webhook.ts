@@ -1,6 +1,7 @@
 /**
- * Receives a webhook of a provider (docs/integrations/README.md, "Webhooks of providers"): checks its signature, stores its events and
- * enqueues their effect. An unknown tenant, environment or connection is refused like a wrong signature, after the same work.
+ * Receives a webhook of a provider (docs/integrations/README.md, "Webhooks of providers"): checks its signature, stores
+ * its events and enqueues their processing. An unknown tenant, environment or connection gets the refusal of a wrong
+ * signature after equal work, so that nobody can probe for ids.
  */
 import { randomBytes } from 'node:crypto';
 import { FarthingError, invalid } from '../../../core/foundation/error.ts';
@@ -17,7 +18,7 @@ import { addReadJob, storeProviderEvents } from '../../../storage/queue/provider
 import { type AccountCallSettings, canCall } from '../../foundation/connections/call-account.ts';
 import { openConnectionSecrets } from '../../foundation/connections/connection-secrets.ts';
 
-/** Events of one webhook. They are stored by one statement, whose parameters Postgres limits. */
+/** Maximum number of events in one webhook. One statement stores them, and Postgres limits its parameters. */
 const EVENTS_MAX = 1_000;
 
 type ReceivingCapability = AccountCapability & Required<Pick<AccountCapability, 'verifyWebhook' | 'parseWebhook'>>;
@@ -70,7 +71,7 @@ export async function receiveWebhook(
   });
 }
 
-/** Null if the stored text does not open: the webhook is then refused, not accepted unchecked. */
+/** Null if the stored credentials cannot be decrypted; the webhook is then refused. */
 function openSecrets(
   connection: ConnectionModel,
   { settings, onUnreadable }: Pick<ReceivedWebhook, 'settings' | 'onUnreadable'>,
@@ -84,7 +85,7 @@ function openSecrets(
   }
 }
 
-/** Without secrets the signature is checked against a random one, which takes the same time. */
+/** Verifies the signature. Without secrets it is checked against a random secret, which takes equal time. */
 function verify(capability: ReceivingCapability, secrets: ProviderSecrets | null, webhook: InboundWebhook): void {
   try {
     capability.verifyWebhook(secrets ?? buildRandomSecrets(capability), webhook);
@@ -116,7 +117,7 @@ function toStoredEvent(event: InboundEvent, { connection, is_called, now }: Stor
   };
 }
 
-/** Null if the event is processed. */
+/** Returns the reason for which the event is ignored; null if it is processed. */
 function explainIgnored(
   { subjects, provider_account_id }: InboundEvent,
   { connection, is_called }: Pick<StoredTerms, 'connection' | 'is_called'>,

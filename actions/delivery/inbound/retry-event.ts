@@ -1,4 +1,4 @@
-/** Processes an event of a provider again, on request. */
+/** Processes an inbound event again, on request. */
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
@@ -7,7 +7,7 @@ import { ProviderEventModel } from '../../../storage/models/delivery/provider-ev
 import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { addReadJob } from '../../../storage/queue/provider-events.ts';
 
-/** An event that was processed is refused: its effect is there, and later events or a pull show the changes since. */
+/** Refuses an event that was processed: later changes arrive with later events or a pull. */
 export async function retryProviderEvent(
   { postgres }: Postgres,
   scope: Scope,

@@ -1,6 +1,7 @@
 /**
- * Lets charges that a provider took while the invoice was being sent there pay its copy: the id of the copy was not known when they were made
- * (docs/decisions/0025-charges-of-pushed-invoices.md). An attached charge stays so; a refusal asks a person.
+ * Makes charges that the provider took during the push of an invoice pay its counterpart, whose id was not known yet
+ * (docs/decisions/0025-charges-of-pushed-invoices.md). Attaching a charge again has no effect. A refusal waits for a
+ * person.
  */
 import type { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
 import type { PaymentModel } from '../../../storage/models/payments/payment.ts';

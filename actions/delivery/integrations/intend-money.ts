@@ -1,4 +1,4 @@
-/** Writes the mapping of a payment or credit note after its invoice is at the provider. */
+/** Writes the mapping of a payment or credit note whose invoice is at the provider. */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Postgres } from '../../../storage/foundation/stores.ts';
 import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
@@ -11,20 +11,23 @@ import { findUncontaining, loadInvoiceMappings } from './sent-invoice.ts';
 type Money = {
   readonly entity: MappedEntity;
   readonly invoice_id: string;
-  /** When the payment was received or the note took effect. */
+  /** Instant at which the payment was received or the credit note took effect. */
   readonly since: string;
-  /** Why it is not sent unless it has been already; null if it is. */
+  /** Reason for which the record must not be pushed, unless an earlier push has begun; null if it may be pushed. */
   readonly refusal: string | null;
 };
 
-/** A payment or note, and the ids of its invoice and customer at the provider. */
+/** Mapping of a payment or credit note, with the provider's ids of its invoice and customer. */
 export type SentMoney = {
   readonly mapping: IntegrationMappingModel;
   readonly provider_invoice_id: string;
   readonly provider_customer_id: string;
 };
 
-/** Throws `NothingToSend` if the copy of the invoice contains the money, or will. */
+/**
+ * Writes the mapping. Throws `NothingToSend` if the counterpart of the invoice contains this money already, or will
+ * contain it.
+ */
 export async function intendMoney(
   stores: Postgres,
   scope: Scope,
@@ -36,7 +39,8 @@ export async function intendMoney(
   if (found === null)
     throw new NothingToSend(`invoice ${invoice_id} is not at the provider, or was sent without this amount`);
   if (refusal !== null && !(await hasBegun(stores, scope, { entity, target }))) throw new NothingToSend(refusal);
-  // The answer to its push may have been lost.
+  // The push of the invoice may have succeeded although its answer was lost; repeating it with its key returns the
+  // counterpart.
   const invoice = found.mapping_state === 'made' ? found : await pushInvoice(stores, scope, invoice_id, target);
   const { customer_id } = await InvoiceModel.fetch(scope, invoice_id, { database: stores.postgres });
   const customer = await pushCustomer(stores, scope, customer_id, target);

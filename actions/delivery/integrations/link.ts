@@ -12,7 +12,7 @@ import { checkEntityExists } from './entities.ts';
 type CreateLinkInput = MappedEntity &
   Pick<IntegrationMapping, 'provider_type' | 'metadata'> & { readonly provider_entity_id: string };
 
-/** The provider is not called: a link states that the two records are one. */
+/** Creates a link without calling the provider: the request states that the two records are the same. */
 export async function createLink(
   { postgres }: Postgres,
   scope: Scope,

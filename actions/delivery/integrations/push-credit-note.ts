@@ -1,4 +1,6 @@
-/** Sends a final credit note to the provider that has its invoice, and voids it there after it was voided here. */
+/**
+ * Pushes a final credit note to the provider that has its invoice, and voids its counterpart after it was voided here.
+ */
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { PushedInvoiceLine } from '../../../core/platform/integration/pushed-lines.ts';
@@ -21,7 +23,7 @@ export async function pushCreditNote(
   const entity = { entity_type: 'credit_note', entity_id: id } as const;
   const refusal =
     credit_note_status === 'FINALIZED' ? null : `a credit note that is ${credit_note_status} is not sent to a provider`;
-  // Prepaid credits are no money at the provider: its copy of the invoice is net of them.
+  // Prepaid credits are no money at the provider: the counterpart of the invoice does not contain them.
   const total = new Decimal(note.total_amount).minus(note.total_prepaid_credits_returned);
   if (total.isZero()) throw new NothingToSend('it only returned prepaid credits, which the provider does not know');
   const money = { entity, invoice_id, since: finalized_at ?? created_at, refusal };

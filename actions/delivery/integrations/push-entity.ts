@@ -1,7 +1,7 @@
 /**
- * Sends a record to the provider of a connection (docs/integrations/README.md, "Sending a record"): a mapping is written, the provider is
- * called outside any transaction, and the mapping gets the id of the counterpart. A push that was interrupted is repeated with the same key,
- * so nothing is created twice.
+ * Pushes a record to the provider of a connection (docs/integrations/README.md, "Sending a record"). A mapping is
+ * written, the provider is called outside any transaction, and the mapping gets the id of the counterpart. An
+ * interrupted push is repeated with its key, so nothing is created twice.
  */
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -44,7 +44,7 @@ export function canPush(connection: ConnectionModel, entity_type: PushedEntityTy
   return listCapable('account')[connection.provider_type]?.exchanges.includes(entity_type) ?? false;
 }
 
-/** A credit note follows the configuration of its invoice: the configuration has no name for it. */
+/** `sync_config` has no name for credit notes: they follow its entry for invoices. */
 export function isPushSynced({ sync_config }: ConnectionModel, entity_type: PushedEntityType): boolean {
   return isSynced(sync_config, { entity: toSyncedEntity(entity_type), direction: 'outbound' });
 }
@@ -53,7 +53,7 @@ function toSyncedEntity(entity_type: PushedEntityType) {
   return entity_type === 'credit_note' ? 'invoice' : entity_type;
 }
 
-/** Failures of the provider are `ProviderError`s. A record that has a counterpart already is not sent again. */
+/** Pushes a record unless it has a counterpart already. A failure of the provider is thrown as a `ProviderError`. */
 export async function pushEntity(
   stores: Postgres,
   scope: Scope,

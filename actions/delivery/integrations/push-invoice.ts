@@ -1,6 +1,7 @@
 /**
- * Sends an invoice to the provider of a connection, after its customer. A repeated push sends the amounts of the first one, so that the
- * provider recognizes it. Afterwards the copy is voided or settled there if the invoice was here (docs/integrations/README.md).
+ * Pushes an invoice to the provider of a connection, after its customer. A repeated push sends the amounts of the first
+ * one, so that the provider recognizes it. After the push, the counterpart is voided or settled if the invoice was
+ * voided or settled here meanwhile (docs/integrations/README.md).
  */
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -76,7 +77,10 @@ async function sendInvoice(
   return made;
 }
 
-/** The lock of the invoice separates the payments that its copy contains from those that are sent on their own. */
+/**
+ * Writes the pushed amounts under the lock of the invoice: payments of before are part of them, later ones are pushed
+ * as payments.
+ */
 async function beginInvoice(
   { postgres }: Postgres,
   mapping: IntegrationMappingModel,
@@ -94,8 +98,8 @@ async function beginInvoice(
 }
 
 /**
- * For an invoice that was voided or settled after a push whose answer was lost: the copy may be open there under an id that nobody knows. It is
- * searched for and voided. Without such a search a person has to do it.
+ * Voids the counterpart of an invoice that was voided or settled after a push whose answer was lost. Its id is unknown,
+ * so it is searched for; at a provider without such a search a person has to do it.
  */
 async function withdrawUncertain(
   stores: Postgres,
@@ -138,7 +142,7 @@ function isOpen({ invoice_status, amount_remaining }: InvoiceModel): boolean {
   return invoice_status === 'FINALIZED' && new Decimal(amount_remaining).gt(0);
 }
 
-/** A draft may change, and an invoice without a remaining amount asks for nothing. */
+/** Refuses a draft, which may change, and an invoice without a remaining amount, of which nothing is payable. */
 function checkPushable(invoice: InvoiceModel): void {
   if (isOpen(invoice)) return;
   const { id, invoice_status } = invoice;
@@ -149,7 +153,7 @@ function checkPushable(invoice: InvoiceModel): void {
   throw new NothingToSend(why, { invoice_id: id, invoice_status });
 }
 
-/** With the amounts of the first call. */
+/** Builds the invoice with the amounts of the first push, so that a repetition sends the same. */
 async function toPushedInvoice(
   { postgres }: Postgres,
   mapping: IntegrationMappingModel,

@@ -1,6 +1,6 @@
 /**
- * Marks the records of system events for the connected providers (docs/integrations/README.md, "Sending by itself"). It runs in the
- * transaction that dispatches the events, so each event is marked once.
+ * Marks the records of system events as pending for the connected providers (docs/integrations/README.md, "Sending by
+ * itself"). It runs in the transaction that dispatches the events, so each event is handled once.
  */
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -23,7 +23,9 @@ import { findUncontaining, type InvoiceMoney, isTakenThere, loadInvoiceMappings 
 
 type PushableEvent = Pick<UndispatchedEvent, 'event_name' | 'entity_id' | 'has_clock'>;
 
-/** The events are of one environment. One with a test clock sends nothing: its events are simulated. */
+/**
+ * All events are of one environment. An environment with a test clock pushes nothing, because its events are simulated.
+ */
 export async function pushLater(
   transaction: Transaction,
   scope: Scope,
@@ -70,7 +72,7 @@ async function markRecords(
 
 type NewRecords = { readonly entity_type: PushedEntityType; readonly entity_ids: readonly string[] };
 
-/** Records that the connection has to send and that were never unlinked from it. */
+/** Lists records that have to be pushed and were never unlinked from the connection. */
 async function listNew(
   transaction: Transaction,
   connection: ConnectionModel,
@@ -126,8 +128,8 @@ const LISTS: Readonly<Record<PushedEntityType, SendableList>> = {
 };
 
 /**
- * Records that are younger than the connection. An event may be repeated long afterwards, so its own instant does not show the age of the
- * record.
+ * Selects records that are younger than the connection. An event may be repeated long afterwards, so its own instant
+ * does not show the age of its record.
  */
 function listSince(
   { created_at }: ConnectionModel,

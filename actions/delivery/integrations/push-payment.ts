@@ -1,6 +1,7 @@
 /**
- * Sends a payment that was received elsewhere to the provider that has its invoice, and afterwards its refunds as credit notes. A payment
- * that the provider itself took or reported is never sent back (docs/integrations/README.md, "Money after the invoice").
+ * Pushes a payment that was received elsewhere to the provider that has its invoice, and afterwards its refunds as
+ * credit notes. A payment that the provider itself took or reported is never pushed to it (docs/integrations/README.md,
+ * "Money after the invoice").
  */
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -55,7 +56,7 @@ export async function pushPayment(
   return made;
 }
 
-/** A pending refund may still fail; its payment is changed again when it ends. */
+/** Lists finished refunds. A pending refund may still fail; `payment.updated` is emitted when it ends. */
 async function listEndedRefunds({ postgres }: Postgres, payment: PaymentModel): Promise<PaymentRefundModel[]> {
   return await PaymentRefundModel.in(payment, postgres)
     .where({ payment_id: payment.id, refund_status: 'succeeded', status: 'published' })
@@ -68,7 +69,9 @@ type RefundedPayment = {
   readonly sent: SentMoney;
 };
 
-/** A refund has no mapping of its own: its credit note there is found by its id. */
+/**
+ * Pushes refunds as credit notes. A refund has no mapping: the provider finds its credit note by the id of the refund.
+ */
 async function pushRefunds(
   stores: Postgres,
   { payment, refunds, sent }: RefundedPayment,
@@ -96,7 +99,10 @@ async function pushRefunds(
   }
 }
 
-/** A refund of a part of the price is a credit note. One that is owed again, or of an overpaid amount, is none: the copy would show it wrongly. */
+/**
+ * Refuses refunds that a credit note at the provider would show wrongly: one of an overpaid amount, or one after which
+ * the customer owes the amount again.
+ */
 async function checkRefunded({ postgres }: Postgres, payment: PaymentModel): Promise<void> {
   const invoice = await InvoiceModel.fetch(payment, payment.destination_id, { database: postgres });
   const payments = await listReceivedPayments(postgres, invoice);

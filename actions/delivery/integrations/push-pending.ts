@@ -1,6 +1,7 @@
 /**
- * Sends the pending records of one connection, one after another, the longest waiting first (docs/integrations/README.md, "Sending by
- * itself"). A failed provider pauses the connection; refused credentials stop it; a refused record waits for a person.
+ * Pushes the pending records of one connection, one after another, the longest waiting first
+ * (docs/integrations/README.md, "Sending by itself"). A failed provider pauses the connection; refused credentials stop
+ * it; a refused record waits for a person.
  */
 
 import { FarthingError } from '../../../core/foundation/error.ts';
@@ -29,7 +30,7 @@ import { NothingToSend } from '../../foundation/connections/push-record.ts';
 import { emit } from '../../foundation/emit.ts';
 import { isPushed, pushEntity } from './push-entity.ts';
 
-/** `stopped`: a person has to act first. `paused` and `continued`: another job sends the rest. */
+/** `stopped`: a person has to act first. `paused` and `continued`: another job pushes the rest. */
 type PushResult = { readonly ended: 'done' | 'stopped' | 'paused' | 'continued'; readonly sent: number };
 
 export async function pushPending(
@@ -92,7 +93,7 @@ async function sendRecord(
   }
 }
 
-/** Whether the mapping could be dropped, because nothing was sent. */
+/** Drops the mapping if no call was made with it. Returns whether it was dropped. */
 function dropUnsent({ postgres }: Postgres, mapping: IntegrationMappingModel, author: Author): Promise<boolean> {
   return postgres.transaction(async (transaction) => {
     const current = await IntegrationMappingModel.fetch(mapping, mapping.id, { database: transaction, lock: true });
@@ -102,7 +103,7 @@ function dropUnsent({ postgres }: Postgres, mapping: IntegrationMappingModel, au
   });
 }
 
-/** A mapping that was unlinked meanwhile needs no message. */
+/** Stores the refusal, unless the mapping was unlinked meanwhile. */
 async function recordRefusal(
   { postgres }: Postgres,
   mapping: IntegrationMappingModel,

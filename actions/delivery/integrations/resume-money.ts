@@ -1,4 +1,4 @@
-/** Has the payments and credit notes sent again that were refused while their invoice was not at the provider. */
+/** Makes payments and credit notes pending again that were refused while their invoice was not at the provider. */
 import type { Postgres } from '../../../storage/foundation/stores.ts';
 import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';

@@ -1,6 +1,6 @@
 /**
- * The amounts with which an invoice was first sent to a provider (docs/integrations/README.md, "Money after the invoice"). The copy there
- * contains the payments and credit notes of before; later ones are sent on their own.
+ * The amounts with which an invoice was first pushed to a provider (docs/integrations/README.md, "Money after the
+ * invoice"). Earlier payments and credit notes are part of them; later ones are pushed as records of their own.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
@@ -14,7 +14,7 @@ import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts'
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { hasCallBegun } from '../../foundation/connections/mappings.ts';
 
-/** The caller has locked the invoice, so no payment or note is booked meanwhile. */
+/** Reads the amounts. The caller has locked the invoice, so no payment or credit note is booked meanwhile. */
 export async function describeSentInvoice(database: Database, invoice: InvoiceModel): Promise<SentInvoice> {
   const { adjustment_amount, amount_paid, amount_remaining } = invoice;
   const payments = await listReceivedPayments(database, invoice);
@@ -32,7 +32,10 @@ export async function listReceivedPayments(database: Database, invoice: InvoiceM
     .whereIn('payment_status', [...RECEIVED]);
 }
 
-/** A provider has the payments that it took or reported. A report of one that takes no payments has no gateway, only its connection. */
+/**
+ * Whether the provider has the payment already, because it took or reported it. A payment reported by a provider that
+ * takes none has only a `connection_id`, no `payment_gateway`.
+ */
 export function isTakenThere(
   { payment_gateway, connection_id }: Pick<PaymentModel, 'payment_gateway' | 'connection_id'>,
   { id, provider_type }: ConnectionModel,
@@ -44,8 +47,8 @@ export function isTakenThere(
 export type InvoiceMoney = { readonly id: string; readonly since: string; readonly invoice_id: string };
 
 /**
- * Returns the mapping of the invoice if its copy at the provider was sent without this payment or note. Null if the invoice was not sent yet,
- * or if its copy contains the money already.
+ * Returns the mapping of the invoice if it was pushed without this payment or credit note. Null if the invoice was not
+ * pushed yet, or if its counterpart contains the money already.
  */
 export function findUncontaining(
   mappings: ReadonlyMap<string, IntegrationMappingModel>,

@@ -1,6 +1,7 @@
 /**
- * Keeps the copy of an invoice at a provider from asking for money that was received here, where no payment or credit note does it: the
- * invoice was marked as paid by hand, or the provider has no such records (docs/integrations/README.md, "Money after the invoice").
+ * Stops the counterpart of an invoice from requesting money that was received here and that no pushed payment or credit
+ * note covers: the invoice was marked as paid by hand, or the provider has no such records
+ * (docs/integrations/README.md, "Money after the invoice").
  */
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
 import type { SentInvoice } from '../../../core/platform/integration/pushed-lines.ts';
@@ -22,7 +23,7 @@ export async function settleInvoice(
   target: PushTarget,
 ): Promise<void> {
   const { id, provider_entity_id, sent_invoice } = mapping;
-  // Nobody knows what the copy of an invoice that was linked by hand asks for.
+  // The amount of a counterpart that was linked by hand is unknown.
   if (sent_invoice === null) return;
   const payments = await listReceivedPayments(stores.postgres, invoice);
   await attachCharges({ mapping, payments }, target);
@@ -32,7 +33,8 @@ export async function settleInvoice(
   const receivesPayments = findAccountCapability(target.connection).exchanges.includes('payment');
   if (isSettled && receivesPayments && payments.length === 0)
     return settleByHand(stores, invoice, { mapping, sent_invoice, target });
-  // A payment with this connection_id was made on the copy, so the copy cannot be voided. A charge apart from the copy leaves it open.
+  // A payment with this connection_id was made on the counterpart, which therefore cannot be voided. A separate charge
+  // at the provider does not prevent that.
   const isPaidThere = payments.some(({ connection_id }) => connection_id === target.connection.id);
   if (!isSettled || receivesPayments || isPaidThere)
     throw new ProviderError(
@@ -48,7 +50,7 @@ type KnownMoney = {
   readonly target: PushTarget;
 };
 
-/** Amount that the copy asks for when all payments and credit notes that the provider receives are there. */
+/** Amount that remains to be paid on the counterpart after all payments and credit notes that the provider receives. */
 async function computeRemainingThere(
   { postgres }: Postgres,
   invoice: InvoiceModel,
@@ -79,7 +81,10 @@ type SettledCopy = {
   readonly target: PushTarget;
 };
 
-/** Without payments the paid amount was written by hand. It can be changed until the invoice is settled, so a part of it is not sent. */
+/**
+ * Pushes a paid amount that was written by hand, because no payment exists. It may change until the invoice is settled,
+ * so partial amounts are not pushed.
+ */
 async function settleByHand(
   stores: Postgres,
   invoice: InvoiceModel,
@@ -92,7 +97,8 @@ async function settleByHand(
   const payment = {
     ...first,
     key: `${mapping.id}:settled`,
-    // The first call may be older than the settlement; searched for, it is there once.
+    // The key of the mapping may be older than this payment, so its age proves nothing: the provider is searched before
+    // the payment is created.
     is_key_renewed: true,
     payment_id: invoice.id,
     provider_customer_id: customer.provider_entity_id!,

@@ -1,4 +1,4 @@
-/** Sends a record to every connected provider that receives its kind, or has it read from there, on request. */
+/** Pushes a record to every connected provider that receives its kind, or makes it due for a pull, on request. */
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
@@ -74,7 +74,7 @@ export async function pullFromProviders(
   return toProviders(pulled);
 }
 
-/** Invoices alone are read by their id. */
+/** Whether the provider can be read. Only invoices are pulled. */
 function canPull(connection: ConnectionModel, { entity_type }: MappedEntity): boolean {
   return (
     entity_type === 'invoice' &&
