@@ -20,12 +20,12 @@ import { storePaymentMethod } from './payment-methods.ts';
 type CardSetupInput = {
   readonly customer_id: string;
   readonly request: StartCardSetup;
-  /** Equal for a repeated request, which then starts nothing new. */
+  /** Idempotency key: a repeated request with it starts no second setup. */
   readonly key: string;
   readonly author: Author;
 };
 
-/** The customer then enters a payment method at the provider. */
+/** Starts a setup, in which the customer enters a payment method at the provider. */
 export async function startCustomerSetup(
   stores: CallingStores,
   scope: Scope,
@@ -62,14 +62,14 @@ export async function startCustomerSetup(
 type PaymentMethodImport = {
   readonly connection: ConnectionModel;
   readonly call: AccountCaller;
-  /** Id of a setup, of its page or of the payment method. */
+  /** Id at the provider of a setup, of the page of a setup, or of the payment method itself. */
   readonly provider_entity_id: string;
   readonly author: Author;
 };
 
 /**
- * Saves the payment method of a setup, or archives one that was detached at the provider. Returns null if nothing of ours is concerned: the
- * setup has not ended, or the customer is not linked.
+ * Saves the payment method of a setup, or archives one that was detached at the provider. Returns null if the setup has
+ * not ended, or if its customer is not linked to one here.
  */
 export async function importSavedPaymentMethods(
   stores: Postgres,
@@ -110,7 +110,7 @@ async function archiveDetached(
   return await PaymentMethodModel.change(published, changes, { by: author, database: transaction });
 }
 
-/** Only a linked customer is ours; a customer is never recognized by its email. */
+/** Finds the customer by its mapping, never by its email, which anybody can enter at the provider. */
 async function findMappedCustomer(
   database: Postgres['postgres'],
   connection: ConnectionModel,

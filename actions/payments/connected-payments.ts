@@ -1,7 +1,7 @@
 /**
- * Payments by the tenant's own account at a provider. The customer is sent there first, because an account charges only customers that it
- * has. Failures that leave the result unknown, or that end with other credentials, are `service_unavailable`; after them the outcome is
- * requested again with the same key. A refused request is a failed payment.
+ * Payments by the tenant's own account at a provider. The customer is pushed first, because an account charges only
+ * customers that it has. A refused request is a failed payment. Any other failure is `service_unavailable`: the result
+ * is unknown, and is requested again with the same key.
  */
 import { unavailable } from '../../core/foundation/error.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
@@ -71,7 +71,7 @@ export class ConnectedPayments implements PaymentProvider {
       const requested = await this.#identify(scope, request, opened);
       return await opened.call((account) => getPayments(account).findOutcome(requested));
     } catch (error) {
-      // A refused question says nothing about the payment.
+      // A refused query does not show whether the payment was made.
       throw toUnavailable(error);
     }
   }
@@ -120,7 +120,7 @@ export class ConnectedPayments implements PaymentProvider {
   }
 }
 
-/** Nothing was paid: the provider refused the request itself, and not the credentials. */
+/** Whether the provider refused this request and nothing was paid. Refused credentials are no such answer. */
 function isRefusal(error: unknown): error is ProviderError {
   return error instanceof ProviderError && error.error_class !== 'wait' && !error.is_unauthorized;
 }

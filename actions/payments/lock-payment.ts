@@ -1,6 +1,6 @@
 /**
- * Locks the rows of a payment in the fixed order (lock-in-order.ts): the subscription; the customer, if a payment method may be stored for
- * it; the invoice; the payment.
+ * Locks the rows of a payment in the order of lock-in-order.ts, so that concurrent transactions cannot deadlock:
+ * subscription, customer (if a payment method may be stored), invoice, payment.
  */
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { Transaction } from '../../storage/foundation/stores.ts';

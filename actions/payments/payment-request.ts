@@ -1,4 +1,4 @@
-/** The request to a provider to make a payment. */
+/** Builds the request that asks a provider to make a payment. */
 import { toInstant } from '../../core/foundation/time/instant.ts';
 import { hasPaymentPage } from '../../core/payments/applied-amount.ts';
 import type { PaymentRequest } from '../../integrations/payment-provider.ts';

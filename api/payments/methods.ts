@@ -99,7 +99,7 @@ export const paymentMethodRoutes: Route[] = [
     body: StartCardSetup,
     success: 201,
     answer: CardSetupAnswer,
-    // With an idempotency key the provider returns the same setup; without one each request starts a new one.
+    // With an idempotency key a repeated request returns the same setup; without one each request starts a new one.
     idempotency: 'same',
     handle: async ({ params, body }, context) => {
       const author = toAuthor(context);

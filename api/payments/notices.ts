@@ -1,4 +1,4 @@
-/** Notices of payment providers. They carry no key, so their signature authenticates them. */
+/** Notices of payment providers. They have no API key; their signature authenticates them. */
 import { z } from 'zod';
 import { receiveNotice } from '../../actions/lifecycle/payments/receive-notice.ts';
 import { runAs } from '../../storage/foundation/request-context.ts';

@@ -46,7 +46,7 @@ const verb = {
   answer: PaymentAnswer,
 } as const;
 
-/** Answers a repeated request with the payment as it is now; the scheduler completes the remaining work. */
+/** Answers a repeated request with the current payment; the scheduler completes unfinished work. */
 const asItIs = {
   replay: async (_done: Effects, { params }: { params: { id: string } }, context: Context) => {
     const { scope, services } = context;

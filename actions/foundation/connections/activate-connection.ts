@@ -1,4 +1,7 @@
-/** Makes a connection active after its provider accepted its credentials, and has the records sent that came while it was stopped. */
+/**
+ * Makes a connection active after its provider accepted its credentials, and enqueues the records that became pending
+ * while it was stopped.
+ */
 
 import type { Transaction } from '../../../storage/foundation/stores.ts';
 import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';

@@ -78,7 +78,10 @@ type AccessCall = {
   onAccess?(access: TokenAccess): void;
 };
 
-/** Calls with the current access token of the connection. If the provider refuses it, the token is refreshed and the call repeated, once. */
+/**
+ * Calls with the current access token of the connection. If the provider refuses it, the token is refreshed and the
+ * call is repeated once.
+ */
 export async function callWithAccess<Result>(
   stores: Postgres,
   connection: SecretOwner & Pick<ConnectionModel, 'provider_type'>,
@@ -110,7 +113,10 @@ function isUnauthorized(error: unknown): error is ProviderError {
   return error instanceof ProviderError && error.is_unauthorized;
 }
 
-/** An account's credentials are always sealed, so a text in clear was not written by this service. */
+/**
+ * Decrypts the credentials of an account. They are always stored encrypted, so plain text in the column was not written
+ * by this service and is refused.
+ */
 function openAccountSecrets(connection: ConnectionModel, { SECRETS_KEYS }: AccountCallSettings): ProviderSecrets {
   const { id, status, secret } = connection;
   if (status !== 'published') throw notAllowed(`the connection ${id} is ${status}`);
@@ -149,11 +155,13 @@ export async function checkEnvironment(
 type PacedCredentials = {
   readonly secrets: ProviderSecrets;
   readonly settings: AccountCallSettings;
-  /** Requests of one name share the limit of the provider; null for a single request. */
+  /** Name under which requests share the provider's rate limit; null for a single request. */
   readonly pace_name?: string | null;
 };
 
-/** For credentials that are not stored yet; those of a provider with OAuth include the access token. */
+/**
+ * Calls an account with credentials that are not stored yet. For a provider with OAuth they contain the access token.
+ */
 export async function callWithSecrets<Result>(
   { provider_type }: Pick<ConnectionModel, 'provider_type'>,
   { secrets, settings, pace_name = null }: PacedCredentials,
@@ -204,7 +212,7 @@ function withoutSecrets(error: ProviderError, secrets: ProviderSecrets): Provide
   });
 }
 
-/** Answer to a request that called the provider. Other errors are returned unchanged. */
+/** Turns a failure of the provider into the answer to the API request. Other errors are returned unchanged. */
 export function toAnswerError(error: unknown, { provider_type }: Pick<ConnectionModel, 'provider_type'>): unknown {
   if (!(error instanceof ProviderError)) return error;
   const { error_class, message, provider_code, retry_after_seconds } = error;

@@ -1,4 +1,4 @@
-/** Input of the jobs of a connection, and the pauses and refusals of its provider that they have in common. */
+/** Input of the jobs that push to and read from a connection, and their common treatment of a failing provider. */
 import { FarthingError } from '../../../core/foundation/error.ts';
 import { computePauseSeconds } from '../../../core/platform/integration/pushed-events.ts';
 import { ProviderError } from '../../../integrations/provider-error.ts';
@@ -11,7 +11,7 @@ export type ConnectionRun = {
   readonly connection_id: string;
   readonly settings: AccountCallSettings;
   readonly clock: () => Date;
-  /** False if other connections wait for the slot of this job. */
+  /** Resolves to false if jobs of other connections wait for this slot. */
   readonly mayGoOn: () => Promise<boolean>;
 };
 
@@ -35,7 +35,9 @@ export async function endPause(
   await postgres('connections').where({ id, tenant_id, environment_id }).update({ paused_until: null, pause_count: 0 });
 }
 
-/** Text of a refusal. A failure of our own stores is thrown: the job is tried again. */
+/**
+ * Describes a refusal by the provider. A failure of this service's own stores is thrown, so that the job is retried.
+ */
 export function describeRefusal(error: unknown): string {
   const isRefusal = error instanceof ProviderError || (error instanceof FarthingError && !isUnavailable(error));
   if (!isRefusal) throw error;

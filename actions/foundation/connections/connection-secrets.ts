@@ -5,7 +5,7 @@ import type { ConnectionModel } from '../../../storage/models/foundation/connect
 
 type StoredConnection = SecretOwner & Pick<ConnectionModel, 'provider_type' | 'secret'>;
 
-/** Null if the connection has no credentials. Throws if the stored text does not open. */
+/** Decrypts the credentials; null if there are none. Throws if the stored text cannot be decrypted. */
 export function openConnectionSecrets(connection: StoredConnection, sealing: SecretSealer): ProviderSecrets | null {
   if (connection.secret === '') return null;
   const by_provider = JSON.parse(sealing.open(connection.secret, connection)) as Record<string, ProviderSecrets | null>;

@@ -8,7 +8,7 @@ export async function listAccountConnections(scope: Scope, database: Database): 
   return await buildListQuery(scope, database);
 }
 
-/** Locks the connections, as requests that create mappings do. */
+/** Locks the connections, so that no concurrent request creates a mapping or archives one of them. */
 export async function lockAccountConnections(scope: Scope, transaction: Transaction): Promise<ConnectionModel[]> {
   return await buildListQuery(scope, transaction).forUpdate();
 }

@@ -1,6 +1,6 @@
 /**
- * Mappings of records to their counterparts at a provider (docs/integrations/README.md, "Mappings"). Each verb is one short transaction or
- * part of one; none calls a provider.
+ * Mappings of records to their counterparts at a provider (docs/integrations/README.md, "Mappings"). Each function runs
+ * in one short transaction; none calls a provider.
  */
 import { alreadyExists, notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -18,7 +18,7 @@ export type MappedEntity = { readonly entity_type: MappedEntityType; readonly en
 
 type NewMapping = { readonly connection: ConnectionModel; readonly entity: MappedEntity; readonly author: Author };
 
-/** Written before the call that creates the counterpart. A mapping that exists already is returned. */
+/** Writes the mapping before the call that creates the counterpart. Returns the mapping that exists already, if any. */
 export async function intendMapping(
   { postgres }: Postgres,
   scope: Scope,
@@ -31,7 +31,7 @@ export async function intendMapping(
   });
 }
 
-/** Its key is made before the first call (`beginCalls`). */
+/** Builds a mapping without a key: `beginCalls` adds it before the first call. */
 export function buildIntendedMapping(input: NewMapping) {
   return { ...buildMapping(input), mapping_state: 'intended' as const };
 }
@@ -43,11 +43,14 @@ export function hasCallBegun({ mapping_state, key_created_at }: IntegrationMappi
 
 type FirstCall = {
   readonly author: Author;
-  /** Further fields, read before the first call alone. */
+  /** Reads further fields of the mapping. Called before the first call only. */
   readonly describe?: () => Promise<Partial<IntegrationMappingModel>>;
 };
 
-/** Writes the key before the first call with it. */
+/**
+ * Stores the idempotency key before the first call to the provider, so that an interrupted call can be repeated with
+ * it.
+ */
 export async function beginCalls(
   transaction: Transaction,
   mapping: IntegrationMappingModel,
@@ -61,7 +64,7 @@ export async function beginCalls(
   return IntegrationMappingModel.change(current, begun, { by: author, database: transaction });
 }
 
-/** The lock of the connection serializes the requests that would create a mapping. */
+/** Locks the current mapping of a record. The lock of the connection serializes requests that would create one. */
 async function lockCurrentMapping(
   database: Database,
   scope: Scope,
@@ -81,7 +84,7 @@ function makeKey({ now }: Author): string {
   return newId('integration_mapping', now.getTime());
 }
 
-/** A provider may repeat its refusal for the old key, so the next attempt needs another one. */
+/** Gives the mapping a new key after a refusal, because the provider may repeat its refusal for the old key. */
 export async function renewMappingKey(
   { postgres }: Postgres,
   mapping: IntegrationMappingModel,
@@ -95,7 +98,10 @@ export async function renewMappingKey(
   });
 }
 
-/** A mapping that was unlinked during the call stays gone, with the id of the counterpart for people who search it. */
+/**
+ * Stores the id of the counterpart. A mapping that was unlinked during the call stays gone, but has the id, so that a
+ * person can find the counterpart.
+ */
 export async function completeMapping(
   { postgres }: Postgres,
   mapping: IntegrationMappingModel,
@@ -160,7 +166,7 @@ export async function linkEntity(
 ): Promise<IntegrationMappingModel> {
   const current = await lockCurrentMapping(database, scope, input);
   if (current && hasCallBegun(current)) throw alreadyExists(describeLinked(current), { id: current.id });
-  // It was about to be sent; now it need not be.
+  // The record was waiting for its first push, which the link replaces.
   if (current) await dropMapping(database, current, input.author);
   const mapping = buildMapping(input);
   const record = { ...mapping, ...MADE, ...toFirstPull(mapping, input.author), provider_entity_id, metadata };

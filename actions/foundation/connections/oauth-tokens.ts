@@ -19,24 +19,27 @@ import {
 } from '../../../storage/models/foundation/token-lease.ts';
 
 export type StoredTokens = {
-  /** Null before the first refresh. */
+  /** Null until the first refresh. */
   readonly access_token: string | null;
   /** Null if the access token was given without it. */
   readonly expires_at: string | null;
   readonly refresh_token: string | null;
 };
 
-/** A token is replaced so long before it expires that the calls of one push still end in time. */
+/** A token is replaced five minutes before it expires, so that the calls of one push can end with it. */
 const EXPIRY_SLACK_MS = 300_000;
-/** Wait for the process that holds the lease. */
+/** Pause between two checks whether the process that refreshes the tokens has finished. */
 const LEASE_POLL_MS = 100;
-/** About 20 seconds. */
+/** Together about 20 seconds. */
 const LEASE_POLLS_MAX = 200;
-/** Attempts to store new tokens while Postgres is away: the provider may accept the old ones no more. */
+/**
+ * Attempts to store new tokens while Postgres is unreachable. If they were lost, the connection would have to be
+ * granted again, because the provider may no longer accept the old ones.
+ */
 const STORE_ATTEMPTS = 5;
 const STORE_PAUSE_MS = 1_000;
 
-/** Takes the tokens out of the credentials of a request. Null without any. */
+/** Separates the tokens from the credentials of a request; `tokens` is null if there are none. */
 export function splitTokens(credentials: ProviderSecrets): { secrets: ProviderSecrets; tokens: StoredTokens | null } {
   const { access_token, refresh_token, ...secrets } = credentials;
   if (access_token === undefined && refresh_token === undefined) return { secrets, tokens: null };
@@ -66,7 +69,7 @@ type RefreshTerms = {
 type AccessTerms = RefreshTerms & { readonly refused: string | null };
 export type TokenAccess = { readonly access_token: string; readonly oauth_tokens: string };
 
-/** The access token of the next call, and the sealed tokens that it is from. */
+/** Returns the access token for the next call, and the sealed tokens that contain it. */
 export async function loadAccess(stores: Postgres, connection: SecretOwner, terms: AccessTerms): Promise<TokenAccess> {
   for (let polls = 1; ; polls++) {
     const oauth_tokens = await readTokens(stores, connection);
@@ -92,7 +95,7 @@ function isUsable(
 
 type Refresh = RefreshTerms & { readonly tokens: StoredTokens; readonly oauth_tokens: string };
 
-/** Null if another process refreshes or has refreshed. */
+/** Refreshes the tokens under the lease. Null if another process is refreshing them or has done so. */
 async function refreshAlone(
   stores: Postgres,
   connection: SecretOwner,
@@ -112,7 +115,7 @@ async function refreshAlone(
   return isStored ? { access_token: renewed.access_token!, oauth_tokens: sealed } : null;
 }
 
-/** For tokens that are not stored yet, or by the holder of the lease. */
+/** Requests new tokens. Called for tokens that are not stored yet, and by the holder of the lease. */
 export async function refreshTokens(
   { refresh_token }: StoredTokens,
   { oauth, secrets, address, now }: Omit<RefreshTerms, 'sealing'>,

@@ -13,13 +13,16 @@ import { listAccountConnections } from './find-connections.ts';
 
 const COLLECTING: readonly Exchange[] = ['payment_link', 'saved_card'];
 
-/** Gateways without a connection. */
+/** Lists the gateways that the installation provides, which need no connection. */
 export function listOwnGateways(): Record<string, GatewayTerms> {
   const own = Object.entries(listCapable('payments'));
   return Object.fromEntries(own.map(([name, { moves_money }]) => [name, { moves_money, is_connected: true }]));
 }
 
-/** A connection that needs attention is listed: payments wait until somebody has acted. */
+/**
+ * Lists the gateways with those of connections. A connection that needs attention is included: its payments wait until
+ * a person acts.
+ */
 export async function listGateways(scope: Scope, database: Database): Promise<Record<string, GatewayTerms>> {
   const connected = new Set<string>((await listAccountConnections(scope, database)).map((one) => one.provider_type));
   const accounts = Object.entries(listCapable('account'))

@@ -1,6 +1,7 @@
 /**
- * Sends a record to the provider of a connection: its mapping is written first, then the provider is called outside any transaction. The
- * repetition of an interrupted push has the same key, so nothing is created twice. A customer is sent before the first record that needs it.
+ * Pushes a record to the provider of a connection: its mapping is written first, then the provider is called outside
+ * any transaction. An interrupted push is repeated with the same key, so nothing is created twice. A customer is pushed
+ * before the first record that needs it.
  */
 import { FarthingError } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -21,7 +22,7 @@ export type PushTarget = {
   readonly call: AccountCaller;
 };
 
-/** The provider need not know the record: a request is refused, and a record that waits to be sent is dropped. */
+/** The provider does not need the record. A request for the push is refused; a pending push is dropped. */
 export class NothingToSend extends FarthingError {
   constructor(message: string, details: Readonly<Record<string, string>> = {}) {
     super('invalid_operation', message, { details });
@@ -42,7 +43,7 @@ export async function pushIntended(
   return pushBegun(stores, mapping, target, push);
 }
 
-/** Sends the record with the key of its mapping. Returns the mapping unchanged if the record was created before. */
+/** Pushes the record with the key of its mapping. Returns the mapping unchanged if the record was pushed before. */
 export async function pushBegun(
   stores: Postgres,
   mapping: IntegrationMappingModel,

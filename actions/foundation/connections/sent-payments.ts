@@ -1,13 +1,16 @@
-/** Payments of this service that a provider was sent. It reports them with the other payments of the invoice. */
+/**
+ * Payments that this service pushed to a provider. The provider reports them with the other payments of the invoice, so
+ * they must not be recorded again.
+ */
 import type { Transaction } from '../../../storage/foundation/stores.ts';
 import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
 import { hasCallBegun } from './mappings.ts';
 
 type SentPayments = {
-  /** Ids at the provider. */
+  /** Ids of the pushed payments at the provider. */
   readonly sent_ids: ReadonlySet<string>;
-  /** A call has begun whose answer is not known. */
+  /** A push of one of these payments has begun, and its answer is not known. */
   readonly is_sending: boolean;
 };
 
@@ -25,7 +28,10 @@ export async function loadSentPayments(
   return { sent_ids: new Set(ids), is_sending };
 }
 
-/** A refused push waits for a person. A request leaves no `push_error`: its refusal renews the key of a mapping that is not pending. */
+/**
+ * Whether the push has an answer. A pending push stores its refusal in `push_error`; a push on request stores none, but
+ * its refusal renews the key.
+ */
 function hasEnded({ mapping_state, push_error, is_key_renewed, pending_since }: IntegrationMappingModel): boolean {
   return mapping_state === 'made' || push_error !== null || (is_key_renewed && pending_since === null);
 }

@@ -3,7 +3,10 @@ import type { Postgres } from '../../../storage/foundation/stores.ts';
 import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { type ChangeAuthor, emit } from '../emit.ts';
 
-/** The event is emitted once: a connection that is stopped already keeps its first reason. */
+/**
+ * Stops the connection and emits a system event. A connection that is stopped already retains its first reason and
+ * emits nothing.
+ */
 export async function stopConnection(
   { postgres }: Postgres,
   connection: Pick<ConnectionModel, 'id' | 'tenant_id' | 'environment_id' | 'secret' | 'oauth_tokens'>,
@@ -12,7 +15,7 @@ export async function stopConnection(
   await postgres.transaction(async (database) => {
     const current = await ConnectionModel.fetch(connection, connection.id, { database, lock: true });
     if (current.status !== 'published' || current.connection_state === 'needs_attention') return;
-    // The credentials were replaced during the call that failed.
+    // The credentials were replaced while the failed call was running, so its failure says nothing about the new ones.
     if (current.secret !== connection.secret || current.oauth_tokens !== connection.oauth_tokens) return;
     const changes = { connection_state: 'needs_attention', attention_reason: reason } as const;
     const record = await ConnectionModel.change(current, changes, { by, database });

@@ -25,7 +25,7 @@ export async function archiveCheckout(
   if (ended === 'is_paid_now')
     throw notAllowed('the invoice of this session is being paid: wait until that payment has ended');
   if (ended === 'was_over') return archiveEnded(stores, scope, { id, author });
-  // Closes the page at its provider. If it was paid in the meantime, the money is refunded.
+  // Closes the page at its provider, or refunds the money if the page was paid in the meantime.
   await resumePayment(stores, scope, { id: seen.checkout_payment_id!, by: author });
 }
 

@@ -6,7 +6,7 @@ import { CheckoutSessionModel } from '../../../storage/models/payments/checkout-
 import type { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { type ChangeAuthor, emit } from '../../foundation/emit.ts';
 
-/** The page of the payment is open. `transaction` has locked the payment and its invoice. */
+/** Marks the session as pending after its page was opened. `transaction` has locked the payment and its invoice. */
 export async function markPageOpen(transaction: Transaction, payment: PaymentModel, by: ChangeAuthor): Promise<void> {
   const { checkout_session_id: id, payment_url: url } = payment;
   if (!id || !url) return;
@@ -40,7 +40,7 @@ export async function markCompleted(
 
 type CheckoutEvent = Extract<SystemEventName, `checkout.session.${string}`>;
 
-/** `url`: the page, while it can be paid. */
+/** `url`: address of the page while it can be paid. */
 export async function emitCheckout(
   transaction: Transaction,
   name: CheckoutEvent,

@@ -1,4 +1,7 @@
-/** Creates a checkout session of its own: for a new subscription, or for a purchase of credits that waits for its payment. */
+/**
+ * Creates a checkout session by a request of its own: for a new subscription, or for a purchase of credits that is not
+ * paid yet.
+ */
 import { checkCheckoutParams } from '../../../core/catalog/customer/checkout-params.ts';
 import { FarthingError, invalid, notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -34,7 +37,7 @@ export async function createCheckout(
     : payPurchaseOnce(stores, scope, { request, author });
 }
 
-/** Returns the parameters of the action; the configuration has no others. */
+/** Returns the parameters of the requested action; refuses parameters of the other actions. */
 function requireParams<Field extends keyof CheckoutConfiguration>(
   { configuration }: CreateCheckoutSession,
   field: Field,

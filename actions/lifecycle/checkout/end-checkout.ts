@@ -1,7 +1,7 @@
 /**
- * Ends a checkout session without a payment, and what it created with it: the subscription is cancelled, the invoice is void, and a page that
- * is paid afterwards is refunded (docs/rules/checkout.md, "Without a payment"). One transaction writes all of it. Payments of the invoice
- * need the same lock, so a session is either paid or ended.
+ * Ends a checkout session without a payment and undoes what it created: the subscription is cancelled, the invoice is
+ * void, and a page that is paid later is refunded (docs/rules/checkout.md, "Without a payment"). One transaction writes
+ * all of it. Payments of the invoice need the same lock, so a session is either paid or ended.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
@@ -26,7 +26,10 @@ type CheckoutEnd = Pick<CheckoutSessionModel, 'failure_reason'> &
     readonly author: Author;
   };
 
-/** `is_paid_now`: another payment of the invoice is in progress, and its outcome decides. `was_over`: the session has ended before. */
+/**
+ * `is_paid_now`: another payment of the invoice is in progress, and its outcome decides. `was_over`: the session had
+ * ended before.
+ */
 type EndedCheckout = 'ended' | 'was_over' | 'is_paid_now';
 
 export async function endCheckout(
@@ -62,7 +65,7 @@ function isOpen({ checkout_status }: CheckoutSessionModel): boolean {
   return OPEN_CHECKOUTS.includes(checkout_status);
 }
 
-/** Voids the payment of the page. It is due at once, so that the page is closed at its provider. */
+/** Voids the payment of the page and makes it due, so that the scheduler closes the page at its provider. */
 async function voidPage(
   transaction: Transaction,
   { checkout_payment_id, ...scope }: CheckoutSessionModel,
@@ -76,7 +79,10 @@ async function voidPage(
   await emit(transaction, 'payment.updated', { record, by });
 }
 
-/** Ends the session of a page payment that brings no money any more. False if another payment of the invoice decides first. */
+/**
+ * Ends the session of a page that can no longer be paid. Returns false if another payment of the invoice is in progress
+ * and decides first.
+ */
 export async function endCheckoutOfPayment(
   stores: Stores,
   { checkout_session_id: id, ...payment }: PaymentModel,

@@ -1,4 +1,4 @@
-/** Session of a purchase of credits that its customer pays on a page (docs/rules/checkout.md). A wallet has one open session. */
+/** Checkout session of a purchase of credits (docs/rules/checkout.md). A wallet has at most one open session. */
 import type { CheckoutParams } from '../../../core/catalog/customer/checkout-params.ts';
 import { alreadyExists } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';

@@ -32,7 +32,7 @@ type NewCheckout = {
   readonly author: Author;
 } & Partial<Pick<CheckoutSessionModel, 'subscription_id' | 'wallet_id' | 'is_invoice_retained'>>;
 
-/** Adds the session. Its invoice follows (`startCheckout`), because a subscription is opened after the session exists. */
+/** Adds the session without its invoice. `startCheckout` adds the invoice, because it is created after the session. */
 export async function addCheckoutSession(
   transaction: Transaction,
   scope: Scope,
@@ -79,7 +79,7 @@ async function checkProvider(transaction: Transaction, scope: Scope, payment_pro
 type StartedCheckout = {
   readonly session: CheckoutSessionModel;
   readonly invoice: Invoice | null;
-  /** The payment method of the page is saved for later invoices. */
+  /** Whether the payment method that the customer enters on the page is saved for later invoices. */
   readonly saves_payment_method: boolean;
   readonly author: Author;
 };

@@ -1,4 +1,4 @@
-/** Creates a subscription; the idempotency key of its checkout creates it once (docs/rules/checkout.md, "Once per key"). */
+/** Creates a subscription at most once per idempotency key of its checkout (docs/rules/checkout.md, "Once per key"). */
 import { alreadyExists, FarthingError } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
@@ -35,7 +35,9 @@ export async function subscribeOnce(
   }
 }
 
-/** Finds the session that has the key of the request; throws if it is that of another request. */
+/**
+ * Finds the session that has the key of the request. Throws if the earlier request with this key had other parameters.
+ */
 async function findSameCheckout(
   { postgres }: Stores,
   scope: Scope,
@@ -75,7 +77,7 @@ export async function findCheckoutByKey(
   return known;
 }
 
-/** Continues a request that may have stopped before its page was open. */
+/** Continues an earlier request that may have stopped before its page was open. */
 async function resumeCheckout(stores: Stores, known: CheckoutSessionModel, author: Author): Promise<Subscribed> {
   const checkout_session = await openCheckoutPage(stores, known, author);
   const database = stores.postgres;

@@ -1,4 +1,4 @@
-/** Session of a subscription whose opening invoice its customer pays on a page (docs/rules/checkout.md). */
+/** Checkout session of a subscription, whose opening invoice the customer pays on a page (docs/rules/checkout.md). */
 import type { CheckoutParams } from '../../../core/catalog/customer/checkout-params.ts';
 import { invalid } from '../../../core/foundation/error.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
@@ -8,7 +8,7 @@ import type { CheckoutSessionModel } from '../../../storage/models/payments/chec
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { addCheckoutSession } from './start-checkout.ts';
 
-/** Added before the subscription is opened, so that its opening invoice is not collected automatically. */
+/** Adds the session before the subscription is opened, so that the opening invoice is not collected automatically. */
 export async function addSubscriptionCheckout(
   transaction: Transaction,
   subscription: SubscriptionModel,

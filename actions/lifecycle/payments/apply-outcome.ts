@@ -90,7 +90,7 @@ async function endProcessing(
 
 type AppliedPayment = { readonly payment: PaymentModel; readonly by: ChangeAuthor };
 
-/** Collects the rest of the invoice, which was planned for a postpaid wallet; the wallet may hold less by now. */
+/** Collects the part of the invoice that was left to a postpaid wallet. The wallet may have fewer credits by now. */
 async function collectRemainder(stores: Stores, transaction: Transaction, applied: AppliedPayment): Promise<void> {
   if (await payRemainder(stores, transaction, applied)) return;
   const { invoice, subscription } = await lockInvoice(transaction, applied.payment, applied.payment.destination_id);
@@ -99,7 +99,10 @@ async function collectRemainder(stores: Stores, transaction: Transaction, applie
     await createCollectionPayment(transaction, { invoice, subscription, now: applied.by.now });
 }
 
-/** Lets a postpaid wallet pay a part of the invoice, and returns whether it did. When that payment is applied, the rest is collected. */
+/**
+ * Pays a part of the invoice from a postpaid wallet; returns whether it did. When that payment is applied, the rest is
+ * collected.
+ */
 async function payRemainder(
   stores: Stores,
   transaction: Transaction,
@@ -169,14 +172,17 @@ function isRetried({ payment, invoice, subscription }: LockedPayment): boolean {
 }
 
 /**
- * Whether this is the outcome of a first attempt. An attempt that took long or had no outcome was reported as an incomplete subscription,
- * so it is retried as usual.
+ * Whether this is the outcome of a first attempt. A long attempt or one without an outcome was answered as an
+ * incomplete subscription, so it is retried as usual.
  */
 function isFirstOutcome({ attempt_count, gateway_payment_id, error_message }: PaymentModel): boolean {
   return attempt_count <= 1 && !gateway_payment_id && !error_message;
 }
 
-/** Fails the payment for good. Its checkout is ended next, or its subscription changed if the setting `after_last_try` requires it. */
+/**
+ * Fails the payment for good. Afterwards its checkout is ended, or its subscription is changed if the setting
+ * `after_last_try` requires it.
+ */
 export async function failPayment(
   stores: Stores,
   transaction: Transaction,

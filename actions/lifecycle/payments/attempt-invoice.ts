@@ -26,7 +26,7 @@ export async function attemptInvoice(
     const pending = await findPendingCollectionPayment(transaction, invoice);
     if (pending) return pending;
     const covered = await loadCoveredByCredits(transaction, invoice, by.now);
-    // A requested attempt charges any amount that is available, also a part of the invoice.
+    // A requested attempt charges any available amount, even if it covers only a part of the invoice.
     const found = await loadCollection(transaction, invoice, { subscription, covered, allows_partial: true });
     if (found.collection === null)
       throw notAllowed(`there is nothing to charge: ${found.obstacle.message}`, found.obstacle.details);

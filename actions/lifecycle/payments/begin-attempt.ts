@@ -38,7 +38,10 @@ type StartedAttempt = {
   readonly obstacle?: FarthingError;
 };
 
-/** Begins an attempt. `isRequested`: a caller requests the attempt and gets the error; the scheduler leaves an impossible payment alone. */
+/**
+ * Begins an attempt. With `isRequested` an impossible payment throws, because a request waits for the answer; the
+ * scheduler skips it.
+ */
 export async function beginAttempt(
   stores: Stores,
   scope: Scope,
@@ -96,8 +99,8 @@ export async function beginAttempt(
 }
 
 /**
- * Whether the payment is due. The scheduler's list may be old: another process may have made this attempt, and the next one has its own
- * time.
+ * Whether the payment is due now. The scheduler's list may be outdated: another process may have made this attempt and
+ * scheduled the next one.
  */
 export function isDue({ next_attempt_at }: PaymentModel, now: Date): boolean {
   return next_attempt_at !== null && next_attempt_at !== undefined && toInstant(next_attempt_at) <= now.getTime();
@@ -106,7 +109,7 @@ export function isDue({ next_attempt_at }: PaymentModel, now: Date): boolean {
 function findObstacle({ invoice, payment }: LockedPayment): FarthingError | null {
   try {
     checkPayable(invoice);
-    // An automatic collection charges the remaining amount, whatever it is by now.
+    // An automatic collection charges the remaining amount, however it has changed.
     if (!payment.is_automatic) checkAmount({ ...payment, method: payment.payment_method_type }, invoice);
     return null;
   } catch (error) {
@@ -132,7 +135,7 @@ async function findPaymentObstacle(
   return catchRejection(() => loadUsableGateway(transaction, payment, payment.payment_gateway ?? null));
 }
 
-/** A gateway whose connection needs attention makes the payment wait; it does not fail it. */
+/** Returns the error of a gateway whose connection needs attention: the payment then waits and does not fail. */
 async function findStoppedGateway(transaction: Transaction, { payment }: LockedPayment): Promise<FarthingError | null> {
   const { payment_gateway: gateway } = payment;
   if (!gateway || listOwnGateways()[gateway]) return null;
@@ -168,7 +171,7 @@ async function deferOrFailPayment(
   return PaymentModel.change(current.payment, { next_attempt_at }, { by, database: transaction });
 }
 
-/** Fails the payment: its request got an error, so the payment must not be made later. */
+/** Fails the payment, because its request was answered with an error and the payment must not be made later. */
 function rejectPayment(
   stores: Stores,
   transaction: Transaction,

@@ -29,7 +29,10 @@ export async function collectOpening(
   return payment ? reloadOpened(stores, scope, opened) : opened;
 }
 
-/** Charges a created subscription. With `error_if_incomplete`, a failure undoes the creation and is the error of the request. */
+/**
+ * Charges a created subscription. With `error_if_incomplete`, a failed charge undoes the creation, and the request is
+ * answered with the error.
+ */
 export async function collectCreation(
   stores: Stores,
   scope: Scope,
@@ -51,7 +54,10 @@ export async function collectCreation(
   });
 }
 
-/** Withdraws a charge that needs confirmation: with `error_if_incomplete` the request does not wait for the customer. */
+/**
+ * Cancels a charge that needs the customer's confirmation: with `error_if_incomplete` the request does not wait for the
+ * customer.
+ */
 async function cancelUnconfirmed(
   stores: Stores,
   payment: PaymentModel,

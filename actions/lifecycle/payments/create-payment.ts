@@ -60,14 +60,15 @@ async function addPayment(
 ): Promise<PaymentModel | { first: PaymentModel }> {
   return retryTransaction(stores, async (transaction) => {
     const lockedInvoice = await lockInvoice(transaction, scope, request.destination_id);
-    // Two equal requests in different clock minutes have different keys, so the earlier one is searched under the invoice's lock.
+    // Two equal requests in different minutes have different keys, so the earlier one is searched under the invoice's
+    // lock.
     const { key, known } = await findPaymentKey(transaction, scope, { request, author });
     if (known) return { first: known };
     checkPayable(lockedInvoice.invoice);
     checkAmount({ ...request, method }, lockedInvoice.invoice);
     const chargeTarget = await resolveCharge(transaction, lockedInvoice, { request, method, now: author.now });
     const payment_status = deriveFirstStatus(method, request.process_payment);
-    // An unprocessed payment is left to the scheduler after a crash; without `process_payment` it waits for a request.
+    // If this process crashes, the scheduler processes the payment. Without `process_payment` it waits for a request.
     const record = {
       ...chargeTarget,
       ...createdBy(author),
@@ -119,7 +120,10 @@ async function resolveCharge(
 
 type PaymentKey = { readonly key: string; readonly known: PaymentModel | undefined };
 
-/** Returns the key and the payment that has it. A request without a key also matches an equal one of less than a minute ago. */
+/**
+ * Returns the key and the payment that has it. A request without a key has the key of an equal request less than a
+ * minute ago.
+ */
 async function findPaymentKey(
   database: Database,
   scope: Scope,
@@ -135,7 +139,10 @@ async function findPaymentKey(
   return findOpenKey(database, scope, `payment-${derived.key}`);
 }
 
-/** Finds the open key of a request. A repeated request without a key of its own retries a failed payment under a new key. */
+/**
+ * Finds a key for a request without one. If the payment under the first key failed, the repeated request is a new
+ * payment under the next key.
+ */
 async function findOpenKey(database: Database, scope: Scope, first: string): Promise<PaymentKey> {
   let key = first;
   for (;;) {
@@ -158,7 +165,7 @@ function checkSamePayment(payment: PaymentModel, request: CreatePayment): Paymen
   throw alreadyExists(`the idempotency_key is that of a payment with another ${field}`, { field, id: payment.id });
 }
 
-/** Requests with different metadata are not equal. */
+/** Parts of a request that make it equal to another; metadata is one of them. */
 function listKeyParts(request: CreatePayment): unknown[] {
   const { destination_id, payment_method_type, payment_method_id, payment_gateway, amount, currency } = request;
   const own = Object.entries(request.metadata ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));

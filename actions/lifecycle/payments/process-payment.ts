@@ -30,8 +30,8 @@ import { processRefunds, refundOverpayment, updateNextAttempt } from './refund-p
 import { handleRetriesExhausted } from './retries-exhausted.ts';
 
 /**
- * Processes a payment on request and throws if it cannot be processed. `isNew`: another request with the payment's key may have made the
- * first attempt already.
+ * Processes a payment on request; throws if it cannot be processed. `isNew`: the payment was just created, but another
+ * request with its key may have made the first attempt already.
  */
 export async function processPayment(
   stores: Stores,
@@ -79,7 +79,7 @@ export async function resumePayment(
   }
 }
 
-/** Whether the page payment of a checkout brings no money any more, and its session may be open still. */
+/** Whether the payment belongs to a checkout whose page can no longer be paid, so that the session has to be ended. */
 function hasCheckoutToEnd({ checkout_session_id, payment_status, next_attempt_at }: PaymentModel): boolean {
   return Boolean(checkout_session_id) && CLOSED_STATUSES.includes(payment_status) && Boolean(next_attempt_at);
 }
@@ -89,7 +89,10 @@ function isPageOverdue(payment: PaymentModel, { now }: ChangeAuthor): boolean {
   return Boolean(isOpen) && computePageEnd(payment) <= now;
 }
 
-/** Closes a page whose time is over; a provider may allow more time. A page that was paid in the meantime is paid. */
+/**
+ * Closes a page whose time is over, because the provider may allow more time. A page that was paid in the meantime is
+ * recorded as paid.
+ */
 async function expirePage(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
   const found = payment.gateway_tracking_id ? await cancelAtProvider(stores, payment, by) : null;
   const never = { outcome: 'failed', gateway_payment_id: null, error: 'the page was never opened' } as const;
@@ -133,8 +136,8 @@ async function startAttempt(
 }
 
 /**
- * Applies the provider's current state of a payment, after a notification or a request. Throws if the provider gave no answer: the
- * notification may be the only one.
+ * Applies the provider's current state of a payment, after a notification or a request. Throws if the provider gave no
+ * answer, so that the notification is sent again.
  */
 export async function refreshPayment(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
   const outcome = await chargeOrFindOutcome(stores, payment, { now: by.now, isFirst: false });
@@ -143,7 +146,10 @@ export async function refreshPayment(stores: Stores, payment: PaymentModel, by: 
   return applied;
 }
 
-/** Cancels a charge at the provider, so that the customer cannot confirm it. The outcome may be an earlier charge or unknown. */
+/**
+ * Cancels a charge at the provider, so that the customer can no longer confirm it. `outcome` may be that of an earlier
+ * charge, or unknown.
+ */
 export async function cancelCharge(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
   const outcome = await cancelAtProvider(stores, payment, by);
   return outcome ? applyOutcome(stores, payment, { outcome, by }) : payment;
@@ -220,8 +226,8 @@ async function applyOutcome(
 }
 
 /**
- * Records what was refunded at the provider beyond the refunds of this service. Money that is given back here already is not counted twice:
- * the payment names the difference for a person.
+ * Records refunds made at the provider that this service did not request. If a credit note or a void returned the money
+ * already, the payment shows the difference for a person.
  */
 async function applyRefundsAtProvider(
   transaction: Transaction,
@@ -302,7 +308,7 @@ async function recordPendingPayment(
   return record;
 }
 
-/** The page of a checkout is queried at its end at the latest. */
+/** Limits the next check of a payment to the end of its checkout page. */
 function limitToPageEnd(
   payment: PaymentModel,
   { next_attempt_at, by }: { next_attempt_at: string | null; by: ChangeAuthor },
@@ -312,7 +318,7 @@ function limitToPageEnd(
   return end > by.now && end < new Date(next_attempt_at) ? end.toISOString() : next_attempt_at;
 }
 
-/** Refunds in full a payment that succeeded after it was closed. A page that was opened meanwhile is closed. */
+/** Refunds in full a payment that succeeded after it was closed; closes a page that was opened meanwhile. */
 async function applyToClosedPayment(
   transaction: Transaction,
   { payment, outcome, by }: { payment: PaymentModel; outcome: ProviderOutcome; by: ChangeAuthor },

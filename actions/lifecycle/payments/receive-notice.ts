@@ -24,12 +24,12 @@ export async function receiveNotice(
     gateway_payment_id,
     payment_gateway: gateway,
   });
-  // The provider sends the notification again, and by then the payment may have its provider id.
+  // The provider repeats an unanswered notification; by then the id of the charge may be stored here.
   if (!payment) throw notFound('payment', gateway_payment_id);
   return refreshPayment(stores, payment, { now: await now() });
 }
 
-/** Acts as the customer or the bank of a simulated payment, where nobody else can. */
+/** Decides a simulated payment in place of the customer or the bank, which a simulation lacks. */
 export async function applySimulatedOutcome(
   stores: Stores,
   scope: Scope,

@@ -28,7 +28,7 @@ import { recordMadeRefund } from './refund-payment.ts';
 
 type InvoiceReport = {
   readonly connection: ConnectionModel;
-  /** Whether refunds of these payments are requested from the provider; else they are records only. */
+  /** Whether refunds of these payments can be requested from the provider; otherwise they are only recorded. */
   readonly can_refund: boolean;
   readonly invoice_id: string;
   readonly reported: ReportedInvoice;
@@ -72,7 +72,7 @@ function listPayments(transaction: Transaction, { connection, invoice_id }: Invo
   return PaymentModel.listBy(connection, { column: 'destination_id', value: invoice_id, where }, transaction);
 }
 
-/** The money was received elsewhere, so it is booked in full, also above the remaining amount. */
+/** Records a payment that the provider received. It is booked in full, even above the remaining amount. */
 async function recordPayment(
   stores: Stores,
   transaction: Transaction,
@@ -120,7 +120,10 @@ type ReportedRefundInput = {
   readonly now: Date;
 };
 
-/** Null if the refund is recorded, else the reason for which it is not: a credit note or a void has given the money back already. */
+/**
+ * Records a refund made at the provider. Returns null, or the reason why it is not recorded: a credit note or a void
+ * has returned the money already.
+ */
 export async function recordReportedRefund(
   transaction: Transaction,
   { payment, amount, provider_type, key_prefix, now }: ReportedRefundInput,

@@ -83,7 +83,7 @@ function sameRefund(known: PaymentRefundModel, { amount }: RefundPayment): Payme
 
 type NewRefund = { amount: string; reason: string | null; idempotency_key: string; by: ChangeAuthor };
 
-/** `transaction` has locked the payment. */
+/** Adds the refund. `transaction` has locked the payment. */
 function addRefund(
   transaction: Transaction,
   payment: PaymentModel,
@@ -94,7 +94,7 @@ function addRefund(
     ...createdBy({ user_id: 'user_id' in by ? by.user_id : '', now: by.now }),
     id: newId('payment_refund', by.now.getTime()),
     payment_id: payment.id,
-    // A refund that needs no call, because it has no provider or was made there already, is complete at once.
+    // A refund without a provider, or one that was made there already, needs no call and is complete at once.
     refund_status: is_made ? 'succeeded' : 'pending',
   };
   return PaymentRefundModel.add(payment, record, { database: transaction });
@@ -115,8 +115,8 @@ function isOfProvider({ payment_gateway, gateway_payment_id }: PaymentModel): bo
 }
 
 /**
- * Loads the refundable amount. Amounts that a credit note, a void, a change or a correction returned are not refunded again. For an invoice
- * whose credits have arrived only the overpaid amount is refundable.
+ * Loads the amount that can be refunded: without what a credit note, void, change or correction returned. If the
+ * invoice paid for credits that are in the wallet, only an overpaid amount can be refunded.
  */
 async function loadRefundable({ payment, invoice }: LockedPayment, transaction: Transaction): Promise<Decimal> {
   const left = computeRefundablePayment(payment, invoice, await loadCharges(invoice, transaction));
@@ -157,7 +157,7 @@ function endRefunds({ postgres }: Stores, payment: PaymentModel, by: ChangeAutho
   });
 }
 
-/** Updates the current record, because refunds of a payment may run concurrently. */
+/** Reads and updates the current record under its lock, because refunds of a payment may run concurrently. */
 export function updateNextAttempt(
   { postgres }: Stores,
   payment: PaymentModel,
@@ -192,7 +192,7 @@ async function processRefund(stores: Stores, { payment, refund, by }: RefundAtte
       ? { refund_status: 'succeeded' as const, gateway_refund_id: outcome.gateway_refund_id || null }
       : { refund_status: 'failed' as const, error_message: outcome.error };
     await PaymentRefundModel.change(current, changes, { by, database: transaction });
-    // While the refund was pending, it could not be sent to the connected providers.
+    // A pending refund is not pushed to connected providers; its end makes it due.
     if (isMade && isOfProvider(payment)) await emit(transaction, 'payment.updated', { record: locked.payment, by });
     if (isMade) return locked.payment;
     return reverseRefund(stores, transaction, { ...locked, refund: current, error: outcome.error, by });
@@ -219,7 +219,10 @@ async function requestRefund(stores: Stores, { payment, refund, by }: RefundAtte
   }
 }
 
-/** Key prefix of a refund that the invoice does not show: an overpaid amount, or money for a closed payment. At most one per payment. */
+/**
+ * Key prefix of a refund that the invoice does not show: an overpaid amount, or a payment that succeeded after it was
+ * closed. At most one per payment.
+ */
 const OVERPAYMENT = 'surplus';
 
 export async function refundOverpayment(
@@ -252,7 +255,7 @@ async function bookRefund(
   return record;
 }
 
-/** Updates the payment and not its invoice. A payment that was never received keeps its status. */
+/** Updates the payment without its invoice. A payment that was never received retains its status. */
 async function updateRefunded(
   transaction: Transaction,
   { payment, amount, by }: { payment: PaymentModel; amount: string; by: ChangeAuthor },
@@ -276,7 +279,10 @@ async function updateRefunded(
   return record;
 }
 
-/** Reverses a failed refund by its negative amount; an overpaid amount that could not be refunded is applied as a receipt. */
+/**
+ * Reverses a failed refund by booking its negative amount. An overpaid amount that could not be refunded is booked as
+ * received.
+ */
 async function reverseRefund(
   stores: Stores,
   transaction: Transaction,
@@ -287,7 +293,7 @@ async function reverseRefund(
   if (!isOverpaymentRefund(refund)) return bookRefund(transaction, { ...locked, amount });
   const payment = await updateRefunded(transaction, { ...locked, amount });
   if (!RECEIVED.includes(payment.payment_status)) {
-    // The money of a closed payment pays nothing, and the refund is not repeated: a person has to resolve it.
+    // Money of a closed payment pays no invoice, and the refund is not repeated: a person has to resolve it.
     const error_message = `${refund.amount} ${payment.currency} was received and could not be refunded: ${error}`;
     const record = await PaymentModel.change(payment, { error_message }, { by, database: transaction });
     await emit(transaction, 'payment.updated', { record, by });

@@ -1,6 +1,6 @@
 /**
- * After the last failed collection of an invoice, a setting decides about its subscription (docs/rules/payments.md, "After the last try").
- * The payment's `next_attempt_at` is set until this is done.
+ * Applies a setting to the subscription after the last failed collection of its invoice (docs/rules/payments.md, "After
+ * the last try"). `next_attempt_at` of the payment stays set until this is done.
  */
 
 import { Decimal } from '../../../core/foundation/decimal.ts';
@@ -35,7 +35,7 @@ export async function handleRetriesExhausted(
   if (after_last_try === 'cancel') await cancelUnpaid(stores, scope, { invoice_id: destination_id, by, isDue });
   return retryTransaction(stores, async (transaction) => {
     const { payment, invoice, subscription } = await lockPayment(transaction, scope, id);
-    // Another process has handled the exhausted retries already.
+    // Another process has already handled this payment.
     if (!isPending(payment)) return payment;
     if (subscription && isUnpaid(invoice))
       await markIncomplete(stores, transaction, { subscription, after_last_try, by });
@@ -47,7 +47,7 @@ function isPending({ payment_status, next_attempt_at }: PaymentModel): boolean {
   return payment_status === 'FAILED' && next_attempt_at !== null;
 }
 
-/** Whether the invoice is unpaid and no charge is in progress, with which it may still be paid. */
+/** Whether the invoice is unpaid and no charge is in progress that may still pay it. */
 function isUnpaid({ invoice_status, payment_status, amount_remaining }: InvoiceModel): boolean {
   const isOpen = invoice_status === 'FINALIZED' && payment_status !== 'PROCESSING';
   return isOpen && new Decimal(amount_remaining).gt(0);

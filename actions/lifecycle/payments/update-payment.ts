@@ -67,7 +67,10 @@ async function writeFields(
   return record;
 }
 
-/** Refuses changes that a retry would overwrite: it charges the remaining amount to the current payment method. */
+/**
+ * Refuses changes of a payment with retries ahead: a retry charges the remaining amount to the current payment method
+ * and would overwrite them.
+ */
 function checkPreservedByRetries(payment: PaymentModel, changes: Partial<PaymentModel>): void {
   const isSame = (one: 'amount' | 'payment_gateway' | 'payment_method_id') =>
     one === 'amount' ? new Decimal(changes.amount!).eq(payment.amount) : changes[one] === payment[one];
@@ -152,7 +155,7 @@ async function voidPayment(
       invoice_id: invoice.id,
     });
   if (wasReceived) await checkKeepsPurchase(transaction, input);
-  // The page is closed, and its checkout ended, outside this transaction.
+  // After this transaction the page is closed at its provider and the checkout is ended.
   const hasLeftovers = hasPaymentPage(payment) || payment.checkout_session_id;
   const changes = {
     payment_status: 'VOIDED' as const,
@@ -168,7 +171,7 @@ async function voidPayment(
   return record;
 }
 
-/** Refuses to void a payment whose credits have arrived: the credits would be free. */
+/** Refuses to void a payment that bought credits which are in the wallet: the customer would get them for free. */
 async function checkKeepsPurchase(transaction: Transaction, { payment, invoice }: LockedPayment): Promise<void> {
   const most = await loadRefundLimit(transaction, invoice);
   if (most?.lt(payment.amount)) throw notAllowed('the credits that it has bought are in a wallet: the payment stays');

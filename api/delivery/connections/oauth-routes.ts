@@ -15,7 +15,7 @@ export const oauthRoutes: Route[] = [
       'Returns the page on which the owner of the account grants access. The provider sends the browser to `redirect_uri` afterwards; pass its parameters to `POST /oauth/complete` within 10 minutes. Refused in an environment with a test clock.',
     tag,
     access: 'connection:write',
-    // `oauth_url` contains the state of the flow.
+    // The answer counts as secret, because `oauth_url` contains the state of the flow.
     shows_secret: true,
     body: InitiateOAuth,
     success: 200,

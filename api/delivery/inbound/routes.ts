@@ -1,4 +1,4 @@
-/** Webhooks of providers. They carry no key: their signature, by the secret of the connection, authenticates them. */
+/** Webhooks of providers. They have no API key; a signature with the secret of the connection authenticates them. */
 import { z } from 'zod';
 import {
   listReceivedProviders,
@@ -21,7 +21,7 @@ import {
 } from './schema.ts';
 
 const tag = 'Integrations';
-/** Bytes. Webhooks of providers are smaller by far. */
+/** In bytes. Webhooks of providers are far smaller. */
 const BODY_LIMIT = 1024 * 1024;
 
 export const inboundWebhookRoutes: Route[] = [

@@ -18,7 +18,7 @@ import {
 } from './schema.ts';
 
 const tag = 'Integrations';
-/** Limit in the envelope of the list, which has at most one entry per connected provider. */
+/** `limit` in the answer of the list, which is not paged: it has at most one entry per connected provider. */
 const PROVIDERS_MAX = 50;
 
 export const integrationRoutes: Route[] = [
