@@ -1,14 +1,17 @@
 /**
- * Money that an account at a provider moves on request: charges of saved payment methods, pages on which a customer pays, refunds. Every
- * request has a key: a repeated request with one key returns the first result and charges nothing. Every failure is a `ProviderError`;
- * after one of class `wait` the result is unknown, and the request is repeated with the same key.
+ * Money that an account at a provider moves on request: charges of saved payment methods, payment pages, refunds. A
+ * repeated request with one key returns the first result and charges nothing. Every failure is a `ProviderError`; if
+ * its class is `wait`, the result is unknown and the request is repeated with the key.
  */
 import type { PaymentOutcome, RefundOutcome } from './payment-provider.ts';
 
-/** A payment, with the ids under which people and webhooks find it at the provider. */
+/** A payment, with the ids by which people and inbound events find it at the provider. */
 export type RequestedPayment = {
   readonly key: string;
-  /** Instant of the first request with this key. A provider may have forgotten an old key; then the payment is searched for. */
+  /**
+   * Instant of the first request with this key. The provider may have forgotten an old key; then the payment is
+   * searched for.
+   */
   readonly requested_at: Date;
   /** In currency units as decimal text. */
   readonly amount: string;
@@ -18,7 +21,7 @@ export type RequestedPayment = {
   readonly invoice_id: string;
   readonly invoice_number: string | null;
   readonly provider_customer_id: string;
-  /** The invoice at the provider, if it was pushed: the payment pays it there, so that it is not payable twice. */
+  /** Id of the invoice's counterpart, if it was pushed: the payment pays it, so that it cannot be paid twice. */
   readonly provider_invoice_id: string | null;
   /** Id of the charge or of the page, if an earlier call with this key returned it. */
   readonly gateway_payment_id: string | null;
@@ -36,7 +39,7 @@ export type AccountCharge = RequestedPayment & {
 export type AccountPaymentPage = RequestedPayment & {
   readonly success_url: string | null;
   readonly cancel_url: string | null;
-  /** The payment method is saved, and used for later charges. */
+  /** Whether the payment method is saved for later charges. */
   readonly saves_payment_method: boolean;
 };
 
@@ -55,11 +58,11 @@ export type CardSetup = {
   readonly provider_customer_id: string;
   readonly success_url: string | null;
   readonly cancel_url: string | null;
-  /** The payment method becomes the customer's default one. */
+  /** Whether the payment method becomes the default of its customer. */
   readonly sets_default: boolean;
 };
 
-/** `url` is the page on which the customer enters the card; `client_secret` is for a form of the tenant's own page. */
+/** `url`: page on which the customer enters the card. `client_secret`: for a form on a page of the tenant. */
 export type StartedCardSetup = {
   readonly provider_setup_id: string;
   readonly url: string | null;
@@ -78,7 +81,7 @@ export type SavedPaymentMethod = {
   } | null;
 };
 
-/** A payment method as a setup, or its own id, leads to it. */
+/** A payment method that was found by the id of its setup or by its own id. */
 export type ReadPaymentMethod = {
   readonly provider_payment_method_id: string;
   /** Owner at the provider; null if the payment method was detached, so that it can no longer be charged. */
@@ -91,13 +94,15 @@ export type ReadPaymentMethod = {
 export interface AccountPayments {
   charge?(charge: AccountCharge): Promise<PaymentOutcome>;
   openPage?(page: AccountPaymentPage): Promise<PaymentOutcome>;
-  /** State of the payment that a charge or a page with this key has made; null if there is none. */
+  /** Returns the state of the charge or page with this key; null if there is none. */
   findOutcome(payment: RequestedPayment): Promise<PaymentOutcome | null>;
-  /** Afterwards the customer can no longer pay it; no effect on a payment that has ended. */
+  /** Cancels the payment, so that the customer can no longer pay it; no effect on a payment that has ended. */
   cancel(gateway_payment_id: string): Promise<void>;
   refund?(refund: AccountRefund): Promise<RefundOutcome>;
   startCardSetup?(setup: CardSetup): Promise<StartedCardSetup>;
-  /** By the id of a setup, of its page or of the payment method; null if the setup has not saved one. */
+  /**
+   * Finds a payment method by the id of its setup, of the setup's page, or its own; null if the setup has saved none.
+   */
   readPaymentMethod?(provider_entity_id: string): Promise<ReadPaymentMethod | null>;
   listPaymentMethods?(provider_customer_id: string): Promise<readonly SavedPaymentMethod[]>;
 }

@@ -1,6 +1,7 @@
 /**
- * A tenant's account at a provider: the records that are pushed to it and read from it. It is never called inside a database transaction.
- * Each method that creates a record has a key: a repeated call with one key creates nothing twice. Every failure is a `ProviderError`.
+ * A tenant's account at a provider: records are pushed to it and pulled from it. It is never called inside a database
+ * transaction. Each method that creates a record has a key: a repeated call with one key creates nothing twice. Every
+ * failure is a `ProviderError`.
  */
 import type { ReportedInvoice } from '../core/payments/provider-payments.ts';
 import type { ProviderEventSubject } from '../core/platform/integration/provider-event.ts';
@@ -8,18 +9,23 @@ import type { PushedInvoiceLine } from '../core/platform/integration/pushed-line
 import type { AccountPayments } from './account-payments.ts';
 
 /**
- * Identity of one creation. After an error of class `person` the next attempt needs a new key, because the provider may repeat its answer to
- * the old one.
+ * Key of one creation. After an error of class `person` the next attempt needs a new key, because the provider may
+ * repeat its refusal for the old key.
  */
 type IdempotentPush = {
   readonly key: string;
-  /** Seconds since the first call, also with an earlier key. Providers forget keys; an older record is searched for before it is created again. */
+  /**
+   * Seconds since the first call with this or an earlier key. Providers forget keys, so an older record is searched for
+   * before it is created again.
+   */
   readonly key_age_seconds: number;
-  /** An earlier key was given up, so the record may exist: it is searched for before it is created again. */
+  /**
+   * Whether a refusal replaced an earlier key. The record may exist, so it is searched for before it is created again.
+   */
   readonly is_key_renewed: boolean;
 };
 
-/** Records that have a counterpart at a provider. */
+/** A customer to create at the provider. */
 export type PushedCustomer = IdempotentPush & {
   readonly customer_id: string;
   readonly external_id: string;
@@ -36,7 +42,7 @@ export type PushedCustomer = IdempotentPush & {
   };
 };
 
-/** A record at the provider, and its page there, if it has one. */
+/** Id of a record at the provider, and the address of its page, if it has one. */
 export type ProviderRecord = { readonly provider_entity_id: string; readonly url: string | null };
 
 export type PushedInvoice = IdempotentPush & {
@@ -55,7 +61,7 @@ export type PushedInvoice = IdempotentPush & {
 
 export type SearchedInvoice = Pick<PushedInvoice, 'invoice_id' | 'provider_customer_id' | 'key_age_seconds'>;
 
-/** Money that was received elsewhere, and is applied to the invoice at the provider. */
+/** Money that was received elsewhere, to be applied to the invoice at the provider. */
 export type PushedPayment = IdempotentPush & {
   readonly payment_id: string;
   readonly provider_customer_id: string;
@@ -63,7 +69,7 @@ export type PushedPayment = IdempotentPush & {
   readonly amount: string;
   readonly currency: string;
   readonly paid_at: string;
-  /** Reference of the payment for people, such as the id at another provider. */
+  /** Reference that people recognize, such as the payment's id at another provider. */
   readonly reference: string;
 };
 
@@ -76,7 +82,9 @@ export type PushedCreditNote = IdempotentPush & {
   readonly lines: readonly PushedInvoiceLine[];
   /** Sum of the lines; positive. */
   readonly total: string;
-  /** The amount lowers what remains to be paid, or money that was paid is given back outside the provider. */
+  /**
+   * `lowers_remaining`: less remains to be paid. `refunded_elsewhere`: paid money was returned outside the provider.
+   */
   readonly effect: 'lowers_remaining' | 'refunded_elsewhere';
   readonly reason: string;
 };
@@ -84,9 +92,12 @@ export type PushedCreditNote = IdempotentPush & {
 export type ProviderInvoice = ProviderRecord & ReportedInvoice & { readonly total: string; readonly currency: string };
 
 export type AccountSettings = {
-  /** Address of the provider in place of its public one: a setting of the installation, for tests and proxies. */
+  /** Address that replaces the provider's public one, for tests and proxies. Set per installation. */
   readonly address: URL | null;
-  /** Resolves when the next request may be sent, by the limits of the provider. Throws a `ProviderError` if the wait would be too long. */
+  /**
+   * Waits until the provider's rate limit allows the next request. Throws a `ProviderError` if the wait would be too
+   * long.
+   */
   beforeRequest?(): Promise<void>;
 };
 
@@ -98,36 +109,42 @@ export interface ProviderAccount {
   identify(): Promise<AccountIdentity>;
   pushCustomer?(customer: PushedCustomer): Promise<ProviderRecord>;
   /**
-   * Creates the invoice, compares the provider's total and opens it. If the totals differ, the draft at the provider is deleted and the
-   * error names both.
+   * Creates the invoice, compares the provider's total and opens it. If the totals differ, deletes the draft at the
+   * provider and throws an error with both.
    */
   pushInvoice?(invoice: PushedInvoice): Promise<ProviderRecord>;
   pushPayment?(payment: PushedPayment): Promise<ProviderRecord>;
-  /** Lets a payment that this account took pay the invoice there; no effect on one that does already. */
+  /** Makes a payment that this account took pay the invoice; no effect if it does already. */
   attachPayment?(provider_entity_id: string, gateway_payment_id: string): Promise<void>;
   pushCreditNote?(note: PushedCreditNote): Promise<ProviderRecord>;
-  /** Afterwards its amount is due again there; no effect on one that is void already. */
+  /** Voids the credit note, so that its amount is due again; no effect if it is void already. */
   voidCreditNote?(provider_entity_id: string, key: string): Promise<void>;
-  /** The invoice of a push whose answer was lost, also an unfinished draft; null if the push had no effect. */
+  /**
+   * Finds the invoice of a push whose answer was lost, including an unfinished draft; null if the push had no effect.
+   */
   findInvoice?(invoice: SearchedInvoice): Promise<ProviderRecord | null>;
-  /** After this the invoice can no longer be paid there; no effect on one that is void already. */
+  /** Voids the invoice, so that it can no longer be paid; no effect if it is void already. */
   voidInvoice?(provider_entity_id: string, key: string): Promise<void>;
-  /** Null if the provider no longer has it. */
+  /** Reads the invoice; null if the provider no longer has it. */
   pullInvoice?(provider_entity_id: string): Promise<ProviderInvoice | null>;
-  /** Ids of the provider's invoices that a payment, a refund or a dispute at the provider concerns. */
+  /** Lists the provider's ids of the invoices that a payment, refund or dispute concerns. */
   listConcernedInvoices?(subject: ProviderEventSubject): Promise<readonly string[]>;
   readonly payments?: AccountPayments;
 }
 
-/** One event of a webhook, which may contain several. */
+/** One event of a webhook; a webhook may contain several. */
 export type InboundEvent = {
-  /** Unique at the provider: a repeated delivery has the same one. */
+  /** Unique at the provider, and equal in a repeated delivery. */
   readonly provider_event_id: string;
-  /** The provider's name of the event. */
+  /** Name of the event at the provider. */
   readonly event_type: string;
-  /** Account that the event is about; null if the provider does not name it. An event of another account is ignored. */
+  /**
+   * Account in which the event happened; null if the provider does not name it. An event of another account is ignored.
+   */
   readonly provider_account_id: string | null;
   readonly occurred_at: string | null;
-  /** Empty if this service does not use the event. The event of a dispute names its payment as a further subject. */
+  /**
+   * Records that the event names; empty if this service does not use the event. A dispute is named with its payment.
+   */
   readonly subjects: readonly ProviderEventSubject[];
 };

@@ -5,7 +5,7 @@
 import { parseJson } from '../core/foundation/json/parse.ts';
 import { parseDecimal } from '../core/foundation/money.ts';
 
-/** A number that is written with these digits. */
+/** A JSON number that is written with exactly these digits. */
 export class JsonNumber {
   readonly text: string;
 
@@ -16,7 +16,7 @@ export class JsonNumber {
   }
 }
 
-/** A JavaScript number is no part of it. Fields that are undefined are left out. */
+/** JSON without JavaScript numbers. Undefined fields are omitted. */
 export type ExactJson =
   | string
   | boolean
@@ -40,10 +40,10 @@ function isList(value: object): value is readonly ExactJson[] {
   return Array.isArray(value);
 }
 
-/** A text in quotes, or a number outside of them. */
+/** A quoted text, or a number outside quotes. */
 const TEXT_OR_NUMBER = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g;
 
-/** Parses JSON. Each number is a text with its digits. Throws SyntaxError. */
+/** Parses JSON; numbers become texts of their digits. Throws SyntaxError. */
 export function parseExactJson(text: string): unknown {
   return parseJson(text.replace(TEXT_OR_NUMBER, (token) => (token.startsWith('"') ? token : quoteNumber(token))));
 }

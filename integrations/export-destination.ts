@@ -1,6 +1,6 @@
 /**
- * Destination of files: a directory, or an S3-compatible store. A file is there whole or not at all: it is invisible before its commit. A
- * second file with an equal key replaces the first.
+ * Destination of export files: a directory, or an S3-compatible store. A file is invisible until its commit, so it is
+ * complete or absent. A second file with the same key replaces the first.
  */
 import type { ReadStream } from 'node:fs';
 
@@ -10,9 +10,9 @@ export type NewFile = {
   readonly content_type: string;
   readonly bytes: AsyncIterable<Uint8Array>;
   readonly signal: AbortSignal;
-  /** Upload that an earlier attempt began, to be aborted first; null for the first attempt. */
+  /** Id of the upload that an earlier attempt began, which is aborted first; null in the first attempt. */
   readonly begun: string | null;
-  /** Receives the id of the upload before anything is written. */
+  /** Stores the id of the upload before anything is written, so that a later attempt can abort it. */
   onBegin(begun: string): Promise<void>;
 };
 

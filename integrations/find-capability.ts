@@ -16,7 +16,10 @@ export function listCapable<Capability extends keyof Provider>(
 
 type Selectable<Settings, Made> = { create(settings: Settings): Made | null };
 
-/** The first of the capable providers that the settings select, in the order of the list; null if they select none. */
+/**
+ * Creates the first provider with the capability that the settings select, in the order of the list; null if they
+ * select none.
+ */
 export function createSelected<Settings, Made>(
   capable: Readonly<Record<string, Selectable<Settings, Made>>>,
   settings: Settings,

@@ -1,6 +1,7 @@
 /**
- * An agent that connects to no special address (core/foundation/network/special-addresses.ts). It checks the address itself when it connects, because
- * a name may resolve differently by then. The library refuses most of them; the others are refused here with the library's message.
+ * HTTP agent that refuses special addresses, such as private ones (core/foundation/network/special-addresses.ts). It
+ * checks the address at the connection, because a name may resolve differently by then. The library refuses most of
+ * them; the rest is refused here with the library's message.
  */
 import { lookup as systemLookup } from 'node:dns';
 import type { Agent as HttpAgent } from 'node:http';
@@ -38,7 +39,7 @@ export function isRefusal(error: unknown): boolean {
 
 type ConnectionListener = (error: Error | null, socket: Duplex) => void;
 
-/** Covers hosts that are literal addresses, which no lookup resolves. */
+/** Refuses hosts that are literal addresses, which no lookup resolves. */
 function rejectSpecialAddress(
   { host = '' }: TcpNetConnectOpts,
   { allowed_addresses }: Guard,

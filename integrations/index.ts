@@ -1,4 +1,7 @@
-/** All providers. A new one is a folder here, whose provider.ts declares its capabilities, and an entry. */
+/**
+ * List of all providers. A new provider is a folder here, whose provider.ts declares its capabilities, and an entry
+ * below.
+ */
 import { directory } from './directory/provider.ts';
 import { http } from './http/provider.ts';
 import type { Provider } from './provider.ts';
@@ -10,7 +13,7 @@ import { smtp } from './smtp/provider.ts';
 import { stripe } from './stripe/provider.ts';
 import { svix } from './svix/provider.ts';
 
-/** The order decides which of several providers delivers webhooks or mail: the first that the settings select. */
+/** If the settings select several providers of webhooks or mail, the first in this order is used. */
 export const PROVIDERS: Readonly<Record<string, Provider>> = {
   sandbox,
   s3,

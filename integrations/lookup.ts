@@ -1,6 +1,6 @@
 /**
- * Resolves the host name of a receiver by DNS queries that only wait on the network. The system's resolver blocks one of the process's few
- * threads per name. A name whose servers never answer would delay all others.
+ * Resolves the host name of a receiver by DNS queries. The system's resolver blocks one of the process's few threads
+ * per name, so a name whose servers never answer would delay all others.
  */
 import dns, { promises } from 'node:dns';
 import type { LookupFunction } from 'node:net';

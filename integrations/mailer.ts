@@ -6,10 +6,10 @@ type Mail = {
   readonly subject: string;
   readonly text: string;
   readonly attachment: { readonly name: string; readonly type: string; readonly bytes: Buffer };
-  /** Id of the mail, equal for each attempt: a server that has the mail already may drop a second copy. */
+  /** Id of the mail, equal in each attempt, so that a server may drop a duplicate. */
   readonly message_id: string;
 };
-/** `refused`: no recipient got it, and no retry will succeed. */
+/** `refused`: the server rejected the mail for good, so no retry will succeed. */
 export type MailResult = { readonly outcome: 'sent' } | { readonly outcome: 'refused'; readonly detail: string };
 
 export type Mailer = { send(mail: Mail): Promise<MailResult> };

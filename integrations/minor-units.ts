@@ -4,15 +4,15 @@ import { minorUnits, parseDecimal } from '../core/foundation/money.ts';
 import { ProviderError } from './provider-error.ts';
 
 export type MinorUnit = {
-  /** Decimals of one unit of the integer. */
+  /** Number of decimals that the integer contains. */
   readonly digits: number;
-  /** The integer must be a multiple of this. */
+  /** Smallest step: the integer must be a multiple of it. */
   readonly step: number;
 };
 
 export const HUNDREDTHS: MinorUnit = { digits: 2, step: 1 };
 
-/** Whether the currency has two decimals. Each provider has a list of its own for the others. */
+/** Whether the currency has two decimals. For other currencies each provider has its own list. */
 export function hasHundredths(currency: string): boolean {
   try {
     return minorUnits(currency) === 2;
@@ -45,14 +45,16 @@ export function fromMinorInteger(integer: number, { digits }: MinorUnit): string
   return new Decimal(String(integer)).div(new Decimal(10).pow(digits)).toString();
 }
 
-/** Sums exactly: a sum of safe integers need not be one. */
+/** Sums as decimals, because the sum of safe integers may be unsafe. */
 export function sumMinorUnits(integers: readonly number[]): Decimal {
   return sumDecimals(integers.map((integer) => new Decimal(String(integer))));
 }
 
 type FoldableLine = { readonly amount: number };
 
-/** The lines with the smallest amounts become one, at the end, if there are more than `max`. The order of the others stays. */
+/**
+ * Joins the lines with the smallest amounts into one at the end if there are more than `max`. The others stay in order.
+ */
 export function foldSmallestLines<Line extends FoldableLine>(
   lines: readonly Line[],
   max: number,

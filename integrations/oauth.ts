@@ -1,19 +1,20 @@
 /**
- * Access to an account that its owner grants in a browser (RFC 6749, section 4.1). The access token lives for about an hour. A refresh may
- * replace the refresh token, and the provider then accepts only the new one (docs/decisions/0028-oauth-tokens.md).
+ * OAuth access to an account, which its owner grants in a browser (RFC 6749, section 4.1). The access token lives for
+ * about an hour. A refresh may replace the refresh token; the provider then accepts only the new one
+ * (docs/decisions/0028-oauth-tokens.md).
  */
 import type { z } from 'zod';
 import type { ProviderSecrets } from '../core/platform/connection/record.ts';
 import type { AccountSettings } from './account.ts';
 
-/** Tokens as the provider issues them. */
+/** Tokens as the provider returns them. */
 export type IssuedTokens = {
   readonly access_token: string;
   readonly refresh_token: string;
   readonly expires_in_seconds: number;
 };
 
-/** Parameters of the address to which the provider sends the browser back. */
+/** Parameters with which the provider sends the browser back. */
 export type OAuthGrant = {
   readonly code: string;
   readonly realm_id?: string | undefined;
@@ -24,15 +25,17 @@ export type OAuthGrant = {
 };
 
 export type OAuthCapability = {
-  /** Credentials with which a flow begins, an object of texts; those of the account without what the grant adds. */
+  /** Shape of the credentials that start a flow: those of the account without the fields that the grant provides. */
   readonly credentials: z.ZodObject;
   buildAuthorizationUrl(credentials: ProviderSecrets, state: string, settings: AccountSettings): URL;
-  /** Fails as a `ProviderError`. `secrets` are those of the account, without its tokens. */
+  /**
+   * Exchanges the code of a grant for tokens. Throws a `ProviderError`. `secrets` are the credentials without tokens.
+   */
   exchangeCode(
     credentials: ProviderSecrets,
     grant: OAuthGrant,
     settings: AccountSettings,
   ): Promise<{ readonly secrets: ProviderSecrets; readonly tokens: IssuedTokens }>;
-  /** Fails as a `ProviderError`; unauthorized if the refresh token is no longer accepted. */
+  /** Exchanges the refresh token. Throws a `ProviderError`; `is_unauthorized` if the token is no longer accepted. */
   refresh(secrets: ProviderSecrets, refresh_token: string, settings: AccountSettings): Promise<IssuedTokens>;
 };

@@ -12,11 +12,13 @@ export type PaymentOutcome =
       readonly gateway_payment_id: string;
       /** Payment method that the customer entered on a page, if the page saves it. */
       readonly saved_payment_method?: { readonly id: string; readonly type: 'CARD' | 'ACH' };
-      /** Sum of all refunds, also those that nobody requested from here. Absent if there are none, or if they were not read. */
+      /**
+       * Sum of all refunds, including those made at the provider. Absent if there are none, or if they were not read.
+       */
       readonly refunded_amount?: string;
     }
   | { readonly outcome: 'failed'; readonly gateway_payment_id: string | null; readonly error: string }
-  /** The payment is pending, or the customer has to act at `url`; its state is requested again at `check_at`. */
+  /** The payment is pending, or the customer has to act at `url`. Its state is queried again at `check_at`. */
   | {
       readonly outcome: 'processing';
       readonly gateway_payment_id: string;
@@ -24,7 +26,7 @@ export type PaymentOutcome =
       readonly check_at: Date | null;
     };
 
-/** A payment as it is requested with one key. */
+/** A payment as requested with one key. */
 export type PaymentRequest = {
   readonly key: string;
   readonly amount: string;
@@ -61,34 +63,42 @@ export type Refund = {
 
 export type RefundOutcome =
   | { readonly outcome: 'succeeded'; readonly gateway_refund_id: string }
-  /** The provider has accepted the refund and decides later; it is requested again with the same key. */
+  /** The provider has accepted the refund and decides later; the request is repeated with the same key. */
   | { readonly outcome: 'pending'; readonly gateway_refund_id: string }
   | { readonly outcome: 'failed'; readonly error: string };
 
-/** Notification of a provider: identifies the payment by the provider's id. */
+/** Notification of a provider, which names the payment by the provider's id. */
 export type ProviderEvent = { readonly gateway_payment_id: string };
 
 export type ProviderNotice = {
   readonly headers: Readonly<Record<string, string | undefined>>;
   /** The signed bytes. */
   readonly body: string;
-  /** Secret of the installation; the secret of each environment is derived from it. If null, every notice is rejected. */
+  /**
+   * Secret of the installation, from which the secret of each environment is derived. Null rejects every notification.
+   */
   readonly secret: string | null;
 };
 
 export interface PaymentProvider {
-  /** Charges the payment method, or returns the reason of the failure. */
+  /** Charges the payment method; the outcome of a failure has the reason. */
   charge(place: PaymentScope, charge: PaymentCharge): Promise<PaymentOutcome>;
   /** Creates a page on which the customer pays. */
   openLink(place: PaymentScope, request: PaymentRequest): Promise<PaymentOutcome>;
-  /** State of the request with this key; null if there was none. */
+  /** Returns the state of the request with this key; null if there was none. */
   findOutcome(place: PaymentScope, request: PaymentRequest): Promise<PaymentOutcome | null>;
   /** Cancels a payment, which can then no longer be paid. */
   cancel(place: PaymentScope, gateway_payment_id: string, now: Date): Promise<void>;
   refund(place: PaymentScope, refund: Refund): Promise<RefundOutcome>;
-  /** Checks the signature (throws if it is wrong) and parses the notification. Only a provider without connections has this function. */
+  /**
+   * Checks the signature of a notification and parses it; throws if the signature is wrong. Only providers without
+   * connections have this function.
+   */
   receive?(place: PaymentScope, notice: ProviderNotice): Promise<ProviderEvent>;
-  /** Acts as the customer or the bank on an open charge. Only a provider without real customers and banks has this function. */
+  /**
+   * Decides an open charge in place of the customer or the bank. Only a provider without real customers has this
+   * function.
+   */
   simulate?(place: PaymentScope, gateway_payment_id: string, outcome: 'succeeded' | 'failed'): Promise<void>;
 }
 
@@ -97,7 +107,7 @@ export type SimulatedCharge = {
   readonly charge_status: 'open' | 'succeeded' | 'failed' | 'cancelled';
   readonly error: string | null;
   readonly payment_url: string | null;
-  /** When the charge ends by itself, and with which status. */
+  /** Instant at which the charge ends by itself, and its status then. */
   readonly ends_at: Date | null;
   readonly ends_as: 'succeeded' | 'failed' | null;
 };
@@ -111,9 +121,9 @@ type NewCharge = Omit<SimulatedCharge, 'id'> & {
   readonly now: Date;
 };
 
-/** Storage of a provider that simulates its charges, because no vendor has them. */
+/** Storage for a provider that simulates charges, which has no vendor to store them. */
 export interface SimulatedChargeBook {
-  /** Returns the charge with this key; creates it if there is none. */
+  /** Returns the charge with this key, and creates it if there is none. */
   enter(place: PaymentScope, charge: NewCharge): Promise<{ charge: SimulatedCharge; is_new: boolean }>;
   find(place: PaymentScope, by: { key: string } | { id: string }): Promise<SimulatedCharge | null>;
   /** Ends a charge; has no effect if it has ended already. */

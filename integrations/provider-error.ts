@@ -8,13 +8,13 @@ type ProviderErrorClass = 'wait' | 'person' | 'done';
 
 export class ProviderError extends Error {
   readonly error_class: ProviderErrorClass;
-  /** The credentials are refused: every further call of this connection would fail. */
+  /** The credentials were refused, so every further call of this connection would fail. */
   readonly is_unauthorized: boolean;
-  /** Only the state of this record is at fault: other calls of the connection succeed. */
+  /** The fault lies in the state of this record alone: other calls of the connection succeed. */
   readonly is_of_record: boolean;
-  /** Wait that the provider asks for; null if it asks for none. */
+  /** Wait that the provider requests; null if it requests none. */
   readonly retry_after_seconds: number | null;
-  /** Code of the provider, for people who search its documentation. */
+  /** Error code of the provider, for a person who searches its documentation. */
   readonly provider_code: string | null;
   /** The record that exists already, if the provider names it. */
   readonly provider_entity_id: string | null;
@@ -49,7 +49,7 @@ export class ProviderError extends Error {
   }
 }
 
-/** Seconds of the header `Retry-After`; null without it, and for its other form, a date. */
+/** Parses the seconds of the header `Retry-After`; null without it, and for its other form, a date. */
 export function parseRetryAfter(text: unknown): number | null {
   return typeof text === 'string' && /^\d{1,6}$/.test(text) ? Number(text) : null;
 }

@@ -1,6 +1,6 @@
 /**
- * Capabilities that a provider may have. Callers ask the list of providers by capability (find-capability.ts) and name none of them. A
- * further capability is a field here.
+ * Capabilities that a provider may have. Other code finds providers by capability (find-capability.ts) and names none
+ * of them. A new capability is a field here.
  */
 import type { z } from 'zod';
 import type { ProviderSecrets } from '../core/platform/connection/record.ts';
@@ -34,32 +34,34 @@ export const EXCHANGES = [
 ] as const;
 export type Exchange = (typeof EXCHANGES)[number];
 
-/** Accounts of tenants at a provider, which a connection opens with its credentials. */
+/** Accounts of tenants at a provider. The credentials of a connection open one. */
 export type AccountCapability = {
-  /** Credentials in a request: an object of texts. Their descriptions are those of the API. */
+  /** Shape of the credentials in a request: an object of texts, whose descriptions appear in the API. */
   readonly secrets: z.ZodObject;
   readonly exchanges: readonly Exchange[];
-  /** Requests that the provider accepts from one account, per second. Without it only the provider's own refusals limit them. */
+  /**
+   * Rate limit of the provider for one account. If absent, requests are not delayed, and only the provider limits them.
+   */
   readonly requests_per_second?: number;
   /** Whether the credentials move real money; null if the provider's keys do not show it. */
   detectLive(secrets: ProviderSecrets): boolean | null;
-  /** Loads the provider's library at the first call. */
+  /** Opens the account; the provider's library is loaded at the first call. */
   open(secrets: ProviderSecrets, settings: AccountSettings): Promise<ProviderAccount>;
   /** Throws `permission_denied` with status 401 unless the provider signed the webhook for this connection. */
   verifyWebhook?(secrets: ProviderSecrets, webhook: InboundWebhook): void;
   /** Headers of a webhook that contain its signature, in lower case; none if the body contains it. */
   readonly signature_headers?: readonly string[];
-  /** Parses a verified webhook; throws `validation_error` if it has not the provider's form. */
+  /** Parses a verified webhook; throws `validation_error` if it does not have the provider's form. */
   parseWebhook?(webhook: Pick<InboundWebhook, 'headers' | 'body'>): readonly InboundEvent[];
   /**
-   * Only if the owner of an account grants access in a browser. Its `access_token` and `refresh_token` are in `secrets` of a request, and
-   * are stored apart; `open` gets the current `access_token`.
+   * For providers whose owner grants access in a browser. `access_token` and `refresh_token` are among the `secrets` of
+   * a request, but stored apart; `open` gets the current `access_token`.
    */
   readonly oauth?: OAuthCapability;
 };
 
 export type InboundWebhook = {
-  /** Names in lower case. */
+  /** Header names are in lower case. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   /** The signed bytes, as received. */
   readonly body: Uint8Array;
@@ -67,7 +69,7 @@ export type InboundWebhook = {
 };
 
 type PaymentCapability = {
-  /** A provider that moves no money is refused in production environments. */
+  /** False for a simulated provider, which production environments refuse. */
   readonly moves_money: boolean;
   create(storage: { readonly simulated_charges: SimulatedChargeBook }): PaymentProvider;
 };
@@ -81,17 +83,17 @@ type ExportConnection = {
   readonly id: string;
   readonly job_config: JobConfig;
   readonly settings: ExportProviderSettings;
-  /** Null if the connection has no credentials. */
+  /** Decrypts the credentials; null if the connection has none. */
   openSecrets(): ProviderSecrets | null;
 };
 
 export type ExportCapability = {
-  /** Tenants share the destination, so its keys begin with the tenant and the environment. */
+  /** Whether tenants share the destination; its keys then begin with the tenant and the environment. */
   readonly is_shared: boolean;
   /** Credentials in a request; null if the destination needs none. */
   readonly secrets: z.ZodObject | null;
   create(connection: ExportConnection): ExportDestination;
-  /** Opens a file. Only for files on this machine, which the service sends itself. */
+  /** Opens a file on this machine, which the service itself sends to the client. */
   openFile?(settings: ExportProviderSettings, key: string): Promise<LocalFile>;
 };
 
@@ -107,7 +109,7 @@ export type WebhookSettings = {
 };
 
 type MailCapability = {
-  /** Null without settings. */
+  /** Null if the settings configure no mail server. */
   create(settings: MailSettings): Mailer | null;
 };
 

@@ -3,7 +3,10 @@ import { Decimal, ZERO } from '../foundation/decimal.ts';
 import type { Invoice } from '../invoicing/invoice/record.ts';
 import type { Payment } from './record.ts';
 
-/** OFFLINE money may exceed the remaining amount. The excess of a provider's payment, or all of it if the invoice is void, is refunded. */
+/**
+ * Computes the applied amount. OFFLINE money is applied in full, even above the remaining amount. For other payments
+ * the excess, or all of it if the invoice is void, is refunded.
+ */
 export function computeAppliedAmount(
   { amount, payment_method_type }: Pick<Payment, 'amount' | 'payment_method_type'>,
   { invoice_status, amount_remaining }: Pick<Invoice, 'invoice_status' | 'amount_remaining'>,

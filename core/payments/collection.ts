@@ -1,7 +1,7 @@
 /**
- * Decides the amount and the method of an automatic collection (docs/rules/payments.md, "Collected by itself"). The part that a postpaid
- * wallet can pay is left to it, and the rest is charged first. If the card fails, the customer retains the credits, unless the invoice may
- * be paid in part.
+ * Decides the amount and the method of an automatic collection (docs/rules/payments.md, "Collected by itself"). If a
+ * postpaid wallet covers a part, the card or bank account pays the rest first. If that charge fails, the wallet retains
+ * its credits, unless the invoice may be paid in part.
  */
 import { Decimal } from '../foundation/decimal.ts';
 import type { BillingReason, Invoice } from '../invoicing/invoice/record.ts';
@@ -18,7 +18,7 @@ type CollectionInput = {
   readonly allows_partial: boolean;
 };
 
-/** Null if nothing is collected. */
+/** Decides what is collected; null if nothing is. */
 export function computeCollection({
   remaining,
   covered,
@@ -33,7 +33,9 @@ export function computeCollection({
 
 const OPENINGS: readonly BillingReason[] = ['SUBSCRIPTION_CREATE', 'SUBSCRIPTION_TRIAL_END'];
 
-/** An opening invoice with `error_if_incomplete` is paid as a whole, or not at all. */
+/**
+ * Whether a collection may pay a part. With `error_if_incomplete`, an opening invoice is paid in full or not at all.
+ */
 export function canBePaidInPart(
   { billing_reason }: Pick<Invoice, 'billing_reason'>,
   subscription: Pick<Subscription, 'payment_behavior'> | null,

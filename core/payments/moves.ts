@@ -6,7 +6,7 @@ import type { PaymentMethodType } from './record.ts';
 const MOVES: Partial<Record<PaymentStatus, readonly PaymentStatus[]>> = {
   INITIATED: ['PENDING', 'PROCESSING', 'SUCCEEDED', 'FAILED', 'VOIDED'],
   PENDING: ['PROCESSING', 'SUCCEEDED', 'FAILED', 'VOIDED'],
-  // A declined payment returns to PENDING: it is retried on another day.
+  // A declined payment returns to PENDING and is retried on another day.
   PROCESSING: ['PENDING', 'SUCCEEDED', 'FAILED'],
   SUCCEEDED: ['PARTIALLY_REFUNDED', 'REFUNDED', 'VOIDED'],
   PARTIALLY_REFUNDED: ['PARTIALLY_REFUNDED', 'REFUNDED'],
@@ -27,7 +27,9 @@ export const OPEN: readonly PaymentStatus[] = ['INITIATED', 'PENDING'];
 /** Statuses of payments with which money was received, including payments that were refunded later. */
 export const RECEIVED: readonly PaymentStatus[] = ['SUCCEEDED', 'PARTIALLY_REFUNDED', 'REFUNDED'];
 
-/** A link waits for the customer, and an unprocessed payment for the `process` request. */
+/**
+ * Derives the first status: a payment page waits for the customer, an unprocessed payment for the request `process`.
+ */
 export function deriveFirstStatus(method: PaymentMethodType, process_payment: boolean): PaymentStatus {
   if (method === 'PAYMENT_LINK') return 'INITIATED';
   return method === 'OFFLINE' || process_payment ? 'PENDING' : 'INITIATED';

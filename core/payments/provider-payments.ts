@@ -1,6 +1,7 @@
 /**
- * Compares the payments that a provider reports for an invoice with those that are recorded (docs/rules/payments.md, "Paid at a
- * provider"). A payment is recorded once, with the amount that was paid. A state that the provider reported earlier never undoes a later one.
+ * Compares the payments that a provider reports for an invoice with the recorded ones (docs/rules/payments.md, "Paid at
+ * a provider"). A payment is recorded once, with the amount that was paid. An outdated report never undoes a later
+ * state.
  */
 import { Decimal } from '../foundation/decimal.ts';
 import type { Invoice } from '../invoicing/invoice/record.ts';
@@ -10,21 +11,27 @@ import type { Payment } from './record.ts';
 export type ReportedPayment = {
   readonly provider_payment_id: string;
   readonly payment_status: 'succeeded' | 'pending' | 'failed' | 'refunded';
-  /** The amount that the provider says was paid, in currency units as decimal text. */
+  /** Paid amount as the provider reports it, in currency units as decimal text. */
   readonly amount: string;
   readonly currency: string;
   readonly paid_at: string | null;
   /** Part of the amount that the provider returned to the customer; 0 without refunds. */
   readonly refunded_amount: string;
-  /** Tax that a merchant of record added and owes itself; it is no part of `amount`. Null elsewhere. */
+  /**
+   * Tax that a merchant of record (a provider that sells in its own name) added and owes itself; not part of `amount`.
+   * Null for other providers.
+   */
   readonly provider_tax: string | null;
-  /** Payment of this service that the provider was sent or requested to make; null or absent for a payment that was made there. */
+  /**
+   * Id of the payment here that was pushed to or requested from the provider; null or absent for a payment made at the
+   * provider.
+   */
   readonly reported_payment_id?: string | null;
 };
 
 export type ReportedInvoice = {
   readonly invoice_status: 'draft' | 'open' | 'paid' | 'void' | 'uncollectible';
-  /** All payments that the provider knows, also failed and refunded ones. */
+  /** All payments that the provider knows for the invoice, including failed and refunded ones. */
   readonly payments: readonly ReportedPayment[];
 };
 
@@ -44,9 +51,9 @@ type RecordedPayment = Pick<
 type ReportInput = {
   readonly invoice: Pick<Invoice, 'invoice_status' | 'currency' | 'amount_remaining'>;
   readonly recorded: readonly RecordedPayment[];
-  /** Payments of this service that the provider was sent: their ids there. */
+  /** Ids at the provider of payments that were pushed to it. */
   readonly sent_ids: ReadonlySet<string>;
-  /** A payment is being sent to the provider, so a reported one may be it. */
+  /** Whether a payment is being pushed, so that a reported payment may be that one. */
   readonly is_sending: boolean;
   readonly connection_id: string;
   readonly provider_type: string;
@@ -54,11 +61,11 @@ type ReportInput = {
 };
 
 type ReportPlan = {
-  /** Payments to record. */
+  /** Payments that are not recorded yet. */
   readonly received: readonly ReportedPayment[];
   /** Differences that a person has to resolve. */
   readonly differences: readonly string[];
-  /** Whether the invoice is to be read again, because it is not known yet whose payment was reported. */
+  /** Whether the invoice must be read again, because a reported payment may be one whose id is not stored yet. */
   readonly is_undecided: boolean;
 };
 
@@ -93,7 +100,7 @@ function hasBrought({ payment_status, amount }: ReportedPayment): boolean {
   return (payment_status === 'succeeded' || payment_status === 'refunded') && new Decimal(amount).gt(0);
 }
 
-/** The id of a charge that is being requested is not known yet. */
+/** Whether a push or charge at this provider has no stored id yet, so that a reported payment may be that one. */
 function isUncertain({ recorded, provider_type, is_sending }: ReportInput): boolean {
   return (
     is_sending ||
@@ -107,7 +114,10 @@ function isUncertain({ recorded, provider_type, is_sending }: ReportInput): bool
   );
 }
 
-/** Payments that the provider reported earlier, and reports with another amount or no longer. A person may have changed them there. */
+/**
+ * Describes recorded payments that the provider no longer reports, or reports with another amount: a person may have
+ * changed them there.
+ */
 function describeChanged({ recorded, connection_id, reported, provider_type }: ReportInput): string[] {
   const known = recorded.filter(
     (payment) => payment.connection_id === connection_id && RECEIVED.includes(payment.payment_status),
@@ -120,7 +130,7 @@ function describeChanged({ recorded, connection_id, reported, provider_type }: R
   });
 }
 
-/** A charge pays the invoice at the provider before it is booked here. */
+/** Whether a charge is in progress, which pays the invoice at the provider before it is recorded here. */
 export function isCharging(
   recorded: readonly Pick<Payment, 'payment_gateway' | 'payment_status'>[],
   provider_type: string,
@@ -131,7 +141,10 @@ export function isCharging(
   );
 }
 
-/** Null unless the customer can no longer pay an invoice there that is open here. The report is recorded first. */
+/**
+ * Describes an invoice that is open here but can no longer be paid at the provider; null if it can. Called after the
+ * report is recorded.
+ */
 export function describeClosed({
   invoice,
   reported: { invoice_status },
@@ -146,7 +159,7 @@ export function describeClosed({
 
 type ReportedRefund<Recorded> = { readonly payment: Recorded; readonly amount: Decimal };
 
-/** Refunds that were made at the provider: the part that the recorded payments do not contain yet. */
+/** Lists refunds that were made at the provider and are not recorded yet. */
 export function listReportedRefunds<Recorded extends RecordedPayment>(
   recorded: readonly Recorded[],
   reported: ReportedInvoice,
@@ -159,13 +172,16 @@ export function listReportedRefunds<Recorded extends RecordedPayment>(
   });
 }
 
-/** The part of the refunds at the provider that the payment does not contain yet; 0 for a payment that was not received. */
+/** Computes the refunded amount that is not recorded yet; 0 for a payment that was not received. */
 export function computeReportedRefund(payment: RecordedPayment, refunded_amount: string): Decimal {
   if (!RECEIVED.includes(payment.payment_status)) return new Decimal(0);
   return Decimal.max(Decimal.min(refunded_amount, payment.amount).minus(payment.refunded_amount), 0);
 }
 
-/** Whether periodic reading can stop: the invoice is paid or void at the provider. Later changes arrive by webhook. */
+/**
+ * Whether periodic pulls can stop, because the invoice is paid or void at the provider. Later changes arrive by
+ * webhook.
+ */
 export function isReportFinal({ invoice_status }: ReportedInvoice): boolean {
   return invoice_status === 'paid' || invoice_status === 'void';
 }

@@ -20,7 +20,10 @@ import { PAYMENT_STATUSES } from '../invoicing/invoice/record.ts';
 
 export const PAYMENT_METHOD_TYPES = ['CARD', 'ACH', 'OFFLINE', 'CREDITS', 'PAYMENT_LINK'] as const;
 export const DESTINATION_TYPES = ['INVOICE'] as const;
-/** A gateway is a provider of the installation, or an account at a provider with a connection. Others are refused by name. */
+/**
+ * Gateways: payment providers of the installation, and providers with an account that a connection opens. A request
+ * with another name is refused.
+ */
 export const PAYMENT_GATEWAYS = ['sandbox', 'stripe', 'razorpay', 'nomod', 'moyasar', 'paddle', 'whop'] as const;
 const PAYMENT_METHOD_STATUSES = ['ACTIVE', 'INACTIVE', 'EXPIRED'] as const;
 const REFUND_STATUSES = ['pending', 'succeeded', 'failed'] as const;
@@ -228,10 +231,10 @@ export const updatePaymentShape = z.object({
 });
 export type UpdatePayment = z.output<typeof updatePaymentShape>;
 
-/** Key of the automatic refund of a payment that its invoice no longer needs; one for each payment. */
+/** Keys of automatic refunds of money that the invoice did not need. A payment has at most one such refund. */
 const OVERPAYMENT_KEYS = /^surplus\/pay_/;
 
-/** Such a refund returns money that the invoice never counted. */
+/** Whether a refund returns money that the invoice never counted as paid. */
 export function isOverpaymentKey(idempotency_key: string): boolean {
   return OVERPAYMENT_KEYS.test(idempotency_key);
 }
@@ -281,7 +284,7 @@ export const startCardSetupShape = z.object({
 });
 export type StartCardSetup = z.output<typeof startCardSetupShape>;
 
-/** A setup at a provider, in which a customer enters a payment method. */
+/** Setup at a provider: a form in which the customer enters a payment method. */
 export const startedCardSetupShape = z.object({
   provider: z.enum(PAYMENT_GATEWAYS).meta({ description: 'Provider that saves the payment method.' }),
   customer_id: z.string().meta({ description: 'Customer that owns the payment method.' }),

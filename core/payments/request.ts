@@ -54,7 +54,7 @@ export function parsePaymentMethod(request: CreatePayment): PaymentMethodType {
     return method;
   }
   const ofCharges = ['payment_gateway', 'success_url', 'cancel_url', 'save_card_and_make_default'] as const;
-  // A wallet is given in the field of a payment method.
+  // OFFLINE money names no payment method. A wallet is named in `payment_method_id`.
   const strange = method === 'OFFLINE' ? (['payment_method_id', ...ofCharges] as const) : ofCharges;
   for (const field of strange) if (request[field]) throw invalid(field, `does not go with ${method}`);
   return method;
@@ -62,12 +62,13 @@ export function parsePaymentMethod(request: CreatePayment): PaymentMethodType {
 
 export type GatewayTerms = {
   readonly moves_money: boolean;
-  /** False if the gateway is the tenant's own account, and this environment has no connection to it. */
+  /** Whether the gateway needs no connection, or has one in this environment. */
   readonly is_connected: boolean;
 };
 
 /**
- * Returns the gateway if it is among the implemented ones, connected and allowed. Production environments reject one that moves no money.
+ * Returns the gateway if it is implemented, connected and allowed. A production environment refuses a gateway that
+ * moves no money.
  */
 export function checkGateway(
   gateway: PaymentGateway | null | undefined,
@@ -90,7 +91,7 @@ export function checkGateway(
   return gateway;
 }
 
-/** A repeated key must have the same content: returns the first field that differs. */
+/** Returns the first field that differs from the payment with this key; null if the requests are equal. */
 export function findDifferingField(payment: Payment, request: CreatePayment): string | null {
   const requested = {
     destination_id: request.destination_id,
@@ -99,7 +100,7 @@ export function findDifferingField(payment: Payment, request: CreatePayment): st
   };
   for (const [field, value] of Object.entries(requested))
     if (payment[field as keyof typeof requested] !== value) return field;
-  // Fields that the request omitted were derived, so they cannot differ.
+  // An omitted field was derived by the service, so it cannot differ.
   const { payment_method_id, payment_gateway } = request;
   if (payment_method_id && payment.payment_method_id !== payment_method_id) return 'payment_method_id';
   if (payment_gateway && payment.payment_gateway !== payment_gateway) return 'payment_gateway';

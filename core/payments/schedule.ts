@@ -15,15 +15,15 @@ export function computeNextAttempt(attempt: number, { retry_after_days }: Paymen
   return days === undefined ? null : new Date(now.getTime() + days * DAY_MS);
 }
 
-/** An attempt has one minute to record its result; then the provider is queried. */
+/** Instant at which the provider is queried about an attempt that has not recorded its result, e.g. after a crash. */
 export function computeOutcomeCheckAt(now: Date): Date {
   return new Date(now.getTime() + MINUTE_MS);
 }
 
-/** An unresponsive provider, or one without news, is queried again after one hour. */
+/** Instant of the next query of a provider that did not answer, or whose payment is still pending. */
 export function computeProviderRecheckAt(now: Date): Date {
   return new Date(now.getTime() + HOUR_MS);
 }
 
-/** States of subscriptions that unpaid invoices can still end. */
+/** Statuses of subscriptions that an unpaid invoice can still end. */
 export const OPEN_SUBSCRIPTIONS: readonly SubscriptionStatus[] = ['active', 'trialing', 'incomplete'];

@@ -1,4 +1,7 @@
-/** Files below a directory: each is written under a temporary name next to its final one, synced, and renamed when it is whole. */
+/**
+ * Export destination in a directory. Each file is written under a temporary name beside its final name, synced, and
+ * renamed when it is complete.
+ */
 import { randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
@@ -62,7 +65,7 @@ function toPartialPath(path: string, mark: string): string {
   return `${path}.${mark}.partial`;
 }
 
-/** Without this, a power loss may lose the name although the bytes are on the disk. */
+/** Syncs the directory: without this, a power loss may lose the name of a file whose bytes are on the disk. */
 async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path, 'r');
   try {
@@ -72,7 +75,7 @@ async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** The file below the root under this key, and its size in bytes. */
+/** Opens the file below the root that has this key. */
 export async function readBelow(root: string, key: string): Promise<LocalFile> {
   const path = join(root, key);
   try {

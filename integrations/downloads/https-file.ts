@@ -1,7 +1,7 @@
 /**
- * Downloads a file from an https URL that a user named. It connects to no private, loopback or link-local address. The address itself is
- * checked when the connection is made, because a name may resolve differently by then. Each redirect is a separate request with every check
- * of the first. The cost of a file is limited: its length, pauses, its pace and its total time.
+ * Downloads a file from an https URL that a user named. It never connects to a private, loopback or link-local address;
+ * the check runs at the connection, because a name may resolve differently by then. Each redirect is a new request with
+ * all checks. Length, pauses, pace and total time are limited.
  */
 import http from 'node:http';
 import https from 'node:https';
@@ -12,7 +12,7 @@ import { createResolverLookup, type NameServers } from '../lookup.ts';
 
 type DownloadOptions = {
   readonly bytes_max: number;
-  /** Private addresses that are allowed, over http too. */
+  /** Private addresses that are allowed nevertheless, also over http. */
   readonly allowed_addresses: readonly string[];
   readonly silence_ms?: number;
   readonly pace?: Partial<Pace>;
@@ -20,10 +20,10 @@ type DownloadOptions = {
   readonly signal: AbortSignal;
 };
 
-/** The pace that a file needs (docs/rules/imports.md, "Files behind a URL"). */
+/** Minimum pace of a download (docs/rules/imports.md, "Files behind a URL"). */
 type Pace = {
   readonly least_bytes_per_second: number;
-  /** Time by which the download may lag behind the required pace, and within which an answer must begin. */
+  /** Time by which the download may fall behind the minimum pace, and limit for the start of the answer. */
   readonly patience_ms: number;
   readonly total_ms: number;
 };
@@ -33,7 +33,10 @@ const REDIRECTS_MAX = 5;
 const SILENCE_MS = 30_000;
 const FIELD = 'file_url';
 
-/** The bytes, as they arrive. A permanent failure is thrown as `validation_error`, a temporary one as `service_unavailable`. */
+/**
+ * Yields the bytes as they arrive. A permanent failure throws `validation_error`, a temporary one
+ * `service_unavailable`.
+ */
 export async function* downloadFile(url: string, options: DownloadOptions): AsyncGenerator<Buffer> {
   const pace = { ...PACE, ...options.pace };
   const total = AbortSignal.timeout(pace.total_ms);
@@ -41,7 +44,7 @@ export async function* downloadFile(url: string, options: DownloadOptions): Asyn
   try {
     yield* readPaced(await followRedirects(url, bounded), bounded);
   } catch (error) {
-    // The error of an aborted connection has no other information than that it was closed.
+    // The error of an aborted connection does not contain the reason of the abort, so the reason is thrown.
     options.signal.throwIfAborted();
     throw total.aborted ? buildTimeoutError(pace) : error;
   }
@@ -122,7 +125,7 @@ function requestFile(url: URL, options: PacedOptions): Promise<http.IncomingMess
       timeout: silence_ms,
       signal,
     });
-    // A sender that sends its headers byte by byte never triggers the timeout for silence.
+    // Ends a request whose sender sends headers byte by byte, which never triggers the timeout for silence.
     const patience = setTimeout(() => request.destroy(new Error(SILENT)), pace.patience_ms);
     request.on('timeout', () => request.destroy(new Error(SILENT)));
     request.on('response', (response) => {
@@ -143,7 +146,8 @@ const SILENT = 'nothing came for too long';
 const NOT_PUBLIC = 'names a host that is not there, or that is at an address that is not public';
 
 /**
- * The author of the URL must learn nothing about private addresses, nor which names resolve to them. So every such refusal has one message.
+ * All refusals of an address have one message, because the author of the URL must not learn which names resolve to
+ * private addresses.
  */
 function toDownloadError(error: unknown): unknown {
   if (error instanceof FarthingError || !(error instanceof Error)) return error;

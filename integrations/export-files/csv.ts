@@ -1,4 +1,4 @@
-/** A CSV file as a stream of pieces. A file without records still has its header line. */
+/** Writes a CSV file as a stream of pieces. A file without records has its header line. */
 import type { ColumnHead, ExportCell } from '../../core/platform/export/column.ts';
 import { formatCsvHead, formatCsvLine } from '../../core/platform/export/csv.ts';
 

@@ -1,13 +1,13 @@
 /**
- * A Parquet file, one row group after another, so that only one of them is in memory. Decimals are texts, because no Parquet decimal holds
- * every digit of an amount. Instants are microseconds in UTC (docs/rules/exports.md, "Parquet").
+ * Writes a Parquet file in row groups, of which only one is in memory. Decimals are texts, because no Parquet decimal
+ * holds every digit of an amount. Instants are microseconds in UTC (docs/rules/exports.md, "Parquet").
  */
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import type { CellKind, ColumnHead, ExportCell } from '../../core/platform/export/column.ts';
 
 /**
- * Limits of a row group, which ends at the first that is reached. In memory a group takes the length of its texts, and twice as many bytes
- * until it is sent.
+ * Limits of a row group; the one that is reached first ends it. A group takes its text length in memory, and twice as
+ * many bytes until it is sent.
  */
 const ROWS_PER_GROUP = 20_000;
 const LENGTH_PER_GROUP = 16 * 1_048_576;
@@ -35,7 +35,7 @@ export async function* writeParquetFile(
   yield takeBytes(bytes);
 }
 
-/** Computes the length of the texts of a row; any other cell has eight bytes. */
+/** Computes the text length of a row; a cell without text takes eight bytes. */
 function computeTextLength(cells: readonly ExportCell[]): number {
   let length = 0;
   for (const cell of cells) if (typeof cell === 'string') length += cell.length;
@@ -55,7 +55,7 @@ async function writeGroup(
   await writer.write({ columnData, rowGroupSize: group.length });
 }
 
-/** Bytes written since the previous call. */
+/** Takes the bytes that were written since the previous call. */
 function takeBytes(bytes: ByteWriter): Uint8Array {
   const piece = bytes.getBytes().slice();
   bytes.index = 0;

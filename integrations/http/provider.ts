@@ -1,4 +1,4 @@
-/** Not a vendor: the service itself delivers to the endpoints of its customers. */
+/** Provider of webhooks without a vendor: this service itself delivers to the endpoints of its customers. */
 import type { Provider } from '../provider.ts';
 import { createHttpBackend } from './webhook-backend.ts';
 

@@ -1,6 +1,6 @@
 /**
- * The built-in backend: a POST with the headers of Standard Webhooks. It ends after ten seconds in any case and follows no redirect. It
- * connects to no private address; the check runs at the connection, because a name may resolve differently by then.
+ * The built-in webhook backend: a POST with the headers of Standard Webhooks. It takes at most ten seconds and follows
+ * no redirect. It refuses private addresses at the connection, because a name may resolve differently by then.
  */
 import http from 'node:http';
 import https from 'node:https';
@@ -17,11 +17,12 @@ type HttpBackendOptions = {
 };
 
 const TIMEOUT_MS = 10_000;
-/** Bytes of an answer that are read and stored; the rest is not awaited. */
+/** Maximum bytes of an answer that are read and stored; the rest is not awaited. */
 const ANSWER_BYTES_MAX = 4_096;
 
 export function createHttpBackend(options: HttpBackendOptions): WebhookBackend {
-  // If private addresses are allowed, the hosts file names some of them, so the system's resolver is used.
+  // Private addresses are allowed in test setups, whose hosts file names some of them, so the system's resolver is
+  // used.
   const lookup = options.allow_private_addresses ? undefined : createResolverLookup(options.name_servers);
   return {
     has_targets: true,
@@ -69,7 +70,10 @@ async function post(
   }
 }
 
-/** Uses the real time, because the receiver compares it with its own clock. While a secret is replaced, both sign. */
+/**
+ * Signs with the machine's time, because the receiver compares it with its own clock. While a secret is being replaced,
+ * both secrets sign.
+ */
 function signMessage(id: string, body: string, secrets: readonly string[]) {
   const now = new Date();
   return {
@@ -79,7 +83,7 @@ function signMessage(id: string, body: string, secrets: readonly string[]) {
   };
 }
 
-/** A request can end with neither an answer nor an error, e.g. after `101 Switching Protocols`. */
+/** Sends the request. It can end with neither an answer nor an error, e.g. after `101 Switching Protocols`. */
 function sendRequest(
   request: http.ClientRequest,
   { body, signal }: { body: string; signal: AbortSignal },

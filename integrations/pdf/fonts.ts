@@ -1,7 +1,7 @@
 /**
- * The fonts of documents: the bundled ones, which cover Latin, Greek, Cyrillic and every currency sign, and those of an operator
- * (PDF_FONTS_DIR). A text is divided into runs; each run uses the first font that has its characters. A character in no font is shown as a
- * mark, never as an empty box (docs/rules/documents.md, "Fonts").
+ * Fonts of documents: bundled ones, which cover Latin, Greek, Cyrillic and every currency sign, and those of an
+ * operator (PDF_FONTS_DIR). A text is split into runs; each run uses the first font that has its characters. A
+ * character that no font has is shown as a mark, never as an empty box (docs/rules/documents.md, "Fonts").
  */
 
 import { readdirSync } from 'node:fs';
@@ -17,7 +17,7 @@ type TextRun = { readonly text: string; readonly font: string; readonly right_to
 const BUNDLED = ['', 'arabic', 'armenian', 'bengali', 'khmer', 'thai'];
 const resolve = createRequire(import.meta.url).resolve;
 
-/** In order of preference. */
+/** Lists the fonts in order of preference: the bundled ones first. */
 export function listFontFiles(folder: string | null): FontFiles[] {
   const bundled = BUNDLED.map((script) => {
     const family = script === '' ? 'noto-sans' : `noto-sans-${script}`;
@@ -48,7 +48,10 @@ function listFolderFonts(folder: string): FontFiles[] {
 
 /** Mark that is shown for a character that no font has. */
 const MARK = '\ufffd';
-/** Characters without a script of their own: they stay in the font of the surrounding text if it has them. */
+/**
+ * Characters without a script, such as spaces and punctuation; they stay in the font of the surrounding text if it has
+ * them.
+ */
 const NEUTRAL = /[\p{Zs}\p{P}\p{M}\u200c\u200d]/u;
 const NOT_PRINTED = /[\p{Cc}\u200b\u2060\ufeff]/gu;
 // The type declarations describe a nested default export, which does not exist.
@@ -56,7 +59,7 @@ const { getEmbeddingLevels, getReorderSegments } = (bidiFactory as unknown as ty
 
 export class Fonts {
   readonly #fonts: { readonly name: string; readonly has: (character: string) => boolean }[];
-  /** Whether a character was shown as a mark. */
+  /** Whether a mark replaced a character that no font has. */
   lacking = false;
 
   constructor(files: readonly FontFiles[]) {

@@ -14,7 +14,10 @@ const GREY = '#5f6b7a';
 const MARGIN = 48;
 const LOGO: readonly [number, number] = [170, 60];
 
-/** The body is laid out first, because that finds the characters that no font has; the last paragraph mentions them. */
+/**
+ * The body is laid out first, because that finds the characters that no font has; the last paragraph of the document
+ * mentions them.
+ */
 export function buildLayout(document: InvoiceDocument, fonts: Fonts): TDocumentDefinitions {
   const text = createTextFunction(fonts);
   const { look, page, foot, mark } = document;

@@ -1,4 +1,7 @@
-/** Worker thread of render.ts: a document takes tenths of a second of computing, which would block the server. */
+/**
+ * Worker thread of render.ts. A document takes tenths of a second of computing, which would block the server's own
+ * thread.
+ */
 import { parentPort, workerData } from 'node:worker_threads';
 import pdfmake from 'pdfmake';
 import type { InvoiceDocument } from '../../core/invoicing/document/document.ts';
@@ -8,7 +11,7 @@ import { buildLayout } from './layout.ts';
 const files = listFontFiles((workerData as { folder: string | null }).folder);
 const paths = new Set(files.flatMap(({ normal, bold }) => [normal, bold]));
 pdfmake.setFonts(Object.fromEntries(files.map(({ name, normal, bold }) => [name, { normal, bold }])));
-// No URL is fetched and only the fonts are read: a document consists of its input.
+// Only font files are read and no URL is fetched, so that a document cannot reach anything but its input.
 pdfmake.setUrlAccessPolicy(() => false);
 pdfmake.setLocalAccessPolicy((path: string) => paths.has(path));
 const fonts = new Fonts(files);

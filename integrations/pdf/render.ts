@@ -1,6 +1,6 @@
 /**
- * Renders documents to PDF. Short and long ones each have a thread, which renders one after another (docs/rules/documents.md, "Nobody waits
- * for another").
+ * Renders documents to PDF. Short and long documents each have a thread, which renders one document at a time
+ * (docs/rules/documents.md, "Nobody waits for another").
  */
 import { Worker } from 'node:worker_threads';
 import { FarthingError, unavailable } from '../../core/foundation/error.ts';
@@ -13,19 +13,19 @@ type RenderJob = {
   readonly reject: (error: Error) => void;
 };
 
-/** A document that takes longer fails, and its thread ends; the next ones use another thread. */
+/** A document that takes longer fails and its thread ends; a new thread renders the next ones. */
 const TIMEOUT_MS = 60_000;
-/** An idle thread takes memory, and restarts in half a second. */
+/** An idle thread ends after this time, because it takes memory. A new one starts in half a second. */
 const IDLE_MS = 60_000;
-/** Documents that may wait in memory, per tenant and in total; a request beyond it is rejected and may be repeated. */
+/** Maximum number of waiting documents, per tenant and in total. A request above it is refused and may be repeated. */
 const MOST_WAITING = 200;
 const MOST_IN_ALL = 2000;
 
 const renderers = new Map<string | null, PdfRenderer>();
 
 /**
- * `fonts`: folder of additional fonts. Documents of different askers (tenants) alternate, so that no tenant waits for all documents of
- * another.
+ * `fonts`: folder of additional fonts. `asker`: the tenant; documents of different tenants alternate, so that no tenant
+ * waits for all documents of another.
  */
 export function renderPdf(
   document: InvoiceDocument,
@@ -45,8 +45,8 @@ type Renderer = { readonly folder: string | null; readonly thread?: URL; readonl
 const SHORT_TEXT_MAX = 20_000;
 
 /**
- * Maximum length of a word. A word that fits no line is broken again for each of its characters: 2,000 characters take one second, 10,000
- * take ten.
+ * Maximum length of a word. A word that fits no line is broken again at each character: 2,000 characters take one
+ * second, 10,000 take ten.
  */
 const WORD_MAX = 1_000;
 
@@ -60,15 +60,15 @@ export class PdfRenderer {
     this.#long = new Maker(renderer);
   }
 
-  /** Equal documents give equal bytes. */
+  /** Renders a document. Equal documents give equal bytes. */
   render(document: InvoiceDocument, asker: string): Promise<Buffer> {
     return (isLong(document) ? this.#long : this.#short).make(document, asker);
   }
 }
 
 /**
- * Whether a document is long. This measures the text that is laid out line by line: a line may have twenty groups beneath it, and a note
- * thousands of words.
+ * Whether a document is long. The length of all laid-out text decides, because a line may have twenty groups beneath
+ * it, and a note thousands of words.
  */
 function isLong({ rows, notes }: InvoiceDocument): boolean {
   let length = 0;
@@ -83,7 +83,9 @@ function isLong({ rows, notes }: InvoiceDocument): boolean {
   return length > SHORT_TEXT_MAX;
 }
 
-/** Renders one document after another, in a thread that starts with the first and ends after a minute without any. */
+/**
+ * Renders one document at a time in a thread, which starts with the first document and ends after a minute without any.
+ */
 class Maker {
   readonly #folder: string | null;
   readonly #source: URL;
@@ -115,7 +117,7 @@ class Maker {
     });
   }
 
-  /** The tenant served moves to the end of the queue. */
+  /** Takes the next document of the first tenant, which then moves to the end of the queue. */
   #takeNext(): RenderJob | undefined {
     for (const [asker, waiting] of this.#waiting) {
       this.#waiting.delete(asker);
@@ -139,7 +141,7 @@ class Maker {
     if (this.#thread) return this.#thread;
     const thread = new Worker(this.#source, {
       workerData: { folder: this.#folder },
-      // TypeScript as in the main thread, but without its large young generation.
+      // The thread loads TypeScript like the main thread, but with a smaller young generation, to save memory.
       execArgv: ['--import', new URL('../../process/typescript.mjs', import.meta.url).href],
       resourceLimits: { maxOldGenerationSizeMb: 512 },
     });
@@ -155,7 +157,7 @@ class Maker {
 
   #handleAnswer({ id, bytes, error }: RenderAnswer): void {
     const job = this.#making;
-    // This is a late answer of a thread that was terminated.
+    // Ignores a late answer of a thread that was terminated.
     if (job?.id !== id) return;
     if (bytes) job.resolve(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
     else job.reject(new FarthingError('system_error', `the PDF was not made: ${error}`));

@@ -43,7 +43,7 @@ const topUpParams = z.object({
   }),
 });
 
-/** Configuration of a session, as it is stored and answered. */
+/** Parameters of the action that the payment triggers, as stored and returned. */
 const checkoutConfigurationShape = z.object({
   create_subscription_params: orNull(subscriptionParams).meta({
     description: 'Subscription of the action `create_subscription`; else null.',
@@ -104,7 +104,7 @@ export const CheckoutSession = z.object({
 });
 export type CheckoutSession = z.infer<typeof CheckoutSession>;
 
-/** Record of the webhooks of a session. */
+/** Shape of a session in the body of its webhooks. */
 export const CheckoutSessionEvent = z.object({
   ...commonFields,
   ...endFields,
@@ -124,7 +124,7 @@ export type CreateCheckoutSession = z.output<typeof createCheckoutSessionShape>;
 
 type PagePayment = { readonly created_at: string };
 
-/** A page can be paid for a day, whatever its provider allows. */
+/** Computes the end of the page: one day after its creation, even if its provider allows more. */
 export function computePageEnd({ created_at }: PagePayment): Date {
   return new Date(Date.parse(created_at) + DAY_MS);
 }

@@ -1,11 +1,11 @@
-/** Compares a request with the session of its idempotency key (docs/rules/checkout.md, "Once per key"). */
+/** Compares a request with the session that has its idempotency key (docs/rules/checkout.md, "Once per key"). */
 import type { CheckoutConfiguration, CheckoutSession } from './record.ts';
 
 type RequestedSession = Pick<CheckoutSession, 'customer_id' | 'action' | 'payment_provider'> & {
   readonly configuration: Partial<CheckoutConfiguration>;
 };
 
-/** Ids that the service adds to the parameters. */
+/** Ids that this service adds to stored parameters; they are ignored in the comparison. */
 const ADDED = { create_subscription_params: 'subscription_id', wallet_topup_params: 'wallet_transaction_id' } as const;
 
 /** Returns the first field that differs; null if the requests are equal. */

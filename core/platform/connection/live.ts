@@ -1,6 +1,6 @@
 /**
- * Real money moves in environments of type production alone (docs/integrations/README.md, "Connections"): live credentials are refused
- * elsewhere, and credentials for tests in production.
+ * Real money moves only in environments of type production (docs/integrations/README.md, "Connections"): live
+ * credentials are refused elsewhere, and test credentials in production.
  */
 import { notAllowed } from '../../foundation/error.ts';
 

@@ -1,6 +1,7 @@
 /**
- * A mapping joins a record of ours to its counterpart at a provider (docs/integrations/README.md, "Mappings"). It is `intended` before the
- * call that creates the counterpart, `made` when the id of the counterpart is known, and `gone` after the two are separated.
+ * A mapping joins a record to its counterpart at a provider (docs/integrations/README.md, "Mappings"). It is `intended`
+ * before the call that creates the counterpart, `made` once the id of the counterpart is known, and `gone` after the
+ * two were separated.
  */
 import { z } from 'zod';
 import { anyCase, baseFields, metadata, requiredKey } from '../../foundation/record.ts';

@@ -1,6 +1,6 @@
 /**
- * An event that a provider has sent by a webhook (docs/integrations/README.md, "Webhooks of providers"). It names records of the provider
- * that changed; their state is read from the provider.
+ * An inbound event: a webhook of a provider names its records that changed, and their state is then read from the
+ * provider (docs/integrations/README.md, "Webhooks of providers").
  */
 import { z } from 'zod';
 import { baseFields, timestampText } from '../../foundation/record.ts';
@@ -15,7 +15,7 @@ const eventSubject = z
     provider_entity_id: z.string().meta({ description: 'Id of the record at the provider.' }),
   })
   .meta({ id: 'ProviderEventSubject' });
-/** The event only says that this record changed: its state is read from the provider. A setup saves a payment method. */
+/** A record that changed at the provider. A setup is a form in which a customer saves a payment method. */
 export type ProviderEventSubject = Readonly<z.output<typeof eventSubject>>;
 
 export const providerEventShape = z.object({
@@ -41,10 +41,13 @@ export const providerEventShape = z.object({
 export type ProviderEventRecord = z.output<typeof providerEventShape>;
 
 const PAUSES_S: readonly number[] = [60, 300, 1_800, 7_200, 21_600, 43_200, 86_400];
-/** Attempts for an event whose record may be about to be stored here. */
+/** Attempts to process an event whose record is not stored here yet, but may be soon. */
 const UNKNOWN_ATTEMPTS_MAX = 4;
 
-/** Instant of the attempt after the n-th failed; null after the last one. An unknown record is awaited for some hours only. */
+/**
+ * Computes the next attempt after the n-th failed; null after the last. An event with an unknown record is retried for
+ * a few hours only.
+ */
 export function computeEventRetryAt(
   attempt_count: number,
   { now, is_unknown }: { now: Date; is_unknown: boolean },

@@ -6,7 +6,9 @@ export function computeFirstPull(now: Date): Date {
   return new Date(now.getTime() + HOUR_MS);
 }
 
-/** The pause equals the age of the mapping, so it doubles from an hour up to a day. */
+/**
+ * Computes the next pull: the wait equals the age of the mapping, from an hour up to a day, so it doubles each time.
+ */
 export function computeNextPull({ made_at, now }: { made_at: Date; now: Date }): Date {
   const age_ms = now.getTime() - made_at.getTime();
   return new Date(now.getTime() + Math.min(DAY_MS, Math.max(HOUR_MS, age_ms)));

@@ -1,6 +1,6 @@
 /**
- * Lines of an invoice as a provider gets them (docs/integrations/README.md, "Amounts"): the net amount of each line after discounts and
- * prepaid credits, a line per added tax, and what is paid or credited already. They add up to the amount that remains to be paid.
+ * Lines of an invoice for a provider (docs/integrations/README.md, "Amounts"): each line net of discounts and prepaid
+ * credits, one line per added tax, and the paid and credited amounts. They add up to the remaining amount.
  */
 import { Decimal, sumDecimals } from '../../foundation/decimal.ts';
 import { FarthingError } from '../../foundation/error.ts';
@@ -14,18 +14,18 @@ type PushedTax = { readonly label: string; readonly amount: string; readonly is_
 export type PushedInvoiceLine = {
   readonly description: string;
   readonly amount: string;
-  /** Invoice line; null for taxes and for what is paid already. */
+  /** Id of the invoice line; null for taxes and paid amounts. */
   readonly line_item_id: string | null;
   readonly period_start: string | null;
   readonly period_end: string | null;
 };
 
-/** Amounts of an invoice that change after it is final. */
+/** Amounts of an invoice that change after its finalization. */
 type InvoiceBalance = Pick<Invoice, 'adjustment_amount' | 'amount_paid' | 'amount_remaining'>;
 
-/** Amounts of an invoice when it was first sent to a provider. */
+/** Amounts of an invoice at its first push. */
 export type SentInvoice = InvoiceBalance & {
-  /** Payments and credit notes that these amounts contain; they are not sent again. */
+  /** Ids of payments and credit notes that these amounts contain; they are not pushed again. */
   readonly contained_ids: readonly string[];
 };
 
@@ -35,7 +35,7 @@ type InvoiceParts = {
   readonly taxes: readonly PushedTax[];
 };
 
-/** Throws if the lines, less what is paid and credited, are not the remaining amount: one of the two numbers would be wrong. */
+/** Computes the lines. Throws if they do not add up to the remaining amount, because one of the two would be wrong. */
 export function computePushedLines({ invoice, lines, taxes }: InvoiceParts): PushedInvoiceLine[] {
   const pushed = [
     ...lines.map(toPushedLine),
