@@ -1,10 +1,10 @@
-/** Delivery of webhooks: a backend sends a message to its receiver and returns the result. */
+/** Interface of a webhook backend, which sends a message to its receiver and returns the result. */
 
 export type WebhookMessage = {
-  /** Id of the system event, equal for every attempt, so that a receiver recognizes a repeat. */
+  /** Id of the system event, equal in every attempt, so that a receiver recognizes a repetition. */
   readonly id: string;
   readonly event_name: string;
-  /** The bytes to send and to sign. */
+  /** Bytes that are signed and sent. */
   readonly body: string;
   readonly tenant_id: string;
   readonly environment_id: string;
@@ -15,24 +15,24 @@ export type SendOutcome = {
   /** Null if there was no answer. */
   readonly http_status: number | null;
   readonly response_body: string | null;
-  /** Null if the receiver accepted the message. */
+  /** Reason of the failure; null if the receiver accepted the message. */
   readonly error: string | null;
-  /** Detail for the service's own log only. */
+  /** Detail for the log of this service only. */
   readonly detail?: string;
   readonly duration_ms: number;
 };
 
-/** Endpoint to which the built-in backend sends; a managed service stores the endpoints itself. */
+/** Endpoint to which the built-in backend sends. A managed service stores its endpoints itself, so it gets none. */
 export type WebhookTarget = { readonly url: string; readonly secrets: readonly string[] };
 
 export type WebhookScope = Pick<WebhookMessage, 'tenant_id' | 'environment_id'>;
 
 export interface WebhookBackend {
-  /** Whether this service stores the endpoints: then every message has a target. */
+  /** Whether this service stores the endpoints, so that every message has a target. */
   readonly has_targets: boolean;
-  /** Sends a message. It never throws because of the receiver. */
+  /** Sends a message. A failure of the receiver is returned, never thrown. */
   send(message: WebhookMessage, target: WebhookTarget | null): Promise<SendOutcome>;
-  /** Opens the page that manages the endpoints, if a managed service stores them. */
+  /** Returns the address of the page on which the managed service shows the endpoints. */
   dashboard?(
     scope: WebhookScope,
     caller: { may_change: boolean },

@@ -1,6 +1,6 @@
 /**
- * A company in QuickBooks Online. A record that a push creates has our id in its note. A repeated push searches for it first, and its
- * requests have the same ids, so nothing is created twice.
+ * Account at QuickBooks Online: one company. A record that a push creates has our id in its private note. A repeated
+ * push searches for that note first and has the same request ids, so nothing is created twice.
  */
 
 import { Decimal } from '../../core/foundation/decimal.ts';
@@ -32,9 +32,9 @@ import {
   toPaymentBody,
 } from './sales.ts';
 
-/** All lines name this item: what is sold is in the description of the line. */
+/** Item that all lines name. The description of a line says what is sold. */
 const ITEM_NAME = 'Farthing';
-/** The clocks of the two services may differ. */
+/** Tolerance for a difference between the clocks of the two services. */
 const CLOCK_SLACK_SECONDS = 3_600;
 
 type CompanySettings = { readonly realm_id: string; readonly income_account_id?: string | undefined };
@@ -43,16 +43,16 @@ type SentName = 'Invoice' | 'CreditMemo' | 'Payment';
 type SentDocument = Push & {
   readonly provider_customer_id: string;
   readonly currency: string;
-  /** Text that only this record's note contains. */
+  /** Text in the private note that no other record has. */
   readonly note: string;
   readonly total: string;
-  /** Amounts in their order. */
+  /** Amounts of the lines, in their order. */
   readonly amounts: readonly string[];
 };
 
 type SentRecord<Name extends SentName> = {
   readonly record: QuickBooksRecords[Name];
-  /** Whether this call has created it; else an earlier attempt has. */
+  /** Whether this call created the record; false if an earlier attempt did. */
   readonly is_new: boolean;
 };
 
@@ -124,7 +124,10 @@ export class QuickBooksAccount implements ProviderAccount {
     return toRecord(sent.record);
   }
 
-  /** Money that was refunded elsewhere stays a credit of the customer until a person records the refund there. */
+  /**
+   * Creates a credit memo. If the money was refunded elsewhere, it stays a credit of the customer until a person
+   * records the refund in QuickBooks.
+   */
   async pushCreditNote(credit_note: PushedCreditNote): Promise<ProviderRecord> {
     const document: SentDocument = {
       ...credit_note,
@@ -138,7 +141,7 @@ export class QuickBooksAccount implements ProviderAccount {
     return toRecord(sent.record);
   }
 
-  /** The company may be set to apply credits by itself. */
+  /** Applies the credit memo to its invoice, unless the company's own settings have applied it already. */
   async #applyCreditMemo(credit_note: PushedCreditNote, id: string): Promise<void> {
     const memo = await this.#client.read('CreditMemo', id);
     if (memo === null || new Decimal(memo.RemainingCredit ?? memo.TotalAmt).isZero()) return;
@@ -146,7 +149,7 @@ export class QuickBooksAccount implements ProviderAccount {
     await this.#client.create('Payment', toApplicationBody(credit_note, id), { key: `${key}:apply:${memo.SyncToken}` });
   }
 
-  /** QuickBooks has no void of a credit memo, so it is deleted, after the payments of 0 that apply it. */
+  /** QuickBooks cannot void a credit memo, so it is deleted, after the payments of 0 that apply it. */
   async voidCreditNote(provider_entity_id: string, key: string): Promise<void> {
     const memo = await this.#client.read('CreditMemo', provider_entity_id);
     if (memo === null) return;
@@ -214,7 +217,7 @@ export class QuickBooksAccount implements ProviderAccount {
     }
   }
 
-  /** A void record is none: a person has ended it. */
+  /** Finds the record of an earlier attempt. A void record does not count: a person has ended it. */
   async #findSent<Name extends SentName>(
     name: Name,
     searched: Pick<SentDocument, 'provider_customer_id' | 'note' | 'key_age_seconds'>,
@@ -226,8 +229,8 @@ export class QuickBooksAccount implements ProviderAccount {
   }
 
   /**
-   * Deletes a new record that QuickBooks has with other amounts: taxes, rounding or another currency changed it. One of an earlier attempt
-   * stays, because a bookkeeper may have edited it.
+   * Deletes a new record whose amounts differ, because taxes, rounding or another currency changed it. A record of an
+   * earlier attempt stays, because a bookkeeper may have edited it.
    */
   async #check<Name extends SentName>(
     name: Name,
@@ -282,7 +285,7 @@ export class QuickBooksAccount implements ProviderAccount {
     return company;
   }
 
-  /** ISO 4217, lowercase. A company with one currency does not repeat it in its records. */
+  /** Reads the currency in lower case. Records of a company with one currency do not name it. */
   async #readCurrency({ CurrencyRef }: { readonly CurrencyRef?: { readonly value: string } }): Promise<string> {
     if (CurrencyRef !== undefined) return CurrencyRef.value.toLowerCase();
     for await (const { CurrencyPrefs } of this.#client.query('Preferences'))
@@ -295,18 +298,18 @@ function hasBegun({ key_age_seconds, is_key_renewed }: Push): boolean {
   return key_age_seconds > 0 || is_key_renewed;
 }
 
-/** Earliest creation of a record that an attempt with this key created. */
+/** Computes the earliest time at which an attempt with this key can have created a record. */
 function toCreatedSince({ key_age_seconds }: Pick<Push, 'key_age_seconds'>): string {
   const since_ms = Date.now() - (key_age_seconds + CLOCK_SLACK_SECONDS) * 1_000;
   return `MetaData.CreateTime >= ${quote(new Date(since_ms).toISOString().replace(/\.\d+Z$/, '+00:00'))}`;
 }
 
-/** People may add to the note. */
+/** Whether the text contains the note, to which people may have added. */
 function hasNote(text: string | undefined, note: string): boolean {
   return text !== undefined && text.split(/\s*\n\s*/).some((line) => line.trim() === note);
 }
 
-/** A payment of 0 that applies a credit memo has the note of the credit note, but is no payment of ours. */
+/** Whether the payment is money. A payment of 0 that applies a credit memo has the note of the credit note. */
 function isDocument({ TotalAmt }: { readonly TotalAmt: string }): boolean {
   return !new Decimal(TotalAmt).isZero();
 }

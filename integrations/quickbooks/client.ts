@@ -1,6 +1,6 @@
 /**
- * The accounting API of QuickBooks Online, minor version 75 (developer.intuit.com, "Basics of the API"): records of one company. Numbers of
- * its answers are texts (exact-json.ts).
+ * Client of the accounting API of QuickBooks Online for one company, minor version 75 (developer.intuit.com, "Basics of
+ * the API"). Numbers of answers are texts (exact-json.ts).
  */
 import { createHash } from 'node:crypto';
 import type { AccountSettings } from '../account.ts';
@@ -17,7 +17,7 @@ const HOSTS = {
 const MINOR_VERSION = '75';
 const PAGE = 1_000;
 const REQUEST_ID_LENGTH = 40;
-/** Attempts of a change, because somebody else changes the record at the same time. */
+/** Maximum attempts of a change. An attempt fails if somebody else changes the record at the same time. */
 const CHANGES_MAX = 3;
 
 type CompanyAccess = {
@@ -42,7 +42,7 @@ export class QuickBooksClient {
     this.#authorization = `Bearer ${access_token}`;
   }
 
-  /** Null if it does not exist, or no longer. */
+  /** Reads a record; null if it does not exist, or was deleted. */
   async read<Name extends RecordName>(name: Name, id: string): Promise<QuickBooksRecords[Name] | null> {
     try {
       return await this.#send('GET', name, { path: `${name.toLowerCase()}/${encodeURIComponent(id)}` });
@@ -52,7 +52,7 @@ export class QuickBooksClient {
     }
   }
 
-  /** `condition` is written with `quote`. Reads page after page. */
+  /** Queries all pages. `condition` is written with `quote`. */
   async *query<Name extends RecordName>(name: Name, condition = ''): AsyncGenerator<QuickBooksRecords[Name]> {
     const where = condition === '' ? '' : ` where ${condition}`;
     for (let start = 1; ; start += PAGE) {
@@ -67,13 +67,13 @@ export class QuickBooksClient {
     }
   }
 
-  /** QuickBooks answers a repeated request id with the result of the first request. */
+  /** Creates a record. QuickBooks answers a repeated request id with the first result. */
   async create<Name extends RecordName>(name: Name, body: ExactJson, { key }: Keyed): Promise<QuickBooksRecords[Name]> {
     const parameters = { requestid: toRequestId(key) };
     return await this.#send('POST', name, { path: name.toLowerCase(), parameters, body });
   }
 
-  /** No effect on a record that does not exist. `isDone` checks its current state before each attempt. */
+  /** Ends a record; no effect if it does not exist. `isDone` checks its current state before each attempt. */
   async end<Name extends 'Invoice' | 'Payment' | 'CreditMemo'>(
     name: Name,
     { id, operation, key, isDone = () => false }: RecordEnd<QuickBooksRecords[Name]>,
@@ -127,12 +127,12 @@ type CompanyRequest = {
   readonly body?: ExactJson;
 };
 
-/** A request id has at most 50 characters. */
+/** A request id has at most 50 characters, so it is a digest of the key. */
 function toRequestId(key: string): string {
   return createHash('sha256').update(key).digest('hex').slice(0, REQUEST_ID_LENGTH);
 }
 
-/** A text of the query language. */
+/** Quotes a text for the query language. */
 export function quote(text: string): string {
   return `'${text.replace(/[\\']/g, '\\$&')}'`;
 }

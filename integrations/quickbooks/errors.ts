@@ -1,6 +1,6 @@
 /**
- * Faults of QuickBooks as errors of a provider (developer.intuit.com, "Error handling" and "Error codes"). A fault may come with status 200.
- * Answers of the authentication have its fields in lower case.
+ * Turns faults of QuickBooks into `ProviderError`s (developer.intuit.com, "Error handling" and "Error codes"). A fault
+ * may have status 200. Authentication errors have field names in lower case.
  */
 import { ProviderError } from '../provider-error.ts';
 
@@ -15,11 +15,11 @@ const MISSING = '610';
 /** QuickBooks asks for a pause of a minute and sends no header. */
 const LIMIT_PAUSE_SECONDS = 60;
 const LIMITED = '3001';
-/** Token refused, no right to the company, subscription of the company ended. */
+/** The token is refused, the user has no right to the company, or the company's subscription has ended. */
 const UNAUTHORIZED_CODES = new Set(['3100', '3200', '6190']);
 const UNAUTHORIZED_TYPES = new Set(['authentication', 'authenticationfault', 'authorization', 'authorizationfault']);
 
-/** Null if the answer has no fault. */
+/** Reads the fault of an answer; null without one. */
 export function readFault(body: unknown): QuickBooksFault | null {
   const fault = lowerFields(lowerFields(body)['fault']);
   if (Object.keys(fault).length === 0) return null;
@@ -38,14 +38,14 @@ export function buildFaultError(status: number, { type, errors }: QuickBooksFaul
   const details = { provider_code: code === '' ? null : code };
   if (status === 429 || code === LIMITED)
     return new ProviderError('wait', describe(code, message), { ...details, retry_after_seconds: LIMIT_PAUSE_SECONDS });
-  // Its detail quotes the token.
+  // The detail of an authentication fault quotes the token, so it is omitted.
   if (status === 401 || status === 403 || UNAUTHORIZED_CODES.has(code) || UNAUTHORIZED_TYPES.has(type.toLowerCase()))
     return new ProviderError('person', describe(code, message), { ...details, is_unauthorized: true });
   const isTransient = status >= 500 || type === 'SystemFault' || code === STALE;
   return new ProviderError(isTransient ? 'wait' : 'person', describe(code, message, detail), details);
 }
 
-/** For an answer that is no JSON of QuickBooks, such as a page of a gateway. */
+/** Builds the error of an answer without JSON, such as an HTML page of a proxy. */
 export function buildStatusError(status: number): ProviderError {
   if (status === 429)
     return new ProviderError('wait', 'QuickBooks: too many requests', { retry_after_seconds: LIMIT_PAUSE_SECONDS });

@@ -1,4 +1,4 @@
-/** Requests to Intuit. Every failure is a `ProviderError`. The caller decides when a request is repeated. */
+/** Sends requests to Intuit. Every failure is a `ProviderError`. The caller decides whether to repeat a request. */
 import { parseExactJson } from '../exact-json.ts';
 import { ProviderError } from '../provider-error.ts';
 import { readBoundedText } from '../read-bounded-text.ts';
@@ -11,7 +11,7 @@ type IntuitRequest = {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
 };
-/** `body` is undefined if the answer is no JSON. */
+/** `body` is undefined if the answer is not JSON. */
 type IntuitAnswer = { readonly status: number; readonly body: unknown };
 
 export async function sendToIntuit(url: URL, { method, headers, body }: IntuitRequest): Promise<IntuitAnswer> {
@@ -20,7 +20,7 @@ export async function sendToIntuit(url: URL, { method, headers, body }: IntuitRe
       method,
       headers: { accept: 'application/json', ...headers },
       ...(body === undefined ? {} : { body }),
-      // The token is for this host only, never for the target of a redirect.
+      // Follows no redirect, because the token is for this host only.
       redirect: 'error',
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });

@@ -1,6 +1,6 @@
 /**
- * OAuth of Intuit (developer.intuit.com, "Set up OAuth 2.0"): the authorization page, and the endpoint that issues tokens. It documents no
- * PKCE for confidential clients; the client secret protects the code.
+ * OAuth of Intuit (developer.intuit.com, "Set up OAuth 2.0"): the authorization page, and the endpoint that issues
+ * tokens. Intuit documents no PKCE for confidential clients; the client secret protects the code.
  */
 import { z } from 'zod';
 import { invalid } from '../../core/foundation/error.ts';
@@ -16,7 +16,7 @@ const AUTHORIZATION_PAGE = 'https://appcenter.intuit.com/connect/oauth2';
 const TOKEN_ENDPOINT = 'https://oauth.platform.intuit.com/oauth2/v1/tokens/bearer';
 const SCOPE = 'com.intuit.quickbooks.accounting';
 
-/** The company is known only after the grant. */
+/** The flow starts without the company, which only the grant names. */
 const flowCredentials = quickbooksSecrets
   .omit({ realm_id: true, access_token: true, refresh_token: true })
   .required({ redirect_uri: true });
@@ -76,7 +76,7 @@ async function requestTokens(
   return { access_token, refresh_token, expires_in_seconds: Number(expires_in) };
 }
 
-/** RFC 6749, section 5.2. The description may quote a token. */
+/** Builds the error of RFC 6749, section 5.2, without its description, which may quote a token. */
 function toTokenError(status: number, body: unknown): ProviderError {
   const code = typeof body === 'object' && body !== null && 'error' in body ? String(body.error) : null;
   if (code === null || status === 429 || status >= 500) return buildStatusError(status);

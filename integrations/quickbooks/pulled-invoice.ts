@@ -1,4 +1,4 @@
-/** An invoice of QuickBooks as it is read, with the money that its payments apply to it. */
+/** An invoice of QuickBooks as pulled, with the money that its payments apply to it. */
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import type { ReportedPayment } from '../../core/payments/provider-payments.ts';
 import type { ProviderInvoice } from '../account.ts';
@@ -25,7 +25,10 @@ function toInvoiceStatus(invoice: QuickBooksInvoice): ProviderInvoice['invoice_s
   return new Decimal(invoice.Balance).isZero() ? 'paid' : 'open';
 }
 
-/** Our own payments have their id in the note (sales.ts). The payment of an invoice that was marked as paid by hand has the id of the invoice. */
+/**
+ * Finds our id in the note of a pushed payment (sales.ts). The payment of an invoice that was marked as paid by hand
+ * has the id of the invoice.
+ */
 const REPORTED = /\bFarthing payment ((?:pay|inv)_[0-9A-Z]{26})\b/;
 
 function toProviderPayment(payment: QuickBooksPayment, invoice_id: string, currency: string): ReportedPayment[] {
@@ -46,7 +49,10 @@ function toProviderPayment(payment: QuickBooksPayment, invoice_id: string, curre
   ];
 }
 
-/** A payment may apply credit memos, too. They are no money; what they pay of several invoices at once is unknown. */
+/**
+ * Computes the money that a payment applies to the invoice. A payment may also apply credit memos, which are no money.
+ * If it pays several invoices, their share of these is unknown.
+ */
 function computeMoney(payment: QuickBooksPayment, invoice_id: string): Decimal {
   const applied = sumLinked(payment, (type, id) => type === 'Invoice' && id === invoice_id);
   const credits = sumLinked(payment, (type) => type !== 'Invoice');

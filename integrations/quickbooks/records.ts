@@ -1,4 +1,4 @@
-/** Records of QuickBooks as they are read, with the fields that are used. Amounts are texts (exact-json.ts). */
+/** Fields of QuickBooks records that this service reads. Amounts are texts (exact-json.ts). */
 import { Decimal } from '../../core/foundation/decimal.ts';
 
 export type QuickBooksRecord = { readonly Id: string; readonly SyncToken: string };
@@ -21,7 +21,7 @@ type SalesTransaction = QuickBooksRecord & {
 };
 export type QuickBooksInvoice = SalesTransaction & { readonly Balance: string; readonly Line: readonly SalesLine[] };
 type QuickBooksCreditMemo = SalesTransaction & {
-  /** Amount that is applied to no invoice yet. */
+  /** Amount that is not applied to an invoice yet. */
   readonly RemainingCredit?: string;
   readonly Line: readonly SalesLine[];
 };
@@ -44,7 +44,7 @@ export type QuickBooksRecords = {
   readonly Preferences: QuickBooksRecord & { readonly CurrencyPrefs?: { readonly HomeCurrency?: Reference } };
 };
 
-/** QuickBooks sets all amounts of a void record to 0 and writes this before its note. */
+/** Whether the record is void: QuickBooks sets all its amounts to 0 and writes this before its note. */
 export function isVoided({ TotalAmt, PrivateNote = '' }: Pick<SalesTransaction, 'TotalAmt' | 'PrivateNote'>): boolean {
   return new Decimal(TotalAmt).isZero() && /^voided\b/i.test(PrivateNote);
 }

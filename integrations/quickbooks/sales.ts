@@ -1,6 +1,6 @@
 /**
- * Bodies of the records that are sent. Each line is one amount: without quantity and unit price QuickBooks has nothing to multiply and
- * round. The private note has the id of our record, by which it is found again.
+ * Bodies of pushed records. Each line is one amount: without quantity and unit price QuickBooks multiplies and rounds
+ * nothing. The private note contains the id of our record, by which it is found again.
  */
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { minorUnits, parseDecimal } from '../../core/foundation/money.ts';
@@ -13,7 +13,7 @@ const NAME_MAX = 100;
 const NUMBER_MAX = 21;
 const DESCRIPTION_MAX = 4_000;
 
-/** Country of the company; it selects the tax fields of a record. */
+/** Country of the company, which decides the tax fields of a record. */
 type Company = { readonly Country?: string };
 type SalesTerms = { readonly item_id: string; readonly company: Company };
 type SalesDocument = {
@@ -27,7 +27,7 @@ export function toNote(kind: 'customer' | 'invoice' | 'payment' | 'credit note',
   return `Farthing ${kind} ${id}`;
 }
 
-/** QuickBooks keeps names unique, and refuses colons and control characters in them. */
+/** Builds a display name, which must be unique and contain no colons or control characters. */
 export function toDisplayName({ name, external_id }: Pick<PushedCustomer, 'name' | 'external_id'>): string {
   const plain = (text: string) =>
     text
@@ -89,7 +89,7 @@ export function toPaymentBody(payment: PushedPayment): ExactJson {
   };
 }
 
-/** A payment of 0 that applies a credit memo to an invoice. */
+/** Builds the payment of 0 that applies a credit memo to an invoice. */
 export function toApplicationBody(note: PushedCreditNote, credit_memo_id: string): ExactJson {
   const Amount = toAmount(note.total, note.currency);
   const toLine = (TxnType: string, TxnId: string) => ({ Amount, LinkedTxn: [{ TxnId, TxnType }] });
@@ -102,7 +102,10 @@ export function toApplicationBody(note: PushedCreditNote, credit_memo_id: string
   };
 }
 
-/** Taxes are lines of their own. So a company in the USA must not add its sales tax; elsewhere no line has a tax code. */
+/**
+ * Builds the body. Taxes are lines of their own, so QuickBooks must add none: in the USA each line has the tax code
+ * NON, elsewhere no line has a code.
+ */
 function toSalesBody(document: SalesDocument, { item_id, company }: SalesTerms): Record<string, ExactJson | undefined> {
   checkSum(document);
   const { currency } = document;
@@ -133,7 +136,7 @@ function checkSum({ lines, total, currency }: SalesDocument): void {
     throw new ProviderError('person', `the lines add up to ${sum.toFixed()} ${currency}, the total is ${total}`);
 }
 
-/** Refuses digits that the currency has not, because QuickBooks would round them. */
+/** Refuses more decimals than the currency has, because QuickBooks would round them. */
 function toAmount(amount: string, currency: string): JsonNumber {
   const value = parseDecimal(amount);
   if (value === undefined) throw new ProviderError('person', `${JSON.stringify(amount)} is not an amount`);
@@ -142,7 +145,7 @@ function toAmount(amount: string, currency: string): JsonNumber {
   return new JsonNumber(amount);
 }
 
-/** A longer number is left out: half of it would be the number of another document. */
+/** Omits a number that is too long, because its beginning could be the number of another document. */
 function toDocNumber(number: string): string | undefined {
   return number === '' || number.length > NUMBER_MAX ? undefined : number;
 }
@@ -151,7 +154,7 @@ function toDate(instant: string | null | undefined): string | undefined {
   return instant ? new Date(instant).toISOString().slice(0, 'YYYY-MM-DD'.length) : undefined;
 }
 
-/** Cuts between characters. */
+/** Shortens a text without splitting a character. */
 function cut(text: string, length_max: number): string {
   return text.length <= length_max
     ? text

@@ -12,11 +12,11 @@ import type { InboundEvent } from '../account.ts';
 
 type IntuitWebhook = { readonly token: string; readonly header: string | undefined; readonly body: Uint8Array };
 
-/** Every refusal has one message, so that a forger learns nothing from it. */
+/** Checks the signature. Every refusal has one message, so that a forger learns nothing from it. */
 export function checkIntuitSignature({ token, header = '', body }: IntuitWebhook): void {
   const expected = Buffer.from(createHmac('sha256', token).update(body).digest('base64'));
   const given = Buffer.from(header);
-  // The comparison needs buffers of one length.
+  // The comparison requires buffers of equal length.
   if (given.length !== expected.length || !timingSafeEqual(given, expected))
     throw new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
 }
@@ -24,7 +24,7 @@ export function checkIntuitSignature({ token, header = '', body }: IntuitWebhook
 const cloudEvents = z.array(
   z.object({
     id: z.string().min(1),
-    /** Such as `qbo.invoice.updated.v1`. */
+    /** Example: `qbo.invoice.updated.v1`. */
     type: z.string(),
     time: z.string().optional(),
     intuitentityid: z.string().min(1),
@@ -84,7 +84,10 @@ function toEvent({
 
 type Notification = z.output<typeof notifications>['eventNotifications'][number];
 
-/** They have no id, so one is made of their content: a repeated delivery has the same. */
+/**
+ * Parses the older form of events. These have no id, so a digest of their content is the id, equal in a repeated
+ * delivery.
+ */
 function toOlderEvents({ realmId, dataChangeEvent: { entities } }: Notification): InboundEvent[] {
   return entities.map(({ name, id, operation, lastUpdated }) => {
     const content = JSON.stringify([realmId, name, id, operation, lastUpdated]);

@@ -1,6 +1,6 @@
 /**
- * An account at Razorpay, over the official library. Razorpay has no idempotency keys for customers and invoices: an earlier record is found
- * by our id in its notes, so a push that was interrupted is resumed by repeating it.
+ * Account at Razorpay, over the official library. Razorpay has no idempotency keys for customers and invoices. Their
+ * notes contain our id, by which a repeated push finds the record of an interrupted one.
  */
 
 import type { Customers } from 'razorpay/dist/types/customers.js';
@@ -40,15 +40,15 @@ import {
   toRazorpayName,
 } from './texts.ts';
 
-/** Most that Razorpay lists at once. */
+/** Maximum page size of a list at Razorpay. */
 const PAGE = 100;
-/** Customers of a list that are read before the search is given up. */
+/** Maximum number of customers that a search reads. */
 const LISTED_MAX = 2_000;
-/** The clocks of the two services may differ. */
+/** Tolerance for a difference between the clocks of the two services. */
 const CLOCK_SLACK_SECONDS = 300;
 const DESCRIPTION_MAX = 2_048;
 
-/** Statuses in which an existing invoice is used instead of creating another. */
+/** Statuses of an existing invoice that a push uses instead of creating another. */
 const USABLE_STATUSES: readonly Invoices.RazorpayInvoice['status'][] = ['draft', 'issued', 'partially_paid', 'paid'];
 const ENDED_STATUSES: readonly Invoices.RazorpayInvoice['status'][] = ['cancelled', 'expired', 'deleted'];
 
@@ -68,7 +68,7 @@ class RazorpayAccount implements ProviderAccount {
     this.payments = new RazorpayPayments(razorpay);
   }
 
-  /** Razorpay does not say which account a key belongs to. A list shows that the key is valid. */
+  /** Checks the key by a list request. Razorpay does not say to which account a key belongs, so the id is unknown. */
   async identify(): Promise<AccountIdentity> {
     return await translateErrors(async () => {
       await this.#razorpay.customers.all({ count: 1 });
@@ -79,7 +79,7 @@ class RazorpayAccount implements ProviderAccount {
   async pushCustomer(customer: PushedCustomer): Promise<ProviderRecord> {
     return await translateErrors(async () => {
       const body = toRazorpayCustomer(customer);
-      // Razorpay returns the existing customer of an email, but knows nobody without one.
+      // Razorpay returns the existing customer of an email. Without an email a repeated push has to search.
       const isFirst = customer.key_age_seconds === 0 && !customer.is_key_renewed;
       const found = isFirst && body.email !== undefined ? null : await this.#findCustomer(customer);
       const { id } = found ?? (await this.#createCustomer(customer, body));
@@ -87,7 +87,7 @@ class RazorpayAccount implements ProviderAccount {
     });
   }
 
-  /** A customer with this email that is not ours is never linked silently. */
+  /** Creates the customer. A customer with this email that is not ours is refused, not linked. */
   async #createCustomer(
     { customer_id }: PushedCustomer,
     body: Customers.RazorpayCustomerCreateRequestBody,
@@ -101,7 +101,7 @@ class RazorpayAccount implements ProviderAccount {
     );
   }
 
-  /** The newest customers are first. Those from before the first attempt cannot be ours. */
+  /** Finds our customer. The list begins with the newest; customers from before the first attempt cannot be ours. */
   async #findCustomer({ customer_id, key_age_seconds }: PushedCustomer): Promise<Customers.RazorpayCustomer | null> {
     const since = Date.now() / 1_000 - key_age_seconds - CLOCK_SLACK_SECONDS;
     for (let skip = 0; skip < LISTED_MAX; skip += PAGE) {
@@ -128,14 +128,17 @@ class RazorpayAccount implements ProviderAccount {
         return toRecord(issued);
       } catch (thrown) {
         const error = unwrapError(thrown);
-        // An abandoned draft could be issued by hand, beside the invoice of a later attempt.
+        // Deletes the draft, because a person could issue it beside the invoice of a later attempt.
         if (isRefused(error)) await this.#deleteDraft(created.id);
         throw error;
       }
     });
   }
 
-  /** Two pushes at once never issue two invoices: the one that sees the draft of the other deletes its own and is repeated. */
+  /**
+   * Creates a draft. If a concurrent push also has one, this push deletes its own and is repeated, so that only one is
+   * issued.
+   */
   async #createDraft(
     invoice: PushedInvoice,
     body: Invoices.RazorpayInvoiceCreateRequestBody,
@@ -147,7 +150,7 @@ class RazorpayAccount implements ProviderAccount {
     throw buildRaceError(invoice.invoice_id);
   }
 
-  /** Another push or a person may have issued or deleted it meanwhile. */
+  /** A concurrent push or a person may have issued or deleted the draft. */
   async #issue(draft: Invoices.RazorpayInvoice): Promise<Invoices.RazorpayInvoice> {
     try {
       return await this.#razorpay.invoices.issue(draft.id);
@@ -161,7 +164,10 @@ class RazorpayAccount implements ProviderAccount {
     }
   }
 
-  /** A draft with another total is from an attempt before the invoice changed. Nobody has seen it, so it is replaced. */
+  /**
+   * Finds the invoice of an earlier attempt. A draft with another total is from before the invoice changed; nobody has
+   * seen it, so it is deleted.
+   */
   async #findUsableInvoice(invoice: PushedInvoice): Promise<Invoices.RazorpayInvoice | null> {
     const [found = null] = await this.#listUsableInvoices(invoice);
     if (found?.status !== 'draft' || hasTotal(found, invoice)) return found;
@@ -169,7 +175,7 @@ class RazorpayAccount implements ProviderAccount {
     return null;
   }
 
-  /** Issued ones are first. */
+  /** Lists invoices that can be used, issued ones first. */
   async #listUsableInvoices({ invoice_id, invoice_number }: PushedInvoice): Promise<Invoices.RazorpayInvoice[]> {
     const receipt = toInvoiceReceipt(invoice_number, invoice_id);
     const { items } = await this.#razorpay.invoices.all({ receipt, count: PAGE });
@@ -178,7 +184,7 @@ class RazorpayAccount implements ProviderAccount {
     return usable.toSorted((a, b) => Number(a.status === 'draft') - Number(b.status === 'draft'));
   }
 
-  /** No effect on an invoice that is no draft. */
+  /** Deletes the invoice if it is a draft. */
   async #deleteDraft(id: string): Promise<void> {
     const invoice = await this.#loadInvoice(id);
     if (invoice?.status === 'draft') await this.#razorpay.invoices.delete(id);
@@ -216,7 +222,7 @@ class RazorpayAccount implements ProviderAccount {
     });
   }
 
-  /** All attempts to pay belong to the order of the invoice. A draft has none. */
+  /** Lists the attempts to pay an invoice, all of which belong to its order. A draft has no order. */
   async #listPayments({ order_id }: Invoices.RazorpayInvoice): Promise<Payments.RazorpayPayment[]> {
     if (!order_id) return [];
     const { items } = await this.#razorpay.orders.fetchPayments(order_id);
@@ -238,7 +244,7 @@ class RazorpayAccount implements ProviderAccount {
     });
   }
 
-  /** Null for a payment link: it belongs to no invoice of Razorpay. */
+  /** Finds the payment that a record is about; null for a payment link, which belongs to no invoice of Razorpay. */
   async #findPaymentId({ provider_entity_id: id }: ProviderEventSubject): Promise<string | null> {
     if (isRazorpayId(id, 'pay')) return id;
     if (isRazorpayId(id, 'rfnd'))
@@ -278,7 +284,7 @@ function toRazorpayCustomer(customer: PushedCustomer): Customers.RazorpayCustome
   };
 }
 
-/** Razorpay sends no messages, and takes no part of the amount. */
+/** Builds a draft with which Razorpay sends no messages and accepts no partial payment. */
 function toRazorpayDraft(invoice: PushedInvoice): Omit<Invoices.RazorpayInvoiceCreateRequestBody, 'line_items'> {
   const { invoice_id, invoice_number, provider_customer_id, currency } = invoice;
   return {

@@ -17,7 +17,7 @@ export function toSubunits(amount: string, currency: string): number {
   return toMinorInteger(amount, { currency, unit: findUnit(currency), provider_name: 'Razorpay' });
 }
 
-/** Throws also if the amount is too small to be paid. */
+/** Converts an amount to be paid. Throws if it is below Razorpay's minimum. */
 export function toPayableSubunits(amount: string, currency: string): number {
   const integer = toSubunits(amount, currency);
   const unit = findUnit(currency);
@@ -34,7 +34,7 @@ export function fromSubunits(integer: number, currency: string): string {
   return fromMinorInteger(integer, findUnit(currency));
 }
 
-/** Other currencies without two decimals are refused: their unit at Razorpay is not documented. */
+/** Finds the unit of a currency. A currency without two decimals is refused unless its unit is documented. */
 function findUnit(currency: string): MinorUnit {
   const lower = currency.toLowerCase();
   const special = SPECIAL_UNITS.get(lower);

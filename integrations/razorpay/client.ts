@@ -1,6 +1,7 @@
 /**
- * The official library of Razorpay. Its HTTP client gets what the library does not offer: a timeout, no redirects, and errors that survive.
- * The library itself drops the status of unanswered requests, `Retry-After` and the header of idempotent refunds.
+ * Client of Razorpay: the official library with a changed HTTP client. It adds a timeout, refuses redirects, and
+ * retains errors, of which the library drops the status and `Retry-After`. It also sends the header of idempotent
+ * refunds.
  */
 import type Razorpay from 'razorpay';
 import type { Refunds } from 'razorpay/dist/types/refunds.js';
@@ -55,7 +56,7 @@ function checkAnswer(answer: HttpAnswer<unknown>): HttpAnswer<unknown> {
 
 type WrappedError = { readonly error: ProviderError };
 
-/** The library reads `response` of each failure and throws its `error` alone. */
+/** Wraps an error for the library, which reads `response` of each failure and throws only its `error`. */
 function wrapError(error: ProviderError): WrappedError & { response: { status: number; data: WrappedError } } {
   return { error, response: { status: 0, data: { error } } };
 }
@@ -69,7 +70,10 @@ export async function translateErrors<Result>(run: () => Promise<Result>): Promi
   }
 }
 
-/** Returns an error that is not Razorpay's unchanged: it is a fault of this service. */
+/**
+ * Returns the `ProviderError` of a failure at Razorpay. Any other error is a fault of this service and returned
+ * unchanged.
+ */
 export function unwrapError(thrown: unknown): unknown {
   const error = (thrown as Partial<WrappedError> | null)?.error;
   return error instanceof ProviderError ? error : thrown;

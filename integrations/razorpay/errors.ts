@@ -1,6 +1,6 @@
 /**
- * Failures of Razorpay as errors of a provider (razorpay.com/docs/errors). The cause is left out, because the library's error contains the
- * credentials of the request.
+ * Turns failures of Razorpay into `ProviderError`s (razorpay.com/docs/errors). The cause is omitted, because the
+ * library's error contains the credentials of the request.
  */
 import { ProviderError, parseRetryAfter } from '../provider-error.ts';
 
@@ -12,7 +12,7 @@ type ErrorBody = {
   readonly metadata?: { readonly payment_id?: string };
 };
 
-/** The failed request as the HTTP library describes it; without an answer, the connection failed. */
+/** The failed request as the HTTP library describes it. Without `response` the connection failed. */
 export type FailedRequest = {
   readonly code?: string;
   readonly response?: {
@@ -32,7 +32,7 @@ class RazorpayError extends ProviderError {
 }
 
 const UNAUTHORIZED = new Set([401, 403]);
-/** A timeout, a request in flight with the same key, too many requests. */
+/** Statuses after which the request is repeated: timeout, same key in flight, too many requests. */
 const WAIT = new Set([408, 409, 425, 429]);
 
 export function toRazorpayError({ code, response }: FailedRequest): ProviderError {
@@ -51,7 +51,7 @@ export function toRazorpayError({ code, response }: FailedRequest): ProviderErro
   return new RazorpayError(status, 'person', message, { provider_code, is_unauthorized: UNAUTHORIZED.has(status) });
 }
 
-/** Answer with status 200 that has no JSON object: the page of a gateway. */
+/** Builds the error of an answer with a success status and no JSON object, such as an HTML page of a proxy. */
 export function buildUnreadableError(status: number): ProviderError {
   return new RazorpayError(status, 'wait', 'Razorpay: the answer is no JSON');
 }
@@ -61,13 +61,13 @@ function parseBody(data: unknown): ErrorBody {
   return typeof error === 'object' && error !== null ? error : {};
 }
 
-/** Razorpay answers 400 for an id that it does not know. */
+/** Whether the record does not exist. Razorpay answers 400 for an unknown id. */
 export function isMissing(error: unknown): boolean {
   if (!(error instanceof RazorpayError)) return false;
   return error.status === 404 || (error.status === 400 && /does not exist|not found/i.test(error.message));
 }
 
-/** The request was refused and had no effect. The credentials are valid. */
+/** Whether the request was refused without effect, with valid credentials. */
 export function isRefused(error: unknown): error is ProviderError {
   return error instanceof ProviderError && error.error_class === 'person' && !error.is_unauthorized;
 }

@@ -41,7 +41,10 @@ function buildLine(name: string, amount: number, currency: string): RazorpayLine
   return { name: cutText(name, NAME_MAX), amount, currency: currency.toUpperCase(), quantity: 1 };
 }
 
-/** Razorpay has no negative lines, so credits and payments would be lost. The lines become the description of one line. */
+/**
+ * Joins all lines into one whose description lists them. Razorpay has no negative lines, so credits and payments would
+ * be lost.
+ */
 function toTotalLine({ lines, invoice_number, currency }: PushedInvoice, total: number): RazorpayLine {
   const listed = lines.map(({ description, amount }) => `${description}: ${amount}`).join('\n');
   return {

@@ -42,7 +42,7 @@ export class RazorpayPayments implements AccountPayments {
     });
   }
 
-  /** Razorpay accepts one successful payment per order, so a repeated attempt on the same order cannot pay twice. */
+  /** Pays the order. Razorpay accepts one successful payment per order, so a repeated attempt cannot pay twice. */
   async #payOrder({ id, amount }: Orders.RazorpayOrder, charge: AccountCharge): Promise<PaymentOutcome> {
     const { email, contact } = await this.#loadContact(charge.provider_customer_id);
     const body = {
@@ -60,7 +60,7 @@ export class RazorpayPayments implements AccountPayments {
     }
   }
 
-  /** A decline is answered as an error, and leaves a failed payment of the order. Other refusals leave none. */
+  /** Reads the failed payment that a decline leaves on the order. Another refusal leaves none and is thrown. */
   async #readDecline(order: Pick<Orders.RazorpayOrder, 'id'>, thrown: unknown): Promise<PaymentOutcome> {
     const error = unwrapError(thrown);
     const made = isRefused(error) ? await this.#findAttempt(order) : null;
@@ -68,7 +68,7 @@ export class RazorpayPayments implements AccountPayments {
     return made;
   }
 
-  /** Razorpay requires both for each charge. */
+  /** Loads the email and phone number of the customer, which Razorpay requires for each charge. */
   async #loadContact(customer_id: string): Promise<{ email: string; contact: string }> {
     checkId(customer_id, 'cust');
     const { email, contact } = await this.#razorpay.customers.fetch(customer_id);
@@ -80,7 +80,7 @@ export class RazorpayPayments implements AccountPayments {
     return { email, contact: String(contact) };
   }
 
-  /** The order to use is first: one with a payment, or the oldest. */
+  /** Lists the orders with this key, the one to use first: one with a payment, or the oldest. */
   async #listOrders({ key }: PaymentQuery): Promise<Orders.RazorpayOrder[]> {
     const receipt = toReference(key);
     const { items } = await this.#razorpay.orders.all({ receipt, count: PAGE });
@@ -89,7 +89,10 @@ export class RazorpayPayments implements AccountPayments {
       .sort((a, b) => b.attempts - a.attempts || a.created_at - b.created_at || (a.id < b.id ? -1 : 1));
   }
 
-  /** Two requests at once never pay two orders: the one that sees the order of the other pays none and is repeated. */
+  /**
+   * Creates an order. If a concurrent request also created one, this request pays neither and is repeated, so that only
+   * one is paid.
+   */
   async #createOrder(charge: AccountCharge, amount: number): Promise<Orders.RazorpayOrder> {
     const created = await this.#razorpay.orders.create({
       amount,
@@ -106,7 +109,7 @@ export class RazorpayPayments implements AccountPayments {
     );
   }
 
-  /** State of the payment of an order; null if nobody has tried to pay it. */
+  /** Returns the state of the payment of an order; null if nobody has tried to pay it. */
   async #findAttempt({ id }: Pick<Orders.RazorpayOrder, 'id'>): Promise<PaymentOutcome | null> {
     const { items } = await this.#razorpay.orders.fetchPayments(id);
     const best = items.toSorted((a, b) => rankPayment(a) - rankPayment(b))[0];
@@ -120,7 +123,10 @@ export class RazorpayPayments implements AccountPayments {
     });
   }
 
-  /** The reference is unique, so of two requests with one key Razorpay refuses the second. */
+  /**
+   * Creates a payment link. Its reference is unique, so of two concurrent requests with one key Razorpay refuses the
+   * second.
+   */
   async #createLink(page: AccountPaymentPage, amount: number): Promise<PaymentLinks.RazorpayPaymentLink> {
     const body = {
       amount,
@@ -159,7 +165,7 @@ export class RazorpayPayments implements AccountPayments {
     });
   }
 
-  /** A link does not contain the refunds of its payment. */
+  /** Adds the refunds of a payment, which a payment link does not contain. */
   async #addRefunds(outcome: PaymentOutcome): Promise<PaymentOutcome> {
     if (outcome.outcome !== 'succeeded' || !isRazorpayId(outcome.gateway_payment_id, 'pay')) return outcome;
     return { ...outcome, ...toRefundedAmount(await this.#razorpay.payments.fetch(outcome.gateway_payment_id)) };
@@ -172,7 +178,7 @@ export class RazorpayPayments implements AccountPayments {
       try {
         await this.#razorpay.paymentLink.cancel(gateway_payment_id);
       } catch (thrown) {
-        // The customer may have paid meanwhile.
+        // The link could not be cancelled. If the customer has paid it, that is no error.
         const error = unwrapError(thrown);
         if (!isRefused(error) || !(await this.#hasLinkEnded(gateway_payment_id))) throw error;
       }
@@ -184,7 +190,7 @@ export class RazorpayPayments implements AccountPayments {
     return ENDED_LINKS.has(status);
   }
 
-  /** Razorpay cannot take a charge back before it has ended. */
+  /** Refuses to cancel a payment in progress: Razorpay cannot take back a charge before it has ended. */
   async #checkEnded(gateway_payment_id: string): Promise<void> {
     checkId(gateway_payment_id, 'pay');
     const { status } = await this.#razorpay.payments.fetch(gateway_payment_id);
@@ -226,7 +232,9 @@ export class RazorpayPayments implements AccountPayments {
     }
   }
 
-  /** A payment that was requested as a page may still be known by the id of its link. */
+  /**
+   * Finds the id of the paid payment. A payment that was requested as a page may still be known by the id of its link.
+   */
   async #findPaidId(gateway_payment_id: string): Promise<string> {
     if (!isRazorpayId(gateway_payment_id, 'plink')) {
       checkId(gateway_payment_id, 'pay');
@@ -260,12 +268,12 @@ function describePayment({ invoice_number, invoice_id }: PaymentQuery): string {
   return `Invoice ${invoice_number ?? invoice_id}`;
 }
 
-/** Without a time Razorpay's own events and the usual checks find the result. */
+/** Without `check_at`, because inbound events and the usual checks find the result. */
 function toProcessing(gateway_payment_id: string, url: string | null = null): PaymentOutcome {
   return { outcome: 'processing', gateway_payment_id, url, check_at: null };
 }
 
-/** An order may have failed attempts beside a paid one. */
+/** Order in which the payments of an order decide its outcome: a paid one counts before failed ones. */
 const STATUS_RANKS: readonly Payments.RazorpayPayment['status'][] = [
   'captured',
   'refunded',
@@ -318,7 +326,7 @@ function toLinkOutcome(link: PaymentLinks.RazorpayPaymentLink): PaymentOutcome {
 
 type LinkPayment = Pick<PaymentLinks.RazorpayPaymentBaseRequestBody, 'payment_id' | 'status'>;
 
-/** The library declares one payment; Razorpay answers a list, or null before the first attempt. */
+/** The library declares one payment; Razorpay returns a list, or null before the first attempt. */
 function findPaidId({ payments }: PaymentLinks.RazorpayPaymentLink): string | null {
   const list = (payments ?? []) as LinkPayment | readonly LinkPayment[];
   const attempts = Array.isArray(list) ? (list as readonly LinkPayment[]) : [list as LinkPayment];

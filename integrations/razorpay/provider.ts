@@ -33,7 +33,7 @@ export const razorpay: Provider = {
     open: async (secrets, settings) => await openRazorpayAccount(razorpaySecrets.parse(secrets), settings),
     verifyWebhook(secrets, { headers, body }) {
       const { webhook_secret, previous_webhook_secret } = razorpaySecrets.parse(secrets);
-      // Without a current secret the connection receives nothing.
+      // Without a current secret no webhook is accepted, even if a previous secret is set.
       const known = webhook_secret === undefined ? [] : [webhook_secret, previous_webhook_secret ?? webhook_secret];
       checkRazorpaySignature({ secrets: known, headers, body });
     },

@@ -1,4 +1,6 @@
-/** An invoice of Razorpay and its payments as they are read (razorpay.com/docs/payments/invoices/states, /docs/api/payments). */
+/**
+ * An invoice of Razorpay and its payments, as pulled (razorpay.com/docs/payments/invoices/states, /docs/api/payments).
+ */
 import type { Invoices } from 'razorpay/dist/types/invoices.js';
 import type { Payments } from 'razorpay/dist/types/payments.js';
 import type { ReportedPayment } from '../../core/payments/provider-payments.ts';
@@ -48,14 +50,14 @@ function toProviderPayment(payment: Payments.RazorpayPayment): ReportedPayment {
     payment_status,
     amount: fromSubunits(Number(amount), currency),
     currency: currency.toLowerCase(),
-    // Razorpay has no other time of a payment.
+    // Razorpay reports no other time of a payment than that of its creation.
     paid_at: isPaid ? new Date(created_at * 1_000).toISOString() : null,
     refunded_amount: fromSubunits(amount_refunded ?? 0, currency),
     provider_tax: null,
   };
 }
 
-/** An unknown status asks a person: it may mean that money moved. */
+/** Refuses an unknown status, because it may mean that money moved; a person has to decide. */
 function findStatus<Status>(
   statuses: Readonly<Record<string, Status>>,
   { id, status = '' }: { readonly id: string; readonly status?: string },

@@ -1,4 +1,7 @@
-/** Tokens of a customer that may be charged again (razorpay.com/docs/api/payments/recurring-payments). */
+/**
+ * Saved payment methods at Razorpay: tokens that may be charged again
+ * (razorpay.com/docs/api/payments/recurring-payments).
+ */
 import type { Tokens } from 'razorpay/dist/types/tokens.js';
 import type { SavedPaymentMethod } from '../account-payments.ts';
 
@@ -10,7 +13,7 @@ const METHOD_TYPES: Readonly<Record<string, SavedPaymentMethod['payment_method_t
   nach: 'ACH',
 };
 
-/** Tokens whose mandate is not confirmed cannot be charged. Razorpay has no default method. */
+/** Selects tokens with a confirmed mandate; others cannot be charged. Razorpay has no default method. */
 export function toSavedPaymentMethods(tokens: readonly Tokens.RazorpayToken[]): SavedPaymentMethod[] {
   return tokens.filter(({ recurring_details }) => recurring_details?.status === 'confirmed').flatMap(toSavedMethod);
 }
@@ -25,7 +28,7 @@ function toSavedMethod({ id, method, card }: Tokens.RazorpayToken): SavedPayment
   return [{ ...common, card: { ...shown, exp_month: Number(expiry_month), exp_year: toFullYear(expiry_year) } }];
 }
 
-/** Some answers have two digits. */
+/** Completes a year, which some answers give with two digits. */
 function toFullYear(year: string | number): number {
   const number = Number(year);
   return number < 100 ? 2_000 + number : number;

@@ -7,7 +7,9 @@ const EMAIL_MAX = 64;
 const RECEIPT_MAX = 40;
 const NOTE_MAX = 256;
 
-/** A name may have ASCII letters, digits, spaces, and `.'()`. The original is in the notes. */
+/**
+ * Builds a name of ASCII letters, digits, spaces, and `.'()`, which Razorpay allows. The original name is in the notes.
+ */
 export function toRazorpayName(name: string, fallback: string): string {
   const sanitized = sanitizeName(name);
   return sanitized.length >= NAME_MIN ? sanitized : sanitizeName(`Customer ${fallback}`);
@@ -19,12 +21,12 @@ function sanitizeName(name: string): string {
   return allowed.slice(0, NAME_MAX).trim();
 }
 
-/** Empty if it is too long: a shortened address is that of somebody else. */
+/** Returns an empty email if it is too long, because a shortened address could belong to somebody else. */
 export function toRazorpayEmail(email: string): string {
   return email.length <= EMAIL_MAX ? email : '';
 }
 
-/** Empty values are left out, long ones are cut. */
+/** Builds the notes of a record: empty values are omitted, long ones shortened. */
 export function toNotes(values: Readonly<Record<string, string | null>>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(values)
@@ -33,7 +35,7 @@ export function toNotes(values: Readonly<Record<string, string | null>>): Record
   );
 }
 
-/** Empty notes are an empty list at Razorpay. */
+/** Reads a note. Razorpay returns an empty list if there are no notes. */
 export function readNote({ notes }: { readonly notes?: unknown }, name: string): string | null {
   const value = (notes as Record<string, unknown> | null | undefined)?.[name];
   return typeof value === 'string' ? value : null;
@@ -43,19 +45,19 @@ export function cutText(text: string, max: number): string {
   return [...text].slice(0, max).join('');
 }
 
-/** Receipt of an invoice, which the customer sees as its number. */
+/** Builds the receipt of an invoice, which the customer sees as its number. */
 export function toInvoiceReceipt(invoice_number: string, invoice_id: string): string {
   return invoice_number.length <= RECEIPT_MAX ? invoice_number : toReference(invoice_id);
 }
 
-/** Our key as a receipt, a reference or an idempotency key of Razorpay: 40 hexadecimal digits. */
+/** Builds a receipt, reference or idempotency key from our key: 40 hexadecimal digits. */
 export function toReference(key: string): string {
   return createHash('sha256').update(key).digest('hex').slice(0, RECEIPT_MAX);
 }
 
 type IdPrefix = 'cust' | 'inv' | 'pay' | 'order' | 'plink' | 'rfnd' | 'disp' | 'token';
 
-/** Other texts never become part of a path. */
+/** Whether the text has the form of an id, so that no other text becomes part of a URL. */
 export function isRazorpayId(id: string, ...prefixes: readonly IdPrefix[]): boolean {
   return prefixes.some((prefix) => id.startsWith(`${prefix}_`)) && /^[a-z]+_[A-Za-z0-9]{1,40}$/.test(id);
 }

@@ -1,7 +1,8 @@
 /**
- * Webhooks of Razorpay (razorpay.com/docs/webhooks/validate-test, /docs/webhooks/best-practices): `X-Razorpay-Signature` is the hexadecimal
- * HMAC-SHA256 of the body. It has no time, so an old delivery can be repeated. The id of an event is the digest of its
- * body, because the signature does not cover `X-Razorpay-Event-Id`: with another value there the repetition would be a new event.
+ * Webhooks of Razorpay (razorpay.com/docs/webhooks/validate-test, /docs/webhooks/best-practices):
+ * `X-Razorpay-Signature` is the hexadecimal HMAC-SHA256 of the body. It covers no time, so an old delivery can be
+ * replayed. It does not cover `X-Razorpay-Event-Id` either, so the id of an event is a digest of its body: a replay has
+ * the same id.
  */
 
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
@@ -14,7 +15,7 @@ import { isRazorpayId } from './texts.ts';
 
 type SignedDelivery = Pick<InboundWebhook, 'headers' | 'body'> & { readonly secrets: readonly string[] };
 
-/** Any of the secrets may have signed: after a change Razorpay signs retries with the previous one for a day. */
+/** Checks the signature against each secret: after a change Razorpay signs retries with the previous one for a day. */
 export function checkRazorpaySignature({ secrets, headers, body }: SignedDelivery): void {
   const signature = headers['x-razorpay-signature'] ?? '';
   const given = Buffer.from(/^[0-9a-f]{64}$/.test(signature) ? signature : '0'.repeat(64), 'hex');
@@ -33,11 +34,14 @@ const razorpayEvent = z.object({
   payload: z.record(z.string(), z.unknown()),
 });
 
-/** Events that change what this service stores. A payment that is only authorized is read too: it may be captured later without an event. */
+/**
+ * Events that change stored records. `payment.authorized` is one of them, because the payment may be captured later
+ * without an event.
+ */
 const USED_EVENTS =
   /^(?:payment\.(?:authorized|captured|failed|dispute\.\w+)|payment_link\.\w+|invoice\.\w+|order\.paid|refund\.\w+|token\.\w+)$/;
 
-/** Kinds of records in a payload by their names there. The payload of an event about a dispute has its payment, too. */
+/** Kinds of records by their names in a payload. The payload of a dispute contains its payment. */
 const KINDS: Readonly<Record<string, ProviderEventSubject['kind']>> = {
   invoice: 'invoice',
   payment: 'payment',

@@ -1,6 +1,7 @@
 /**
- * Client of S3, or of an S3-compatible store, which may belong to anybody. The length of each answer and the time of each request are
- * bounded, and errors have messages of this service (docs/rules/exports.md, "What a store may cost"). The library is loaded on first use.
+ * Client of S3, or of an S3-compatible store, which anybody may operate. The size of each answer and the time of each
+ * request are limited, and errors have messages of this service (docs/rules/exports.md, "What a store may cost"). The
+ * library is loaded at the first use.
  */
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
@@ -25,15 +26,15 @@ export type S3Options = {
 /** Time limit of each request in milliseconds, including its answer and its retries. */
 export type S3Times = {
   readonly plain: number;
-  /** A part is 8 MiB: the limit needs at least 70 kB a second. */
+  /** For a part of 8 MiB the limit requires at least 70 kB a second. */
   readonly part: number;
-  /** S3 assembles the parts during this time. */
+  /** Time for the completion of an upload, in which S3 assembles the parts. */
   readonly complete: number;
 };
 
 export const S3_TIMES: S3Times = { plain: 30_000, part: 120_000, complete: 120_000 };
 const CONNECTION_MS = 10_000;
-/** Maximum size of an answer. Every answer but a file has a few kilobytes. */
+/** Maximum size of an answer other than a file; usual answers have a few kilobytes. */
 const ANSWER_BYTES_MAX = 256 * 1024;
 const ATTEMPTS = 3;
 
@@ -76,14 +77,14 @@ function createAgents({ allow_private_addresses, name_servers }: S3Options) {
   };
 }
 
-/** Runs next to the wire, before the library reads the answer. */
+/** Limits the size of answers before the library reads them. */
 function boundAnswers(client: S3Client): void {
   client.middlewareStack.add(
     (next, { commandName }) =>
       async (args) => {
         const result = await next(args);
         const response = result.response as { statusCode: number; body: Readable };
-        // The answer is a file that the service wrote. It is not bounded here, because its reader knows the length.
+        // The answer is a file that this service wrote. Its reader knows the length, so it is not limited here.
         if (commandName === 'GetObjectCommand' && response.statusCode < 300) return result;
         response.body = Readable.from([await readWhole(response)]);
         return result;
@@ -109,12 +110,12 @@ async function readWhole({ statusCode, body }: { statusCode: number; body: Reada
 
 type S3Request<Result> = {
   readonly ms: number;
-  /** Absent for cleanup requests, which must run in any case. */
+  /** Absent for cleanup requests, which must run even after an abort. */
   readonly signal?: AbortSignal;
   ask(signal: AbortSignal): Promise<Result>;
 };
 
-/** Runs a request that ends when its time is over, whatever the store does. */
+/** Runs a request, which fails when its time is over even if the store keeps sending. */
 export async function withTimeout<Result>({ ms, signal, ask }: S3Request<Result>): Promise<Result> {
   signal?.throwIfAborted();
   const end = new AbortController();
@@ -140,7 +141,10 @@ export type S3Failure = {
   readonly $metadata?: { readonly httpStatusCode?: number };
 };
 
-/** A refusal of a private address is permanent. The author of the endpoint learns only that the address is not public. */
+/**
+ * Turns an error into one of this service. A refusal of a private address is permanent; its message says only that the
+ * address is not public.
+ */
 function toS3Error(error: unknown): unknown {
   if (error instanceof FarthingError) return error;
   if (isRefusal(error)) return notAllowed('the endpoint of S3 leads to an address that is not public');
@@ -151,8 +155,8 @@ function toS3Error(error: unknown): unknown {
 }
 
 /**
- * A rejection by S3 is permanent, for example because of the bucket, the credentials or their permissions. Other failures may be temporary.
- * So is a missing upload, because a retry begins a new one.
+ * Builds the error. A rejection by S3 is permanent, e.g. because of the bucket or the credentials. Other failures may
+ * be temporary; so is a missing upload, because a retry begins a new one.
  */
 function buildS3Error({ name, status, cause }: { name: string; status: number; cause?: unknown }): FarthingError {
   const mayPass = status < 400 || status >= 500 || status === 408 || status === 429 || name === 'NoSuchUpload';

@@ -1,6 +1,6 @@
 /**
- * Files in S3 or an S3-compatible store: a multipart upload, which is invisible until it is completed. It connects to no private address
- * unless that is allowed, because the endpoint comes from a tenant.
+ * Export destination in S3 or an S3-compatible store: a multipart upload, which is invisible until it is completed. It
+ * connects to no private address unless that is allowed, because the endpoint comes from a tenant.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import type { HeadObjectCommandOutput, S3Client } from '@aws-sdk/client-s3';
@@ -16,7 +16,10 @@ import {
   withTimeout,
 } from './client.ts';
 
-/** Size of a part, which is in memory until it is sent. S3 allows 10,000 parts of at least 5 MiB; only the last may be smaller. */
+/**
+ * Size of a part, which is in memory until it is sent. S3 allows 10,000 parts of at least 5 MiB; the last one may be
+ * smaller.
+ */
 const PART_BYTES = 8 * 1024 * 1024;
 
 export function createS3Destination(options: S3Options): ExportDestination {
@@ -33,7 +36,7 @@ export function createS3Destination(options: S3Options): ExportDestination {
 }
 
 type UploadedPart = { readonly ETag: string | undefined; readonly PartNumber: number };
-/** The parts sent, and the mark by which the finished object is recognized. */
+/** An upload: its parts, and the mark by which the completed object is recognized. */
 type S3Upload = {
   readonly UploadId: string;
   readonly mark: string;
@@ -113,8 +116,8 @@ class S3Object {
   }
 
   /**
-   * The upload may have completed although the answer is an error or never came. A repeated request would then find no upload, so the
-   * object itself is checked.
+   * Completes the upload. It may be complete although the answer is an error or was lost, and a repeated request would
+   * then find no upload. So the object itself is checked.
    */
   async complete(upload: S3Upload): Promise<void> {
     const { UploadId, parts } = upload;
@@ -131,7 +134,7 @@ class S3Object {
     }
   }
 
-  /** Null if there is no object; throws if the credentials may not read it. */
+  /** Reads the metadata of the object; null if there is none. Throws if the credentials may not read it. */
   #findObject(): Promise<HeadObjectCommandOutput | null> {
     const command = new this.#library.HeadObjectCommand(this.#at);
     const ask = (abortSignal: AbortSignal) =>
@@ -142,7 +145,7 @@ class S3Object {
     return withTimeout({ ms: this.#times.plain, ask });
   }
 
-  /** Adds to the error of a completion that the file may exist nevertheless. */
+  /** Adds to the error of a failed completion that the file may exist nevertheless. */
   #mayBeThere(error: unknown, unseen: Error): unknown {
     if (!(error instanceof FarthingError)) return error;
     const { code, message, details, http_status_code } = error;
@@ -155,7 +158,7 @@ class S3Object {
     return new FarthingError(code, text, { details, http_status_code, cause: error });
   }
 
-  /** The answer has no length bound: the reader stops at the expected end. */
+  /** Reads the object. The answer has no size limit, because the reader stops at the expected end. */
   async read(signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
     const command = new this.#library.GetObjectCommand(this.#at);
     const ask = (abortSignal: AbortSignal) => this.#client.send(command, { abortSignal }).catch(throwNotFound);
@@ -168,7 +171,7 @@ class S3Object {
     await withTimeout({ ms: this.#times.plain, ask: (abortSignal) => this.#client.send(command, { abortSignal }) });
   }
 
-  /** Takes no signal: the upload must be removed in any case. */
+  /** Aborts the upload. It accepts no abort signal, because the upload must be removed in any case. */
   async abort(UploadId: string): Promise<void> {
     const command = new this.#library.AbortMultipartUploadCommand({ ...this.#at, UploadId });
     const ask = (abortSignal: AbortSignal) => this.#client.send(command, { abortSignal }).catch(ignoreMissingUpload);

@@ -1,6 +1,7 @@
 /**
- * A provider that moves no money: the id of the payment method decides the outcome, as with the test cards of other providers
- * (docs/rules/payments.md, "The sandbox"). It records its charges, so it recognizes a repeated key and late payments.
+ * Payment provider that moves no money: the id of the payment method decides the outcome, like test cards of other
+ * providers (docs/rules/payments.md, "The sandbox"). It stores its charges, so it recognizes a repeated key and late
+ * payments.
  */
 import { createHmac } from 'node:crypto';
 import { Webhook, WebhookVerificationError } from 'standardwebhooks';
@@ -95,7 +96,10 @@ export class Sandbox implements PaymentProvider {
     return { outcome: 'succeeded', gateway_refund_id: `refund_of_${key}` } as const;
   }
 
-  /** In the sandbox a notification also causes its event, because no other party can act. */
+  /**
+   * Applies a notification. In the sandbox it also causes the event that it reports, because no customer or bank
+   * exists.
+   */
   async receive(place: PaymentScope, notice: ProviderNotice): Promise<ProviderEvent> {
     const parsed = SandboxEvent.safeParse(verifyNotice(place, notice));
     if (!parsed.success)
@@ -116,7 +120,10 @@ function toEntry({ key, amount, currency, now }: PaymentRequest) {
   return { key, amount, currency, now };
 }
 
-/** The secret of one environment: its holder can sign only for this environment. Standard Webhooks requires base64. */
+/**
+ * Computes the secret of one environment, whose holder can sign only for that environment. Standard Webhooks requires
+ * base64.
+ */
 function computeSecret(secret: string, { tenant_id, environment_id }: PaymentScope): string {
   return createHmac('sha256', secret).update(`${tenant_id}/${environment_id}`).digest('base64');
 }

@@ -1,4 +1,4 @@
-/** Sends mail by SMTP (nodemailer). It separates permanent rejections from failures that a retry may fix. */
+/** Sends mail by SMTP with nodemailer, and separates permanent rejections from failures that a retry may fix. */
 import { createTransport } from 'nodemailer';
 
 import type { Mailer, MailResult } from '../mailer.ts';
@@ -13,7 +13,7 @@ export function createSmtpMailer({ url, from }: { url: string; from: string }): 
     connectionTimeout: CONNECTION_TIMEOUT_MS,
     greetingTimeout: CONNECTION_TIMEOUT_MS,
     socketTimeout: SOCKET_TIMEOUT_MS,
-    // Nodemailer fetches no URL and reads no file: an attachment is bytes.
+    // Forbids nodemailer to fetch URLs and read files: attachments are given as bytes.
     disableFileAccess: true,
     disableUrlAccess: true,
   });
@@ -29,7 +29,7 @@ export function createSmtpMailer({ url, from }: { url: string; from: string }): 
           messageId: message_id,
           attachments: [{ filename: attachment.name, contentType: attachment.type, content: attachment.bytes }],
         });
-        // The mail is sent if the customer's address was accepted, even if a bcc address was rejected.
+        // The mail counts as sent if the customer's address was accepted, even if a bcc address was not.
         if (!rejected.some((address) => toAddress(address) === to)) return { outcome: 'sent' };
         return toRejectedOrThrow(
           rejectedErrors.find(({ recipient }) => recipient === to) ?? new Error(`${to} was not accepted`),

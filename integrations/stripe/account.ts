@@ -1,6 +1,6 @@
 /**
- * An account at Stripe, over the official library. Steps of one push have keys derived from the key of the caller, so a push that was
- * interrupted between two steps is resumed by repeating it.
+ * Account at Stripe, over the official library. The steps of one push have keys derived from the caller's key, so an
+ * interrupted push is resumed by repeating it.
  */
 
 import type { Stripe } from 'stripe';
@@ -26,18 +26,18 @@ import { StripePayments } from './payments.ts';
 import { PAYMENTS_EXPANDED, RECORDS_EXPANDED, sumRefunds, toProviderInvoice, toRefundQuery } from './pulled-invoice.ts';
 import { changeOnce, findByMetadata, sendOnce, toCreatedSince } from './send-once.ts';
 
-/** Answers have the shape of this version, whatever the account's own is. */
+/** Pins the shape of answers, whatever version the account has set. */
 const API_VERSION = '2026-10-28.endive';
 const TIMEOUT_MS = 30_000;
 const PAGE = 100;
-/** A due date must still be in the future when the request arrives. */
+/** Minimum distance of a due date, so that it is still in the future when Stripe receives it. */
 const DUE_SLACK_SECONDS = 300;
 
 type StripeCredentials = { readonly secret_key: string; readonly account_id?: string | undefined };
 
 /**
- * The library is loaded only if an account is opened. The caller decides when a request is repeated. The library itself repeats it only if
- * the connection was closed before an answer: once, with the same key.
+ * Opens the account and loads the library. The caller decides whether to repeat a request. The library itself repeats
+ * it once with the same key if the connection was closed before an answer.
  */
 export async function openStripeAccount(
   { secret_key, account_id }: StripeCredentials,
@@ -94,7 +94,9 @@ class StripeAccount implements ProviderAccount {
     });
   }
 
-  /** Null if a restricted key may not read the account. Then a list of customers shows that the key is valid. */
+  /**
+   * Reads the account; null if a restricted key may not do so. Then a list of customers shows that the key is valid.
+   */
   async #loadAccount(): Promise<Stripe.Account | null> {
     try {
       return await this.#stripe.accounts.retrieveCurrent();
@@ -128,7 +130,7 @@ class StripeAccount implements ProviderAccount {
     return await translate(async () => {
       const total = toMinorUnits(invoice.total, invoice.currency);
       const lines = toStripeLines(invoice);
-      // Stripe would credit a negative total to the customer's balance there.
+      // Stripe would credit a negative total to the customer's balance.
       if (total < 0) throw new ProviderError('person', `an invoice over ${invoice.total} cannot be paid at Stripe`);
       const created = await this.#createDraft(invoice);
       if (created.status !== 'draft') {
@@ -136,7 +138,7 @@ class StripeAccount implements ProviderAccount {
         return toRecord(created);
       }
       try {
-        // A draft that was found may have its lines already.
+        // A draft of an earlier attempt may already have its lines.
         const isFilled = invoice.is_key_renewed && created.lines.data.length > 0 && created.total === total;
         const filled = isFilled ? created : await this.#addLines(created, invoice, lines);
         checkTotal(filled, invoice, total);
@@ -146,7 +148,7 @@ class StripeAccount implements ProviderAccount {
         return toRecord(final);
       } catch (error) {
         const failure = toProviderError(error);
-        // An abandoned draft could be opened by hand, beside the invoice of a later attempt.
+        // Deletes the draft, because a person could open it beside the invoice of a later attempt.
         if (failure instanceof ProviderError && failure.error_class === 'person') await this.#deleteDraft(created.id);
         throw failure;
       }
@@ -172,7 +174,7 @@ class StripeAccount implements ProviderAccount {
     });
   }
 
-  /** One request for all lines, so either all or none of them are there. */
+  /** Adds all lines by one request, so that either all or none of them exist. */
   async #addLines(draft: Stripe.Invoice, { key, key_age_seconds }: PushedInvoice, lines: StripeLine[]) {
     const readFilled = async () => {
       const invoice = await this.#stripe.invoices.retrieve(draft.id);
@@ -205,8 +207,8 @@ class StripeAccount implements ProviderAccount {
   }
 
   /**
-   * Deletes the lines first: lines without an invoice would be charged with the next invoice of the customer there. No effect on an
-   * invoice that is no draft.
+   * Deletes a draft with its lines. The lines go first: lines without an invoice would be charged with the next invoice
+   * of the customer. No effect on an opened invoice.
    */
   async #deleteDraft(id: string): Promise<void> {
     const invoice = await this.#loadInvoice(id);
@@ -214,7 +216,7 @@ class StripeAccount implements ProviderAccount {
     const lines: Stripe.InvoiceRemoveLinesParams.Line[] = [];
     for await (const line of this.#stripe.invoices.listLineItems(id, { limit: PAGE }))
       lines.push({ id: line.id, behavior: 'delete' });
-    // It has no key of ours: each repetition of a push reads the lines first and deletes those that are left.
+    // This request has no key: each repetition reads the lines again and deletes those that are left.
     if (lines.length > 0) await this.#stripe.invoices.removeLines(id, { lines });
     await this.#stripe.invoices.del(id);
   }
@@ -278,7 +280,10 @@ class StripeAccount implements ProviderAccount {
     });
   }
 
-  /** Refunds and disputes are named together with their payment, so only payments are searched for. */
+  /**
+   * Lists the invoices of a payment. An event about a refund or dispute also names the payment, so others are not
+   * searched for.
+   */
   async listConcernedInvoices({ kind, provider_entity_id }: ProviderEventSubject): Promise<readonly string[]> {
     if (kind !== 'payment') return [];
     return await translate(async () => {
@@ -292,7 +297,7 @@ class StripeAccount implements ProviderAccount {
     });
   }
 
-  /** Null for a record that pays no invoice by itself, such as a page of Stripe Checkout. */
+  /** Finds the payment intent of a record; null if the record itself pays no invoice, such as a Checkout session. */
   async #findPaymentIntent(id: string): Promise<string | null> {
     if (id.startsWith('pi_')) return id;
     if (!id.startsWith('ch_') && !id.startsWith('py_')) return null;
@@ -300,7 +305,7 @@ class StripeAccount implements ProviderAccount {
     return typeof payment_intent === 'string' ? payment_intent : (payment_intent?.id ?? null);
   }
 
-  /** Amounts that customers got back, by payment intent or charge, in the unit of the currency. */
+  /** Sums the refunded amounts by payment intent or charge, in the unit of the currency. */
   async #sumRefunds(payments: readonly Stripe.InvoicePayment[]): Promise<ReadonlyMap<string, number>> {
     const sums = new Map<string, number>();
     for (const payment of payments) {
@@ -311,7 +316,7 @@ class StripeAccount implements ProviderAccount {
     return sums;
   }
 
-  /** An invoice contains only its first payments. */
+  /** Lists all payments of an invoice, whose record contains only the first ones. */
   async #listPayments({ id, payments }: Stripe.Invoice): Promise<Stripe.InvoicePayment[]> {
     if (payments?.has_more === false) return payments.data;
     const listed: Stripe.InvoicePayment[] = [];
@@ -324,7 +329,7 @@ class StripeAccount implements ProviderAccount {
     return listed;
   }
 
-  /** Null if it was deleted. */
+  /** Reads an invoice; null if it was deleted. */
   async #loadInvoice(id: string, expand: string[] = []): Promise<Stripe.Invoice | null> {
     try {
       return await this.#stripe.invoices.retrieve(id, { expand });
@@ -335,7 +340,7 @@ class StripeAccount implements ProviderAccount {
   }
 }
 
-/** Stripe refuses empty texts in some fields and deletes the value in others. */
+/** Builds a customer. Stripe refuses an empty text in some fields, and deletes the value in others. */
 function toStripeCustomer({ name, email, address, ...ids }: PushedCustomer): Stripe.CustomerCreateParams {
   const filled = Object.fromEntries(Object.entries(address).filter(([, text]) => text !== ''));
   return {
@@ -346,7 +351,7 @@ function toStripeCustomer({ name, email, address, ...ids }: PushedCustomer): Str
   };
 }
 
-/** Taxes, discounts and loose items of the customer at Stripe stay out: the lines are net and complete. */
+/** Builds a draft without Stripe's own taxes, discounts and loose items: the pushed lines are net and complete. */
 function toStripeDraft(invoice: PushedInvoice): Stripe.InvoiceCreateParams {
   return {
     customer: invoice.provider_customer_id,
@@ -361,7 +366,7 @@ function toStripeDraft(invoice: PushedInvoice): Stripe.InvoiceCreateParams {
   };
 }
 
-/** Stripe refuses a due date that is past. */
+/** Builds the due date. Stripe refuses one in the past. */
 function toDueDate(due_date: string | null): { due_date: number } | { days_until_due: number } {
   const due = due_date === null ? 0 : toUnixSeconds(due_date);
   return due > Date.now() / 1_000 + DUE_SLACK_SECONDS ? { due_date: due } : { days_until_due: 0 };
@@ -376,7 +381,7 @@ function checkTotal(there: Stripe.Invoice, { total, currency, invoice_id }: Push
   );
 }
 
-/** A balance of the customer at Stripe would change what the invoice asks for, although its total is right. */
+/** Checks the amount due: a balance of the customer at Stripe would change it although the total is right. */
 function checkAmountDue(draft: Stripe.Invoice, { total, currency, invoice_id }: PushedInvoice, integer: number): void {
   if (draft.amount_due === integer) return;
   const amount_due = fromMinorUnits(draft.amount_due, draft.currency);

@@ -1,14 +1,15 @@
 /**
- * Amounts of Stripe are integers in a unit per currency (docs.stripe.com/currencies, "Minor units in API amounts" and "Special cases"). An
- * amount that is no multiple of the smallest one is refused: a rounded line would make two totals differ.
+ * Converts amounts to Stripe's integers, whose unit depends on the currency (docs.stripe.com/currencies, "Minor units
+ * in API amounts" and "Special cases"). An amount that is no multiple of the unit is refused, because rounded lines
+ * would make two totals differ.
  */
 import { fromMinorInteger, HUNDREDTHS, hasHundredths, type MinorUnit, toMinorInteger } from '../minor-units.ts';
 import { ProviderError } from '../provider-error.ts';
 
 const WHOLE: MinorUnit = { digits: 0, step: 1 };
-/** The last digit must be 0. */
+/** For three decimals, of which the last must be 0. */
 const THOUSANDTHS: MinorUnit = { digits: 3, step: 10 };
-/** The currency has no decimals, but Stripe still expects two, which must be 0. */
+/** For currencies without decimals for which Stripe expects two, which must be 0. */
 const WHOLE_AS_HUNDREDTHS: MinorUnit = { digits: 2, step: 100 };
 
 const SPECIAL_UNITS: readonly (readonly [MinorUnit, string])[] = [
@@ -29,7 +30,10 @@ export function fromMinorUnits(integer: number, currency: string): string {
   return fromMinorInteger(integer, findUnit(currency));
 }
 
-/** Stripe documents no unit for other currencies with 3 or 4 decimals, such as iqd and clf. */
+/**
+ * Finds the unit of a currency. Currencies with 3 or 4 decimals whose unit Stripe does not document, such as iqd and
+ * clf, are refused.
+ */
 function findUnit(currency: string): MinorUnit {
   const special = UNIT_BY_CURRENCY.get(currency.toLowerCase());
   if (special !== undefined) return special;

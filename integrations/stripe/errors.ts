@@ -1,4 +1,6 @@
-/** Errors of the Stripe library as errors of a provider (docs.stripe.com/api/errors, docs.stripe.com/error-codes). */
+/**
+ * Turns errors of the Stripe library into `ProviderError`s (docs.stripe.com/api/errors, docs.stripe.com/error-codes).
+ */
 import type { Stripe } from 'stripe';
 import { ProviderError, parseRetryAfter } from '../provider-error.ts';
 
@@ -14,7 +16,7 @@ const UNAUTHORIZED_CODES = new Set([
   'account_closed',
 ]);
 const WAIT_CODES = new Set(['rate_limit', 'lock_timeout', 'idempotency_key_in_use']);
-/** Stripe quotes parts of a refused key. */
+/** Finds parts of a refused key, which Stripe quotes in its message. */
 const QUOTED_KEY = /\b(?:sk|rk|pk)_(?:test|live)_\S+/g;
 
 /** Every failure of Stripe leaves this folder as a `ProviderError`. */
@@ -26,10 +28,13 @@ export async function translate<Result>(run: () => Promise<Result>): Promise<Res
   }
 }
 
-/** Returns an error that is not Stripe's unchanged: it is a fault of this service. */
+/**
+ * Turns an error of Stripe into a `ProviderError`. Any other error is a fault of this service and returned unchanged.
+ */
 export function toProviderError(error: unknown): unknown {
   if (!isStripeError(error)) return error;
-  // The library takes a request that was not sent, because too many wait, for a failed connection.
+  // A request that was not sent, because it would have waited too long for the rate limit; the library reports it as a
+  // failed connection.
   if ((error.detail as unknown) instanceof ProviderError) return error.detail;
   const { code = null, statusCode: status, requestId, headers } = error;
   const reason = error.message.replace(QUOTED_KEY, 'the key') || `status ${status}`;
@@ -43,19 +48,20 @@ export function toProviderError(error: unknown): unknown {
     });
   if (code !== null && DONE_CODES.has(code)) return new ProviderError('done', message, details);
   const is_unauthorized = status === 401 || status === 403 || (code !== null && UNAUTHORIZED_CODES.has(code));
-  // The cause of a refused key quotes it.
+  // The cause of a refused key is omitted, because it quotes the key.
   if (is_unauthorized) return new ProviderError('person', message, { provider_code: code, is_unauthorized });
   return new ProviderError('person', message, details);
 }
 
-/** No status: the connection failed, or the answer was no JSON. */
+/** Without a status the connection failed, or the answer was not JSON. */
 function isTransient({ statusCode, code }: StripeError): boolean {
   if (statusCode === undefined || statusCode < 400 || statusCode >= 500) return true;
   return [409, 424, 429].includes(statusCode) || (code !== undefined && WAIT_CODES.has(code));
 }
 
 /**
- * A request with this key will never succeed: it had other parameters before, or Stripe repeats a stored fault. The record may exist or not.
+ * Whether no request with this key will ever succeed: an earlier one had other parameters, or Stripe repeats a stored
+ * failure. The record may exist or not.
  */
 export function isKeyUnusable(error: unknown): boolean {
   if (!isStripeError(error)) return false;
@@ -77,12 +83,15 @@ export function isMissing(error: unknown): boolean {
   return isStripeError(error) && error.statusCode === 404;
 }
 
-/** The key is valid but has no right to this request. */
+/** Whether the key is valid but may not make this request. */
 export function isForbidden(error: unknown): boolean {
   return isStripeError(error) && error.statusCode === 403 && !UNAUTHORIZED_CODES.has(error.code ?? '');
 }
 
-/** By its fields, because the library is loaded only when an account is opened. */
+/**
+ * Recognizes an error of Stripe by its fields, because the class is in the library, which is loaded only when an
+ * account is opened.
+ */
 function isStripeError(error: unknown): error is StripeError {
   return error instanceof Error && 'type' in error && 'rawType' in error && 'requestId' in error;
 }

@@ -1,6 +1,6 @@
 /**
- * Events of Stripe's webhooks (docs.stripe.com/api/events, /events/types). An endpoint has an API version of its own, so only ids are read
- * from the body, and an unknown shape names no record.
+ * Parses events of Stripe's webhooks (docs.stripe.com/api/events, /events/types). A webhook endpoint has its own API
+ * version, so only ids are read from the body, and an event of an unknown shape names no record.
  */
 
 import { z } from 'zod';
@@ -43,7 +43,7 @@ export function parseStripeEvents(body: Uint8Array): readonly InboundEvent[] {
   return [{ ...event, subjects: list?.(data.object) ?? [] }];
 }
 
-/** The message does not quote the body. */
+/** Parses the body. The error message does not quote it. */
 function parseEvent(body: Uint8Array): z.output<typeof stripeEvent> {
   try {
     return stripeEvent.parse(JSON.parse(Buffer.from(body).toString('utf8')));
@@ -54,7 +54,7 @@ function parseEvent(body: Uint8Array): z.output<typeof stripeEvent> {
 
 type SubjectList = (object: StripeObject) => ProviderEventSubject[];
 
-/** Types of events that have an effect. A refund and a dispute name their payment, too. */
+/** Event types that are used, and the records that each names. A refund or dispute also names its payment. */
 const LISTED: readonly (readonly [RegExp, SubjectList])[] = [
   [/^invoice\.(paid|voided|marked_uncollectible)$/, ({ id }) => toSubjects('invoice', id)],
   [/^invoice_payment\.paid$/, ({ invoice }) => toSubjects('invoice', invoice)],

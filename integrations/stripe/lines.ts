@@ -40,7 +40,7 @@ function toStripeLine(
   };
 }
 
-/** Periods of Stripe include their end. */
+/** Converts a period: at Stripe its end is inclusive. */
 function toInclusivePeriod(period_start: string, period_end: string): { start: number; end: number } {
   const start = toUnixSeconds(period_start);
   return { start, end: Math.max(start, toUnixSeconds(period_end) - 1) };

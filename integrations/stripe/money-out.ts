@@ -1,7 +1,8 @@
 /**
- * Money of an invoice that was received apart from it, mostly outside Stripe. A payment is a payment record that is attached to the invoice
- * (docs.stripe.com/api/payment-record, docs.stripe.com/api/invoices/attach_payment): unlike `paid_out_of_band` it has an amount, so a part of
- * an invoice can be paid, too. A credit note first lowers what remains of the invoice (docs.stripe.com/api/credit_notes).
+ * Pushes payments and credit notes of an invoice whose money was received elsewhere. A payment becomes a payment record
+ * that is attached to the invoice (docs.stripe.com/api/payment-record, docs.stripe.com/api/invoices/attach_payment):
+ * unlike `paid_out_of_band` it has an amount, so it can pay a part. A credit note first lowers the remaining amount
+ * (docs.stripe.com/api/credit_notes).
  */
 import type { Stripe } from 'stripe';
 import type { ProviderRecord, PushedCreditNote, PushedPayment } from '../account.ts';
@@ -48,7 +49,10 @@ export async function pushStripePayment(stripe: Stripe, payment: PushedPayment):
   return { provider_entity_id: record.id, url: null };
 }
 
-/** The part of the payment that the invoice takes there: Stripe would credit more to the balance of the customer. */
+/**
+ * Builds a payment record with the part of the payment that the invoice takes, because Stripe would credit the rest to
+ * the customer's balance.
+ */
 function toPaymentRecord(payment: PushedPayment, value: number): Stripe.PaymentRecordReportPaymentParams {
   const paid_at = toUnixSeconds(payment.paid_at);
   return {
@@ -76,7 +80,7 @@ async function findAttached(
   return null;
 }
 
-/** A record of an attempt that ended before it was attached. */
+/** Finds the record of an attempt that ended before it was attached. */
 async function findRecord(
   stripe: Stripe,
   { payment_id, key_age_seconds }: PushedPayment,
@@ -88,7 +92,7 @@ async function findRecord(
   });
 }
 
-/** It needs no key: Stripe refuses to attach a payment twice, also at the moment at which another process attaches it. */
+/** Attaches a payment. It needs no key, because Stripe refuses to attach a payment twice, even concurrently. */
 export async function attachStripePayment(stripe: Stripe, invoice: string, payment_intent: string): Promise<void> {
   if (await isAttached(stripe, invoice, payment_intent)) return;
   try {
@@ -106,7 +110,7 @@ async function isAttached(stripe: Stripe, invoice: string, payment_intent: strin
   return false;
 }
 
-/** Stripe's own reasons (docs.stripe.com/api/credit_notes/create). */
+/** Stripe's reasons of a credit note by ours (docs.stripe.com/api/credit_notes/create). */
 const REASONS: Readonly<Record<string, Stripe.CreditNoteCreateParams.Reason>> = {
   DUPLICATE: 'duplicate',
   FRAUDULENT: 'fraudulent',
@@ -124,7 +128,7 @@ export async function pushStripeCreditNote(stripe: Stripe, note: PushedCreditNot
   return checkNote(created, note);
 }
 
-/** Complete, because the notes of one invoice are few. */
+/** Finds the credit note of an earlier attempt in the full list, because an invoice has few notes. */
 async function findCreditNote(
   stripe: Stripe,
   { provider_invoice_id, credit_note_id }: PushedCreditNote,
@@ -136,7 +140,7 @@ async function findCreditNote(
   });
 }
 
-/** The sums are checked before the note is created: it has effect at once. */
+/** Builds a credit note. Its sums are checked first, because it takes effect at its creation. */
 function toStripeCreditNote(invoice: Stripe.Invoice, note: PushedCreditNote): Stripe.CreditNoteCreateParams {
   const { currency, effect } = note;
   const total = toMinorUnits(note.total, currency);

@@ -1,19 +1,27 @@
-/** States of payments and refunds at Stripe as outcomes (docs.stripe.com/payments/paymentintents/lifecycle, docs.stripe.com/refunds). */
+/**
+ * Converts states of payments and refunds at Stripe to outcomes (docs.stripe.com/payments/paymentintents/lifecycle,
+ * docs.stripe.com/refunds).
+ */
 import type { Stripe } from 'stripe';
 import type { RequestedPayment } from '../account-payments.ts';
 import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
 import { ProviderError } from '../provider-error.ts';
 import { fromMinorUnits, toMinorUnits } from './amounts.ts';
 
-/** A charge that the customer has not confirmed by then has failed; the next attempt requests a new confirmation. */
+/**
+ * Time for the customer to confirm a charge, after which it has failed; the next attempt requests a new confirmation.
+ */
 const CONFIRMATION_SECONDS = 86_400;
 
-/** The bank declined a charge without the customer, and would accept it with. */
+/** Whether the bank declined a charge that it would accept with the customer's confirmation. */
 export function isWaitingForCustomer({ status, last_payment_error }: Stripe.PaymentIntent): boolean {
   return status === 'requires_payment_method' && last_payment_error?.code === 'authentication_required';
 }
 
-/** The outcome `failed` of an intent that requires an action means that it has to be cancelled. */
+/**
+ * Converts a payment intent to its outcome. If it requires an action and the outcome is `failed`, the caller has to
+ * cancel it.
+ */
 export function toIntentOutcome(intent: Stripe.PaymentIntent, payment: RequestedPayment, now: Date): PaymentOutcome {
   const { id: gateway_payment_id, status } = intent;
   switch (status) {
@@ -40,7 +48,10 @@ export function toIntentOutcome(intent: Stripe.PaymentIntent, payment: Requested
 
 const NOT_CONFIRMED = 'authentication_required: the customer has not confirmed the charge';
 
-/** Money of another amount or currency would be booked wrongly, and it was received, so the payment has not failed: it waits for a person. */
+/**
+ * Throws if another amount or currency was received. The money was received, so the payment has not failed: it waits
+ * for a person.
+ */
 function checkReceived(intent: Stripe.PaymentIntent, { amount, currency }: RequestedPayment): void {
   if (intent.currency === currency && intent.amount_received === toMinorUnits(amount, currency)) return;
   const received = `${fromMinorUnits(intent.amount_received, intent.currency)} ${intent.currency}`;
@@ -51,14 +62,14 @@ function checkReceived(intent: Stripe.PaymentIntent, { amount, currency }: Reque
   );
 }
 
-/** Micro-deposits take days to arrive, so their page has no limit here. */
+/** Reads the page on which the customer acts. Micro-deposits take days to arrive, so their page has no time limit. */
 function readAction({ next_action }: Stripe.PaymentIntent): { url: string | null; is_limited: boolean } {
   const deposits = next_action?.verify_with_microdeposits?.hosted_verification_url ?? null;
   if (deposits !== null) return { url: deposits, is_limited: false };
   return { url: next_action?.redirect_to_url?.url ?? null, is_limited: true };
 }
 
-/** Not every error has a code. */
+/** Describes a failure by its code, or by its status, because not every error has a code. */
 function describeFailure({ status, last_payment_error, cancellation_reason }: Stripe.PaymentIntent): string {
   if (last_payment_error === null)
     return status === 'canceled'
@@ -71,7 +82,7 @@ function describeFailure({ status, last_payment_error, cancellation_reason }: St
 
 const BANK_DEBITS: readonly string[] = ['us_bank_account', 'sepa_debit', 'bacs_debit', 'acss_debit', 'au_becs_debit'];
 
-/** Everything that is no bank debit is charged like a card. */
+/** Converts the type of a payment method: every type that is not a bank debit counts as CARD. */
 export function toMethodType({ type }: Pick<Stripe.PaymentMethod, 'type'>): 'CARD' | 'ACH' {
   return BANK_DEBITS.includes(type) ? 'ACH' : 'CARD';
 }

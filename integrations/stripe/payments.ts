@@ -23,9 +23,9 @@ import { readPaymentMethod, startCardSetup } from './saved-cards.ts';
 import { changeOnce, findByMetadata, sendOnce, toCreatedSince } from './send-once.ts';
 
 const PAGE = 100;
-/** Stripe needs a page to which the customer returns. Requests may name none. */
+/** Page for the customer's return, which Stripe requires and requests may omit. */
 const DEFAULT_RETURN_URL = 'https://stripe.com';
-/** Checkout sessions have no search. */
+/** Empty result of a search, which Checkout sessions lack. */
 const NOTHING_FOUND = async function* () {};
 
 export class StripePayments implements AccountPayments {
@@ -47,7 +47,7 @@ export class StripePayments implements AccountPayments {
     });
   }
 
-  /** The bank wants the customer to confirm: the same payment intent gets a page for that. */
+  /** The bank requires the customer's confirmation: the same payment intent gets a page for it. */
   async #askCustomer({ id }: Stripe.PaymentIntent, charge: AccountCharge): Promise<Stripe.PaymentIntent> {
     const payment_method = charge.provider_payment_method_id;
     const return_url = charge.success_url ?? DEFAULT_RETURN_URL;
@@ -88,13 +88,13 @@ export class StripePayments implements AccountPayments {
         gateway_payment_id === null
           ? await this.#findIntent(payment)
           : await this.#stripe.paymentIntents.retrieve(gateway_payment_id, INTENT_EXPANDED);
-      // A charge that was interrupted before the customer got a page is repeated: it continues with the page.
+      // A charge that was interrupted before the customer got a page is repeated and then gets its page.
       if (intent === null || isWaitingForCustomer(intent)) return null;
       return await this.#addRefunds(await this.#conclude(intent, payment), payment);
     });
   }
 
-  /** A person may have refunded the payment in the dashboard. */
+  /** Adds the refunds of a payment, which a person may have made in Stripe's dashboard. */
   async #addRefunds(outcome: PaymentOutcome, { currency }: RequestedPayment): Promise<PaymentOutcome> {
     if (outcome.outcome !== 'succeeded') return outcome;
     const refunded = await sumRefunds(this.#stripe, { payment_intent: outcome.gateway_payment_id });
@@ -155,7 +155,10 @@ export class StripePayments implements AccountPayments {
     }
   }
 
-  /** It needs no key: a second cancellation is refused. A refusal means that the payment has ended. */
+  /**
+   * Cancels a payment. It needs no key, because a second cancellation is refused. A refusal means that the payment has
+   * ended.
+   */
   async cancel(gateway_payment_id: string): Promise<void> {
     await translate(async () => {
       try {
@@ -186,7 +189,7 @@ export class StripePayments implements AccountPayments {
         find,
         send: (options) => this.#stripe.refunds.create(terms, options),
       });
-      // A repeated request is answered with the first answer, so the state is read.
+      // Reads the refund again, because a repeated request returns its state at the first request.
       return toRefundOutcome(made.status === 'succeeded' ? made : await this.#stripe.refunds.retrieve(made.id));
     });
   }
@@ -207,7 +210,7 @@ function isSession(id: string): boolean {
   return id.startsWith('cs_');
 }
 
-/** A declined charge has a payment intent, too. */
+/** Returns the payment intent of a declined charge, which exists although the answer is an error. */
 async function orDeclined(request: Promise<Stripe.PaymentIntent>): Promise<Stripe.PaymentIntent> {
   try {
     return await request;
@@ -241,7 +244,7 @@ function toIntent(charge: AccountCharge): Stripe.PaymentIntentCreateParams {
   };
 }
 
-/** Stripe closes it after 24 hours. */
+/** Builds a Checkout session, which Stripe closes after 24 hours. */
 function toSession(page: AccountPaymentPage): Stripe.Checkout.SessionCreateParams {
   const { currency, success_url, cancel_url } = page;
   const metadata = toMetadata(page);
@@ -258,7 +261,7 @@ function toSession(page: AccountPaymentPage): Stripe.Checkout.SessionCreateParam
     },
     success_url: success_url ?? DEFAULT_RETURN_URL,
     ...(cancel_url === null ? {} : { cancel_url }),
-    // Otherwise the customer may pay in another currency.
+    // Prevents Stripe from offering another currency.
     adaptive_pricing: { enabled: false },
     metadata,
   };

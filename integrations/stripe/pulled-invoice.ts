@@ -1,13 +1,13 @@
-/** An invoice of Stripe as it is read: its status, and the payments that Stripe counts towards it. */
+/** An invoice of Stripe as pulled: its status, and the payments that Stripe counts towards it. */
 import type { Stripe } from 'stripe';
 import type { ReportedPayment } from '../../core/payments/provider-payments.ts';
 import type { ProviderInvoice } from '../account.ts';
 import { ProviderError } from '../provider-error.ts';
 import { fromMinorUnits } from './amounts.ts';
 
-/** Path of the payment intents below a list of payments. */
+/** Path in a list of payments that expands their payment intents. */
 export const PAYMENTS_EXPANDED = 'data.payment.payment_intent';
-/** Path of the payment records, which `pushPayment` creates. */
+/** Path in a list of payments that expands the payment records, which `pushPayment` creates. */
 export const RECORDS_EXPANDED = 'data.payment.payment_record';
 
 export function toProviderInvoice(
@@ -39,7 +39,7 @@ function toInvoiceStatus({ id, status }: Stripe.Invoice): ProviderInvoice['invoi
   return known;
 }
 
-/** Null if nobody has tried to pay: Stripe creates a payment intent with the invoice. */
+/** Converts a payment; null if nobody has tried to pay: Stripe creates the payment intent together with the invoice. */
 function toProviderPayment(
   payment: Stripe.InvoicePayment,
   refunded: ReadonlyMap<string, number>,
@@ -60,7 +60,7 @@ function toProviderPayment(
   return { ...common, payment_status, amount: fromMinorUnits(amount_requested, currency), paid_at: null };
 }
 
-/** Stripe keeps the error of a declined attempt until the next attempt. */
+/** Derives the status of an unpaid payment. Stripe retains the error of a declined attempt until the next attempt. */
 function toUnpaidStatus({ payment: { payment_intent } }: Stripe.InvoicePayment): 'pending' | 'failed' | null {
   if (payment_intent === undefined || typeof payment_intent === 'string') return null;
   const { status, last_payment_error } = payment_intent;
@@ -70,8 +70,8 @@ function toUnpaidStatus({ payment: { payment_intent } }: Stripe.InvoicePayment):
 }
 
 /**
- * Our payment that was requested or reported there; null if Stripe or a person made it. A payment page is known here by the id of its session
- * until its outcome is read, so the metadata of its payment intent is the only sign.
+ * Reads the id of our payment, if we requested or pushed it; null if Stripe or a person made it. Of a payment page only
+ * the session id is stored here until its outcome is read, so the metadata is the only link.
  */
 export function toReportedPaymentId({
   payment: { payment_intent, payment_record },
@@ -81,20 +81,23 @@ export function toReportedPaymentId({
   return paid.metadata['farthing_payment_id'] ?? null;
 }
 
-/** The id by which events name the payment; that of the invoice payment if it has none, such as one outside Stripe. */
+/**
+ * Selects the id by which events name the payment, or the id of the invoice payment if there is none, e.g. for money
+ * outside Stripe.
+ */
 function toPaymentId({ id, payment: { payment_intent, charge, payment_record } }: Stripe.InvoicePayment): string {
   const paid = payment_intent ?? charge ?? payment_record ?? id;
   return typeof paid === 'string' ? paid : paid.id;
 }
 
-/** Selects the refunds of a payment, whose id is that of `toPaymentId`. Null for money that Stripe did not move. */
+/** Selects the refunds of a payment by its id; null for money that Stripe did not move. */
 export function toRefundQuery({ payment: { payment_intent, charge } }: Stripe.InvoicePayment) {
   const id = (reference: string | { id: string }) => (typeof reference === 'string' ? reference : reference.id);
   if (payment_intent) return { id: id(payment_intent), by: { payment_intent: id(payment_intent) } };
   return charge ? { id: id(charge), by: { charge: id(charge) } } : null;
 }
 
-/** Amount that the customer got back, in the unit of the currency. A pending refund may still fail. */
+/** Sums the succeeded refunds, in the unit of the currency. A pending refund may still fail. */
 export async function sumRefunds(
   stripe: Stripe,
   by: { readonly payment_intent: string } | { readonly charge: string },

@@ -1,10 +1,12 @@
-/** Payment methods that are saved for later charges (docs.stripe.com/payments/save-and-reuse, docs.stripe.com/api/setup_intents). */
+/**
+ * Saves payment methods for later charges (docs.stripe.com/payments/save-and-reuse, docs.stripe.com/api/setup_intents).
+ */
 import type { Stripe } from 'stripe';
 import type { CardSetup, ReadPaymentMethod, StartedCardSetup } from '../account-payments.ts';
 import { isMissing } from './errors.ts';
 import { toMethodType } from './payment-outcome.ts';
 
-/** With a page to return to, Stripe hosts the form; without, the tenant's own page has it. */
+/** Starts a setup. With a page to return to, Stripe hosts the form; without one the tenant's own page shows it. */
 export async function startCardSetup(stripe: Stripe, setup: CardSetup): Promise<StartedCardSetup> {
   const { key, provider_customer_id: customer, success_url, cancel_url } = setup;
   const metadata = { farthing_customer_id: setup.customer_id, farthing_set_default: String(setup.sets_default) };

@@ -1,6 +1,6 @@
 /**
- * Requests that create one record, however often they are repeated. Within its life the idempotency key prevents a second record. After
- * that, or if the key is unusable, the record is searched for first.
+ * Requests that create one record, however often they are repeated. While Stripe remembers the idempotency key, it
+ * prevents a second record. Afterwards, or if the key is unusable, the record is searched for first.
  */
 import type { Stripe } from 'stripe';
 import { ProviderError } from '../provider-error.ts';
@@ -8,18 +8,18 @@ import { isKeyUnusable, isRefused } from './errors.ts';
 
 /** Stripe may forget a key after 24 hours (docs.stripe.com/api/idempotent_requests). */
 const KEY_LIFE_SECONDS = 23 * 3_600;
-/** Keys that one step tries, because earlier ones became unusable. */
+/** Maximum number of keys for one step. A key can become unusable. */
 const KEYS_MAX = 5;
-/** Records of a list that are read before the search is used. */
+/** Maximum number of listed records; beyond it the search is used. */
 const LISTED_MAX = 1_000;
-/** The clocks of the two services may differ. */
+/** Tolerance for a difference between the clocks of the two services. */
 const CLOCK_SLACK_SECONDS = 3_600;
 
 type KeyedStep<Result> = {
   readonly key: string;
   readonly key_age_seconds: number;
   readonly is_key_renewed: boolean;
-  /** The result of an earlier attempt; null if it had no effect. */
+  /** Finds the result of an earlier attempt; null if it had no effect. */
   find(): Promise<Result | null>;
   send(options: { idempotencyKey: string }): Promise<Result>;
 };
@@ -46,7 +46,7 @@ export async function sendOnce<Result>({
   }
 }
 
-/** For a change of state, which Stripe refuses if a person has made it there. */
+/** Changes a state once. Stripe refuses a change that a person has made already. */
 export async function changeOnce<Result>(step: KeyedStep<Result>): Promise<Result> {
   try {
     return await sendOnce(step);
@@ -57,7 +57,7 @@ export async function changeOnce<Result>(step: KeyedStep<Result>): Promise<Resul
   }
 }
 
-/** Earliest creation, in Unix seconds, of a record that an attempt with this key created. */
+/** Computes the earliest creation, in Unix seconds, of a record that an attempt with this key can have created. */
 export function toCreatedSince(key_age_seconds: number): number {
   return Math.floor(Date.now() / 1_000) - Math.ceil(key_age_seconds) - CLOCK_SLACK_SECONDS;
 }
@@ -65,12 +65,15 @@ export function toCreatedSince(key_age_seconds: number): number {
 type Listed = { readonly id: string; readonly metadata?: Stripe.Metadata | null };
 type MetadataSearch<Found> = {
   list(): AsyncIterable<Found>;
-  /** Null if Stripe has no search for such records. */
+  /** Search for such records; null if Stripe has none. */
   readonly search: ((query: string) => AsyncIterable<Found>) | null;
   accepts(found: Found): boolean;
 };
 
-/** A list is complete at once, an index of a search only later. So the search serves only for lists that are too long to read. */
+/**
+ * Finds a record by its metadata. A list is complete at once, a search index only later, so the search serves only for
+ * long lists.
+ */
 export async function findByMetadata<Found extends Listed>(
   [name, value]: readonly [string, string],
   { list, search, accepts }: MetadataSearch<Found>,

@@ -5,7 +5,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { FarthingError } from '../../core/foundation/error.ts';
 
-/** Older deliveries may be replays. Stripe signs a retry with a new time. */
+/** Maximum age of a delivery; an older one may be a replay. Stripe signs a retry with a new time. */
 const TOLERANCE_SECONDS = 300;
 
 type SignedWebhook = {
@@ -15,7 +15,7 @@ type SignedWebhook = {
   readonly now: Date;
 };
 
-/** Every refusal has one message, so that a forger learns nothing from it. */
+/** Checks the signature. Every refusal has one message, so that a forger learns nothing from it. */
 export function checkStripeSignature({ secret, header = '', body, now }: SignedWebhook): void {
   const { times, signatures } = parseHeader(header);
   const [time] = times;
@@ -27,7 +27,10 @@ export function checkStripeSignature({ secret, header = '', body, now }: SignedW
     throw new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
 }
 
-/** Other schemes, such as the `v0` of test events, are ignored: a signature that cannot be checked proves nothing. */
+/**
+ * Parses the header. Other schemes, such as the `v0` of test events, are ignored, because their signatures cannot be
+ * checked.
+ */
 function parseHeader(header: string): { times: string[]; signatures: string[] } {
   const values = (name: string, form: RegExp) =>
     header

@@ -1,6 +1,6 @@
 /**
- * Svix as the backend: it stores the endpoints, signs, sends and retries. An environment is one Svix application. A message has the id of
- * its event, which Svix accepts once.
+ * Webhook backend of Svix, which stores the endpoints, signs, sends and retries. An environment is one Svix
+ * application. A message has the id of its event, which Svix accepts only once.
  */
 import type { Svix } from 'svix';
 import type { SendOutcome, WebhookBackend, WebhookMessage, WebhookScope } from '../webhook-backend.ts';
@@ -62,7 +62,7 @@ async function createMessage(
     return { http_status: 202, response_body: id, error: null };
   } catch (error) {
     const code = getStatusCode(error);
-    // Svix has the event already, because an earlier attempt arrived.
+    // Svix has this event from an earlier attempt.
     if (code === 409) return { http_status: code, response_body: null, error: null };
     const reason = error instanceof Error ? error.message : String(error);
     return { http_status: code, response_body: null, error: reason || `answered ${code}` };
