@@ -13,7 +13,7 @@ const TIMEOUT_MS = 60 * 60_000;
 
 const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), workflow_id: z.string() });
 
-/** `clock` is the machine's clock, which the run of the workflow uses. */
+/** `clock` reads the machine's clock, by which the progress of the workflow run is recorded. */
 export function advanceTestClockWork(
   stores: Stores,
   { clock, settings }: { clock: () => Date; settings: DueWorkSettings },

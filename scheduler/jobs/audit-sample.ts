@@ -1,6 +1,6 @@
 /**
- * Audits a random sample continuously. It checks that bucket rows equal the raw events, and that these are exactly the accepted events, each
- * once.
+ * Audits a random sample of usage at each run: bucket rows must equal the raw events, and the raw events must be
+ * exactly the accepted events, each once.
  */
 import { type CheckName, type Finding, toCheckName } from '../../actions/operations/audit/findings.ts';
 import { reportOtherProcesses, sampleRunning } from '../../actions/operations/audit/running.ts';

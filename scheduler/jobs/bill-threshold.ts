@@ -1,4 +1,7 @@
-/** Checks one subscription after its usage grew (docs/rules/invoices.md, "Before the period is over"). */
+/**
+ * Bills one subscription before the end of its period if its grown usage has reached its threshold
+ * (docs/rules/invoices.md, "Before the period is over").
+ */
 import { z } from 'zod';
 import { billThreshold } from '../../actions/lifecycle/billing/bill-thresholds.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';

@@ -12,7 +12,7 @@ import type { QueuedWork } from '../job.ts';
 
 const Scoped = z.object({ tenant_id: z.string(), environment_id: z.string() });
 const OfCustomer = Scoped.extend({ customer_id: z.string(), fills: z.boolean().default(true) });
-/** Wallets that use their environment's thresholds, in the order of their ids. */
+/** Payload of the job that checks wallets which use the default thresholds of their environment, by ascending id. */
 const ByDefault = Scoped.extend({ wallets_behind: z.string() });
 const Payload = z.union([OfCustomer, ByDefault]);
 
@@ -28,8 +28,8 @@ export function checkAlertsWork(stores: Stores, { clock }: { clock: () => Date }
           after: request.wallets_behind,
           now: clock(),
         });
-        // A failed check is retried before the next wallets are enqueued. The last attempt enqueues them even if it fails, so that a wallet
-        // that always fails does not block the others.
+        // Throwing retries the failed check before the next wallets are enqueued. The last attempt enqueues them first,
+        // so that a wallet that always fails does not block the others.
         if (errors.length > 0 && !is_last) throw errors[0];
         if (last !== null) await enqueueDefaultAlertChecks(stores.postgres, scope, { behind: last });
         if (errors.length > 0) throw errors[0];

@@ -1,7 +1,7 @@
 /**
- * Copies the catalogue of an environment into another after a request (docs/rules/records.md, "Copying an environment"). An attempt takes
- * at most an hour and resumes where the previous one stopped. A copy takes minutes and does not yield its slot, so copies have slots of
- * their own.
+ * Copies the catalogue of an environment into another after a request (docs/rules/records.md, "Copying an
+ * environment"). An attempt takes at most an hour and resumes where the previous one stopped. A copy does not yield its
+ * slot, so copies have slots of their own.
  */
 import { z } from 'zod';
 import { CLONE_JOB, tryClone } from '../../actions/operations/environments/clone-environment.ts';

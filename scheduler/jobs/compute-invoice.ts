@@ -15,7 +15,7 @@ export function computeInvoiceWork(stores: Stores, options: InvoiceWorkOptions):
   return invoiceWork(stores, { name: COMPUTE_TASK, perform: tryComputation }, options);
 }
 
-/** Work that a request enqueues for one invoice. */
+/** Builds the worker of a workflow that a request enqueued for one invoice. */
 export function invoiceWork(
   stores: Stores,
   { name, perform }: { name: string; perform: typeof tryComputation },

@@ -1,4 +1,7 @@
-/** Work for one connection to a provider, for one time slice: sending its pending records, and reading what is due. */
+/**
+ * Workers for one connection to a provider, each for one time slice: one pushes pending records, one reads inbound
+ * events and due invoices.
+ */
 import { z } from 'zod';
 import { readProvider } from '../../actions/delivery/inbound/read-provider.ts';
 import { pushPending } from '../../actions/delivery/integrations/push-pending.ts';

@@ -1,4 +1,7 @@
-/** One job for each kind of due work (actions/schedule/due-work.ts), for environments that use the machine's clock. */
+/**
+ * Builds one job per kind of due work (actions/schedule/due-work.ts). Environments with a test clock are excluded: the
+ * advance of their clock runs it.
+ */
 import { listDueWork } from '../../actions/schedule/due-work.ts';
 import type { Config } from '../../config.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';

@@ -1,4 +1,7 @@
-/** Enqueues a job for each connection for which something is due to be read, in case a webhook or a job was lost. */
+/**
+ * Enqueues a job for each connection with inbound events or invoices that are due to be read, in case the job of the
+ * webhook was lost.
+ */
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { addReadJob, listConnectionsToRead } from '../../storage/queue/provider-events.ts';
 import type { ScheduledJob } from '../job.ts';

@@ -1,6 +1,7 @@
 /**
- * Performs an export (docs/rules/exports.md, "Whole or not there"). It has a slot of the common lane for one time slice. An export that is
- * not written by then restarts in the lane of slow exports, within six hours per attempt ("What a store may cost").
+ * Performs an export (docs/rules/exports.md, "Whole or not there"). It first runs in the common lane for one time
+ * slice. An unfinished export restarts in the lane of slow exports, within six hours per attempt ("What a store may
+ * cost").
  */
 import { z } from 'zod';
 import type { ExportSettings } from '../../actions/reporting/exports/destinations.ts';

@@ -1,6 +1,7 @@
 /**
- * Imports a file after a request (docs/rules/imports.md), within two hours per attempt. An attempt resumes where the previous one stopped
- * or yielded its slot. An uploaded file does not wait for fetched ones.
+ * Imports a file after a request (docs/rules/imports.md), within two hours per attempt. An attempt resumes where the
+ * previous one stopped or yielded its slot. Downloads from a URL have a lane of their own, so that an uploaded file
+ * does not wait for them.
  */
 import { z } from 'zod';
 import { FETCHED_IMPORT_JOB, IMPORT_JOB } from '../../actions/operations/imports/import-later.ts';

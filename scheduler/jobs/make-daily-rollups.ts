@@ -1,4 +1,7 @@
-/** Requests daily rollups for past days until they exist; the pipeline makes them (docs/decisions/0001). */
+/**
+ * Requests daily rollups of past days from the pipeline, and repeats the request until they exist
+ * (docs/decisions/0001).
+ */
 
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
@@ -12,7 +15,7 @@ export function makeDailyRollupsJob(
   { every_seconds, after_days }: { every_seconds: number; after_days: number },
 ): ScheduledJob {
   return {
-    // The older word for rollups: queues contain jobs of this name, and metrics use it as a label.
+    // Older name of the job, because queued jobs and metrics use it.
     name: 'make-day-rows',
     every_seconds,
     async run(now) {

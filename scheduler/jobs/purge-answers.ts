@@ -1,4 +1,4 @@
-/** Deletes the answers stored for repeated requests (48 hours). */
+/** Deletes the stored answers of requests with an idempotency key after 48 hours. */
 
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { purgeAnswers } from '../../storage/models/foundation/idempotency-key.ts';

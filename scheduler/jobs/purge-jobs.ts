@@ -1,4 +1,4 @@
-/** Deletes jobs that were given up a week ago: enough time to inspect them. */
+/** Deletes failed jobs without further attempts after a week, in which an operator can inspect them. */
 
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { purgeGivenUpJobs } from '../../storage/queue/jobs.ts';

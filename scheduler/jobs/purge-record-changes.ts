@@ -1,5 +1,5 @@
 /**
- * Deletes record changes that existed at the previous run. Processes with cached answers have read them by then
+ * Deletes record changes that existed at the previous run: by now every process with cached answers has read them
  * (docs/decisions/0007-cached-answers.md).
  */
 import { purgeRecordChanges, readChanges } from '../../storage/cache/change-feed.ts';
@@ -11,8 +11,8 @@ export function purgeRecordChangesJob({ postgres, usage_cache }: Stores, every_s
     name: 'purge-record-changes',
     every_seconds,
     async run() {
-      // The changes are read first: without queries for a while, this process has not read the newest ones, and would miss them after the
-      // deletion.
+      // This process reads the changes before the deletion. It reads them with each query, so without queries it would
+      // miss the newest ones.
       if (usage_cache !== undefined) await readChanges(postgres);
       return { done: { purged: await purgeRecordChanges(postgres) }, waiting: [], failed: [] };
     },

@@ -1,4 +1,4 @@
-/** Deletes the log offsets of reservation events after their retention period. */
+/** Deletes stored log offsets of reservation events after their retention period. */
 
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { purgeReservationEvents } from '../../storage/models/reservations/reservation.ts';

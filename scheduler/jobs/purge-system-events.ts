@@ -1,4 +1,4 @@
-/** Deletes system events with their deliveries, and events of providers, after their retention period. */
+/** Deletes system events with their deliveries, and inbound events of providers, after their retention period. */
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { purgeProviderEvents } from '../../storage/queue/provider-events.ts';
 import { purgePublishedBefore } from '../../storage/queue/unstreamed-events.ts';

@@ -1,4 +1,7 @@
-/** Seals secrets that are unsealed, or sealed with a key to be replaced (docs/decisions/0022-tenant-isolation.md). */
+/**
+ * Encrypts secrets that are stored in plain text, or with a key that is being replaced
+ * (docs/decisions/0022-tenant-isolation.md).
+ */
 import { sealSecrets } from '../../actions/delivery/webhooks/seal-secrets.ts';
 import type { SecretSealer } from '../../storage/foundation/secrets/sealing.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';

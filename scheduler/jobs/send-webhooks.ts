@@ -1,4 +1,4 @@
-/** Sends events to their endpoints: new events since the last run, and requested resends. */
+/** Sends system events to their endpoints: those that happened since the last run, and requested resends. */
 
 import { InFlightDeliveries, type SendReport } from '../../actions/delivery/webhooks/in-flight.ts';
 import type { DeliveryResult, WebhookServices } from '../../actions/delivery/webhooks/send-delivery.ts';
@@ -11,7 +11,7 @@ export type SendOptions = RetryRules & {
   readonly onSent?: (sent: DeliveryResult) => void;
 };
 
-/** Maximum duration of a run. The next run continues with its own instant and with the deliveries in flight. */
+/** Maximum duration of a run. The next run continues with the deliveries that are still in flight. */
 const RUN_MS_MAX = 30_000;
 
 export function sendWebhooksJob(
@@ -39,13 +39,13 @@ export function sendWebhooksJob(
   };
 }
 
-/** Creates a clock whose times are rounded down to the second. */
+/** Creates a clock that advances with the machine and is rounded down to the second. */
 export function createClock(now: Date): () => Date {
   const began = performance.now();
   return () => new Date(now.getTime() + Math.floor((performance.now() - began) / 1_000) * 1_000);
 }
 
-/** A receiver that rejects a delivery is no failure of the job. */
+/** Builds the report of a run. A delivery that a receiver rejects is no failure of the job. */
 export function toJobReport({ dispatched, delivered, failed, given_up }: SendReport) {
   return { done: { dispatched, delivered, refused: failed, given_up }, waiting: [], failed: [] };
 }

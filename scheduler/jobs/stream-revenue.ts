@@ -6,8 +6,8 @@ import { findGreatestVersion } from '../../storage/reporting/revenue/rows.ts';
 import type { ScheduledJob } from '../job.ts';
 
 export function streamRevenueJob(stores: Stores, every_seconds: number): ScheduledJob {
-  // The version is raised once per process: if Postgres was restored to an earlier moment, its rows would count as older than existing
-  // ones.
+  // The first run of a process raises the row version: if Postgres was restored to an earlier moment, new rows would
+  // otherwise count as older than those in ClickHouse.
   let isAhead = false;
   return {
     name: 'stream-revenue',

@@ -1,8 +1,14 @@
-/** Jobs of one connection to a provider, of which it has one of each task waiting, however much there is to do. */
+/**
+ * Jobs of one connection to a provider. At most one job per task waits, however many records are due, because a job
+ * processes all of them.
+ */
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { NewJob } from './jobs.ts';
 
-/** Attempts after failures of our own stores; a failure of the provider pauses the connection and is no failed attempt. */
+/**
+ * Maximum attempts after failures of this service's own stores. A failure of the provider pauses the connection and
+ * does not count.
+ */
 const ATTEMPTS = 16;
 
 export type JobConnection = Scope & { readonly id: string };

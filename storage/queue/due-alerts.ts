@@ -1,11 +1,15 @@
-/** Customers whose alerts the clock checks: those with anything watched (docs/rules/alerts.md, "When alerts are checked"). */
+/**
+ * Customers whose alerts the scheduler checks: those for whom any alert can fire (docs/rules/alerts.md, "When alerts
+ * are checked").
+ */
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../foundation/stores.ts';
 import { type DueQuery, type DueRecord, type Instant, listRoundRobin, narrowToEnvironments } from './due-billing.ts';
 import { isSelfFilling } from './due-wallets.ts';
 
 /**
- * SQL condition on an active wallet `w`: its own settings or a feature watch it, or, without own settings, the setting of its environment.
+ * SQL condition that alerts watch the active wallet `w`: by its own settings, by a feature, or, without own settings,
+ * by the setting of its environment.
  */
 export const IS_WALLET_WATCHED = `
   w.wallet_status = 'active' and w.status = 'published'
@@ -43,7 +47,7 @@ const WATCHED = `(
                 and w.customer_id = customers.id
                 and ${IS_WALLET_WATCHED}))`;
 
-/** Whether an environment watches anything: grants, spending, or wallet balances by a setting, a wallet or a feature. */
+/** SQL condition that any alert can fire in an environment: on grants, on spending, or on wallet balances. */
 const IS_WATCHED = `
   exists (select from entitlements g where g.tenant_id = e.tenant_id and g.environment_id = e.environment_id
              and g.status = 'published' and g.grant_quota is not null)
@@ -56,11 +60,14 @@ const IS_WATCHED = `
   or exists (select from settings s where s.tenant_id = e.tenant_id and s.environment_id = e.environment_id
                 and s.key = 'wallet_balance_alert_config' and s.status = 'published' and (s.value ->> 'alert_enabled') = 'true')`;
 
-/** SQL condition of an environment with automatic top-ups: the balances of such wallets are checked, too, though no alert is sent. */
+/**
+ * SQL condition of an environment with automatic top-ups. Balances of such wallets are checked even if no alert can
+ * fire.
+ */
 const OR_FILLS = `
   or exists (select from wallets w where w.tenant_id = e.tenant_id and w.environment_id = e.environment_id and ${isSelfFilling('w')})`;
 
-/** Returns `from` if anything is watched in this environment. */
+/** Returns `from` if any alert can fire in this environment. */
 export function nextAlertCheck(
   database: Database,
   { tenant_id, environment_id }: Scope,
@@ -73,8 +80,8 @@ export function nextAlertCheck(
 }
 
 /**
- * Lists the watched environments among `scopes`, each as `tenant environment`, by four index lookups, or five. `or_fills` includes
- * environments with wallets that top up automatically.
+ * Lists those of `scopes` in which an alert can fire, each as `tenant environment`, by four or five index lookups.
+ * `or_fills` includes environments with automatic top-ups.
  */
 export async function listWatchedScopes(
   database: Database,
@@ -91,7 +98,8 @@ export async function listWatchedScopes(
 }
 
 /**
- * Finds the earliest end after `from` of a current period whose spending reached a level. The next period begins there, with nothing spent.
+ * Finds the earliest end after `from` of a period whose spending has reached an alert level. Spending restarts at 0
+ * then.
  */
 export async function findNextPeriodAfterReached(
   database: Database,
@@ -118,8 +126,8 @@ export async function listCustomersToAlert(database: Database, filter: DueQuery)
 }
 
 /**
- * Lists the external ids of all customers of the environment if anything is watched in it: members of a subscription and customers whose
- * usage another pays count, too.
+ * Lists the external ids of all customers of the environment if any alert can fire in it. Members of a subscription
+ * count, and customers whose usage another customer pays.
  */
 export async function listExternalIdsToAlert(
   database: Database,
@@ -133,7 +141,10 @@ export async function listExternalIdsToAlert(
   return all.map(({ external_id }) => external_id);
 }
 
-/** Whether the environment watches wallet balances, besides the wallets' own settings: by its setting, and by features. */
+/**
+ * Loads whether the setting of the environment, or a feature, watches wallet balances. Settings of single wallets are
+ * not included.
+ */
 export async function loadBalanceWatchers(
   database: Database,
   { tenant_id, environment_id }: Scope,
@@ -150,7 +161,10 @@ export async function loadBalanceWatchers(
   return rows[0];
 }
 
-/** Lists features with alert levels that the customer of this wallet pays for: measured by a line of an active or trialing subscription. */
+/**
+ * Lists the features with alert levels that this wallet's customer pays for: an active or trialing subscription has a
+ * line for them.
+ */
 export async function listWatchedFeatures(
   database: Database,
   { tenant_id, environment_id, customer_id, currency }: Scope & { customer_id: string; currency: string },

@@ -1,8 +1,7 @@
 /**
- * Billing work that is due by the clock: subscriptions with a period that is over or an opening that has come, and drafts after
- * their delay. The scheduler queries all tenants, except environments with a test clock. The advance of a clock queries its
- * environment alone, and the next due instant there.
- * The results are only candidates: the worker locks a record and checks it again.
+ * Subscriptions whose period is over or whose opening has come, and drafts whose delay is over. The scheduler queries
+ * all tenants, except environments with a test clock; the advance of a clock queries its own environment. The results
+ * are candidates: a worker locks each record and checks it again.
  */
 import type { Knex } from 'knex';
 import type { Scope } from '../../core/foundation/scope.ts';
@@ -10,10 +9,10 @@ import type { Database } from '../foundation/stores.ts';
 
 export type DueRecord = Scope & { readonly id: string };
 
-/** The environment with a clock that is being advanced; without `only`, all environments that have no clock. */
+/** Environments to query: the one whose test clock advances (`only`), or all without a test clock. */
 export type DueEnvironments = { readonly only?: Scope | undefined };
 
-/** Maximum number of records per query. A record that becomes due meanwhile waits for that many. */
+/** Maximum number of records per query. A record that becomes due during a round waits for its end. */
 const ROUND = 100;
 /**
  * Maximum number of drafts per query. Each query sorts all due drafts, so with small queries the sorting of twenty thousand would take as
@@ -21,15 +20,15 @@ const ROUND = 100;
  */
 const DRAFT_BATCH_SIZE = 1000;
 
-/** Excludes `left`: the records that this run could not finish. The run continues with the others. */
+/** `left`: records that this run could not finish and skips. */
 export type DueQuery = DueEnvironments & { readonly left: readonly string[] };
 
 const BILLED = ['active', 'trialing'];
-/** Types of subscriptions that have no invoices of their own; their period advances with that of their parent. */
+/** Subscription types without invoices of their own, whose period advances with that of their parent. */
 export const MOVED_BY_PARENT = ['INHERITED', 'grouped_invoicing'];
 /**
- * Columns with the instants at which such a subscription ends before its parent advances it. A member has only its own end; its other
- * instants are those of its parent.
+ * Columns with the instants at which such a subscription ends independently of its parent. An inherited one has only
+ * its own end date; all its other instants are those of its parent.
  */
 const ENDS_ALONE: readonly (readonly [type: string, columns: readonly string[]])[] = [
   ['INHERITED', ['end_date']],
@@ -63,7 +62,10 @@ export async function listDueSubscriptions(
   });
 }
 
-/** Finds failed period ends whose retry is not yet due. The advance of a clock ignores this, because it has its own retries. */
+/**
+ * Finds failed period ends whose retry is not due yet. The advance of a clock does not use it, because it has its own
+ * retries.
+ */
 function triedLater(database: Database, now: Date): Knex.QueryBuilder {
   return database('subscription_schedules as schedule')
     .whereRaw('schedule.subscription_id = subscriptions.id')
@@ -71,7 +73,7 @@ function triedLater(database: Database, now: Date): Knex.QueryBuilder {
     .where('schedule.next_attempt_at', '>', now);
 }
 
-/** Lists subscriptions with a threshold, which the current period of each may have reached. */
+/** Lists subscriptions whose current period may have reached their billing threshold. */
 export async function listThresholdSubscriptions(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
@@ -104,7 +106,7 @@ export async function listThresholdCustomers(
   return found.map(({ external_id }) => external_id);
 }
 
-/** Finds the earliest instant in this environment at which a subscription opens, ends a period, or ends itself. */
+/** Finds the earliest instant in this environment at which a subscription opens, ends, or ends a period. */
 export function nextSubscriptionDue(database: Database, scope: Scope): Instant {
   const billed = () => database('subscriptions').where('status', 'published').whereIn('subscription_status', BILLED);
   const alone = () => billed().whereNotIn('subscription_type', MOVED_BY_PARENT);
@@ -117,7 +119,7 @@ export function nextSubscriptionDue(database: Database, scope: Scope): Instant {
   ]);
 }
 
-/** Lists the next subscriptions that were never paid for and whose end has come. */
+/** Lists subscriptions whose first invoice was never paid and whose end has come. */
 export async function listDueUnpaidSubscriptions(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
@@ -134,7 +136,7 @@ export async function listDueUnpaidSubscriptions(
   });
 }
 
-/** Finds the earliest end of a subscription of this environment that was never paid for. */
+/** Finds the earliest end of a subscription of this environment whose first invoice was never paid. */
 export function nextUnpaidEnd(database: Database, scope: Scope): Instant {
   const unpaid = () => database('subscriptions').where(UNPAID).whereNotIn('subscription_type', MOVED_BY_PARENT);
   return buildEarliestQuery(database, scope, { of: unpaid, columns: ['cancel_at', 'end_date'] });
@@ -154,8 +156,8 @@ export function nextThresholdCheck(
 }
 
 /**
- * Lists the next drafts to finalize, longest waiting first. Drafts computed at one instant come in a reproducible order, because invoices
- * get their numbers in it.
+ * Lists the next drafts to finalize, the longest waiting first. Drafts that were computed at the same instant have a
+ * fixed order, because invoices are numbered in it.
  */
 export async function listDueDrafts(
   database: Database,
@@ -170,7 +172,7 @@ export async function listDueDrafts(
   });
 }
 
-/** Finds those of these drafts that are still due; the caller holds their locks. */
+/** Selects those of these drafts that are still due. The caller holds their locks. */
 export async function findDueDrafts(
   transaction: Database,
   { tenant_id, environment_id }: Scope,
@@ -187,7 +189,7 @@ export async function findDueDrafts(
 
 type DueDraftsQuery = { readonly now: Date; readonly delay_seconds: number; readonly environments: DueEnvironments };
 
-/** Builds a query of due drafts. It is wrapped in an object, because awaiting a query builder runs it. */
+/** Builds a query of due drafts. It is returned inside an object, because awaiting a query builder would run it. */
 async function buildDueDraftsQuery(
   database: Database,
   { now, delay_seconds, environments: whom }: DueDraftsQuery,
@@ -215,7 +217,7 @@ async function buildDueDraftsQuery(
   return { drafts: due };
 }
 
-/** Finds when the first draft of this environment has waited for its delay. */
+/** Finds the earliest instant at which the finalization delay of a draft of this environment is over. */
 export function nextDraftRested(
   database: Database,
   scope: Scope,
@@ -236,16 +238,13 @@ export function nextDraftRested(
   return database.raw('least(? + ?, ?)', [computed, delay, early as never]);
 }
 
-/**
- * SQL condition of a draft that was computed before its period was over: it waits for the end of the period, because its usage arrives until
- * then.
- */
+/** SQL condition of a draft that was computed before the end of its period, until which usage arrives. */
 const COMPLETE_LATER = `invoice_type = 'SUBSCRIPTION' and billing_reason = 'SUBSCRIPTION_CYCLE' and period_end is not null
   and last_computed_at is not null and last_computed_at < period_end`;
 
 const OWN_DELAY = `(value->>'finalization_delay_seconds')::int`;
 
-/** Lists the environments whose setting defines their own finalization delay. */
+/** Lists the environments that set their own finalization delay. */
 function ownDelays(database: Database, environments: DueEnvironments): Promise<(Scope & { seconds: number })[]> {
   const seconds = database.raw(`${OWN_DELAY} as seconds`);
   return withOwnDelay(database, environments).select('tenant_id', 'environment_id', seconds) as never;
@@ -274,7 +273,7 @@ export function narrowToEnvironments(
   });
 }
 
-/** Tenants alternate, so that a tenant with much due work does not delay the others. */
+/** Lists records with tenants alternating, so that a tenant with much due work does not delay the others. */
 export async function listRoundRobin(
   database: Database,
   due: Knex.QueryBuilder,
@@ -290,7 +289,7 @@ export async function listRoundRobin(
     .select('id', 'tenant_id', 'environment_id');
 }
 
-/** Next due instant: an expression that one statement can combine with others; null if nothing is due. */
+/** SQL expression of the next due instant, null if nothing is due. One statement can combine several. */
 export type Instant = Knex.Raw<unknown>;
 
 /** Loads these instants in one statement. */
@@ -315,7 +314,7 @@ export function buildEarliestQuery(
   return buildLeast(database, firsts);
 }
 
-/** `least` of Postgres ignores nulls. */
+/** Builds the earliest of several instants. `least` of Postgres ignores nulls. */
 function buildLeast(database: Database, instants: readonly (Instant | Knex.QueryBuilder)[]): Instant {
   return database.raw(`least(${instants.map(() => '?').join(', ')})`, instants as never);
 }

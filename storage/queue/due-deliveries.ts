@@ -6,7 +6,7 @@ import type { Scope } from '../../core/foundation/scope.ts';
 import { ORDERED_FAILURES_MAX } from '../../core/platform/webhook/schedule.ts';
 import type { Database } from '../foundation/stores.ts';
 
-/** Longer than an attempt can take. */
+/** Duration of a lease: longer than an attempt can take. */
 const LEASE_SECONDS = 60;
 
 export type DueDelivery = Scope & {
@@ -24,14 +24,20 @@ export type DueDeliveriesQuery = {
   readonly now: Date;
   readonly lease: string;
   readonly limit: number;
-  /** Limits of concurrent deliveries: per endpoint, which may be slow, per environment, and per tenant. */
+  /**
+   * Maximum concurrent deliveries per endpoint, per environment and per tenant, so that slow receivers do not take all
+   * slots.
+   */
   readonly limit_each: number;
   readonly limit_environment: number;
   readonly limit_tenant: number;
   readonly in_hand: DeliveryCounts;
-  /** Tenants with fewer deliveries in this run come first. */
+  /** Number of deliveries in this run; tenants with fewer come first. */
   readonly served: DeliveryCounts;
-  /** With own endpoints, deliveries for the managed service are excluded; without them, only those are included. */
+  /**
+   * True if this service stores the endpoints: deliveries for a managed service are then excluded. If false, only those
+   * are included.
+   */
   readonly has_targets: boolean;
   /** `first`: deliveries that have not failed, in the order of the events. `again`: failed ones, newest first. */
   readonly which: 'first' | 'again';
@@ -39,7 +45,7 @@ export type DueDeliveriesQuery = {
   readonly allowed_event_types?: readonly string[];
 };
 
-/** By the keys of `listDeliveryKeys`. */
+/** Number of deliveries by the keys of `listDeliveryKeys`. */
 export type DeliveryCounts = Readonly<Record<string, number>>;
 
 export function toEnvironmentKey({ tenant_id, environment_id }: Scope): string {
@@ -63,7 +69,7 @@ export function listDeliveryKeys({ tenant_id, environment_id, endpoint_id }: Due
 export async function takeDue(database: Database, wanted: DueDeliveriesQuery): Promise<DueDelivery[]> {
   const { which, allowed_event_types = [], excluded_tenants = [] } = wanted;
   const direction = which === 'first' ? 'asc' : 'desc';
-  // The condition of the partial indexes.
+  // This text must equal the condition of the partial indexes, so that Postgres uses them.
   const isOne = `delivery_status = 'pending' and ${which === 'first' ? 'failure_count = 0' : 'failure_count > 0'}`;
   const isDue = which === 'first' ? isOne : `${isOne} and next_attempt_at <= :now`;
   const nextAfter = (place: string) =>

@@ -1,6 +1,6 @@
 /**
- * Files of export schedules that are due, and those that the advance of a clock waits for (docs/rules/exports.md, "By the clock of
- * an environment").
+ * Files of scheduled exports that are due, and files for which the advance of a test clock waits
+ * (docs/rules/exports.md, "By the clock of an environment").
  */
 import type { Knex } from 'knex';
 import type { Scope } from '../../core/foundation/scope.ts';
@@ -54,24 +54,26 @@ const UNFINISHED = (task: string, run: string) => `tasks ${task} join workflow_r
         and ${run}.workflow_status = 'Running' and ${run}.workflow_type = '${EXPORT}'`;
 const OPEN = (task: string) => `${task}.task_status in ('PENDING', 'PROCESSING')`;
 
-/** Longest wait for a file, by the machine's clock, since its job was enqueued. */
+/** Longest wait of a clock's advance for a file, by the machine's clock since its job was enqueued. */
 const PATIENCE = `interval '10 minutes'`;
 
 /**
- * SQL condition of a file that the advance of a clock does not wait for: after three failed tries, seconds apart, or after it moved to the
- * slow queue, because its store may take any time. A file that has waited long for its turn is excluded, too, because tenants wait for each
- * other's stores.
+ * SQL condition of a file for which the advance of a clock does not wait: it failed three times, moved to the slow
+ * queue, or waited too long for its turn. Its store may take any time, and tenants wait for each other's stores.
  */
 const PUT_OFF = (run: string) =>
   `(${run}.error is not null and ${run}.attempt >= 3 or ${run}.task_queue = 'slow-export'
     or exists (select from graphile_worker.jobs job where job.key = ${run}.run_id and job.created_at < now() - ${PATIENCE}))`;
 
-/** SQL condition of a file of a schedule whose records are not fixed yet: it would include records that arrive while the clock advances. */
+/**
+ * SQL condition of a scheduled file whose records are not fixed yet: it would include records that arrive while the
+ * clock advances.
+ */
 const UNCUT = (task: string) => `(${task}.is_scheduled and ${task}.cut_number is null)`;
 
 /**
- * Whether a file is being written. If a schedule has a file that is put off, none of its files is waited for after their records
- * are fixed.
+ * SQL condition that the advance waits for a file of this environment. A schedule with a file that is put off delays it
+ * only until the records of its files are fixed.
  */
 function isWriting(database: Database, { tenant_id, environment_id }: Scope): Knex.Raw {
   return database.raw(
@@ -86,7 +88,7 @@ function isWriting(database: Database, { tenant_id, environment_id }: Scope): Kn
   );
 }
 
-/** Finds a running workflow that must end before the clock advances. */
+/** Finds a running workflow that must end before the clock may advance. */
 export async function findRunningWorkflow(
   database: Database,
   scope: Scope,

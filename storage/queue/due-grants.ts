@@ -1,4 +1,4 @@
-/** Credit grants that are due by the clock, and upcoming ones. */
+/** Applications of credit grants that are due or upcoming. An application adds the credits of one period. */
 import { OPEN_APPLICATIONS } from '../../core/credits/grants/application.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../foundation/stores.ts';
@@ -13,13 +13,14 @@ import {
   narrowToEnvironments,
 } from './due-billing.ts';
 
-// The values are literals, because the partial indexes contain the same text, and the planner would not match parameters with it.
+// The statuses are literals, because the planner matches the partial indexes only with the same text.
 const OPEN = `application_status in (${OPEN_APPLICATIONS.map((word) => `'${word}'`).join(', ')})`;
 
 /**
- * A subscription that is due to end, to begin or to change its plan before a period has no known state in that period: billing decides it,
- * and may wait for usage. A subscription that is neither active nor trialing waits for nothing. The subscription's own grants do not wait
- * for a plan change, which may fail for long.
+ * SQL condition that the state of the application's subscription at its period is known. It is not while the
+ * subscription is due to end, begin or change its plan before that: billing decides, and may wait for usage. A
+ * subscription that is neither active nor trialing waits for nothing. Its own grants do not wait for a plan change,
+ * which may fail for a long time.
  */
 const DECIDED = `exists (select from subscriptions s
    where s.id = credit_grant_applications.subscription_id and s.tenant_id = credit_grant_applications.tenant_id
@@ -35,7 +36,7 @@ const DECIDED = `exists (select from subscriptions s
                                    where g.id = credit_grant_applications.credit_grant_id and g.tenant_id = s.tenant_id
                                      and g.environment_id = s.environment_id and g.scope <> 'SUBSCRIPTION')))))`;
 
-/** Next applications, longest waiting first. */
+/** Lists the next applications, the longest waiting first. */
 export async function listDueGrants(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
@@ -47,7 +48,7 @@ export async function listDueGrants(
   });
 }
 
-/** Locks and returns the next due application of a subscription that this transaction has locked. */
+/** Locks and returns the next due application of a subscription whose row this transaction has locked. */
 export async function lockDueGrant(
   transaction: Database,
   scope: Scope,
@@ -72,8 +73,8 @@ export function nextGrantDue(database: Database, scope: Scope): Instant {
 }
 
 /**
- * SQL condition of a plan's grant that is not applied to a period: a pending change to another plan is scheduled for the start of the
- * period or earlier.
+ * SQL condition of an application that is skipped: its grant belongs to a plan that the subscription leaves at the
+ * start of the period or earlier.
  */
 const IS_GRANTED_BY_ENDING_PLAN = `exists (select from credit_grants g join subscription_schedules x
      on x.tenant_id = g.tenant_id and x.environment_id = g.environment_id

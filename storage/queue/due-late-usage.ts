@@ -10,7 +10,7 @@ import {
   narrowToEnvironments,
 } from './due-billing.ts';
 
-/** Longest waiting first. */
+/** Lists the due checks, the longest waiting first. */
 export async function listDueLateUsage(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
@@ -25,8 +25,8 @@ export function nextLateUsage(database: Database, scope: Scope): Instant {
 }
 
 /**
- * Builds a query of due checks. A draft includes late usage by itself: a subscription with a draft, or with a line on a draft of its
- * parent, waits until that draft is final.
+ * Builds a query of due checks. A draft includes late usage by itself, so a subscription with lines on a draft, its own
+ * or its parent's, waits until it is final.
  */
 function buildDueQuery(database: Database) {
   const late_usage = database('late_usage as told')

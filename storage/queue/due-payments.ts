@@ -1,6 +1,6 @@
 /**
- * Payment work that is due by the clock: payments to process or to query again, overdue invoices, and invoices that are past the
- * grace period of their environment (docs/rules/payments.md).
+ * Payments to process or to query again, overdue invoices, and invoices past the grace period of their environment
+ * (docs/rules/payments.md).
  */
 import type { Knex } from 'knex';
 import type { Scope } from '../../core/foundation/scope.ts';
@@ -41,7 +41,7 @@ function buildUnpublishedOverdueQuery(database: Database): Knex.QueryBuilder {
   return database('invoices').where(UNPAID).where('amount_remaining', '>', 0).whereNull('overdue_told_at');
 }
 
-/** Lists invoices whose due date has passed and for which no overdue event was published. */
+/** Lists invoices that are past their due date and have no overdue event yet. */
 export async function listOverdueInvoices(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
@@ -50,7 +50,9 @@ export async function listOverdueInvoices(
   return listRoundRobin(database, narrowToEnvironments(due, 'invoices', filter), { by: ['due_date'], ...filter });
 }
 
-/** Finds the instant one millisecond after the earliest due date of this environment. */
+/**
+ * Finds the instant at which the next invoice of this environment becomes overdue: a millisecond after its due date.
+ */
 export function nextOverdue(database: Database, scope: Scope): Instant {
   const due = buildEarliestQuery(database, scope, {
     of: () => buildUnpublishedOverdueQuery(database),
@@ -60,8 +62,8 @@ export function nextOverdue(database: Database, scope: Scope): Instant {
 }
 
 /**
- * Marks the overdue event of an invoice as published; returns false if it was published before. This is no change of the invoice, so its
- * version stays. Concurrent calls of a transaction run as one statement.
+ * Marks the overdue event of an invoice as published; returns false if it was published before. The version of the
+ * invoice stays, because none of its fields changes. Concurrent calls of a transaction run as one statement.
  */
 export function markOverduePublished(
   transaction: Database,
@@ -101,7 +103,7 @@ function buildUnpaidQuery(database: Database): Knex.QueryBuilder {
   );
 }
 
-/** SQL for the grace period, from a row of `settings` that defines it. */
+/** SQL expression of the grace period, from a row of `settings`. */
 const PATIENCE = `make_interval(days => coalesce((settings.value ->> 'grace_period_days')::int, ?))`;
 const DEFAULT_DAYS = SETTINGS.subscription_config.default.grace_period_days;
 
@@ -112,7 +114,10 @@ function buildAutoCancellationQuery(settings: Knex.QueryBuilder): Knex.QueryBuil
     .whereRaw(`(settings.value ->> 'auto_cancellation_enabled')::boolean`);
 }
 
-/** SQL for the start of the grace period: an invoice cannot be paid before it is final, and its due date may have passed by then. */
+/**
+ * SQL expression of the start of the grace period. An invoice cannot be paid before it is final, which may be after its
+ * due date.
+ */
 const WAITS_SINCE = 'greatest(invoices.due_date, invoices.finalized_at)';
 
 function buildPastGracePeriodQuery(database: Database, now: Date): Knex.QueryBuilder {

@@ -1,4 +1,6 @@
-/** Expired reservations, and committed ones whose process ended before the log had their events. */
+/**
+ * Reservations that have expired, and committed ones whose events are not in the log because their process ended first.
+ */
 import type { Knex } from 'knex';
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../foundation/stores.ts';
@@ -15,7 +17,7 @@ function buildHeldReservationsQuery(database: Database): Knex.QueryBuilder {
   return database('reservations').where({ reservation_status: 'held' });
 }
 
-/** Earliest expiry first. */
+/** Lists expired reservations, earliest expiry first. */
 export async function listExpiredReservations(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
@@ -24,7 +26,7 @@ export async function listExpiredReservations(
   return listRoundRobin(database, narrowToEnvironments(due, 'reservations', filter), { by: ['expires_at'], ...filter });
 }
 
-/** Lists unsent reservations in the order in which they were committed. */
+/** Lists committed reservations without events in the log, in the order of their commits. */
 export async function listUnsentReservations(database: Database, filter: DueQuery): Promise<DueRecord[]> {
   const due = database('reservations').whereRaw('not is_sent');
   return listRoundRobin(database, narrowToEnvironments(due, 'reservations', filter), { by: ['ended_at'], ...filter });

@@ -1,5 +1,5 @@
 /**
- * Wallet work that is due by the clock: expired credits, and automatic top-ups. Credits that an invoice may still use are not due
+ * Expired credits and automatic top-ups that are due. Credits that an invoice may still use are not due
  * (docs/rules/wallets.md, "Expiry").
  */
 import type { Knex } from 'knex';
@@ -15,9 +15,9 @@ import {
 } from './due-billing.ts';
 
 /**
- * Finds lots with remaining credits that no invoice and no reservation may still use; callers also check the expiry. A lot may still be
- * used by an unbilled period, a draft, a void or (postpaid) unpaid invoice whose period ended by the expiry, and by a hold that is charged
- * by then.
+ * Selects lots with remaining credits that no invoice and no reservation can still use; the callers check the expiry. A
+ * lot is still usable by an unbilled period, draft, void or unpaid postpaid invoice whose period ended before its
+ * expiry, and by a hold that is charged before it.
  */
 function unused(database: Database): Knex.QueryBuilder {
   const own = (table: string) => `${table}.tenant_id = wallet_transactions.tenant_id
@@ -48,8 +48,8 @@ function unused(database: Database): Knex.QueryBuilder {
 }
 
 /**
- * SQL condition of a void invoice that may be billed again with the credits that it returned. They stay available until the end of the
- * period in which it was voided.
+ * SQL condition of a void invoice that may be billed again with the credits it returned. They stay usable until the end
+ * of the period in which it was voided.
  */
 const BILLED_AGAIN_SOON = `i.recalculated_invoice_id is null and i.total_prepaid_credits_applied > 0
   and exists (select from subscriptions s where s.id = i.subscription_id and s.tenant_id = i.tenant_id
@@ -68,7 +68,7 @@ export async function listExpiredLots(
   });
 }
 
-/** Whether this lot is still expired; the caller has locked its wallet. */
+/** Whether this lot is still expired. The caller has locked its wallet. */
 export async function isExpiredLot(
   database: Database,
   { tenant_id, environment_id }: Scope,
@@ -81,7 +81,7 @@ export async function isExpiredLot(
   return found.length > 0;
 }
 
-/** Finds the instant one millisecond after the earliest expiry of this environment. */
+/** Finds the instant at which the next lot of this environment has expired: a millisecond after its expiry. */
 export function nextExpiry(database: Database, scope: Scope): Instant {
   const due = buildEarliestQuery(database, scope, { of: () => unused(database), columns: ['expiry_date'] });
   return database.raw(`? + interval '1 millisecond'`, [due]);
@@ -112,7 +112,7 @@ export async function listWalletsWithAutoTopUp(database: Database, filter: DueQu
   });
 }
 
-/** If a test clock drives the environment, wallets are checked at midnight UTC. */
+/** Finds the next midnight UTC, at which wallets are checked in an environment with a test clock. */
 export function nextSelfFilling(
   database: Database,
   { tenant_id, environment_id }: Scope,

@@ -10,29 +10,29 @@ import { addJob, type JobPosition, type NewJob } from './jobs.ts';
 /** Jobs of one kind of a tenant, which run one after another and compete with those of other tenants. */
 export type JobLane = { readonly task: string; readonly queue: string };
 
-/** One job per tenant. */
+/** Priority of the one job per tenant that is in front. */
 const IN_FRONT = 0;
 /**
- * Priority of a job that waits for its tenant's next turn. It runs if no job is in front: a job that was not moved up for any reason is
- * late, but not lost.
+ * Priority of the other jobs of a tenant. They run only if no job is in front, so a job that was never moved up is late
+ * but not lost.
  */
 const BACK_PRIORITY = 1;
 
 /**
- * Maximum wait that counts for the order; also the wait of a tenant without a turn yet. Without this limit, tenants created one after
- * another would each go first and starve the others.
+ * Maximum wait that counts for the order, and the wait of a tenant without a turn yet. Without this limit, many new
+ * tenants would each go first and delay the others without end.
  */
 const LONGEST_AGO = `interval '1 hour'`;
 
 const WAITS = `task_identifier = ? and queue_name = ? and locked_at is null and attempts < max_attempts`;
 
 /**
- * Adds the job in the transaction that makes it necessary, in front if none of its tenant's jobs waits there. Two concurrent calls
- * may both add in front: the first turn moves the other back.
+ * Adds a job in the transaction that makes it necessary: in front if no job of its tenant is there. Two concurrent
+ * calls may both add in front; the next turn corrects that.
  */
 export async function addJobFairly(transaction: Database, job: NewJob): Promise<void> {
   const { task, queue, key } = job;
-  // A waiting job with this key is replaced, so it is no job that this one waits behind.
+  // A job with this key is replaced, so it is not counted as waiting.
   const { rows } = await transaction.raw(
     `select exists (select from graphile_worker.jobs where ${WAITS} and priority = ? and run_at <= clock_timestamp()
                       and key is distinct from ?) as is_behind,
@@ -55,8 +55,8 @@ async function addAtPriority(transaction: Database, job: NewJob, place: JobPosit
 }
 
 /**
- * Adds the continuation of a job after its turn, in the transaction that records its progress. It precedes the other jobs of its
- * lane, which run in order. Its position among other tenants is set at the end of the turn (`recordTurn`).
+ * Adds the continuation of a job in the transaction that records its progress, before the other jobs of its lane.
+ * `recordTurn` sets its position among other tenants.
  */
 export async function addContinuation(transaction: Database, job: NewJob): Promise<void> {
   const { task, queue } = job;
@@ -67,14 +67,14 @@ export async function addContinuation(transaction: Database, job: NewJob): Promi
   await addAtPriority(transaction, job, { priority: IN_FRONT, run_at: rows[0].run_at });
 }
 
-/** Adds a job that waits until an instant; from then on it is the first of its lane. */
+/** Adds a job that becomes due at an instant, and is then the first of its lane. */
 export async function addJobAt(transaction: Database, job: NewJob, run_at: Date): Promise<void> {
   await addAtPriority(transaction, job, { priority: IN_FRONT, run_at: run_at.toISOString() });
 }
 
 /**
- * Whether a job of these tasks waits for a slot, and not for another job of its own queue, of which one runs at a time. Jobs of the
- * caller's own queue count unless they run in order.
+ * Whether a job of these tasks waits for a slot. Jobs that wait for another job of their own queue do not count,
+ * because one job of a queue runs at a time. Jobs of the caller's queue count unless they run in order.
  */
 export async function hasWaiters(
   database: Database,
@@ -95,9 +95,9 @@ export async function hasWaiters(
 }
 
 /**
- * Records a turn: the tenant is served after all that wait, and one of its jobs is in front of its lane. That is the one already there,
- * else the longest waiting, or, if all are to be retried later, the first of these. Called at the beginning, so that it is recorded
- * whatever happens, and at the end, so that a long turn is recent.
+ * Records a turn: the tenant moves to the end of the order, and its longest waiting job to the front of its lane. If
+ * all of its jobs are to be retried later, the first retry does. Called at the beginning of a job, so that the turn is recorded
+ * whatever happens, and at its end, so that a long turn counts as recent.
  */
 export async function recordTurn(database: Database, { task, queue }: JobLane): Promise<void> {
   await database.transaction(async (transaction) => {

@@ -2,15 +2,15 @@
 import type { Database } from '../foundation/stores.ts';
 
 /**
- * `patient_lane`: jobs of this lane wait for each other's slot by design, so such waiting is not reported. Null for tasks that
- * never wait so long.
+ * `patient_lane`: jobs of this lane wait for each other's slot by design, so their wait is not reported. Null if the
+ * task has no such lane.
  */
 export type WaitingTask = { readonly task: string; readonly patient_lane: string | null };
 
 /**
- * Returns, per task, the seconds since its first runnable job could have begun; 0 if none waits. A queue runs its jobs one after another,
- * so only its first job counts, and none while another job of the queue runs. `run_at` of a waiting job may be an hour before it was added
- * (storage/queue/fair-jobs.ts), so the wait starts no earlier than that.
+ * Returns the wait of the first runnable job per task in seconds; 0 if none waits. A queue runs one job at a time, so
+ * only its first job counts, and none while a job of the queue runs. `run_at` may be an hour before the job was added
+ * (fair-jobs.ts), so the wait starts when it was added.
  */
 export async function loadJobWaits(
   database: Database,

@@ -11,20 +11,20 @@ import type { Database } from '../foundation/stores.ts';
 import { END_BROKEN_ADVANCES } from '../models/schedule/clock-advances.ts';
 import { watchForUnresponsivePostgres } from '../postgres/interceptors/unresponsive-server.ts';
 
-/** Connections of the queue's own. */
+/** Pool of connections that only the job queue uses. */
 export type JobsPool = pg.Pool;
 
 export type NewJob = {
   readonly task: string;
   readonly payload: Record<string, unknown>;
-  /** A second job with this key replaces the first until that has begun. */
+  /** Key of the job. A new job with the same key replaces a waiting one. */
   readonly key: string;
   /** Jobs of one queue run one after another. */
   readonly queue: string;
   readonly max_attempts: number;
 };
 
-/** Position in the queue: lower priority values first, then the earliest `run_at`; null is as soon as possible. */
+/** Position in the queue: lower priority first, then the earliest `run_at`; null is now. */
 export type JobPosition = { readonly priority: number; readonly run_at: string | null };
 
 /** Adds a job, which commits with the transaction's effects or not at all. The job continues the caller's trace. */
@@ -42,14 +42,15 @@ export async function addJob(
   );
 }
 
-/** Priority of ticks: they run before jobs of requests, of which there may be many. */
+/** Priority of ticks, which run before the many jobs of requests. */
 const TICK_PRIORITY = -10;
-/** Number of tries of a tick. It is small, because the next tick does the same work. */
+/** Maximum attempts of a tick: few, because the next tick does the same work. */
 const TICK_ATTEMPTS = 3;
 
 /**
- * Enqueues the current slot, unless another scheduler did. Slots are whole multiples of the interval since 1970. A slot is taken
- * once, even long after its job has run. Returns whether this call added it, and when the next slot begins.
+ * Enqueues the job of the current slot, unless another scheduler did. A slot is a multiple of the interval since 1970
+ * and enqueued once, even long after its job has run. Returns whether this call enqueued it, and the start of the next
+ * slot.
  */
 export async function addTick(
   database: Database,
@@ -76,7 +77,7 @@ export async function addTick(
   return rows[0];
 }
 
-/** Whether a later slot of the job is enqueued: it finds the same work, so this one need not run. */
+/** Whether a later slot of the job is enqueued. That job finds the same work, so this one need not run. */
 export async function isOvertaken(database: Database, { name, slot }: { name: string; slot: number }) {
   const { rows } = await database.raw('select from job_ticks where name = ? and slot_start > to_timestamp(?)', [
     name,
@@ -115,7 +116,10 @@ export async function freeLostJobs(pool: JobsPool, dead_after_ms: number): Promi
   return rows[0]?.jobs ?? 0;
 }
 
-/** Fails the runs whose job has no tries left and has not reported it: its worker died in the last try. Returns their ids. */
+/**
+ * Fails the workflow runs whose job has no attempts left and ended without a report, because its worker died. Returns
+ * their ids.
+ */
 export async function endLostRuns(pool: JobsPool): Promise<string[]> {
   const { rows } = await pool.query(
     `update workflow_runs as run
@@ -156,10 +160,13 @@ export async function migrateJobs(postgres: Knex): Promise<void> {
 
 const CONNECTED_WITHIN_MS = 10_000;
 
-/** Opens a pool of its own for jobs, so that they can be locked and released while all other connections are busy with billing. */
+/**
+ * Opens a pool that only the job queue uses, so that jobs can be locked and released while billing uses all other
+ * connections.
+ */
 export function connectJobs(postgres: Knex, { max, log }: { max: number; log: (message: string) => void }): JobsPool {
   const { connectionString } = postgres.client.config.connection as { connectionString: string };
-  // The pool waits for the watch before it hands a connection out, although the type of its option says otherwise.
+  // The pool awaits this function before it hands out a connection, although the type of the option has no promise.
   const onConnect: (connection: pg.Client) => unknown = (connection) => watchConnection(connection, connectionString);
   const pool = new pg.Pool({
     connectionString,
@@ -169,16 +176,19 @@ export function connectJobs(postgres: Knex, { max, log }: { max: number; log: (m
     allowExitOnIdle: true,
     onConnect: onConnect as (connection: pg.ClientBase) => void,
   });
-  // A lost connection emits an event, which ends the process if there is no listener.
+  // A lost connection emits an error event, which would end the process without a listener.
   const lost = (error: Error) => log(error.message);
   pool.on('error', lost);
   pool.on('connect', (connection) => connection.on('error', lost));
   return pool;
 }
 
-/** A job whose end gets no answer would stay locked for as long as its worker lives, and its tick would not run again. */
+/**
+ * Watches a connection for an unresponsive server. A job whose end is never acknowledged would stay locked while its
+ * worker lives, and its tick would not run again.
+ */
 async function watchConnection(connection: pg.Client, url: string): Promise<void> {
-  // Nothing watches this statement itself.
+  // The watchdog starts after this statement, so the statement has a timeout of its own.
   const query = { text: 'select pg_backend_pid() as pid', query_timeout: CONNECTED_WITHIN_MS };
   const { rows } = await connection.query<{ pid: number }>(query);
   watchForUnresponsivePostgres({ connection, url, pid: rows[0]!.pid });

@@ -1,4 +1,4 @@
-/** Mappings whose records a provider has not received yet, and the job of each connection that sends them. */
+/** Mappings whose records wait to be pushed, and the push job of each connection. */
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { IntegrationMapping } from '../../core/platform/integration/mapping.ts';
 import type { Database, Transaction } from '../foundation/stores.ts';
@@ -13,7 +13,7 @@ export async function addPushJob(transaction: Transaction, connection: JobConnec
   await addJobFairly(transaction, buildConnectionJob(PUSH_TASK, connection));
 }
 
-/** Sends the rest after the other connections had their turn. */
+/** Enqueues the rest of a push job, behind the jobs of other connections. */
 export async function continuePushJob(transaction: Transaction, connection: JobConnection): Promise<void> {
   await addContinuation(transaction, buildConnectionJob(PUSH_TASK, connection));
 }
@@ -22,7 +22,7 @@ export async function delayPushJob(transaction: Transaction, connection: JobConn
   await addJobAt(transaction, buildConnectionJob(PUSH_TASK, connection), run_at);
 }
 
-/** Keys of the environments that have a connection to an account, by one statement for all. */
+/** Lists the keys of these environments that have a connection to an account, with one statement. */
 export async function listConnectedEnvironments(
   transaction: Transaction,
   scopes: readonly Scope[],
@@ -42,8 +42,8 @@ type PendingRecords = {
 };
 
 /**
- * Marks the mappings of these records, and returns the ids of the records that have one. Each mark has an instant of its own, so a record
- * that is marked while it is being sent stays pending.
+ * Marks the mappings of these records as pending, and returns the ids of the records that have one. Each mark has its
+ * own instant, so a record that is marked during its push stays pending.
  */
 export async function markPending(
   transaction: Transaction,
@@ -59,7 +59,7 @@ export async function markPending(
   return new Set(marked.map(({ entity_id }) => entity_id));
 }
 
-/** The longest waiting mapping of a connection. */
+/** Finds the pending mapping of a connection that has waited longest. */
 export async function findFirstPending(
   database: Database,
   scope: Scope,
@@ -74,7 +74,7 @@ export async function findFirstPending(
   return first;
 }
 
-/** A mark that was set since the mapping was read keeps the record pending. */
+/** Ends the pending state, unless the record was marked again after the mapping was read. */
 export async function endPending(
   database: Database,
   { id, tenant_id, environment_id, pending_since }: IntegrationMappingModel,
@@ -85,7 +85,7 @@ export async function endPending(
     .update({ pending_since: null, push_error });
 }
 
-/** Moves a record to the end of the queue after a failed attempt, so that the others are sent first. */
+/** Moves a record to the end of the queue after a failed attempt, so that the others are pushed first. */
 export async function movePendingBack(
   database: Database,
   { id, tenant_id, environment_id, pending_since }: IntegrationMappingModel,
@@ -97,13 +97,13 @@ export async function movePendingBack(
 
 type PushCounts = {
   readonly pending: number;
-  /** Age of the longest waiting record, in seconds; records of connections that need a person are not counted. */
+  /** Wait of the longest waiting record in seconds. Connections that need attention are excluded. */
   readonly oldest_seconds: number;
   readonly refused: number;
   readonly needing_attention: number;
 };
 
-/** Counts over all tenants, for the metrics. */
+/** Counts the pending and refused records of all tenants, for the metrics. */
 export async function countPushes(database: Database): Promise<PushCounts> {
   const { rows } = await database.raw(
     `with active as (

@@ -1,4 +1,4 @@
-/** Events of providers and counterparts of invoices that are due to be read, and the job of each connection that reads them. */
+/** Inbound events and counterparts of invoices that are due to be read, and the read job of each connection. */
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { ProviderEventRecord } from '../../core/platform/integration/provider-event.ts';
 import type { Database, Transaction } from '../foundation/stores.ts';
@@ -15,7 +15,7 @@ export async function addReadJob(transaction: Transaction, connection: JobConnec
   await addJobFairly(transaction, buildConnectionJob(READ_TASK, connection));
 }
 
-/** Reads the rest after the other connections had their turn. */
+/** Enqueues the rest of a read job, behind the jobs of other connections. */
 export async function continueReadJob(transaction: Transaction, connection: JobConnection): Promise<void> {
   await addContinuation(transaction, buildConnectionJob(READ_TASK, connection));
 }
@@ -33,7 +33,7 @@ type NewProviderEvent = Pick<
   | 'created_at'
 >;
 
-/** Stores the events that were not stored before. Returns their number. */
+/** Stores inbound events; repeated deliveries are ignored. Returns the number of new events. */
 export async function storeProviderEvents(
   transaction: Transaction,
   { id: connection_id, provider_type, tenant_id, environment_id }: ConnectionModel,
@@ -89,7 +89,7 @@ export async function findDueEvent(
   return first;
 }
 
-/** A mapping whose counterpart is due to be read. */
+/** Finds the mapping whose counterpart is due to be pulled. */
 export async function findDuePull(
   database: Database,
   scope: Scope,
@@ -103,7 +103,7 @@ export async function findDuePull(
   return first;
 }
 
-/** A time that was set since the mapping was read stays. */
+/** Sets the next pull, unless another process set it after the mapping was read. */
 export async function setNextPull(
   database: Database,
   { id, tenant_id, environment_id, next_pull_at: seen }: IntegrationMappingModel,
@@ -116,8 +116,8 @@ export async function setNextPull(
 }
 
 /**
- * Connections for which something is due, the longest waiting first; of all tenants. One that is stopped or pauses is left out, and so are
- * those of an environment with a test clock, which never calls a provider.
+ * Lists the connections of all tenants for which something is due to be read, the longest waiting first. Stopped and
+ * paused connections are excluded, and environments with a test clock, which never call a provider.
  */
 export async function listConnectionsToRead(database: Database, now: Date): Promise<JobConnection[]> {
   const ofConnection =
@@ -138,7 +138,7 @@ export async function listConnectionsToRead(database: Database, now: Date): Prom
   return rows;
 }
 
-/** Deletes older events that have ended. Returns their number. */
+/** Deletes ended events that are older. Returns their number. */
 export async function purgeProviderEvents(database: Database, before: Date): Promise<number> {
   const { rowCount } = await database.raw(
     'delete from provider_events where created_at < ? and next_attempt_at is null',

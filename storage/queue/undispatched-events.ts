@@ -1,6 +1,6 @@
 /**
- * Input of the scheduler for new deliveries, across all tenants: events without deliveries, and the endpoints that want them. The
- * events are locked until the transaction ends.
+ * System events of all tenants without deliveries, and the endpoints that subscribe to them: the input of the job that
+ * creates deliveries. The events stay locked until the transaction ends.
  */
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { Transaction } from '../foundation/stores.ts';
@@ -9,7 +9,10 @@ import type { SystemEventModel } from '../models/foundation/system-event.ts';
 export type UndispatchedEvent = Scope &
   Pick<SystemEventModel, 'id' | 'event_name' | 'entity_type' | 'entity_id' | 'created_at'> & {
     sequence: string;
-    /** Its instant is by the environment's test clock, so it does not show when the event is published. */
+    /**
+     * Whether the environment has a test clock. The instants of its events are simulated, so they do not show the real
+     * wait.
+     */
     has_clock?: boolean;
   };
 
@@ -40,9 +43,9 @@ export async function listWaitingEnvironments(
 type EnvironmentShare = Scope & { readonly limit: number };
 
 /**
- * Locks and returns the events in the order in which they happened. An event that is locked elsewhere is left for later, and so are
- * later events of its record. Concurrent callers read the same first events, so no delivery is created before one of an earlier
- * event.
+ * Locks and returns events in the order in which they happened. If an event is locked elsewhere, it and later events of
+ * its record are left for the next call. Concurrent callers read the same first events, so no delivery is created
+ * before one of an earlier event.
  */
 export async function takeUndispatched(
   transaction: Transaction,

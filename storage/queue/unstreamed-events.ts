@@ -1,9 +1,11 @@
-/** System events across all tenants that are not on Kafka yet, and old ones. */
+/** System events of all tenants that are not on Kafka yet, and old ones that can be deleted. */
 
 import type { Database, Transaction } from '../foundation/stores.ts';
 import type { PublishedSystemEvent } from '../log/log.ts';
 
-/** Takes events in the order in which they happened. A concurrent call waits for the locks, so that the order is preserved. */
+/**
+ * Takes events in the order in which they happened. A concurrent call waits for the locks, which preserves the order.
+ */
 export async function takeUnstreamed(transaction: Transaction, limit: number): Promise<PublishedSystemEvent[]> {
   return transaction('system_events')
     .whereNull('streamed_at')

@@ -6,7 +6,7 @@ export interface ProviderEventModel extends ProviderEventRecord {}
 export class ProviderEventModel extends ScopedModel {
   static override tableName = 'provider_events';
   static override recordName = 'provider event';
-  /** Providers and jobs change it; a retry by a user has no other effect than a delivery by the provider. */
+  /** Not audited: providers and jobs change the event, and a retry by a user has the effect of another delivery. */
   static override isAudited = false;
   static override record = providerEventShape;
 }

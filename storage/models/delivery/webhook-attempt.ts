@@ -6,7 +6,7 @@ export interface WebhookAttemptModel extends WebhookAttempt {}
 export class WebhookAttemptModel extends ScopedModel {
   static override tableName = 'webhook_attempts';
   static override recordName = 'webhook attempt';
-  /** Users do not change the result of an attempt. */
+  /** Not audited, because users do not change an attempt. */
   static override isAudited = false;
   static override record = webhookAttemptShape;
 }

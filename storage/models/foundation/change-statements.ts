@@ -1,6 +1,6 @@
 /**
- * How the models (model.ts) change records, each to its own values: by statements that name the owner and are recorded in the audit
- * log (statements.ts).
+ * Updates records for the models (model.ts), each record to its own values. Every statement names the owner and writes
+ * an audit entry (statements.ts).
  */
 import type { Model } from 'objection';
 import { indexById } from '../../../core/foundation/by-id.ts';
@@ -22,7 +22,7 @@ import {
 
 type RecordUpdate<M> = { owner: RecordOwner; record: M & { id: string; version?: number }; changes: Partial<M> };
 
-/** Updates one record. If it has a version, this must still be the version that was read. */
+/** Updates one record. If it has a version, the stored version must be the one that was read. */
 export async function updateOne<M extends Model & { id: string }>(
   model: Class<M>,
   { owner, record, changes }: RecordUpdate<M>,
@@ -37,7 +37,10 @@ export async function updateOne<M extends Model & { id: string }>(
   return changed ?? same(model, { owner, record }, options);
 }
 
-/** Changes each record to its own values, with one statement per set of changed columns; returns them in their order. */
+/**
+ * Updates each record to its own values, with one statement per set of changed columns. Returns the records in their
+ * order.
+ */
 export async function updateEach<M extends Model & { id: string }>(
   model: Class<M>,
   { owner, each }: { owner: RecordOwner; each: readonly Own<M>[] },
@@ -77,14 +80,14 @@ async function same<M extends Model & { id: string }>(
   return record;
 }
 
-/** Changes a record. Concurrent changes of the same columns of other records, each to its own values, run in one statement. */
+/** Updates a record. Concurrent updates of the same columns of other records are joined into one statement. */
 async function patchBatched<M extends Model & { id: string }>(
   model: Class<M>,
   { owner, record, changes }: RecordUpdate<M>,
   options: ChangeOptions,
 ): Promise<M[]> {
   const changed_columns = listChangedColumns(changes);
-  // An SQL expression is no value, so it cannot be batched.
+  // An SQL expression cannot be a parameter, so such a change cannot be batched.
   if (changed_columns.some((column) => isExpression(changes[column as keyof M]))) {
     const { version } = record;
     const versioned = version === undefined ? {} : { version };
@@ -117,7 +120,7 @@ type Alike<M> = {
   readonly records: readonly Own<M>[];
 };
 
-/** Changes records by one statement; either all of them have a version, or none has. Returns only records that changed. */
+/** Updates records with one statement. Either all of them have a version or none. Returns only records that changed. */
 async function patchAlike<M extends Model & { id: string }>(
   model: Class<M>,
   { owner, columns: changed_columns, records: updates }: Alike<M>,
@@ -149,7 +152,7 @@ async function patchAlike<M extends Model & { id: string }>(
   });
 }
 
-/** An expression of Objection or of knex. */
+/** Whether the value is an SQL expression of Objection or Knex. */
 function isExpression(value: unknown): boolean {
   return typeof value === 'object' && value !== null && ('toKnexRaw' in value || 'toSQL' in value);
 }

@@ -1,4 +1,4 @@
-/** Postgres names of the column types of a table. */
+/** Reads the Postgres types of a table's columns. */
 import type { Database } from '../../foundation/stores.ts';
 
 type ColumnTypes = ReadonlyMap<string, string>;

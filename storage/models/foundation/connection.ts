@@ -8,16 +8,19 @@ export class ConnectionModel extends ScopedModel {
   static override tableName = 'connections';
   static override recordName = 'connection';
   static override record = connectionShape;
-  /** JSON by provider; empty without credentials. */
+  /** Sealed JSON of the credentials by provider; empty without credentials. */
   declare secret: string;
   /** Sealed tokens of a provider with OAuth; empty for others. */
   declare oauth_tokens: string;
   /** Process that refreshes the tokens, and the end of its lease (token-lease.ts); null if none does. */
   declare refreshing_by: string | null;
   declare refreshing_until: string | null;
-  /** The provider has accounts of tenants. An environment has one published connection for each of these providers. */
+  /**
+   * Whether the provider has accounts of tenants. An environment has at most one published connection to each such
+   * provider.
+   */
   declare has_account: boolean;
-  /** Nothing is sent before this instant, because the provider failed; null if it does not. */
+  /** Nothing is pushed or read before this instant, because the provider failed; null if it did not. */
   declare paused_until: string | null;
   /** Number of pauses since the last success. */
   declare pause_count: number;

@@ -1,4 +1,4 @@
-/** Whether a change makes a record differ (docs/rules/records.md, "Changing a record"). */
+/** SQL condition that a change makes a record differ (docs/rules/records.md, "Changing a record"). */
 import { raw } from 'objection';
 
 /**

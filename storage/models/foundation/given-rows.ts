@@ -1,6 +1,6 @@
 /**
- * Rows of a statement in the form that Postgres reads fastest: a column with equal values is one value, every other column is one
- * list. JSON rows would be parsed once for each column and row, and repeat the column names.
+ * Passes rows to a statement in the form that Postgres reads fastest: a column with equal values as one parameter, any
+ * other column as one list. JSON would repeat the column names and be parsed for each column and row.
  */
 
 import type { Database } from '../../foundation/stores.ts';
@@ -9,7 +9,7 @@ import { encodeTextArray } from './text-array.ts';
 
 export type InputRows = readonly Readonly<Record<string, unknown>>[];
 
-/** `sql` selects the rows in their order, with the column types of the table. */
+/** `sql` selects the rows in their order, with the types of the table's columns. */
 type RowsSource = { readonly sql: string; readonly values: readonly unknown[] };
 
 type RowsTable = { readonly tableName: string; readonly jsonAttributes: readonly string[] | null | undefined };

@@ -1,6 +1,7 @@
 /**
- * Table `idempotency_keys`: which request holds a key, and its answer. The database decides between processes. Leases use the
- * database's clock, because they guard against other processes; the retention of 48 hours uses the clock of the request.
+ * Table `idempotency_keys`: the request that holds a key, and its answer. The database decides between processes.
+ * Leases use the database's clock, because they guard against other processes; the retention of 48 hours uses the clock
+ * of the request.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Database } from '../../foundation/stores.ts';
@@ -15,14 +16,17 @@ export type Claim = Scope & {
   readonly now: Date;
 };
 
-/** `ours`: handle the request, then call `recordClaimAnswer` or `releaseKey`. The other kinds are answered at once. */
+/**
+ * `ours`: the caller handles the request, then calls `recordClaimAnswer` or `releaseKey`. For the other kinds it
+ * answers at once.
+ */
 export type ClaimVerdict =
   | { kind: 'ours' }
   | { kind: 'in_flight' }
   | { kind: 'another_request' }
   | { kind: 'answered'; http_status: number; answer: Buffer | null };
 
-/** SQL condition for one row. The id alone is unique; the scope is there for the tenant guard. */
+/** SQL condition of one row. The id is unique; tenant and environment are named for the tenant guard. */
 const THIS = 'tenant_id = ? and environment_id = ? and id = ?';
 function toClaimBindings({ tenant_id, environment_id, id }: Claim): string[] {
   return [tenant_id, environment_id, id];
@@ -62,7 +66,7 @@ async function loadClaimVerdict(database: Database, claim: Claim): Promise<Claim
     toClaimBindings(claim),
   );
   const [row] = rows;
-  // The key was released or purged between the two statements: its holder has just failed, so the caller may retry.
+  // The key was released or purged between the two statements. Its holder has just failed, so the client may retry.
   if (!row) return { kind: 'in_flight' };
   if (row.request_hash !== claim.request_hash) return { kind: 'another_request' };
   if (row.http_status === null) return { kind: 'in_flight' };
@@ -92,8 +96,8 @@ export async function recordClaimAnswer(
 }
 
 /**
- * Releases the key of a request that was rejected, or failed before it did anything. The next request with this key starts afresh, even
- * with another body.
+ * Releases the key of a request that was rejected, or that failed before it had an effect. The next request with this
+ * key is new, and may have another body.
  */
 export async function releaseKey(database: Database, claim: Claim): Promise<void> {
   await database.raw(`delete from idempotency_keys where ${THIS} and holder = ? and http_status is null`, [
@@ -103,8 +107,8 @@ export async function releaseKey(database: Database, claim: Claim): Promise<void
 }
 
 /**
- * Ends the lease of a request that failed and may have committed something. Only the same request may continue under this key, and it may
- * do so at once.
+ * Ends the lease of a request that failed and may have committed something. Only a repetition of that request may
+ * continue under the key, at once.
  */
 export async function endLease(database: Database, claim: Claim): Promise<void> {
   await database.raw(

@@ -12,20 +12,20 @@ export class IntegrationMappingModel extends ScopedModel {
   static override tableName = 'integration_mappings';
   static override recordName = 'integration mapping';
   static override record = integrationMappingShape;
-  /** Key of the call that creates the counterpart; null for a link that was made by hand. */
+  /** Key of the call that creates the counterpart; null for a mapping that was linked by hand. */
   declare idempotency_key: string | null;
   /** Instant of the first call. */
   declare key_created_at: string | null;
-  /** Instant at which the counterpart is read again; null if it is not. */
+  /** Instant of the next pull of the counterpart; null if it is not pulled. */
   declare next_pull_at: string | null;
-  /** An earlier key was given up after a refusal. */
+  /** Whether a refusal replaced an earlier key. */
   declare is_key_renewed: boolean;
-  /** When the record became due to be sent; null if the provider has its current state. */
+  /** Instant at which the record became due to be pushed; null if the provider has its current state. */
   declare pending_since: string | null;
-  /** Amounts of an invoice when it was first sent; null for other records and for links that were made by hand. */
+  /** Amounts of an invoice at its first push; null for other records and for mappings that were linked by hand. */
   declare sent_invoice: SentInvoice | null;
 
-  /** The mapping of a record that is not gone. */
+  /** Finds the mapping of a record that is not `gone`. */
   static async findCurrent(
     scope: Scope,
     { connection_id, entity_type, entity_id }: MappedEntityKey,

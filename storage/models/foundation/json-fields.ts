@@ -1,4 +1,4 @@
-/** JSON columns of a table: the fields of its record that are objects, lists or maps. */
+/** Lists the JSON columns of a table: the fields of its record that are objects, lists or maps. */
 import { z } from 'zod';
 
 const known = new WeakMap<z.ZodObject, string[]>();
@@ -13,7 +13,7 @@ export function listJsonFields(record: z.ZodObject): string[] {
 function isJson(shape: unknown): boolean {
   if (shape instanceof z.ZodDefault || shape instanceof z.ZodNullable || shape instanceof z.ZodOptional)
     return isJson(shape.unwrap());
-  // For a preprocessed field the output shape decides.
+  // A preprocessed field is JSON if its output is.
   if (shape instanceof z.ZodPipe) return isJson(shape.out);
   return shape instanceof z.ZodObject || shape instanceof z.ZodArray || shape instanceof z.ZodRecord;
 }

@@ -1,7 +1,7 @@
 /**
- * In an environment with a test clock, a request writes at the clock's instant at its arrival (docs/rules/clock.md, "Advancing").
- * The first write of its transaction locks the clock until the transaction ends. So an advance begins after it, and a write after
- * the advance is rejected: nothing is written at a past instant.
+ * Prevents writes at a past instant in an environment with a test clock (docs/rules/clock.md, "Advancing"). A request
+ * writes at the instant that the clock had at its arrival. Its first write locks the clock until the transaction ends,
+ * so an advance waits. If the clock has advanced since the arrival, the write is rejected.
  */
 import { toAdvancingError } from '../../../core/platform/test-clock/record.ts';
 import { currentRequestContext, runAsSystem } from '../../foundation/request-context.ts';

@@ -1,7 +1,7 @@
 /**
- * Base of every table of a tenant and environment. A query starts with `in(scope)`, so that it is scoped by construction;
- * `test/tidy.test.ts` refuses `.query(` outside statements.ts. Writes through this class are recorded in the audit log in the same
- * transaction (record-changes.ts).
+ * Base class of all tables with a tenant and an environment. Every query starts with `in(scope)`; `test/tidy.test.ts`
+ * refuses `.query(` outside statements.ts. Changes through this class are audited in the same transaction
+ * (record-changes.ts).
  */
 import { Model, QueryBuilder, type QueryBuilderType, raw } from 'objection';
 import type { z } from 'zod';
@@ -29,11 +29,11 @@ import {
   removeOne,
 } from './statements.ts';
 
-/** The part of QueryBuilder that is overridden below: its full type is too deep to inherit from. */
+/** Methods of QueryBuilder that are overridden below. Its full type is too deep for TypeScript to extend. */
 type Builder = { where(condition: unknown): unknown; whereIn(column: unknown, values: unknown): unknown };
 const AnyBuilder = QueryBuilder as unknown as new (model: unknown) => Builder;
 
-/** Passes a list as one parameter, however long it is: a statement of Postgres has at most 65,535. */
+/** Passes a list as one parameter, because a statement of Postgres has at most 65,535 parameters. */
 class ListInOne extends AnyBuilder {
   override whereIn(column: unknown, values: unknown): unknown {
     if (typeof column !== 'string' || !Array.isArray(values)) return super.whereIn(column, values);
@@ -46,9 +46,9 @@ export abstract class ScopedModel extends Model {
   declare id: string;
   declare tenant_id: string;
   declare environment_id: string;
-  /** Name of a record of this table in messages, e.g. `meter`. */
+  /** Name of a record of this table in messages and audit entries, e.g. `meter`. */
   static recordName = 'record';
-  /** False if another record's entry covers the changes, or if users do not change the record. */
+  /** False if the audit entry of another record covers the changes, or if users do not change the record. */
   static isAudited = true;
   /** Shape of a record; determines which columns are JSON. */
   static record?: z.ZodObject;
@@ -64,13 +64,16 @@ export abstract class ScopedModel extends Model {
       .where(`${this.tableName}.environment_id`, scope.environment_id) as QueryBuilderType<M>;
   }
 
-  /** The record with this id, or `not_found`. `lock` locks the row for the rest of the transaction; `shared` allows other shared locks. */
+  /**
+   * Loads the record with this id, or throws `not_found`. `lock` locks the row until the end of the transaction;
+   * `shared` permits other shared locks.
+   */
   static fetch<M extends ScopedModel>(this: Class<M>, scope: Scope, id: string, options: FetchOptions): Promise<M> {
     const { tenant_id, environment_id } = scope;
     return fetchOne(this, { tenant_id, environment_id }, id, options);
   }
 
-  /** The published record with this id, or `not_found`. */
+  /** Loads the published record with this id, or throws `not_found`. */
   static fetchPublished<M extends ScopedModel & { status: string }>(
     this: Class<M>,
     scope: Scope,
@@ -128,7 +131,7 @@ export abstract class ScopedModel extends Model {
     return insertAll(this, rows, options);
   }
 
-  /** Records by id; ids outside this scope are absent. */
+  /** Loads records by id; ids outside this scope are absent. */
   static byId<M extends ScopedModel>(
     this: Class<M>,
     scope: Scope,
@@ -139,7 +142,10 @@ export abstract class ScopedModel extends Model {
     return fetchById(this, { tenant_id, environment_id }, { ids, database });
   }
 
-  /** Every record whose column has this value. Concurrent calls in a batched transaction run as one statement (concurrency/batched.ts). */
+  /**
+   * Lists the records whose column has this value. In a batched transaction, concurrent calls run as one statement
+   * (concurrency/batched.ts).
+   */
   static listBy<M extends ScopedModel>(
     this: Class<M>,
     { tenant_id, environment_id }: Scope,
@@ -227,7 +233,7 @@ export abstract class TenantWideModel extends Model {
     return buildQuery(this, database).where(`${this.tableName}.${this.tenantColumn}`, tenant_id) as QueryBuilderType<M>;
   }
 
-  /** The tenant's record with this id, or `not_found`. */
+  /** Loads the tenant's record with this id, or throws `not_found`. */
   static fetch<M extends TenantWideModel>(
     this: Class<M> & { tenantColumn: string },
     tenant_id: string,

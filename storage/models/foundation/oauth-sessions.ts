@@ -1,18 +1,21 @@
-/** OAuth flows that have begun and not ended. They have no audit entry: the connection that a flow creates has one. */
+/**
+ * Table of OAuth flows that have begun and not ended. They have no audit entries, because the connection that a flow
+ * creates has one.
+ */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Postgres } from '../../foundation/stores.ts';
 
 type OAuthSession = {
   readonly id: string;
   readonly provider_type: string;
-  /** Sealed for this session. */
+  /** Credentials and state, encrypted for this session. */
   readonly secret: string;
   readonly expires_at: Date;
   readonly created_at: Date;
   readonly created_by: string;
 };
 
-/** Also deletes the expired sessions of the environment. */
+/** Stores a session, and deletes the expired ones of its environment. */
 export async function storeOAuthSession(
   { postgres }: Postgres,
   { tenant_id, environment_id }: Scope,
@@ -23,7 +26,10 @@ export async function storeOAuthSession(
   await postgres('oauth_sessions').insert({ ...session, ...scope });
 }
 
-/** Deletes the session in the statement that reads it, so of two requests one gets it. Null if there is none. */
+/**
+ * Reads and deletes the session with one statement, so that only one of two concurrent requests gets it. Null if there
+ * is none.
+ */
 export async function takeOAuthSession(
   { postgres }: Postgres,
   { tenant_id, environment_id }: Scope,

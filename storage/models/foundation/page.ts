@@ -1,7 +1,4 @@
-/**
- * One page of a table. The conditions of a list are data, so a route neither writes SQL nor handles an unawaited query: only
- * `narrow` refines a query step by step.
- */
+/** Loads one page of a table. The filters of a list are data, so that routes contain no SQL. */
 import { type Model, type QueryBuilder, raw } from 'objection';
 
 export type PageRecord = Model;
@@ -19,7 +16,7 @@ const SQL = {
   'not in': '?? <> all(?)',
   contains: '?? ilike ?',
   'contains not': '?? not ilike ?',
-  /** The list in the column and the given list have an element in common. */
+  /** The two lists have an element in common. */
   overlaps: '?? && ?::text[]',
   /** The map in the column has all pairs of the given map. */
   includes: '?? @> ?::jsonb',
@@ -29,14 +26,14 @@ const SQL = {
 export type Operator = keyof typeof SQL;
 
 /**
- * Undefined and null are ignored. Without an operator a value must be equal, and a list must contain the column's value; '' and the
- * empty list are ignored, too.
+ * Filter of a list. Undefined and null are ignored. Without an operator a value must be equal, and a list must contain
+ * the column's value; '' and the empty list are ignored, too.
  */
 export type Condition =
   | readonly [column: string, value: unknown]
   | readonly [column: string, operator: Operator, value: unknown];
 
-/** An SQL condition and its bindings. */
+/** An SQL condition and its parameters. */
 export type SqlCondition = readonly [sql: string, bound: readonly string[]];
 
 /** Applies every condition with a value. */

@@ -1,6 +1,6 @@
 /**
- * Entries of table `audit_entries` (operations/audit-entry.ts). The models write them with their own changes (model.ts), in the same
- * transaction, so no action can omit them.
+ * Writes the entries of table `audit_entries` (operations/audit-entry.ts). The models call it with each change in the
+ * same transaction (model.ts), so no action can omit an entry.
  */
 import type { Model } from 'objection';
 import { deriveAuditAction, redactSecrets, SYSTEM_USER } from '../../../core/platform/audit/record.ts';
@@ -25,8 +25,8 @@ export function runInTransaction<Result>(
 }
 
 /**
- * Records changes of any number of records by one statement, in which each list of values is one parameter. In an environment with a test
- * clock it locks the clock.
+ * Writes the audit entries of any number of records by one statement, with one parameter per column. In an environment
+ * with a test clock it locks the clock.
  */
 export async function recordChanges<M extends Model>(
   changes: readonly RecordChange<M>[],
@@ -56,11 +56,12 @@ export async function recordChanges<M extends Model>(
         ...ENTRY_PARTS.map(list),
       ] as never,
     );
-  // A key created for another environment of the tenant is recorded there.
+  // The tenant guard would refuse an entry in another environment, such as that of an API key which a request creates
+  // for another environment of its tenant.
   await write(transaction, () => runAsSystem(statement));
 }
 
-/** Finds the user who requested the work of a job: the entry names the user that the record contains. */
+/** Finds the user for an entry that a job writes: the user who requested the work, as the record names it. */
 function stampedBy<M extends Model>(change: RecordChange<M> | undefined): string | undefined {
   const { updated_by } = (change?.after ?? {}) as unknown as RecordState;
   return typeof updated_by === 'string' ? updated_by : undefined;

@@ -1,7 +1,7 @@
 /**
- * Table `request_effects`: the committed changes of a request with an Idempotency-Key. They are recorded where changes are audited
- * (statements.ts), in the same transaction, so no action can omit them. A key has one row: if two processes held the key one after
- * the other, the database lets only one commit.
+ * Table `request_effects`: the committed changes of a request with an Idempotency-Key. They are written with the audit
+ * entries (statements.ts) in the same transaction, so no action can omit them. A key has one row, so if two processes
+ * held the key one after the other, only one can commit.
  */
 import { FarthingError } from '../../../core/foundation/error.ts';
 import { currentRequestContext, type RequestKey, runAsSystem } from '../../foundation/request-context.ts';
@@ -12,7 +12,7 @@ type RequestEffectKind = 'made' | 'changed' | 'removed';
 
 export type RequestEffects = { readonly records: readonly RequestEffect[]; readonly answer: unknown };
 
-/** The part of a change that is needed here. */
+/** Fields of a change that are used here. */
 type EffectChange = { readonly before: object | null; readonly after: object | null };
 
 const recordedEffects = new WeakMap<Database, Set<string>>();
@@ -36,8 +36,8 @@ export async function recordEffects(
 }
 
 /**
- * SQL that records an effect. It succeeds only for the current holder of the key, if the same holder recorded all earlier effects. Waits
- * for another transaction that has not committed yet.
+ * SQL that records an effect. It succeeds only for the current holder of the key, and only if this holder recorded all
+ * earlier effects. It waits for a concurrent transaction that recorded one.
  */
 const RECORD_SQL = `
   insert into request_effects as kept (tenant_id, environment_id, key_id, holder, records, expires_at)
@@ -69,7 +69,10 @@ export async function recordRequestAnswer(made: unknown, transaction: Database):
   );
 }
 
-/** Stores the result of `work`'s billing transaction in the form that `shows` returns, for a repetition of the request. */
+/**
+ * Runs `work` and stores the result of its billing transaction, in the form that `shows` returns, for a repeated
+ * request.
+ */
 export function runWithAnswer<Made, Result>(
   shows: (made: Made) => unknown,
   work: () => Promise<Result>,
@@ -79,7 +82,7 @@ export function runWithAnswer<Made, Result>(
   return work();
 }
 
-/** Null if nothing was committed under the key; deletes expired effects. */
+/** Loads the effects of a key; null if nothing was committed under it. Deletes expired effects. */
 export async function loadEffects(
   database: Database,
   { id: key_id, tenant_id, environment_id }: RequestKeyScope,
@@ -105,8 +108,8 @@ export async function deleteEffects(
 }
 
 /**
- * Called in the transaction that undoes the committed effects of the request. The request is rejected and may be sent again as a
- * new one.
+ * Deletes the effects of a request in the transaction that undoes its changes. The request was rejected, and a
+ * repetition counts as new.
  */
 export async function deleteUndoneEffects(transaction: Database): Promise<void> {
   const key = currentRequestContext()?.key;

@@ -1,4 +1,4 @@
-/** Tables `settings` and `tenant_settings`: values that differ from the defaults, per environment and per tenant. */
+/** Tables `settings` and `tenant_settings`: values that differ from the defaults, by environment and by tenant. */
 
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { SETTINGS, type SettingKey, type SettingValue, toWholeSetting } from '../../../core/platform/setting/record.ts';
@@ -33,7 +33,9 @@ export class TenantSettingModel extends TenantWideModel {
   declare updated_by: string;
 }
 
-/** Undefined if all values are the defaults. `lock` locks the row for the rest of the transaction. */
+/**
+ * Finds the stored values; undefined if all are the defaults. `lock` locks the row until the end of the transaction.
+ */
 export async function findSetting(
   scope: Scope,
   key: SettingKey,
@@ -49,7 +51,7 @@ export async function findSetting(
   return row;
 }
 
-/** The effective setting, with defaults. */
+/** Loads a setting with its defaults. */
 export async function loadSetting<Key extends SettingKey>(
   scope: Scope,
   key: Key,

@@ -1,6 +1,6 @@
 /**
- * Statements of the models. Each names its owner, so that none reaches another tenant's rows. Writes are recorded in the audit log
- * in the same transaction (record-changes.ts). Only the models use this file (model.ts).
+ * SQL statements of the models. Each names its owner, so none reaches rows of another tenant. Changes are audited in
+ * the same transaction (record-changes.ts). Only the models import this file (model.ts).
  */
 import type { Model, QueryBuilderType } from 'objection';
 import { indexById } from '../../../core/foundation/by-id.ts';
@@ -16,7 +16,7 @@ import { buildRowsSource, type InputRows } from './given-rows.ts';
 import { type RecordChange, recordChanges, runInTransaction } from './record-changes.ts';
 import { recordEffects } from './request-effects.ts';
 
-/** A model's class, as its static methods see it. */
+/** Class of a model, as static methods of the model use it. */
 export type Class<M extends Model> = {
   new (): M;
   tableName: string;
@@ -29,7 +29,7 @@ export type Class<M extends Model> = {
 
 export type FetchOptions = { database: Database; lock?: boolean | 'shared' };
 export type AddOptions = { database: Database; conflict?: string };
-/** `by` is the author of the change: a caller, or the clock alone. */
+/** `by`: author of the change, a user or only the clock. */
 export type ChangeOptions = AddOptions & { by: Author | Pick<Author, 'now'> };
 /** Ids referenced by records; may contain nulls and duplicates. */
 export type Ids = Iterable<string | null | undefined>;
@@ -58,12 +58,12 @@ export async function fetchOne<M extends Model>(
   return record;
 }
 
-/** Key of statements that may be batched: equal table, owner and other parts. */
+/** Builds the key of statements that can be batched: they have the same table, owner and `alike` parts. */
 export function toBatchKey(what: string, { tableName }: { tableName: string }, ...alike: unknown[]): string {
   return JSON.stringify([what, tableName, ...alike]);
 }
 
-/** Every record whose column has this value, in this order. */
+/** Query for the records whose column has a value, in the given order. */
 export type ListByValueQuery = {
   readonly column: string;
   readonly value: string;
@@ -100,7 +100,10 @@ export async function insertOne<M extends Model>(
   return added!;
 }
 
-/** Inserts a record of a table that is not audited, without reading it back: for long values that would double the cost. */
+/**
+ * Inserts a record of a table without audit and does not read it back, because returning long values would double the
+ * cost.
+ */
 export async function appendOne<M extends Model>(
   model: Class<M>,
   record: Record<string, unknown>,
@@ -180,8 +183,8 @@ function inserted<M extends Model>(
 }
 
 /**
- * Inserts rows together with those of other callers that have the same columns, in one statement; each column is one parameter, so the
- * number of rows is unlimited.
+ * Inserts rows with one statement together with rows of concurrent callers that have the same columns. Each column is
+ * one parameter, so the number of rows is unlimited.
  */
 function insertBatched<M extends Model>(
   model: Class<M>,
@@ -241,7 +244,7 @@ export async function writeAudited<M extends Model>(
   });
 }
 
-/** Example: `subscription_line_item`. */
+/** Derives the entity type of audit entries, e.g. `subscription_line_item`. */
 export function toEntityType({ recordName }: { recordName: string }): string {
   return recordName.toLowerCase().replaceAll('-', '').replaceAll(' ', '_');
 }
@@ -266,7 +269,7 @@ export async function fetchById<M extends Model & { id: string }>(
   return joinBatch(database, { key: toBatchKey('by id', model, owner), query: wanted }, async (queries) => {
     const all = [...new Set(queries.flat())];
     const found = new Map<string, M>();
-    // Many records are read in batches, so that other work runs in between.
+    // Reads many records in batches, so that other work can run in between.
     for (let from = 0; from < all.length; from += RECORDS_AT_ONCE) {
       const some = all.slice(from, from + RECORDS_AT_ONCE);
       for (const one of (await buildQuery(model, database).where(owner).whereIn('id', some)) as M[])
@@ -279,7 +282,10 @@ export async function fetchById<M extends Model & { id: string }>(
 
 const RECORDS_AT_ONCE = 1_000;
 
-/** Changes the records that differ (docs/rules/records.md, "Changing a record"): the others are neither written nor audited. */
+/**
+ * Changes the records that differ (docs/rules/records.md, "Changing a record"). Records without a difference are
+ * neither written nor audited.
+ */
 export async function patch<M extends Model & { id: string }>(
   model: Class<M>,
   { owner, records, changes, version }: RecordPatch<M>,

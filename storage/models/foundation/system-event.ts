@@ -6,9 +6,9 @@ export interface SystemEventModel extends SystemEvent {}
 export class SystemEventModel extends ScopedModel {
   static override tableName = 'system_events';
   static override recordName = 'system event';
-  /** The event reports a change itself. */
+  /** Not audited: the event itself reports a change. */
   static override isAudited = false as const;
   static override record = systemEventShape;
-  /** Orders the events of one record. */
+  /** Sequence number that orders the events of one record. */
   declare sequence: string;
 }

@@ -16,7 +16,7 @@ export class TenantModel extends TenantWideModel {
 
 export type TenantLine = Pick<TenantModel, 'id' | 'name' | 'suspended' | 'created_at'>;
 
-/** All tenants, oldest first; for the operator only, never for a tenant. */
+/** Lists all tenants, oldest first. Only operator commands call it, never a request of a tenant. */
 export async function listTenants(database: Database): Promise<TenantLine[]> {
   const { rows } = await database.raw(
     `select id, name, suspended, created_at from tenants where status = 'published' order by created_at, id`,

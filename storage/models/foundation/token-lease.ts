@@ -1,23 +1,23 @@
 /**
- * Lease of a connection's OAuth tokens: its holder alone refreshes them, and loses it after a minute, because its process may have died
- * (docs/decisions/0028-oauth-tokens.md). Each verb is one statement, so no transaction is open while the provider is called. The database's
- * clock decides.
+ * Lease of a connection's OAuth tokens: only its holder refreshes them. It ends after a minute, because the process of
+ * the holder may have died (docs/decisions/0028-oauth-tokens.md). Each function is one statement, so no transaction is
+ * open during the call to the provider. Times are those of the database.
  */
 import type { Postgres } from '../../foundation/stores.ts';
 import type { ConnectionModel } from './connection.ts';
 
-/** Longer than the request for new tokens may take. */
+/** Duration of the lease: longer than the request for new tokens may take. */
 const LEASE = "interval '60 seconds'";
 
 type ConnectionKey = Pick<ConnectionModel, 'id' | 'tenant_id' | 'environment_id'>;
 
-/** The sealed tokens as they are stored now; null of a connection that was archived. */
+/** Reads the sealed tokens; null if the connection was archived. */
 export async function readTokens({ postgres }: Postgres, connection: ConnectionKey): Promise<string | null> {
   const row = await buildQuery({ postgres }, connection).where({ status: 'published' }).first('oauth_tokens');
   return row?.oauth_tokens ?? null;
 }
 
-/** False if another holder has the lease, or the tokens are no longer those that the caller read. */
+/** Takes the lease. False if another process holds it, or if the tokens have changed since the caller read them. */
 export async function takeTokenLease(
   { postgres }: Postgres,
   connection: ConnectionKey,
@@ -30,7 +30,10 @@ export async function takeTokenLease(
   return taken === 1;
 }
 
-/** Stores new tokens and ends the lease. False if the holder has lost it: then other tokens are stored, or will be. */
+/**
+ * Stores new tokens and ends the lease. False if the holder has lost the lease, because another process stores other
+ * tokens.
+ */
 export async function storeTokens(
   { postgres }: Postgres,
   connection: ConnectionKey,

@@ -8,7 +8,7 @@ export class UserModel extends TenantWideModel {
   static override tableName = 'users';
   static override recordName = 'user';
   static override record = z.object({ type: z.enum(USER_TYPES) });
-  // `roles` is text[], which the Postgres driver converts from and to an array itself.
+  // `roles` is not among the JSON columns: its type is text[], which the Postgres driver converts itself.
   static override get jsonAttributes() {
     return ['metadata'];
   }

@@ -6,7 +6,7 @@ export interface WorkflowRunModel extends WorkflowRun {}
 export class WorkflowRunModel extends ScopedModel {
   static override tableName = 'workflow_runs';
   static override recordName = 'workflow';
-  /** Users do not change the progress of work. */
+  /** Not audited, because users do not change the progress of a run. */
   static override isAudited = false;
   static override record = WorkflowRun;
 }

@@ -13,10 +13,10 @@ export class CheckoutSessionModel extends ScopedModel {
   static override record = CheckoutSession;
   declare subscription_id: string | null;
   declare wallet_id: string | null;
-  /** The invoice existed before the session, so it stays open after an unpaid session. */
+  /** Whether the invoice existed before the session, so that it stays open if the session ends unpaid. */
   declare is_invoice_retained: boolean;
 
-  /** The session that can still be paid. */
+  /** Finds the session that can still be paid. */
   static async findOpen(
     scope: Scope,
     target: SessionTarget,

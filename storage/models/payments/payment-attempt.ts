@@ -6,7 +6,7 @@ export interface PaymentAttemptModel extends PaymentAttempt {}
 export class PaymentAttemptModel extends ScopedModel {
   static override tableName = 'payment_attempts';
   static override recordName = 'payment attempt';
-  /** Audited with its payment. */
+  /** Not audited on its own: the entry of its payment covers it. */
   static override isAudited = false;
   static override record = PaymentAttempt;
 }

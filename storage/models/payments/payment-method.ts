@@ -11,7 +11,7 @@ export class PaymentMethodModel extends ScopedModel {
   static override record = PaymentMethod;
 }
 
-/** The subset of these customers that have an active payment method. */
+/** Selects those of these customers that have an active payment method. */
 export async function withMethods(
   scope: Scope,
   customer_ids: readonly string[],

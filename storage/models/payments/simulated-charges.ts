@@ -1,4 +1,4 @@
-/** The charges of the sandbox provider, in a table: a real provider would store them in its own systems. */
+/** Charges of the sandbox, a simulated provider. A real provider stores them in its own systems. */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
 import { newId } from '../../foundation/new-id.ts';
@@ -83,7 +83,7 @@ function only({ tenant_id, environment_id }: Scope): Scope {
   return { tenant_id, environment_id };
 }
 
-/** The driver returns instants as text. */
+/** Converts a row: the driver returns instants as text. */
 function asCharge({ ends_at, ...row }: SimulatedChargeRow): SimulatedChargeRow {
   return { ...row, ends_at: ends_at && new Date(toInstant(ends_at as unknown as string)) };
 }
