@@ -1,4 +1,4 @@
-/** docs/integrations/README.md, "Capabilities": the table is that of the code. */
+/** docs/integrations/README.md, "Capabilities": the table equals the capabilities that the code declares. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';

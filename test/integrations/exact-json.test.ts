@@ -1,4 +1,4 @@
-/** Numbers of JSON keep their digits, both ways. */
+/** Numbers in JSON retain their digits when they are parsed and written. */
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { JsonNumber, parseExactJson, writeExactJson } from '../../integrations/exact-json.ts';

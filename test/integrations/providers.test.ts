@@ -8,7 +8,7 @@ import { PROVIDERS } from '../../integrations/index.ts';
 const ROOT = join(import.meta.dirname, '..', '..');
 const FOLDERS = ['core', 'actions', 'api', 'storage', 'pipeline', 'scheduler', 'process', 'commands'];
 
-/** Files that may name a provider, and why. */
+/** Files outside `integrations/` that may name a provider, with the reason. */
 const NAMING: Readonly<Record<string, string>> = {
   'api/payments/notices.ts': 'a path and an operation of the API',
   'api/payments/checkout-routes.ts': 'examples of requests',
@@ -33,7 +33,7 @@ describe('providers', () => {
   });
 
   it('are named by their folder and index.ts alone', () => {
-    // These two are ordinary words, too.
+    // These two names are also ordinary words.
     const names = Object.keys(PROVIDERS).filter((name) => name !== 'http' && name !== 'directory');
     const named = new RegExp(`['"](?:${names.join('|')})['"]`);
     const found = FOLDERS.flatMap(sources).filter(({ text }) => named.test(text));

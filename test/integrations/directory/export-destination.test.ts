@@ -1,4 +1,4 @@
-/** A directory for exports on a disk that is full, or is no directory. docs/rules/exports.md, "Whole or not there". */
+/** docs/rules/exports.md, "Whole or not there": a directory on a full disk, and a path that is no directory. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ describe('a directory for exports', () => {
   });
   afterEach(() => rmSync(root, { recursive: true }));
 
-  /** A limit for files is what of a full disk can be had without one: the file grows so far and no further. */
+  /** Writes under a limit of the file size, which fails like a full disk: the file grows to the limit. */
   const written = (kilobytes: number | 'unlimited') =>
     execFileSync(
       'bash',

@@ -1,4 +1,4 @@
-/** A file behind a URL that somebody has named: where nobody goes, and what it may cost. docs/rules/imports.md, "Files behind a URL". */
+/** docs/rules/imports.md, "Files behind a URL": refused addresses, and limits of a download. */
 import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
 import type { FarthingError } from '../../../core/foundation/error.ts';

@@ -1,4 +1,4 @@
-/** Parquet: a row group ends by its rows and by its length, so that what is in memory is bounded. docs/rules/exports.md, "Parquet". */
+/** docs/rules/exports.md, "Parquet": a row group ends by its rows or its length, so memory is bounded. */
 import { expect } from 'chai';
 import { parquetMetadata, parquetReadObjects } from 'hyparquet';
 import type { ColumnHead, ExportCell } from '../../../core/platform/export/column.ts';
@@ -11,7 +11,7 @@ const COLUMNS: ColumnHead[] = [
 ];
 
 describe('a file of Parquet', () => {
-  /** The file, and how many rows were taken for each piece of it. */
+  /** Returns the file, and the number of rows that were consumed before each of its pieces. */
   async function written(rows: number, { length, at_once }: { length: number; at_once: number }) {
     let taken = 0;
     async function* batches(): AsyncGenerator<ExportCell[][]> {

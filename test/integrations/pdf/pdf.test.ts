@@ -15,7 +15,7 @@ import { printedInvoice } from '../../support/printed-invoice.ts';
 const resolve = createRequire(import.meta.url).resolve;
 const MORE = dirname(resolve('@expo-google-fonts/noto-sans-hebrew/400Regular/NotoSansHebrew_400Regular.ttf'));
 
-/** Of one tenant, with the fonts of the service. */
+/** One tenant without additional fonts. */
 const ALONE = { fonts: null, asker: 'tenant' };
 
 describe('fonts of documents', () => {
@@ -56,7 +56,7 @@ describe('fonts of documents', () => {
 });
 
 describe('the PDF of an invoice', () => {
-  /** What is drawn, without how it was packed, which differs between versions of zlib. */
+  /** Returns a digest of the drawing operations. The compressed bytes differ between versions of zlib. */
   const drawn = (pdf: Buffer) => {
     const hash = createHash('sha256');
     for (let at = pdf.indexOf('stream\n'); at >= 0; at = pdf.indexOf('stream\n', at)) {
@@ -78,7 +78,7 @@ describe('the PDF of an invoice', () => {
     expect(one.equals(other)).to.equal(false);
   });
 
-  /** Each kind of document: what is drawn of it is as it was when somebody looked at it. */
+  /** Each kind of document draws as it did when a person approved its golden digest. */
   const kinds: Record<string, ReturnType<typeof printedInvoice>> = {
     ...Object.fromEntries(LANGUAGES.map((language) => [language, printedInvoice({ language })])),
     void: printedInvoice({}, { invoice: { invoice_status: 'VOIDED' } }),
@@ -151,12 +151,12 @@ describe('the PDF of an invoice', () => {
       const text = textsOf(content);
       return { marks: text.match(/\ufffd/g)?.length ?? 0, told: text.includes(document.not_shown) };
     };
-    // 8 + 7 + 2 + 2, and the one in the sentence that says so.
+    // 8 + 7 + 2 + 2 marks, and one in the sentence that mentions them.
     expect(said('Chinese, Japanese and Korean names')).to.deep.equal({ marks: 20, told: true });
     expect(said('Arabic names')).to.deep.equal({ marks: 0, told: false });
   });
 
-  /** All text of a layout, in its order. */
+  /** Lists all text of a layout, in order. */
   function textsOf(content: unknown): string {
     if (typeof content === 'string') return content;
     if (Array.isArray(content)) return content.map(textsOf).join('');

@@ -1,4 +1,7 @@
-/** A company in QuickBooks: what is sent there, what is read, and that every interrupted push is resumed with one record there. */
+/**
+ * A company in QuickBooks: pushed and pulled records, and interrupted pushes, each of which is resumed with one record
+ * there.
+ */
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { PushedInvoiceLine } from '../../../core/platform/integration/pushed-lines.ts';

@@ -1,6 +1,6 @@
 /**
- * An account at Razorpay: what is sent there, what is read, and that every interrupted push is resumed with one record there, although
- * Razorpay has no idempotency keys. The library of Razorpay talks to a stateful fake.
+ * An account at Razorpay: pushed and pulled records, and interrupted pushes, each of which is resumed with one record
+ * there although Razorpay has no idempotency keys. Razorpay's library talks to a stateful fake.
  */
 import { expect } from 'chai';
 import fc from 'fast-check';

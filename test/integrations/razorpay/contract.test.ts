@@ -1,6 +1,6 @@
 /**
- * Conversations of Razorpay's own library with the fake, as the public documentation has them: kinds of records, refusals, lists, and what
- * the library does with failures. Nobody else offers a double of Razorpay.
+ * Requests of Razorpay's own library to the fake, which must behave as the public documentation says: kinds of records,
+ * refusals, lists, and failures. No other fake of Razorpay exists to compare with.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';

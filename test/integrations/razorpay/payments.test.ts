@@ -1,4 +1,4 @@
-/** Charges, pages and refunds at Razorpay: nothing is paid or given back twice, whatever gets lost on the way. */
+/** Charges, pages and refunds at Razorpay: no payment or refund is made twice, whichever request or answer is lost. */
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type {

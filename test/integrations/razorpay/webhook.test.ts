@@ -1,4 +1,6 @@
-/** Webhooks of Razorpay. Its library is the oracle of the signature; the fake signs and we verify. */
+/**
+ * Webhooks of Razorpay. The fake signs and the service verifies; Razorpay's library is the reference of the signature.
+ */
 import { expect } from 'chai';
 import fc from 'fast-check';
 import Razorpay from 'razorpay';
@@ -12,7 +14,7 @@ const REFUSED = { code: 'permission_denied', http_status_code: 401, message: 'th
 
 type Hooks = { webhook_secret?: string; previous_webhook_secret?: string };
 
-/** The answer to the sender: null if the signature is accepted. */
+/** Returns the answer to the sender; null if the signature is accepted. */
 function verify(signature: string | undefined, { body = BODY, ...hooks }: Hooks & { body?: string } = {}) {
   const secrets = { key_id: 'rzp_test_1', secret_key: 'x', webhook_secret: SECRET, ...hooks };
   const headers = { 'x-razorpay-signature': signature };

@@ -1,4 +1,7 @@
-/** A store that speaks S3 and means no good, or fails at the wrong moment. docs/rules/exports.md, "Connections" and "Whole or not there". */
+/**
+ * docs/rules/exports.md, "Connections" and "Whole or not there": an S3-compatible store that is malicious, or fails at
+ * a critical moment.
+ */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -15,7 +18,7 @@ const BYTES = Buffer.from('a file of a few bytes');
 
 type Asked = { what: string; body: Buffer; request: IncomingMessage; response: ServerResponse };
 
-/** Says what S3 says, unless `rude` answers. */
+/** A store that answers like S3, unless `rude` answers the request. */
 class Store {
   rude: (asked: Asked) => boolean = () => false;
   readonly objects = new Map<string, { bytes: Buffer; mark: string }>();
@@ -75,7 +78,7 @@ class Store {
     response.setHeader('content-length', found.bytes.length).setHeader('etag', this.#etagOf(found.bytes)).end();
   }
 
-  /** As S3 sums up an upload of one part. */
+  /** Computes the ETag like S3: for a multipart upload of one part it is a digest of the digest. */
   #etagOf(bytes: Buffer): string {
     return this.sumsUp ? `"${md5(Buffer.from(md5(bytes), 'hex'))}-1"` : '"x"';
   }
@@ -156,7 +159,7 @@ describe('a store that speaks S3', () => {
       };
       const error = await fault(written());
       expect(error.message).to.include('an answer without an end');
-      // What is refused is not tried again; of the rest each try costs as much.
+      // A rejected request is not repeated; a failed one is, and each attempt costs the same.
       expect(error.http_status_code).to.equal(status === 400 || status === 403 ? 400 : 503);
       expect(sent).to.be.below(60 * MB);
     });

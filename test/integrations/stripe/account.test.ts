@@ -1,6 +1,6 @@
 /**
- * An account at Stripe: what is sent there, what is read, and that every interrupted push is resumed with one record there. The library of
- * Stripe talks to a stateful fake.
+ * An account at Stripe: pushed and pulled records, and interrupted pushes, each of which is resumed with one record
+ * there. Stripe's library talks to a stateful fake.
  */
 import { expect } from 'chai';
 import fc from 'fast-check';
@@ -64,7 +64,7 @@ describe('integrations/stripe/account', () => {
     ...more,
   });
 
-  /** Invoices there: status, total in minor units, amounts of the lines. */
+  /** Lists the invoices at Stripe: status, total in minor units, amounts of the lines. */
   const found = () =>
     fake.listInvoices().map(({ id, status, total }) => ({
       status,

@@ -1,6 +1,6 @@
 /**
- * One list of conversations with Stripe, held with our fake and with stripe-mock. A request that the fake accepts and stripe-mock refuses is a fault
- * of the fake. Without stripe-mock only the fake is tested; `.ci/run` installs it with Go.
+ * One list of requests, sent to our fake of Stripe and to stripe-mock. A request that the fake accepts and stripe-mock
+ * refuses is a fault of the fake. Without stripe-mock only the fake is tested; `.ci/run` installs it with Go.
  */
 import { expect } from 'chai';
 import { Stripe } from 'stripe';
@@ -9,7 +9,7 @@ import { stripe as provider } from '../../../integrations/stripe/provider.ts';
 import { StripeFake } from '../../support/providers/stripe-fake.ts';
 import { findStripeMock, startStripeMock } from '../../support/providers/stripe-mock.ts';
 
-/** Requests whose parameters have no type in the library: those are what is refused. */
+/** Sends a request with parameters that the library's types forbid, so that refusals can be tested. */
 type Raw = (method: 'GET' | 'POST' | 'DELETE', path: string, parameters?: Record<string, unknown>) => Promise<unknown>;
 type Side = { readonly client: Stripe; readonly raw: Raw; readonly account: ProviderAccount };
 
@@ -27,7 +27,10 @@ const openSide = async (url: URL): Promise<Side> => {
   return { client, raw, account: await provider.account!.open({ secret_key: key }, { address: url }) };
 };
 
-/** The kind of record that is answered, or the status of the refusal. stripe-mock puts an id for the word `invoice` in some answers. */
+/**
+ * Returns the kind of record in the answer, or the status of the refusal. stripe-mock puts an id for the word `invoice`
+ * in some answers.
+ */
 const outcomeOf = async (request: Promise<unknown>): Promise<string | number> => {
   try {
     return (await (request as Promise<{ object: string }>)).object.replace(/^in_\w+$/, 'invoice');
@@ -37,7 +40,7 @@ const outcomeOf = async (request: Promise<unknown>): Promise<string | number> =>
   }
 };
 
-/** A customer with a draft of one line. */
+/** Creates a customer with a draft of one line. */
 const prepare = async ({ client }: Side) => {
   const customer = await client.customers.create({ name: 'Acme' });
   const draft = await client.invoices.create({ customer: customer.id, currency: 'usd' });
@@ -221,7 +224,7 @@ const ACCEPTED: readonly Conversation[] = [
   },
 ];
 
-/** A charge of a customer. */
+/** Charges a new customer. */
 const charge = async ({ client }: Side) => {
   const customer = await client.customers.create({ name: 'Acme' });
   const intent = await client.paymentIntents.create({
@@ -322,11 +325,11 @@ type Refused = {
   readonly name: string;
   send(side: Side): Promise<unknown>;
   readonly status: number;
-  /** Stripe refuses it, but stripe-mock checks the names of nested parameters not everywhere. */
+  /** Stripe refuses the request, but stripe-mock does not: it does not check all names of nested parameters. */
   readonly only_fake?: true;
 };
 
-/** Requests that Stripe's OpenAPI document alone refuses. */
+/** Requests that violate Stripe's OpenAPI document. */
 const REFUSED: readonly Refused[] = [
   {
     name: 'a reported payment without an amount',
@@ -445,7 +448,7 @@ function defineConversations(refused: readonly Refused[], start: () => Promise<{
       customer_id: 'c',
       external_id: 'acme',
     });
-    // stripe-mock answers that every invoice has a total of 10.00 usd.
+    // For stripe-mock every invoice has a total of 10.00 usd.
     const lines = ['12.00', '-2.00'].map((amount) => {
       const period = { period_start: '2026-10-01T00:00:00Z', period_end: '2026-11-01T00:00:00Z' };
       return { description: 'line', amount, line_item_id: `l${amount}`, ...period };

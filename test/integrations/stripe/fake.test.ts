@@ -1,4 +1,7 @@
-/** The fake of Stripe does what tests rely on, as Stripe's documentation says it: keys, pages, search, limits, events. */
+/**
+ * The fake of Stripe behaves as Stripe's documentation says where tests rely on it: keys, pages, search, limits,
+ * events.
+ */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

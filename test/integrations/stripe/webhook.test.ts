@@ -1,4 +1,7 @@
-/** Signatures of Stripe's webhooks. The library of Stripe is the oracle: it signs and we verify, a fake signs and the library verifies. */
+/**
+ * Signatures of Stripe's webhooks. Stripe's library is the reference: it signs and the service verifies, and the fake
+ * signs and the library verifies.
+ */
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Stripe } from 'stripe';
@@ -13,7 +16,7 @@ const BODY = '{"id":"evt_1","amount":"ä€"}';
 
 type Delivery = { header?: string | undefined; body?: string; secret?: string | undefined; now?: Date };
 
-/** The answer to the sender: null if the signature is accepted. */
+/** Returns the answer to the sender; null if the signature is accepted. */
 function verify({ header, body = BODY, secret = SECRET, now = NOW }: Delivery, hasSecret = true) {
   const secrets = { secret_key: 'sk_test_1', ...(hasSecret ? { webhook_secret: secret } : {}) };
   try {

@@ -29,7 +29,7 @@ export abstract class FakeServer<Disturbance> {
     return new URL(`http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`);
   }
 
-  /** The next such request is disturbed. `at` matches method and path, such as `POST invoices`. */
+  /** Disturbs the next request that matches `at`, a pattern of method and path such as `POST invoices`. */
   disturb(at: RegExp, what: Disturbance): void {
     this.#disturbances.push({ at, what });
   }
@@ -38,7 +38,7 @@ export abstract class FakeServer<Disturbance> {
     this.#disturbances.length = 0;
   }
 
-  /** The next such request waits until it is released. */
+  /** Delays the next matching request until it is released. */
   hold(at: RegExp): { arrived: Promise<void>; release: () => void } {
     let release = () => {};
     let arrived = () => {};
@@ -68,7 +68,9 @@ export async function readBody(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** Breaks the connection within the answer, so that the client does not repeat the request by itself. */
+/**
+ * Breaks the connection within the answer: after an incomplete answer a client does not repeat the request by itself.
+ */
 export function breakAnswer(response: ServerResponse): void {
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': 100 });
   response.write('{', () => response.destroy());

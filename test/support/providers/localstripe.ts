@@ -1,13 +1,13 @@
 /**
- * localstripe: a Stripe with a memory that others wrote, of an API of some years ago. It is a package of Python, found on PYTHONPATH; `.ci/run`
- * installs it. It runs beside the tests: nothing of it is in this repository.
+ * Starts localstripe, an independent stateful fake of an older Stripe API. It is a Python package on PYTHONPATH, which
+ * `.ci/run` installs; nothing of it is in this repository.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
 export type LocalStripe = {
   readonly url: URL;
-  /** Sends every event to this address from now on. */
+  /** Sends every later event to this address. */
   sendWebhooks(url: string, secret: string): Promise<void>;
   stop(): void;
 };
@@ -26,7 +26,7 @@ export async function startLocalStripe(): Promise<LocalStripe> {
   return { url, sendWebhooks, stop: () => void child.kill() };
 }
 
-/** It chooses its port itself and prints it. */
+/** Reads the address that the process prints, because it chooses its own port. */
 async function readAddress(child: ChildProcess): Promise<URL> {
   for await (const text of createInterface({ input: child.stdout! })) {
     const port = /Running on .*:(\d+)/.exec(text)?.[1];

@@ -1,6 +1,7 @@
 /**
- * Records of one company in a small stateful QuickBooks, as its public documentation says (developer.intuit.com, "Accounting API": Customer,
- * Item, Invoice, Payment, CreditMemo, CompanyInfo, Preferences; "Query operations and syntax"). Amounts are decimal texts.
+ * Records of one company in QuickBooks' fake, as its public documentation describes them (developer.intuit.com,
+ * "Accounting API": Customer, Item, Invoice, Payment, CreditMemo, CompanyInfo, Preferences; "Query operations and
+ * syntax"). Amounts are decimal texts.
  */
 import { Decimal } from '../../../core/foundation/decimal.ts';
 
@@ -9,7 +10,7 @@ type Line = { Amount: string; DetailType?: string; LinkedTxn?: Link[]; SalesItem
 type Link = { TxnId: string; TxnType: string };
 type Detail = { ItemRef?: { value: string }; TaxCodeRef?: { value: string }; Qty?: string; UnitPrice?: string };
 
-/** Thrown as a fault with this code; 610 is an unknown record, 5010 an old SyncToken. */
+/** Answered as a fault with this code: 610 is an unknown record, 5010 an outdated SyncToken. */
 export class BookFault extends Error {
   readonly code: string;
   readonly detail: string;
@@ -31,7 +32,7 @@ export class QuickBooksBooks {
   applies_credits = false;
   /** Sales tax that is added to lines whose tax code is not NON. */
   tax_rate = '0.1';
-  /** Places to which amounts are rounded. */
+  /** Number of decimals to which the company rounds amounts. */
   places = 18;
   #number = 0;
 
@@ -89,7 +90,7 @@ export class QuickBooksBooks {
     return record;
   }
 
-  /** Somebody changes the record in QuickBooks. */
+  /** Changes the record as if a person edited it in QuickBooks. */
   touch(record: BookRecord): void {
     record.SyncToken = String(Number(record.SyncToken) + 1);
   }
@@ -166,7 +167,7 @@ export class QuickBooksBooks {
     }
   }
 
-  /** The company applies credits to the oldest invoice of the customer by itself. */
+  /** Applies a credit to the customer's oldest invoice, as QuickBooks does by a setting of the company. */
   #applyCredit(memo: BookRecord): void {
     const { value } = memo['CustomerRef'] as { value: string };
     const invoice = this.list('Invoice').find((one) => (one['CustomerRef'] as { value: string }).value === value)!;
@@ -182,7 +183,7 @@ export class QuickBooksBooks {
 
 type Condition = { field: string; operator: string; value: string };
 
-/** `Field = 'text' and Field >= 'text' and Field in (true, false)`; a backslash escapes a quote. */
+/** Parses `Field = 'text' and Field >= 'text' and Field in (true, false)`; a backslash escapes a quote. */
 function parseConditions(where: string): Condition[] {
   const conditions: Condition[] = [];
   for (let rest = where; rest !== ''; ) {

@@ -1,7 +1,8 @@
 /**
- * A small stateful QuickBooks Online with its token endpoint, as its public documentation says: developer.intuit.com, "Set up OAuth 2.0"
- * (grants, rotation of refresh tokens, revocation), "Basics of the API" (paths, minor version, request ids), "Error handling",
- * "Limits and throttles", "Webhooks". Records: quickbooks-fake-books.ts.
+ * A small stateful fake of QuickBooks Online with its token endpoint, by its public documentation:
+ * developer.intuit.com, "Set up OAuth 2.0" (grants, rotation of refresh tokens, revocation), "Basics of the API"
+ * (paths, minor version, request ids), "Error handling", "Limits and throttles", "Webhooks". Records:
+ * quickbooks-fake-books.ts.
  */
 import { createHmac } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -10,8 +11,8 @@ import { FakeServer, readBody } from './fake-server.ts';
 import { BookFault, type BookRecord, QuickBooksBooks } from './quickbooks-fake-books.ts';
 
 /**
- * Disturbance of the next request at a path: `lost_request` has no effect and `lost_answer` has one, and the connection breaks; `html` is the
- * page of a gateway with status 200.
+ * Disturbance of the next request at a path. `lost_request` breaks the connection before the request takes effect,
+ * `lost_answer` after it; `html` answers the page of a proxy with status 200.
  */
 type Disturbance = 'lost_request' | 'lost_answer' | 'unavailable' | 'rate_limit' | 'fault_in_200' | 'html';
 type Answer = { status: number; body: unknown };
@@ -21,11 +22,11 @@ const AMOUNTS = new Set(['Amount', 'TotalAmt', 'Balance', 'RemainingCredit', 'Un
 
 export class QuickBooksFake extends FakeServer<Disturbance> {
   readonly books = new QuickBooksBooks();
-  /** Bodies as they arrived. */
+  /** Bodies of the requests in the order of their arrival. */
   readonly bodies: string[] = [];
   /** Refresh tokens in the order in which they were sent. */
   readonly refreshed: string[] = [];
-  /** An old refresh token is accepted until its successor is used. */
+  /** Whether an old refresh token is accepted until its successor is used. */
   has_grace = false;
   app = { client_id: 'client', client_secret: 'client-secret' };
   access_token = 'access-0';
@@ -46,7 +47,9 @@ export class QuickBooksFake extends FakeServer<Disturbance> {
     };
   }
 
-  /** The owner of the company grants access on the page, and the browser is sent back with these parameters. */
+  /**
+   * Grants access as the company's owner does on the page; returns the parameters with which the browser is sent back.
+   */
   consent(page: string): { code: string; state: string; realm_id: string } {
     const parameters = new URL(page).searchParams;
     const code = `code-${++this.#number}`;
@@ -58,7 +61,7 @@ export class QuickBooksFake extends FakeServer<Disturbance> {
     this.access_token = `expired-${++this.#number}`;
   }
 
-  /** The owner ends the access. */
+  /** Ends the access, as the company's owner can. */
   revoke(): void {
     this.expireAccessToken();
     this.refresh_token = `revoked-${this.#number}`;
@@ -169,14 +172,14 @@ function toFault(code: string, Message: string, status: number, Detail = Message
   return { status, body: { Fault: { type: 'ValidationFault', Error: [{ code, Message, Detail }] } } };
 }
 
-/** The authentication answers in lower case, and quotes the token. */
+/** Builds the refusal of a token: field names in lower case, and a text that quotes the token. */
 function refuseToken(token: string): Answer {
   const message = 'message=AuthenticationFailed; errorCode=003200; statusCode=401';
   const error = [{ message, detail: `Token expired: ${token}`, code: '3200', element: null }];
   return { status: 401, body: { warnings: null, fault: { error, type: 'AUTHENTICATION' } } };
 }
 
-/** Amounts are JSON numbers. */
+/** Writes an answer with amounts as JSON numbers. */
 function writeAnswer(body: unknown): string {
   const toNumbers = (value: unknown, field = ''): unknown => {
     if (value instanceof JsonNumber) return value;

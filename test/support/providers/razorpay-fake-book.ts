@@ -1,7 +1,8 @@
 /**
- * Records of Razorpay's fake, and what a request makes of them (razorpay.com/docs/api/customers, /docs/api/payments/invoices with
- * /docs/payments/invoices/states, /docs/api/orders, /docs/api/payments, /docs/api/payments/recurring-payments,
- * /docs/api/payments/payment-links, /docs/api/refunds). It has no idempotency keys but that of refunds, as Razorpay has none.
+ * Records of Razorpay's fake, and the effects of requests on them (razorpay.com/docs/api/customers,
+ * /docs/api/payments/invoices with /docs/payments/invoices/states, /docs/api/orders, /docs/api/payments,
+ * /docs/api/payments/recurring-payments, /docs/api/payments/payment-links, /docs/api/refunds). Like Razorpay, it has
+ * idempotency keys for refunds only.
  */
 import { RazorpayRefusal, refuseUnknownId } from './razorpay-fake-refusal.ts';
 
@@ -39,7 +40,7 @@ export type LinkRecord = RazorpayRecord & {
 };
 export type RefundRecord = RazorpayRecord & { payment_id: string; amount: number; status: string };
 
-/** How the bank answers charges of a token. */
+/** Decision of the bank about charges of a token. */
 export type TokenBehaviour = 'pays' | 'declines' | 'pends';
 
 const AMOUNT_MIN = 100;
@@ -50,7 +51,7 @@ type Announce = (event: string, parts: Record<string, RazorpayRecord>) => void;
 
 export class RazorpayBook {
   readonly records = new Map<string, RazorpayRecord>();
-  /** Amount that is added to each invoice, as a setting of the account would. */
+  /** Amount added to each invoice, as by a setting of the account. */
   surcharge = 0;
   /** Status of new refunds. */
   refund_status: 'processed' | 'pending' | 'failed' = 'processed';
@@ -76,7 +77,7 @@ export class RazorpayBook {
     return found as Found;
   }
 
-  /** Newest first. */
+  /** Lists records, newest first. */
   list<Found extends RazorpayRecord>(entity: string, filter: Parameters = {}): Found[] {
     return [...this.records.values()]
       .filter((record) => record.entity === entity)
@@ -163,7 +164,7 @@ export class RazorpayBook {
     return invoice;
   }
 
-  /** A person pays on the page, or tries to. */
+  /** Pays an invoice as a person does on its page, or fails to. */
   payInvoice(id: string, { amount, status = 'captured' }: { amount?: number; status?: PaymentRecord['status'] } = {}) {
     const invoice = this.#findInvoice(id, ['issued', 'partially_paid']);
     const order = this.find<OrderRecord>('order', invoice.order_id!);
@@ -203,7 +204,7 @@ export class RazorpayBook {
     throw new RazorpayRefusal(400, 'Your payment was declined.', { reason: 'payment_declined', metadata });
   }
 
-  /** The bank decides later. A late failure is not final: an authorization may still arrive. */
+  /** Ends a payment as the bank does later. A late failure is not final: an authorization may still arrive. */
   endPayment(id: string, status: 'captured' | 'failed'): void {
     const payment = this.find<PaymentRecord>('payment', id);
     payment.status = status;
@@ -326,7 +327,7 @@ function checkAmount(amount: unknown, currency: string): void {
     throw new RazorpayRefusal(400, 'Order amount less than minimum amount allowed', { field: 'amount' });
 }
 
-/** Empty notes are an empty list. */
+/** Empty notes are an empty list at Razorpay. */
 function toNotes(notes: unknown): Notes {
   const entries = Object.entries((notes ?? {}) as Record<string, unknown>);
   if (entries.length > 15)

@@ -17,7 +17,7 @@ export class RazorpayRefusal extends Error {
 
 type RefusalFacts = { code?: string; field?: string; reason?: string; metadata?: Record<string, string> };
 
-/** Razorpay answers 400, not 404. */
+/** Builds the refusal of an unknown id: Razorpay answers 400, not 404. */
 export function refuseUnknownId(): RazorpayRefusal {
   return new RazorpayRefusal(400, 'The id provided does not exist');
 }

@@ -1,6 +1,7 @@
 /**
- * A small stateful Razorpay, as its public documentation says; the library of Razorpay talks to it. Requests: razorpay.com/docs/api/authentication,
- * /docs/errors, /docs/api/refunds/normal-refunds-idempotent, /docs/webhooks/validate-test. Records: razorpay-fake-book.ts.
+ * A small stateful fake of Razorpay, by its public documentation; Razorpay's library talks to it. Requests:
+ * razorpay.com/docs/api/authentication, /docs/errors, /docs/api/refunds/normal-refunds-idempotent,
+ * /docs/webhooks/validate-test. Records: razorpay-fake-book.ts.
  */
 import { createHmac } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -9,9 +10,9 @@ import { type Parameters, RazorpayBook, type RazorpayRecord, seconds } from './r
 import { RazorpayRefusal } from './razorpay-fake-refusal.ts';
 
 /**
- * Disturbance of the next request at a path: `lost_request` has no effect, and the connection breaks; `lost_answer` is the same after the effect;
- * `fault` answers 500 without an effect, `lost_fault` after it; `rate_limit` answers 429; `html` is the page of a gateway with status 200, and
- * `bad_gateway` with 502.
+ * Disturbance of the next request at a path. `lost_request` breaks the connection before the request takes effect,
+ * `lost_answer` after it; `fault` answers 500 before, `lost_fault` after it; `rate_limit` answers 429; `html` answers
+ * the page of a proxy with status 200, `bad_gateway` with 502.
  */
 export type Disturbance =
   | 'lost_request'

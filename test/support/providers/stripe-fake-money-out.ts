@@ -1,6 +1,7 @@
 /**
- * Money that did not pass through Stripe, in its fake: payment records and credit notes (docs.stripe.com/api/payment-record/report,
- * /invoices/attach_payment, /credit_notes; docs.stripe.com/invoicing/partial-payments, docs.stripe.com/invoicing/integration/programmatic-credit-notes).
+ * Payment records and credit notes of Stripe's fake: money that did not pass through Stripe
+ * (docs.stripe.com/api/payment-record/report, /invoices/attach_payment, /credit_notes;
+ * docs.stripe.com/invoicing/partial-payments, docs.stripe.com/invoicing/integration/programmatic-credit-notes).
  */
 import type { Grammar, Parameters } from './stripe-fake-parameters.ts';
 import { type InvoiceRecord, type StripeBook, type StripeRecord, seconds } from './stripe-fake-records.ts';
@@ -86,7 +87,7 @@ export const MONEY_OUT_OPERATIONS: readonly StripeOperation[] = [
   { method: 'POST', path: /^credit_notes\/(\w+)\/void$/, grammar: {}, run: ({ book, id }) => voidNote(book, id) },
 ];
 
-/** These lists are short in the tests. */
+/** Builds a list of one page: these lists are short in the tests. */
 function toList(data: readonly StripeRecord[]) {
   return { object: 'list', url: '/v1', has_more: false, data };
 }
@@ -113,7 +114,7 @@ function isPaymentOf(payment: unknown, record_id: string): boolean {
   return (payment as { payment_record?: string }).payment_record === record_id;
 }
 
-/** It lowers the rest first. The excess must be given back in a way that the request names. */
+/** Creates a credit note. It lowers the remaining amount first; the request must say how the excess is returned. */
 function createNote(book: StripeBook, parameters: Parameters): CreditNoteRecord {
   const invoice = book.find<InvoiceRecord>('invoice', String(parameters['invoice']));
   if (invoice.status !== 'open' && invoice.status !== 'paid')

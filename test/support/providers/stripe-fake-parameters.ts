@@ -8,12 +8,12 @@ export type Parsed = string | number | boolean | Parsed[] | { [name: string]: Pa
 export type Parameters = { [name: string]: Parsed };
 
 type Kind = 'text' | 'integer' | 'flag' | 'map' | readonly string[] | Grammar | { readonly list_of: Kind };
-/** A name that ends in `!` is required. */
+/** Parameters of an operation; a name that ends in `!` is required. */
 export type Grammar = { readonly [name: string]: Kind };
 
 type Node = string | { [name: string]: Node };
 
-/** `lines[0][amount]=5&expand[]=x` as nested records; an unnamed index counts up. */
+/** Parses `lines[0][amount]=5&expand[]=x` to nested records; an unnamed index counts up. */
 export function parseForm(text: string): { [name: string]: Node } {
   const form: { [name: string]: Node } = Object.create(null);
   for (const [name, value] of new URLSearchParams(text)) {

@@ -24,7 +24,7 @@ export type SessionRecord = StripeRecord & {
   payment_intent: string | null;
   setup_intent: string | null;
   url: string | null;
-  /** The payment intent of the session will have this; it is no part of an answer of Stripe. */
+  /** Parameters of the payment intent that the session will have; not part of an answer. */
   terms: Parameters;
 };
 type RefundRecord = StripeRecord & { payment_intent: string; amount: number; status: string };
@@ -38,7 +38,10 @@ const METHODS: Readonly<Record<string, Behaviour>> = {
   pm_card_authenticationRequired: { acts: true },
   pm_usBankAccount_success: { debit: true },
 };
-/** Smallest charge (docs.stripe.com/currencies, "Minimum and maximum charge amounts"); others have their own. */
+/**
+ * Smallest charge in USD (docs.stripe.com/currencies, "Minimum and maximum charge amounts"); other currencies have
+ * other limits.
+ */
 const USD_MIN = 50;
 
 const INTENT: Grammar = {
@@ -75,7 +78,7 @@ export type PaymentOperation<Listing> = {
   run(call: Listing & Call): unknown;
 };
 
-/** The table of the routes hands over how it shows a page of a list, and a search. */
+/** Lists the operations. The table of routes passes its functions for pages of lists and for searches. */
 export function listPaymentOperations<Listing>({
   showPage,
   search,
@@ -196,7 +199,7 @@ function cancelIntent(book: StripeBook, intent: IntentRecord): IntentRecord {
   return intent;
 }
 
-/** The customer confirms a charge, or fails to. */
+/** Confirms a charge as the customer does, or fails it. */
 export function actOnIntent(book: StripeBook, id: string, outcome: 'succeeded' | 'failed'): void {
   const intent = book.find<IntentRecord>('payment_intent', id);
   if (outcome === 'succeeded') return void succeed(book, intent);
@@ -238,7 +241,7 @@ function expireSession(book: StripeBook, id: string): SessionRecord {
   return session;
 }
 
-/** The customer pays on the page, or enters a card on the page of a setup. */
+/** Completes a page as the customer does: pays, or enters a card on the page of a setup. */
 export function completeSession(book: StripeBook, id: string, name: string): IntentRecord | null {
   const session = book.find<SessionRecord>('checkout.session', id);
   if (session.status !== 'open') throw new Error(`the session ${id} is ${session.status}`);
@@ -289,7 +292,7 @@ export function detachMethod(book: StripeBook, id: string): void {
   book.announce('payment_method.detached', method);
 }
 
-/** The refund of a bank debit takes days. */
+/** Creates a refund. Refunds of bank debits stay pending, because they take days. */
 function createRefund(book: StripeBook, { payment_intent, amount, metadata = {} }: Parameters): RefundRecord {
   const intent = book.find<IntentRecord>('payment_intent', String(payment_intent));
   const earlier = listRefunds(book, intent.id).filter(({ status }) => status !== 'failed');

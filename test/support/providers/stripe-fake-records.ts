@@ -1,6 +1,7 @@
 /**
- * Records of Stripe's fake, and what a request makes of them (docs.stripe.com/api/customers, /invoices, /invoice-line-item, /invoiceitems,
- * /invoice-payment, /refunds, /disputes; docs.stripe.com/invoicing/overview, "Invoice lifecycle"; docs.stripe.com/testing for the cards).
+ * Records of Stripe's fake, and the effects of requests on them (docs.stripe.com/api/customers, /invoices,
+ * /invoice-line-item, /invoiceitems, /invoice-payment, /refunds, /disputes; docs.stripe.com/invoicing/overview,
+ * "Invoice lifecycle"; docs.stripe.com/testing for the cards).
  */
 import type { Parameters } from './stripe-fake-parameters.ts';
 import { refuseMissing, StripeRefusal } from './stripe-fake-refusal.ts';
@@ -30,7 +31,10 @@ export type PaymentRecord = StripeRecord & {
 
 const LINES_MAX = 250;
 
-/** Test cards, by the name of their payment method: the bank's reason for a refusal, or that the customer must act. */
+/**
+ * Test cards by the name of their payment method: the bank's reason for a decline, or whether the customer must
+ * confirm.
+ */
 const CARDS: Readonly<Record<string, { decline_code?: string; acts?: true }>> = {
   pm_card_visa: {},
   pm_card_chargeDeclined: { decline_code: 'generic_decline' },
@@ -41,18 +45,18 @@ const CARDS: Readonly<Record<string, { decline_code?: string; acts?: true }>> = 
 
 type CardPayment = {
   readonly card?: string;
-  /** A part of the invoice; all of it if absent. */
+  /** Paid part of the invoice; absent for all of it. */
   readonly amount?: number;
-  /** Less than the payment asked for, as a bank transfer may bring. */
+  /** Received amount, if it is less than requested, as with a bank transfer. */
   readonly received?: number;
-  /** Paid outside Stripe. */
+  /** Whether the invoice is paid outside Stripe. */
   readonly outside?: boolean;
 };
 
 export class StripeBook {
   readonly records = new Map<string, StripeRecord>();
   readonly lines = new Map<string, Line[]>();
-  /** Amount that is added to each invoice, in the unit of its currency, as a setting of the account would. */
+  /** Amount added to each invoice, in the unit of its currency, as by a setting of the account. */
   surcharge = 0;
   #count = 0;
   readonly #announce: (type: string, object: unknown) => void;
@@ -79,7 +83,7 @@ export class StripeBook {
     return found as Found;
   }
 
-  /** Newest first. */
+  /** Lists records, newest first. */
   list<Found extends StripeRecord>(object: string): Found[] {
     return [...this.records.values()].filter((record) => record.object === object).reverse() as Found[];
   }
@@ -239,7 +243,10 @@ export class StripeBook {
     invoice.amount_remaining = invoice.total;
   }
 
-  /** The lines become loose items of the customer again. Stripe's documentation does not say; this is the worse case. */
+  /**
+   * Deletes a draft; its lines become loose items of the customer. Stripe does not document this; it is the worse of
+   * two cases.
+   */
   deleteInvoice(id: string) {
     const invoice = this.find<InvoiceRecord>('invoice', id);
     if (invoice.status !== 'draft') throw new StripeRefusal(400, { message: 'You can only delete draft invoices.' });
@@ -287,7 +294,7 @@ export class StripeBook {
     return invoice;
   }
 
-  /** A part of the amount is a payment beside the one that Stripe created with the invoice. */
+  /** Pays an invoice. A partial amount is a payment beside the one that Stripe created with the invoice. */
   payInvoice(id: string, { card, amount, received, outside = false }: CardPayment): InvoiceRecord {
     const invoice = this.find<InvoiceRecord>('invoice', id);
     if (invoice.status !== 'open' && invoice.status !== 'uncollectible')
@@ -311,7 +318,10 @@ export class StripeBook {
     return invoice;
   }
 
-  /** A payment record counts as soon as it is attached; what exceeds the rest is credited to the customer's balance. */
+  /**
+   * Attaches a payment record, which counts at once; the excess over the remaining amount is credited to the customer's
+   * balance.
+   */
   attachRecord(id: string, record: StripeRecord & { amount: { value: number } }): InvoiceRecord {
     const invoice = this.find<InvoiceRecord>('invoice', id);
     if (invoice.status !== 'open')
@@ -328,7 +338,10 @@ export class StripeBook {
     return invoice;
   }
 
-  /** A payment intent beside the invoice is credited to it; if it is not paid yet, only when it succeeds, which this fake leaves out. */
+  /**
+   * Attaches a payment intent, which pays the invoice if it has succeeded. At Stripe a later success pays it, too; this
+   * fake does not do that.
+   */
   attachPayment(id: string, intent_id: string): InvoiceRecord {
     const invoice = this.find<InvoiceRecord>('invoice', id);
     if (invoice.status !== 'open')
@@ -348,7 +361,7 @@ export class StripeBook {
     return invoice;
   }
 
-  /** `amount` is that of a credit note, negative if the note is voided. */
+  /** Lowers the remaining amount by that of a credit note; negative if the note is voided. */
   lowerRemaining(invoice: InvoiceRecord, amount: number): void {
     invoice['pre_payment_credit_notes_amount'] = Number(invoice['pre_payment_credit_notes_amount'] ?? 0) + amount;
     invoice.amount_remaining -= amount;
@@ -410,7 +423,7 @@ export class StripeBook {
     this.#announce('invoice.paid', this.showInvoice(invoice));
   }
 
-  /** A person gives money back in the dashboard. */
+  /** Refunds a payment as a person does in the dashboard. */
   refundPayment(payment_intent: string, amount: number): StripeRecord {
     const { currency, amount_received } = this.find('payment_intent', payment_intent);
     const refunded = this.list('refund').filter((one) => one['payment_intent'] === payment_intent);
@@ -437,7 +450,7 @@ export class StripeBook {
     return this.list<PaymentRecord>('invoice_payment').filter(({ invoice }) => invoice === invoice_id);
   }
 
-  /** An invoice with its first lines. Its payments are there only on request. */
+  /** Shows an invoice with its first lines; its payments are included only on request. */
   showInvoice(invoice: InvoiceRecord): StripeRecord {
     const lines = this.lines.get(invoice.id) ?? [];
     const url = `/v1/invoices/${invoice.id}/lines`;
@@ -448,7 +461,7 @@ export class StripeBook {
       total_count: lines.length,
       url,
     };
-    // An invoice settles the balance of the customer, too: below 0 if Stripe owes the customer.
+    // An invoice also settles the balance of the customer, which is below 0 if Stripe owes the customer.
     const balance = Number(this.find('customer', invoice.customer)?.balance ?? 0);
     return structuredClone({ ...invoice, amount_due: Math.max(0, invoice.total + balance), lines: first });
   }

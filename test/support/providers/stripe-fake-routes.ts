@@ -154,7 +154,7 @@ function listLines(call: OperationCall) {
   return showPage(call, book.lines.get(id)!, []);
 }
 
-/** A part of a list (docs.stripe.com/api/pagination): 10 records without a limit, 100 at most. */
+/** Builds one page of a list (docs.stripe.com/api/pagination): 10 records by default, at most 100. */
 function showPage<Listed extends StripeRecord>(
   { parameters }: OperationCall,
   records: readonly Listed[],
@@ -187,7 +187,7 @@ function findIndex(records: readonly StripeRecord[], id: unknown): number | unde
   return index;
 }
 
-/** Only a comparison of metadata (docs.stripe.com/search), and only records that the index has. */
+/** Searches by metadata only (docs.stripe.com/search), and only records that are indexed. */
 function search({ parameters, isIndexed }: OperationCall, records: readonly StripeRecord[]) {
   const asked = /^metadata\['(.+?)'\]:'((?:[^'\\]|\\.)*)'$/.exec(String(parameters['query']));
   if (asked === null)

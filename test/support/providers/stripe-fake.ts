@@ -1,7 +1,8 @@
 /**
- * A small stateful Stripe, as its public documentation says; the library of Stripe talks to it. Requests: docs.stripe.com/api/authentication,
- * /errors, /expanding_objects, /idempotent_requests, /pagination, docs.stripe.com/rate-limits, /webhooks, /search. Records: stripe-fake-records.ts.
- * A request that it accepts and stripe-mock refuses shows a fault of this file (test/integrations/stripe/contract.test.ts).
+ * A small stateful fake of Stripe, by its public documentation; Stripe's library talks to it. Requests:
+ * docs.stripe.com/api/authentication, /errors, /expanding_objects, /idempotent_requests, /pagination,
+ * docs.stripe.com/rate-limits, /webhooks, /search. Records: stripe-fake-records.ts. If it accepts a request that
+ * stripe-mock refuses, this file has a fault (test/integrations/stripe/contract.test.ts).
  */
 import { createHmac } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -13,10 +14,10 @@ import { StripeRefusal } from './stripe-fake-refusal.ts';
 import { STRIPE_OPERATIONS } from './stripe-fake-routes.ts';
 
 /**
- * Disturbance of the next request at a path: `lost_request` has no effect, and the connection breaks within the answer; `lost_answer` is the same
- * after the effect; `closed` takes effect and closes the connection before the answer, which the library repeats by itself, once; `fault` answers
- * 500 and is stored under the key of the request; `lost_fault` is the same after the effect; `unavailable` answers 503 and is not stored; `html` is the
- * page of a gateway with status 200.
+ * Disturbance of the next request at a path. `lost_request` breaks the connection within the answer before the request
+ * takes effect, `lost_answer` after it. `closed` closes it after the effect and before the answer, so the library
+ * repeats the request once. `fault` answers 500 and is stored under the key, `lost_fault` also takes effect.
+ * `unavailable` answers 503 and is not stored. `html` answers the page of a proxy with status 200.
  */
 export type Disturbance =
   | 'closed'
@@ -37,7 +38,7 @@ const KEYS = ['sk_test_fake', 'sk_live_fake', 'rk_test_fake'];
 export class StripeFake extends FakeServer<Disturbance> {
   readonly book: StripeBook;
   readonly events: StripeEvent[] = [];
-  /** Method and path of requests that the restricted key may not send. */
+  /** Method and path of requests that the restricted key may not make. */
   readonly forbidden: RegExp[] = [];
   #indexed = new Set<string>();
   readonly #answers = new Map<string, StoredAnswer>();
@@ -57,12 +58,12 @@ export class StripeFake extends FakeServer<Disturbance> {
     this.#limit = limit;
   }
 
-  /** As Stripe does with keys older than a day. */
+  /** Forgets all keys, as Stripe forgets those older than a day. */
   forgetKeys(): void {
     this.#answers.clear();
   }
 
-  /** The index of the search learns of new records only now and then: here, by this. */
+  /** Adds all records to the search index. At Stripe this happens later, by itself. */
   indexSearch(): void {
     this.#indexed = new Set(this.book.records.keys());
   }
@@ -139,7 +140,7 @@ export class StripeFake extends FakeServer<Disturbance> {
     throw new StripeRefusal(429, { code: 'rate_limit', message: 'Request rate limit exceeded' }, headers);
   }
 
-  /** A request with the key of an earlier one gets its answer; refused parameters are not stored. */
+  /** Runs a request once per key: a repetition gets the first answer. Refused parameters are not stored. */
   async #runOnce(key: string, call: StripeCall): Promise<Answer> {
     if (key.length > 255) throw new StripeRefusal(400, { message: 'Idempotency keys must be at most 255 characters.' });
     const fingerprint = `${call.name}?${call.text}`;
@@ -183,7 +184,7 @@ export class StripeFake extends FakeServer<Disturbance> {
     return { status: 200, body };
   }
 
-  /** Replaces ids by their records. An invoice has its payments only if they are asked for. */
+  /** Replaces ids by their records. The payments of an invoice are included only on request. */
   #expand(body: StripeRecord, path: string): void {
     const [first = '', ...names] = path.split('.');
     if (names.length > 3)
@@ -229,7 +230,7 @@ function toAnswer(error: unknown): Answer {
   throw error;
 }
 
-/** `t=…,v1=…`, a `v1` for each secret while one replaces another. */
+/** Builds `t=…,v1=…`, with one `v1` per secret, as while a secret is rotated. */
 export function signStripeBody(body: string, secrets: readonly string[], time: number): string {
   const sign = (secret: string) => createHmac('sha256', secret).update(`${time}.${body}`).digest('hex');
   return [`t=${time}`, ...secrets.map((secret) => `v1=${sign(secret)}`)].join(',');

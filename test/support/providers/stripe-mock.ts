@@ -1,4 +1,7 @@
-/** Stripe's own mock, which checks the shape of each request against Stripe's OpenAPI document and remembers nothing. */
+/**
+ * Starts stripe-mock, Stripe's own stateless mock, which checks the shape of requests against Stripe's OpenAPI
+ * document.
+ */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -6,7 +9,7 @@ import { createInterface } from 'node:readline';
 
 export type StripeMock = { readonly url: URL; stop(): void };
 
-/** Null if it is not installed: `go install github.com/stripe/stripe-mock@latest`. */
+/** Finds the executable; null if it is not installed: `go install github.com/stripe/stripe-mock@latest`. */
 export function findStripeMock(): string | null {
   const folders = (process.env['PATH'] ?? '').split(delimiter);
   try {
@@ -32,7 +35,7 @@ export async function startStripeMock(path: string): Promise<StripeMock> {
   return { url, stop: () => void child.kill() };
 }
 
-/** It chooses its port itself and prints it. */
+/** Reads the address that the process prints, because it chooses its own port. */
 async function readAddress(child: ChildProcess): Promise<URL> {
   for await (const text of createInterface({ input: child.stdout! })) {
     const port = /address: .*:(\d+)$/.exec(text)?.[1];

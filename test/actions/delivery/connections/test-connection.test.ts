@@ -1,4 +1,4 @@
-/** docs/integrations/README.md, "Connections": what is asked of the provider, whose part the fake plays. */
+/** docs/integrations/README.md, "Connections": tests of credentials against the provider's fake. */
 import { expect } from 'chai';
 import { callWithSecrets } from '../../../../actions/foundation/connections/call-account.ts';
 import { createSealer } from '../../../../storage/foundation/secrets/sealing.ts';
@@ -30,7 +30,7 @@ describe('the credentials of a connection', () => {
     api.request('PUT', `/connections/${id}`, { body: { encrypted_secret_data: { stripe } } });
   const test = (id: string) => api.request('POST', `/connections/${id}/test`);
   const show = async (id: string) => (await api.request('GET', `/connections/${id}`)).body;
-  /** As if the key was revoked at the provider. */
+  /** Makes the provider refuse the key of this connection, as after a revocation. */
   const revoke = async (id: string) => {
     const row = await api.services.postgres('connections').where({ id }).first();
     const secret = createSealer([KEY]).seal(JSON.stringify({ stripe: { secret_key: 'sk_test_revoked' } }), row);
@@ -114,7 +114,7 @@ describe('the credentials of a connection', () => {
 
   it('of another record do not open, and no call is made with them', async () => {
     const [first, other] = [(await create()).body, await api.otherTenant()];
-    // The environment of the other tenant is one of production.
+    // The other tenant's environment is of type production.
     const second = (await create('sk_live_fake', other.key)).body;
     const { postgres } = api.services;
     const { secret } = await postgres('connections').where({ id: first.id }).first();

@@ -1,4 +1,7 @@
-/** docs/integrations/README.md, "Webhooks of providers" and "Reading an invoice": what a provider reports, and what is recorded of it. */
+/**
+ * docs/integrations/README.md, "Webhooks of providers" and "Reading an invoice": reports of a provider, and the records
+ * that result.
+ */
 import { expect } from 'chai';
 import { readProvider } from '../../../../actions/delivery/inbound/read-provider.ts';
 import { processDuePayments } from '../../../../actions/lifecycle/payments/due-payments.ts';
@@ -26,7 +29,7 @@ describe('payments that a provider reports', () => {
   let connection_id: string;
   let customers = 0;
   let now: Date;
-  /** Number of events that are not delivered. */
+  /** Number of events of the fake that were delivered already. */
   let seen = 0;
 
   before(async () => {
@@ -68,7 +71,7 @@ describe('payments that a provider reports', () => {
     expect(answer.status, answer.text).to.equal(200);
     return (await mapping(invoice_id)).provider_entity_id as string;
   };
-  /** An invoice of ours and its counterpart. */
+  /** Creates an invoice and pushes it. */
   const newPushed = async () => {
     const invoice_id = await newInvoice();
     return { invoice_id, there: await push(invoice_id) };
@@ -87,7 +90,7 @@ describe('payments that a provider reports', () => {
     const path = `/webhooks/stripe/${api.scope.tenant_id}/${api.scope.environment_id}`;
     return api.request('POST', path, { body: text, key: null, headers: { 'stripe-signature': signature } });
   };
-  /** Sends the events of the fake since `seen`, in this order. */
+  /** Delivers the new events of the fake, in the given order. */
   const deliver = async (order: (events: StripeFake['events']) => StripeFake['events'] = (events) => events) => {
     for (const event of order(fake.events.slice(seen))) expect((await post(event)).status).to.equal(200);
   };
@@ -389,7 +392,7 @@ describe('payments that a provider reports', () => {
     expect(await invoice(invoice_id)).to.include({ payment_status: 'SUCCEEDED' });
   });
 
-  /** A bank debit of ours that has succeeded at the provider, which has sent the event. */
+  /** Creates a bank debit that has succeeded at the provider, whose event is not delivered yet. */
   const newDebit = async () => {
     const destination = { destination_type: 'INVOICE', destination_id: await newInvoice() };
     const method = {

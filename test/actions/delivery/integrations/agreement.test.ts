@@ -1,6 +1,6 @@
 /**
- * docs/integrations/README.md: after any order of invoices, payments, credit notes, voids, pushes and lost answers, and a last push, the
- * provider asks for the amount that remains here, or a refusal says why it does not.
+ * docs/integrations/README.md: after any order of invoices, payments, credit notes, voids, pushes and lost answers, a
+ * last push makes the amount due at the provider equal to the remaining amount here, or a refusal gives the reason.
  */
 import { expect } from 'chai';
 import fc from 'fast-check';
@@ -90,12 +90,12 @@ describe('both sides of a connection', () => {
   const findThere = (invoice_id: string) =>
     fake.listInvoices().filter(({ metadata }) => metadata['farthing_invoice_id'] === invoice_id);
 
-  /** A step that this service refuses changes nothing. */
+  /** Takes one step. A step that this service refuses changes nothing. */
   const take = async (invoice_id: string, one: Step): Promise<unknown> => {
     switch (one.do) {
       case 'pay': {
         const paid = { destination_type: 'INVOICE', destination_id: invoice_id, payment_method_type: 'OFFLINE' };
-        // Equal payments within a minute are one.
+        // Each payment has its own key, because equal payments within a minute count as one.
         const idempotency_key = `${invoice_id} ${Math.random()}`;
         const body = { ...paid, amount: String(one.amount), currency: 'usd', idempotency_key };
         return api.request('POST', '/payments', { body });

@@ -1,4 +1,4 @@
-/** docs/integrations/README.md, "Sending a record" and "Amounts": what arrives at the provider, whose part the fake plays. */
+/** docs/integrations/README.md, "Sending a record" and "Amounts": records as they arrive at the provider's fake. */
 import { expect } from 'chai';
 import { createSealer } from '../../../../storage/foundation/secrets/sealing.ts';
 import { startTestApi, type TestApi } from '../../../support/api.ts';

@@ -1,6 +1,6 @@
 /**
- * Every verb tells its event, and what it tells is frozen: one story, and of each event the body in test/golden/webhooks. A
- * change of a golden file is a change of the contract with whoever receives webhooks.
+ * Every action emits its system event, and the body of each event is frozen in test/golden/webhooks. A change of such a
+ * file changes the contract with receivers of webhooks.
  */
 import { expect } from 'chai';
 import { emitOverdue } from '../../../../actions/payments/emit-overdue.ts';
@@ -13,7 +13,7 @@ import type { SystemEvent } from '../../../support/answers.ts';
 import { expectGolden, withoutIds } from '../../../support/golden.ts';
 import { fixed, startWorld, type World } from '../../../support/world.ts';
 
-/** Told by other verbs than those of this story, or by none yet. */
+/** Events that this story does not emit; the comments name the tests that do. */
 const ELSEWHERE: readonly string[] = [
   'webhook_endpoint.disabled',
   // test/api/reservations/reservations.test.ts
@@ -171,7 +171,7 @@ describe('the bodies of system events', () => {
     it(name, () => {
       const [body] = bodiesOf(name);
       expect(body, `${name} was told`).to.be.an('object');
-      // The hint of a secret is another each time.
+      // The hint of a secret is random.
       const text = JSON.stringify(withoutIds(body)).replace(/whsec_[^"]*/g, 'whsec_01***2345');
       expectGolden(`webhooks/${name}.json`, JSON.parse(text));
     });

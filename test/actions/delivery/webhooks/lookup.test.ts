@@ -1,4 +1,4 @@
-/** How names of receivers are resolved, against a server of names that answers as it is told, or never. */
+/** Resolution of receivers' names, against a DNS server that answers as a test configures it, or never. */
 import { expect } from 'chai';
 import { createHttpBackend } from '../../../../integrations/http/webhook-backend.ts';
 import { type NamesServer, startNamesServer } from '../../../support/names-server.ts';

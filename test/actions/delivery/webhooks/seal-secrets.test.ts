@@ -1,4 +1,4 @@
-/** docs/decisions/0022-tenant-isolation.md: what signs webhooks is not in a backup of Postgres. */
+/** docs/decisions/0022-tenant-isolation.md: a backup of Postgres contains no usable secrets of webhooks. */
 import { createCipheriv, createHash, randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { changeEndpoint, rotateSecret } from '../../../../actions/delivery/webhooks/change-endpoint.ts';
@@ -7,7 +7,7 @@ import { sealSecretsJob } from '../../../../scheduler/jobs/seal-secrets.ts';
 import { createSealer } from '../../../../storage/foundation/secrets/sealing.ts';
 import { startTestApi, type TestApi } from '../../../support/api.ts';
 
-/** The form of earlier versions: it names neither its key nor its record. */
+/** Encrypts in the form of earlier versions, which names neither the key nor the record. */
 function sealedBefore(secret: string, key: string): string {
   const nonce = randomBytes(12);
   const cipher = createCipheriv('aes-256-gcm', createHash('sha256').update(key).digest(), nonce);

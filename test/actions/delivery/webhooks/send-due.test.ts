@@ -1,4 +1,7 @@
-/** Webhooks as they are received: signed, in order, at least once and not again after a 2xx, whatever the receiver does. */
+/**
+ * Webhooks as receivers get them: signed, in order, at least once, and not repeated after a 2xx, whatever the receiver
+ * does.
+ */
 import { createServer } from 'node:http';
 import { type AddressInfo, createServer as createSocketServer } from 'node:net';
 import { expect } from 'chai';
@@ -170,7 +173,7 @@ describe('webhooks', () => {
       await send();
       await retry();
     }
-    // The same address is there again.
+    // The address resolves again.
     const back: string[] = [];
     const names = new Map<string, string[]>();
     const server = createServer((request, response) => {
@@ -271,7 +274,7 @@ describe('webhooks', () => {
     };
     await sendDue(patient, sending);
     expect(receiver.taken('/fast')).to.have.length(12);
-    // Eight of the slow one were begun before; the others come while these wait.
+    // The first eight deliveries to the slow receiver are running already; the others are delivered while these wait.
     expect(order.slice(0, 12)).to.deep.equal(Array(12).fill('delivered'));
   });
 
@@ -460,7 +463,7 @@ describe('webhooks', () => {
     expect(await retry({ allowed_event_types: ['customer.created'], rate_limit: 2 })).to.deep.include({ refused: 4 });
     expect(performance.now() - begun, 'two at once, and two in the next second').to.be.greaterThan(900);
     const again = receiver.received.slice(seen).map(({ id }) => id);
-    // Two are on their way at once, and may arrive in either order.
+    // Two requests run concurrently and may arrive in either order.
     const pairs = (ids: string[]) => [ids.slice(0, 2).sort(), ids.slice(2).sort()];
     expect(pairs(again), 'the newest first').to.deep.equal(pairs(items.map(({ id }: { id: string }) => id)));
     later(48 * 60);

@@ -1,4 +1,4 @@
-/** Svix as the backend, by its published client, against a server that plays Svix. */
+/** Svix as the webhook backend, by its published client, against a fake server. */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -16,7 +16,7 @@ describe('webhooks by Svix', () => {
   let api: TestApi;
   let svix: Server;
   let services: WebhookServices;
-  // Bodies of every shape.
+  // Requests in the order of their arrival.
   const asked: {
     path: string;
     body: { payload?: { customer: { id: string } } };

@@ -1,4 +1,4 @@
-/** Who waits for whom when much is to be told: nobody for what another tenant has waiting, or for receivers that do not answer. */
+/** Fairness of deliveries: no tenant waits for the backlog of another, or for receivers that do not answer. */
 import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
 import { dispatchBatch } from '../../../../actions/delivery/webhooks/dispatch-events.ts';
@@ -38,7 +38,7 @@ describe('turns of webhooks', () => {
   });
   after(() => api.stop());
 
-  /** Events that have happened, and the endpoints that want all of them. */
+  /** Creates events, and endpoints that subscribe to all of them. */
   async function account({ tenant, environment = `${tenant}-env`, endpoints, events, records = events }: Account) {
     const { postgres } = api.services;
     const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
@@ -213,7 +213,7 @@ describe('turns of webhooks', () => {
     const in_hand = new InFlightDeliveries();
     await send(in_hand, () => all() < 64);
     await account({ tenant: 'fifth', endpoints: 1, events: 1 });
-    // Without a place for it this would go on for ever: nobody else lets the others go on.
+    // Without a free slot for it this loop would not end: no other delivery completes before the fifth begins.
     await send(in_hand, () => receivers.begun('fifth') === 0);
     expect(all()).to.equal(64);
     receivers.goOn();
@@ -266,7 +266,7 @@ describe('turns of webhooks', () => {
   });
 });
 
-/** Receivers that answer at once, or when they are told to. */
+/** Receivers that answer at once, or only after their release. */
 class Receivers {
   readonly #hanging = new Set<string>();
   readonly #begun = new Map<string, number>();
@@ -294,7 +294,7 @@ class Receivers {
     return this.#begun.get(tenant) ?? 0;
   }
 
-  /** At one time. */
+  /** Returns the maximum number of concurrent requests of a tenant. */
   most(tenant: string): number {
     return this.#most.get(tenant) ?? 0;
   }
