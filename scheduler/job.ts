@@ -57,7 +57,7 @@ export type WorkerLane = (typeof LANES)[number];
 export const PATIENT_LANES: readonly WorkerLane[] = ['copies', 'fetched-imports', 'files', 'slow-files', 'providers'];
 
 export type WorkAttempt = {
-  /** 1 for the first. */
+  /** Number of the attempt, from 1. */
   readonly attempt: number;
   readonly is_last: boolean;
   /** Aborted when the process is about to end and has waited for some seconds. */

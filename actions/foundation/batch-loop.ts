@@ -9,7 +9,7 @@ import type { DueRecord } from '../../storage/queue/due-billing.ts';
 type BatchLoop = {
   /** The next due records, without the records in `left`. */
   readonly next: (left: readonly string[]) => Promise<DueRecord[]>;
-  /** True if the record was processed; otherwise it is left for the next run. */
+  /** Processes a record. Resolves to false if it is left for the next run. */
   readonly act: (due: DueRecord) => Promise<boolean>;
   /**
    * Processes several records of one environment in one transaction, all or none. `act` processes those in `alone`, one by one and in this

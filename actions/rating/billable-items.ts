@@ -150,8 +150,8 @@ export function deriveCommitment(
 }
 
 /**
- * Null if the line is charged by itself. A meter that never resets has a price per period and no chain, unless it measures a level. A
- * commitment per window covers one line.
+ * Derives the terms of a chain (lines charged together over a change of price). Null for a line charged by itself: on a
+ * meter that never resets, unless it measures a level, and with a commitment per window.
  */
 export function deriveChainTerms(
   line_item: SubscriptionLineItemModel,

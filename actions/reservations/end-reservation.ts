@@ -173,7 +173,7 @@ type CommitUsage = {
   readonly at: Milliseconds;
 };
 
-/** Null for a wallet. */
+/** Loads the committed events of a reservation; null if it holds credits of a wallet. */
 async function loadCommittedEvents(
   { postgres }: Stores,
   { reservation, quantity, properties, at }: CommitUsage,

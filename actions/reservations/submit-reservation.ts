@@ -19,7 +19,7 @@ export type ReservationCounter<Gathered, Room> = {
   readonly pool: ReservationPool;
   /** Runs before the pool is locked, because it takes longer than a lock may last. */
   gather(now: Date): Promise<Gathered>;
-  /** Without gathered data the handler cannot decide whether there is room. */
+  /** Creates the handler of a pool. Without gathered data it cannot decide whether there is room. */
   createPool(gathered: Gathered | null): ReservationPoolHandler<Room>;
   /** Sends commits of a crashed process, so that doubtful counts become certain. */
   mend?(): Promise<void>;

@@ -55,8 +55,8 @@ export type DueWork = {
   /** Does all work due by `now`, for the environment in `only` or for all without a clock. Two runs may overlap. */
   run(stores: Stores, due: DueWorkRun): Promise<DueWorkReport>;
   /**
-   * `minds`: this kind of work manages the draft-plan cache itself. `leaves`: this kind of work writes no input of a plan. Any other kind
-   * may change such inputs, so the cache is cleared.
+   * Effect of this kind of work on the draft-plan cache. `minds`: it manages the cache itself. `leaves`: it writes no
+   * input of a plan. Any other kind may change inputs, so the cache is cleared.
    */
   readonly draft_plan_cache?: 'minds' | 'leaves';
   /**

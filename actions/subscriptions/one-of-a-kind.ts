@@ -1,6 +1,6 @@
 /**
- * At any instant, the usage of a customer is counted by one subscription: their own, or the one that they inherit
- * (docs/rules/subscriptions.md, "Families"). The caller holds locks on the rows of the customers.
+ * Checks that at any instant one subscription counts the usage of a customer: its own, or the one that it inherits
+ * (docs/rules/subscriptions.md, "Families"). The caller has locked the customers.
  */
 import { checkStartAfterFormerHolder } from '../../core/catalog/customer/former-holder.ts';
 import { invalid } from '../../core/foundation/error.ts';

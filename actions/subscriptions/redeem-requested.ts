@@ -69,7 +69,7 @@ async function gatherCouponsToRedeem(
   return [...own, ...ofPhases];
 }
 
-/** Null stands for the whole invoice; a price may have one line per phase. */
+/** Loads the lines that a coupon discounts. Null stands for the whole invoice; a price may have one line per phase. */
 async function loadCouponLines(
   { field, price_id, ...wanted }: CouponToRedeem,
   coupon: CouponModel,

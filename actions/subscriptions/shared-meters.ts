@@ -103,7 +103,7 @@ async function loadSharedMeters(
   return findSharedMeters(own, others);
 }
 
-/** Null for a line that charges no usage. A trial is never charged. */
+/** Converts a line for the comparison; null if it charges no usage. A trial is never charged. */
 function chargingLine(
   { price_type, meter_id, start_date, end_date }: SharedMeterLine,
   subscription: SubscriptionModel,

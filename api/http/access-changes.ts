@@ -24,8 +24,8 @@ export function listenForAccessChanges(services: Services, url: string = readUrl
 }
 
 /**
- * Without a tenant, forgets all tenants. Also clears the cached fact that an environment has no test clock: a new one is announced on this
- * channel (sql/postgres/0086-test-clocks.sql).
+ * Clears the caches of a tenant, or of all tenants. Also clears the cached fact that an environment has no test clock,
+ * because a new clock is announced on this channel (sql/postgres/0086-test-clocks.sql).
  */
 function forget(services: Services, tenant_id?: string): void {
   forgetKeys(services, tenant_id);

@@ -22,7 +22,7 @@ const OF_THE_MACHINE: ReadonlySet<string> = new Set([
 
 type ClockedRequest = Pick<Context, 'scope' | 'services' | 'response' | 'received_at'> & { readonly access: Access };
 
-/** Null if the machine's clock applies. */
+/** Loads the test clock of the environment; null if the machine's clock applies. */
 export async function loadRequestClock({
   access,
   scope,

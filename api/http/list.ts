@@ -45,7 +45,7 @@ export const BASE_COLUMNS = {
 
 const whole = (range: string) => wholeNumberOr(`must be a whole number ${range}`);
 
-/** `a,b`, `['a','b']` and repeated keys are equal lists. */
+/** A list of texts: `a,b`, `['a','b']` and repeated keys are equal. */
 export const textList = z.preprocess(
   (value) =>
     typeof value === 'string'
@@ -191,7 +191,7 @@ export const Pagination = z
   })
   .meta({ id: 'PaginationResponse' });
 
-/** `{items, pagination}` */
+/** Builds the answer of a list, `{items, pagination}`. */
 export function listAnswer<S extends z.ZodType>(item: S, id: string) {
   const items = z.array(item).meta({ description: 'One page of the records that meet the conditions.' });
   return z

@@ -49,9 +49,10 @@ type RouteShape = z.ZodType;
 export type DecodedInput<S> = S extends RouteShape ? z.output<S> : undefined;
 
 /**
- * `reads`: the route writes nothing. `same`: it is idempotent by nature. `inner_key`: its action has an idempotency key, from the body or
- * derived from the header (withInnerKey). `shown_once`: the effects of the route are recorded, and its answer cannot be read a second time.
- * `replay`: the effects are recorded in the same transaction; the function completes the work and answers with the records as they are now.
+ * Effect of a repeated POST. `reads`: the route writes nothing. `same`: it is idempotent by nature. `inner_key`: its
+ * action has an idempotency key, from the body or derived from the header (withInnerKey). `shown_once`: its effects are
+ * recorded, and its answer cannot be read again. `replay`: its effects are recorded in the same transaction; the
+ * function completes the work and answers with the current records.
  */
 export type IdempotencyStrategy<Input> =
   | 'reads'
@@ -88,7 +89,7 @@ export type RouteDefinition<
    * the handler checks its content.
    */
   takes_file?: Readonly<Record<string, string | readonly object[]>>;
-  /** `:id` may be any text that a producer chose, even one that equals a static path. */
+  /** Whether `:id` may be any text of a producer, even one that equals a static path. */
   ids_are_texts?: boolean;
   /** For a public route: headers with the signature of a request. Without it the answer is 401. */
   signed?: readonly string[];
@@ -151,10 +152,10 @@ export function toChangeOptions(context: Context): { by: Author; database: Datab
   return { by: toAuthor(context), database: context.services.postgres };
 }
 
-/** `/things/:id` */
+/** Parameters of a path that ends in `:id`. */
 export const idParams = z.object({ id: z.string().min(1).meta({ description: 'Id of the record.' }) });
 
-/** `{message}`: answer of deletes and other operations that return no record. */
+/** Answer `{message}` of deletes and other operations that return no record. */
 export const MessageAnswer = z
   .object({ message: z.string().meta({ description: 'Result of the operation, for people.' }) })
   .meta({ id: 'SuccessResponse' });

@@ -41,7 +41,10 @@ type LookupKeyOperation<Row> = {
 };
 
 type Resource<Row, Filter extends ResourceShape> = {
-  /** `plan`: the path is /plans, the operations are createPlan, listPlans …, the permissions plan:read and plan:write. */
+  /**
+   * Noun of the resource. With `plan` the path is /plans, the operations are createPlan, listPlans …, the permissions
+   * plan:read and plan:write.
+   */
   noun: PermissionEntity;
   /**
    * Overrides the noun if the resource and its permissions have different names: `/prices/units`, `PriceUnit` of createPriceUnit, `price

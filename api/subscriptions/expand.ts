@@ -172,7 +172,10 @@ async function showLinesBySubscription(
 
 type LineParts = { prices: boolean; meters: boolean; of_prices?: readonly string[] };
 
-/** `prices.plan` of line items expands the plan of their prices; `plan.prices` expands the prices of the plan. */
+/**
+ * Parses the parts of line items to expand: `prices.plan` is the plan of their prices, `plan.prices` the prices of the
+ * plan.
+ */
 export function parseLineParts(expand: readonly string[]): LineParts {
   const ofPrices = expand.filter((path) => /(^|\.)prices(\.|$)/.test(path) && !path.startsWith('plan.'));
   return {

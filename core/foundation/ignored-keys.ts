@@ -8,7 +8,9 @@ import { withoutEffect } from './record.ts';
 
 export type IgnoredKey = {
   readonly path: readonly (string | number)[];
-  /** True if no version knows the key. False for a key of older clients, or a read-only key of the record. */
+  /**
+   * True for a key that no version of the API knows; false for a key of older clients or a read-only key of the record.
+   */
   readonly is_unknown: boolean;
   /** Keys that are accepted at the same level. */
   readonly names?: () => string[];
@@ -56,7 +58,7 @@ const WALKS: Partial<Record<z.core.$ZodTypeDef['type'], KeyWalk>> = {
   optional: inner,
   nullable: inner,
   default: inner,
-  // For a transform after a shape, the shape before it lists the keys; for a leading transform, the shape after it does.
+  // In a pipe with a transform, the shape on the other side of the transform lists the keys.
   pipe: ({ in: before, out }: z.core.$ZodPipeDef, value, place) =>
     walk(before._zod.def.type === 'transform' ? out : before, value, place),
 };

@@ -57,7 +57,7 @@ export function parseDecimal(text: string): Decimal | undefined {
   return withoutNegativeZero(new Decimal(text));
 }
 
-/** `-0` would be "-0" in JSON. */
+/** Replaces -0, which JSON would show as "-0". */
 function withoutNegativeZero(value: Decimal): Decimal {
   return value.isZero() ? value.abs() : value;
 }

@@ -118,7 +118,8 @@ function ensureGroup(buckets: MeterBuckets, group_key: string): BucketGroup {
   if (last !== undefined && last.group_key === group_key) return last;
   let group = buckets.groups.get(group_key);
   if (group === undefined) {
-    // There is no last start yet. NaN equals no start, and the field is always a number, because every event is compared with it.
+    // NaN stands for "no start yet", because it equals no start. A field that is always a number is faster, and every
+    // event is compared with it.
     group = { group_key, starts: new Map(), lastStart: Number.NaN, last: new Map() };
     buckets.groups.set(group_key, group);
   }

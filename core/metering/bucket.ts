@@ -15,7 +15,7 @@ export type Latest = { readonly timestamp_us: Microseconds; readonly event_id: s
 export type BucketFields = {
   readonly count: number;
   readonly sum: bigint;
-  /** Σ value × timestamp in microseconds. */
+  /** Exact sum of value × timestamp in microseconds. */
   readonly weighted_sum: bigint;
   readonly min: bigint | null;
   readonly max: bigint | null;

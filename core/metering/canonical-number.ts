@@ -19,7 +19,7 @@ export function canonicalNumber(text: string): string {
   return text;
 }
 
-/** Undefined if the text is not a JSON number. */
+/** Returns the one text of a number; undefined if the text is not a JSON number. */
 export function canonicalIfNumber(text: string): string | undefined {
   return JSON_NUMBER.test(text) ? canonicalNumber(text) : undefined;
 }

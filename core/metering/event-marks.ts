@@ -157,13 +157,16 @@ export function markMembers(marks: Marks, text: string, start: number, end: numb
   return at + 1;
 }
 
-/** Undefined if the field is absent. */
+/** Cuts out the string at a mark; undefined if the field is absent. */
 export function markedString(text: string, words: Int32Array, mark: number): string | undefined {
   const start = words[mark]!;
   return start === ABSENT ? undefined : stringAt(text, start, words[mark + 1]!);
 }
 
-/** True if absent, empty or only whitespace. Most names begin with a printable ASCII character and return early. */
+/**
+ * Whether the string is absent, empty or only whitespace. Most names begin with a printable ASCII character, which is
+ * checked first.
+ */
 function isBlank(text: string, words: Int32Array, mark: number): boolean {
   const start = words[mark]!;
   if (start === ABSENT) return true;

@@ -7,7 +7,7 @@
 import { AGGREGATIONS } from './aggregations/index.ts';
 import type { Meter } from './meter/record.ts';
 
-/** `NEVER` if prices of the meter change with the billing period alone. */
+/** Derives when prices of the meter change: `NEVER` means only with the billing period. */
 export function priceReset({
   reset_usage,
   aggregation,

@@ -82,7 +82,7 @@ export function canRun({ aggregation: { fills } }: Pick<CompiledMeter, 'aggregat
 
 export type UsageByKey = {
   readonly totals: ReadonlyMap<string, WindowAnswer>;
-  /** In time order; only windows with events unless `every_window` is set. */
+  /** Answers by group in time order; only windows with events unless `every_window` is set. */
   readonly windows: ReadonlyMap<string, readonly WindowAnswer[]>;
 };
 

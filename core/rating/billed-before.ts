@@ -25,7 +25,7 @@ export type PreviouslyBilled = {
   readonly billed: BilledTotal;
 };
 
-/** `item_lines` are the lines of one item; lines outside `period` are left out. */
+/** Sums the billed amounts of one item in `period`; lines outside it are ignored. */
 export function computeBilledBefore(period: Period, item_lines: readonly BilledItemLine[]): PreviouslyBilled {
   const lines = item_lines.filter(({ service }) => service.start >= period.start && service.end <= period.end);
   const charges = lines.filter((one) => !isCredit(one));

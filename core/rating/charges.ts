@@ -145,7 +145,7 @@ type ServicePeriodInput = {
   period: Period;
   next: Period | null;
 };
-/** `begins`: start of the billing period, in which the item may be active for only a part. */
+/** A charged interval. `begins`: start of the billing period, of which the item may be active in a part only. */
 type ServicePeriod = {
   service: Period;
   share: ProrationShare;
@@ -175,7 +175,8 @@ export function levelPeriod(
   subscription: BilledSubscription,
 ): Pick<ServicePeriod, 'whole' | 'begins' | 'level_since'> {
   const whole = regularPeriod(period, itemRule(item, subscription));
-  // For a line with its own periods, billing begins with such a period, even if the line continues the periods of another line.
+  // A line with its own periods is billed from the beginning of such a period, even if it replaces another line within
+  // the period.
   const start = hasOwnPeriods(item, subscription) ? whole.start : period.start;
   const begins = Math.max(start, serviceStart(subscription));
   return { whole, begins, level_since: countingStart(item.reset_usage, begins, subscription.start_ms) };
@@ -232,7 +233,10 @@ function buildItemPeriods(
   return periods;
 }
 
-/** True for another length or another anchor. Items charged before the subscription's periods were re-anchored retain their own periods. */
+/**
+ * Whether the item's periods have another length or anchor than the subscription's. An item that was charged before the
+ * subscription's periods were re-anchored retains its own.
+ */
 export function hasOwnPeriods(item: BilledItem, subscription: BilledSubscription): boolean {
   return (
     item.billing_period !== subscription.billing_period ||
@@ -326,7 +330,7 @@ export function computeSharedService(
   return { services, share: new Decimal(served).dividedBy(end - start) };
 }
 
-/** For periods of one unit, the search can start at the period that contains the instant. */
+/** For periods of one unit, the iteration begins at the period that contains the instant. */
 function startBefore(at: Milliseconds, first: Milliseconds, rule: PeriodRule): Milliseconds {
   return rule.billing_period_count === 1 ? Math.max(first, wholePeriod({ ...rule, period_start: at }).start) : first;
 }

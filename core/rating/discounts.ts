@@ -25,7 +25,7 @@ export type CouponInForce = {
   readonly end_ms: Milliseconds | null;
   /** Number of other invoices that the coupon discounted; not counted for `forever`. */
   readonly uses?: number;
-  /** True if the invoice credits a part of the coupon's discount: the coupon then applies again, up to that part. */
+  /** Whether the invoice credits a part of the coupon's discount. The coupon then applies again, up to that part. */
   readonly is_returning?: boolean;
 };
 

@@ -61,7 +61,7 @@ export type PriorCommitments<Item extends PricedItem> = {
   derivePart(item: Item, service: Period): CommitmentPart | undefined;
   /** Derives the committed amount that the charge shares with other charges; null if it shares none. */
   derivePool(item: Item, service: Period): CommitmentPool | null;
-  /** Records a draw. Call it before `derivePool` of the next charge. */
+  /** Records the part of the commitment that a charge uses. Call it before `derivePool` of the next charge. */
   recordDraw(item: Item, service: Period, base_amount: Decimal): void;
 };
 

@@ -97,7 +97,9 @@ export type PlannedLine<Item extends PricedItem = PricedItem> = LineAmount & {
   readonly parent_line_item_id: string | null;
   /** Overage above the subscription's commitment: a separate line next to the item's charge. */
   readonly is_overage?: boolean;
-  /** True-up of the subscription's commitment. It belongs to no item; the value of `item` has no meaning. */
+  /**
+   * Whether this is the true-up of the subscription's commitment, which belongs to no item; `item` is then meaningless.
+   */
   readonly is_true_up?: boolean;
   /** Excess of the amount invoiced before the period was over. */
   readonly overbilled?: { readonly amount: Decimal; readonly quantity: Decimal; readonly billed: BilledTotal };
@@ -178,7 +180,7 @@ export function priceUsageCharge(
 }
 
 type LinePricing = {
-  /** Before a commitment. */
+  /** Cost before the commitment is applied. */
   base: Decimal;
   charge: Decimal;
   /** Set for a line of a term: its addition to the rounded charge of the term. */

@@ -20,7 +20,7 @@ export type PartialCharge = {
   readonly quantity: Decimal;
   /** The line is on the invoice of a later period, and corrects the charge. */
   readonly is_later?: boolean;
-  /** True for a negative amount by which a credit note or a refund credited the charge. It is not offset again. */
+  /** Whether this negative amount is a credit note or refund of the charge, which is not offset again. */
   readonly is_returned?: boolean;
   readonly billed?: BilledLine;
 };

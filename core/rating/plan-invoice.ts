@@ -42,7 +42,7 @@ export type InvoicePlan<Item extends PricedItem = PricedItem> = AdjustedLines & 
 /** Facts of one subscription from which the lines of an invoice are planned. */
 export type LinePlanInput<Item extends PricedItem> = ChargeInput<Item> & {
   readonly currency: string;
-  /** `invoicedKeys` of all charges on other invoices that are not void. */
+  /** Keys of all charges on other invoices that are not void (`invoicedKeys`). */
   readonly invoiced: ReadonlySet<string>;
   /** Measured usage by `chargeKey`, for all charges of `listOpenCharges` whose usage must be read (`usageToRead`). */
   readonly usage: ReadonlyMap<string, MeasuredUsage>;
@@ -65,7 +65,10 @@ export type InvoicePlanInput<Item extends PricedItem> = LinePlanInput<Item> & {
 type LineStepInput<Item extends PricedItem> = LinePlanInput<Item> & {
   /** Due charges that are on no other invoice. */
   readonly open_charges: readonly DueCharge<Item>[];
-  /** True if no later invoice follows that could contain the rest of a credit; this invoice then has all credits in full. */
+  /**
+   * Whether no later invoice follows that could contain the rest of a credit, so that this invoice has all credits in
+   * full.
+   */
   readonly is_last: boolean;
 };
 
@@ -246,7 +249,7 @@ function planOverbilledLines<Item extends PricedItem>(
   return planOverbilledCredits(before, { is_last, carries: true, currency });
 }
 
-/** Whether no invoice follows. */
+/** Whether this is the last invoice of the subscription. */
 function isLast<Item extends PricedItem>({ reference, subscription, period }: ChargeInput<Item>): boolean {
   if (reference === 'period_start') return false;
   if (reference === 'cancel' || reference === 'late') return true;

@@ -33,7 +33,7 @@ type PrepaidTerms = {
   readonly at_most?: Decimal | undefined;
 };
 
-/** `wallets` are in order of use. */
+/** Applies prepaid credits to the lines. `wallets` are in the order of their use. */
 export function prepaidCredits(
   lines: readonly PrepaidLine[],
   wallets: readonly PrepaidWallet[],

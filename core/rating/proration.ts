@@ -9,7 +9,10 @@ import { roundMoney } from '../foundation/money.ts';
 import type { Milliseconds } from '../foundation/time/instant.ts';
 import { type Period, type PeriodRule, wholePeriod } from '../foundation/time/period.ts';
 
-/** `part_ms` of `whole_ms`; both are equal if the whole period is charged. `before_ms`: time of the period before the part. */
+/**
+ * Charged part of a period: `part_ms` of `whole_ms`, equal for a whole period. `before_ms`: time of the period before
+ * the part.
+ */
 export type ProrationShare = { readonly part_ms: number; readonly whole_ms: number; readonly before_ms?: number };
 
 /** Share of its regular period that a service period covers, at most all of it. `since`: start of service in the period. */

@@ -11,7 +11,7 @@ export type LineItemEnd = {
   readonly ends_with_price: boolean | null;
 };
 
-/** `own`: end dates of the line and of the subscription. */
+/** Computes the end of a line. `own`: end dates of the line and of the subscription. */
 export function computeLineEnd(
   { end_date }: Pick<Price, 'end_date'>,
   own: readonly (string | null | undefined)[],

@@ -167,7 +167,7 @@ export function toLineFields({ start_date, end_date }: PlanPart): LineItemInput[
   return { start_date, end_date, display_name: null, metadata: null };
 }
 
-/** False for a line without duration, such as of a price that is not sold within a phase. */
+/** Whether the line is ever active. A price that is not sold within a phase gives a line without duration. */
 export function isEverActive({ start_date, end_date }: Pick<LineItemTerms, 'start_date' | 'end_date'>): boolean {
   return !end_date || toInstant(start_date) < toInstant(end_date);
 }

@@ -48,7 +48,7 @@ export function checkPlanChange(
   if (pending) throw invalid('change_at', `a ${pending} is scheduled already: undo it first`);
 }
 
-/** Null if the periods stay the same; else a new period begins at `at`. */
+/** Plans new periods from the change; null if the periods stay the same. */
 export function planPeriodsFromChange(
   subscription: Subscription,
   requested: PeriodTerms,

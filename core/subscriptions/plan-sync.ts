@@ -57,7 +57,7 @@ export type PlanSync = {
     readonly end_date: string;
     readonly is_void: boolean;
   }[];
-  /** `quantity` is that of the predecessor `follows`; both are null without a predecessor. */
+  /** Lines to add. `quantity` is that of the predecessor `follows`; both are null without a predecessor. */
   readonly added: readonly {
     readonly price: Price;
     readonly start_date: string;

@@ -26,7 +26,7 @@ const PROPAGATED_DATES = [
 /** `opens_at`: future start of a subscription, until it opens. */
 type PropagatedSubscription = Subscription & { readonly opens_at?: string | null };
 
-/** Null if nothing changes. A customer who has left does not return. */
+/** Plans the changes that a child inherits; null if nothing changes. A customer who has left does not return. */
 export function planInheritedChanges(
   child: PropagatedSubscription,
   parent: PropagatedSubscription,

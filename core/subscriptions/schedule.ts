@@ -56,7 +56,9 @@ export function isPending({ status }: Pick<SubscriptionSchedule, 'status'>): boo
   return status === 'pending';
 }
 
-/** True for a cancellation that credits the unserved time (docs/rules/proration.md, "Credits of a cancellation"). */
+/**
+ * Whether this is a cancellation that credits the unserved time (docs/rules/proration.md, "Credits of a cancellation").
+ */
 export function creditsUnusedTime({
   schedule_type,
   configuration,

@@ -25,7 +25,7 @@ type SubscriptionBeforeUpdate = Pick<
   'subscription_status' | 'cancel_at' | 'cancel_at_period_end' | 'parent_subscription_id' | (typeof IN_PLACE)[number]
 >;
 
-/** Null if all requested changes are in place. */
+/** Finds the change that the request asks for besides plain fields; null if everything is in place already. */
 export function findRequestedVerb(request: UpdateSubscription, before: SubscriptionBeforeUpdate): RequestedVerb | null {
   checkStatus(request, before);
   const verbs = [findRequestedCancellation(request, before), findRequestedParent(request, before)].filter(

@@ -112,7 +112,7 @@ async function makeLive(transaction: Database, version: MeterVersion): Promise<b
   return false;
 }
 
-/** False if another process has locked the version. */
+/** Counts earlier events for a new version of a meter. Resolves to false if another process has locked the version. */
 async function countThePast(stores: Stores, version: MeterVersion, events_max: number): Promise<boolean> {
   const { postgres } = stores;
   const counted = toCountedMeter(version, await loadBarriers(postgres, version));
@@ -148,7 +148,7 @@ function isPartOver(version: BackfillProgress, { day, part }: { day: number; par
 
 type RangedBackfillPart = CurrentBackfillPart & { readonly range: CustomerRange };
 
-/** False if another process has locked the version. */
+/** Writes the bucket rows of one part. Resolves to false if another process has locked the version. */
 async function writePart(stores: Stores, counted: CountedMeter, part: RangedBackfillPart): Promise<boolean> {
   const { clickhouse } = stores;
   const { day, range } = part;

@@ -5,7 +5,7 @@
  */
 export type FuseFilter = {
   readonly seed: number;
-  /** A power of two. */
+  /** Always a power of two. */
   readonly segment_length: number;
   readonly segment_count: number;
   readonly fingerprints: Uint8Array;
@@ -13,7 +13,7 @@ export type FuseFilter = {
 
 const TRIES_MAX = 100;
 
-/** `pairs`: distinct keys as two 32-bit halves each. */
+/** Builds a filter. `pairs`: distinct keys as two 32-bit halves each. */
 export function makeFuseFilter(pairs: Uint32Array): FuseFilter {
   const keys = pairs.length / 2;
   const shape = shapeFor(keys);
@@ -27,7 +27,10 @@ export function makeFuseFilter(pairs: Uint32Array): FuseFilter {
 /** Slots and fingerprint of the key that `locate` computed last. They are module state, so that no object is created per key. */
 const at = { a: 0, b: 0, c: 0, fingerprint: 0 };
 
-/** True for every key that the filter was built from. `byteAt` reads one byte of the fingerprints. */
+/**
+ * Whether the key may be in the filter; true for every key it was built from. `byteAt` reads one byte of the
+ * fingerprints.
+ */
 export function hasKey(
   filter: Omit<FuseFilter, 'fingerprints'>,
   [high, low]: readonly [number, number],
@@ -76,7 +79,7 @@ function locate(
 function fill(filter: FuseFilter, pairs: Uint32Array, keys: number): boolean {
   const places = filter.fingerprints.length;
   const counts = new Uint32Array(places);
-  // For each slot, the XOR of the numbers of its keys. If only one key is left, this is its number.
+  // XOR of the numbers of all keys in a slot. If one key is left in it, this is its number.
   const owners = new Uint32Array(places);
   const toggle = (key: number, by: 1 | -1) => {
     locate(filter, pairs[key * 2]!, pairs[key * 2 + 1]!);

@@ -137,7 +137,7 @@ export class IdentityFile {
     this.#handle = of.handle;
   }
 
-  /** For synchronous reads. */
+  /** File descriptor for synchronous reads. */
   get descriptor(): number {
     return this.#handle.fd;
   }

@@ -17,7 +17,7 @@ export type Manifest = {
 
 const MANIFEST = 'manifest.json';
 
-/** Undefined if there is none; throws if the content differs from the bytes written. */
+/** Reads the manifest; undefined if there is none. Throws if the bytes differ from those written. */
 export function readManifest(dir: string): Manifest | undefined {
   const path = join(dir, MANIFEST);
   if (!existsSync(path)) return undefined;

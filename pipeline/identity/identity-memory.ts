@@ -58,7 +58,7 @@ export class IdentityMemory {
   #made = 0;
   #is_closed = false;
 
-  /** `next`: everything before it is in ClickHouse. */
+  /** Opens the identities of a partition. `next`: log offset before which everything is in ClickHouse. */
   static async open(
     options: IdentityOptions,
     partition: IdentityPartition,
@@ -81,7 +81,7 @@ export class IdentityMemory {
     this.#read = read;
   }
 
-  /** True if the hash is new, and adds it; false if it may have been seen. */
+  /** Adds a hash. Returns true if it is new, false if it may have been seen. */
   add(high: number, low: number): boolean {
     if (!this.#hot.add(high, low)) return false;
     for (const { filter } of this.#files) if (filter.has(high, low)) return false;

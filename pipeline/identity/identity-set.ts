@@ -23,7 +23,7 @@ export class IdentitySet {
     return this.#tables.reduce((sum, table) => sum + table.bytes, 0);
   }
 
-  /** True if the hash is new, and adds it; false if it is in the set. */
+  /** Adds a hash. Returns true if it is new. */
   add(high: number, low: number): boolean {
     // (0, 0) marks a free slot; the one id in 2^64 that hashes to it shares the slot of (0, 1).
     const lower = high === 0 && low === 0 ? 1 : low;

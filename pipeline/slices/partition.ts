@@ -142,7 +142,7 @@ export class Partition {
     this.#slicesSinceFence = 0;
   }
 
-  /** No further slices follow. */
+  /** Releases the identities; the caller begins no further slice. */
   close(): void {
     this.#identities.close();
   }

@@ -13,7 +13,7 @@ type EventPosition = { readonly partition: number; readonly offset: number; read
 type EventContentHashes = { readonly content_crc: number; readonly content_hash: number };
 type IdentityOwner = EventPosition & EventContentHashes;
 
-/** True if the hash is new, and adds it; false if it may have been seen. */
+/** `add` returns true if the hash is new, and false if it may have been seen. */
 type SeenIdentities = { add(high: number, low: number): boolean };
 
 type DedupeResult = { new_events: ReadEvent[]; repeats: EventOutcome[] };

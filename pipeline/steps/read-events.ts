@@ -87,7 +87,7 @@ export class ReadEvent implements StoredEvent {
   get content_hash(): number {
     return this.record_events.words[this.index * WORDS + 3]!;
   }
-  /** Its index in the array of the record. */
+  /** Index of the event in the array of its record. */
   get position(): number {
     return this.record_events.positions[this.index]!;
   }
@@ -196,7 +196,7 @@ type NewEvent = {
   hash: number;
 };
 
-/** Words per event in `words`. */
+/** Number of entries in `words` per event. */
 const WORDS = 4;
 
 /** Initial number of marks per event, enough for about seven properties; the array grows if there are more. */

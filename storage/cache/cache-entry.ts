@@ -54,7 +54,7 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
   readonly key: string;
   readonly #memory: UsageCache;
   readonly #snapshot_number: number;
-  /** Instant of the answer. */
+  /** Instant at which the answer was computed. */
   readonly since_ms: Milliseconds;
   /** Latest change snapshot that was checked without finding a change of the records. */
   #checked = 0;
@@ -70,7 +70,9 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
   #answer: unknown;
   #changes = 0;
   #isLost = false;
-  /** True if the answer contains raw events of a meter without rows: any progress of the stores may then change it. */
+  /**
+   * Whether the answer contains raw events of a meter without rows, so that any progress of the stores may change it.
+   */
   #hasRawUsage = false;
   /** Subjects with reads that no period updates; set at completion, because every row of the pipeline is checked against it. */
   #fixed: Set<LiveUsageSubject> | null = null;
@@ -193,7 +195,7 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
     return !this.#reads.some(({ period }) => period?.is_lost);
   }
 
-  /** Throws `NotCached`. */
+  /** Computes the current answer from the cached one and new usage; throws `NotCached` if that is impossible. */
   current(): unknown {
     const changes = this.#sumChanges();
     if (changes === this.#changes) {

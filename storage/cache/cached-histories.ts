@@ -112,7 +112,7 @@ function cacheHistory(postgres: Database, own: string, history: CachedHistory): 
   if (all.size > CACHED_HISTORIES_MAX) all.delete(all.keys().next().value!);
 }
 
-/** Null while rows are rebuilt, because the raw events will soon count differently. */
+/** Loads the number of rebuilds; null while rows are being rebuilt, because raw events will soon count differently. */
 async function rebuildsNow({ postgres }: Stores): Promise<bigint | null> {
   const progress = await loadSharedProgress(postgres);
   return progress.some(({ gate }) => gate !== null) ? null : sumRebuilds(progress);

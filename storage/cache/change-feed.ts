@@ -20,7 +20,7 @@ import { loadLogFreshness } from '../usage/usage.ts';
 import { getUsageFeed } from '../usage/usage-feed.ts';
 
 export type ChangeSnapshot = {
-  /** 1, 2, 3 … in this process. */
+  /** Counts the snapshots of this process from 1. */
   readonly number: number;
   readonly progress: readonly PartitionProgress[];
   /** Number of the snapshot since which all changes are known. Entries that were computed before it may be outdated. */
@@ -151,7 +151,7 @@ export type RecentChanges = { readonly snapshot: ChangeSnapshot; readonly as_of:
 type ChangesCallback = (recent: RecentChanges | null) => void;
 type RecentQuery = { readonly log: EventLog; readonly now: Date };
 
-/** `writes`: number of this process's writes before the read began. */
+/** `writes`: number of this process's own writes before the read began. */
 type DatedChanges = RecentChanges & { readonly began_ms: number; readonly writes: number };
 type LogFreshness = { readonly as_of: string; readonly read_ms: number };
 
@@ -278,7 +278,7 @@ function deliver(callbacks: readonly ChangesCallback[], recent: RecentChanges | 
 
 const changeFeeds = new WeakMap<Database, ChangeFeed>();
 
-/** `database` is the pool of the process. */
+/** Returns the change feed of a process; `database` is its pool. */
 function getChangeFeed(database: Database): ChangeFeed {
   let feed = changeFeeds.get(database);
   if (feed === undefined) changeFeeds.set(database, (feed = new ChangeFeed(database)));

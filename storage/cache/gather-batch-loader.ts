@@ -41,7 +41,7 @@ export class GatherBatchLoader {
     this.#postgres = postgres;
   }
 
-  /** `gather` may get a later instant than `now`: the latest in its batch. */
+  /** Loads an answer in a batch. `gather` gets the latest `now` of the batch. */
   load<Answer>(
     { tenant_id, environment_id }: Scope,
     now: Date,

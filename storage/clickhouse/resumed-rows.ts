@@ -7,7 +7,7 @@ import { type ClickHouseClient, type LongStatement, streamRows } from './clickho
 /** Total time by which a reader may lag behind `PACE_BYTES_PER_MS`. A reader that lags less gets the whole answer from one statement. */
 const PATIENCE_MS = 1_000;
 const PACE_BYTES_PER_MS = 4_194;
-/** For a slower reader, the rows come in pages of this size, one statement each. */
+/** Size of a page. A slow reader gets the rows in pages, one statement each. */
 const PAGE_BYTES = 4 * 1_048_576;
 
 type ResumeOptions = { readonly signal?: AbortSignal | undefined; readonly patience_ms?: number };

@@ -130,8 +130,8 @@ type BatchedQueryInput<One> = {
   readonly key: string;
   readonly query: One;
   /**
-   * True if the answer is computed from rows that it does not contain. A caller that records the rows it reads then runs its own query, and
-   * only the queries within that are batched.
+   * True if the answer is computed from rows that it does not contain. A caller that records the rows it reads then
+   * runs its own query, whose inner queries are batched.
    */
   readonly isMade?: boolean;
 };

@@ -258,7 +258,7 @@ export function runAsSmall<Answer>({ tenant_id, bounds }: QueryOwner, work: () =
   return own.within(() => SMALL_SLOTS.within(bounds, work));
 }
 
-/** Slots of each request. */
+/** Semaphores that limit the concurrent statements of one request. */
 const slotsByRequest = new WeakMap<QueryBounds['spent'], Semaphore>();
 const SMALL_SLOTS_PER_REQUEST = 16;
 

@@ -11,7 +11,7 @@ export type PartName = 'postgres' | 'clickhouse';
 
 export interface EmbeddedOptions {
   dir: string;
-  /** `directory`: messages for the operator about the data directory. */
+  /** Logs a line of a part of the stack; `directory` stands for the data directory. */
   log: (part: PartName | 'directory', line: string) => void;
   /** A part with a URL is not started. */
   postgres_url?: string | undefined;

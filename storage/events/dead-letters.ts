@@ -52,7 +52,7 @@ const deadLetterCount = defineStatement({
   row: z.object({ n: z.coerce.number() }),
 });
 
-/** Newest first. */
+/** Lists dead letters, newest first. */
 export async function findDeadLetters(
   stores: Stores,
   scope: Scope,

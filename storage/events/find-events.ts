@@ -201,7 +201,9 @@ const CORRECTED = new WeakSet<ClickHouseClient>();
 /** Whether any event of any tenant was corrected: the number of rows of a table is known without reading it. */
 const CORRECTIONS = 'select count() from event_corrections';
 
-/** Undefined if any event was corrected, or if the page is too long for one answer. */
+/**
+ * Reads a page without corrections; undefined if any event was corrected, or if the page is too long for one answer.
+ */
 async function plainPage(
   clickhouse: ClickHouseClient,
   wanted: FoundEventsQuery,
@@ -305,7 +307,10 @@ function buildConditions(wanted: FoundEventsQuery): { conditions: string; params
   return { conditions: conditions.join(' and '), params };
 }
 
-/** True for every event that passes, and for few others: numbers are floats here, and the engine rejects JSON with very large numbers. */
+/**
+ * SQL condition that every matching event passes, and few others: here numbers are floats, and the engine rejects JSON
+ * with very large numbers.
+ */
 function mayPass(index: number): string {
   const key = `{key_${index}:String}`;
   return `multiIf(

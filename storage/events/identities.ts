@@ -15,7 +15,7 @@ export const IdentityRow = z.object({
   offset: z.coerce.number(),
   position: z.coerce.number(),
   content_crc: z.coerce.number(),
-  /** 0 if the event was stored before content hashes existed. */
+  /** Hash of the content; 0 if the event was stored before content hashes existed. */
   content_hash: z.coerce.number(),
 });
 export type IdentityRow = z.infer<typeof IdentityRow>;
@@ -57,7 +57,7 @@ type IdentityRange = {
   readonly first: bigint;
   readonly last: bigint;
   readonly partition: number;
-  /** With 0, also ids of these shards from other partitions, which were drained before. */
+  /** With 0, ids of these shards that came from partitions drained before are included. */
   readonly from: bigint;
   readonly before: bigint;
 };

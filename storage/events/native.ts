@@ -7,7 +7,7 @@
 /** A column of a block, and how its values are read from a row. */
 export type NativeColumn<Row> = {
   readonly name: string;
-  /** Type in the block. */
+  /** ClickHouse type of the column. */
   readonly type: string;
   readonly encode: (rows: readonly Row[]) => Buffer[];
   /** Most blocks have no values for this column: they omit it, and the table's default or `neutral` applies. */
@@ -43,7 +43,7 @@ export function uint64Column<Row>(name: string, of: (row: Row) => number): Nativ
   return { name, type: 'UInt64', encode: (rows) => [toBuffer(int64s(rows, of))] };
 }
 
-/** 64 bits in two unsigned halves. */
+/** Encodes 64 bits, given as two unsigned halves. */
 export function bits64Column<Row>(
   name: string,
   high: (row: Row) => number,

@@ -246,7 +246,7 @@ type RawStatementQuery =
       readonly event_names: readonly string[];
       readonly event_name?: undefined;
       readonly customer_days?: readonly CustomerDay[];
-      /** Null: any position in the log. */
+      /** Null allows any position in the log. */
       readonly before: ReadonlyMap<number, bigint> | null;
     });
 

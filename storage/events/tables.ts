@@ -172,7 +172,7 @@ const latest: NativeColumn<BucketRow> = {
   rare: { has: (row) => row.latest !== null, neutral: NO_LATEST },
 };
 
-/** -2^63, which a number represents exactly. */
+/** The value -2^63, which a number represents exactly. */
 const NEVER_US = -9223372036854775808;
 
 const uniques: NativeColumn<BucketRow> = {

@@ -11,7 +11,7 @@ import { FarthingError } from '../../core/foundation/error.ts';
 
 type StoreFailure = 'away' | 'conflict' | 'refused' | 'ours';
 
-/** Undefined if the error is no failure of a store. */
+/** Classifies an error; undefined if it is no failure of a store. */
 export function classifyFailure(error: unknown): StoreFailure | undefined {
   if (error instanceof FarthingError) return FAILURE_BY_ERROR_CODE[error.code];
   const code = readPostgresCode(error);
@@ -62,7 +62,8 @@ function classifyPostgresFailure(code: string, severity: unknown): StoreFailure 
   if (REJECTED_CODES.has(code)) return 'refused';
   // A protocol error repeats on each try; but a connection pooler reports it, as FATAL, for a server that it cannot reach.
   if (code === '08P01') return severity === 'FATAL' ? 'away' : 'ours';
-  // 08 connection, 40 rolled back in favor of another transaction, 53 out of resources, 57 shut down or timed out.
+  // Classes of SQLSTATE: 08 connection lost, 40 rolled back for another transaction, 53 out of resources, 57 shut down
+  // or timed out.
   return /^(08|40|53|57)/.test(code) ? 'away' : 'ours';
 }
 

@@ -1,7 +1,7 @@
 /** Longest wait for an answer to a scrape or a load balancer: reporting a timeout is better than not answering. */
 const PATIENCE_MS = 2_000;
 
-/** Null if the query fails or times out. */
+/** Runs a query with a time limit; null if it fails or times out. */
 export async function runWithTimeout<Answer>(
   query: () => Promise<Answer>,
   patience_ms = PATIENCE_MS,

@@ -109,7 +109,7 @@ export interface PartitionHandler {
 export type StoredPosition = {
   /** Everything before it is in the stores. */
   readonly next_offset: bigint;
-  /** `recordCrc` of the record before it, which distinguishes this log from another; null if unknown. */
+  /** Checksum (`recordCrc`) of the record before it, which distinguishes this log from another; null if unknown. */
   readonly last_record: number | null;
   /** Minimum end of the log: the end of the slice that a crash left. The log cannot end before it. */
   readonly min_end_offset: bigint;

@@ -50,7 +50,7 @@ export async function enqueueCustomerAlertCheck(
   await addAlertCheck(database, { tenant_id, environment_id, customer_id, fills }, { key });
 }
 
-/** `key`: at most one queued check has it; null: each check is separate. */
+/** Enqueues a check. `key`: at most one queued check has it; null makes each check separate. */
 async function addAlertCheck(
   database: Database,
   payload: Scope & ({ readonly customer_id: string; readonly fills: boolean } | { readonly wallets_behind: string }),

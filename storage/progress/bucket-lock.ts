@@ -43,7 +43,7 @@ export async function lockBuckets(database: Database, holder: BucketLockHolder):
   }
 }
 
-/** False if another holder has the lock. */
+/** Tries to take the lock; false if another holder has it. */
 async function tryToLock(database: Database, holder: BucketLockHolder): Promise<boolean> {
   const mine = toHolderName(holder);
   return database.transaction(async (transaction) => {

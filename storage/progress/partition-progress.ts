@@ -23,7 +23,7 @@ export type PartitionProgress = {
   readonly rebuilds: bigint;
   /** Increases when a slice begins to write bucket rows of several months. */
   readonly wide_slices: bigint;
-  /** The bucket rows of the slice in progress, or of the last one, are of several months. */
+  /** Whether the bucket rows of the slice in progress, or of the last one, are in several months. */
   readonly is_wide: boolean;
   /** UTC days (since 1970) before it have daily rollups; a writer of their base rows also writes daily rollups. */
   readonly days_before: number;

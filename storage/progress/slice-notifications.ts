@@ -48,7 +48,7 @@ export async function hasSliceSubscribers(database: Database): Promise<boolean> 
 /** Notification without rows. */
 export const NO_ROWS = '{"meters":[],"rows":[]}';
 
-/** Null if the notification is too large. */
+/** Builds the notification of a slice; null if it is too large. */
 export function buildNotification(rows: readonly BucketRow[], getVersion: (meter_id: string) => number): string | null {
   const meters: NotifiedMeter[] = [];
   const indexes = new Map<string, number>();

@@ -87,7 +87,10 @@ export async function planSlice(
   throw await explainRejectedSlice(database, owned_partition, slice);
 }
 
-/** True if an earlier attempt of this owner finished the slice: while the epoch is unchanged, only the owner moves the offset. */
+/**
+ * Whether an earlier attempt of this owner has finished the slice: while the epoch is unchanged, only the owner moves
+ * the offset.
+ */
 async function isFinished(
   database: Database,
   owned_partition: OwnedPartition,

@@ -28,7 +28,7 @@ export class CachedUsage {
   key = '';
   readonly meter_id: string;
   readonly customers: ReadonlySet<string>;
-  /** Null if rows after the range are unknown. */
+  /** Key for queries that end later; null if it is unknown whether rows follow the range. */
   readonly open_key: string | null;
   #query: BucketQuery;
   #ranges: readonly SegmentRange[];

@@ -11,7 +11,7 @@ import type { MeterUsageQuery } from './usage-query.ts';
 
 type UsageCounter = {
   readonly definition: MeterDefinition;
-  /** 0 for a definition that the query supplies. */
+  /** Version of the meter; 0 for a definition that the query supplies. */
   readonly version: number;
   readonly has_buckets: boolean;
   /** The offset at which each partition stopped counting; only for a stopped meter. */

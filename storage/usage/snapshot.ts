@@ -55,7 +55,7 @@ type Consistent<T> = {
 const TRIES_MAX = 20;
 const PAUSE_MS = 25;
 
-/** Null if the counter changed during the read. */
+/** Reads between two queries of the progress; null if the counter changed during the read. */
 export async function readConsistently<T>(reading: SnapshotRead<T>): Promise<Consistent<T> | null> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     if (tries > 0) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));

@@ -5,7 +5,7 @@ import { QUANTITY_PLACES } from '../../core/metering/quantity.ts';
 
 const NEVER = '-9223372036854775808';
 
-/** Null for the neutral value (`NO_LATEST` of ../events/tables.ts). */
+/** Parses the latest value; null for the neutral value (`NO_LATEST` of ../events/tables.ts). */
 export function parseLatest([timestamp_us, event_id, value]: [string, string, string]): BucketFields['latest'] {
   return timestamp_us === NEVER ? null : { timestamp_us: Number(timestamp_us), event_id, value: parseScaled(value) };
 }

@@ -17,7 +17,7 @@ type AnnouncedSlice = {
   readonly owned_partition: OwnedPartition;
   readonly from: bigint;
   readonly to: bigint;
-  /** Base rows. */
+  /** Base rows (one per meter, customer, group and base window) that the slice adds. */
   readonly rows: readonly BucketRow[];
   getVersion(meter_id: string): number;
 };

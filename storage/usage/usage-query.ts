@@ -49,7 +49,7 @@ export type MeterUsageQuery = {
   readonly bounds?: QueryBounds | undefined;
 };
 
-/** Half-open ranges by customer. */
+/** Half-open ranges in which a customer's usage counts, by customer. */
 export type ClippedRanges = ReadonlyMap<string, readonly (readonly [start_us: Microseconds, end_us: Microseconds])[]>;
 
 export type KeyedEvent = {

@@ -81,7 +81,7 @@ const CHANGES_MAX = 20;
 
 type UsageReadContext = { stores: Stores; scope: Scope; query: MeterUsageQuery; counted_by: CurrentCounting };
 
-/** Null if the meter changed meanwhile. */
+/** Reads once; null if the meter changed during the read. */
 async function tryReadReport(context: UsageReadContext): Promise<Omit<UsageReport, 'as_of'> | null> {
   const counting = await buildCounting(context);
   const { parts, wants_raw } = counting;
@@ -288,7 +288,7 @@ export type BilledUsage = {
   readonly quantity: Decimal;
   readonly event_count: number;
   readonly buckets: readonly (readonly Decimal[])[] | null;
-  /** Starts of these buckets. */
+  /** Starts of `buckets`, in their order. */
   readonly bucket_starts: readonly Milliseconds[] | null;
   /** Units × microseconds until the end of the range, exact; only for a meter that integrates over time. */
   readonly integral?: Decimal | undefined;

@@ -11,7 +11,7 @@ import { compileExpression } from '../../../core/metering/expression.ts';
 import { type ChatEndpoint, requestJson } from '../../../integrations/chat-completions.ts';
 import type { HourlyLimit } from './hourly-limit.ts';
 
-/** Null if no language model is configured. */
+/** Language model that may read descriptions; null if none is configured. */
 export type LanguageModel = { readonly endpoint: ChatEndpoint; readonly limit: HourlyLimit } | null;
 
 type ParseRequest = {

@@ -22,7 +22,10 @@ const EVENTS = {
   low_ongoing_balance: ['wallet.ongoing_balance.dropped', 'wallet.ongoing_balance.recovered'],
 } as const;
 
-/** `transaction` has locked the wallet. Returns the wallet after the check. An automatic top-up enqueues no further top-up check. */
+/**
+ * Checks the alerts of a wallet, which `transaction` has locked. Returns the wallet after the check. An automatic
+ * top-up enqueues no further check.
+ */
 export async function checkCreditAlerts(
   transaction: Transaction,
   wallet: WalletModel,
@@ -89,9 +92,9 @@ type WalletAlertComparison = {
   readonly wallet: WalletModel;
   readonly settings: AlertSettings;
   readonly alert_type: WalletAlert;
-  /** In credits. */
+  /** Compared value, in credits. */
   readonly value: Decimal;
-  /** In money. */
+  /** Balance in money. */
   readonly current_balance: Decimal;
   readonly credit_balance: Decimal;
   readonly by: ChangeAuthor;

@@ -63,7 +63,10 @@ export async function moveCredits(
   return { ...one!, wallet: after };
 }
 
-/** `wallet` is locked by this transaction. A refused movement yields its error in its position; the others are posted. */
+/**
+ * Posts movements of one wallet, which this transaction has locked. A refused movement yields its error in its
+ * position; the others are posted.
+ */
 export async function moveAll(
   transaction: Transaction,
   wallet: WalletModel,

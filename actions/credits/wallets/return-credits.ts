@@ -19,7 +19,7 @@ import { type MovementInput, moveCredits } from './move-credits.ts';
 
 type CreditReturn = MovementInput & { readonly amount: Decimal };
 
-/** `prepaid` was paid before taxes, `rest` includes its tax. */
+/** `prepaid`: part that was paid before taxes. `rest`: part that was paid otherwise, with its tax. */
 type SplitCreditReturn = MovementInput & { readonly prepaid: Decimal; readonly rest: Decimal };
 
 /** Returns credits once per key. `transaction` has locked the invoice. */

@@ -20,7 +20,7 @@ export async function retryEvent(
 ): Promise<number> {
   return postgres.transaction(async (transaction) => {
     const event = await SystemEventModel.fetch(scope, id, { database: transaction, lock: true });
-    if (event.dispatched_at === null) return 1; // Its first deliveries are about to be made.
+    if (event.dispatched_at === null) return 1; // The event is not dispatched yet, so its first deliveries are still to be created.
     const listEndpoints = async () => listListeningEndpoints(transaction, [scope]);
     // The query serves several scopes elsewhere, so it runs as the system; here it reads the caller's scope only.
     const listening = has_targets ? await runAsSystem(listEndpoints) : [];

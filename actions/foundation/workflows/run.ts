@@ -98,7 +98,10 @@ export type RunAttempt = {
   readonly attempt: number;
   readonly is_last: boolean;
   readonly clock: () => Date;
-  /** False when the time quantum is over and others wait (docs/decisions/0021-fairness.md); absent if none can wait. */
+  /**
+   * Resolves to false when the time quantum is over and others wait (docs/decisions/0021-fairness.md). Absent for work
+   * that does not yield.
+   */
   readonly mayGoOn?: (() => Promise<boolean>) | undefined;
 } & TransactionLimit;
 

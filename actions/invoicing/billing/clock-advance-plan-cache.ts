@@ -32,7 +32,10 @@ export type IsPlanCurrent = (locked: {
 }) => boolean | Promise<boolean>;
 
 export class ClockAdvancePlanCache {
-  /** True if nobody else has written in the environment since the advance was requested, and nobody can before the transaction ends. */
+  /**
+   * Resolves to true if nobody else has written in the environment since the advance was requested, and nobody can
+   * until the transaction ends.
+   */
   readonly #isAlone: (transaction: Transaction) => Promise<boolean>;
   /**
    * Plans by subscription id. Null if the subscription has several drafts: later drafts were planned while the first was open, so its

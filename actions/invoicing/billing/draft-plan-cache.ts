@@ -37,7 +37,7 @@ class PlanDependencies implements DependencyRecorder, LiveUsageWatcher {
   readonly #memory: UsageCache;
   records: Iterable<string>;
   readonly watched: WatchedUsage[] = [];
-  /** True if usage has arrived that the draft does not contain, or if the usage is no longer tracked. */
+  /** Whether the plan may be outdated: usage arrived that the draft lacks, or usage is no longer tracked. */
   is_other = false;
 
   constructor(memory: UsageCache, subscription_id: string) {
@@ -114,7 +114,7 @@ export type DraftPlanning = {
 
 const caches = new WeakMap<UsageCache, DraftPlanCache>();
 
-/** Undefined in a process that does not receive new usage. */
+/** Returns the cache; undefined in a process that does not receive new usage. */
 export function findDraftPlanCache({ usage_cache }: Stores): DraftPlanCache | undefined {
   if (usage_cache === undefined) return undefined;
   let own = caches.get(usage_cache);
@@ -124,7 +124,7 @@ export function findDraftPlanCache({ usage_cache }: Stores): DraftPlanCache | un
 
 class DraftPlanCache {
   readonly #memory: UsageCache;
-  /** By draft id; the most recently planned come last. */
+  /** Cached drafts by id, the most recently planned last. */
   readonly #drafts = new Map<string, CachedDraftPlan>();
 
   constructor(memory: UsageCache) {
@@ -154,7 +154,10 @@ class DraftPlanCache {
     };
   }
 
-  /** True if the draft is cached with its inputs. A draft is not cached if the subscription has other open charges or corrections. */
+  /**
+   * Caches a draft with its inputs and returns whether it did. It does not if the subscription has other open charges
+   * or corrections.
+   */
   #keep({ invoice, subscription, is_settled }: PlannedDraft, snapshot: number, made_of: PlanDependencies): boolean {
     if (!is_settled || invoice.invoice_status !== 'DRAFT' || made_of.is_other) return false;
     made_of.records = [...made_of.records];

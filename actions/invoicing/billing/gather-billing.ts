@@ -135,7 +135,7 @@ export async function gatherAlone(
   return { ...input, coupons: await loadCouponsInForce(database, { subscriptions: [subscription] }) };
 }
 
-/** `until_ms`: later charges are left out; null for no limit. */
+/** `until_ms`: limit after which charges are omitted; null for none. */
 type ChargesBasis = InvoiceBasis & { readonly until_ms: Milliseconds | null };
 
 function billedUntil(subscription: SubscriptionModel, until_ms: Milliseconds | null): BilledSubscription {
@@ -152,7 +152,7 @@ async function gatherCharges(
 ): Promise<GatheredCharges> {
   const { subscription, period } = subject;
   const { reference, before, earlier } = basis;
-  // For a period that is over, grants in force at its end apply.
+  // After the end of a period, the grants in force at its last instant apply.
   const at = new Date(Math.min(subject.now.getTime(), period.end - 1));
   const [all_items, { measure, readInstant }] = await loadAll(database, [
     () => gatherItems(database, subscription, { at }),
@@ -247,7 +247,7 @@ function listDrawnBefore({ id }: SubscriptionModel, earlier: EarlierInvoices | n
 }
 
 /**
- * True if the next plan need not check the charge: the invoice is not a draft, the charge is not partial, and its usage ended by the end of
+ * Whether later plans can skip the charge: it is on a final invoice and not partial, and its usage ended by the end of
  * this period.
  */
 function isClosed({ invoice_status, is_partial, line, service }: InvoicedLine, period: Period): boolean {

@@ -163,7 +163,7 @@ function isCarrying({ newest: { carried_amount } }: Pick<ClosedWindow, 'newest'>
   return Boolean(carried_amount) && new Decimal(carried_amount!).gt(0);
 }
 
-/** One per service period. */
+/** Lists the windows of an item's charges, one per service period. */
 function closedWindows(item: BillableItem, own: readonly InvoicedLine[]): ClosedWindow[] {
   const groups = groupBy(own, ({ key }) => key);
   return [...groups.values()].flatMap((group) => closedWindow(item, group) ?? []);

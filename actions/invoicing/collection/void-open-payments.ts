@@ -10,7 +10,7 @@ import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts'
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { type ChangeAuthor, emit } from '../../foundation/emit.ts';
 
-/** `transaction` has locked the invoice. */
+/** Voids the open payments of an invoice, which `transaction` has locked. */
 export async function voidOpenPayments(
   transaction: Transaction,
   { invoice, by }: { invoice: InvoiceModel; by: ChangeAuthor },

@@ -55,7 +55,7 @@ export type GivenCredit = {
   readonly wallet_transaction: WalletTransactionModel | null;
 };
 
-/** `transaction` has locked the subscription's row; every payment of its invoices waits for that lock. */
+/** Writes the credit. `transaction` has locked the subscription, for whose lock every payment of its invoices waits. */
 export async function giveCredit(transaction: Transaction, leftOver: LeftOver): Promise<GivenCredit> {
   const { invoice, lines, subscription, amount } = leftOver;
   const credited = await gatherCredited(transaction, invoice, lines);

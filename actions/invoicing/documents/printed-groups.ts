@@ -16,7 +16,7 @@ type PrintedGroupsInput = {
   readonly bounds?: QueryBounds | undefined;
 };
 
-/** By line id. */
+/** Loads the groups below each usage line, by the id of the line. */
 export async function loadPrintedGroups(
   stores: Stores,
   scope: Scope,

@@ -86,7 +86,7 @@ type ReturnOffsetsInput = {
   readonly author: Author;
 };
 
-/** `transaction` holds the lock on the subscription. Returns the open invoices that the credit lowered. */
+/** Returns the open invoices that the credit lowered. `transaction` holds the lock on the subscription. */
 export async function returnOffsets(
   transaction: Transaction,
   { invoice, changes, ...returning }: ReturnOffsetsInput,

@@ -170,7 +170,7 @@ function planRecomputation(
 
 type WrittenComputation = { readonly invoice: InvoiceModel; readonly line_items: InvoiceLineItemModel[] };
 
-/** `isLast`: all events accepted before are counted, so that an amount of 0 is final. */
+/** `isLast`: all events accepted before are counted, so an amount of 0 is final. */
 type ComputationWriting = { readonly planned: PlannedInvoice; readonly isLast: boolean; readonly now: Date };
 
 function write(

@@ -95,7 +95,7 @@ async function applyAdjustmentsToAll(
   const payers = new Set(lockedWallets.map(({ customer_id }) => customer_id));
   const isPaid = ({ invoice }: ReadyDraft) => payers.has(invoice.customer_id);
   const settled = new Map<ReadyDraft, ReadyDraft>();
-  // In a large batch, tax rates are queried only if any exist.
+  // In a large batch a single query finds out whether any tax rate exists, before rates are queried per invoice.
   const taxing = ready.length === 1 || (await isTaxing(transaction, scope));
   const asks = (one: ReadyDraft) => taxing || one.line_items.some(isTaxedOrCredited);
   const alone = ready.filter((one) => !isPaid(one) && asks(one));

@@ -78,7 +78,7 @@ export async function billDuePeriods(
   return report;
 }
 
-/** True if the subscription was moved on by a period; otherwise it is left for the next run. */
+/** Bills one period of the subscription. Resolves to false if the subscription is left for the next run. */
 async function billOne(
   stores: Stores,
   { id, ...scope }: DueRecord,

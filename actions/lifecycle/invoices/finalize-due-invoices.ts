@@ -71,7 +71,7 @@ export async function finalizeDueInvoices(
 type LastBatch = { families: ReadonlySet<string> };
 type BatchOrder = { readonly handoff: BatchHandoff; readonly last: LastBatch };
 
-/** True if the invoice is no draft any more; otherwise it is left for the next run. */
+/** Finalizes one draft. Resolves to true if the invoice is no draft any more; otherwise it is left for the next run. */
 async function finalizeOne(
   stores: Stores,
   { id, ...scope }: DueRecord,
@@ -106,7 +106,10 @@ async function finalizeBatch(
 /** `not_due`: the draft was edited or finalized after it was listed. */
 type FinalizationOutcome = 'finalized' | 'skipped' | 'waiting' | 'not_due';
 
-/** True if the invoice is no draft any more; otherwise it is left for the next run. */
+/**
+ * Counts the outcome in the report. Returns true if the invoice is no draft any more; otherwise it is left for the next
+ * run.
+ */
 function recordOutcome(report: FinalizationReport, id: string, outcome: FinalizationOutcome): boolean {
   if (outcome === 'waiting') report.waiting.push(id);
   if (outcome === 'waiting' || outcome === 'not_due') return false;

@@ -14,7 +14,7 @@ import { loadWithLines } from '../../invoicing/records/invoice-records.ts';
 
 export type OpenedSubscription = { subscription: SubscriptionModel; latest_invoice: InvoiceWithLines | null };
 
-/** `transaction` holds the lock on the subscription's row. */
+/** Opens the subscription, whose row `transaction` has locked. */
 export async function openAndActivate(
   stores: Stores,
   transaction: Transaction,

@@ -23,7 +23,7 @@ export type PlannedModification = {
   readonly preview: ChangedResources;
   /** Changes of the subscription itself; the caller writes them and emits their event. */
   readonly changes: Partial<Subscription>;
-  /** Writes everything else. */
+  /** Writes everything besides `changes`. */
   apply(transaction: Transaction): Promise<ChangedResources>;
 };
 

@@ -175,8 +175,9 @@ function isOfWholePeriods({ meter }: BillableItem): boolean {
 type HaltedUntilByMeter = ReadonlyMap<string | null, Milliseconds>;
 
 /**
- * For each meter that never resets: end of the last period in which a line of this plan or of an earlier one charges its value. Leaving
- * lines continue until then in whole periods, and new lines begin after it. Empty if new periods begin at the change.
+ * Computes, per meter that never resets, the end of the last period in which a leaving or earlier line charges its
+ * value: leaving lines continue until then in whole periods, and new lines begin after it. Empty if new periods begin
+ * at the change.
  */
 function computeHaltedUntil({ subscription, items, at, leaves, restarts }: LeavingLines): HaltedUntilByMeter {
   const billed = toBilledSubscription(subscription);

@@ -106,7 +106,7 @@ async function planSuccessorLine(
   };
 }
 
-/** Null if the price of the line already charges this way. */
+/** Creates a price for this line alone; null if its price already charges this way. */
 async function ownPrice(
   { subscription, item: { price: before, meter } }: LockedLine,
   { request, at }: { request: LineChangeRequest; at: number },

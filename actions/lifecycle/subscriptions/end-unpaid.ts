@@ -46,7 +46,7 @@ export async function endUnpaid(
   return report;
 }
 
-/** False if the subscription was paid meanwhile, or another worker holds its lock. */
+/** Ends one subscription. Resolves to false if it was paid meanwhile, or if another worker holds its lock. */
 function endOne(stores: Stores, scope: Scope, { id, now }: { id: string; now: Date }): Promise<boolean> {
   return runBillingTransaction(stores, async (transaction) => {
     const [subscription] = await SubscriptionModel.in(scope, transaction)

@@ -18,7 +18,7 @@ export async function endWithCredits(
   { subscription, at, by }: { subscription: SubscriptionModel; at: Milliseconds; by: ChangeAuthor },
 ): Promise<SubscriptionModel> {
   const schedule = await SubscriptionScheduleModel.findPending(subscription, subscription.id, transaction);
-  // A trial was not charged.
+  // A trial was not charged, so nothing of it is credited.
   if (schedule && creditsUnusedTime(schedule) && subscription.subscription_status !== 'trialing') {
     const author = { user_id: schedule.created_by, now: by.now };
     await creditUnused(transaction, { subscription, at, author });

@@ -17,7 +17,10 @@ import { lockWithParent } from './lock-with-parent.ts';
 
 type LeaveHierarchyInput = { readonly subscription_id: string; readonly now: Date };
 
-/** True if the subscription has ended. It does not end while its parent has an earlier period to invoice. */
+/**
+ * Ends a child whose end has come, and returns whether it did. A child does not end while its parent has an earlier
+ * period to invoice.
+ */
 export async function leaveHierarchyIfDue(
   scope: Scope,
   { subscription_id, now }: LeaveHierarchyInput,

@@ -146,7 +146,7 @@ function toCounts({ result }: WorkflowRunModel): PlanSyncCounts {
   return { ...NONE, ...(result as PlanSyncCounts | null) };
 }
 
-/** Null if the subscription has all prices already, or is cancelled. */
+/** Gives the subscription the prices of its plan; null if it has all of them, or is cancelled. */
 export async function syncSubscription(
   database: Transaction,
   scope: Scope,

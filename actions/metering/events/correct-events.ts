@@ -39,7 +39,7 @@ import { type Rebuild, type RebuildTarget, rebuildBuckets } from '../usage/rebui
 
 type CorrectionBatch = {
   readonly owned_partition: OwnedPartition;
-  /** In the order of the log. */
+  /** Corrections in the order of the log. */
   readonly records: readonly { readonly offset: bigint; readonly correction_id: string }[];
   /** When the last record of the slice came. */
   readonly received_at_us: Microseconds;

@@ -28,7 +28,7 @@ type ReplayVerdict = {
 };
 
 type ReplayInput = {
-  /** Null: the newest dead letters that were not replayed, up to `REPLAYED_AT_ONCE_MAX`. */
+  /** Null selects the newest dead letters that were not replayed, at most `REPLAYED_AT_ONCE_MAX`. */
   readonly ids: readonly string[] | null;
   readonly user_id: string;
   readonly now: Date;

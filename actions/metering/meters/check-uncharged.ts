@@ -36,7 +36,7 @@ export async function checkUncharged(
 
 const NAMED_MAX = 10;
 
-/** `12 prices (price_1, price_2, price_3, …)` */
+/** Formats a count with the first ids, e.g. `12 prices (price_1, price_2, price_3, …)`. */
 function formatCount(ids: readonly string[], noun: string): string {
   const named = ids.slice(0, 3).join(', ');
   return `${ids.length} ${noun}${ids.length === 1 ? '' : 's'} (${named}${ids.length > 3 ? ', …' : ''})`;

@@ -158,7 +158,10 @@ async function recountAll(stores: Stores, groups: readonly DaysToRecount[]): Pro
   return rows;
 }
 
-/** Undefined for a meter whose past is still being counted: no query reads its rows, and the back-fill rebuilds days with corrections. */
+/**
+ * Loads the meter whose rows are rebuilt. Undefined while its past is being counted: no query reads its rows, and the
+ * back-fill includes corrections.
+ */
 async function loadCountedMeter(
   stores: Stores,
   { settling }: Rebuild,

@@ -63,7 +63,7 @@ export async function auditSecondCount(
   return counts;
 }
 
-/** Customers by UTC day. */
+/** Customers with usage to compare, by UTC day. */
 type CustomerDays = Map<number, Set<string>>;
 type ScopedCustomerDays = { readonly scope: Scope; readonly days: CustomerDays };
 

@@ -110,7 +110,7 @@ function loadCloneTarget(
 /** Result of the run: created, existing and skipped records, the latter with reasons. */
 type CloneResult = {
   readonly target_environment_id: string;
-  /** By noun. */
+  /** Number of copied records by kind. */
   readonly copied: Record<string, number>;
   readonly ids: readonly { readonly entity: string; readonly source_id: string; readonly target_id: string }[];
   /** Number of roots, such as features and plans, that an earlier run copied. */

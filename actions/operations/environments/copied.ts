@@ -40,9 +40,14 @@ export type CopiedNoun = {
   byKey?(scope: Scope, record: Copyable, database: Database): Promise<Copyable | undefined>;
   /** Whether the existing record can stand for the copy in references. */
   isSame?(record: Copyable, there: Copyable): boolean;
-  /** For parts only: source records that the part may have replaced. If one of them was copied, the part is not copied. */
+  /**
+   * For records that belong to another one: lists older source records that this one may have replaced. If one of them
+   * was copied before, this one is not copied.
+   */
   before?(scope: Scope, record: Copyable, database: Database): Promise<Copyable[]>;
-  /** For parts only: finds an existing target record with the same references, which prevents the copy. */
+  /**
+   * For records that belong to another one: finds a target record with the same references, which prevents the copy.
+   */
   rival?(scope: Scope, named: Readonly<Record<string, string>>, database: Database): Promise<Copyable | undefined>;
   /** Returns the fields that reference other records, with the noun of each. */
   refs(record: Copyable): Readonly<Record<string, string>>;

@@ -86,7 +86,10 @@ function toEventBytes(text: string, now: Date | undefined): Buffer {
 
 const TIME_BYTES = 6;
 
-/** docs/rules/imports.md, "Events". */
+/**
+ * Derives an id from the task and the row, so that a repeated import of the row counts once (docs/rules/imports.md,
+ * "Events").
+ */
 function computeRowEventId(task_id: string, row: number): string {
   const hash = createHash('sha256').update(`${task_id}\n${row}`).digest();
   return formatId('event', hash.readUIntBE(0, TIME_BYTES), hash.subarray(TIME_BYTES));

@@ -184,7 +184,7 @@ type AllowanceReading = MeasuredIn & {
   read: (window: Period) => Promise<MeasuredUsage>;
   granted: (granting: Granting) => Promise<GrantsMet>;
 };
-/** `usage`: usage of the charge, in units. */
+/** A limit of grants for a charge, and the charge's `usage` in units. */
 type GrantsMet = { readonly allowance: MeasuredAllowance; readonly usage: OrderedUsage };
 
 /**

@@ -167,7 +167,7 @@ async function computeUsages(
 /** All inputs of a history, because they are cached with it. */
 type GrantHistoryInput = Omit<GrantHistoryPoint, 'now' | 'groups'> & { readonly groups: readonly GrantGroupTerms[] };
 
-/** The caller adds `event_count`. */
+/** Computes the history; the caller adds `event_count`. */
 async function computeHistoryUntil(
   at: Milliseconds,
   usage: OrderedUsage,

@@ -30,9 +30,9 @@ import type { MeterUsageQuery } from '../../../storage/usage/usage-query.ts';
 
 export type CostsQuery = {
   readonly costsheet_id: string;
-  /** Null: all that used something, customers or not. */
+  /** Null selects all ids with usage, also those without a customer record. */
   readonly external_customer_ids: readonly string[] | null;
-  /** Null: all meters with a price on the cost sheet. */
+  /** Null selects all meters with a price on the cost sheet. */
   readonly meter_ids: readonly string[] | null;
   readonly property_filters: PropertyFilters | null;
   readonly group_by: GroupBy;

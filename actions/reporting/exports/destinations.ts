@@ -39,8 +39,8 @@ const PART_DIGITS = 4;
 export const PARTS_MAX = 10 ** PART_DIGITS - 1;
 
 /**
- * `prefix/invoice/20260301T000000Z_20260302T000000Z.task_….csv.gz`, or `….task_….part-0001.csv.gz`. A task has one file name, however often
- * the file is written.
+ * Formats a file name, e.g. `prefix/invoice/20260301T000000Z_20260302T000000Z.task_….csv.gz`, or
+ * `….task_….part-0001.csv.gz`. Each attempt of a task uses the same name.
  */
 export function formatFileName(task: NamedExport, { format, compression }: JobConfig, which: PartSelector): string {
   const range = [task.range_start, task.range_end].map((instant) => formatCompactInstant(instant!)).join('_');

@@ -99,7 +99,7 @@ function listSubscriptions(database: Database, scope: Scope, customers: readonly
   return subscriptions;
 }
 
-/** Null if nothing of the range is left. A trial is never billed, as on invoices. */
+/** Computes the part of the range in which the line is billed; null if there is none. A trial is never billed. */
 function computeActiveInterval(
   record: SubscriptionLineItemModel,
   subscription: SubscriptionModel,

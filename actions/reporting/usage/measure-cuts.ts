@@ -50,7 +50,7 @@ type MeasureCutsQuery = {
   readonly bounds?: QueryBounds | undefined;
 };
 type CutAnswer = { readonly report: UsageReport; readonly total: WindowAnswer };
-/** By customer, in time order; a customer without usage has no entry. */
+/** Answers by customer in time order; a customer without usage has no entry. */
 type CutAnswers = Map<string, CutAnswer[]>;
 type CutQuestion = {
   readonly stores: Stores;

@@ -1,6 +1,6 @@
 /**
- * With windows, of the query or of the meter, each customer takes as many result cells as the range has windows. Customers are split so
- * that each result stays small.
+ * Splits customers into portions, so that the result of each query stays small. With windows a customer takes as many
+ * result cells as the range has windows.
  */
 import { type WindowSize, windowCount } from '../../../core/foundation/time/window.ts';
 import { QUERY_CELLS_MAX } from '../../../storage/concurrency/query-bounds.ts';

@@ -33,7 +33,7 @@ import {
 } from './measure-analytics.ts';
 
 export type AnalyticsRow = {
-  /** Null for usage that no line item bills. */
+  /** Item of the line; null for usage that no line item bills. */
   readonly item: AnalyticsItem | null;
   readonly external_customer_id: string;
   readonly meter: MeterModel;

@@ -83,7 +83,7 @@ function structuredAt(characters: string, span: TextSpan, value: unknown): Parse
   return { attributes, data };
 }
 
-/** Undefined if the request has no `ce-…` header. */
+/** Parses a CloudEvent in headers and body; undefined if the request has no `ce-…` header. */
 function binary(context: Context): ParsedCloudEvent | undefined {
   const { request } = context;
   const attributes = ceHeaders(request);

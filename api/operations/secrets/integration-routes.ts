@@ -82,7 +82,7 @@ export const integrationSecretRoutes: Route[] = [
   }),
 ];
 
-/** In the form of other stored secrets. */
+/** Shows the credentials of a provider in the form of other stored secrets. */
 function showCredentials({ provider_type, provider_account_id, created_by, ...connection }: ConnectionModel) {
   return {
     ...connection,

@@ -147,7 +147,10 @@ async function showCustomerUsage(query: CustomerUsageQuery, context: Context) {
   return withUsed(answer.shown, { used: answer.used.map(showUsed), as_of });
 }
 
-/** `shown` does not depend on usage; `used` has the usage of each feature of `shown`, in the same order. */
+/**
+ * A cached answer in two parts: `shown` does not depend on usage; `used` has the usage of each feature of `shown`, in
+ * the same order.
+ */
 type CachedCustomerUsage = {
   readonly shown: { readonly features: readonly object[] };
   readonly used: readonly UsageAgainstLimit[];

@@ -228,7 +228,10 @@ async function measured(
   };
 }
 
-/** Undefined for the meter's own aggregation, which reads its rows. Any other aggregation reads raw events. */
+/**
+ * Returns the definition for a query with another aggregation, which reads raw events; undefined for the meter's own,
+ * which reads its rows.
+ */
 function definitionFor(meter: MeterModel, type: AggregationType) {
   return type === meter.aggregation.type ? undefined : withAggregationType(meter, type);
 }

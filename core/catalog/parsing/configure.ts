@@ -167,7 +167,10 @@ function addRecurring(
   }
 }
 
-/** "$29 per month, billed annually" is paid by the year: twelve times the amount. */
+/**
+ * Converts a price that is paid in longer intervals: "$29 per month, billed annually" is twelve times the amount, by
+ * the year.
+ */
 function paidAs(draft: PricingDraft, { billing_period, billing_period_count, paid, moneys }: RecurringFact) {
   const ownInterval = { billing_period, billing_period_count };
   if (paid === null || paid.billing_period === billing_period) return { span: ownInterval, moneys };
@@ -235,7 +238,10 @@ function addPrice(draft: PricingDraft, plan: string, body: Omit<PriceBody, 'enti
 const SIZES = 'gb|mb|tb|kb|gib|mib|gigabyte|megabyte|terabyte|byte|minute|second|hour|kwh|mile|km';
 /** Units measured by an amount of their own and not by the number of events. */
 const SUMMED = new RegExp(`^(?:${SIZES}|token|credit|unit|character|page|transaction volume)$`);
-/** "GB egress" and "minute of talk" are measured by their first word; a "page view" is not. */
+/**
+ * Sizes, such as "GB egress" and "minute of talk", are summed by their first word; other units, such as "page view",
+ * are counted.
+ */
 const SIZE = new RegExp(`^(?:${SIZES})$`);
 
 /** All plans that charge by a unit share one meter. */
@@ -297,7 +303,7 @@ function ensureFeature(draft: PricingDraft, body: ConfigurationDraft['features']
   return ref;
 }
 
-/** "api calls" → "API calls": abbreviations stay in capitals. */
+/** Capitalizes a name; abbreviations stay in capitals, as in "API calls". */
 function capital(text: string): string {
   const known = text.replaceAll(/\b(?:api|gb|mb|tb|kb|sms|url|id|ai|sso|cpu|gpu|kwh)\b/gi, (word) =>
     word.toUpperCase(),

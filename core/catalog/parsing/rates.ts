@@ -52,8 +52,8 @@ export function buildLadders(facts: readonly PricingFact[]): { ladders: Ladder[]
 }
 
 /**
- * "10,000 API calls, $0.01 per additional call" has one unit, although it is named in two ways: a short name means the only unit that ends
- * in the same words. Null if several units do. Two units that each have a price per unit are different things.
+ * Finds the unit of a price that is named in a shorter way, as in "10,000 API calls, $0.01 per additional call": the
+ * only unit that ends in the same words. Null if several units do. Two units that each have a price are different.
  */
 function wholeUnit(unit: string, measured: readonly MeasuredFact[]): string | null {
   const priced = new Set(measured.flatMap((fact) => (fact.kind === 'usage' ? (fact.unit ?? []) : [])));
@@ -65,7 +65,9 @@ function wholeUnit(unit: string, measured: readonly MeasuredFact[]): string | nu
   return [...meant][0] ?? unit;
 }
 
-/** Null if the unit has no price and is only an entitlement, or if its rates do not fit together. */
+/**
+ * Builds the charges; null if the unit has no price and is only an entitlement, or if its rates do not fit together.
+ */
 export function buildCharges(ladder: Ladder, isVolume: boolean): ParsedCharge[] | null {
   const { usage, rates } = ladder;
   if (rates.length > 0) return tieredCharge(ladder, isVolume);
@@ -74,7 +76,10 @@ export function buildCharges(ladder: Ladder, isVolume: boolean): ParsedCharge[] 
   return free === undefined ? null : usage.moneys.map((money) => simpleCharge(money, usage.per, free));
 }
 
-/** Null if none are free; undefined if the phrases contradict each other, or if the allowance is not monthly. */
+/**
+ * Finds the free units; null if none are free. Undefined if the phrases contradict each other, or if the allowance is
+ * not monthly.
+ */
 function freeUnits({ usage, rates, allowance }: Ladder): Decimal | null | undefined {
   const after = usage?.after ?? null;
   if (allowance === null) return after;
@@ -125,7 +130,7 @@ function describeEnd({ up_to, unit_amount }: ParsedTier, unit: string): NotUnder
   return { text: `no more than ${up_to} ${plural(unit)}`, reason };
 }
 
-/** Null if the rates leave a gap, go back, or continue after a rate without an end. */
+/** Builds the tiers; null if the rates leave a gap, go back, or continue after a rate without an end. */
 function buildSteps(ladder: Ladder): ParsedTier[] | null {
   const { rates, usage } = ladder;
   const free = freeUnits(ladder);
@@ -146,7 +151,9 @@ function buildSteps(ladder: Ladder): ParsedTier[] | null {
 /** The number of units that the rates cover so far; null means all. */
 type LadderReach = { readonly units: Decimal | null };
 
-/** Null if the rate does not begin at the end of the previous one, or does not end after it. */
+/**
+ * Computes the end of a rate; null if the rate does not begin at the end of the previous one, or does not end after it.
+ */
 function computeReach(bound: RateBound, before: Decimal | null): LadderReach | null {
   if (before === null) return null;
   const from = 'from' in bound ? bound.from : undefined;

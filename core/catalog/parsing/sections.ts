@@ -13,14 +13,14 @@ const LEAD = String.raw`^[\s>*#•-]*`;
 const MONEY = String.raw`(?:[$€£¥₹]|(?:US|CA|AU|C|A)\$|\d|(?:USD|EUR|GBP)\b)`;
 
 const HEADERS: readonly RegExp[] = [
-  // "Pro plan: …", "The Pro plan costs …", "Our Pro tier has …"
+  // For "Pro plan: …", "The Pro plan costs …", "Our Pro tier has …".
   new RegExp(
     String.raw`${LEAD}(?:(?:[Tt]he|[Oo]ur|[Aa]n?)\s+)?${NAME}\s+(?:[Pp]lan|[Tt]ier|[Ee]dition|[Pp]ackage)\b\s*(?::|-|–|—|\b(?:costs?|is priced at|is|has|comes with|starts at)\b)?`,
     'u',
   ),
-  // "Pro: $29 …", "Free: …"
+  // For "Pro: $29 …", "Free: …".
   new RegExp(String.raw`${LEAD}${NAME}\s*(?::|–|—|\s-\s)\s*(?=${MONEY}|free\b|contact\b|custom\b)`, 'u'),
-  // "Pro costs $29", "Pro is $29"
+  // For "Pro costs $29", "Pro is $29".
   new RegExp(String.raw`${LEAD}${NAME}\s+(?:costs?|is)\s+(?=${MONEY}|free\b)`, 'u'),
 ];
 
@@ -61,7 +61,7 @@ function parseHeader(sentence: string): { name: string; rest: string } | undefin
   return undefined;
 }
 
-/** "Storage: $0.10 per GB" is about a measured unit and is not a plan. */
+/** Whether the text prices a measured unit, as in "Storage: $0.10 per GB", so that its head is no plan. */
 function isPricedByPiece(rest: string): boolean {
   const kind = readFacts(rest).facts[0]?.kind;
   return kind === 'usage' || kind === 'rate';

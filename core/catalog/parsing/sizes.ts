@@ -36,7 +36,7 @@ export function convertToPricedSize(text: string): { text: string; assumption: s
   return { text: converted, assumption };
 }
 
-/** True for one thing in two sizes: "gb" and "tb", "gb egress" and "tb egress". */
+/** Whether both units are one thing in two sizes: "gb" and "tb", "gb egress" and "tb egress". */
 export function areOtherSizes(a: string | null | undefined, b: string | null | undefined): boolean {
   const [one = '', ...of] = (a ?? '').split(' ');
   const [other = '', ...ofOther] = (b ?? '').split(' ');
@@ -46,7 +46,7 @@ export function areOtherSizes(a: string | null | undefined, b: string | null | u
 
 const toSize = (word: string) => WORDS[word.toLowerCase().replace(/s$/, '')] ?? word.toLowerCase();
 
-/** Null if `size` is not larger than `into`. */
+/** Multiplies a count of `size` to units of `into`; null if `size` is not the larger one. */
 function times(count: string, size: string, into: string): string | null {
   const steps = SIZES.indexOf(size) - SIZES.indexOf(into);
   return steps <= 0 ? null : new Decimal(count.replaceAll(',', '')).times(new Decimal('1000').pow(steps)).toFixed();

@@ -78,7 +78,7 @@ const FORMS: readonly [RegExp, (match: RegExpExecArray) => PricingToken][] = [
 ];
 
 export function tokenize(text: string): PricingToken[] {
-  // "per-seat" is read as "per seat".
+  // Reads "per-seat" as "per seat".
   const source = text.replace(/\bper-(?=\p{L})/giu, 'per ');
   const tokens: PricingToken[] = [];
   for (let at = skipSpace(source, 0); at < source.length; ) {

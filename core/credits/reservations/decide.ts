@@ -10,7 +10,10 @@ import type { PromisedCredits } from '../../rating/wallet/promises.ts';
 import type { Reservation } from './record.ts';
 import type { ReservationVerdict } from './room.ts';
 
-/** `used` is the quantity committed since `decideVerdict` read its numbers, so none of these numbers includes it. */
+/**
+ * State of a pool. `used`: quantity committed since `decideVerdict` read its numbers, which therefore do not include
+ * it.
+ */
 export type ReservationPoolState = {
   readonly held: Decimal;
   readonly held_count: number;
@@ -18,7 +21,10 @@ export type ReservationPoolState = {
   /** Held credits with the end of each hold; for credits only. */
   readonly promised: readonly PromisedCredits[];
 };
-/** `until`: the instant up to which the quantity must remain usable. Null if the room has not been loaded yet. */
+/**
+ * Decides whether a quantity fits. `until`: instant until which it must remain usable. Null if the room is not loaded
+ * yet.
+ */
 export type DecideVerdict =
   | ((quantity: Decimal, state: ReservationPoolState, until: Milliseconds) => ReservationVerdict)
   | null;
@@ -45,7 +51,9 @@ export type ReservationCommit = DecisionInstant & {
   readonly quantity: Decimal;
 };
 export type ReservationRelease = DecisionInstant & { readonly kind: 'release'; readonly id: string };
-/** `is_charged` is false if the hold could not be charged. It then ends as expired. */
+/**
+ * The end of an expired hold. `is_charged` is false if the requested charge was impossible; the hold then just expires.
+ */
 export type ReservationExpiry = DecisionInstant & {
   readonly kind: 'expire';
   readonly id: string;

@@ -146,7 +146,7 @@ function insertEventId(text: string, event_id: string): string {
 
 type StoredEventContent = { readonly content_crc: number; readonly content_hash: number };
 
-/** True if the stored event is one of the events of the reservation. */
+/** Whether the stored event is one of the reservation's events. */
 export function isCommitted(
   { id, event_text, event_count }: CommittedEvents & { readonly id: string },
   event: StoredEventContent & { readonly event_id: string },

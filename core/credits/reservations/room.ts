@@ -57,7 +57,7 @@ export type ReservationVerdict = {
    * If rejected: true if it would be allowed without the doubtful units. If allowed: true if its numbers are doubtful. Retrying may help.
    */
   readonly is_doubtful: boolean;
-  /** True if the request is rejected in any case, but the returned numbers are doubtful. */
+  /** True if the request is refused in any case, although the returned numbers are doubtful. */
   readonly is_unclear?: boolean;
 };
 
@@ -136,7 +136,7 @@ export function computeSpendable(of: {
 export function deriveCreditsVerdict(of: {
   readonly is_active: boolean;
   readonly left: Decimal | null;
-  /** True if enough remains for other holds. */
+  /** Whether enough credits remain for other holds. */
   readonly keepsPromises: boolean;
   readonly quantity: Decimal;
   readonly when_in_doubt: 'deny' | 'allow';

@@ -29,7 +29,7 @@ export const bonusSetting = {
 
 export type Bonus = { readonly credits: Decimal; readonly expiry_date: string | null };
 
-/** Null if no slab applies or the bonus rounds to 0. */
+/** Computes the bonus of a purchase; null if no slab applies or the bonus rounds to 0. */
 export function computeBonus(bought: Decimal, { enabled, slabs }: BonusConfig, now: Date): Bonus | null {
   const slab = enabled ? slabs.find(({ threshold }) => bought.gte(threshold)) : undefined;
   if (!slab) return null;

@@ -47,7 +47,7 @@ export const walletConfig = z.object({
 });
 export type WalletConfig = z.output<typeof walletConfig>;
 
-/** Amounts are credits. */
+/** Automatic top-up of a wallet; its amounts are credits. */
 export const autoTopup = z.object({
   enabled: orDefault(z.boolean(), true).meta({ description: 'Enables automatic top-ups; default true.' }),
   threshold: decimalText.meta({

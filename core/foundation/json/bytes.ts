@@ -127,7 +127,7 @@ function skipEscape(bytes: Uint8Array, at: number): number {
   return at + 5;
 }
 
-/** `"` `\` `/` `b` `f` `n` `r` `t` */
+/** Character codes of `"` `\` `/` `b` `f` `n` `r` `t`, which may follow a backslash. */
 const SIMPLE_ESCAPES: readonly number[] = [34, 92, 47, 98, 102, 110, 114, 116];
 
 /** Skips a number, which has no leading zero, no bare point and no sign but a minus. */
@@ -138,7 +138,7 @@ function skipNumber(bytes: Uint8Array, start: number): number {
   if (at < 0) return UNKNOWN;
   if (byteAt(bytes, at) === DOT) at = skipDigits(bytes, at + 1);
   if (at < 0) return UNKNOWN;
-  // 69 and 101 are E and e.
+  // 69 and 101 are the codes of E and e.
   if ((byteAt(bytes, at) | 32) !== 101) return at;
   const sign = byteAt(bytes, at + 1);
   return skipDigits(bytes, sign === PLUS || sign === MINUS ? at + 2 : at + 1);

@@ -60,7 +60,7 @@ function build(shape: z.core.$ZodType): Encode {
       return definition.out._zod.def.type === 'transform' ? plain : ensureEncoder(definition.out);
     default:
       if (isTimestamp(shape)) return timestamp;
-      // optional, nullable, default, prefault, nonoptional, readonly, catch: the wrapped shape decides.
+      // Of an optional, nullable, default, prefault, nonoptional, readonly or catch schema, the wrapped shape decides.
       return definition.innerType ? ensureEncoder(definition.innerType) : plain;
   }
 }
@@ -172,7 +172,7 @@ function instantText(text: string): string {
 
 function decimalText(value: Decimal): string {
   if (!value.isFinite()) throw new TypeError('a decimal of the answer is not finite');
-  // `toFixed` without digits never writes an exponent, for a decimal of any decimal.js clone.
+  // `toFixed` without an argument writes no exponent, also for decimals of another decimal.js clone.
   return value.isZero() ? '0' : value.toFixed();
 }
 

@@ -47,8 +47,8 @@ const SPECIAL = [
 type NetworkAddress = { readonly bits: 32 | 128; readonly value: bigint };
 
 /**
- * True for a special address that is not in `allowed`; false for a name. IPv6 addresses have no brackets and the form of a URL or a
- * resolver.
+ * Whether the text is a special address outside `allowed`; false for a host name. IPv6 addresses come without brackets,
+ * in any spelling of a URL or resolver.
  */
 export function isSpecialAddress(text: string, allowed: readonly string[] = []): boolean {
   const address = parseAddress(text);
@@ -65,7 +65,7 @@ function isWithin(range: string, address: NetworkAddress): boolean {
   return address.value >> rest === first.value >> rest;
 }
 
-/** Null if the text is a name. */
+/** Parses an address; null if the text is a host name. */
 function parseAddress(text: string): NetworkAddress | null {
   const [plain = ''] = text.split('%');
   if (/^\d+(\.\d+){3}$/.test(plain)) return { bits: 32, value: joinGroups(plain.split('.').map(Number), 8n) };
@@ -91,7 +91,10 @@ function parseGroup(part: string): number[] {
   return [a * 256 + b, c * 256 + d];
 }
 
-/** True if the host of a URL is a special address or `localhost`. The address of any other name is checked when connecting. */
+/**
+ * Whether the host of a URL is a special address or `localhost`. Any other name is checked when its address is known,
+ * at the connection.
+ */
 export function isSpecialHost(hostname: string): boolean {
   const plain = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
   return isSpecialAddress(plain) || /(?:^|\.)localhost$/i.test(plain);

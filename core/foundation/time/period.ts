@@ -167,7 +167,7 @@ export function* periodsFrom(start: Milliseconds, rule: PeriodRule): Generator<P
   }
 }
 
-/** Undefined before the start and from the subscription's end on. */
+/** Finds the period that contains an instant; undefined before the start, and from the end of the subscription on. */
 export function periodContaining(instant: Milliseconds, start: Milliseconds, rule: PeriodRule): Period | undefined {
   if (instant < start) return undefined;
   for (const period of periodsFrom(start, rule)) {

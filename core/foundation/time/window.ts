@@ -47,7 +47,10 @@ export function windowCount(
   return size ? (range.end_us - range.start_us) / SHORTEST_US[size] : 1;
 }
 
-/** `billing_anchor` matters to MONTH only: windows start on its day of the month at local 00:00. */
+/**
+ * Time zone of the windows, and anchor for MONTH: its windows start on the day of the month of `billing_anchor`, at
+ * local 00:00.
+ */
 export type WindowGrid = { readonly timezone: string; readonly billing_anchor?: Milliseconds | null };
 export type UsageWindow = { readonly start: Milliseconds; readonly end: Milliseconds };
 

@@ -19,7 +19,7 @@ export type CreditedLine = {
 export type CreditOffset = { readonly invoice_id: string; readonly amount: Decimal };
 type CreditOffsetPlan = { readonly offsets: readonly CreditOffset[]; readonly rest: Decimal };
 
-/** `open`: oldest first. */
+/** Distributes a credit over open invoices. `open` is sorted, oldest first. */
 export function planOffsets(
   credit: Decimal,
   { open, credited }: { readonly open: readonly OpenInvoice[]; readonly credited: readonly CreditedLine[] },
@@ -42,7 +42,7 @@ export function planOffsets(
   return { offsets, rest: left };
 }
 
-/** Includes tax. */
+/** Sums what the credited lines take off this invoice, including tax. */
 export function sumCreditOn(invoice_id: string, credited: readonly CreditedLine[]): Decimal {
   return sumDecimals(
     credited.filter((line) => line.invoice_id === invoice_id).map(({ amount, tax }) => amount.plus(tax)),

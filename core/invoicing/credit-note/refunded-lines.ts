@@ -13,7 +13,7 @@ type RefundedInvoice = Pick<Invoice, 'refunded_amount' | 'currency'>;
 /** Amount after discounts and without tax, the part of it that prepaid credits had paid, and the returned tax. */
 export type ReturnedAmount = { readonly amount: Decimal; readonly prepaid?: Decimal; readonly tax: Decimal };
 
-/** `by_notes`: part of `refunded_amount` that credit notes returned. */
+/** Spreads refunds over the lines. `by_notes`: part of `refunded_amount` that credit notes returned. */
 export function computeRefundedLines(
   invoice: RefundedInvoice,
   { lines, by_notes }: { readonly lines: readonly CreditableLine[]; readonly by_notes: Decimal },

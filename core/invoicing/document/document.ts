@@ -123,7 +123,10 @@ function deriveMark(invoice: Invoice, words: Translations): string | null {
   return invoice_status === 'DRAFT' || invoice_status === 'SKIPPED' ? words.draft : null;
 }
 
-/** `issue_date` replaces the date of finalization (docs/rules/documents.md, "The date of issue"). */
+/**
+ * Derives the printed date: `issue_date` replaces the date of finalization (docs/rules/documents.md, "The date of
+ * issue").
+ */
 function deriveIssueDate({ issue_date, finalized_at, created_at }: Invoice): string {
   return issue_date ?? finalized_at ?? created_at;
 }

@@ -22,7 +22,7 @@ type PriceStep = {
 type TextContext = { readonly words: Translations; readonly language: Language };
 type ExplainedLine = Pick<InvoiceLineItem, 'quantity' | 'amount' | 'currency' | 'computed_from'>;
 
-/** `unit_price` is empty if no unit price explains the amount. */
+/** Explains an amount. `unit_price` is empty if no unit price explains it. */
 export function explainAmount(line: ExplainedLine, context: TextContext): { unit_price: string; steps: string[] } {
   const { computed_from: from } = line;
   const none = { unit_price: '', steps: [] };
@@ -68,7 +68,7 @@ function computeFixedPart(part: PriceStep): Decimal {
   return computeStepAmount(part).minus(new Decimal(part.units).times(part.unit_amount));
 }
 
-/** Null for the whole period. */
+/** Derives the printed share of the period; null for the whole period. */
 function toProratedShare({ share }: ComputedFrom): ProrationShare | null {
   if (!share || share.part_ms === share.whole_ms) return null;
   const { part_ms, whole_ms, before_ms } = share;

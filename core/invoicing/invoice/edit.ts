@@ -36,7 +36,7 @@ export const editInvoiceShape = z.object({
 });
 export type EditInvoice = z.output<typeof editInvoiceShape>;
 
-/** True if the edit replaces charges, so that the invoice is no longer computed. */
+/** Whether the edit replaces charges, so that the invoice is no longer computed. */
 export function hasLineChanges({ line_items, invoice_coupons: ofInvoice, line_item_coupons: ofLines }: EditInvoice) {
   return line_items !== null || ofInvoice !== null || ofLines !== null;
 }

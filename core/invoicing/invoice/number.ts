@@ -50,7 +50,10 @@ export function toNumberToken(config: NumberConfig, finalizedAtMs: Milliseconds)
   }
 }
 
-/** `nth` is 1 for the first invoice of the token. A sequence that exceeds `suffix_length` is printed in full. */
+/**
+ * Formats an invoice number. `nth` is 1 for the first invoice of the token. A number longer than `suffix_length` is
+ * printed in full.
+ */
 export function formatInvoiceNumber(config: NumberConfig, token: string, nth: bigint): string {
   const sequence = (BigInt(config.start_sequence) - 1n + nth).toString().padStart(config.suffix_length, '0');
   return [config.prefix, token, sequence].join(config.separator);

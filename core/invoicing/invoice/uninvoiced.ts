@@ -28,7 +28,10 @@ type BillingHierarchy = {
   readonly has_last: boolean;
 };
 
-/** Null if nothing of the subscription is to be invoiced, or another subscription is invoiced for it. */
+/**
+ * Derives the time that must be invoiced; null if nothing of the subscription is to be invoiced, or another
+ * subscription is invoiced for it.
+ */
 export function deriveInvoicedReach(
   subscription: Subscription,
   { parent, has_last }: BillingHierarchy,

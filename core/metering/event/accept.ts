@@ -48,7 +48,7 @@ export function parseReservationId(event_id: unknown): string | undefined {
   return typeof event_id === 'string' && event_id.startsWith(RESERVED_ID) ? event_id.split(':')[0] : undefined;
 }
 
-/** Undefined if the text is valid or absent. */
+/** Finds a fault of a text; undefined if it is valid or absent. */
 export function findTextFault(field: string, value: unknown): { field: string; why: string } | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value !== 'string') return { field, why: 'must be a string' };

@@ -246,8 +246,8 @@ function fieldAt(bytes: Uint8Array, start: number, end: number): number {
 }
 
 /**
- * True if a text with this first byte cannot be blank. The bytes in `BEGIN_BLANKS` may begin white space beyond ASCII, so texts with them
- * need a full check.
+ * Whether a text with this first byte cannot be blank. A byte of `BEGIN_BLANKS` may begin white space beyond ASCII, so
+ * such a text needs a full check.
  */
 function isSurelyVisible(first: number): boolean {
   return first > 32 && !BEGIN_BLANKS.includes(first);
@@ -261,7 +261,10 @@ function isTimestamp(bytes: Uint8Array, start: number, end: number): boolean {
   return instant === 'absent' || (typeof instant === 'number' && instant < LAST_INSTANT_US);
 }
 
-/** 2026-01-31T10:00:00.123Z with up to nine digits of a fraction, on any day but 29 February, and not in the last year. */
+/**
+ * Whether the text is a timestamp like 2026-01-31T10:00:00.123Z, with up to nine digits of a fraction. False for rare
+ * forms, such as 29 February and the last accepted year, which the full check decides.
+ */
 function isCommonInstant(bytes: Uint8Array, start: number, end: number): boolean {
   const length = end - start;
   if (length < 20 || length > 30 || bytes[end - 1] !== LETTER_Z || bytes[start + 10] !== LETTER_T) return false;

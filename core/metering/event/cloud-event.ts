@@ -95,7 +95,7 @@ function isMisspelt(name: string, known: string): boolean {
   return [...longer].some((_letter, at) => longer.slice(0, at) + longer.slice(at + 1) === shorter);
 }
 
-/** Attributes without an effect. */
+/** Lists extension attributes, which have no effect. */
 export function listExtensions(attributes: Readonly<Record<string, unknown>>): string[] {
   const known: readonly string[] = CLOUD_EVENT_ATTRIBUTES;
   return Object.keys(attributes).filter((name) => !known.includes(name) && isSet(attributes[name]));
@@ -127,7 +127,7 @@ function isSet(value: unknown): boolean {
 
 const encoder = new TextEncoder();
 
-/** One character per byte. */
+/** Decodes each byte to one character. */
 function characters(text: string): string {
   let all = '';
   for (const byte of encoder.encode(text)) all += String.fromCharCode(byte);

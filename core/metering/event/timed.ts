@@ -11,7 +11,7 @@ import { findValueEnd, skipBlanks } from '../../foundation/json/text.ts';
 import { formatMs, type Milliseconds, parseEventTime } from '../../foundation/time/instant.ts';
 import { properties, type TextSpan } from '../event-text.ts';
 
-/** `text` has one character per byte, and a JSON object at the span. */
+/** Adds a timestamp to the JSON object at the span. `text` has one character per byte. */
 export function addTimestamp(text: string, span: TextSpan, now: Milliseconds): string {
   const timestamp = JSON.stringify(formatMs(now).replace('Z', UNKNOWN_OFFSET));
   const open = skipBlanks(text, span.start, span.end);

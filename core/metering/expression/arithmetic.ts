@@ -194,7 +194,10 @@ export function toWhole(value: Exact, direction: RoundingDirection): Exact {
   return bigQuotient(toMantissa(value), toPowerOfTen(value.scale), direction);
 }
 
-/** floor, ceil or round of the exact quotient, without an intermediate rounding: ceil(duration / 60) is exact. */
+/**
+ * Computes floor, ceil or round of the exact quotient, without rounding the quotient first: ceil(duration / 60) is
+ * exact.
+ */
 export function divideToWhole(a: Exact, b: Exact, direction: RoundingDirection): Exact {
   if (isZero(b)) throw new UnusableEvent('the expression divides by zero');
   if (a.big === undefined && b.big === undefined && a.scale === b.scale)

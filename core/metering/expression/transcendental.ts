@@ -53,8 +53,8 @@ export function computeLogarithm(value: Exact): Rounded {
 }
 
 /**
- * exp(exponent × log(base)) for a base greater than 0 that is not 1. Returns 'too large' beyond 10^400 and 'zero' below
- * 10^-402; an estimate of the logarithm detects both before the calculation.
+ * Computes exp(exponent × log(base)) for a base greater than 0 that is not 1. Returns 'too large' above 10^400 and
+ * 'zero' below 10^-402, which an estimate of the logarithm detects first.
  */
 export function computePower(base: Exact, exponent: Exact): Rounded | 'too large' | 'zero' {
   const estimate = roughLogarithm(base) * approximate(exponent);
@@ -117,7 +117,7 @@ function logarithmWork(bits: number): number {
 
 const LOGARITHM_WORK = 100;
 
-/** value = whole(bits) × 2^-bits × 2^twos; whole(bits) × 2^-bits is between about 0.7 and 1.5. */
+/** Splits a value: whole(bits) × 2^-bits × 2^twos, with whole(bits) × 2^-bits between about 0.7 and 1.5. */
 function normalized(value: Exact): { whole: (bits: number) => bigint; twos: number } {
   const mantissa = toMantissa(value);
   const divisor = toPowerOfTen(value.scale);
@@ -135,7 +135,7 @@ function zerosAfterOne(value: Exact): number {
   return Math.max(0, value.scale - decimalDigits(distance) + 1);
 }
 
-/** log(1 + z) for a very small z. */
+/** Computes log(1 + z) for a very small z. */
 function logarithmNearOne(z: bigint, bits: number): bigint {
   let sum = 0n;
   let power = z;
@@ -146,7 +146,7 @@ function logarithmNearOne(z: bigint, bits: number): bigint {
   return sum;
 }
 
-/** e^x for any x that computePower accepts. */
+/** Computes e^x for any x that computePower accepts. */
 function exponential({ mantissa, bits }: Fixed): Fixed {
   spend(EXPONENTIAL_WORK * Math.max(1, bits / 300) ** 1.8);
   const two = computeLogTwo(bits);
@@ -160,7 +160,7 @@ const EXPONENTIAL_WORK = 60;
 /** x is halved this often before the series, and the result is squared this often after it. */
 const HALVINGS = 8;
 
-/** e^x for an x between -1 and 1. */
+/** Computes e^x for an x between -1 and 1. */
 function smallExponential(x: bigint, bits: number): bigint {
   const guarded = bits + 2 * HALVINGS;
   const shift = BigInt(guarded);
@@ -180,7 +180,7 @@ function smallExponential(x: bigint, bits: number): bigint {
 const TWO_BITS = 3_000;
 let two: bigint | undefined;
 
-/** log(2) = 18 atanh(1/26) − 2 atanh(1/4801) + 8 atanh(1/8749). */
+/** Computes log(2) = 18 atanh(1/26) − 2 atanh(1/4801) + 8 atanh(1/8749). */
 function computeLogTwo(bits: number): bigint {
   two ??= 18n * computeInverseAtanh(26n) - 2n * computeInverseAtanh(4801n) + 8n * computeInverseAtanh(8749n);
   return two >> BigInt(TWO_BITS - bits);

@@ -12,7 +12,7 @@ export const WEIGHTS = {
   number: 3,
   text: 2,
   constant: 0.1,
-  /** !, &&, ||, ? : and comparisons of text. */
+  /** The operators !, &&, ||, ? : and comparisons of text. */
   logic: 0.5,
   compare: 1,
   add: 2,
@@ -30,7 +30,7 @@ export const WEIGHTS = {
 } as const;
 export type Weighed = keyof typeof WEIGHTS;
 
-/** 30 µs: the limit for a new expression. */
+/** Maximum cost of a new expression: 30 µs. */
 export const EXPRESSION_COST_MAX = 300;
 
 /** About 100 µs: the limit of one evaluation, which depends on the values; also for expressions from before the cap. */

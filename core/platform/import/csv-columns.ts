@@ -42,7 +42,7 @@ function parseColumnPath(name: string): string[] {
   return dot <= 0 || dot === name.length - 1 ? [name] : [name.slice(0, dot), name.slice(dot + 1)];
 }
 
-/** `metadata` and `metadata.tier` would set one value in two ways. */
+/** Refuses columns that would set one value in two ways, such as `metadata` and `metadata.tier`. */
 function checkNesting(names: readonly string[]): void {
   for (const name of names) {
     const [field, inner] = parseColumnPath(name);

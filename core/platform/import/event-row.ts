@@ -36,7 +36,10 @@ const ESCAPED_COLUMNS = new Set(EXPORTED_COLUMNS.filter(({ kind }) => kind === '
 const restoreExportedCell = (name: string, cell: unknown) =>
   typeof cell === 'string' && ESCAPED_COLUMNS.has(name) ? unescapeFormula(cell) : cell;
 
-/** `properties` is either JSON in one cell, which stays unchanged, or one column per property: texts, which meters read as numbers. */
+/**
+ * Builds the event. `properties` is either JSON in one cell, which stays unchanged, or one column per property, whose
+ * texts meters read as numbers.
+ */
 function toEventText(cells: unknown): { value: unknown; text: string } {
   const given = Object.entries(cells as Record<string, unknown>).map(([name, cell]) => [
     name,

@@ -30,7 +30,7 @@ export class JsonRows {
     if (this.#rest.length > ROW_LENGTH_MAX) throw this.#wrong(`is longer than ${ROW_LENGTH_MAX} characters`);
   }
 
-  /** Yields the last line. */
+  /** Yields the last line, which may lack a line end. */
   *end(): Generator<string> {
     if (this.#kind === 'array') throw this.#wrong('the array does not end');
     const last = this.#rest.trim();

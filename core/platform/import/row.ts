@@ -1,6 +1,6 @@
 /** A row of an imported file. */
 
-/** `value` is the content of the row; `text` is its JSON text, only in a JSON file. */
+/** A row of a file. `text` is its JSON text; absent in a CSV. */
 export type ImportRow = { readonly value: unknown; readonly text?: string | undefined };
 
 /** The reason why a row was rejected (docs/rules/imports.md, "The report"). */

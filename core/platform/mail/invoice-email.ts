@@ -14,7 +14,7 @@ const EMAIL_KIND_BY_EVENT: Partial<Record<SystemEventName, InvoiceEmailKind>> = 
   'invoice.payment.overdue': 'reminder',
 };
 
-/** Null if the event sends no e-mail. */
+/** Finds the kind of e-mail that an event sends; null if it sends none. */
 export function findEmailKind(event_name: SystemEventName): InvoiceEmailKind | null {
   return EMAIL_KIND_BY_EVENT[event_name] ?? null;
 }

@@ -183,7 +183,7 @@ export function parseSettingKey(text: string): SettingKey {
   return known;
 }
 
-/** True if at least one field of the setting is stored, even if its value equals the default. */
+/** Whether at least one field of the setting is stored, even with the value of its default. */
 export function isSet(stored: SettingFields | undefined): boolean {
   return stored !== undefined && Object.keys(stored).length > 0;
 }

@@ -45,8 +45,8 @@ export const WorkflowRun = z.object({
 export type WorkflowRun = z.infer<typeof WorkflowRun>;
 
 /**
- * True if a retry may succeed. A rule still refuses on retry: the record is missing, or its state does not allow the operation. An
- * unavailable store or an unexpected error may be temporary.
+ * Whether a retry may succeed: after a failure of a store or an unexpected error. A rule refuses again: the record is
+ * missing, or its state does not allow the operation.
  */
 export function isRetryable(error: unknown): boolean {
   return !(error instanceof FarthingError) || error.http_status_code >= 500;
@@ -63,7 +63,7 @@ export function toWorkflowError(error: unknown): WorkflowError {
   return { code: 'internal_error', message: 'an unexpected error occurred' };
 }
 
-/** True for the reason of an `AbortSignal.timeout`. */
+/** Whether the error is the reason of an `AbortSignal.timeout`. */
 export function isTimeout(error: unknown): boolean {
   return error instanceof Error && error.name === 'TimeoutError';
 }

@@ -107,7 +107,7 @@ function computeExcess(used: DecimalInput, free: Decimal): Decimal {
   return Decimal.max(ZERO, new Decimal(used).minus(free));
 }
 
-/** For a meter with windows, the first units across the windows are free. */
+/** Computes the charged units per window. The first units across all windows are free. */
 function computeBillableBuckets(
   buckets: readonly (readonly Decimal[])[],
   starts: readonly Milliseconds[],

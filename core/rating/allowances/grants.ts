@@ -168,7 +168,8 @@ type GrantDrawing = {
 
 /** Draws `used` from the open grants. Returns the interval of exhaustion that begins here, or null. */
 function drawFromGrants({ at, used }: UsagePortion, { group, running, last }: GrantDrawing): ExhaustedInterval | null {
-  // Without grants nothing is drawn. Inside an exhausted interval, negative usage is offset against the charged usage.
+  // Outside all grants nothing is drawn. In an interval in which they are exhausted, negative usage lowers the charged
+  // usage instead.
   if (running.length === 0) return null;
   if (last && at < last.end) return null;
   const byEnd = running.map((grant, index) => ({ grant, quota: group[index]!.quota })).sort(compareGrantEnds);

@@ -127,7 +127,7 @@ function findBillingPeriod(at: Milliseconds, then: BilledSubscription): Period {
   return { start, end: Math.min(end, ahead ?? end) };
 }
 
-/** For a period of one unit, the period around an instant needs no iteration over earlier periods. */
+/** Finds the period around an instant. For a period of one unit no iteration over earlier periods is needed. */
 function findPeriod(at: Milliseconds, first: Milliseconds, rule: PeriodRule): Period {
   if (rule.billing_period_count > 1) return periodContaining(at, first, rule)!;
   const { start, end } = wholePeriod({ ...rule, period_start: at });

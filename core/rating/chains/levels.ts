@@ -60,7 +60,7 @@ type IntegratedLevel = {
   readonly event_count: number;
 };
 
-/** `answers` are the results of the readings, in their order. */
+/** Integrates a level. `answers` are the results of the readings, in their order. */
 export function integrateLevel(
   readings: readonly LevelReading[],
   answers: readonly LevelReadingResult[],

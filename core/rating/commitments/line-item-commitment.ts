@@ -190,7 +190,7 @@ function checkWindows(requested: RequestedCommitment, { bucket_size, price, pref
     throw invalid(`${prefix}commitment_time_buckets`, 'needs commitment_windowed');
 }
 
-/** Null if none is requested, or if the price is one-time. */
+/** Checks the requested duration; null if none is requested, or if the price is one-time. */
 function checkDuration(
   requested: RequestedCommitment,
   { price, prefix = '' }: LineCommitmentInput,

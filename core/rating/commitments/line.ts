@@ -35,7 +35,10 @@ export type CommitmentPart = {
   readonly is_last: boolean;
   /** Start of the term, if the period is one of several. */
   readonly since?: Milliseconds;
-  /** True for a term. Otherwise `used` of earlier lines in the period lowers the committed amount. */
+  /**
+   * True for a commitment over several periods. Otherwise `used` of earlier lines in the period lowers the committed
+   * amount.
+   */
   readonly is_term: boolean;
 };
 
@@ -49,7 +52,7 @@ export function committedCharge(
   usage: Decimal,
   { commitment, price, part }: { commitment: LineCommitment; price: PriceTerms; part: CommitmentPart },
 ): {
-  /** Before rounding. */
+  /** Charge of the commitment before rounding. */
   readonly charged: CommittedCharge;
   readonly rounded: CommittedCharge;
   readonly amount: Decimal;

@@ -37,7 +37,7 @@ export type WindowedCharge = CommittedCharge & {
 
 type TimeOfDayCharge = CommittedCharge & {
   readonly quantity: Decimal;
-  /** Before any commitment. */
+  /** Cost before any commitment. */
   readonly base: Decimal;
 };
 

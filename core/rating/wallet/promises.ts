@@ -7,7 +7,7 @@ import type { Milliseconds } from '../../foundation/time/instant.ts';
 import { deductFromLots, filterLotsByKind, type Lot, type LotKind, sumUsableCredits, takeFromLots } from './lots.ts';
 import { CREDIT_DECIMALS } from './rates.ts';
 
-/** Credits to be used at `until` at the latest. Negative credits are a hold that was released. */
+/** Credits that a hold will use, at `until` at the latest. A negative amount is a released hold. */
 export type PromisedCredits = { readonly until: Milliseconds; readonly credits: Decimal };
 
 const LEAST_CREDIT = new Decimal(10).pow(-CREDIT_DECIMALS);

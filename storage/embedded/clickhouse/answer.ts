@@ -125,7 +125,7 @@ interface PiecesOptions extends ReadOptions {
  */
 async function answerShort(request: Request, response: ServerResponse, { engine, format }: ReadOptions) {
   const { statement, surroundings } = request;
-  // `streams` is false for statements that change data; those must not run twice.
+  // Statements that change data are not streamed (`streams` is false), because a repetition would run them twice.
   if (!statement.streams) return false;
   const requested_bytes = Number(surroundings.settings.find(([name]) => name === 'max_result_bytes')?.[1] ?? 0);
   const bytes_max = requested_bytes > 0 ? Math.min(requested_bytes, BUFFERED_BYTES_MAX) : BUFFERED_BYTES_MAX;
@@ -191,7 +191,7 @@ async function answerBuffered(request: Request, response: ServerResponse, option
     if (!file) return void gzipped(request, response).end(Buffer.concat(held));
     await file.appendFile(Buffer.concat(held));
     const source = file.createReadStream({ start: 0 });
-    file = undefined; // The stream closes it.
+    file = undefined; // The stream closes the file when it ends.
     await sendAll(source, request, response);
   } finally {
     await file?.close();

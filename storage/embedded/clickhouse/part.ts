@@ -34,7 +34,7 @@ export interface Child {
   process: ChildProcess;
   pid: number;
   hasExited(): boolean;
-  /** Its latest lines, from both outputs. */
+  /** Returns the latest lines of both outputs. */
   lastLines(): readonly string[];
   /** Marks the coming exit as expected. */
   expectExit(): void;

@@ -18,7 +18,7 @@ export interface ParsedStatement {
   format_span?: { start: number; end: number };
   /** Start of an insert's data in the original text. */
   data_start?: number;
-  /** `input('structure')` in an insert: its position in `text`, and the quoted structure. */
+  /** Position of `input('structure')` of an insert in `text`, and the quoted structure. */
   input?: { start: number; end: number; structure: string };
 }
 

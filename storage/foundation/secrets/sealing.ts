@@ -75,7 +75,7 @@ function encrypt(secret: string, { id, bytes }: SealingKey, owner: SecretOwner):
   return `${BOUND}${id}:${sealed.toString('base64')}`;
 }
 
-/** Null if the text was sealed with another key or for another record, or is damaged. */
+/** Decrypts a text; null if it was sealed with another key or for another record, or is damaged. */
 function decrypt(sealed_text: string, { id, bytes: key_bytes }: SealingKey, owner: SecretOwner): string | null {
   const is_bound = sealed_text.startsWith(BOUND);
   const prefix = is_bound ? `${BOUND}${id}:` : SEALED;

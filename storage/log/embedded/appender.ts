@@ -64,7 +64,7 @@ async function insertRows(postgres: Knex, { entries, positions, is_named }: Appe
   return entries.map((entry, index) => ({ ...entry, offset: firsts.get(entry.partition)! + BigInt(ordinals[index]!) }));
 }
 
-/** Null if no entry is traced; `unnest` fills a missing list with nulls. */
+/** Lists the trace of each entry; null if none is traced, because `unnest` fills a missing list with nulls. */
 function listTraceparents(entries: readonly LogEntry[]): (string | null)[] | null {
   const isTraced = entries.some((entry) => entry.traceparent !== undefined);
   return isTraced ? entries.map((entry) => entry.traceparent ?? null) : null;

@@ -138,7 +138,8 @@ export class EmbeddedConsumer {
     let failures = 0;
     while (!this.#stopping && !assigned.lost) {
       if (!this.#owns(assigned)) {
-        await sleep(IDLE_WAIT_MS, this.#pausing); // Its lease has expired: continuing could fence off a new owner.
+        // The lease has expired, and another worker may own the partition, which this one must not fence off.
+        await sleep(IDLE_WAIT_MS, this.#pausing);
         continue;
       }
       try {

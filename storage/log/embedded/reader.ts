@@ -32,7 +32,7 @@ export async function checkStoredPosition(
   if (!row) throw new PartitionStopped(partition, 'the event log does not have it');
   const [end, body, crc, is_there] = row as [string, Buffer | null, string | null, boolean];
   checkBounds(partition, position, { low: 0n, end: BigInt(end) });
-  // For bytes in a file, the row has the checksum. The bytes themselves are processed and need not be readable any more.
+  // Bytes in a file were processed already and need not be readable, because the row has their checksum.
   if (is_there) checkSameLog(partition, position, body === null ? Number(crc) : recordCrc({ body }));
 }
 

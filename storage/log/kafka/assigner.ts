@@ -5,7 +5,8 @@
 import { AssignerProtocol, type PartitionAssigner } from 'kafkajs';
 
 /**
- * `assigned` returns the partitions of this member, which the group leader receives at the join. `count` partitions are in use (grow.ts).
+ * Builds the assigner. `assigned` returns the partitions of this member, which the group leader receives at the join.
+ * `count` partitions are in use (grow.ts).
  */
 export function buildStickyAssigner(assigned: () => readonly number[], count: number): PartitionAssigner {
   return ({ cluster }) => ({

@@ -36,7 +36,7 @@ type KafkaAssignedPartition = {
   readonly partition: number;
   stored_until: bigint;
   read_from: bigint;
-  /** `recordCrc` of the record before `read_from`, if known. */
+  /** Checksum (`recordCrc`) of the record before `read_from`; null if unknown. */
   before: number | null;
   /** The next fetch begins with that record, to compare it. */
   check: boolean;

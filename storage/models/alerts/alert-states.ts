@@ -27,8 +27,8 @@ export async function lockAlerts(transaction: Transaction, id: string): Promise<
 type AlertLogPosition = { readonly at: Date; readonly ms: Milliseconds };
 
 /**
- * Null if the state did not change. An alert without a row is ok. `spent_from`: for spending alerts, the latest start of the
- * compared periods.
+ * Changes the state of an alert; null if it did not change. An alert without a row is `ok`. `spent_from`: for alerts on
+ * spending, the latest start of the compared periods.
  */
 export async function moveAlertState(
   transaction: Transaction,

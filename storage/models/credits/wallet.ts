@@ -19,7 +19,7 @@ export class WalletModel extends ScopedModel {
   /** Query for wallets with alerts on, or off; a wallet without own settings uses those of its environment (docs/rules/alerts.md). */
   static alerting(scope: Scope, { on, by_default }: { on: boolean; by_default: boolean }, database: Database) {
     return WalletModel.in(scope, database).where((either) => {
-      // Uses the containment index.
+      // Written as a containment, which has an index.
       void either.whereRaw('alert_settings @> ?::jsonb', JSON.stringify({ alert_enabled: on }));
       if (on === by_default) void either.orWhereNull('alert_settings');
     });

@@ -4,7 +4,7 @@ import type { Database } from '../../foundation/stores.ts';
 
 type OfInvoice = { readonly invoice_id: string; readonly invoice_version: number };
 
-/** Undefined if there is no document of this version of the invoice. */
+/** Finds the stored PDF; undefined if there is none of this version of the invoice. */
 export async function findDocument(
   { tenant_id, environment_id }: Scope,
   { invoice_id, invoice_version }: OfInvoice,

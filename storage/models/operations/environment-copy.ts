@@ -6,7 +6,7 @@ import { ScopedModel } from '../foundation/model.ts';
 export class EnvironmentCopyModel extends ScopedModel {
   static override tableName = 'environment_copies';
   static override recordName = 'copy';
-  /** The copies themselves are audited. */
+  /** Not audited: the entries of the copied records cover it. */
   static override isAudited = false;
   static override idColumn = ['tenant_id', 'environment_id', 'source_environment_id', 'entity', 'source_id'];
   declare source_environment_id: string;

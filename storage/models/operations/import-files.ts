@@ -48,7 +48,7 @@ export async function createFile(key: ImportFileKey, database: Database): Promis
 
 export type StoredImportFile = ImportFileKey & { readonly size_bytes: number };
 
-/** Undefined if there is no file, or if chunks are missing; its remains are then deleted. */
+/** Finds the stored file; undefined if there is none, or if chunks are missing, whose remains are then deleted. */
 export async function findStoredFile(
   { tenant_id, environment_id }: Scope,
   task_id: string,

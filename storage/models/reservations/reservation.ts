@@ -176,7 +176,7 @@ export type Sharer = { readonly customer_id: string; readonly joined: string | n
 type UncountedRange = {
   readonly start: Date;
   readonly end: Date | null;
-  /** By partition. */
+  /** Log offset by partition; events at or after it are not counted yet. */
   readonly high_water: Readonly<Record<string, string>>;
   /** Customers whose usage counts. */
   readonly sharers: readonly Sharer[];

@@ -36,7 +36,10 @@ const memories = new WeakMap<Database, LRUCache<string, KnownClock>>();
 /** Number of invalidations. */
 let changes = 0;
 
-/** Null if the environment uses the machine's clock, which also ages the entry. `database` is the pool of the process. */
+/**
+ * Loads the test clock of an environment; null if it has none. The cached absence ages by the machine's clock.
+ * `database` is the pool of the process.
+ */
 export async function loadClock(
   database: Database,
   scope: Scope,

@@ -14,7 +14,7 @@ export class SubscriptionModel extends ScopedModel {
   static override record = Subscription;
   /** Instant at which the scheduler opens the subscription; null after the opening, and for drafts. */
   declare opens_at: string | null;
-  /** Its periods before they were restarted, oldest first; null if they never were. */
+  /** Earlier periods of a subscription whose periods were restarted, oldest first; null if they never were. */
   declare earlier_periods: EarlierPeriods[] | null;
   static override get jsonAttributes() {
     return [...super.jsonAttributes, 'earlier_periods'];

@@ -16,7 +16,7 @@ const READ = /^\s*(?:select|show|set|listen|notify|savepoint|release|rollback\s+
 const BEGIN = /^\s*(?:begin|start\s+transaction)\b[^;]*;?\s*$/i;
 const END = /^\s*(?:commit|rollback|end|abort)\b[^;]*;?\s*$/i;
 
-/** By the URL of the database, for all pools of the process. */
+/** Writes by the URL of the database, for all pools of the process. */
 const writes = new Map<string, OwnWrites>();
 
 export function getOwnWrites(url: string): OwnWrites {

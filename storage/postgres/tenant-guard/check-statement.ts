@@ -97,7 +97,7 @@ function insert(body: Node, outer: StatementContext): Demand[] {
   return [...demands, ...own, ...overwritten(body, { table, rows, seen }), ...inside(body, seen)];
 }
 
-/** `on conflict do update` writes to an existing row, which must have the same scope. */
+/** Checks `on conflict do update`, which writes to an existing row: the row must have the same scope. */
 function overwritten(
   body: Node,
   { table, rows, seen }: { table: ReturnType<typeof parseTable>; rows: BoundColumns; seen: StatementContext },

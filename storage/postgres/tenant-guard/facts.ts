@@ -4,7 +4,7 @@
  */
 import type { Node } from './parser.ts';
 
-/** `alias.column`, or a parameter of the statement. */
+/** A term of a condition: `alias.column`, or a parameter of the statement. */
 type ScopeTerm = { readonly key: string } | { readonly parameter: number; readonly many: boolean };
 /** A fact about two terms: both are equal. `rules` names the tables whose columns the fact constrains; all if absent. */
 type ScopeFact = { readonly left: ScopeTerm; readonly right: ScopeTerm; readonly rules?: ReadonlySet<string> };
