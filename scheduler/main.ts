@@ -39,6 +39,7 @@ import { purgeAuditLogJob } from './jobs/purge-audit-log.ts';
 import { purgeDocumentsJob } from './jobs/purge-documents.ts';
 import { purgeImportFilesJob } from './jobs/purge-import-files.ts';
 import { purgeJobsJob } from './jobs/purge-jobs.ts';
+import { purgeOAuthSessionsJob } from './jobs/purge-oauth-sessions.ts';
 import { purgeRecordChangesJob } from './jobs/purge-record-changes.ts';
 import { purgeReservationEventsJob } from './jobs/purge-reservation-events.ts';
 import { purgeSystemEventsJob } from './jobs/purge-system-events.ts';
@@ -117,6 +118,7 @@ function createJobs(services: SchedulerServices): ScheduledJob[] {
     streamRevenueJob(services, TWO_SECONDS),
     ...createEventJobs(services),
     enqueueReadsJob(services, MINUTE),
+    purgeOAuthSessionsJob(services, HOUR),
   ];
 }
 

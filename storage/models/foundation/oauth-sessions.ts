@@ -12,15 +12,12 @@ type OAuthSession = {
   readonly created_by: string;
 };
 
-/** Also deletes the expired sessions of the environment. */
 export async function storeOAuthSession(
   { postgres }: Postgres,
   { tenant_id, environment_id }: Scope,
   session: OAuthSession,
 ): Promise<void> {
-  const scope = { tenant_id, environment_id };
-  await postgres('oauth_sessions').where(scope).where('expires_at', '<', session.created_at).delete();
-  await postgres('oauth_sessions').insert({ ...session, ...scope });
+  await postgres('oauth_sessions').insert({ ...session, tenant_id, environment_id });
 }
 
 /** Deletes the session in the statement that reads it, so of two requests one gets it. Null if there is none. */
@@ -34,4 +31,9 @@ export async function takeOAuthSession(
     .where('expires_at', '>', now)
     .delete(['secret']);
   return session?.secret ?? null;
+}
+
+/** Deletes the expired sessions of all environments. Returns their number. */
+export async function purgeOAuthSessions({ postgres }: Postgres, now: Date): Promise<number> {
+  return await postgres('oauth_sessions').where('expires_at', '<=', now).delete();
 }
