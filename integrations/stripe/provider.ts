@@ -17,7 +17,8 @@ const stripeSecrets = z.object({
     description: 'Signing secret of the webhook endpoint, `whsec_…`. Webhooks are refused without it.',
   }),
   account_id: secretText.optional().meta({
-    description: 'Account of the key, `acct_…`. A key of another account is refused.',
+    description:
+      'Account of the key, `acct_…`. A key of another account is refused, and so is one that may not read its account.',
   }),
 });
 
