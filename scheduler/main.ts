@@ -49,7 +49,14 @@ import { sendWebhooksJob } from './jobs/send-webhooks.ts';
 import { streamRevenueJob } from './jobs/stream-revenue.ts';
 import { streamSystemEventsJob } from './jobs/stream-system-events.ts';
 import { syncPlanPricesWork } from './jobs/sync-plan-prices.ts';
-import { jobMetrics, measureJobWaits, measurePushes, measureWebhooks, webhookMetrics } from './metrics.ts';
+import {
+  jobMetrics,
+  measureJobWaits,
+  measureProviderEvents,
+  measurePushes,
+  measureWebhooks,
+  webhookMetrics,
+} from './metrics.ts';
 import { startTicks } from './ticks.ts';
 import { createTimeSlice } from './time-slice.ts';
 import { type Liveness, startWorker } from './worker.ts';
@@ -198,6 +205,7 @@ export function startScheduler(
   measureLedger(services);
   measureWebhooks(services);
   measurePushes(services);
+  measureProviderEvents(services);
   const work = createWork(services, clock, export_slice_ms);
   const tasks = createTasks(services, { jobs, work, clock });
   jobMetrics.known(Object.keys(tasks));
