@@ -47,8 +47,13 @@ export type AccountCapability = {
   detectLive(secrets: ProviderSecrets): boolean | null;
   /** Opens the account; the provider's library is loaded at the first call. */
   open(secrets: ProviderSecrets, settings: AccountSettings): Promise<ProviderAccount>;
-  /** Throws `permission_denied` with status 401 unless the provider signed the webhook for this connection. */
-  verifyWebhook?(secrets: ProviderSecrets, webhook: InboundWebhook): void;
+  /** Names of the credentials that sign webhooks. Without the first, which is the current one, no webhook is accepted. */
+  readonly webhook_secrets?: readonly [string, ...string[]];
+  /**
+   * Throws `permission_denied` with status 401 unless one of the secrets signed the webhook. There are as many as `webhook_secrets`, and each
+   * is tried, so that the time of a refusal tells nothing about the connection.
+   */
+  verifyWebhook?(secrets: readonly string[], webhook: InboundWebhook): void;
   /** Headers of a webhook that contain its signature, in lower case; none if the body contains it. */
   readonly signature_headers?: readonly string[];
   /** Parses a verified webhook; throws `validation_error` if it does not have the provider's form. */

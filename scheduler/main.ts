@@ -39,6 +39,7 @@ import { purgeAuditLogJob } from './jobs/purge-audit-log.ts';
 import { purgeDocumentsJob } from './jobs/purge-documents.ts';
 import { purgeImportFilesJob } from './jobs/purge-import-files.ts';
 import { purgeJobsJob } from './jobs/purge-jobs.ts';
+import { purgeOAuthSessionsJob } from './jobs/purge-oauth-sessions.ts';
 import { purgeRecordChangesJob } from './jobs/purge-record-changes.ts';
 import { purgeReservationEventsJob } from './jobs/purge-reservation-events.ts';
 import { purgeSystemEventsJob } from './jobs/purge-system-events.ts';
@@ -48,7 +49,14 @@ import { sendWebhooksJob } from './jobs/send-webhooks.ts';
 import { streamRevenueJob } from './jobs/stream-revenue.ts';
 import { streamSystemEventsJob } from './jobs/stream-system-events.ts';
 import { syncPlanPricesWork } from './jobs/sync-plan-prices.ts';
-import { jobMetrics, measureJobWaits, measurePushes, measureWebhooks, webhookMetrics } from './metrics.ts';
+import {
+  jobMetrics,
+  measureJobWaits,
+  measureProviderEvents,
+  measurePushes,
+  measureWebhooks,
+  webhookMetrics,
+} from './metrics.ts';
 import { startTicks } from './ticks.ts';
 import { createTimeSlice } from './time-slice.ts';
 import { type Liveness, startWorker } from './worker.ts';
@@ -117,6 +125,7 @@ function createJobs(services: SchedulerServices): ScheduledJob[] {
     streamRevenueJob(services, TWO_SECONDS),
     ...createEventJobs(services),
     enqueueReadsJob(services, MINUTE),
+    purgeOAuthSessionsJob(services, HOUR),
   ];
 }
 
@@ -196,6 +205,7 @@ export function startScheduler(
   measureLedger(services);
   measureWebhooks(services);
   measurePushes(services);
+  measureProviderEvents(services);
   const work = createWork(services, clock, export_slice_ms);
   const tasks = createTasks(services, { jobs, work, clock });
   jobMetrics.known(Object.keys(tasks));

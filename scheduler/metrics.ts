@@ -7,6 +7,7 @@ import type { Stores } from '../storage/foundation/stores.ts';
 import { countWaitingDeliveries } from '../storage/queue/due-deliveries.ts';
 import { loadJobWaits, type WaitingTask } from '../storage/queue/job-waits.ts';
 import { countPushes } from '../storage/queue/pending-pushes.ts';
+import { countProviderEvents } from '../storage/queue/provider-events.ts';
 import type { TaskOutcome } from './job.ts';
 
 const jobs = new Counter({
@@ -139,37 +140,16 @@ export function measureWebhooks({ postgres }: Pick<Stores, 'postgres'>): void {
   });
 }
 
-type PushCount = keyof Awaited<ReturnType<typeof countPushes>>;
+type CountGauge<Counts> = { readonly name: string; readonly count: keyof Counts; readonly help: string };
 
-const PUSH_GAUGES: readonly { readonly name: string; readonly count: PushCount; readonly help: string }[] = [
-  {
-    name: 'farthing_pushes_pending',
-    count: 'pending',
-    help: 'Records that wait to be sent to a provider',
-  },
-  {
-    name: 'farthing_pushes_oldest_seconds',
-    count: 'oldest_seconds',
-    help: 'How long the first of them has waited, without those of connections that need a person',
-  },
-  {
-    name: 'farthing_pushes_refused',
-    count: 'refused',
-    help: 'Records that a provider refused; each waits for a person',
-  },
-  {
-    name: 'farthing_connections_needing_attention',
-    count: 'needing_attention',
-    help: 'Connections whose provider refuses the credentials, so that nothing is sent',
-  },
-];
-
-/** Measures the records for providers, by one query per scrape. While Postgres is unavailable no value is reported, and not 0. */
-export function measurePushes({ postgres }: Pick<Stores, 'postgres'>): void {
-  let running: ReturnType<typeof load> | null = null;
-  const load = () => runWithTimeout(() => countPushes(postgres));
-  const loadShared = () => (running ??= load().finally(() => (running = null)));
-  for (const { name, count, help } of PUSH_GAUGES) {
+/** Measures counts by one query per scrape. While Postgres is unavailable no value is reported, and not 0. */
+function measureCounts<Counts extends object>(
+  gauges: readonly CountGauge<Counts>[],
+  count: () => Promise<Counts>,
+): void {
+  let running: Promise<Counts | null> | null = null;
+  const loadShared = () => (running ??= runWithTimeout(count).finally(() => (running = null)));
+  for (const { name, count: field, help } of gauges) {
     register.removeSingleMetric(name);
     new Gauge({
       name,
@@ -177,10 +157,63 @@ export function measurePushes({ postgres }: Pick<Stores, 'postgres'>): void {
       async collect() {
         const counts = await loadShared();
         if (counts === null) this.remove();
-        else this.set(counts[count]);
+        else this.set(counts[field] as number);
       },
     });
   }
+}
+
+/** Measures the records for providers. */
+export function measurePushes({ postgres }: Pick<Stores, 'postgres'>): void {
+  measureCounts(
+    [
+      {
+        name: 'farthing_pushes_pending',
+        count: 'pending',
+        help: 'Records that wait to be sent to a provider',
+      },
+      {
+        name: 'farthing_pushes_oldest_seconds',
+        count: 'oldest_seconds',
+        help: 'How long the first of them has waited, without those of connections that need a person',
+      },
+      {
+        name: 'farthing_pushes_refused',
+        count: 'refused',
+        help: 'Records that a provider refused; each waits for a person',
+      },
+      {
+        name: 'farthing_connections_needing_attention',
+        count: 'needing_attention',
+        help: 'Connections whose provider refuses the credentials, so that nothing is sent',
+      },
+    ],
+    () => countPushes(postgres),
+  );
+}
+
+/** Measures the events that providers have sent. */
+export function measureProviderEvents({ postgres }: Pick<Stores, 'postgres'>): void {
+  measureCounts(
+    [
+      {
+        name: 'farthing_provider_events_waiting',
+        count: 'waiting',
+        help: 'Events of providers whose effect has not followed yet',
+      },
+      {
+        name: 'farthing_provider_events_oldest_seconds',
+        count: 'oldest_seconds',
+        help: 'How long the first of them has waited, without those of connections that need a person',
+      },
+      {
+        name: 'farthing_provider_events_failed',
+        count: 'failed',
+        help: 'Events of providers whose last attempt failed',
+      },
+    ],
+    () => countProviderEvents(postgres),
+  );
 }
 
 const auditedRows = new Counter({

@@ -1,4 +1,3 @@
-import { FarthingError } from '../../core/foundation/error.ts';
 import type { Provider } from '../provider.ts';
 import { ProviderError } from '../provider-error.ts';
 import { QuickBooksAccount } from './account.ts';
@@ -25,12 +24,9 @@ export const quickbooks: Provider = {
         });
       return new QuickBooksAccount(new QuickBooksClient({ ...company, access_token }, settings), company);
     },
-    verifyWebhook(secrets, { headers, body }) {
-      const { webhook_verifier_token: token } = quickbooksSecrets.parse(secrets);
-      if (token === undefined)
-        throw new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
-      checkIntuitSignature({ token, header: headers['intuit-signature'], body });
-    },
+    webhook_secrets: ['webhook_verifier_token'],
+    verifyWebhook: (tokens, { headers, body }) =>
+      checkIntuitSignature({ tokens, header: headers['intuit-signature'], body }),
     signature_headers: ['intuit-signature'],
     parseWebhook: ({ body }) => parseIntuitWebhook(body),
     oauth: quickbooksOAuth,

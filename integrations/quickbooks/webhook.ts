@@ -10,14 +10,19 @@ import { FarthingError } from '../../core/foundation/error.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type { InboundEvent } from '../account.ts';
 
-type IntuitWebhook = { readonly token: string; readonly header: string | undefined; readonly body: Uint8Array };
+type IntuitWebhook = {
+  readonly tokens: readonly string[];
+  readonly header: string | undefined;
+  readonly body: Uint8Array;
+};
 
-/** Checks the signature. Every refusal has one message, so that a forger learns nothing from it. */
-export function checkIntuitSignature({ token, header = '', body }: IntuitWebhook): void {
-  const expected = Buffer.from(createHmac('sha256', token).update(body).digest('base64'));
+/** Every refusal has one message, so that a forger learns nothing from it. */
+export function checkIntuitSignature({ tokens, header = '', body }: IntuitWebhook): void {
+  const expected = tokens.map((token) => Buffer.from(createHmac('sha256', token).update(body).digest('base64')));
   const given = Buffer.from(header);
-  // The comparison requires buffers of equal length.
-  if (given.length !== expected.length || !timingSafeEqual(given, expected))
+  // The comparison needs buffers of one length.
+  const matching = expected.filter((one) => given.length === one.length && timingSafeEqual(given, one));
+  if (matching.length === 0)
     throw new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
 }
 

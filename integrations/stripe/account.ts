@@ -83,7 +83,12 @@ class StripeAccount implements ProviderAccount {
   async identify(): Promise<AccountIdentity> {
     return await translate(async () => {
       const account = await this.#loadAccount();
-      if (account === null) return { provider_account_id: this.#account_id, name: null };
+      if (account === null && this.#account_id !== null)
+        throw new ProviderError(
+          'person',
+          'the key may not read its account, so account_id cannot be checked: give it this right, or omit account_id',
+        );
+      if (account === null) return { provider_account_id: null, name: null };
       if (this.#account_id !== null && this.#account_id !== account.id)
         throw new ProviderError(
           'person',

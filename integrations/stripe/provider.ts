@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { FarthingError, invalid } from '../../core/foundation/error.ts';
+import { invalid } from '../../core/foundation/error.ts';
 import type { Provider } from '../provider.ts';
 import { openStripeAccount } from './account.ts';
 import { parseStripeEvents } from './events.ts';
@@ -17,7 +17,8 @@ const stripeSecrets = z.object({
     description: 'Signing secret of the webhook endpoint, `whsec_…`. Webhooks are refused without it.',
   }),
   account_id: secretText.optional().meta({
-    description: 'Account of the key, `acct_…`. A key of another account is refused.',
+    description:
+      'Account of the key, `acct_…`. A key of another account is refused, and so is one that may not read its account.',
   }),
 });
 
@@ -49,12 +50,9 @@ export const stripe: Provider = {
       return mode === 'live';
     },
     open: async (secrets, settings) => await openStripeAccount(stripeSecrets.parse(secrets), settings),
-    verifyWebhook(secrets, { headers, body, now }) {
-      const { webhook_secret } = stripeSecrets.parse(secrets);
-      if (webhook_secret === undefined)
-        throw new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
-      checkStripeSignature({ secret: webhook_secret, header: headers['stripe-signature'], body, now });
-    },
+    webhook_secrets: ['webhook_secret'],
+    verifyWebhook: (secrets, { headers, body, now }) =>
+      checkStripeSignature({ secrets, header: headers['stripe-signature'], body, now }),
     signature_headers: ['stripe-signature'],
     parseWebhook: ({ body }) => parseStripeEvents(body),
   },

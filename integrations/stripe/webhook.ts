@@ -9,20 +9,21 @@ import { FarthingError } from '../../core/foundation/error.ts';
 const TOLERANCE_SECONDS = 300;
 
 type SignedWebhook = {
-  readonly secret: string;
+  readonly secrets: readonly string[];
   readonly header: string | undefined;
   readonly body: Uint8Array;
   readonly now: Date;
 };
 
-/** Checks the signature. Every refusal has one message, so that a forger learns nothing from it. */
-export function checkStripeSignature({ secret, header = '', body, now }: SignedWebhook): void {
+/** Every refusal has one message, so that a forger learns nothing from it. */
+export function checkStripeSignature({ secrets, header = '', body, now }: SignedWebhook): void {
   const { times, signatures } = parseHeader(header);
   const [time] = times;
   const isTimely =
     time !== undefined && times.length === 1 && Math.abs(now.getTime() / 1_000 - Number(time)) <= TOLERANCE_SECONDS;
-  const expected = createHmac('sha256', secret).update(`${time}.`).update(body).digest();
-  const matching = signatures.filter((signature) => timingSafeEqual(Buffer.from(signature, 'hex'), expected));
+  const expected = secrets.map((secret) => createHmac('sha256', secret).update(`${time}.`).update(body).digest());
+  const given = signatures.map((signature) => Buffer.from(signature, 'hex'));
+  const matching = expected.flatMap((one) => given.filter((signature) => timingSafeEqual(signature, one)));
   if (!isTimely || matching.length === 0)
     throw new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
 }

@@ -146,3 +146,28 @@ export async function purgeProviderEvents(database: Database, before: Date): Pro
   );
   return rowCount;
 }
+
+type ProviderEventCounts = {
+  readonly waiting: number;
+  /** Age of the longest waiting event, in seconds; without those whose connection reads nothing until a person acts. */
+  readonly oldest_seconds: number;
+  readonly failed: number;
+};
+
+/** Counts over all tenants, for the metrics. */
+export async function countProviderEvents(database: Database): Promise<ProviderEventCounts> {
+  const { rows } = await database.raw(
+    `with active as (
+       select c.id from connections as c
+        where c.has_account and c.status = 'published' and c.connection_state = 'active'
+          and not exists (select from test_clocks as k where k.tenant_id = c.tenant_id and k.environment_id = c.environment_id)
+     )
+     select count(*)::integer as waiting,
+            coalesce(extract(epoch from now() - min(event.created_at) filter (where active.id is not null)), 0)::double precision
+              as oldest_seconds,
+            (select count(*)::integer from provider_events where event_state = 'failed') as failed
+       from provider_events as event left join active on active.id = event.connection_id
+      where event.next_attempt_at is not null`,
+  );
+  return rows[0];
+}

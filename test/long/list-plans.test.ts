@@ -169,7 +169,7 @@ describe('lists of ten thousand records', function () {
   /** The words that a route takes in this place, by what it says of one that it does not. */
   async function allowed(route: Route, name: 'sort' | 'expand'): Promise<string[]> {
     if (!(name in shapeOf(route))) return [];
-    return ((await ask(route, { [name]: 'no_such~' })).body.details?.allowed as string[] | undefined) ?? [];
+    return ((await ask(route, { [name]: 'no_such~' }, 'allowed')).body.details?.allowed as string[] | undefined) ?? [];
   }
 
   /** A list and its search sort by one grammar (standard-routes.ts), so that its columns are asked for once. */
@@ -243,7 +243,7 @@ describe('lists of ten thousand records', function () {
   }
 
   async function during(route: Route, asked: Asked) {
-    const { result, statements: sent } = await statements.during(() => ask(route, asked));
+    const { result, statements: sent } = await statements.during((request_id) => ask(route, asked, request_id));
     expect(result.status, `${route.path} ${JSON.stringify(asked)}: ${result.text.slice(0, 300)}`).to.equal(200);
     return { answer: result.body as Answer, sent: sent.filter(({ sql }) => sql.startsWith('select')) };
   }
@@ -252,12 +252,13 @@ describe('lists of ten thousand records', function () {
     return itemsIn((await during(route, asked)).answer);
   }
 
-  function ask(route: Route, asked: Asked) {
+  function ask(route: Route, asked: Asked, request_id: string) {
+    const headers = { 'x-request-id': request_id };
     const path = route.path.replace(/:\w+/g, (name) =>
       name === ':external_id' ? 'external_5007' : ofNoun(route.path),
     );
-    if (route.method !== 'get') return api.request('POST', path, { body: asked });
-    return api.request('GET', `${path}?${new URLSearchParams(asked as Record<string, string>)}`);
+    if (route.method !== 'get') return api.request('POST', path, { body: asked, headers });
+    return api.request('GET', `${path}?${new URLSearchParams(asked as Record<string, string>)}`, { headers });
   }
 });
 

@@ -134,6 +134,24 @@ const FAULTS: readonly Fault[] = [
     },
   },
   {
+    alerts: ['FarthingProviderEventsWaiting'],
+    what: 'an event of a provider has waited for seven hours; one whose connection needs a person is not counted',
+    begin: async ({ sql }) => {
+      await sql(`insert into connections (id, tenant_id, environment_id, name, provider_type, has_account, connection_state)
+                 values ('con_away', 't', 'e', 'Away', 'stripe', true, 'active'), ('con_wrong', 't', 'e2', 'Wrong', 'stripe', true, 'needs_attention')`);
+      const insert = (connection_id: string, hours: number) =>
+        sql(`insert into provider_events (id, tenant_id, environment_id, connection_id, provider_type, provider_event_id, event_type, subjects, event_state, next_attempt_at, created_at)
+             select 'event_of_' || id, tenant_id, environment_id, id, provider_type, '1', 'invoice.paid', '[]', 'received', now(), now() - interval '${hours} hours'
+               from connections where id = '${connection_id}'`);
+      await insert('con_wrong', 100);
+      await insert('con_away', 7);
+    },
+    end: async ({ sql }) => {
+      await sql(`delete from provider_events where connection_id in ('con_away', 'con_wrong')`);
+      await sql(`delete from connections where id in ('con_away', 'con_wrong')`);
+    },
+  },
+  {
     alerts: ['FarthingEventsUnaccounted', 'FarthingPartitionStopped'],
     what: 'a record that was accepted is not in the log',
     begin: async ({ settled, sql }) => {

@@ -2,8 +2,10 @@
  * What Postgres reads for the statements that a piece of work sends: each is run once more with EXPLAIN ANALYZE, and its plan
  * says by which index, and how many rows of which table it went through to find those that it answered.
  */
+import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
 import pg from 'pg';
+import { currentRequestContext } from '../../storage/foundation/request-context.ts';
 import { readUrl } from '../../storage/postgres/pool/postgres.ts';
 
 export type Statement = { readonly sql: string; readonly bindings: readonly unknown[] };
@@ -49,14 +51,21 @@ export class StatementRecorder {
     return this.#beside.end();
   }
 
-  /** What the work answers, and the statements that the process sent meanwhile. */
-  async during<Result>(work: () => Promise<Result>): Promise<{ result: Result; statements: Statement[] }> {
+  /**
+   * Returns the result of a request and its statements. The work sends it with this `X-Request-ID`, so statements that the process sends
+   * for other reasons meanwhile are not counted.
+   */
+  async during<Result>(
+    work: (request_id: string) => Promise<Result>,
+  ): Promise<{ result: Result; statements: Statement[] }> {
     const statements: Statement[] = [];
-    const note = ({ sql, bindings = [] }: { sql: string; bindings?: unknown[] }) =>
-      void statements.push({ sql, bindings });
+    const request_id = randomUUID();
+    const note = ({ sql, bindings = [] }: { sql: string; bindings?: unknown[] }) => {
+      if (currentRequestContext()?.request_id === request_id) statements.push({ sql, bindings });
+    };
     this.#postgres.on('query', note);
     try {
-      return { result: await work(), statements };
+      return { result: await work(request_id), statements };
     } finally {
       this.#postgres.removeListener('query', note);
     }

@@ -34,6 +34,7 @@ import {
   splitTokens,
 } from '../../foundation/connections/oauth-tokens.ts';
 import { deriveBaseConfig } from './base-config.ts';
+import { chooseAccountId, findMappedInvoice, identifySame } from './same-account.ts';
 import { hasSecrets } from './secret-shapes.ts';
 
 type NewConnection = Pick<Connection, 'name' | 'provider_type' | 'metadata' | 'sync_config'> & {
@@ -146,7 +147,7 @@ type CheckedCredentials = {
   readonly tokens: StoredTokens | null;
   readonly settings: AccountCallSettings;
   readonly now: Date;
-  /** Connection whose stored tokens are used if the new credentials contain none. */
+  /** The connection that gets the credentials. Has the tokens, if they contain none. */
   readonly connection?: ConnectionModel;
 };
 type IdentifiedAccount = { readonly identity: AccountIdentity; readonly tokens: StoredTokens | null };
@@ -164,7 +165,9 @@ async function identifyAccount(
   checkSealed(settings);
   await checkEnvironment(stores, scope, { provider_type, secrets });
   if (!(await canCall(stores, scope))) return null;
-  const identify = (account: ProviderAccount) => account.identify();
+  const invoice_id = connection ? await findMappedInvoice(stores, connection) : null;
+  const identify = (account: ProviderAccount) =>
+    connection ? identifySame(account, { known: connection, invoice_id }) : account.identify();
   try {
     if (connection && tokens === null && connection.oauth_tokens !== '') {
       const identity = await callWithAccess(stores, connection, { secrets, settings, now }, identify);
@@ -226,7 +229,7 @@ export async function changeConnection(
       ...changes,
       secret: sealConnectionSecrets(secrets, connection, sealing),
       ...(current_tokens === null ? {} : replaceTokens(sealTokens(current_tokens, connection, sealing))),
-      ...chooseAccountId(connection, identified?.identity ?? null),
+      provider_account_id: chooseAccountId(connection, identified?.identity ?? null),
     };
     return activateConnection(database, connection, { changes: renewed, by: author });
   });
@@ -235,17 +238,6 @@ export async function changeConnection(
 /** Ends the lease of a running refresh, so that its result does not overwrite the new tokens. */
 function replaceTokens(oauth_tokens: string) {
   return { oauth_tokens, refreshing_by: null, refreshing_until: null };
-}
-
-/** Refuses credentials of another account: the ids in the mappings belong to the first account. */
-function chooseAccountId({ provider_type, provider_account_id }: ConnectionModel, identity: AccountIdentity | null) {
-  const identified = identity?.provider_account_id ?? null;
-  if (provider_account_id !== null && identified !== null && identified !== provider_account_id)
-    throw notAllowed(
-      `the credentials belong to another account at ${provider_type}, ${identified}: archive the connection and create a new one`,
-      { field: `encrypted_secret_data.${provider_type}`, provider_account_id },
-    );
-  return { provider_account_id: provider_account_id ?? identified };
 }
 
 /**

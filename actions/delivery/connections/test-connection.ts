@@ -14,6 +14,7 @@ import {
   prepareCalls,
   toAnswerError,
 } from '../../foundation/connections/call-account.ts';
+import { chooseAccountId } from './same-account.ts';
 
 type ConnectionTest = { readonly id: string; readonly settings: AccountCallSettings; readonly author: Author };
 
@@ -35,7 +36,7 @@ export async function testConnection(
     const current = await ConnectionModel.fetchPublished(scope, id, { database, lock: true });
     // Other credentials were stored during this test; their own test decides.
     if (current.secret !== connection.secret) return;
-    const provider_account_id = current.provider_account_id ?? identity.provider_account_id;
+    const provider_account_id = chooseAccountId(current, identity);
     await activateConnection(database, current, { changes: { provider_account_id }, by: author });
   });
   return identity;

@@ -3,25 +3,23 @@
  * its events and enqueues their processing. An unknown tenant, environment or connection gets the refusal of a wrong
  * signature after equal work, so that nobody can probe for ids.
  */
-import { randomBytes } from 'node:crypto';
 import { FarthingError, invalid } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import type { ProviderSecrets } from '../../../core/platform/connection/record.ts';
 import type { InboundEvent } from '../../../integrations/account.ts';
 import { listCapable } from '../../../integrations/find-capability.ts';
 import type { AccountCapability, InboundWebhook } from '../../../integrations/provider.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
-import { createSealer, isSealed } from '../../../storage/foundation/secrets/sealing.ts';
 import type { Postgres } from '../../../storage/foundation/stores.ts';
 import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { addReadJob, storeProviderEvents } from '../../../storage/queue/provider-events.ts';
 import { type AccountCallSettings, canCall } from '../../foundation/connections/call-account.ts';
-import { openConnectionSecrets } from '../../foundation/connections/connection-secrets.ts';
+import { selectWebhookSecrets } from './webhook-secrets.ts';
 
 /** Maximum number of events in one webhook. One statement stores them, and Postgres limits its parameters. */
 const EVENTS_MAX = 1_000;
 
-type ReceivingCapability = AccountCapability & Required<Pick<AccountCapability, 'verifyWebhook' | 'parseWebhook'>>;
+type ReceivingCapability = AccountCapability &
+  Required<Pick<AccountCapability, 'webhook_secrets' | 'verifyWebhook' | 'parseWebhook'>>;
 
 /** Providers whose webhooks are received. */
 export function listReceivedProviders(): string[] {
@@ -36,7 +34,8 @@ export function listSignatureHeaders(provider_type: string): readonly string[] {
 }
 
 function receivesWebhooks(capability: AccountCapability): capability is ReceivingCapability {
-  return capability.verifyWebhook !== undefined && capability.parseWebhook !== undefined;
+  const { webhook_secrets, verifyWebhook, parseWebhook } = capability;
+  return webhook_secrets !== undefined && verifyWebhook !== undefined && parseWebhook !== undefined;
 }
 
 type ReceivedWebhook = {
@@ -57,9 +56,10 @@ export async function receiveWebhook(
   const [connection] = await ConnectionModel.in(scope, postgres).where({
     ...{ provider_type, has_account: true, status: 'published' },
   });
-  const secrets = connection ? openSecrets(connection, { settings, onUnreadable }) : null;
-  verify(capability, secrets, webhook);
-  if (!connection || secrets === null) throw refuse();
+  const { webhook_secrets: names } = capability;
+  const { secrets, is_known } = selectWebhookSecrets({ provider_type, names, connection, settings, onUnreadable });
+  capability.verifyWebhook(secrets, webhook);
+  if (!connection || !is_known) throw refuse();
   const events = capability.parseWebhook(webhook);
   if (events.length > EVENTS_MAX) throw invalid('body', `has ${events.length} events; the maximum is ${EVENTS_MAX}`);
   const is_called = await canCall({ postgres }, scope);
@@ -69,34 +69,6 @@ export async function receiveWebhook(
     if (count > 0) await addReadJob(transaction, connection);
     return count;
   });
-}
-
-/** Null if the stored credentials cannot be decrypted; the webhook is then refused. */
-function openSecrets(
-  connection: ConnectionModel,
-  { settings, onUnreadable }: Pick<ReceivedWebhook, 'settings' | 'onUnreadable'>,
-): ProviderSecrets | null {
-  try {
-    if (!isSealed(connection.secret)) return null;
-    return openConnectionSecrets(connection, createSealer(settings.SECRETS_KEYS));
-  } catch {
-    onUnreadable(connection.id);
-    return null;
-  }
-}
-
-/** Verifies the signature. Without secrets it is checked against a random secret, which takes equal time. */
-function verify(capability: ReceivingCapability, secrets: ProviderSecrets | null, webhook: InboundWebhook): void {
-  try {
-    capability.verifyWebhook(secrets ?? buildRandomSecrets(capability), webhook);
-  } catch (error) {
-    if (secrets !== null && !(error instanceof FarthingError)) throw error;
-    throw refuse();
-  }
-}
-
-function buildRandomSecrets({ secrets }: AccountCapability): ProviderSecrets {
-  return Object.fromEntries(Object.keys(secrets.shape).map((name) => [name, randomBytes(16).toString('hex')]));
 }
 
 function refuse(): FarthingError {

@@ -11,6 +11,7 @@ import { ProviderEventModel } from '../../../storage/models/delivery/provider-ev
 import { narrow } from '../../../storage/models/foundation/page.ts';
 import { fetchPage } from '../../http/list.ts';
 import { type Context, idParams, MessageAnswer, type Route, route, toAuthor } from '../../http/route.ts';
+import { inboundMetrics } from './metrics.ts';
 import {
   ProviderEventAnswer,
   ProviderEventFilter,
@@ -66,6 +67,7 @@ export const inboundWebhookRoutes: Route[] = [
 ];
 
 function createWebhookRoute(provider_type: string): Route {
+  inboundMetrics.known(provider_type);
   const name = provider_type.replace(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
   return route({
     method: 'post',
@@ -87,7 +89,9 @@ function createWebhookRoute(provider_type: string): Route {
     handle: async ({ params: scope }, context) => {
       const { request_id } = context;
       const requestContext = { scope, user_id: provider_type, secret_id: null, request_id };
-      const count = await runAs(requestContext, () => receive(provider_type, scope, context));
+      const count = await runAs(requestContext, () =>
+        inboundMetrics.measure(provider_type, () => receive(provider_type, scope, context)),
+      );
       return { message: count === 1 ? '1 event stored' : `${count} events stored` };
     },
   });

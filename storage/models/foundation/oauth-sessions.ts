@@ -15,15 +15,12 @@ type OAuthSession = {
   readonly created_by: string;
 };
 
-/** Stores a session, and deletes the expired ones of its environment. */
 export async function storeOAuthSession(
   { postgres }: Postgres,
   { tenant_id, environment_id }: Scope,
   session: OAuthSession,
 ): Promise<void> {
-  const scope = { tenant_id, environment_id };
-  await postgres('oauth_sessions').where(scope).where('expires_at', '<', session.created_at).delete();
-  await postgres('oauth_sessions').insert({ ...session, ...scope });
+  await postgres('oauth_sessions').insert({ ...session, tenant_id, environment_id });
 }
 
 /**
@@ -40,4 +37,9 @@ export async function takeOAuthSession(
     .where('expires_at', '>', now)
     .delete(['secret']);
   return session?.secret ?? null;
+}
+
+/** Deletes the expired sessions of all environments. Returns their number. */
+export async function purgeOAuthSessions({ postgres }: Postgres, now: Date): Promise<number> {
+  return await postgres('oauth_sessions').where('expires_at', '<=', now).delete();
 }

@@ -2,6 +2,7 @@
 import { createHmac } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
+import { register } from 'prom-client';
 import { Stripe } from 'stripe';
 import { createSealer } from '../../../storage/foundation/secrets/sealing.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
@@ -213,6 +214,23 @@ describe('webhooks of providers', () => {
     };
     return { ...copy, secret: createSealer([KEY]).seal(JSON.stringify({ quickbooks }), copy) };
   };
+
+  it('are counted by what became of them', async () => {
+    const count = async () => {
+      const { values } = await register.getSingleMetric('farthing_provider_webhooks_total')!.get();
+      const own = values.filter(({ labels }) => labels['provider'] === 'stripe');
+      return Object.fromEntries(own.map(({ labels, value }) => [labels['outcome'], value]));
+    };
+    const before = await count();
+    await post();
+    await post({ signature: 't=1,v1=00' });
+    await post({ scope: { tenant_id: 'tenant_unknown', environment_id: 'env_unknown' } });
+    await post({ text: '{}' });
+    const { stored, bad_signature, bad_body, failed } = before as Record<string, number>;
+    expect(await count()).to.deep.equal({
+      ...{ stored: stored! + 1, bad_signature: bad_signature! + 2, bad_body: bad_body! + 1, failed },
+    });
+  });
 
   it('5xx: what cannot be stored is not accepted, and a later delivery is stored', async () => {
     const { postgres } = api.services;

@@ -87,10 +87,15 @@ describe('integrations/stripe/account', () => {
       expect(message).to.contain('acct_fake').and.to.contain('acct_other');
     });
 
-    it('accepts a restricted key that may not read the account', async () => {
+    it('names no account if a restricted key may not read it, and believes no statement about it', async () => {
       fake.forbidden.push(/^GET account/);
-      const restricted = await open('rk_test_fake', { account_id: 'acct_fake' });
-      expect(await restricted.identify()).to.deep.equal({ provider_account_id: 'acct_fake', name: null });
+      const restricted = await open('rk_test_fake');
+      expect(await restricted.identify()).to.deep.equal({ provider_account_id: null, name: null });
+      for (const account_id of ['acct_fake', 'acct_other']) {
+        const failure = await catchFailure(async () => (await open('rk_test_fake', { account_id })).identify());
+        expect(failure).to.include({ error_class: 'person', is_unauthorized: false });
+        expect(failure.message).to.contain('may not read its account');
+      }
     });
 
     it('refuses an unknown key and does not quote it', async () => {

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { sealSecrets } from '../../../../actions/delivery/webhooks/seal-secrets.ts';
 import { loadAccess } from '../../../../actions/foundation/connections/oauth-tokens.ts';
 import { quickbooks } from '../../../../integrations/quickbooks/provider.ts';
+import { purgeOAuthSessionsJob } from '../../../../scheduler/jobs/purge-oauth-sessions.ts';
 import { createSealer } from '../../../../storage/foundation/secrets/sealing.ts';
 import { startTestApi, type TestApi } from '../../../support/api.ts';
 import { QuickBooksFake } from '../../../support/providers/quickbooks-fake.ts';
@@ -110,6 +111,21 @@ describe('connections by OAuth', () => {
       const twice = await started();
       const answers = await Promise.all([finish(twice), finish(twice)]);
       expect(answers.map(({ status }) => status).sort()).to.deep.equal([200, 404]);
+    });
+
+    it('that nobody completes is deleted after it has expired, in every environment', async () => {
+      const { postgres } = api.services;
+      const other = await api.otherTenant();
+      await postgres('environments').where({ id: other.scope.environment_id }).update({ type: 'development' });
+      await postgres('oauth_sessions').delete();
+      for (const key of [api.key, other.key]) expect((await begin({}, key)).status).to.equal(200);
+      passMinutes(5);
+      const open = await begin();
+      const { run } = purgeOAuthSessionsJob(api.services, 3600);
+      expect((await run(new Date(Date.parse(NOW) + 599_999))).done).to.deep.equal({ purged: 0 });
+      expect((await run(new Date(Date.parse(NOW) + 600_000))).done).to.deep.equal({ purged: 2 });
+      const left = await postgres('oauth_sessions').pluck('id');
+      expect(left).to.deep.equal([open.body.session_id]);
     });
 
     it('with a refused code makes nothing', async () => {

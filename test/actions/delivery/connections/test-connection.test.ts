@@ -112,6 +112,75 @@ describe('the credentials of a connection', () => {
     expect(text).to.match(/another account at stripe, acct_fake/);
   });
 
+  it('of another account do not pass the test either', async () => {
+    const { id } = (await create()).body;
+    await api.services.postgres('connections').where({ id }).update({ provider_account_id: 'acct_first' });
+    await api.services.postgres('connections').where({ id }).update({ connection_state: 'needs_attention' });
+    const tested = await test(id);
+    expect(tested.status, tested.text).to.equal(400);
+    expect(tested.text).to.match(/another account at stripe, acct_fake/);
+    expect(await show(id)).to.include({ connection_state: 'needs_attention', provider_account_id: 'acct_first' });
+  });
+
+  describe('that may not read their account', () => {
+    before(() => fake.forbidden.push(/^GET account/));
+    after(() => fake.forbidden.splice(0));
+    const RESTRICTED = { secret_key: 'rk_test_fake' };
+
+    /** An invoice of ours that has this counterpart. */
+    const link = async (provider_entity_id: string) => {
+      const body = { external_id: `customer of ${provider_entity_id}`, name: 'Acme' };
+      const customer_id = (await api.request('POST', '/customers', { body })).body.id;
+      const amounts = { amount_due: '100', total: '100', subtotal: '100', currency: 'usd' };
+      const line_items = [{ display_name: 'Help', amount: '100', quantity: '1' }];
+      const invoice = { customer_id, ...amounts, line_items, invoice_status: 'FINALIZED' };
+      const { id: entity_id } = (await api.request('POST', '/invoices', { body: invoice })).body;
+      const mapping = { entity_type: 'invoice', entity_id, provider_type: 'stripe', provider_entity_id };
+      expect((await api.request('POST', '/integrations/link', { body: mapping })).status).to.equal(200);
+    };
+    const createThere = () =>
+      fake.book.createInvoice({ customer: fake.book.createCustomer({}).id, currency: 'usd' }).id;
+
+    it('make a connection to an unnamed account', async () => {
+      const { status, body } = await create('rk_test_fake');
+      expect([status, body.provider_account_id]).to.deep.equal([201, null]);
+    });
+
+    it('are refused with a stated account, which nobody can check', async () => {
+      const stripe = { ...RESTRICTED, account_id: 'acct_fake' };
+      const body = { name: 'Stripe', provider_type: 'stripe', encrypted_secret_data: { stripe } };
+      const { status, text } = await api.request('POST', '/connections', { body });
+      expect(status).to.equal(400);
+      expect(text).to.contain('account_id cannot be checked');
+    });
+
+    it('are refused if the account is known, and nothing shows that it is the same', async () => {
+      const { id } = (await create('rk_test_fake')).body;
+      await api.services.postgres('connections').where({ id }).update({ provider_account_id: 'acct_fake' });
+      const { status, text } = await change(id, RESTRICTED);
+      expect(status).to.equal(400);
+      expect(text).to.match(/unknown whether it is acct_fake/);
+    });
+
+    it('replace others if the account has an invoice that is linked', async () => {
+      const { id } = (await create('rk_test_fake')).body;
+      await link(createThere());
+      expect((await change(id, RESTRICTED)).status).to.equal(200);
+      await api.services.postgres('connections').where({ id }).update({ provider_account_id: 'acct_fake' });
+      expect((await change(id, RESTRICTED)).status).to.equal(200);
+      expect(await show(id)).to.include({ provider_account_id: 'acct_fake' });
+    });
+
+    it('are refused if the account has not the linked invoice', async () => {
+      const { id } = (await create('rk_test_fake')).body;
+      await link(createThere());
+      await link('in_of_another_account');
+      const { status, text } = await change(id, RESTRICTED);
+      expect(status).to.equal(400);
+      expect(text).to.match(/has no invoice in_of_another_account/);
+    });
+  });
+
   it('of another record do not open, and no call is made with them', async () => {
     const [first, other] = [(await create()).body, await api.otherTenant()];
     // The other tenant's environment is of type production.

@@ -7,7 +7,7 @@ import { readProvider } from '../../../../actions/delivery/inbound/read-provider
 import { processDuePayments } from '../../../../actions/lifecycle/payments/due-payments.ts';
 import type { ProviderEventRecord } from '../../../../core/platform/integration/provider-event.ts';
 import { findInvoiceFaults } from '../../../../storage/audit/invoices.ts';
-import { listConnectionsToRead } from '../../../../storage/queue/provider-events.ts';
+import { countProviderEvents, listConnectionsToRead } from '../../../../storage/queue/provider-events.ts';
 import { startTestApi, type TestApi } from '../../../support/api.ts';
 import { StripeFake, signStripeBody } from '../../../support/providers/stripe-fake.ts';
 import {
@@ -468,7 +468,9 @@ describe('payments that a provider reports', () => {
     fake.book.payInvoice(there, { card: 'pm_card_visa' });
     const record = fake.book.find('invoice', there);
     record['status'] = 'strange';
+    const { failed: failed_before, waiting: waiting_before } = await countProviderEvents(api.services.postgres);
     await deliver((events) => events.filter(({ type }) => type === 'invoice.paid'));
+    expect(await countProviderEvents(api.services.postgres)).to.include({ waiting: waiting_before + 1 });
     for (let attempt = 1; attempt <= 8; attempt++) {
       await read();
       const { next_attempt_at, attempt_count } = await stored('invoice.paid');
@@ -480,6 +482,10 @@ describe('payments that a provider reports', () => {
     const [failed] = listed.body.items;
     expect(failed).to.include({ event_state: 'failed', attempt_count: 8, next_attempt_at: null });
     expect(failed!.reason).to.match(/status strange/);
+    expect(await countProviderEvents(api.services.postgres)).to.include({
+      failed: failed_before + 1,
+      waiting: waiting_before,
+    });
     record['status'] = 'paid';
     const retried = await api.request('POST', `/webhooks/inbound/${failed!.id}/retry`);
     expect([retried.status, retried.body.event_state]).to.deep.equal([202, 'received']);

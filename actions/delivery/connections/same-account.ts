@@ -1,0 +1,61 @@
+/**
+ * The account of a connection never changes, because the mapped records are there: with credentials of another account their ids would name
+ * other records (docs/integrations/README.md, "Connections").
+ */
+import { notAllowed } from '../../../core/foundation/error.ts';
+import type { AccountIdentity, ProviderAccount } from '../../../integrations/account.ts';
+import type { Postgres } from '../../../storage/foundation/stores.ts';
+import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
+import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
+
+type KnownAccount = Pick<ConnectionModel, 'provider_type' | 'provider_account_id'>;
+
+/** The newest invoice that the account has. Null without one. */
+export async function findMappedInvoice({ postgres }: Postgres, connection: ConnectionModel): Promise<string | null> {
+  const [newest] = await IntegrationMappingModel.in(connection, postgres)
+    .where({ connection_id: connection.id, entity_type: 'invoice', mapping_state: 'made' })
+    .orderBy('id', 'desc')
+    .limit(1);
+  return newest?.provider_entity_id ?? null;
+}
+
+/**
+ * Identifies the account of new credentials. If the provider does not name it, the mapped invoice must be there. The account that is known
+ * is kept then.
+ */
+export async function identifySame(
+  account: ProviderAccount,
+  { known, invoice_id }: { known: KnownAccount; invoice_id: string | null },
+): Promise<AccountIdentity> {
+  const identity = await account.identify();
+  if (identity.provider_account_id !== null) return identity;
+  const { provider_type, provider_account_id } = known;
+  const field = `encrypted_secret_data.${provider_type}`;
+  if (invoice_id !== null && account.pullInvoice) {
+    if ((await account.pullInvoice(invoice_id)) !== null) return { ...identity, provider_account_id };
+    throw notAllowed(
+      `the account of the credentials at ${provider_type} has no invoice ${invoice_id}, to which an invoice is linked: use credentials of the same account, or remove the link`,
+      { field, provider_entity_id: invoice_id },
+    );
+  }
+  if (provider_account_id !== null)
+    throw notAllowed(
+      `the credentials may not read their account at ${provider_type}, so it is unknown whether it is ${provider_account_id}: give them this right`,
+      { field, provider_account_id },
+    );
+  return identity;
+}
+
+/** The account of a connection whose credentials have this identity; null if nobody names it. */
+export function chooseAccountId(
+  { provider_type, provider_account_id }: KnownAccount,
+  identity: AccountIdentity | null,
+): string | null {
+  const identified = identity?.provider_account_id ?? null;
+  if (provider_account_id !== null && identified !== null && identified !== provider_account_id)
+    throw notAllowed(
+      `the credentials belong to another account at ${provider_type}, ${identified}: archive the connection and create a new one`,
+      { field: `encrypted_secret_data.${provider_type}`, provider_account_id },
+    );
+  return provider_account_id ?? identified;
+}

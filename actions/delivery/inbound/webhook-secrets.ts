@@ -1,0 +1,74 @@
+/**
+ * Secrets with which the signature of a webhook is checked. Without a connection, or without its webhook secret, they are random, and found
+ * by the same steps: the time of a refusal does not tell which tenants have a connection.
+ */
+import { randomBytes } from 'node:crypto';
+import type { ProviderSecrets, ProviderType } from '../../../core/platform/connection/record.ts';
+import { createSealer, isSealed, type SecretOwner } from '../../../storage/foundation/secrets/sealing.ts';
+import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
+import type { AccountCallSettings } from '../../foundation/connections/call-account.ts';
+import { openConnectionSecrets, sealConnectionSecrets } from '../../foundation/connections/connection-secrets.ts';
+
+type SecretSelection = {
+  readonly provider_type: string;
+  /** Names of the credentials that sign webhooks. */
+  readonly names: readonly string[];
+  readonly connection: ConnectionModel | undefined;
+  readonly settings: AccountCallSettings;
+  readonly onUnreadable: (connection_id: string) => void;
+};
+
+/** As many secrets as names. Those that are missing are the first one. `is_known` is false if they are not those of a connection. */
+export function selectWebhookSecrets({ connection, ...search }: SecretSelection): {
+  secrets: readonly string[];
+  is_known: boolean;
+} {
+  const opened = openSecrets(connection ?? provideDummy(search), search);
+  const [current, ...others] = search.names.map((name) => opened?.[name]);
+  if (!isText(current)) return { secrets: search.names.map(createRandomSecret), is_known: false };
+  const secrets = [current, ...others.map((other) => (isText(other) ? other : current))];
+  return { secrets, is_known: connection !== undefined };
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}
+
+function createRandomSecret(): string {
+  return randomBytes(32).toString('hex');
+}
+
+type StoredCredentials = SecretOwner & Pick<ConnectionModel, 'provider_type' | 'secret'>;
+
+/** Null if the stored text does not open: the webhook is then refused, not accepted unchecked. */
+function openSecrets(
+  stored: StoredCredentials,
+  { settings, onUnreadable }: Pick<SecretSelection, 'settings' | 'onUnreadable'>,
+): ProviderSecrets | null {
+  try {
+    if (!isSealed(stored.secret)) return null;
+    return openConnectionSecrets(stored, createSealer(settings.SECRETS_KEYS));
+  } catch {
+    onUnreadable(stored.id);
+    return null;
+  }
+}
+
+const dummies = new WeakMap<readonly string[], Map<string, StoredCredentials>>();
+
+/** Credentials of no connection, sealed once per process: only opening them belongs to the work of a webhook. */
+function provideDummy({
+  provider_type,
+  names,
+  settings: { SECRETS_KEYS },
+}: Pick<SecretSelection, 'provider_type' | 'names' | 'settings'>): StoredCredentials {
+  const by_provider = dummies.get(SECRETS_KEYS) ?? new Map<string, StoredCredentials>();
+  dummies.set(SECRETS_KEYS, by_provider);
+  const known = by_provider.get(provider_type);
+  if (known) return known;
+  const random = Object.fromEntries(names.map((name) => [name, createRandomSecret()]));
+  const owner = { tenant_id: '', environment_id: '', id: '', provider_type: provider_type as ProviderType };
+  const dummy = { ...owner, secret: sealConnectionSecrets(random, owner, createSealer(SECRETS_KEYS)) };
+  by_provider.set(provider_type, dummy);
+  return dummy;
+}

@@ -1,0 +1,12 @@
+/** Deletes OAuth sessions that have expired: they contain sealed credentials, and the browser of their flow did not come back. */
+import type { Stores } from '../../storage/foundation/stores.ts';
+import { purgeOAuthSessions } from '../../storage/models/foundation/oauth-sessions.ts';
+import type { ScheduledJob } from '../job.ts';
+
+export function purgeOAuthSessionsJob({ postgres }: Stores, every_seconds: number): ScheduledJob {
+  return {
+    name: 'purge-oauth-sessions',
+    every_seconds,
+    run: async (now) => ({ done: { purged: await purgeOAuthSessions({ postgres }, now) }, waiting: [], failed: [] }),
+  };
+}
