@@ -54,11 +54,8 @@ describe('files that take long', () => {
       now: '2026-03-01T12:00:00Z',
       config: { EXPORT_DIRECTORY: directory, EXPORT_ALLOW_PRIVATE_ADDRESSES: 'true' },
     });
-    scheduler = startScheduler(world.api.services, { clock: world.api.services.clock, export_slice_ms: TURN_MS });
   });
   after(async () => {
-    answerAll();
-    await scheduler.stop();
     await world.stop();
     server.closeAllConnections();
     server.close();
@@ -68,6 +65,14 @@ describe('files that take long', () => {
   beforeEach(() => {
     answers = false;
     begun.clear();
+  });
+  /** Called when all runs are in the queue: on a busy machine a turn is over before the runs of all tenants are requested. */
+  const startTurns = () => {
+    scheduler = startScheduler(world.api.services, { clock: world.api.services.clock, export_slice_ms: TURN_MS });
+  };
+  afterEach(async () => {
+    answerAll();
+    await scheduler.stop();
   });
 
   async function runsOf(count: number, ...[key, connection, job_config]: Parameters<typeof runOf>) {
@@ -96,9 +101,11 @@ describe('files that take long', () => {
       const { key } = await world.api.otherTenant();
       runs.push(...(await runsOf(3, key, { provider_type: 's3', encrypted_secret_data }, { bucket, endpoint_url })));
     }
-    await until('as many files as there are tenants are begun', async () => begun.size >= tenants.length);
-    const whose = [...begun].slice(0, tenants.length).map((path) => path.split('/')[1]!);
-    expect(whose.toSorted()).to.deep.equal(tenants.toSorted());
+    startTurns();
+    const hasBegun = (bucket: string) => [...begun].some((path) => path.startsWith(`/${bucket}/`));
+    await until('each tenant has begun a file', async () => tenants.every(hasBegun), 60_000);
+    // Four begin at once. The last two tenants begin with second files of others, and before any third one.
+    expect([...begun]).to.have.lengthOf.at.most(8);
     answerAll();
     for (const task of runs) await until('it is done', async () => (await task()).task_status === 'COMPLETED', 60_000);
   });
@@ -113,6 +120,7 @@ describe('files that take long', () => {
     }
     const { key } = await world.api.otherTenant();
     const fifth = await runOf(key, { provider_type: 'directory' }, {});
+    startTurns();
     await until('the fifth has its file', async () => (await fifth()).task_status === 'COMPLETED', 25_000);
     for (const task of slow) {
       const told = await until('it has given its place up', async () => {
