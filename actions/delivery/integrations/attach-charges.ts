@@ -7,10 +7,10 @@ import type { IntegrationMappingModel } from '../../../storage/models/foundation
 import type { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import type { PushTarget } from '../../foundation/connections/push-record.ts';
 
-type ChargedCopy = { readonly mapping: IntegrationMappingModel; readonly payments: readonly PaymentModel[] };
+type ChargedCounterpart = { readonly mapping: IntegrationMappingModel; readonly payments: readonly PaymentModel[] };
 
 export async function attachCharges(
-  { mapping: { provider_entity_id, sent_invoice }, payments }: ChargedCopy,
+  { mapping: { provider_entity_id, sent_invoice }, payments }: ChargedCounterpart,
   { connection, call }: PushTarget,
 ): Promise<void> {
   if (sent_invoice === null) return;

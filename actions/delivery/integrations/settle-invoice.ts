@@ -75,7 +75,7 @@ async function computeRemainingThere(
   return Decimal.max(0, new Decimal(sent_invoice.amount_remaining).minus(lowered));
 }
 
-type SettledCopy = {
+type SettledCounterpart = {
   readonly mapping: IntegrationMappingModel;
   readonly sent_invoice: SentInvoice;
   readonly target: PushTarget;
@@ -88,7 +88,7 @@ type SettledCopy = {
 async function settleByHand(
   stores: Postgres,
   invoice: InvoiceModel,
-  { mapping, sent_invoice, target }: SettledCopy,
+  { mapping, sent_invoice, target }: SettledCounterpart,
 ): Promise<void> {
   const amount = new Decimal(invoice.amount_paid).minus(sent_invoice.amount_paid);
   if (amount.lte(0)) return;

@@ -48,11 +48,13 @@ export const ConnectionTestAnswer = z
   .meta({ id: 'TestConnectionResponse' });
 
 const provider = anyCase(OAUTH_PROVIDERS as [Connection['provider_type'], ...Connection['provider_type'][]]).meta({
-  description: 'Provider with OAuth.',
+  description: 'Provider whose access the owner of the account grants in a browser.',
 });
 const CODE_MAX = 4_096;
 const returned = (parameter: string) =>
-  keyText.optional().meta({ description: `Parameter \`${parameter}\` of the return, if the provider sends it.` });
+  keyText
+    .optional()
+    .meta({ description: `Parameter \`${parameter}\` that the provider adds to \`redirect_uri\`, if any.` });
 
 export const InitiateOAuth = z
   .object({
@@ -92,8 +94,14 @@ export const CompleteOAuth = z
   .object({
     provider,
     session_id: requiredKey.meta({ description: 'Id of the flow.' }),
-    code: z.string().min(1).max(CODE_MAX).meta({ description: 'Parameter `code` of the return.' }),
-    state: requiredKey.meta({ description: 'Parameter `state` of the return. Another one is refused with 403.' }),
+    code: z
+      .string()
+      .min(1)
+      .max(CODE_MAX)
+      .meta({ description: 'Parameter `code` that the provider adds to `redirect_uri`.' }),
+    state: requiredKey.meta({
+      description: 'Parameter `state` that the provider adds to `redirect_uri`. A wrong one is refused with 403.',
+    }),
     realm_id: returned('realmId'),
     organization_id: returned('organization_id'),
     organization_name: returned('organization_name'),

@@ -93,9 +93,9 @@ const PlanSummary = z
 const ProrationDetails = z
   .object({
     credit_amount: decimalText.meta({ description: 'Credited amount.' }),
-    credit_description: z.string().meta({ description: 'Text for people.' }),
+    credit_description: z.string().meta({ description: 'Description of the credit, for people.' }),
     charge_amount: decimalText.meta({ description: 'Charged amount.' }),
-    charge_description: z.string().meta({ description: 'Text for people.' }),
+    charge_description: z.string().meta({ description: 'Description of the charge, for people.' }),
     net_amount: decimalText.meta({ description: 'Charge minus credit; a negative amount goes to the wallet.' }),
     proration_date: timestampText.meta({ description: 'Instant of the change.' }),
     current_period_start: timestampText.meta({ description: 'Start of the period before the change.' }),
@@ -116,7 +116,7 @@ const InvoicePreview = z
       .array(
         z
           .object({
-            description: z.string().meta({ description: 'Text for people.' }),
+            description: z.string().meta({ description: 'Description of the line, for people.' }),
             amount: decimalText.meta({ description: 'Amount of the line; negative for a credit.' }),
             quantity: decimalText.meta({ description: 'Number of units.' }),
             unit_price: decimalText.meta({ description: 'Amount divided by quantity; 0 without a quantity.' }),
@@ -126,7 +126,7 @@ const InvoicePreview = z
           })
           .meta({ id: 'InvoiceLineItemPreview' }),
       )
-      .meta({ description: 'Credits first, then charges.' }),
+      .meta({ description: 'Lines of the invoice: credits first, then charges.' }),
     due_date: timestampText.nullable().meta({ description: 'Date by which payment would be due.' }),
   })
   .meta({ id: 'InvoicePreview' });

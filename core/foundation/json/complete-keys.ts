@@ -60,7 +60,7 @@ function build(shape: z.core.$ZodType): Encode {
       return definition.out._zod.def.type === 'transform' ? plain : ensureEncoder(definition.out);
     default:
       if (isTimestamp(shape)) return timestamp;
-      // Of an optional, nullable, default, prefault, nonoptional, readonly or catch schema, the wrapped shape decides.
+      // The wrapped shape decides for optional, nullable, default, prefault, nonoptional, readonly and catch.
       return definition.innerType ? ensureEncoder(definition.innerType) : plain;
   }
 }

@@ -125,7 +125,7 @@ interface PiecesOptions extends ReadOptions {
  */
 async function answerShort(request: Request, response: ServerResponse, { engine, format }: ReadOptions) {
   const { statement, surroundings } = request;
-  // Statements that change data are not streamed (`streams` is false), because a repetition would run them twice.
+  // A statement that changes data (`streams` is false) must not run twice, so it is never tried in memory first.
   if (!statement.streams) return false;
   const requested_bytes = Number(surroundings.settings.find(([name]) => name === 'max_result_bytes')?.[1] ?? 0);
   const bytes_max = requested_bytes > 0 ? Math.min(requested_bytes, BUFFERED_BYTES_MAX) : BUFFERED_BYTES_MAX;

@@ -31,8 +31,8 @@ export async function takeTokenLease(
 }
 
 /**
- * Stores new tokens and ends the lease. False if the holder has lost the lease, because another process stores other
- * tokens.
+ * Stores new tokens and ends the lease. False if the holder has lost the lease: other tokens
+ * are stored then, or will be.
  */
 export async function storeTokens(
   { postgres }: Postgres,
