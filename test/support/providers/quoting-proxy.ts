@@ -7,6 +7,8 @@ import { FakeServer, readBody } from './fake-server.ts';
 
 type QuotingOptions = {
   readonly target: URL;
+  /** Called before each request is answered. */
+  onRequest?(name: string): Promise<void>;
   /** Body of an error in the form of the provider. */
   buildError(request: { readonly path: string; readonly quote: string }): unknown;
 };
@@ -27,6 +29,9 @@ export class QuotingProxy extends FakeServer<never> {
 
   protected async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await readBody(request);
+    const name = `${request.method} ${request.url}`;
+    this.requests.push(name);
+    await this.#options.onRequest?.(name);
     if (this.status === null) return this.#pass(request, response, body);
     const authorization = request.headers.authorization ?? '';
     const decoded = Buffer.from(authorization.replace(/^Basic /, ''), 'base64').toString();

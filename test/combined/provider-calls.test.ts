@@ -1,6 +1,7 @@
 /**
  * docs/integrations/README.md, "Connections": no answer, log line, trace, audit entry, system event or row contains a credential, a token, a
- * webhook secret or a client secret of a checkout, although the provider quotes each request in its errors. No redirect is followed.
+ * webhook secret or a client secret of a checkout, although the provider quotes each request in its errors. No redirect is followed, and no
+ * transaction is open during a call.
  */
 import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
@@ -77,7 +78,7 @@ const PLAYS: Readonly<Record<ProviderName, Play>> = {
 const NAMES = Object.keys(PLAYS) as ProviderName[];
 const FAILURES = [400, 401, 403, 404, 429, 500, 200];
 
-describe('secrets of connections', function () {
+describe('calls of providers', function () {
   this.timeout(60_000);
   const stripe = new StripeFake();
   const razorpay = new RazorpayFake();
@@ -87,6 +88,7 @@ describe('secrets of connections', function () {
   /** Would be reached by a redirect that is followed. */
   const stranger = new QuotingProxy({ target: new URL('http://127.0.0.1'), buildError: () => ({}) });
   const answers: string[] = [];
+  const open: string[] = [];
   /** Tokens and client secrets that came into being. */
   const issued = new Set<string>();
   let api: TestApi;
@@ -106,7 +108,7 @@ describe('secrets of connections', function () {
     for (const name of NAMES) {
       await fakes[name].start();
       const { buildError } = PLAYS[name];
-      proxies[name] = await new QuotingProxy({ target: fakes[name].url, buildError }).start();
+      proxies[name] = await new QuotingProxy({ target: fakes[name].url, buildError, onRequest: noteOpen }).start();
     }
     api = await startTestApi({ now, config: { SECRETS_KEYS: KEY, PROVIDER_ADDRESSES: settings().join(',') } });
   });
@@ -117,6 +119,14 @@ describe('secrets of connections', function () {
     await collector.stop();
   });
 
+  /** Statements of transactions that are open while the provider is called. The steps of this file follow one another, so none may be. */
+  const noteOpen = async (call: string) => {
+    const { rows } = await api.services.postgres.raw(
+      `select query from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null and state <> 'active'`,
+    );
+    for (const { query } of rows) open.push(`${call}: ${query}`);
+  };
   const settings = () => NAMES.map((name) => `${name}=${proxies[name].url.href}`);
   const pass = (minutes: number) => {
     now = new Date(now.getTime() + minutes * 60_000);
@@ -302,7 +312,17 @@ describe('secrets of connections', function () {
     expect(stranger.requests).to.deep.equal([]);
   });
 
-  it('are nowhere', async () => {
+  it('no transaction is open during a call', async () => {
+    for (const name of NAMES) expect(proxies[name].requests.length, name).to.be.above(50);
+    expect(open).to.deep.equal([]);
+    await api.services.postgres.transaction(async (transaction) => {
+      await transaction.raw('select 1 as control');
+      await noteOpen('control');
+    });
+    expect(open, 'an open transaction is noticed').to.deep.equal(['control: select 1 as control']);
+  });
+
+  it('secrets are nowhere', async () => {
     for (const path of [
       '/connections?limit=1000',
       '/audit-logs?limit=1000',
