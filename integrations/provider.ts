@@ -51,7 +51,7 @@ export type AccountCapability = {
   readonly webhook_secrets?: readonly [string, ...string[]];
   /**
    * Throws `permission_denied` with status 401 unless one of the secrets signed the webhook. There are as many as `webhook_secrets`, and each
-   * is tried, so that the time of a refusal tells nothing about the connection.
+   * is tried, so that nobody learns from the time of a refusal whether there is a connection.
    */
   verifyWebhook?(secrets: readonly string[], webhook: InboundWebhook): void;
   /** Headers of a webhook that contain its signature, in lower case; none if the body contains it. */

@@ -76,9 +76,11 @@ async function requestTokens(
   return { access_token, refresh_token, expires_in_seconds: Number(expires_in) };
 }
 
-/** Builds the error of RFC 6749, section 5.2, without its description, which may quote a token. */
+const tokenError = z.object({ error: z.string().regex(/^\w{1,64}$/) });
+
+/** RFC 6749, section 5.2. The description may quote a token. */
 function toTokenError(status: number, body: unknown): ProviderError {
-  const code = typeof body === 'object' && body !== null && 'error' in body ? String(body.error) : null;
+  const code = tokenError.safeParse(body).data?.error ?? null;
   if (code === null || status === 429 || status >= 500) return buildStatusError(status);
   const hint = code === 'invalid_grant' ? ': grant access again (POST /oauth/init)' : '';
   return new ProviderError('person', `QuickBooks refuses the authorization (${code})${hint}`, {

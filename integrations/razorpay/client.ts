@@ -49,9 +49,12 @@ export async function createRazorpayClient(
   return client;
 }
 
+/** No record of Razorpay has a field `error`: an answer with status 200 that has it is an error. */
 function checkAnswer(answer: HttpAnswer<unknown>): HttpAnswer<unknown> {
-  if (typeof answer.data === 'object' && answer.data !== null) return answer;
-  throw wrapError(buildUnreadableError(answer.status));
+  const { status, data } = answer;
+  if (typeof data !== 'object' || data === null) throw wrapError(buildUnreadableError(status));
+  if ('error' in data) throw wrapError(toRazorpayError({ response: { status, data, headers: {} } }));
+  return answer;
 }
 
 type WrappedError = { readonly error: ProviderError };

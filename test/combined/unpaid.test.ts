@@ -130,6 +130,22 @@ describe('what is not paid', () => {
     expect((await world.invoices('debit'))[0]!.payment_status).to.equal('SUCCEEDED');
   });
 
+  it('one that is cancelled while the customer confirms the charge stays cancelled, and the money is recorded', async () => {
+    const method = { gateway_payment_method_id: 'pm_sandbox_requires_action' };
+    await world.subscribe('confirms', 'Pro', { ...method, payment_behavior: 'allow_incomplete' });
+    expect(await statusOf('confirms')).to.equal('incomplete');
+    const [invoice] = await world.invoices('confirms');
+    const paymentOf = async () => (await world.get(`/payments?destination_id=${invoice!.id}`)).items[0]!;
+    const { id, payment_status } = await paymentOf();
+    expect(payment_status).to.equal('PROCESSING');
+    await world.cancel('confirms', { cancellation_type: 'immediate' });
+    await world.post(`/payments/${id}/sandbox`, { outcome: 'succeeded' });
+    await processDuePayments(world.api.services, { now: after(2 * 3_600_000) });
+    expect(await statusOf('confirms')).to.equal('cancelled');
+    expect(await paymentOf()).to.include({ payment_status: 'SUCCEEDED', refunded_amount: '0' });
+    expect((await world.invoices('confirms'))[0]).to.include({ payment_status: 'SUCCEEDED', amount_paid: '50' });
+  });
+
   it('payments that were refused are charged by nobody later', async () => {
     await world.customer('many');
     const invoice = await byHand('many');

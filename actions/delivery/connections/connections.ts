@@ -34,7 +34,7 @@ import {
   splitTokens,
 } from '../../foundation/connections/oauth-tokens.ts';
 import { deriveBaseConfig } from './base-config.ts';
-import { chooseAccountId, findMappedInvoice, identifySame } from './same-account.ts';
+import { chooseAccountId, findMappedInvoice, checkSameAccount } from './same-account.ts';
 import { hasSecrets } from './secret-shapes.ts';
 
 type NewConnection = Pick<Connection, 'name' | 'provider_type' | 'metadata' | 'sync_config'> & {
@@ -167,7 +167,7 @@ async function identifyAccount(
   if (!(await canCall(stores, scope))) return null;
   const invoice_id = connection ? await findMappedInvoice(stores, connection) : null;
   const identify = (account: ProviderAccount) =>
-    connection ? identifySame(account, { known: connection, invoice_id }) : account.identify();
+    connection ? checkSameAccount(account, { known: connection, invoice_id }) : account.identify();
   try {
     if (connection && tokens === null && connection.oauth_tokens !== '') {
       const identity = await callWithAccess(stores, connection, { secrets, settings, now }, identify);

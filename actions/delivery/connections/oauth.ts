@@ -23,6 +23,7 @@ import {
   toAnswerError,
 } from '../../foundation/connections/call-account.ts';
 import { type StoredTokens, toStoredTokens } from '../../foundation/connections/oauth-tokens.ts';
+import { redactError } from '../../foundation/connections/redact-error.ts';
 import { deriveBaseConfig } from './base-config.ts';
 import { changeConnection, checkSealed, createConnection } from './connections.ts';
 import { parseCredentials } from './secret-shapes.ts';
@@ -102,7 +103,7 @@ export async function completeOAuth(
   try {
     granted = await oauth.exchangeCode(session.credentials, grant, { address });
   } catch (error) {
-    throw toAnswerError(error, { provider_type });
+    throw toAnswerError(redactError(error, { ...session.credentials, code: grant.code }), { provider_type });
   }
   const { secrets } = granted;
   const tokens = toStoredTokens(granted.tokens, author.now);

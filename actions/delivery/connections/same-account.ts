@@ -20,10 +20,10 @@ export async function findMappedInvoice({ postgres }: Postgres, connection: Conn
 }
 
 /**
- * Identifies the account of new credentials. If the provider does not name it, the mapped invoice must be there. The account that is known
- * is kept then.
+ * Returns the identity of the account of new credentials. If the provider does not name the account, the mapped invoice must be in it; the
+ * identity then has the account that is known.
  */
-export async function identifySame(
+export async function checkSameAccount(
   account: ProviderAccount,
   { known, invoice_id }: { known: KnownAccount; invoice_id: string | null },
 ): Promise<AccountIdentity> {

@@ -1,6 +1,6 @@
 /**
  * Secrets with which the signature of a webhook is checked. Without a connection, or without its webhook secret, they are random, and found
- * by the same steps: the time of a refusal does not tell which tenants have a connection.
+ * by the same steps: nobody learns from the time of a refusal which tenants have a connection.
  */
 import { randomBytes } from 'node:crypto';
 import type { ProviderSecrets, ProviderType } from '../../../core/platform/connection/record.ts';
@@ -38,11 +38,11 @@ function createRandomSecret(): string {
   return randomBytes(32).toString('hex');
 }
 
-type StoredCredentials = SecretOwner & Pick<ConnectionModel, 'provider_type' | 'secret'>;
+type SealedCredentials = SecretOwner & Pick<ConnectionModel, 'provider_type' | 'secret'>;
 
 /** Null if the stored text does not open: the webhook is then refused, not accepted unchecked. */
 function openSecrets(
-  stored: StoredCredentials,
+  stored: SealedCredentials,
   { settings, onUnreadable }: Pick<SecretSelection, 'settings' | 'onUnreadable'>,
 ): ProviderSecrets | null {
   try {
@@ -54,15 +54,15 @@ function openSecrets(
   }
 }
 
-const dummies = new WeakMap<readonly string[], Map<string, StoredCredentials>>();
+const dummies = new WeakMap<readonly string[], Map<string, SealedCredentials>>();
 
 /** Credentials of no connection, sealed once per process: only opening them belongs to the work of a webhook. */
 function provideDummy({
   provider_type,
   names,
   settings: { SECRETS_KEYS },
-}: Pick<SecretSelection, 'provider_type' | 'names' | 'settings'>): StoredCredentials {
-  const by_provider = dummies.get(SECRETS_KEYS) ?? new Map<string, StoredCredentials>();
+}: Pick<SecretSelection, 'provider_type' | 'names' | 'settings'>): SealedCredentials {
+  const by_provider = dummies.get(SECRETS_KEYS) ?? new Map<string, SealedCredentials>();
   dummies.set(SECRETS_KEYS, by_provider);
   const known = by_provider.get(provider_type);
   if (known) return known;

@@ -19,6 +19,7 @@ import { loadClock } from '../../../storage/models/schedule/environment-clock.ts
 import type { ChangeAuthor } from '../emit.ts';
 import { openConnectionSecrets } from './connection-secrets.ts';
 import { loadAccess, type TokenAccess } from './oauth-tokens.ts';
+import { redactError } from './redact-error.ts';
 import { stopConnection } from './stop-connection.ts';
 
 export type AccountCallSettings = ProviderCallSettings;
@@ -176,7 +177,7 @@ export async function callWithSecrets<Result>(
     const account = await capability.open(secrets, { address, ...pacing });
     return await call(account);
   } catch (error) {
-    throw error instanceof ProviderError ? withoutSecrets(error, secrets) : error;
+    throw redactError(error, secrets);
   }
 }
 
@@ -194,25 +195,7 @@ export function findAddress(provider_type: string, { PROVIDER_ADDRESSES }: Accou
   return entry === undefined ? null : new URL(entry.slice(prefix.length));
 }
 
-/** Shorter values, such as a region, occur in ordinary texts. */
-const SECRET_LENGTH_MIN = 6;
-
-/** The cause is omitted: it may contain the request with its credentials. */
-function withoutSecrets(error: ProviderError, secrets: ProviderSecrets): ProviderError {
-  const values = Object.values(secrets).filter(
-    (value): value is string => typeof value === 'string' && value.length >= SECRET_LENGTH_MIN,
-  );
-  const message = values.reduce((text, value) => text.replaceAll(value, '[redacted]'), error.message);
-  return new ProviderError(error.error_class, message, {
-    is_unauthorized: error.is_unauthorized,
-    is_of_record: error.is_of_record,
-    retry_after_seconds: error.retry_after_seconds,
-    provider_code: error.provider_code,
-    provider_entity_id: error.provider_entity_id,
-  });
-}
-
-/** Turns a failure of the provider into the answer to the API request. Other errors are returned unchanged. */
+/** Answer to a request that called the provider. Other errors are returned unchanged. */
 export function toAnswerError(error: unknown, { provider_type }: Pick<ConnectionModel, 'provider_type'>): unknown {
   if (!(error instanceof ProviderError)) return error;
   const { error_class, message, provider_code, retry_after_seconds } = error;

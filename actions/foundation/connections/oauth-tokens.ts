@@ -17,6 +17,7 @@ import {
   storeTokens,
   takeTokenLease,
 } from '../../../storage/models/foundation/token-lease.ts';
+import { redactError } from './redact-error.ts';
 
 export type StoredTokens = {
   /** Null until the first refresh. */
@@ -124,7 +125,11 @@ export async function refreshTokens(
     throw new ProviderError('person', 'there is no refresh token: grant access again (POST /oauth/init)', {
       is_unauthorized: true,
     });
-  return toStoredTokens(await oauth.refresh(secrets, refresh_token, { address }), now);
+  try {
+    return toStoredTokens(await oauth.refresh(secrets, refresh_token, { address }), now);
+  } catch (error) {
+    throw redactError(error, { ...secrets, refresh_token });
+  }
 }
 
 async function storeDurably(store: () => Promise<boolean>): Promise<boolean> {

@@ -90,6 +90,16 @@ describe('mappings over HTTP', () => {
     }
   });
 
+  it('404: an archived record is not linked, and its mapping is not used', async () => {
+    const [unlinked, linked] = [await newCustomer(), await newCustomer()];
+    expect((await link(linked, 'cus_archived')).status).to.equal(200);
+    for (const id of [unlinked, linked]) expect((await api.request('DELETE', `/customers/${id}`)).status).to.equal(204);
+    expect((await link(unlinked, 'cus_archived_too')).status).to.equal(404);
+    const body = { entity_type: 'customer', entity_id: linked };
+    const sent = await api.request('POST', '/integrations/sync', { body });
+    expect(sent.status, sent.text).to.equal(404);
+  });
+
   it('of another tenant are not there', async () => {
     const id = await newCustomer();
     const { body } = await link(id, 'cus_8');

@@ -27,9 +27,9 @@ type Answer = { readonly status: number; readonly body: unknown; readonly header
 type Call = { readonly name: string; readonly input: Parameters; readonly refund_key: string | undefined };
 export type RazorpayEvent = { readonly event_id: string; readonly body: string; readonly event: string };
 
-const KEYS = ['rzp_test_fake:secret_fake', 'rzp_live_fake:secret_fake'];
-
 export class RazorpayFake extends FakeServer<Disturbance> {
+  /** Ids of the keys of the account with their secrets. */
+  readonly keys = new Set(['rzp_test_fake:secret_fake', 'rzp_live_fake:secret_fake']);
   readonly book: RazorpayBook;
   readonly events: RazorpayEvent[] = [];
   readonly #refunds = new Map<string, { body: string; answer: unknown }>();
@@ -69,7 +69,7 @@ export class RazorpayFake extends FakeServer<Disturbance> {
     const fault = new RazorpayRefusal(500, 'The server encountered an error.', { code: 'SERVER_ERROR', reason: 'NA' });
     try {
       const credentials = Buffer.from(authorization.replace(/^Basic /, ''), 'base64').toString('utf8');
-      if (!KEYS.includes(credentials)) throw new RazorpayRefusal(401, 'Authentication failed', { reason: 'NA' });
+      if (!this.keys.has(credentials)) throw new RazorpayRefusal(401, 'Authentication failed', { reason: 'NA' });
       if (disturbance === 'rate_limit') throw new RazorpayRefusal(429, 'Too many requests', { reason: 'NA' });
       if (disturbance === 'fault') throw fault;
       const body = structuredClone(this.#run(call));

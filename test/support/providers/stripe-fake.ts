@@ -33,9 +33,9 @@ type Answer = { status: number; body: unknown; headers?: Record<string, string> 
 type StoredAnswer = { fingerprint: string; answer: Answer | null };
 type StripeEvent = { id: string; type: string; created: number; data: { object: unknown }; [field: string]: unknown };
 
-const KEYS = ['sk_test_fake', 'sk_live_fake', 'rk_test_fake'];
-
 export class StripeFake extends FakeServer<Disturbance> {
+  /** Keys of the account. */
+  readonly keys = new Set(['sk_test_fake', 'sk_live_fake', 'rk_test_fake']);
   readonly book: StripeBook;
   readonly events: StripeEvent[] = [];
   /** Method and path of requests that the restricted key may not make. */
@@ -121,7 +121,7 @@ export class StripeFake extends FakeServer<Disturbance> {
 
   #checkAccess(authorization: string, name: string): void {
     const key = authorization.replace(/^Bearer /, '');
-    if (!KEYS.includes(key))
+    if (!this.keys.has(key))
       throw new StripeRefusal(401, { message: `Invalid API Key provided: ${key.slice(0, 8)}****${key.slice(-4)}` });
     if (key.startsWith('rk_') && this.forbidden.some((at) => at.test(name)))
       throw new StripeRefusal(403, {

@@ -84,10 +84,10 @@ describe('payments that a provider reports', () => {
     const settings = { SECRETS_KEYS: [KEY], PROVIDER_ADDRESSES: [`stripe=${fake.url.href}`] };
     return readProvider(api.services, api.scope, { connection_id, settings, clock: () => now, mayGoOn });
   };
-  const post = (event: object, header?: string) => {
+  const post = (event: object, { to = api.scope } = {}) => {
     const text = JSON.stringify(event);
-    const signature = header ?? signStripeBody(text, [SECRET], Math.floor(Date.now() / 1_000));
-    const path = `/webhooks/stripe/${api.scope.tenant_id}/${api.scope.environment_id}`;
+    const signature = signStripeBody(text, [SECRET], Math.floor(Date.now() / 1_000));
+    const path = `/webhooks/stripe/${to.tenant_id}/${to.environment_id}`;
     return api.request('POST', path, { body: text, key: null, headers: { 'stripe-signature': signature } });
   };
   /** Delivers the new events of the fake, in the given order. */
@@ -341,6 +341,30 @@ describe('payments that a provider reports', () => {
     await read();
     for (const type of ['invoice.paid', 'payment_intent.succeeded', 'invoice.created'])
       expect((await stored(type)).event_state, type).to.equal('ignored');
+  });
+
+  it('of two tenants with one key, each reads its own records alone', async () => {
+    const { scope, key } = await api.otherTenant();
+    await api.services.postgres('environments').where({ id: scope.environment_id }).update({ type: 'development' });
+    const stripe = { secret_key: 'sk_test_fake', webhook_secret: SECRET };
+    const body = { name: 'Stripe', provider_type: 'stripe', encrypted_secret_data: { stripe } };
+    const other = await api.request('POST', '/connections', { body, key });
+    expect(other.status, other.text).to.equal(201);
+    const { invoice_id, there } = await newPushed();
+    fake.book.payInvoice(there, { card: 'pm_card_visa' });
+    const paid = fake.events.slice(seen).filter(({ type }) => /^(invoice\.paid|payment_intent\.succeeded)$/.test(type));
+    expect(paid).to.have.length(2);
+    for (const event of paid) expect((await post(event, { to: scope })).status).to.equal(200);
+    const settings = { SECRETS_KEYS: [KEY], PROVIDER_ADDRESSES: [`stripe=${fake.url.href}`] };
+    const job = { connection_id: other.body.id, settings, clock: () => now, mayGoOn: async () => true };
+    expect(await readProvider(api.services, scope, job)).to.deep.equal({ ended: 'done', read: 2 });
+    const events = await api.services.postgres('provider_events').where(scope).pluck('event_state');
+    expect(events).to.deep.equal(['ignored', 'ignored']);
+    expect(await api.services.postgres('payments').where(scope)).to.deep.equal([]);
+    expect(await invoice(invoice_id)).to.include({ payment_status: 'PENDING' });
+    await deliver();
+    await read();
+    expect(await invoice(invoice_id)).to.include({ payment_status: 'SUCCEEDED' });
   });
 
   it('an event of another account is ignored', async () => {
