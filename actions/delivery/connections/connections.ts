@@ -34,7 +34,7 @@ import {
   splitTokens,
 } from '../../foundation/connections/oauth-tokens.ts';
 import { deriveBaseConfig } from './base-config.ts';
-import { chooseAccountId, findMappedInvoice, checkSameAccount } from './same-account.ts';
+import { checkSameAccount, chooseAccountId, findMappedInvoice } from './same-account.ts';
 import { hasSecrets } from './secret-shapes.ts';
 
 type NewConnection = Pick<Connection, 'name' | 'provider_type' | 'metadata' | 'sync_config'> & {
