@@ -34,8 +34,8 @@ export type PaymentRequest = {
   readonly customer_id: string;
   readonly invoice_id: string;
   readonly invoice_number: string | null;
-  /** No request with this key was made before this instant. */
-  readonly created_at: Date;
+  /** No request with this key was made before this instant, by the clock of the database. */
+  readonly requested_at: Date;
   /** Id of the charge or page, if an earlier request with this key returned it. */
   readonly gateway_payment_id: string | null;
   readonly is_page: boolean;
@@ -54,8 +54,8 @@ export type Refund = {
   readonly gateway_payment_id: string;
   readonly amount: string;
   readonly currency: string;
-  /** No request with this key was made before this instant. */
-  readonly created_at: Date;
+  /** No request with this key was made before this instant, by the clock of the database. */
+  readonly requested_at: Date;
   readonly now: Date;
 };
 

@@ -16,6 +16,7 @@ import type {
 } from '../../integrations/payment-provider.ts';
 import { ProviderError } from '../../integrations/provider-error.ts';
 import { IntegrationMappingModel } from '../../storage/models/foundation/integration-mapping.ts';
+import { loadDatabaseTime } from '../../storage/postgres/database-time.ts';
 import { pushCustomer } from '../foundation/connections/push-record.ts';
 import { type CallingStores, getPayments, type OpenedGateway, openGateway } from './open-gateway.ts';
 
@@ -88,7 +89,7 @@ export class ConnectedPayments implements PaymentProvider {
     const invoice = await IntegrationMappingModel.findCurrent(scope, mapped, { database: this.#stores.postgres });
     return {
       ...{ key, amount, currency, payment_id, invoice_id, invoice_number, gateway_payment_id, is_page },
-      requested_at: request.created_at,
+      ...(await this.#measureAge(request)),
       provider_customer_id: customer.provider_entity_id!,
       provider_invoice_id: invoice?.provider_entity_id ?? null,
     };
@@ -103,9 +104,16 @@ export class ConnectedPayments implements PaymentProvider {
     }
   }
 
-  async refund(scope: Scope, { now, created_at, ...request }: Refund): Promise<RefundOutcome> {
+  /** The clock of this process may be wrong: a key that seems young could be forgotten at the provider. */
+  async #measureAge({ requested_at }: Pick<PaymentRequest, 'requested_at'>) {
+    const age_ms = (await loadDatabaseTime(this.#stores.postgres)).getTime() - requested_at.getTime();
+    return { requested_at, key_age_seconds: Math.max(0, age_ms / 1_000) };
+  }
+
+  async refund(scope: Scope, { now, requested_at, ...request }: Refund): Promise<RefundOutcome> {
     const { key, amount, currency, gateway_payment_id } = request;
-    const refund = { key, amount, currency, gateway_payment_id, requested_at: created_at, refund_id: key };
+    const age = await this.#measureAge({ requested_at });
+    const refund = { key, amount, currency, gateway_payment_id, ...age, refund_id: key };
     try {
       const opened = await openGateway(this.#stores, scope, { gateway: this.#gateway, now });
       return await opened.call(async (account) => {

@@ -38,7 +38,7 @@ const ITEM_NAME = 'Farthing';
 const CLOCK_SLACK_SECONDS = 3_600;
 
 type CompanySettings = { readonly realm_id: string; readonly income_account_id?: string | undefined };
-type Push = Pick<PushedCustomer, 'key' | 'key_age_seconds' | 'is_key_renewed'>;
+type Push = Pick<PushedCustomer, 'key' | 'key_created_at' | 'key_age_seconds' | 'is_key_renewed'>;
 type SentName = 'Invoice' | 'CreditMemo' | 'Payment';
 type SentDocument = Push & {
   readonly provider_customer_id: string;
@@ -217,7 +217,7 @@ export class QuickBooksAccount implements ProviderAccount {
   /** A void record is none: a person has ended it. */
   async #findSent<Name extends SentName>(
     name: Name,
-    searched: Pick<SentDocument, 'provider_customer_id' | 'note' | 'key_age_seconds'>,
+    searched: Pick<SentDocument, 'provider_customer_id' | 'note' | 'key_created_at'>,
   ): Promise<QuickBooksRecords[Name] | null> {
     const customer = `CustomerRef = ${quote(searched.provider_customer_id)}`;
     for await (const found of this.#client.query(name, `${customer} and ${toCreatedSince(searched)}`))
@@ -296,8 +296,8 @@ function hasBegun({ key_age_seconds, is_key_renewed }: Push): boolean {
 }
 
 /** Earliest creation of a record that an attempt with this key created. */
-function toCreatedSince({ key_age_seconds }: Pick<Push, 'key_age_seconds'>): string {
-  const since_ms = Date.now() - (key_age_seconds + CLOCK_SLACK_SECONDS) * 1_000;
+function toCreatedSince({ key_created_at }: Pick<Push, 'key_created_at'>): string {
+  const since_ms = key_created_at.getTime() - CLOCK_SLACK_SECONDS * 1_000;
   return `MetaData.CreateTime >= ${quote(new Date(since_ms).toISOString().replace(/\.\d+Z$/, '+00:00'))}`;
 }
 

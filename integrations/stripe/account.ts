@@ -116,9 +116,9 @@ class StripeAccount implements ProviderAccount {
     });
   }
 
-  async #findCustomer({ customer_id, key_age_seconds }: PushedCustomer): Promise<Stripe.Customer | null> {
+  async #findCustomer({ customer_id, key_created_at }: PushedCustomer): Promise<Stripe.Customer | null> {
     return await findByMetadata(['farthing_customer_id', customer_id], {
-      list: () => this.#stripe.customers.list({ limit: PAGE, created: { gte: toCreatedSince(key_age_seconds) } }),
+      list: () => this.#stripe.customers.list({ limit: PAGE, created: { gte: toCreatedSince(key_created_at) } }),
       search: (query) => this.#stripe.customers.search({ query }),
       accepts: () => true,
     });
@@ -163,8 +163,8 @@ class StripeAccount implements ProviderAccount {
     });
   }
 
-  async #findInvoice({ invoice_id, key_age_seconds, provider_customer_id }: SearchedInvoice) {
-    const created = { gte: toCreatedSince(key_age_seconds) };
+  async #findInvoice({ invoice_id, key_created_at, provider_customer_id }: SearchedInvoice) {
+    const created = { gte: toCreatedSince(key_created_at) };
     return await findByMetadata<Stripe.Invoice>(['farthing_invoice_id', invoice_id], {
       list: () => this.#stripe.invoices.list({ customer: provider_customer_id, limit: PAGE, created }),
       search: (query) => this.#stripe.invoices.search({ query }),

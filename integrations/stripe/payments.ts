@@ -218,13 +218,12 @@ async function orDeclined(request: Promise<Stripe.PaymentIntent>): Promise<Strip
   }
 }
 
-function toKeyAge({ key, requested_at }: { key: string; requested_at: Date }) {
-  const key_age_seconds = Math.max(0, (Date.now() - requested_at.getTime()) / 1_000);
+function toKeyAge({ key, key_age_seconds }: Pick<RequestedPayment, 'key' | 'key_age_seconds'>) {
   return { key, key_age_seconds, is_key_renewed: false };
 }
 
 function toCreatedRange(requested_at: Date): { gte: number } {
-  return { gte: toCreatedSince((Date.now() - requested_at.getTime()) / 1_000) };
+  return { gte: toCreatedSince(requested_at) };
 }
 
 function toIntent(charge: AccountCharge): Stripe.PaymentIntentCreateParams {

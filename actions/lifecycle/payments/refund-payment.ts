@@ -204,13 +204,13 @@ async function requestRefund(stores: Stores, { payment, refund, by }: RefundAtte
   const { payment_gateway, gateway_payment_id } = payment;
   if (!payment_gateway || !gateway_payment_id) return { outcome: 'succeeded', gateway_refund_id: '' };
   try {
-    const { id: key, amount, created_at } = refund;
+    const { id: key, amount, requested_at } = refund;
     return await createProvider(stores, payment_gateway).refund(payment, {
       key,
       gateway_payment_id,
       amount,
       currency: payment.currency,
-      created_at: new Date(toInstant(created_at)),
+      requested_at: new Date(toInstant(requested_at)),
       now: by.now,
     });
   } catch (error) {

@@ -10,6 +10,7 @@ import { importSavedPaymentMethods } from '../../../actions/payments/card-setups
 import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
+import { ageKeys } from '../../support/providers/aged-keys.ts';
 import { StripeFake } from '../../support/providers/stripe-fake.ts';
 import {
   actOnIntent,
@@ -176,6 +177,19 @@ describe('payments through a connection', () => {
       await beginAttempt(api.services, api.scope, { id: payment.id, by: { now }, isRequested: true });
       const later = new Date(now.getTime() + 61_000);
       await Promise.all([1, 2, 3].map(() => processDuePayments(api.services, { now: later })));
+      expect(await stateOf(payment.id)).to.deep.equal(['SUCCEEDED', 1, '0']);
+      expect(intentsOf(payment.id)).to.have.length(1);
+    });
+
+    it('is made once although the clock of the process is a day ahead and Stripe has forgotten the key', async () => {
+      now = new Date(now.getTime() + DAY_MS);
+      api.setNow(now);
+      const invoice_id = await newInvoice(await newCustomer());
+      fake.disturb(/POST payment_intents$/, 'lost_answer');
+      const payment = await pay(invoice_id, card('pm_card_visa'));
+      fake.forgetKeys();
+      await ageKeys(api.services.postgres);
+      await runDue(new Date(now.getTime() + 61_000));
       expect(await stateOf(payment.id)).to.deep.equal(['SUCCEEDED', 1, '0']);
       expect(intentsOf(payment.id)).to.have.length(1);
     });
@@ -372,6 +386,17 @@ describe('payments through a connection', () => {
       await ok('POST', `/payments/${payment.id}/refund`, { amount: '40', idempotency_key: 'r' });
       await ok('POST', `/payments/${payment.id}/refund`, { amount: '40', idempotency_key: 'r' });
       await runDue(new Date(now.getTime() + HOUR_MS));
+      expect(await stateOf(payment.id)).to.deep.equal(['PARTIALLY_REFUNDED', 1, '40']);
+      expect(listRefunds(fake.book, payment.gateway_payment_id).map(({ amount }) => amount)).to.deep.equal([4_000]);
+    });
+
+    it('of which the answer is lost is made once although the clock of the process has stopped for a day', async () => {
+      const payment = await pay(await newInvoice(await newCustomer()), card('pm_card_visa'));
+      fake.disturb(/POST refunds$/, 'lost_answer');
+      await ok('POST', `/payments/${payment.id}/refund`, { amount: '40', idempotency_key: 'r' });
+      fake.forgetKeys();
+      await ageKeys(api.services.postgres);
+      await ok('POST', `/payments/${payment.id}/refund`, { amount: '40', idempotency_key: 'r' });
       expect(await stateOf(payment.id)).to.deep.equal(['PARTIALLY_REFUNDED', 1, '40']);
       expect(listRefunds(fake.book, payment.gateway_payment_id).map(({ amount }) => amount)).to.deep.equal([4_000]);
     });
