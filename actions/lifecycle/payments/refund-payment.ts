@@ -25,6 +25,8 @@ import { PaymentRefundModel } from '../../../storage/models/payments/payment-ref
 import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
 import { loadRefundLimit } from '../../credits/wallets/pending-credits.ts';
 import { returnPaymentCredits } from '../../credits/wallets/return-credits.ts';
+import { preventArchiving } from '../../foundation/connections/find-connections.ts';
+import { listOwnGateways } from '../../foundation/connections/payment-gateways.ts';
 import type { ChangeAuthor } from '../../foundation/emit.ts';
 import { emit } from '../../foundation/emit.ts';
 import { loadCharges } from '../../invoicing/credit-notes/load-charges.ts';
@@ -50,6 +52,7 @@ export async function refundPayment(
         isWithinMinute(one.created_at, author.now));
     const known = refunds.find(isSame);
     if (known) return { payment: locked.payment, refund: sameRefund(known, request) };
+    await checkConnected(transaction, locked.payment);
     const amount = computeRefundAmount(locked, await loadRefundable(locked, transaction), request);
     const refundInput = { amount, reason: request.reason, idempotency_key, by: author };
     const refund = await addRefund(transaction, locked.payment, refundInput);
@@ -112,6 +115,16 @@ export async function recordMadeRefund(
 
 function isOfProvider({ payment_gateway, gateway_payment_id }: PaymentModel): boolean {
   return Boolean(payment_gateway && gateway_payment_id);
+}
+
+/** Only the account that took the money can give it back: without a connection the refund would be pending for ever. */
+async function checkConnected(transaction: Transaction, payment: PaymentModel): Promise<void> {
+  const { payment_gateway: gateway } = payment;
+  if (!isOfProvider(payment) || !gateway || listOwnGateways()[gateway]) return;
+  if (await preventArchiving(payment, gateway, transaction)) return;
+  throw notAllowed(`${gateway} took this payment, and the connection to it was archived: refund it there`, {
+    payment_gateway: gateway,
+  });
 }
 
 /**

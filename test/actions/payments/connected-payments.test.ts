@@ -21,6 +21,7 @@ import {
   type IntentRecord,
   listRefunds,
 } from '../../support/providers/stripe-fake-payments.ts';
+import { until } from '../../support/until.ts';
 
 const KEY = 'a key of the settings that has 32 characters';
 const HOUR_MS = 3_600_000;
@@ -117,6 +118,11 @@ describe('payments through a connection', () => {
       mayGoOn: async () => true,
     });
   };
+  const connect = async () => {
+    const stripe = { secret_key: 'sk_test_fake' };
+    const body = { name: 'Stripe', provider_type: 'stripe', encrypted_secret_data: { stripe } };
+    connection_id = (await ok('POST', '/connections', body)).id;
+  };
   const connection = () => ConnectionModel.fetch(api.scope, connection_id, { database: api.services.postgres });
 
   before(async () => {
@@ -144,9 +150,7 @@ describe('payments through a connection', () => {
       400,
       'payment_gateway: this environment has no connection to stripe: create it first',
     ]);
-    const stripe = { secret_key: 'sk_test_fake' };
-    const body = { name: 'Stripe', provider_type: 'stripe', encrypted_secret_data: { stripe } };
-    connection_id = (await ok('POST', '/connections', body)).id;
+    await connect();
     await ok('POST', `/payments/customers/${customer_id}/methods`, method);
   });
 
@@ -531,6 +535,51 @@ describe('payments through a connection', () => {
       const { status, body } = await api.request<Shown>('DELETE', `/connections/${connection_id}` as const);
       return [status, body?.message];
     };
+
+    it('and a charge that begins meet in the database: the charge is refused', async () => {
+      const invoice_id = await newInvoice(await newCustomer());
+      const charges = fake.book.list('payment_intent').length;
+      const { postgres } = api.services;
+      const archiving = await postgres.transaction();
+      await archiving('connections').where({ id: connection_id }).forUpdate();
+      const begun = api.request<Shown>('POST', '/payments', {
+        body: {
+          destination_type: 'INVOICE',
+          destination_id: invoice_id,
+          amount: '100',
+          currency: 'usd',
+          ...card('pm_card_visa'),
+        },
+      });
+      await until('the payment waits for the lock', async () => {
+        const waiting = await postgres('pg_stat_activity').where({ wait_event_type: 'Lock' }).count();
+        return Number(waiting[0]!['count']) > 0;
+      });
+      await archiving('connections').where({ id: connection_id }).update({ status: 'archived' });
+      await archiving.commit();
+      expect((await begun).status).to.equal(503);
+      await postgres('connections').where({ id: connection_id }).update({ status: 'published' });
+      expect(fake.book.list('payment_intent').length).to.equal(charges);
+    });
+
+    it('at the moment at which a charge begins leaves no charge without its connection', async () => {
+      for (let round = 0; round < 5; round++) {
+        const invoice_id = await newInvoice(await newCustomer());
+        fake.disturb(/POST payment_intents$/, 'lost_answer');
+        const payment = { destination_type: 'INVOICE', destination_id: invoice_id, amount: '100', currency: 'usd' };
+        const [paid, archived] = await Promise.all([
+          api.request<Shown>('POST', '/payments', { body: { ...payment, ...card('pm_card_visa') } }),
+          archiveRefusal(),
+        ]);
+        fake.clearDisturbances();
+        expect([paid.status < 300, Number(archived[0]) < 300]).to.be.deep.oneOf([
+          [true, false],
+          [false, true],
+        ]);
+        if (paid.status < 300) await runDue(new Date(now.getTime() + 61_000));
+        else await connect();
+      }
+    });
 
     it('is refused while a charge has no outcome', async () => {
       const invoice_id = await newInvoice(await newCustomer());
