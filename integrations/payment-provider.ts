@@ -10,6 +10,8 @@ export type PaymentOutcome =
   | {
       readonly outcome: 'succeeded';
       readonly gateway_payment_id: string;
+      /** Amount that the provider received, in the requested currency; absent if it is the requested one, or if it was not read. */
+      readonly received_amount?: string;
       /** Payment method that the customer entered on a page, if the page saves it. */
       readonly saved_payment_method?: { readonly id: string; readonly type: 'CARD' | 'ACH' };
       /** Sum of all refunds, also those that nobody requested from here. Absent if there are none, or if they were not read. */

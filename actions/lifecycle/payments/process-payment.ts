@@ -6,7 +6,7 @@
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { FarthingError, unavailable } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { hasPaymentPage } from '../../../core/payments/applied-amount.ts';
+import { describeReceived, hasPaymentPage } from '../../../core/payments/applied-amount.ts';
 import { computePageEnd } from '../../../core/payments/checkout/record.ts';
 import { computeReportedRefund } from '../../../core/payments/provider-payments.ts';
 import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../../core/payments/schedule.ts';
@@ -210,8 +210,12 @@ async function applyOutcome(
     const isOpen = payment.payment_status === 'PROCESSING' || payment.payment_status === 'INITIATED';
     if (CLOSED_STATUSES.includes(payment.payment_status))
       return applyToClosedPayment(transaction, { payment, outcome, by });
-    const apply = isOpen ? applyToOpenPayment : payment.payment_status === 'PENDING' ? applyToWaitingPayment : null;
-    const after = apply ? await apply(stores, transaction, { ...current, outcome, by }) : payment;
+    const apply = isOpen
+      ? applyToOpenPayment
+      : payment.payment_status === 'PENDING'
+        ? applyToWaitingPayment
+        : noteReceivedAmount;
+    const after = await apply(stores, transaction, { ...current, outcome, by });
     return applyRefundsAtProvider(transaction, { payment: after, outcome, by });
   });
   if (applied.next_attempt_at !== null && outcome.outcome === 'succeeded') return processRefunds(stores, applied, by);
@@ -283,6 +287,19 @@ async function applyToWaitingPayment(
   return PaymentModel.change(payment, changes, { by, database: transaction });
 }
 
+/** A person has recorded another amount than the provider received later. Which one is true is not known here, so it is only noted. */
+async function noteReceivedAmount(
+  _stores: Stores,
+  transaction: Transaction,
+  { payment, outcome, by }: LockedPayment & { outcome: ProviderOutcome; by: ChangeAuthor },
+): Promise<PaymentModel> {
+  const error_message = outcome.outcome === 'succeeded' ? describeReceived(payment, outcome.received_amount) : null;
+  if (error_message === null || error_message === payment.error_message) return payment;
+  const record = await PaymentModel.change(payment, { error_message }, { by, database: transaction });
+  await emit(transaction, 'payment.updated', { record, by });
+  return record;
+}
+
 function computeRetryAt({ payment }: LockedPayment, by: ChangeAuthor): string | null {
   if (!payment.gateway_tracking_id) return null;
   return (payment.error_message ? computeProviderRecheckAt(by.now) : computeOutcomeCheckAt(by.now)).toISOString();
@@ -320,7 +337,14 @@ async function applyToClosedPayment(
   if (outcome.outcome === 'unknown' || outcome.outcome === 'failed' || hasRefund(payment)) return payment;
   const { gateway_payment_id } = outcome;
   const isOpen = outcome.outcome === 'processing' && hasPaymentPage(payment);
-  const changes = { gateway_payment_id, ...(isOpen ? { next_attempt_at: by.now.toISOString() } : {}) };
+  const received_amount = outcome.outcome === 'succeeded' ? outcome.received_amount : undefined;
+  const changes = {
+    gateway_payment_id,
+    ...(isOpen ? { next_attempt_at: by.now.toISOString() } : {}),
+    ...(received_amount === undefined
+      ? {}
+      : { amount: received_amount, error_message: describeReceived(payment, received_amount) }),
+  };
   const known = await PaymentModel.change(payment, changes, { by, database: transaction });
   if (outcome.outcome === 'processing') return known;
   return refundOverpayment(transaction, { payment: known, overpaid: new Decimal(known.amount), by });

@@ -33,6 +33,7 @@ type Shown = {
   message: string;
   payment_status: string;
   attempt_count: number;
+  amount: string;
   refunded_amount: string;
   amount_paid: string;
   payment_url: string;
@@ -250,6 +251,23 @@ describe('payments through a connection', () => {
         expect(await stateOf(late.id)).to.deep.equal(['PENDING', 1, '0']);
         await runDue(new Date(now.getTime() + HOUR_MS));
         await expectPaidOnce(late);
+      });
+
+      it('after a person has recorded another amount notes both, once', async () => {
+        const late = await payLate();
+        await ok('PUT', `/payments/${late.id}`, { payment_status: 'SUCCEEDED', amount: '40' });
+        const { postgres } = api.services;
+        const countEvents = async () =>
+          (await postgres('system_events').where({ entity_id: late.id, event_name: 'payment.updated' })).length;
+        const before = await countEvents();
+        for (const _ of [1, 2]) {
+          const payment = await PaymentModel.fetch(api.scope, late.id, { database: postgres });
+          await refreshPayment(api.services, payment, { now });
+        }
+        const { amount, error_message } = await ok('GET', `/payments/${late.id}`);
+        expect([amount, error_message]).to.deep.equal(['40', '40 usd was requested, and 100 usd was received']);
+        expect((await countEvents()) - before).to.equal(1);
+        expect(await paidOf(late.invoice_id)).to.deep.equal(['PENDING', '40']);
       });
 
       it('is found by an attempt by hand', async () => {

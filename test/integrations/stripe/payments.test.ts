@@ -146,14 +146,21 @@ describe('integrations/stripe/payments', () => {
       expect(await payments.findOutcome(charge)).to.include({ outcome: 'failed' });
     });
 
-    it('of which Stripe received another amount waits for a person', async () => {
+    it('of which Stripe received another amount has it', async () => {
       const charge = build();
       await payments.charge!(charge);
       intentsOf(charge.key)[0]!.amount_received = 1_000;
+      expect(await payments.findOutcome(charge)).to.include({ outcome: 'succeeded', received_amount: '10' });
+    });
+
+    it('of which Stripe received another currency waits for a person', async () => {
+      const charge = build();
+      await payments.charge!(charge);
+      intentsOf(charge.key)[0]!.currency = 'eur';
       const error = await catchFailure(() => payments.findOutcome(charge));
       expect([error.error_class, error.message]).to.deep.equal([
         'wait',
-        `12.5 usd was requested, but Stripe received 10 usd (${intentsOf(charge.key)[0]!.id})`,
+        `12.5 usd was requested, but Stripe received 12.5 eur (${intentsOf(charge.key)[0]!.id})`,
       ]);
     });
 

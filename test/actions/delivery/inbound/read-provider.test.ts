@@ -418,14 +418,34 @@ describe('payments that a provider reports', () => {
     expect(await payment(id)).to.include({ payment_status: 'SUCCEEDED' });
   });
 
-  it('a charge of which another amount was received pauses nothing', async () => {
+  for (const [received, invoice_state] of [
+    ['40', { payment_status: 'PENDING', amount_paid: '40' }],
+    ['120', { payment_status: 'SUCCEEDED', amount_paid: '100' }],
+  ] as const)
+    it(`a charge of 100 of which ${received} was received is recorded so, and the difference is noted`, async () => {
+      const { id, intent } = await newDebit();
+      intent.amount_received = Number(received) * 100;
+      await read();
+      expect(await stored('payment_intent.succeeded')).to.include({ event_state: 'processed' });
+      const recorded = await payment(id);
+      expect(recorded).to.include({
+        amount: received,
+        error_message: `100 usd was requested, and ${received} usd was received`,
+        refunded_amount: received === '120' ? '20' : '0',
+      });
+      expect((await api.request('GET', `/invoices/${recorded.destination_id}` as const)).body).to.include(
+        invoice_state,
+      );
+    });
+
+  it('a charge of which another currency was received pauses nothing', async () => {
     const { id, intent } = await newDebit();
-    intent.amount_received = 1_000;
+    intent.currency = 'eur';
     expect((await read()).ended).to.equal('done');
     const event = await stored('payment_intent.succeeded');
     expect(event).to.include({ event_state: 'received', attempt_count: 1 });
-    expect(event.reason).to.match(/received 10 usd/);
-    intent.amount_received = 10_000;
+    expect(event.reason).to.match(/received 100 eur/);
+    intent.currency = 'usd';
     now = new Date(event.next_attempt_at);
     await read();
     expect(await payment(id)).to.include({ payment_status: 'SUCCEEDED' });
