@@ -3,6 +3,7 @@
  * key returns the first result and charges nothing (docs/rules/payments.md, "Never twice"). An unreachable provider throws
  * `service_unavailable`: the result is unknown, and the request is repeated.
  */
+import type { ReportedRefund } from '../core/payments/provider-payments.ts';
 
 export type PaymentScope = { readonly tenant_id: string; readonly environment_id: string };
 
@@ -16,6 +17,8 @@ export type PaymentOutcome =
       readonly saved_payment_method?: { readonly id: string; readonly type: 'CARD' | 'ACH' };
       /** Sum of all refunds, also those that nobody requested from here. Absent if there are none, or if they were not read. */
       readonly refunded_amount?: string;
+      /** All refunds, if the provider lists them. */
+      readonly refunds?: readonly ReportedRefund[];
     }
   | { readonly outcome: 'failed'; readonly gateway_payment_id: string | null; readonly error: string }
   /** The payment is pending, or the customer has to act at `url`; its state is requested again at `check_at`. */

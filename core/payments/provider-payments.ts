@@ -2,10 +2,21 @@
  * Compares the payments that a provider reports for an invoice with those that are recorded (docs/rules/payments.md, "Paid at a
  * provider"). A payment is recorded once, with the amount that was paid. A state that the provider reported earlier never undoes a later one.
  */
-import { Decimal } from '../foundation/decimal.ts';
+import { Decimal, sumDecimals } from '../foundation/decimal.ts';
 import type { Invoice } from '../invoicing/invoice/record.ts';
 import { RECEIVED } from './moves.ts';
-import type { Payment } from './record.ts';
+import type { Payment, PaymentRefund } from './record.ts';
+
+/** A refund of a payment, whoever requested it. */
+export type ReportedRefund = {
+  readonly provider_refund_id: string;
+  readonly amount: string;
+  readonly refund_status: 'succeeded' | 'pending' | 'failed';
+  /** Reason of a failure. */
+  readonly error: string | null;
+  /** Our refund that requested it; null for one that was made there. */
+  readonly refund_id: string | null;
+};
 
 export type ReportedPayment = {
   readonly provider_payment_id: string;
@@ -16,6 +27,8 @@ export type ReportedPayment = {
   readonly paid_at: string | null;
   /** Part of the amount that the provider returned to the customer; 0 without refunds. */
   readonly refunded_amount: string;
+  /** All refunds, if the provider lists them. */
+  readonly refunds?: readonly ReportedRefund[];
   /** Tax that a merchant of record added and owes itself; it is no part of `amount`. Null elsewhere. */
   readonly provider_tax: string | null;
   /** Payment of this service that the provider was sent or requested to make; null or absent for a payment that was made there. */
@@ -144,25 +157,38 @@ export function describeClosed({
     : null;
 }
 
-type ReportedRefund<Recorded> = { readonly payment: Recorded; readonly amount: Decimal };
-
-/** Refunds that were made at the provider: the part that the recorded payments do not contain yet. */
-export function listReportedRefunds<Recorded extends RecordedPayment>(
-  recorded: readonly Recorded[],
-  reported: ReportedInvoice,
-): ReportedRefund<Recorded>[] {
-  return reported.payments.flatMap(({ provider_payment_id, refunded_amount, currency }) => {
-    const payment = recorded.find(({ gateway_payment_id }) => gateway_payment_id === provider_payment_id);
-    if (!payment || payment.currency !== currency) return [];
-    const amount = computeReportedRefund(payment, refunded_amount);
-    return amount.gt(0) ? [{ payment, amount }] : [];
-  });
-}
-
 /** The part of the refunds at the provider that the payment does not contain yet; 0 for a payment that was not received. */
 export function computeReportedRefund(payment: RecordedPayment, refunded_amount: string): Decimal {
   if (!RECEIVED.includes(payment.payment_status)) return new Decimal(0);
   return Decimal.max(Decimal.min(refunded_amount, payment.amount).minus(payment.refunded_amount), 0);
+}
+
+type RecordedRefund = Pick<PaymentRefund, 'id' | 'gateway_refund_id' | 'refund_status'>;
+type NewRefund = { readonly amount: string; readonly provider_refund_id: string | null };
+
+/**
+ * Refunds to record, of which `missing` is the sum that the payment does not contain yet. A recorded refund is never recorded again, also if it
+ * has failed meanwhile and the report is older. Without a list, or if an earlier record contains several refunds, it is one sum.
+ */
+export function listNewRefunds(
+  missing: Decimal,
+  { refunds }: Pick<ReportedPayment, 'refunds'>,
+  recorded: readonly RecordedRefund[],
+): NewRefund[] {
+  if (missing.lte(0)) return [];
+  if (refunds === undefined) return [{ amount: missing.toFixed(), provider_refund_id: null }];
+  const added = refunds.filter(
+    (refund) => refund.refund_status === 'succeeded' && !recorded.some((one) => isSameRefund(one, refund)),
+  );
+  const sum = sumDecimals(added.map(({ amount }) => new Decimal(amount)));
+  if (sum.gt(missing)) return [{ amount: missing.toFixed(), provider_refund_id: null }];
+  return added.map(({ amount, provider_refund_id }) => ({ amount, provider_refund_id }));
+}
+
+/** A refund that was refused here, and was made there all the same, is another one. */
+function isSameRefund({ id, gateway_refund_id, refund_status }: RecordedRefund, reported: ReportedRefund): boolean {
+  if (gateway_refund_id === reported.provider_refund_id) return true;
+  return reported.refund_id === id && refund_status !== 'failed';
 }
 
 /** Whether periodic reading can stop: the invoice is paid or void at the provider. Later changes arrive by webhook. */

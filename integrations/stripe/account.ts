@@ -4,6 +4,7 @@
  */
 
 import type { Stripe } from 'stripe';
+import type { ReportedRefund } from '../../core/payments/provider-payments.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type {
   AccountIdentity,
@@ -23,7 +24,14 @@ import { isForbidden, isMissing, toProviderError, translate } from './errors.ts'
 import { type StripeLine, toStripeLines, toUnixSeconds } from './lines.ts';
 import { attachStripePayment, pushStripeCreditNote, pushStripePayment, voidStripeCreditNote } from './money-out.ts';
 import { StripePayments } from './payments.ts';
-import { PAYMENTS_EXPANDED, RECORDS_EXPANDED, sumRefunds, toProviderInvoice, toRefundQuery } from './pulled-invoice.ts';
+import {
+  listRefunds,
+  PAYMENTS_EXPANDED,
+  RECORDS_EXPANDED,
+  type RefundsById,
+  toProviderInvoice,
+  toRefundQuery,
+} from './pulled-invoice.ts';
 import { changeOnce, findByMetadata, sendOnce, toCreatedSince } from './send-once.ts';
 
 /** Answers have the shape of this version, whatever the account's own is. */
@@ -274,7 +282,7 @@ class StripeAccount implements ProviderAccount {
       );
       if (invoice === null) return null;
       const payments = await this.#listPayments(invoice);
-      return toProviderInvoice(invoice, payments, await this.#sumRefunds(payments));
+      return toProviderInvoice(invoice, payments, await this.#listRefunds(payments));
     });
   }
 
@@ -300,15 +308,15 @@ class StripeAccount implements ProviderAccount {
     return typeof payment_intent === 'string' ? payment_intent : (payment_intent?.id ?? null);
   }
 
-  /** Amounts that customers got back, by payment intent or charge, in the unit of the currency. */
-  async #sumRefunds(payments: readonly Stripe.InvoicePayment[]): Promise<ReadonlyMap<string, number>> {
-    const sums = new Map<string, number>();
+  /** By payment intent or charge. */
+  async #listRefunds(payments: readonly Stripe.InvoicePayment[]): Promise<RefundsById> {
+    const refunds = new Map<string, readonly ReportedRefund[]>();
     for (const payment of payments) {
       const query = payment.status === 'paid' ? toRefundQuery(payment) : null;
       if (query === null) continue;
-      sums.set(query.id, await sumRefunds(this.#stripe, query.by));
+      refunds.set(query.id, await listRefunds(this.#stripe, query.by, payment.currency));
     }
-    return sums;
+    return refunds;
   }
 
   /** An invoice contains only its first payments. */

@@ -18,7 +18,7 @@ import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
 import { fromMinorUnits, toMinorUnits } from './amounts.ts';
 import { findDeclinedIntent, isMissing, isRefused, translate } from './errors.ts';
 import { isWaitingForCustomer, toIntentOutcome, toRefundOutcome } from './payment-outcome.ts';
-import { sumRefunds } from './pulled-invoice.ts';
+import { listRefunds, sumSucceeded } from './pulled-invoice.ts';
 import { readPaymentMethod, startCardSetup } from './saved-cards.ts';
 import { changeOnce, findByMetadata, sendOnce, toCreatedSince } from './send-once.ts';
 
@@ -97,8 +97,8 @@ export class StripePayments implements AccountPayments {
   /** A person may have refunded the payment in the dashboard. */
   async #addRefunds(outcome: PaymentOutcome, { currency }: RequestedPayment): Promise<PaymentOutcome> {
     if (outcome.outcome !== 'succeeded') return outcome;
-    const refunded = await sumRefunds(this.#stripe, { payment_intent: outcome.gateway_payment_id });
-    return refunded === 0 ? outcome : { ...outcome, refunded_amount: fromMinorUnits(refunded, currency) };
+    const refunds = await listRefunds(this.#stripe, { payment_intent: outcome.gateway_payment_id }, currency);
+    return refunds.length === 0 ? outcome : { ...outcome, refunds, refunded_amount: sumSucceeded(refunds) };
   }
 
   async #findIntent({ key, requested_at, provider_customer_id }: RequestedPayment) {

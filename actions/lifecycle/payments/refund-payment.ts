@@ -13,7 +13,7 @@ import { toInstant } from '../../../core/foundation/time/instant.ts';
 import { computeRefundablePayment } from '../../../core/invoicing/credit-note/creditable.ts';
 import { applyPaidAmount, applyRefund } from '../../../core/invoicing/invoice/payment-status.ts';
 import { RECEIVED } from '../../../core/payments/moves.ts';
-import type { RefundPayment } from '../../../core/payments/record.ts';
+import { isOverpaymentKey, type RefundPayment } from '../../../core/payments/record.ts';
 import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../../core/payments/schedule.ts';
 import type { RefundOutcome } from '../../../integrations/payment-provider.ts';
 import { isUnavailable } from '../../../storage/foundation/failure.ts';
@@ -43,16 +43,18 @@ export async function refundPayment(
   const { payment, refund } = await retryTransaction(stores, async (transaction) => {
     const locked = await lockPayment(transaction, scope, id);
     const derived = deriveKeys([request.amount, request.reason], author.now);
-    const idempotency_key = request.idempotency_key ?? derived.key;
+    const toKey = (key: string) => (isClosed(locked.payment) ? `${OVERPAYMENT}/${id}/${key}` : key);
+    const idempotency_key = toKey(request.idempotency_key ?? derived.key);
     const refunds = await listRefunds(locked.payment, transaction);
     const isSame = (one: PaymentRefundModel) =>
       one.idempotency_key === idempotency_key ||
       (!request.idempotency_key &&
-        derived.neighbouring_keys.includes(one.idempotency_key) &&
+        derived.neighbouring_keys.map(toKey).includes(one.idempotency_key) &&
         isWithinMinute(one.created_at, author.now));
     const known = refunds.find(isSame);
     if (known) return { payment: locked.payment, refund: sameRefund(known, request) };
     await checkConnected(transaction, locked.payment);
+    if (isClosed(locked.payment)) checkUnreturned(locked.payment, refunds);
     const amount = computeRefundAmount(locked, await loadRefundable(locked, transaction), request);
     const refundInput = { amount, reason: request.reason, idempotency_key, by: author };
     const refund = await addRefund(transaction, locked.payment, refundInput);
@@ -68,7 +70,8 @@ export async function refundPayment(
         metadata: null,
         author,
       });
-    return { payment: await bookRefund(transaction, { ...locked, amount, by: author }), refund };
+    const book = isClosed(locked.payment) ? updateRefunded : bookRefund;
+    return { payment: await book(transaction, { ...locked, amount, by: author }), refund };
   });
   const after = await processRefunds(stores, payment, author);
   const ended = await PaymentRefundModel.fetch(scope, refund.id, { database: stores.postgres });
@@ -84,7 +87,13 @@ function sameRefund(known: PaymentRefundModel, { amount }: RefundPayment): Payme
   throw alreadyExists('the idempotency_key is that of a refund of another amount', about);
 }
 
-type NewRefund = { amount: string; reason: string | null; idempotency_key: string; by: ChangeAuthor };
+type NewRefund = {
+  amount: string;
+  reason: string | null;
+  idempotency_key: string;
+  gateway_refund_id?: string | null;
+  by: ChangeAuthor;
+};
 
 /** `transaction` has locked the payment. */
 function addRefund(
@@ -106,11 +115,11 @@ function addRefund(
 /** Records a refund that was made at the provider; it is not requested there again. The caller has locked the invoice. */
 export async function recordMadeRefund(
   transaction: Transaction,
-  { reason, idempotency_key, ...refund }: LockedPayment & NewRefund,
-): Promise<void> {
+  { reason, idempotency_key, gateway_refund_id, ...refund }: LockedPayment & NewRefund,
+): Promise<PaymentModel> {
   const { payment, amount, by } = refund;
-  await addRefund(transaction, payment, { amount, reason, idempotency_key, by, is_made: true });
-  await bookRefund(transaction, refund);
+  await addRefund(transaction, payment, { amount, reason, idempotency_key, gateway_refund_id, by, is_made: true });
+  return bookRefund(transaction, refund);
 }
 
 function isOfProvider({ payment_gateway, gateway_payment_id }: PaymentModel): boolean {
@@ -132,14 +141,26 @@ async function checkConnected(transaction: Transaction, payment: PaymentModel): 
  * whose credits have arrived only the overpaid amount is refundable.
  */
 async function loadRefundable({ payment, invoice }: LockedPayment, transaction: Transaction): Promise<Decimal> {
+  if (isClosed(payment)) return new Decimal(payment.amount).minus(payment.refunded_amount);
   const left = computeRefundablePayment(payment, invoice, await loadCharges(invoice, transaction));
   const most = await loadRefundLimit(transaction, invoice);
   return most === null ? left : Decimal.min(left, most);
 }
 
+/** A closed payment pays nothing: money that the provider received for it can only be given back. */
+function isClosed({ payment_status }: PaymentModel): boolean {
+  return payment_status === 'FAILED' || payment_status === 'VOIDED';
+}
+
+/** Throws unless money was received for the closed payment, whose automatic refund has failed. */
+function checkUnreturned({ payment_status }: PaymentModel, refunds: readonly PaymentRefundModel[]): void {
+  if (!refunds.some(isOverpaymentRefund))
+    throw notAllowed(`a payment that is ${payment_status} cannot be refunded`, { payment_status });
+}
+
 function computeRefundAmount({ payment }: LockedPayment, left: Decimal, request: RefundPayment): string {
   const { payment_status } = payment;
-  if (payment_status !== 'SUCCEEDED' && payment_status !== 'PARTIALLY_REFUNDED')
+  if (payment_status !== 'SUCCEEDED' && payment_status !== 'PARTIALLY_REFUNDED' && !isClosed(payment))
     throw notAllowed(`a payment that is ${payment_status} cannot be refunded`, { payment_status });
   if (left.lte(0))
     throw notAllowed(
@@ -232,7 +253,10 @@ async function requestRefund(stores: Stores, { payment, refund, by }: RefundAtte
   }
 }
 
-/** Key prefix of a refund that the invoice does not show: an overpaid amount, or money for a closed payment. At most one per payment. */
+/**
+ * Key prefix of a refund that the invoice does not show: an overpaid amount, or money for a closed payment. The automatic one is at most one
+ * per payment; the key of a retry by request follows its id.
+ */
 const OVERPAYMENT = 'surplus';
 
 export async function refundOverpayment(
@@ -246,8 +270,8 @@ export async function refundOverpayment(
   return updateRefunded(transaction, { payment, amount, by });
 }
 
-function isOverpaymentRefund({ payment_id, idempotency_key }: PaymentRefundModel): boolean {
-  return idempotency_key === `${OVERPAYMENT}/${payment_id}`;
+function isOverpaymentRefund({ idempotency_key }: PaymentRefundModel): boolean {
+  return isOverpaymentKey(idempotency_key);
 }
 
 /**
@@ -289,16 +313,36 @@ async function updateRefunded(
   return record;
 }
 
+type FailedRefund = LockedPayment & { refund: PaymentRefundModel; error: string; by: ChangeAuthor };
+
+/** Reverses a refund that had succeeded: the bank of the customer has returned the money to the provider. */
+export async function reverseMadeRefund(
+  stores: Stores,
+  transaction: Transaction,
+  { refund, error, ...locked }: FailedRefund,
+): Promise<PaymentModel> {
+  const { by } = locked;
+  const failed = { refund_status: 'failed' as const, error_message: error };
+  await PaymentRefundModel.change(refund, failed, { by, database: transaction });
+  const error_message = `a refund of ${refund.amount} ${locked.payment.currency} has failed after it was made: ${error}`;
+  const payment = await PaymentModel.change(locked.payment, { error_message }, { by, database: transaction });
+  return reverseRefund(stores, transaction, { ...locked, payment, refund, error });
+}
+
 /** Reverses a failed refund by its negative amount; an overpaid amount that could not be refunded is applied as a receipt. */
 async function reverseRefund(
   stores: Stores,
   transaction: Transaction,
-  { refund, error, ...locked }: LockedPayment & { refund: PaymentRefundModel; error: string; by: ChangeAuthor },
+  { refund, error, ...locked }: FailedRefund,
 ): Promise<PaymentModel> {
   const { by, invoice, subscription } = locked;
   const amount = new Decimal(refund.amount).negated().toFixed();
-  if (!isOverpaymentRefund(refund)) return bookRefund(transaction, { ...locked, amount });
   const payment = await updateRefunded(transaction, { ...locked, amount });
+  if (!isOverpaymentRefund(refund)) {
+    const changes = applyRefund(invoice, amount, by.now);
+    await changeInvoicePayment(stores, transaction, { invoice, subscription, changes, by });
+    return payment;
+  }
   if (!RECEIVED.includes(payment.payment_status)) {
     // The money of a closed payment pays nothing, and the refund is not repeated: a person has to resolve it.
     const error_message = `${refund.amount} ${payment.currency} was received and could not be refunded: ${error}`;
@@ -311,6 +355,6 @@ async function reverseRefund(
   return payment;
 }
 
-function listRefunds(payment: PaymentModel, database: Stores['postgres']): Promise<PaymentRefundModel[]> {
+export function listRefunds(payment: PaymentModel, database: Stores['postgres']): Promise<PaymentRefundModel[]> {
   return PaymentRefundModel.listBy(payment, { column: 'payment_id', value: payment.id }, database);
 }

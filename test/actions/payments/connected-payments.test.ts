@@ -42,7 +42,7 @@ type Shown = {
   setup_intent_id: string;
   client_secret: string | null;
   checkout_url: string | null;
-  refunds: object[];
+  refunds: { refund_status: string }[];
   items: Shown[];
 };
 
@@ -439,7 +439,63 @@ describe('payments through a connection', () => {
     });
   });
 
-  it('a closed payment names the money that could not be refunded', async () => {
+  describe('a refund that was made and fails later', () => {
+    const refresh = async (id: string) => {
+      const payment = await PaymentModel.fetch(api.scope, id, { database: api.services.postgres });
+      return refreshPayment(api.services, payment, { now });
+    };
+    const failRefunds = (intent_id: string) =>
+      listRefunds(fake.book, intent_id).forEach(({ id }) => endRefund(fake.book, id, 'failed'));
+
+    for (const who of ['here', 'at Stripe'] as const)
+      it(`is reversed and told, once, if it was requested ${who}; another one can be made`, async () => {
+        const invoice_id = await newInvoice(await newCustomer());
+        const { id, gateway_payment_id } = await pay(invoice_id, card('pm_card_visa'));
+        if (who === 'here') await ok('POST', `/payments/${id}/refund`, { amount: '40', idempotency_key: 'r' });
+        else fake.book.refundPayment(gateway_payment_id, 4_000);
+        await refresh(id);
+        expect(await stateOf(id)).to.deep.equal(['PARTIALLY_REFUNDED', 1, '40']);
+        failRefunds(gateway_payment_id);
+        await Promise.all([1, 2, 3].map(() => refresh(id)));
+        expect(await stateOf(id)).to.deep.equal(['SUCCEEDED', 1, '0']);
+        expect(await paidOf(invoice_id)).to.deep.equal(['SUCCEEDED', '100']);
+        const told = await ok('GET', `/payments/${id}`);
+        expect(told.error_message).to.match(/^a refund of 40 usd has failed after it was made: Stripe: the refund re_/);
+        expect(told.refunds.map(({ refund_status }) => refund_status)).to.deep.equal(['failed']);
+        await ok('POST', `/payments/${id}/refund`, { amount: '40', idempotency_key: 's' });
+        await refresh(id);
+        expect(await stateOf(id)).to.deep.equal(['PARTIALLY_REFUNDED', 1, '40']);
+      });
+
+    it('is reversed also if the invoice was paid again meanwhile: it is overpaid', async () => {
+      const invoice_id = await newInvoice(await newCustomer());
+      const part = await pay(invoice_id, card('pm_card_visa', { amount: '40' }));
+      await ok('POST', `/payments/${part.id}/refund`, {});
+      await pay(invoice_id, card('pm_card_visa'));
+      failRefunds(part.gateway_payment_id);
+      await refresh(part.id);
+      expect(await paidOf(invoice_id)).to.deep.equal(['OVERPAID', '140']);
+    });
+
+    it('beside a new refund, whoever is first, leaves what Stripe has', async () => {
+      for (let round = 0; round < 4; round++) {
+        const invoice_id = await newInvoice(await newCustomer());
+        const { id, gateway_payment_id } = await pay(invoice_id, card('pm_card_visa'));
+        await ok('POST', `/payments/${id}/refund`, { amount: '40', idempotency_key: 'r' });
+        failRefunds(gateway_payment_id);
+        await Promise.all([
+          refresh(id),
+          refresh(id),
+          ok('POST', `/payments/${id}/refund`, { amount: '30', idempotency_key: 's' }),
+          refresh(id),
+        ]);
+        expect(await stateOf(id)).to.deep.equal(['PARTIALLY_REFUNDED', 1, '30']);
+        expect(await paidOf(invoice_id)).to.deep.equal(['PARTIALLY_REFUNDED', '100']);
+      }
+    });
+  });
+
+  it('a closed payment names the money that could not be refunded, and a request refunds it once', async () => {
     const invoice_id = await newInvoice(await newCustomer());
     const page = await pay(invoice_id, link);
     const intent = completeSession(fake.book, pageOf(page.id).id, 'pm_usBankAccount_success')!;
@@ -450,6 +506,20 @@ describe('payments through a connection', () => {
     await runDue(new Date(now.getTime() + HOUR_MS));
     expect(await stateOf(page.id)).to.deep.equal(['VOIDED', 0, '0']);
     expect((await ok('GET', `/payments/${page.id}`)).error_message).to.match(/^100 usd was received and could not be/);
+    const refund = () => api.request<Shown>('POST', `/payments/${page.id}/refund` as const, { body: {} });
+    const answers = await Promise.all([refund(), refund(), refund()]);
+    expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 200]);
+    expect(await stateOf(page.id)).to.deep.equal(['VOIDED', 0, '100']);
+    const made = listRefunds(fake.book, intent.id).filter(({ status }) => status === 'pending');
+    expect(made).to.have.length(1);
+    endRefund(fake.book, made[0]!.id, 'succeeded');
+    await runDue(new Date(now.getTime() + HOUR_MS));
+    const { refunds } = await ok('GET', `/payments/${page.id}`);
+    expect(refunds.map(({ refund_status }) => refund_status)).to.have.members(['failed', 'succeeded']);
+    const again = await api.request<Shown>('POST', `/payments/${page.id}/refund` as const, {
+      body: { idempotency_key: 'x' },
+    });
+    expect(again.status).to.equal(400);
   });
 
   describe('a setup', () => {
