@@ -15,7 +15,7 @@ import type {
   StartedCardSetup,
 } from '../account-payments.ts';
 import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
-import { fromMinorUnits, toMinorUnits } from './amounts.ts';
+import { toMinorUnits } from './amounts.ts';
 import { findDeclinedIntent, isMissing, isRefused, translate } from './errors.ts';
 import { isWaitingForCustomer, toIntentOutcome, toRefundOutcome } from './payment-outcome.ts';
 import { listRefunds, sumSucceeded } from './pulled-invoice.ts';

@@ -360,6 +360,44 @@ describe('payments through a connection', () => {
     });
   });
 
+  describe('payments that are due', () => {
+    const newDue = async (terms: object) => {
+      const { id } = await pay(await newInvoice(await newCustomer()), { ...terms, process_payment: false });
+      await api.services.postgres('payments').where({ id }).update({ next_attempt_at: now });
+      return id;
+    };
+    const countRequests = () => fake.requests.filter((name) => name === 'POST payment_intents').length;
+
+    it('of a provider that does not answer wait for one another, and nothing else waits for them', async () => {
+      const ids: string[] = [];
+      for (let count = 0; count < 6; count++) ids.push(await newDue(card('pm_card_visa')));
+      const sandbox = { payment_gateway: 'sandbox', payment_method_id: 'pm_sandbox_card', payment_method_type: 'CARD' };
+      const other = await newDue(sandbox);
+      const before = countRequests();
+      const held = fake.hold(/POST payment_intents$/);
+      const run = processDuePayments(api.services, { now });
+      await held.arrived;
+      await until('the other payment is made', async () => (await stateOf(other))[0] === 'SUCCEEDED');
+      expect(countRequests() - before).to.equal(1);
+      held.release();
+      expect((await run).failed).to.deep.equal([]);
+      for (const id of ids) expect((await stateOf(id))[0]).to.equal('SUCCEEDED');
+    });
+
+    it('of a provider that is away wait for the end of its pause', async () => {
+      const ids = [await newDue(card('pm_card_visa')), await newDue(card('pm_card_visa'))];
+      const before = countRequests();
+      fake.disturb(/POST payment_intents$/, 'unavailable');
+      await runDue(now);
+      await runDue(now);
+      expect(countRequests() - before).to.equal(1);
+      expect((await connection()).paused_until).to.not.equal(null);
+      await runDue(new Date(now.getTime() + 61_000));
+      for (const id of ids) expect((await stateOf(id))[0]).to.equal('SUCCEEDED');
+      expect((await connection()).paused_until).to.equal(null);
+    });
+  });
+
   describe('a page', () => {
     it('is paid, and saves the payment method as the default', async () => {
       const customer_id = await newCustomer();
