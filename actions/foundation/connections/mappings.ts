@@ -42,6 +42,17 @@ export function hasCallBegun({ mapping_state, key_created_at }: IntegrationMappi
   return mapping_state === 'made' || key_created_at !== null;
 }
 
+/**
+ * Mappings whose counterpart may be created at this moment or by the next attempt. A refused push waits for a person: it has a `push_error`. A
+ * request leaves none, but its refusal renews the key of a mapping that is not pending.
+ */
+export function findBeingSent(database: Database, connection: ConnectionModel) {
+  return IntegrationMappingModel.in(connection, database)
+    .where({ connection_id: connection.id, mapping_state: 'intended', push_error: null })
+    .whereNotNull('key_created_at')
+    .where((waits) => void waits.where({ is_key_renewed: false }).orWhereNotNull('pending_since'));
+}
+
 type FirstCall = {
   readonly author: Author;
   /** Further fields, read before the first call alone. */

@@ -328,7 +328,16 @@ describe('payments that a provider reports', () => {
     expect(await invoice(invoice_id)).to.include({ payment_status: 'SUCCEEDED' });
   });
 
-  it('an event about a record of somebody else is ignored at once', async () => {
+  it('an event about a record of somebody else is ignored at once, also after a refused push', async () => {
+    const refused = { mapping_state: 'intended', key_created_at: now, provider_entity_id: null };
+    const [kept] = await api.services.postgres('integration_mappings').where({ connection_id, mapping_state: 'made' });
+    for (const [id, refusal] of [
+      ['imap_refused_1', { push_error: 'refused' }],
+      ['imap_refused_2', { is_key_renewed: true, pending_since: null }],
+    ] as const)
+      await api.services
+        .postgres('integration_mappings')
+        .insert({ ...kept, ...refused, ...refusal, id, entity_id: id, next_pull_at: null });
     const customer = fake.book.createCustomer({});
     const foreign = fake.book.createInvoice({ customer: customer.id, currency: 'usd' });
     fake.book.addLines(foreign.id, [{ amount: 500 }]);
@@ -338,6 +347,7 @@ describe('payments that a provider reports', () => {
     await read();
     for (const type of ['invoice.paid', 'payment_intent.succeeded', 'invoice.created'])
       expect((await stored(type)).event_state, type).to.equal('ignored');
+    await api.services.postgres('integration_mappings').whereLike('id', 'imap_refused_%').delete();
   });
 
   it('an event of another account is ignored', async () => {
