@@ -283,10 +283,14 @@ async function checkNothingPends(database: Transaction, connection: ConnectionMo
     throw notAllowed(`the payment ${charge.id} has no outcome yet: wait for it, or void its page`, {
       payment_id: charge.id,
     });
-  const [page] = await find()
-    .where({ payment_status: 'VOIDED', payment_method_type: 'PAYMENT_LINK' })
-    .whereNotNull('gateway_tracking_id')
-    .whereNotNull('next_attempt_at');
+  // Without its account a page can be neither closed nor paid.
+  const [page] =
+    connection.connection_state !== 'active'
+      ? []
+      : await find()
+          .where({ payment_status: 'VOIDED', payment_method_type: 'PAYMENT_LINK' })
+          .whereNotNull('gateway_tracking_id')
+          .whereNotNull('next_attempt_at');
   if (page)
     throw notAllowed(`the page of the payment ${page.id} is not closed yet: wait for it`, { payment_id: page.id });
   const pending = PaymentRefundModel.in(connection, database).where({ refund_status: 'pending' }).select('payment_id');

@@ -221,16 +221,32 @@ async function processRefund(stores: Stores, { payment, refund, by }: RefundAtte
       const next_attempt_at = computeProviderRecheckAt(by.now).toISOString();
       return PaymentModel.change(locked.payment, { next_attempt_at }, { by, database: transaction });
     }
-    const isMade = outcome.outcome === 'succeeded';
-    const changes = isMade
-      ? { refund_status: 'succeeded' as const, gateway_refund_id: outcome.gateway_refund_id || null }
-      : { refund_status: 'failed' as const, error_message: outcome.error };
-    await PaymentRefundModel.change(current, changes, { by, database: transaction });
-    // While the refund was pending, it could not be sent to the connected providers.
-    if (isMade && isOfProvider(payment)) await emit(transaction, 'payment.updated', { record: locked.payment, by });
-    if (isMade) return locked.payment;
-    return reverseRefund(stores, transaction, { ...locked, refund: current, error: outcome.error, by });
+    return endRefund(stores, transaction, { ...locked, refund: current, outcome, by });
   });
+}
+
+type EndedRefund = LockedPayment & {
+  refund: PaymentRefundModel;
+  outcome: Exclude<RefundOutcome, { outcome: 'pending' }>;
+  by: ChangeAuthor;
+};
+
+/** Ends a pending refund. */
+export async function endRefund(
+  stores: Stores,
+  transaction: Transaction,
+  { refund, outcome, ...locked }: EndedRefund,
+): Promise<PaymentModel> {
+  const { payment, by } = locked;
+  const isMade = outcome.outcome === 'succeeded';
+  const changes = isMade
+    ? { refund_status: 'succeeded' as const, gateway_refund_id: outcome.gateway_refund_id || null }
+    : { refund_status: 'failed' as const, error_message: outcome.error };
+  await PaymentRefundModel.change(refund, changes, { by, database: transaction });
+  // While the refund was pending, it could not be sent to the connected providers.
+  if (isMade && isOfProvider(payment)) await emit(transaction, 'payment.updated', { record: payment, by });
+  if (isMade) return payment;
+  return reverseRefund(stores, transaction, { ...locked, refund, error: outcome.error });
 }
 
 /** Requests a refund. Returns null if the provider could not be reached; the refund is requested again later. */

@@ -707,6 +707,47 @@ describe('payments through a connection', () => {
       }
     });
 
+    it('whose account is gone is possible after a person has decided, with a reason', async () => {
+      const setState = (state: object) =>
+        api.services.postgres('connections').where({ id: connection_id }).update(state);
+      const refuse = async (id: string, body: object) => {
+        const answer = await api.request<Shown>('PUT', `/payments/${id}` as const, { body });
+        return [answer.status, answer.body.message];
+      };
+      const invoices = [];
+      for (let count = 0; count < 3; count++) invoices.push(await newInvoice(await newCustomer()));
+      fake.disturb(/POST payment_intents$/, 'lost_answer');
+      const charge = await pay(invoices[0]!, card('pm_card_visa'));
+      const page = await pay(invoices[1]!, link);
+      const debit = await pay(invoices[2]!, card('pm_usBankAccount_success'));
+      actOnIntent(fake.book, debit.gateway_payment_id, 'succeeded');
+      await refreshPayment(
+        api.services,
+        await PaymentModel.fetch(api.scope, debit.id, { database: api.services.postgres }),
+        { now },
+      );
+      await ok('POST', `/payments/${debit.id}/refund`, { amount: '40' });
+      const reason = 'the account was closed';
+      expect(await refuse(charge.id, { payment_status: 'SUCCEEDED', reason })).to.deep.equal([
+        400,
+        'stripe can be asked for the outcome: wait for it',
+      ]);
+      await setState({ connection_state: 'needs_attention', attention_reason: 'the key was revoked' });
+      expect((await refuse(charge.id, { payment_status: 'SUCCEEDED' }))[0]).to.equal(400);
+      expect((await refuse(debit.id, { pending_refunds: 'failed' }))[1]).to.match(/^reason: is required/);
+      expect((await refuse(debit.id, { payment_status: 'VOIDED', reason }))[1]).to.match(/^reason: goes with/);
+      await ok('PUT', `/payments/${charge.id}`, { payment_status: 'SUCCEEDED', reason });
+      await ok('PUT', `/payments/${page.id}`, { payment_status: 'FAILED', reason });
+      await ok('PUT', `/payments/${debit.id}`, { pending_refunds: 'failed', reason });
+      expect(await paidOf(invoices[0]!)).to.deep.equal(['SUCCEEDED', '100']);
+      expect((await stateOf(page.id))[0]).to.equal('FAILED');
+      expect(await stateOf(debit.id)).to.deep.equal(['SUCCEEDED', 1, '0']);
+      const entries = await api.services.postgres('audit_entries').where({ entity_id: charge.id });
+      expect(JSON.stringify(entries)).to.contain(reason);
+      expect((await archiveRefusal())[0]).to.be.lessThan(300);
+      await connect();
+    });
+
     it('is refused while a charge has no outcome', async () => {
       const invoice_id = await newInvoice(await newCustomer());
       fake.disturb(/POST payment_intents$/, 'lost_answer');
