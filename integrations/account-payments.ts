@@ -8,11 +8,10 @@ import type { PaymentOutcome, RefundOutcome } from './payment-provider.ts';
 /** A payment, with the ids by which people and inbound events find it at the provider. */
 export type RequestedPayment = {
   readonly key: string;
-  /**
-   * Instant of the first request with this key. The provider may have forgotten an old key; then the payment is
-   * searched for.
-   */
+  /** Instant before the first request with this key. A provider may have forgotten an old key; then the payment is searched for. */
   readonly requested_at: Date;
+  /** Age of the key, by the clock that wrote `requested_at`. */
+  readonly key_age_seconds: number;
   /** In currency units as decimal text. */
   readonly amount: string;
   /** ISO 4217, lowercase. */
@@ -46,6 +45,7 @@ export type AccountPaymentPage = RequestedPayment & {
 export type AccountRefund = {
   readonly key: string;
   readonly requested_at: Date;
+  readonly key_age_seconds: number;
   readonly gateway_payment_id: string;
   readonly amount: string;
   readonly currency: string;

@@ -14,10 +14,9 @@ import type { AccountPayments } from './account-payments.ts';
  */
 type IdempotentPush = {
   readonly key: string;
-  /**
-   * Seconds since the first call with this or an earlier key. Providers forget keys, so an older record is searched for
-   * before it is created again.
-   */
+  /** Instant before the first call, also with an earlier key, by the clock of the database. */
+  readonly key_created_at: Date;
+  /** Seconds since then, by the same clock. Providers forget keys; an older record is searched for before it is created again. */
   readonly key_age_seconds: number;
   /**
    * Whether a refusal replaced an earlier key. The record may exist, so it is searched for before it is created again.
@@ -59,7 +58,7 @@ export type PushedInvoice = IdempotentPush & {
   readonly due_date: string | null;
 };
 
-export type SearchedInvoice = Pick<PushedInvoice, 'invoice_id' | 'provider_customer_id' | 'key_age_seconds'>;
+export type SearchedInvoice = Pick<PushedInvoice, 'invoice_id' | 'provider_customer_id' | 'key_created_at'>;
 
 /** Money that was received elsewhere, to be applied to the invoice at the provider. */
 export type PushedPayment = IdempotentPush & {

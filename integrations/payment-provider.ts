@@ -3,6 +3,7 @@
  * key returns the first result and charges nothing (docs/rules/payments.md, "Never twice"). An unreachable provider throws
  * `service_unavailable`: the result is unknown, and the request is repeated.
  */
+import type { ReportedRefund } from '../core/payments/provider-payments.ts';
 
 export type PaymentScope = { readonly tenant_id: string; readonly environment_id: string };
 
@@ -10,12 +11,16 @@ export type PaymentOutcome =
   | {
       readonly outcome: 'succeeded';
       readonly gateway_payment_id: string;
+      /** Amount that the provider received, in the requested currency; absent if it is the requested one, or if it was not read. */
+      readonly received_amount?: string;
       /** Payment method that the customer entered on a page, if the page saves it. */
       readonly saved_payment_method?: { readonly id: string; readonly type: 'CARD' | 'ACH' };
       /**
        * Sum of all refunds, including those made at the provider. Absent if there are none, or if they were not read.
        */
       readonly refunded_amount?: string;
+      /** All refunds, if the provider lists them. */
+      readonly refunds?: readonly ReportedRefund[];
     }
   | { readonly outcome: 'failed'; readonly gateway_payment_id: string | null; readonly error: string }
   /** The payment is pending, or the customer has to act at `url`. Its state is queried again at `check_at`. */
@@ -36,8 +41,8 @@ export type PaymentRequest = {
   readonly customer_id: string;
   readonly invoice_id: string;
   readonly invoice_number: string | null;
-  /** No request with this key was made before this instant. */
-  readonly created_at: Date;
+  /** No request with this key was made before this instant, by the clock of the database. */
+  readonly requested_at: Date;
   /** Id of the charge or page, if an earlier request with this key returned it. */
   readonly gateway_payment_id: string | null;
   readonly is_page: boolean;
@@ -56,8 +61,8 @@ export type Refund = {
   readonly gateway_payment_id: string;
   readonly amount: string;
   readonly currency: string;
-  /** No request with this key was made before this instant. */
-  readonly created_at: Date;
+  /** No request with this key was made before this instant, by the clock of the database. */
+  readonly requested_at: Date;
   readonly now: Date;
 };
 

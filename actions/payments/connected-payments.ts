@@ -16,6 +16,8 @@ import type {
 } from '../../integrations/payment-provider.ts';
 import { ProviderError } from '../../integrations/provider-error.ts';
 import { IntegrationMappingModel } from '../../storage/models/foundation/integration-mapping.ts';
+import { loadDatabaseTime } from '../../storage/postgres/database-time.ts';
+import { endPause, pauseConnection } from '../foundation/connections/connection-runs.ts';
 import { pushCustomer } from '../foundation/connections/push-record.ts';
 import { type CallingStores, getPayments, type OpenedGateway, openGateway } from './open-gateway.ts';
 
@@ -26,6 +28,23 @@ export class ConnectedPayments implements PaymentProvider {
   constructor(stores: CallingStores, gateway: PaymentGateway) {
     this.#stores = stores;
     this.#gateway = gateway;
+  }
+
+  /** A provider that is away pauses the connection, as it does for records that are sent there: the payments that are due wait, too. */
+  async #open(scope: Scope, now: Date): Promise<OpenedGateway> {
+    const opened = await openGateway(this.#stores, scope, { gateway: this.#gateway, now });
+    const { connection } = opened;
+    const call: OpenedGateway['call'] = async (act) => {
+      try {
+        const result = await opened.call(act);
+        await endPause(this.#stores, connection);
+        return result;
+      } catch (error) {
+        if (isAway(error)) await pauseConnection(this.#stores, connection, { error, now });
+        throw error;
+      }
+    };
+    return { connection, call };
   }
 
   async charge(scope: Scope, request: PaymentRequest & { payment_method_id: string }): Promise<PaymentOutcome> {
@@ -55,7 +74,7 @@ export class ConnectedPayments implements PaymentProvider {
   ): Promise<PaymentOutcome> {
     const { now } = request;
     try {
-      const opened = await openGateway(this.#stores, scope, { gateway: this.#gateway, now });
+      const opened = await this.#open(scope, now);
       const requested = await this.#identify(scope, request, opened);
       return await opened.call((account) => send(getPayments(account), requested));
     } catch (error) {
@@ -67,7 +86,7 @@ export class ConnectedPayments implements PaymentProvider {
   async findOutcome(scope: Scope, request: PaymentRequest): Promise<PaymentOutcome | null> {
     const { now } = request;
     try {
-      const opened = await openGateway(this.#stores, scope, { gateway: this.#gateway, now });
+      const opened = await this.#open(scope, now);
       const requested = await this.#identify(scope, request, opened);
       return await opened.call((account) => getPayments(account).findOutcome(requested));
     } catch (error) {
@@ -88,7 +107,7 @@ export class ConnectedPayments implements PaymentProvider {
     const invoice = await IntegrationMappingModel.findCurrent(scope, mapped, { database: this.#stores.postgres });
     return {
       ...{ key, amount, currency, payment_id, invoice_id, invoice_number, gateway_payment_id, is_page },
-      requested_at: request.created_at,
+      ...(await this.#measureAge(request)),
       provider_customer_id: customer.provider_entity_id!,
       provider_invoice_id: invoice?.provider_entity_id ?? null,
     };
@@ -96,18 +115,25 @@ export class ConnectedPayments implements PaymentProvider {
 
   async cancel(scope: Scope, gateway_payment_id: string, now: Date): Promise<void> {
     try {
-      const opened = await openGateway(this.#stores, scope, { gateway: this.#gateway, now });
+      const opened = await this.#open(scope, now);
       await opened.call((account) => getPayments(account).cancel(gateway_payment_id));
     } catch (error) {
       throw toUnavailable(error);
     }
   }
 
-  async refund(scope: Scope, { now, created_at, ...request }: Refund): Promise<RefundOutcome> {
+  /** The clock of this process may be wrong: a key that seems young could be forgotten at the provider. */
+  async #measureAge({ requested_at }: Pick<PaymentRequest, 'requested_at'>) {
+    const age_ms = (await loadDatabaseTime(this.#stores.postgres)).getTime() - requested_at.getTime();
+    return { requested_at, key_age_seconds: Math.max(0, age_ms / 1_000) };
+  }
+
+  async refund(scope: Scope, { now, requested_at, ...request }: Refund): Promise<RefundOutcome> {
     const { key, amount, currency, gateway_payment_id } = request;
-    const refund = { key, amount, currency, gateway_payment_id, requested_at: created_at, refund_id: key };
+    const age = await this.#measureAge({ requested_at });
+    const refund = { key, amount, currency, gateway_payment_id, ...age, refund_id: key };
     try {
-      const opened = await openGateway(this.#stores, scope, { gateway: this.#gateway, now });
+      const opened = await this.#open(scope, now);
       return await opened.call(async (account) => {
         const payments = getPayments(account);
         if (!payments.refund) return { outcome: 'failed', error: `${this.#gateway} makes no refunds on request` };
@@ -123,6 +149,10 @@ export class ConnectedPayments implements PaymentProvider {
 /** Whether the provider refused this request and nothing was paid. Refused credentials are no such answer. */
 function isRefusal(error: unknown): error is ProviderError {
   return error instanceof ProviderError && error.error_class !== 'wait' && !error.is_unauthorized;
+}
+
+function isAway(error: unknown): error is ProviderError {
+  return error instanceof ProviderError && error.error_class === 'wait' && !error.is_of_record;
 }
 
 function toUnavailable(error: unknown): unknown {

@@ -15,7 +15,7 @@ export function buildPaymentRequest(payment: PaymentModel, { key, now }: { key: 
     customer_id,
     invoice_id: payment.destination_id,
     invoice_number: payment.invoice_number ?? null,
-    created_at: new Date(toInstant(payment.created_at)),
+    requested_at: new Date(toInstant(payment.requested_at ?? payment.created_at)),
     gateway_payment_id: payment.gateway_payment_id ?? null,
     is_page: hasPaymentPage(payment),
     success_url,

@@ -15,6 +15,15 @@ export function computeAppliedAmount(
   return invoice_status === 'FINALIZED' ? Decimal.min(amount, amount_remaining) : ZERO;
 }
 
+/** Null if the provider received the amount of the payment; else the text for people. */
+export function describeReceived(
+  { amount, currency }: Pick<Payment, 'amount' | 'currency'>,
+  received_amount: string | undefined,
+): string | null {
+  if (received_amount === undefined || new Decimal(received_amount).eq(amount)) return null;
+  return `${amount} ${currency} was requested, and ${received_amount} ${currency} was received`;
+}
+
 type ProviderPageTerms = Pick<Payment, 'payment_method_type' | 'gateway_tracking_id'>;
 
 /** True if the provider has opened, or is about to open, a page: the payment is then paid and closed only there. */

@@ -3,10 +3,21 @@
  * a provider"). A payment is recorded once, with the amount that was paid. An outdated report never undoes a later
  * state.
  */
-import { Decimal } from '../foundation/decimal.ts';
+import { Decimal, sumDecimals } from '../foundation/decimal.ts';
 import type { Invoice } from '../invoicing/invoice/record.ts';
 import { RECEIVED } from './moves.ts';
-import type { Payment } from './record.ts';
+import type { Payment, PaymentRefund } from './record.ts';
+
+/** A refund of a payment, whoever requested it. */
+export type ReportedRefund = {
+  readonly provider_refund_id: string;
+  readonly amount: string;
+  readonly refund_status: 'succeeded' | 'pending' | 'failed';
+  /** Reason of a failure. */
+  readonly error: string | null;
+  /** Our refund that requested it; null for one that was made there. */
+  readonly refund_id: string | null;
+};
 
 export type ReportedPayment = {
   readonly provider_payment_id: string;
@@ -17,10 +28,9 @@ export type ReportedPayment = {
   readonly paid_at: string | null;
   /** Part of the amount that the provider returned to the customer; 0 without refunds. */
   readonly refunded_amount: string;
-  /**
-   * Tax that a merchant of record (a provider that sells in its own name) added and owes itself; not part of `amount`.
-   * Null for other providers.
-   */
+  /** All refunds, if the provider lists them. */
+  readonly refunds?: readonly ReportedRefund[];
+  /** Tax that a merchant of record added and owes itself; it is no part of `amount`. Null elsewhere. */
   readonly provider_tax: string | null;
   /**
    * Id of the payment here that was pushed to or requested from the provider; null or absent for a payment made at the
@@ -157,31 +167,41 @@ export function describeClosed({
     : null;
 }
 
-type ReportedRefund<Recorded> = { readonly payment: Recorded; readonly amount: Decimal };
-
-/** Lists refunds that were made at the provider and are not recorded yet. */
-export function listReportedRefunds<Recorded extends RecordedPayment>(
-  recorded: readonly Recorded[],
-  reported: ReportedInvoice,
-): ReportedRefund<Recorded>[] {
-  return reported.payments.flatMap(({ provider_payment_id, refunded_amount, currency }) => {
-    const payment = recorded.find(({ gateway_payment_id }) => gateway_payment_id === provider_payment_id);
-    if (!payment || payment.currency !== currency) return [];
-    const amount = computeReportedRefund(payment, refunded_amount);
-    return amount.gt(0) ? [{ payment, amount }] : [];
-  });
-}
-
-/** Computes the refunded amount that is not recorded yet; 0 for a payment that was not received. */
+/** The part of the refunds at the provider that the payment does not contain yet; 0 for a payment that was not received. */
 export function computeReportedRefund(payment: RecordedPayment, refunded_amount: string): Decimal {
   if (!RECEIVED.includes(payment.payment_status)) return new Decimal(0);
   return Decimal.max(Decimal.min(refunded_amount, payment.amount).minus(payment.refunded_amount), 0);
 }
 
+type RecordedRefund = Pick<PaymentRefund, 'id' | 'gateway_refund_id' | 'refund_status'>;
+type NewRefund = { readonly amount: string; readonly provider_refund_id: string | null };
+
 /**
- * Whether periodic pulls can stop, because the invoice is paid or void at the provider. Later changes arrive by
- * webhook.
+ * Refunds to record, of which `missing` is the sum that the payment does not contain yet. A recorded refund is never recorded again, also if it
+ * has failed meanwhile and the report is older. Without a list, or if an earlier record contains several refunds, it is one sum.
  */
+export function listNewRefunds(
+  missing: Decimal,
+  { refunds }: Pick<ReportedPayment, 'refunds'>,
+  recorded: readonly RecordedRefund[],
+): NewRefund[] {
+  if (missing.lte(0)) return [];
+  if (refunds === undefined) return [{ amount: missing.toFixed(), provider_refund_id: null }];
+  const added = refunds.filter(
+    (refund) => refund.refund_status === 'succeeded' && !recorded.some((one) => isSameRefund(one, refund)),
+  );
+  const sum = sumDecimals(added.map(({ amount }) => new Decimal(amount)));
+  if (sum.gt(missing)) return [{ amount: missing.toFixed(), provider_refund_id: null }];
+  return added.map(({ amount, provider_refund_id }) => ({ amount, provider_refund_id }));
+}
+
+/** A refund that was refused here, and was made there all the same, is another one. */
+function isSameRefund({ id, gateway_refund_id, refund_status }: RecordedRefund, reported: ReportedRefund): boolean {
+  if (gateway_refund_id === reported.provider_refund_id) return true;
+  return reported.refund_id === id && refund_status !== 'failed';
+}
+
+/** Whether periodic reading can stop: the invoice is paid or void at the provider. Later changes arrive by webhook. */
 export function isReportFinal({ invoice_status }: ReportedInvoice): boolean {
   return invoice_status === 'paid' || invoice_status === 'void';
 }

@@ -196,7 +196,7 @@ export type CreatePayment = z.output<typeof createPaymentShape>;
 export const updatePaymentShape = z.object({
   payment_status: anyCase(PAYMENT_STATUSES)
     .nullish()
-    .meta({ description: 'SUCCEEDED, FAILED or VOIDED. Refused if a provider decides the status.' }),
+    .meta({ description: 'SUCCEEDED, FAILED or VOIDED. If a provider decides the status, a `reason` is required.' }),
   amount: decimalText.nullish().meta({
     description:
       'New amount; refused after the payment is settled. An automatic payment accepts an amount only together with SUCCEEDED.',
@@ -223,6 +223,13 @@ export const updatePaymentShape = z.object({
     .nullish()
     .meta({ description: 'Time of the void; only with VOIDED, and not in the future.' }),
   refunded_at: timestampText.nullish().meta({ description: 'Refused: a refund sets its time.' }),
+  reason: z.string().min(1).max(1000).nullish().meta({
+    description:
+      'Reason of a decision about a payment or refund whose account at the provider is gone; at most 1000 characters. Refused while the connection is active.',
+  }),
+  pending_refunds: z.enum(['succeeded', 'failed']).nullish().meta({
+    description: 'Outcome of the pending refunds; only with `reason`.',
+  }),
   error_message: z
     .string()
     .max(1000)

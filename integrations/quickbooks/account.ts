@@ -38,7 +38,7 @@ const ITEM_NAME = 'Farthing';
 const CLOCK_SLACK_SECONDS = 3_600;
 
 type CompanySettings = { readonly realm_id: string; readonly income_account_id?: string | undefined };
-type Push = Pick<PushedCustomer, 'key' | 'key_age_seconds' | 'is_key_renewed'>;
+type Push = Pick<PushedCustomer, 'key' | 'key_created_at' | 'key_age_seconds' | 'is_key_renewed'>;
 type SentName = 'Invoice' | 'CreditMemo' | 'Payment';
 type SentDocument = Push & {
   readonly provider_customer_id: string;
@@ -220,7 +220,7 @@ export class QuickBooksAccount implements ProviderAccount {
   /** Finds the record of an earlier attempt. A void record does not count: a person has ended it. */
   async #findSent<Name extends SentName>(
     name: Name,
-    searched: Pick<SentDocument, 'provider_customer_id' | 'note' | 'key_age_seconds'>,
+    searched: Pick<SentDocument, 'provider_customer_id' | 'note' | 'key_created_at'>,
   ): Promise<QuickBooksRecords[Name] | null> {
     const customer = `CustomerRef = ${quote(searched.provider_customer_id)}`;
     for await (const found of this.#client.query(name, `${customer} and ${toCreatedSince(searched)}`))
@@ -298,9 +298,9 @@ function hasBegun({ key_age_seconds, is_key_renewed }: Push): boolean {
   return key_age_seconds > 0 || is_key_renewed;
 }
 
-/** Computes the earliest time at which an attempt with this key can have created a record. */
-function toCreatedSince({ key_age_seconds }: Pick<Push, 'key_age_seconds'>): string {
-  const since_ms = Date.now() - (key_age_seconds + CLOCK_SLACK_SECONDS) * 1_000;
+/** Earliest creation of a record that an attempt with this key created. */
+function toCreatedSince({ key_created_at }: Pick<Push, 'key_created_at'>): string {
+  const since_ms = key_created_at.getTime() - CLOCK_SLACK_SECONDS * 1_000;
   return `MetaData.CreateTime >= ${quote(new Date(since_ms).toISOString().replace(/\.\d+Z$/, '+00:00'))}`;
 }
 

@@ -101,9 +101,9 @@ class RazorpayAccount implements ProviderAccount {
     );
   }
 
-  /** Finds our customer. The list begins with the newest; customers from before the first attempt cannot be ours. */
-  async #findCustomer({ customer_id, key_age_seconds }: PushedCustomer): Promise<Customers.RazorpayCustomer | null> {
-    const since = Date.now() / 1_000 - key_age_seconds - CLOCK_SLACK_SECONDS;
+  /** The newest customers are first. Those from before the first attempt cannot be ours. */
+  async #findCustomer({ customer_id, key_created_at }: PushedCustomer): Promise<Customers.RazorpayCustomer | null> {
+    const since = key_created_at.getTime() / 1_000 - CLOCK_SLACK_SECONDS;
     for (let skip = 0; skip < LISTED_MAX; skip += PAGE) {
       const { items } = await this.#razorpay.customers.all({ count: PAGE, skip });
       const found = items.find((item) => readNote(item, 'farthing_customer_id') === customer_id);

@@ -4,6 +4,7 @@
  */
 
 import type { Stripe } from 'stripe';
+import type { ReportedRefund } from '../../core/payments/provider-payments.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type {
   AccountIdentity,
@@ -23,7 +24,14 @@ import { isForbidden, isMissing, toProviderError, translate } from './errors.ts'
 import { type StripeLine, toStripeLines, toUnixSeconds } from './lines.ts';
 import { attachStripePayment, pushStripeCreditNote, pushStripePayment, voidStripeCreditNote } from './money-out.ts';
 import { StripePayments } from './payments.ts';
-import { PAYMENTS_EXPANDED, RECORDS_EXPANDED, sumRefunds, toProviderInvoice, toRefundQuery } from './pulled-invoice.ts';
+import {
+  listRefunds,
+  PAYMENTS_EXPANDED,
+  RECORDS_EXPANDED,
+  type RefundsById,
+  toProviderInvoice,
+  toRefundQuery,
+} from './pulled-invoice.ts';
 import { changeOnce, findByMetadata, sendOnce, toCreatedSince } from './send-once.ts';
 
 /** Pins the shape of answers, whatever version the account has set. */
@@ -123,9 +131,9 @@ class StripeAccount implements ProviderAccount {
     });
   }
 
-  async #findCustomer({ customer_id, key_age_seconds }: PushedCustomer): Promise<Stripe.Customer | null> {
+  async #findCustomer({ customer_id, key_created_at }: PushedCustomer): Promise<Stripe.Customer | null> {
     return await findByMetadata(['farthing_customer_id', customer_id], {
-      list: () => this.#stripe.customers.list({ limit: PAGE, created: { gte: toCreatedSince(key_age_seconds) } }),
+      list: () => this.#stripe.customers.list({ limit: PAGE, created: { gte: toCreatedSince(key_created_at) } }),
       search: (query) => this.#stripe.customers.search({ query }),
       accepts: () => true,
     });
@@ -170,8 +178,8 @@ class StripeAccount implements ProviderAccount {
     });
   }
 
-  async #findInvoice({ invoice_id, key_age_seconds, provider_customer_id }: SearchedInvoice) {
-    const created = { gte: toCreatedSince(key_age_seconds) };
+  async #findInvoice({ invoice_id, key_created_at, provider_customer_id }: SearchedInvoice) {
+    const created = { gte: toCreatedSince(key_created_at) };
     return await findByMetadata<Stripe.Invoice>(['farthing_invoice_id', invoice_id], {
       list: () => this.#stripe.invoices.list({ customer: provider_customer_id, limit: PAGE, created }),
       search: (query) => this.#stripe.invoices.search({ query }),
@@ -281,7 +289,7 @@ class StripeAccount implements ProviderAccount {
       );
       if (invoice === null) return null;
       const payments = await this.#listPayments(invoice);
-      return toProviderInvoice(invoice, payments, await this.#sumRefunds(payments));
+      return toProviderInvoice(invoice, payments, await this.#listRefunds(payments));
     });
   }
 
@@ -310,15 +318,15 @@ class StripeAccount implements ProviderAccount {
     return typeof payment_intent === 'string' ? payment_intent : (payment_intent?.id ?? null);
   }
 
-  /** Sums the refunded amounts by payment intent or charge, in the unit of the currency. */
-  async #sumRefunds(payments: readonly Stripe.InvoicePayment[]): Promise<ReadonlyMap<string, number>> {
-    const sums = new Map<string, number>();
+  /** By payment intent or charge. */
+  async #listRefunds(payments: readonly Stripe.InvoicePayment[]): Promise<RefundsById> {
+    const refunds = new Map<string, readonly ReportedRefund[]>();
     for (const payment of payments) {
       const query = payment.status === 'paid' ? toRefundQuery(payment) : null;
       if (query === null) continue;
-      sums.set(query.id, await sumRefunds(this.#stripe, query.by));
+      refunds.set(query.id, await listRefunds(this.#stripe, query.by, payment.currency));
     }
-    return sums;
+    return refunds;
   }
 
   /** Lists all payments of an invoice, whose record contains only the first ones. */

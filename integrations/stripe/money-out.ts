@@ -83,10 +83,10 @@ async function findAttached(
 /** Finds the record of an attempt that ended before it was attached. */
 async function findRecord(
   stripe: Stripe,
-  { payment_id, key_age_seconds }: PushedPayment,
+  { payment_id, key_created_at }: PushedPayment,
 ): Promise<Stripe.PaymentRecord | null> {
   return await findByMetadata(['farthing_payment_id', payment_id], {
-    list: () => stripe.paymentRecords.list({ limit: PAGE, created_after: toCreatedSince(key_age_seconds) }),
+    list: () => stripe.paymentRecords.list({ limit: PAGE, created_after: toCreatedSince(key_created_at) }),
     search: null,
     accepts: () => true,
   });

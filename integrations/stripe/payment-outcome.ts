@@ -26,8 +26,12 @@ export function toIntentOutcome(intent: Stripe.PaymentIntent, payment: Requested
   const { id: gateway_payment_id, status } = intent;
   switch (status) {
     case 'succeeded':
-      checkReceived(intent, payment);
-      return { outcome: 'succeeded', gateway_payment_id, ...toSavedMethod(intent) };
+      return {
+        outcome: 'succeeded',
+        gateway_payment_id,
+        ...toReceivedAmount(intent, payment),
+        ...toSavedMethod(intent),
+      };
     case 'processing':
       return { outcome: 'processing', gateway_payment_id, url: null, check_at: null };
     case 'requires_action': {
@@ -49,11 +53,13 @@ export function toIntentOutcome(intent: Stripe.PaymentIntent, payment: Requested
 const NOT_CONFIRMED = 'authentication_required: the customer has not confirmed the charge';
 
 /**
- * Throws if another amount or currency was received. The money was received, so the payment has not failed: it waits
- * for a person.
+ * A payment is what was received, also if a person has changed the amount at Stripe or here. Money of another currency would be booked
+ * wrongly, and it was received, so the payment has not failed: it waits for a person.
  */
-function checkReceived(intent: Stripe.PaymentIntent, { amount, currency }: RequestedPayment): void {
-  if (intent.currency === currency && intent.amount_received === toMinorUnits(amount, currency)) return;
+function toReceivedAmount(intent: Stripe.PaymentIntent, { amount, currency }: RequestedPayment) {
+  const isUsable = intent.currency === currency && intent.amount_received > 0;
+  if (isUsable && intent.amount_received === toMinorUnits(amount, currency)) return {};
+  if (isUsable) return { received_amount: fromMinorUnits(intent.amount_received, currency) };
   const received = `${fromMinorUnits(intent.amount_received, intent.currency)} ${intent.currency}`;
   throw new ProviderError(
     'wait',

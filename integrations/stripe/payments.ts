@@ -15,10 +15,10 @@ import type {
   StartedCardSetup,
 } from '../account-payments.ts';
 import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
-import { fromMinorUnits, toMinorUnits } from './amounts.ts';
+import { toMinorUnits } from './amounts.ts';
 import { findDeclinedIntent, isMissing, isRefused, translate } from './errors.ts';
 import { isWaitingForCustomer, toIntentOutcome, toRefundOutcome } from './payment-outcome.ts';
-import { sumRefunds } from './pulled-invoice.ts';
+import { listRefunds, sumSucceeded } from './pulled-invoice.ts';
 import { readPaymentMethod, startCardSetup } from './saved-cards.ts';
 import { changeOnce, findByMetadata, sendOnce, toCreatedSince } from './send-once.ts';
 
@@ -97,8 +97,8 @@ export class StripePayments implements AccountPayments {
   /** Adds the refunds of a payment, which a person may have made in Stripe's dashboard. */
   async #addRefunds(outcome: PaymentOutcome, { currency }: RequestedPayment): Promise<PaymentOutcome> {
     if (outcome.outcome !== 'succeeded') return outcome;
-    const refunded = await sumRefunds(this.#stripe, { payment_intent: outcome.gateway_payment_id });
-    return refunded === 0 ? outcome : { ...outcome, refunded_amount: fromMinorUnits(refunded, currency) };
+    const refunds = await listRefunds(this.#stripe, { payment_intent: outcome.gateway_payment_id }, currency);
+    return refunds.length === 0 ? outcome : { ...outcome, refunds, refunded_amount: sumSucceeded(refunds) };
   }
 
   async #findIntent({ key, requested_at, provider_customer_id }: RequestedPayment) {
@@ -221,13 +221,12 @@ async function orDeclined(request: Promise<Stripe.PaymentIntent>): Promise<Strip
   }
 }
 
-function toKeyAge({ key, requested_at }: { key: string; requested_at: Date }) {
-  const key_age_seconds = Math.max(0, (Date.now() - requested_at.getTime()) / 1_000);
+function toKeyAge({ key, key_age_seconds }: Pick<RequestedPayment, 'key' | 'key_age_seconds'>) {
   return { key, key_age_seconds, is_key_renewed: false };
 }
 
 function toCreatedRange(requested_at: Date): { gte: number } {
-  return { gte: toCreatedSince((Date.now() - requested_at.getTime()) / 1_000) };
+  return { gte: toCreatedSince(requested_at) };
 }
 
 function toIntent(charge: AccountCharge): Stripe.PaymentIntentCreateParams {

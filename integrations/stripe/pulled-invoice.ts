@@ -1,9 +1,13 @@
 /** An invoice of Stripe as pulled: its status, and the payments that Stripe counts towards it. */
 import type { Stripe } from 'stripe';
-import type { ReportedPayment } from '../../core/payments/provider-payments.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import type { ReportedPayment, ReportedRefund } from '../../core/payments/provider-payments.ts';
 import type { ProviderInvoice } from '../account.ts';
 import { ProviderError } from '../provider-error.ts';
 import { fromMinorUnits } from './amounts.ts';
+import { toRefundOutcome } from './payment-outcome.ts';
+
+export type RefundsById = ReadonlyMap<string, readonly ReportedRefund[]>;
 
 /** Path in a list of payments that expands their payment intents. */
 export const PAYMENTS_EXPANDED = 'data.payment.payment_intent';
@@ -13,7 +17,7 @@ export const RECORDS_EXPANDED = 'data.payment.payment_record';
 export function toProviderInvoice(
   invoice: Stripe.Invoice,
   payments: readonly Stripe.InvoicePayment[],
-  refunded: ReadonlyMap<string, number>,
+  refunded: RefundsById,
 ): ProviderInvoice {
   return {
     provider_entity_id: invoice.id,
@@ -39,16 +43,14 @@ function toInvoiceStatus({ id, status }: Stripe.Invoice): ProviderInvoice['invoi
   return known;
 }
 
-/** Converts a payment; null if nobody has tried to pay: Stripe creates the payment intent together with the invoice. */
-function toProviderPayment(
-  payment: Stripe.InvoicePayment,
-  refunded: ReadonlyMap<string, number>,
-): ReportedPayment | null {
+/** Null if nobody has tried to pay: Stripe creates a payment intent with the invoice. */
+function toProviderPayment(payment: Stripe.InvoicePayment, refunded: RefundsById): ReportedPayment | null {
   const { amount_paid, amount_requested, currency, status, status_transitions } = payment;
   const provider_payment_id = toPaymentId(payment);
-  const refunded_amount = fromMinorUnits(refunded.get(provider_payment_id) ?? 0, currency);
+  const refunds = refunded.get(provider_payment_id) ?? [];
+  const refunded_amount = sumSucceeded(refunds);
   const common = {
-    ...{ provider_payment_id, currency, refunded_amount, provider_tax: null },
+    ...{ provider_payment_id, currency, refunded_amount, refunds, provider_tax: null },
     reported_payment_id: toReportedPaymentId(payment),
   };
   if (status === 'paid' && amount_paid !== null) {
@@ -97,15 +99,30 @@ export function toRefundQuery({ payment: { payment_intent, charge } }: Stripe.In
   return charge ? { id: id(charge), by: { charge: id(charge) } } : null;
 }
 
-/** Sums the succeeded refunds, in the unit of the currency. A pending refund may still fail. */
-export async function sumRefunds(
+/** All refunds of a payment. Also one that has succeeded may fail later, if the bank returns the money (docs.stripe.com/refunds). */
+export async function listRefunds(
   stripe: Stripe,
   by: { readonly payment_intent: string } | { readonly charge: string },
-): Promise<number> {
-  let sum = 0;
-  for await (const { status, amount } of stripe.refunds.list({ ...by, limit: REFUNDS_PAGE }))
-    if (status === 'succeeded') sum += amount;
-  return sum;
+  currency: string,
+): Promise<ReportedRefund[]> {
+  const refunds: ReportedRefund[] = [];
+  for await (const refund of stripe.refunds.list({ ...by, limit: REFUNDS_PAGE })) {
+    const outcome = toRefundOutcome(refund);
+    refunds.push({
+      provider_refund_id: refund.id,
+      amount: fromMinorUnits(refund.amount, currency),
+      refund_status: outcome.outcome,
+      error: outcome.outcome === 'failed' ? outcome.error : null,
+      refund_id: refund.metadata?.['farthing_refund_id'] ?? null,
+    });
+  }
+  return refunds;
+}
+
+/** Amount that the customer got back. */
+export function sumSucceeded(refunds: readonly ReportedRefund[]): string {
+  const succeeded = refunds.filter(({ refund_status }) => refund_status === 'succeeded');
+  return sumDecimals(succeeded.map(({ amount }) => new Decimal(amount))).toFixed();
 }
 
 const REFUNDS_PAGE = 100;

@@ -57,9 +57,9 @@ export async function changeOnce<Result>(step: KeyedStep<Result>): Promise<Resul
   }
 }
 
-/** Computes the earliest creation, in Unix seconds, of a record that an attempt with this key can have created. */
-export function toCreatedSince(key_age_seconds: number): number {
-  return Math.floor(Date.now() / 1_000) - Math.ceil(key_age_seconds) - CLOCK_SLACK_SECONDS;
+/** Earliest creation, in Unix seconds, of a record that an attempt with this key created. */
+export function toCreatedSince(key_created_at: Date): number {
+  return Math.floor(key_created_at.getTime() / 1_000) - CLOCK_SLACK_SECONDS;
 }
 
 type Listed = { readonly id: string; readonly metadata?: Stripe.Metadata | null };

@@ -35,7 +35,7 @@ const RECEIVED = `('SUCCEEDED', 'PARTIALLY_REFUNDED', 'REFUNDED')`;
 /** SQL condition for refunds that count: pending ones do, because they are booked before the provider is called. */
 const MADE = `r.refund_status <> 'failed'`;
 /** Refunds of an overpayment, which the invoice does not contain (actions/lifecycle/payments/refund-payment.ts). */
-const OVERPAYMENT_REFUND = `r.idempotency_key = 'surplus/' || r.payment_id`;
+const OVERPAYMENT_REFUND = `starts_with(r.idempotency_key, 'surplus/' || r.payment_id)`;
 
 /**
  * Money of each invoice: received by payments, refunded from them, and returned by credit notes and refunds of its charges. The

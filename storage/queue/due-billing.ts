@@ -273,20 +273,28 @@ export function narrowToEnvironments(
   });
 }
 
-/** Lists records with tenants alternating, so that a tenant with much due work does not delay the others. */
-export async function listRoundRobin(
+/** Tenants alternate, so that a tenant with much due work does not delay the others. */
+export async function listRoundRobin<Due extends DueRecord = DueRecord>(
   database: Database,
   due: Knex.QueryBuilder,
-  { by, left, round = ROUND }: DueQuery & { by: readonly string[]; round?: number },
-): Promise<DueRecord[]> {
+  {
+    by,
+    left,
+    round = ROUND,
+    also = [],
+  }: DueQuery & { by: readonly string[]; round?: number; also?: readonly string[] },
+): Promise<Due[]> {
   const order = by.map(() => '??').join(', ');
   const turn = database.raw(`row_number() over (partition by tenant_id order by ${order}, id) as turn`, [...by]);
-  const numbered = due.whereRaw('id <> all(?)', [left as never]).select('id', 'tenant_id', 'environment_id', turn);
-  return database
+  const numbered = due
+    .whereRaw('id <> all(?)', [left as never])
+    .select('id', 'tenant_id', 'environment_id', ...also, turn);
+  const listed: unknown = await database
     .from(numbered.as('due'))
     .orderBy(['turn', 'id'])
     .limit(round)
-    .select('id', 'tenant_id', 'environment_id');
+    .select('id', 'tenant_id', 'environment_id', ...also);
+  return listed as Due[];
 }
 
 /** SQL expression of the next due instant, null if nothing is due. One statement can combine several. */

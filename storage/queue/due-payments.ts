@@ -17,14 +17,29 @@ import {
   narrowToEnvironments,
 } from './due-billing.ts';
 
-/** Lists the next payments to process or to query at the provider. */
+export type DuePayment = DueRecord & { readonly payment_gateway: string | null };
+
+/** Lists the next payments to process or to query at the provider. Those of a connection that pauses wait for the end of the pause. */
 export async function listDuePayments(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
-): Promise<DueRecord[]> {
-  const due = database('payments').where('status', 'published').where('next_attempt_at', '<=', now);
+): Promise<DuePayment[]> {
+  const due = database('payments')
+    .where('status', 'published')
+    .where('next_attempt_at', '<=', now)
+    .whereNotExists((paused) => {
+      void paused
+        .from('connections')
+        .whereRaw('connections.tenant_id = payments.tenant_id')
+        .whereRaw('connections.environment_id = payments.environment_id')
+        .whereRaw('connections.provider_type = payments.payment_gateway')
+        .where({ 'connections.has_account': true, 'connections.status': 'published' })
+        .where('connections.paused_until', '>', now)
+        .select('connections.id');
+    });
   return listRoundRobin(database, narrowToEnvironments(due, 'payments', filter), {
     by: ['next_attempt_at'],
+    also: ['payment_gateway'],
     ...filter,
   });
 }

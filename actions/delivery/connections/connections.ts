@@ -241,9 +241,10 @@ function replaceTokens(oauth_tokens: string) {
 }
 
 /**
- * Archives a connection with its mappings. Refused while a scheduled task uses it: the next file of the task would have
- * no destination. Refused while a payment has no outcome: a later connection to another account would charge it again.
- * Mappings are separated in short transactions, because the dispatch of events waits for the lock of the connection.
+ * Archives a connection with its mappings. Refused while a scheduled task uses it: its next file would have no destination. Refused while
+ * one of its payments has no outcome: the next connection may be to another account, where it would be charged again. The lock of the
+ * connection decides between this and a payment that begins. The mappings go in short transactions of their own, because the dispatch of
+ * events waits for the lock.
  */
 export async function archiveConnection(
   { postgres }: Postgres,
@@ -259,7 +260,10 @@ export async function archiveConnection(
         .limit(1);
       if (used) throw notAllowed(`the scheduled task ${used.id} writes to it: archive that first`);
       await checkNothingPends(database, connection);
-      if (await dropSomeMappings(database, connection, author)) return false;
+      if (await dropSomeMappings(database, connection, author)) {
+        await ConnectionModel.change(connection, BEING_ARCHIVED, { by: author, database });
+        return false;
+      }
       await ConnectionModel.change(connection, ARCHIVED, { by: author, database });
       return true;
     });
@@ -280,6 +284,16 @@ async function checkNothingPends(database: Transaction, connection: ConnectionMo
     throw notAllowed(`the payment ${charge.id} has no outcome yet: wait for it, or void its page`, {
       payment_id: charge.id,
     });
+  // Without its account a page can be neither closed nor paid.
+  const [page] =
+    connection.connection_state !== 'active'
+      ? []
+      : await find()
+          .where({ payment_status: 'VOIDED', payment_method_type: 'PAYMENT_LINK' })
+          .whereNotNull('gateway_tracking_id')
+          .whereNotNull('next_attempt_at');
+  if (page)
+    throw notAllowed(`the page of the payment ${page.id} is not closed yet: wait for it`, { payment_id: page.id });
   const pending = PaymentRefundModel.in(connection, database).where({ refund_status: 'pending' }).select('payment_id');
   const [refunded] = await find().whereIn('id', pending);
   if (refunded)
@@ -288,4 +302,6 @@ async function checkNothingPends(database: Transaction, connection: ConnectionMo
     });
 }
 
+/** Until the last mapping is dropped, nothing new is sent or charged. */
+const BEING_ARCHIVED = { connection_state: 'needs_attention', attention_reason: 'it is being archived' } as const;
 const ARCHIVED = { status: 'archived', secret: '', ...replaceTokens('') } as const;

@@ -20,6 +20,7 @@ import {
   type AccountCallSettings,
   prepareCalls,
 } from '../../foundation/connections/call-account.ts';
+import { findBeingSent } from '../../foundation/connections/mappings.ts';
 import { emit } from '../../foundation/emit.ts';
 import { refreshPayment } from '../../lifecycle/payments/process-payment.ts';
 import { importSavedPaymentMethods } from '../../payments/card-setups.ts';
@@ -151,11 +152,8 @@ async function pullConcerned(
  * before the call: without one the event is about somebody else's record.
  */
 async function isAwaited(database: Database, connection: ConnectionModel): Promise<boolean> {
-  const { id: connection_id, provider_type } = connection;
-  const [mapping] = await IntegrationMappingModel.in(connection, database)
-    .where({ connection_id, mapping_state: 'intended' })
-    .whereNotNull('key_created_at')
-    .limit(1);
+  const { provider_type } = connection;
+  const [mapping] = await findBeingSent(database, connection).limit(1);
   if (mapping) return true;
   const [payment] = await PaymentModel.in(connection, database)
     .where({ gateway_payment_id: null, status: 'published' })

@@ -21,12 +21,12 @@ import {
   intendMapping,
 } from '../../foundation/connections/mappings.ts';
 import {
+  loadPushKey,
   NothingToSend,
   type PushKey,
   type PushTarget,
   pushBegun,
   pushCustomer,
-  toPushKey,
 } from '../../foundation/connections/push-record.ts';
 import { loadPrintedTaxes } from '../../invoicing/documents/printed-taxes.ts';
 import { attachCharges } from './attach-charges.ts';
@@ -109,11 +109,11 @@ async function withdrawUncertain(
 ): Promise<IntegrationMappingModel> {
   const { author, call } = target;
   const customer = await pushCustomer(stores, invoice, invoice.customer_id, target);
-  const { key_age_seconds } = toPushKey(mapping, author.now);
+  const { key_created_at } = await loadPushKey(stores, mapping);
   const provider_customer_id = customer.provider_entity_id!;
   const found = await call(async (account) => {
     if (!account.findInvoice) throw describeUncertain(invoice);
-    return account.findInvoice({ invoice_id: invoice.id, provider_customer_id, key_age_seconds });
+    return account.findInvoice({ invoice_id: invoice.id, provider_customer_id, key_created_at });
   });
   const made = found === null ? mapping : await completeMapping(stores, mapping, { made: found, author });
   if (found !== null) await voidThere(made, target);

@@ -13,7 +13,7 @@ import type { IntegrationMappingModel } from '../../../storage/models/foundation
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { PaymentRefundModel } from '../../../storage/models/payments/payment-refund.ts';
-import { NothingToSend, type PushTarget, pushIntended, toPushKey } from '../../foundation/connections/push-record.ts';
+import { loadPushKey, NothingToSend, type PushTarget, pushIntended } from '../../foundation/connections/push-record.ts';
 import { intendMoney, type SentMoney } from './intend-money.ts';
 import { isTakenThere, listReceivedPayments } from './sent-invoice.ts';
 
@@ -78,7 +78,7 @@ async function pushRefunds(
   target: PushTarget,
 ): Promise<void> {
   await checkRefunded(stores, payment);
-  const exchanged = { ...toPushKey(sent.mapping, target.author.now), is_key_renewed: true };
+  const exchanged = { ...(await loadPushKey(stores, sent.mapping)), is_key_renewed: true };
   for (const { id, amount, reason } of refunds) {
     const line = { description: reason ?? 'Refund', amount, line_item_id: null, period_start: null, period_end: null };
     await target.call(async (account) =>

@@ -12,7 +12,7 @@ import { CreditNoteModel } from '../../../storage/models/invoicing/credit-note.t
 import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import type { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { findAccountCapability } from '../../foundation/connections/call-account.ts';
-import { type PushTarget, pushCustomer, toPushKey } from '../../foundation/connections/push-record.ts';
+import { loadPushKey, type PushTarget, pushCustomer } from '../../foundation/connections/push-record.ts';
 import { attachCharges } from './attach-charges.ts';
 import { listReceivedPayments } from './sent-invoice.ts';
 
@@ -93,7 +93,7 @@ async function settleByHand(
   const amount = new Decimal(invoice.amount_paid).minus(sent_invoice.amount_paid);
   if (amount.lte(0)) return;
   const customer = await pushCustomer(stores, invoice, invoice.customer_id, target);
-  const first = toPushKey(mapping, target.author.now);
+  const first = await loadPushKey(stores, mapping);
   const payment = {
     ...first,
     key: `${mapping.id}:settled`,

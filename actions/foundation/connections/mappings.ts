@@ -13,6 +13,7 @@ import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Database, Postgres, Transaction } from '../../../storage/foundation/stores.ts';
 import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
+import { loadDatabaseTime } from '../../../storage/postgres/database-time.ts';
 
 export type MappedEntity = { readonly entity_type: MappedEntityType; readonly entity_id: string };
 
@@ -41,6 +42,17 @@ export function hasCallBegun({ mapping_state, key_created_at }: IntegrationMappi
   return mapping_state === 'made' || key_created_at !== null;
 }
 
+/**
+ * Mappings whose counterpart may be created at this moment or by the next attempt. A refused push waits for a person: it has a `push_error`. A
+ * request leaves none, but its refusal renews the key of a mapping that is not pending.
+ */
+export function findBeingSent(database: Database, connection: ConnectionModel) {
+  return IntegrationMappingModel.in(connection, database)
+    .where({ connection_id: connection.id, mapping_state: 'intended', push_error: null })
+    .whereNotNull('key_created_at')
+    .where((waits) => void waits.where({ is_key_renewed: false }).orWhereNotNull('pending_since'));
+}
+
 type FirstCall = {
   readonly author: Author;
   /** Reads further fields of the mapping. Called before the first call only. */
@@ -60,7 +72,8 @@ export async function beginCalls(
   const { entity_type, entity_id, mapping_state } = current;
   if (mapping_state === 'gone') throw notAllowed(`${entity_type} ${entity_id} was unlinked meanwhile`);
   if (hasCallBegun(current)) return current;
-  const begun = { ...(await describe()), idempotency_key: makeKey(author), key_created_at: author.now.toISOString() };
+  const key_created_at = (await loadDatabaseTime(transaction)).toISOString();
+  const begun = { ...(await describe()), idempotency_key: makeKey(author), key_created_at };
   return IntegrationMappingModel.change(current, begun, { by: author, database: transaction });
 }
 

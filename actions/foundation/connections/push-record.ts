@@ -13,6 +13,7 @@ import type { Postgres } from '../../../storage/foundation/stores.ts';
 import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import type { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
+import { loadDatabaseTime } from '../../../storage/postgres/database-time.ts';
 import type { AccountCaller } from './call-account.ts';
 import { beginCalls, completeMapping, intendMapping, renewMappingKey } from './mappings.ts';
 
@@ -29,7 +30,7 @@ export class NothingToSend extends FarthingError {
   }
 }
 
-export type PushKey = Pick<PushedCustomer, 'key' | 'key_age_seconds' | 'is_key_renewed'>;
+export type PushKey = Pick<PushedCustomer, 'key' | 'key_created_at' | 'key_age_seconds' | 'is_key_renewed'>;
 type KeyedPush = (account: ProviderAccount, key: PushKey) => Promise<ProviderRecord>;
 
 export async function pushIntended(
@@ -53,7 +54,8 @@ export async function pushBegun(
   if (mapping.mapping_state === 'made') return mapping;
   let made: ProviderRecord;
   try {
-    made = await call((account) => push(account, toPushKey(mapping, author.now)));
+    const key = await loadPushKey(stores, mapping);
+    made = await call((account) => push(account, key));
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;
     if (error.error_class === 'person') await renewMappingKey(stores, mapping, author);
@@ -63,9 +65,15 @@ export async function pushBegun(
   return completeMapping(stores, mapping, { made, author });
 }
 
-export function toPushKey({ idempotency_key, key_created_at, is_key_renewed }: IntegrationMappingModel, now: Date) {
-  const age_ms = now.getTime() - toInstant(key_created_at!);
-  return { key: idempotency_key!, key_age_seconds: Math.max(0, Math.floor(age_ms / 1_000)), is_key_renewed };
+/** The age is by the clock of the database, as its beginning is: a key that seems young to a wrong clock could be forgotten there. */
+export async function loadPushKey(
+  { postgres }: Postgres,
+  { idempotency_key, key_created_at: created_at, is_key_renewed }: IntegrationMappingModel,
+): Promise<PushKey> {
+  const key_created_at = new Date(toInstant(created_at!));
+  const age_ms = (await loadDatabaseTime(postgres)).getTime() - key_created_at.getTime();
+  const key_age_seconds = Math.max(0, Math.floor(age_ms / 1_000));
+  return { key: idempotency_key!, key_created_at, key_age_seconds, is_key_renewed };
 }
 
 export async function pushCustomer(

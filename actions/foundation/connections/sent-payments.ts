@@ -5,7 +5,7 @@
 import type { Transaction } from '../../../storage/foundation/stores.ts';
 import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
-import { hasCallBegun } from './mappings.ts';
+import { findBeingSent } from './mappings.ts';
 
 type SentPayments = {
   /** Ids of the pushed payments at the provider. */
@@ -24,14 +24,9 @@ export async function loadSentPayments(
     .whereNot('mapping_state', 'gone')
     .whereIn('entity_id', [...payment_ids]);
   const ids = mappings.flatMap(({ provider_entity_id }) => provider_entity_id ?? []);
-  const is_sending = mappings.some((mapping) => hasCallBegun(mapping) && !hasEnded(mapping));
-  return { sent_ids: new Set(ids), is_sending };
-}
-
-/**
- * Whether the push has an answer. A pending push stores its refusal in `push_error`; a push on request stores none, but
- * its refusal renews the key.
- */
-function hasEnded({ mapping_state, push_error, is_key_renewed, pending_since }: IntegrationMappingModel): boolean {
-  return mapping_state === 'made' || push_error !== null || (is_key_renewed && pending_since === null);
+  const [sending] = await findBeingSent(transaction, connection)
+    .where({ entity_type: 'payment' })
+    .whereIn('entity_id', [...payment_ids])
+    .limit(1);
+  return { sent_ids: new Set(ids), is_sending: sending !== undefined };
 }

@@ -2,7 +2,7 @@
 
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { applyFailedPayment, applyPaidAmount } from '../../../core/invoicing/invoice/payment-status.ts';
-import { computeAppliedAmount } from '../../../core/payments/applied-amount.ts';
+import { computeAppliedAmount, describeReceived } from '../../../core/payments/applied-amount.ts';
 import { canBePaidInPart } from '../../../core/payments/collection.ts';
 import { computeNextAttempt } from '../../../core/payments/schedule.ts';
 import type { PaymentOutcome } from '../../../integrations/payment-provider.ts';
@@ -28,14 +28,15 @@ import { refundOverpayment } from './refund-payment.ts';
 export async function applySuccess(
   stores: Stores,
   transaction: Transaction,
-  { payment, invoice, subscription, gateway_payment_id, saved_payment_method, by, at }: PaymentSuccess,
+  { payment, invoice, subscription, gateway_payment_id, received_amount, saved_payment_method, by, at }: PaymentSuccess,
 ): Promise<PaymentModel> {
   const changes = {
     payment_status: 'SUCCEEDED' as const,
     succeeded_at: at ?? by.now.toISOString(),
-    error_message: null,
+    error_message: describeReceived(payment, received_amount),
     payment_url: null,
     next_attempt_at: null,
+    ...(received_amount === undefined ? {} : { amount: received_amount }),
     ...(gateway_payment_id === null ? {} : { gateway_payment_id }),
   };
   const record = await PaymentModel.change(payment, changes, { by, database: transaction });
@@ -122,6 +123,7 @@ async function payRemainder(
 
 type PaymentSuccess = LockedPayment & {
   gateway_payment_id: string | null;
+  received_amount?: string | undefined;
   saved_payment_method?: Extract<PaymentOutcome, { outcome: 'succeeded' }>['saved_payment_method'];
   by: ChangeAuthor;
   at?: string | undefined;

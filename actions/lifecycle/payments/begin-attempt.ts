@@ -15,9 +15,11 @@ import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { PaymentAttemptModel } from '../../../storage/models/payments/payment-attempt.ts';
+import { loadDatabaseTime } from '../../../storage/postgres/database-time.ts';
 import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
 import { lockWalletInOrder } from '../../credits/wallets/lock-wallet.ts';
 import { debitPayment, findPayingWallet, lockCoveredByCredits } from '../../credits/wallets/pay-with-credits.ts';
+import { preventArchiving } from '../../foundation/connections/find-connections.ts';
 import { listOwnGateways, loadGatewayConnection } from '../../foundation/connections/payment-gateways.ts';
 import type { ChangeAuthor } from '../../foundation/emit.ts';
 import { emit } from '../../foundation/emit.ts';
@@ -135,10 +137,14 @@ async function findPaymentObstacle(
   return catchRejection(() => loadUsableGateway(transaction, payment, payment.payment_gateway ?? null));
 }
 
-/** Returns the error of a gateway whose connection needs attention: the payment then waits and does not fail. */
+/**
+ * A gateway whose connection needs attention makes the payment wait; it does not fail it. The account of an archived connection could no
+ * longer be asked about a charge, so it cannot be archived until the attempt is stored.
+ */
 async function findStoppedGateway(transaction: Transaction, { payment }: LockedPayment): Promise<FarthingError | null> {
   const { payment_gateway: gateway } = payment;
   if (!gateway || listOwnGateways()[gateway]) return null;
+  await preventArchiving(payment, gateway, transaction);
   try {
     await loadGatewayConnection(payment, gateway, transaction);
     return null;
@@ -188,6 +194,8 @@ async function openPaymentPage(
 ): Promise<PaymentModel> {
   const changes = {
     gateway_tracking_id: `${payment.id}/link`,
+    // A repeated request has the same key, and its first one counts.
+    requested_at: payment.requested_at ?? (await loadDatabaseTime(transaction)).toISOString(),
     next_attempt_at: computeOutcomeCheckAt(by.now).toISOString(),
   };
   return PaymentModel.change(payment, changes, { by, database: transaction });
@@ -220,6 +228,7 @@ async function claimPayment(
     payment_status: 'PROCESSING' as const,
     attempt_count: attempt_number,
     gateway_tracking_id,
+    requested_at: (await loadDatabaseTime(transaction)).toISOString(),
     gateway_payment_id: null,
     error_message: null,
     next_attempt_at: computeOutcomeCheckAt(by.now).toISOString(),

@@ -6,9 +6,8 @@
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { FarthingError, unavailable } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { hasPaymentPage } from '../../../core/payments/applied-amount.ts';
+import { describeReceived, hasPaymentPage } from '../../../core/payments/applied-amount.ts';
 import { computePageEnd } from '../../../core/payments/checkout/record.ts';
-import { computeReportedRefund } from '../../../core/payments/provider-payments.ts';
 import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../../core/payments/schedule.ts';
 import type { PaymentOutcome, PaymentProvider, PaymentRequest } from '../../../integrations/payment-provider.ts';
 import { ProviderError } from '../../../integrations/provider-error.ts';
@@ -25,7 +24,7 @@ import { markPageOpen } from '../checkout/complete-checkout.ts';
 import { endCheckoutOfPayment } from '../checkout/end-checkout.ts';
 import { applyFailure, applySuccess } from './apply-outcome.ts';
 import { beginAttempt, isDue } from './begin-attempt.ts';
-import { recordReportedRefund } from './record-provider-payment.ts';
+import { applyReportedRefunds } from './record-provider-payment.ts';
 import { processRefunds, refundOverpayment, updateNextAttempt } from './refund-payment.ts';
 import { handleRetriesExhausted } from './retries-exhausted.ts';
 
@@ -214,11 +213,9 @@ async function applyOutcome(
     const { payment } = current;
     if (payment.gateway_tracking_id !== gateway_tracking_id) return payment;
     const isOpen = payment.payment_status === 'PROCESSING' || payment.payment_status === 'INITIATED';
-    if (CLOSED_STATUSES.includes(payment.payment_status))
-      return applyToClosedPayment(transaction, { payment, outcome, by });
-    const apply = isOpen ? applyToOpenPayment : payment.payment_status === 'PENDING' ? applyToWaitingPayment : null;
-    const after = apply ? await apply(stores, transaction, { ...current, outcome, by }) : payment;
-    return applyRefundsAtProvider(transaction, { payment: after, outcome, by });
+    const apply = isOpen ? applyToOpenPayment : chooseLateEffect(payment);
+    const after = await apply(stores, transaction, { ...current, outcome, by });
+    return applyRefundsAtProvider(stores, transaction, { payment: after, outcome, by });
   });
   if (applied.next_attempt_at !== null && outcome.outcome === 'succeeded') return processRefunds(stores, applied, by);
   const isEnded = outcome.outcome === 'failed' && hasCheckoutToEnd(applied);
@@ -230,17 +227,20 @@ async function applyOutcome(
  * already, the payment shows the difference for a person.
  */
 async function applyRefundsAtProvider(
+  stores: Stores,
   transaction: Transaction,
   { payment, outcome, by }: { payment: PaymentModel; outcome: ProviderOutcome; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   if (outcome.outcome !== 'succeeded' || outcome.refunded_amount === undefined) return payment;
-  const amount = computeReportedRefund(payment, outcome.refunded_amount);
+  const { refunded_amount, refunds } = outcome;
   const provider_type = payment.payment_gateway;
-  if (amount.isZero() || !provider_type) return payment;
-  const refund = { payment, amount, provider_type, key_prefix: provider_type, now: by.now };
-  const error_message = await recordReportedRefund(transaction, refund);
-  if (error_message === null) return PaymentModel.fetch(payment, payment.id, { database: transaction });
-  return PaymentModel.change(payment, { error_message }, { by, database: transaction });
+  if (!provider_type) return payment;
+  const reported = { refunded_amount, ...(refunds ? { refunds } : {}) };
+  const input = { payment, reported, provider_type, key_prefix: provider_type, now: by.now };
+  const error_message = await applyReportedRefunds(stores, transaction, input);
+  const after = await PaymentModel.fetch(payment, payment.id, { database: transaction });
+  if (error_message === null || error_message === after.error_message) return after;
+  return PaymentModel.change(after, { error_message }, { by, database: transaction });
 }
 
 /** Statuses in which a payment brings no more money to its invoice. */
@@ -289,6 +289,19 @@ async function applyToWaitingPayment(
   return PaymentModel.change(payment, changes, { by, database: transaction });
 }
 
+/** A person has recorded another amount than the provider received later. Which one is true is not known here, so it is only noted. */
+async function noteReceivedAmount(
+  _stores: Stores,
+  transaction: Transaction,
+  { payment, outcome, by }: LockedPayment & { outcome: ProviderOutcome; by: ChangeAuthor },
+): Promise<PaymentModel> {
+  const error_message = outcome.outcome === 'succeeded' ? describeReceived(payment, outcome.received_amount) : null;
+  if (error_message === null || error_message === payment.error_message) return payment;
+  const record = await PaymentModel.change(payment, { error_message }, { by, database: transaction });
+  await emit(transaction, 'payment.updated', { record, by });
+  return record;
+}
+
 function computeRetryAt({ payment }: LockedPayment, by: ChangeAuthor): string | null {
   if (!payment.gateway_tracking_id) return null;
   return (payment.error_message ? computeProviderRecheckAt(by.now) : computeOutcomeCheckAt(by.now)).toISOString();
@@ -318,15 +331,28 @@ function limitToPageEnd(
   return end > by.now && end < new Date(next_attempt_at) ? end.toISOString() : next_attempt_at;
 }
 
-/** Refunds in full a payment that succeeded after it was closed; closes a page that was opened meanwhile. */
+function chooseLateEffect({ payment_status }: PaymentModel) {
+  if (CLOSED_STATUSES.includes(payment_status)) return applyToClosedPayment;
+  return payment_status === 'PENDING' ? applyToWaitingPayment : noteReceivedAmount;
+}
+
+/** Refunds in full a payment that succeeded after it was closed. A page that was opened meanwhile is closed. */
 async function applyToClosedPayment(
+  _stores: Stores,
   transaction: Transaction,
-  { payment, outcome, by }: { payment: PaymentModel; outcome: ProviderOutcome; by: ChangeAuthor },
+  { payment, outcome, by }: LockedPayment & { outcome: ProviderOutcome; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   if (outcome.outcome === 'unknown' || outcome.outcome === 'failed' || hasRefund(payment)) return payment;
   const { gateway_payment_id } = outcome;
   const isOpen = outcome.outcome === 'processing' && hasPaymentPage(payment);
-  const changes = { gateway_payment_id, ...(isOpen ? { next_attempt_at: by.now.toISOString() } : {}) };
+  const received_amount = outcome.outcome === 'succeeded' ? outcome.received_amount : undefined;
+  const changes = {
+    gateway_payment_id,
+    ...(isOpen ? { next_attempt_at: by.now.toISOString() } : {}),
+    ...(received_amount === undefined
+      ? {}
+      : { amount: received_amount, error_message: describeReceived(payment, received_amount) }),
+  };
   const known = await PaymentModel.change(payment, changes, { by, database: transaction });
   if (outcome.outcome === 'processing') return known;
   return refundOverpayment(transaction, { payment: known, overpaid: new Decimal(known.amount), by });

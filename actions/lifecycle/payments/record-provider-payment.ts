@@ -6,9 +6,10 @@ import { Decimal } from '../../../core/foundation/decimal.ts';
 import { createdBy } from '../../../core/foundation/stamp.ts';
 import { computeRefundablePayment } from '../../../core/invoicing/credit-note/creditable.ts';
 import {
+  computeReportedRefund,
   describeClosed,
   isCharging,
-  listReportedRefunds,
+  listNewRefunds,
   planReport,
   type ReportedInvoice,
   type ReportedPayment,
@@ -23,8 +24,9 @@ import { loadSentPayments } from '../../foundation/connections/sent-payments.ts'
 import { emit } from '../../foundation/emit.ts';
 import { loadCharges } from '../../invoicing/credit-notes/load-charges.ts';
 import { type LockedInvoice, lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
+import { lockPayment } from '../../payments/lock-payment.ts';
 import { applySuccess } from './apply-outcome.ts';
-import { recordMadeRefund } from './refund-payment.ts';
+import { listRefunds, recordMadeRefund, reverseMadeRefund } from './refund-payment.ts';
 
 type InvoiceReport = {
   readonly connection: ConnectionModel;
@@ -54,10 +56,12 @@ export async function recordInvoiceReport(
   const plan = planReport({ invoice, recorded, ...sent, connection_id, provider_type, reported });
   for (const payment of plan.received) await recordPayment(stores, transaction, { ...report, payment });
   const unbooked: string[] = [];
-  for (const { payment, amount } of listReportedRefunds(await listPayments(transaction, report), reported)) {
-    const difference = await recordReportedRefund(transaction, {
-      ...{ payment, amount, provider_type, key_prefix: connection.id, now: report.now },
-    });
+  const payments = await listPayments(transaction, report);
+  for (const one of reported.payments) {
+    const payment = payments.find(({ gateway_payment_id }) => gateway_payment_id === one.provider_payment_id);
+    if (!payment || payment.currency !== one.currency) continue;
+    const refunds = { payment, reported: one, provider_type, key_prefix: connection.id, now: report.now };
+    const difference = await applyReportedRefunds(stores, transaction, refunds);
     if (difference !== null) unbooked.push(difference);
   }
   const { invoice: current } = await lockInvoice(transaction, connection, invoice_id);
@@ -112,32 +116,45 @@ function toGateway(provider_type: string): PaymentGateway | null {
   return PAYMENT_GATEWAYS.find((gateway) => gateway === provider_type) ?? null;
 }
 
-type ReportedRefundInput = {
+type ReportedRefunds = {
   readonly payment: PaymentModel;
-  readonly amount: Decimal;
+  readonly reported: Pick<ReportedPayment, 'refunded_amount' | 'refunds'>;
   readonly provider_type: string;
   readonly key_prefix: string;
   readonly now: Date;
 };
 
 /**
- * Records a refund made at the provider. Returns null, or the reason why it is not recorded: a credit note or a void
- * has returned the money already.
+ * Records the refunds that were made at the provider, and reverses those that have failed there after they were recorded as made. Returns why
+ * a refund is not recorded: a credit note or a void has given the money back already.
  */
-export async function recordReportedRefund(
+export async function applyReportedRefunds(
+  stores: Stores,
   transaction: Transaction,
-  { payment, amount, provider_type, key_prefix, now }: ReportedRefundInput,
+  { payment: { id, ...scope }, reported, provider_type, key_prefix, now }: ReportedRefunds,
 ): Promise<string | null> {
-  const { invoice, subscription } = await lockInvoice(transaction, payment, payment.destination_id);
-  const left = computeRefundablePayment(payment, invoice, await loadCharges(invoice, transaction));
-  const most = await loadRefundLimit(transaction, invoice);
-  if (amount.gt(most === null ? left : Decimal.min(left, most)))
-    return `${amount.toFixed()} ${payment.currency} of payment ${payment.id} was refunded at ${provider_type}, but is given back here already`;
-  const total = new Decimal(payment.refunded_amount).plus(amount).toFixed();
-  await recordMadeRefund(transaction, {
-    ...{ payment, invoice, subscription, amount: amount.toFixed(), by: { now } },
-    reason: `refunded at ${provider_type}`,
-    idempotency_key: `${key_prefix}/${payment.id}/${total}`,
-  });
+  const by = { now };
+  const recorded = await listRefunds(await PaymentModel.fetch(scope, id, { database: transaction }), transaction);
+  for (const { provider_refund_id, refund_status, error } of reported.refunds ?? []) {
+    const refund = recorded.find(({ gateway_refund_id }) => gateway_refund_id === provider_refund_id);
+    if (refund_status !== 'failed' || refund?.refund_status !== 'succeeded') continue;
+    const locked = await lockPayment(transaction, scope, id);
+    await reverseMadeRefund(stores, transaction, { ...locked, refund, error: error ?? 'no reason', by });
+  }
+  const current = await PaymentModel.fetch(scope, id, { database: transaction });
+  const missing = computeReportedRefund(current, reported.refunded_amount);
+  for (const { amount, provider_refund_id } of listNewRefunds(missing, reported, recorded)) {
+    const { payment, invoice, subscription } = await lockPayment(transaction, scope, id);
+    const left = computeRefundablePayment(payment, invoice, await loadCharges(invoice, transaction));
+    const most = await loadRefundLimit(transaction, invoice);
+    if (new Decimal(amount).gt(most === null ? left : Decimal.min(left, most)))
+      return `${amount} ${payment.currency} of payment ${id} was refunded at ${provider_type}, but is given back here already`;
+    const total = new Decimal(payment.refunded_amount).plus(amount).toFixed();
+    await recordMadeRefund(transaction, {
+      ...{ payment, invoice, subscription, amount, gateway_refund_id: provider_refund_id, by },
+      reason: `refunded at ${provider_type}`,
+      idempotency_key: `${key_prefix}/${id}/${provider_refund_id ?? total}`,
+    });
+  }
   return null;
 }

@@ -13,7 +13,7 @@ import { toInstant } from '../../../core/foundation/time/instant.ts';
 import { computeRefundablePayment } from '../../../core/invoicing/credit-note/creditable.ts';
 import { applyPaidAmount, applyRefund } from '../../../core/invoicing/invoice/payment-status.ts';
 import { RECEIVED } from '../../../core/payments/moves.ts';
-import type { RefundPayment } from '../../../core/payments/record.ts';
+import { isOverpaymentKey, type RefundPayment } from '../../../core/payments/record.ts';
 import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../../core/payments/schedule.ts';
 import type { RefundOutcome } from '../../../integrations/payment-provider.ts';
 import { isUnavailable } from '../../../storage/foundation/failure.ts';
@@ -25,6 +25,8 @@ import { PaymentRefundModel } from '../../../storage/models/payments/payment-ref
 import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
 import { loadRefundLimit } from '../../credits/wallets/pending-credits.ts';
 import { returnPaymentCredits } from '../../credits/wallets/return-credits.ts';
+import { preventArchiving } from '../../foundation/connections/find-connections.ts';
+import { listOwnGateways } from '../../foundation/connections/payment-gateways.ts';
 import type { ChangeAuthor } from '../../foundation/emit.ts';
 import { emit } from '../../foundation/emit.ts';
 import { loadCharges } from '../../invoicing/credit-notes/load-charges.ts';
@@ -41,15 +43,18 @@ export async function refundPayment(
   const { payment, refund } = await retryTransaction(stores, async (transaction) => {
     const locked = await lockPayment(transaction, scope, id);
     const derived = deriveKeys([request.amount, request.reason], author.now);
-    const idempotency_key = request.idempotency_key ?? derived.key;
+    const toKey = (key: string) => (isClosed(locked.payment) ? `${OVERPAYMENT}/${id}/${key}` : key);
+    const idempotency_key = toKey(request.idempotency_key ?? derived.key);
     const refunds = await listRefunds(locked.payment, transaction);
     const isSame = (one: PaymentRefundModel) =>
       one.idempotency_key === idempotency_key ||
       (!request.idempotency_key &&
-        derived.neighbouring_keys.includes(one.idempotency_key) &&
+        derived.neighbouring_keys.map(toKey).includes(one.idempotency_key) &&
         isWithinMinute(one.created_at, author.now));
     const known = refunds.find(isSame);
     if (known) return { payment: locked.payment, refund: sameRefund(known, request) };
+    await checkConnected(transaction, locked.payment);
+    if (isClosed(locked.payment)) checkUnreturned(locked.payment, refunds);
     const amount = computeRefundAmount(locked, await loadRefundable(locked, transaction), request);
     const refundInput = { amount, reason: request.reason, idempotency_key, by: author };
     const refund = await addRefund(transaction, locked.payment, refundInput);
@@ -65,7 +70,8 @@ export async function refundPayment(
         metadata: null,
         author,
       });
-    return { payment: await bookRefund(transaction, { ...locked, amount, by: author }), refund };
+    const book = isClosed(locked.payment) ? updateRefunded : bookRefund;
+    return { payment: await book(transaction, { ...locked, amount, by: author }), refund };
   });
   const after = await processRefunds(stores, payment, author);
   const ended = await PaymentRefundModel.fetch(scope, refund.id, { database: stores.postgres });
@@ -81,7 +87,13 @@ function sameRefund(known: PaymentRefundModel, { amount }: RefundPayment): Payme
   throw alreadyExists('the idempotency_key is that of a refund of another amount', about);
 }
 
-type NewRefund = { amount: string; reason: string | null; idempotency_key: string; by: ChangeAuthor };
+type NewRefund = {
+  amount: string;
+  reason: string | null;
+  idempotency_key: string;
+  gateway_refund_id?: string | null;
+  by: ChangeAuthor;
+};
 
 /** Adds the refund. `transaction` has locked the payment. */
 function addRefund(
@@ -103,15 +115,25 @@ function addRefund(
 /** Records a refund that was made at the provider; it is not requested there again. The caller has locked the invoice. */
 export async function recordMadeRefund(
   transaction: Transaction,
-  { reason, idempotency_key, ...refund }: LockedPayment & NewRefund,
-): Promise<void> {
+  { reason, idempotency_key, gateway_refund_id, ...refund }: LockedPayment & NewRefund,
+): Promise<PaymentModel> {
   const { payment, amount, by } = refund;
-  await addRefund(transaction, payment, { amount, reason, idempotency_key, by, is_made: true });
-  await bookRefund(transaction, refund);
+  await addRefund(transaction, payment, { amount, reason, idempotency_key, gateway_refund_id, by, is_made: true });
+  return bookRefund(transaction, refund);
 }
 
 function isOfProvider({ payment_gateway, gateway_payment_id }: PaymentModel): boolean {
   return Boolean(payment_gateway && gateway_payment_id);
+}
+
+/** Only the account that took the money can give it back: without a connection the refund would be pending for ever. */
+async function checkConnected(transaction: Transaction, payment: PaymentModel): Promise<void> {
+  const { payment_gateway: gateway } = payment;
+  if (!isOfProvider(payment) || !gateway || listOwnGateways()[gateway]) return;
+  if (await preventArchiving(payment, gateway, transaction)) return;
+  throw notAllowed(`${gateway} took this payment, and the connection to it was archived: refund it there`, {
+    payment_gateway: gateway,
+  });
 }
 
 /**
@@ -119,14 +141,26 @@ function isOfProvider({ payment_gateway, gateway_payment_id }: PaymentModel): bo
  * invoice paid for credits that are in the wallet, only an overpaid amount can be refunded.
  */
 async function loadRefundable({ payment, invoice }: LockedPayment, transaction: Transaction): Promise<Decimal> {
+  if (isClosed(payment)) return new Decimal(payment.amount).minus(payment.refunded_amount);
   const left = computeRefundablePayment(payment, invoice, await loadCharges(invoice, transaction));
   const most = await loadRefundLimit(transaction, invoice);
   return most === null ? left : Decimal.min(left, most);
 }
 
+/** A closed payment pays nothing: money that the provider received for it can only be given back. */
+function isClosed({ payment_status }: PaymentModel): boolean {
+  return payment_status === 'FAILED' || payment_status === 'VOIDED';
+}
+
+/** Throws unless money was received for the closed payment, whose automatic refund has failed. */
+function checkUnreturned({ payment_status }: PaymentModel, refunds: readonly PaymentRefundModel[]): void {
+  if (!refunds.some(isOverpaymentRefund))
+    throw notAllowed(`a payment that is ${payment_status} cannot be refunded`, { payment_status });
+}
+
 function computeRefundAmount({ payment }: LockedPayment, left: Decimal, request: RefundPayment): string {
   const { payment_status } = payment;
-  if (payment_status !== 'SUCCEEDED' && payment_status !== 'PARTIALLY_REFUNDED')
+  if (payment_status !== 'SUCCEEDED' && payment_status !== 'PARTIALLY_REFUNDED' && !isClosed(payment))
     throw notAllowed(`a payment that is ${payment_status} cannot be refunded`, { payment_status });
   if (left.lte(0))
     throw notAllowed(
@@ -187,16 +221,32 @@ async function processRefund(stores: Stores, { payment, refund, by }: RefundAtte
       const next_attempt_at = computeProviderRecheckAt(by.now).toISOString();
       return PaymentModel.change(locked.payment, { next_attempt_at }, { by, database: transaction });
     }
-    const isMade = outcome.outcome === 'succeeded';
-    const changes = isMade
-      ? { refund_status: 'succeeded' as const, gateway_refund_id: outcome.gateway_refund_id || null }
-      : { refund_status: 'failed' as const, error_message: outcome.error };
-    await PaymentRefundModel.change(current, changes, { by, database: transaction });
-    // A pending refund is not pushed to connected providers; its end makes it due.
-    if (isMade && isOfProvider(payment)) await emit(transaction, 'payment.updated', { record: locked.payment, by });
-    if (isMade) return locked.payment;
-    return reverseRefund(stores, transaction, { ...locked, refund: current, error: outcome.error, by });
+    return endRefund(stores, transaction, { ...locked, refund: current, outcome, by });
   });
+}
+
+type EndedRefund = LockedPayment & {
+  refund: PaymentRefundModel;
+  outcome: Exclude<RefundOutcome, { outcome: 'pending' }>;
+  by: ChangeAuthor;
+};
+
+/** Ends a pending refund. */
+export async function endRefund(
+  stores: Stores,
+  transaction: Transaction,
+  { refund, outcome, ...locked }: EndedRefund,
+): Promise<PaymentModel> {
+  const { payment, by } = locked;
+  const isMade = outcome.outcome === 'succeeded';
+  const changes = isMade
+    ? { refund_status: 'succeeded' as const, gateway_refund_id: outcome.gateway_refund_id || null }
+    : { refund_status: 'failed' as const, error_message: outcome.error };
+  await PaymentRefundModel.change(refund, changes, { by, database: transaction });
+  // While the refund was pending, it could not be sent to the connected providers.
+  if (isMade && isOfProvider(payment)) await emit(transaction, 'payment.updated', { record: payment, by });
+  if (isMade) return payment;
+  return reverseRefund(stores, transaction, { ...locked, refund, error: outcome.error });
 }
 
 /** Requests a refund. Returns null if the provider could not be reached; the refund is requested again later. */
@@ -204,13 +254,13 @@ async function requestRefund(stores: Stores, { payment, refund, by }: RefundAtte
   const { payment_gateway, gateway_payment_id } = payment;
   if (!payment_gateway || !gateway_payment_id) return { outcome: 'succeeded', gateway_refund_id: '' };
   try {
-    const { id: key, amount, created_at } = refund;
+    const { id: key, amount, requested_at } = refund;
     return await createProvider(stores, payment_gateway).refund(payment, {
       key,
       gateway_payment_id,
       amount,
       currency: payment.currency,
-      created_at: new Date(toInstant(created_at)),
+      requested_at: new Date(toInstant(requested_at)),
       now: by.now,
     });
   } catch (error) {
@@ -220,8 +270,8 @@ async function requestRefund(stores: Stores, { payment, refund, by }: RefundAtte
 }
 
 /**
- * Key prefix of a refund that the invoice does not show: an overpaid amount, or a payment that succeeded after it was
- * closed. At most one per payment.
+ * Key prefix of a refund that the invoice does not show: an overpaid amount, or money for a closed payment. The automatic one is at most one
+ * per payment; the key of a retry by request follows its id.
  */
 const OVERPAYMENT = 'surplus';
 
@@ -236,8 +286,8 @@ export async function refundOverpayment(
   return updateRefunded(transaction, { payment, amount, by });
 }
 
-function isOverpaymentRefund({ payment_id, idempotency_key }: PaymentRefundModel): boolean {
-  return idempotency_key === `${OVERPAYMENT}/${payment_id}`;
+function isOverpaymentRefund({ idempotency_key }: PaymentRefundModel): boolean {
+  return isOverpaymentKey(idempotency_key);
 }
 
 /**
@@ -279,19 +329,36 @@ async function updateRefunded(
   return record;
 }
 
-/**
- * Reverses a failed refund by booking its negative amount. An overpaid amount that could not be refunded is booked as
- * received.
- */
+type FailedRefund = LockedPayment & { refund: PaymentRefundModel; error: string; by: ChangeAuthor };
+
+/** Reverses a refund that had succeeded: the bank of the customer has returned the money to the provider. */
+export async function reverseMadeRefund(
+  stores: Stores,
+  transaction: Transaction,
+  { refund, error, ...locked }: FailedRefund,
+): Promise<PaymentModel> {
+  const { by } = locked;
+  const failed = { refund_status: 'failed' as const, error_message: error };
+  await PaymentRefundModel.change(refund, failed, { by, database: transaction });
+  const error_message = `a refund of ${refund.amount} ${locked.payment.currency} has failed after it was made: ${error}`;
+  const payment = await PaymentModel.change(locked.payment, { error_message }, { by, database: transaction });
+  return reverseRefund(stores, transaction, { ...locked, payment, refund, error });
+}
+
+/** Reverses a failed refund by its negative amount; an overpaid amount that could not be refunded is applied as a receipt. */
 async function reverseRefund(
   stores: Stores,
   transaction: Transaction,
-  { refund, error, ...locked }: LockedPayment & { refund: PaymentRefundModel; error: string; by: ChangeAuthor },
+  { refund, error, ...locked }: FailedRefund,
 ): Promise<PaymentModel> {
   const { by, invoice, subscription } = locked;
   const amount = new Decimal(refund.amount).negated().toFixed();
-  if (!isOverpaymentRefund(refund)) return bookRefund(transaction, { ...locked, amount });
   const payment = await updateRefunded(transaction, { ...locked, amount });
+  if (!isOverpaymentRefund(refund)) {
+    const changes = applyRefund(invoice, amount, by.now);
+    await changeInvoicePayment(stores, transaction, { invoice, subscription, changes, by });
+    return payment;
+  }
   if (!RECEIVED.includes(payment.payment_status)) {
     // Money of a closed payment pays no invoice, and the refund is not repeated: a person has to resolve it.
     const error_message = `${refund.amount} ${payment.currency} was received and could not be refunded: ${error}`;
@@ -304,6 +371,6 @@ async function reverseRefund(
   return payment;
 }
 
-function listRefunds(payment: PaymentModel, database: Stores['postgres']): Promise<PaymentRefundModel[]> {
+export function listRefunds(payment: PaymentModel, database: Stores['postgres']): Promise<PaymentRefundModel[]> {
   return PaymentRefundModel.listBy(payment, { column: 'payment_id', value: payment.id }, database);
 }

@@ -20,6 +20,7 @@ import { loadUsableGateway } from '../../invoicing/collection/find-payment-metho
 import { type LockedPayment, lockPayment } from '../../payments/lock-payment.ts';
 import { applySuccess, failPayment } from './apply-outcome.ts';
 import { changeInvoicePayment } from './change-invoice-payment.ts';
+import { isDecidedByProvider, resolvePendingRefunds, storeReason } from './resolve-payment.ts';
 
 type UpdatePaymentInput = { readonly id: string; readonly request: UpdatePayment; readonly author: Author };
 
@@ -30,7 +31,10 @@ export async function updatePayment(
 ): Promise<PaymentModel> {
   return retryTransaction(stores, async (transaction) => {
     const locked = await lockPayment(transaction, scope, id);
-    const changed = await writeFields(transaction, locked, { request, author });
+    const written = await writeFields(transaction, locked, { request, author });
+    const changed = await storeReason(transaction, written, { request, author });
+    if (request.pending_refunds)
+      return resolvePendingRefunds(stores, transaction, { ...locked, payment: changed, request, author });
     const status = request.payment_status;
     if (!status || status === locked.payment.payment_status) return changed;
     return writeStatus(stores, transaction, { ...locked, payment: changed, request, author });
@@ -93,7 +97,7 @@ async function writeStatus(
 ): Promise<PaymentModel> {
   const { payment, invoice, request, author: by } = input;
   const status = request.payment_status!;
-  if (payment.payment_status === 'PROCESSING')
+  if (payment.payment_status === 'PROCESSING' && !request.reason)
     throw notAllowed('its provider decides what becomes of a payment that is PROCESSING', { field: 'payment_status' });
   if (status === 'REFUNDED' || status === 'PARTIALLY_REFUNDED' || request.refunded_at)
     throw invalid('payment_status', `${status} follows from a refund: POST /payments/${payment.id}/refund`);
@@ -108,16 +112,18 @@ async function writeStatus(
   checkMove(payment.payment_status, status);
   checkInstants(request, by);
   if (status === 'VOIDED') return voidPayment(stores, transaction, input);
-  if (hasPaymentPage(payment))
+  if (hasPaymentPage(payment) && !request.reason)
     throw notAllowed('its provider decides what becomes of a payment whose page is open: void it, and record another', {
       field: 'payment_status',
     });
   if (status === 'FAILED') {
-    const error = request.error_message ?? 'recorded by a person';
+    const error = request.error_message ?? request.reason ?? 'recorded by a person';
     return failPayment(stores, transaction, { ...input, error, at: request.failed_at ?? undefined, by });
   }
-  checkPayable(invoice);
-  checkAmount({ ...payment, method: payment.payment_method_type }, invoice);
+  if (!isDecidedByProvider(payment)) {
+    checkPayable(invoice);
+    checkAmount({ ...payment, method: payment.payment_method_type }, invoice);
+  }
   const at = request.succeeded_at ?? undefined;
   return applySuccess(stores, transaction, {
     ...input,

@@ -14,7 +14,7 @@ export class IntegrationMappingModel extends ScopedModel {
   static override record = integrationMappingShape;
   /** Key of the call that creates the counterpart; null for a mapping that was linked by hand. */
   declare idempotency_key: string | null;
-  /** Instant of the first call. */
+  /** Instant before the first call, by the clock of the database. */
   declare key_created_at: string | null;
   /** Instant of the next pull of the counterpart; null if it is not pulled. */
   declare next_pull_at: string | null;

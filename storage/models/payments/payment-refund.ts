@@ -7,4 +7,6 @@ export class PaymentRefundModel extends ScopedModel {
   static override tableName = 'payment_refunds';
   static override recordName = 'payment refund';
   static override record = PaymentRefund;
+  /** Instant before the first request to the provider, by the clock of the database. */
+  declare requested_at: string;
 }

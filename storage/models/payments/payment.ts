@@ -7,4 +7,6 @@ export class PaymentModel extends ScopedModel {
   static override tableName = 'payments';
   static override recordName = 'payment';
   static override record = Payment;
+  /** Instant before the first request with the key `gateway_tracking_id`, by the clock of the database. */
+  declare requested_at: string | null;
 }

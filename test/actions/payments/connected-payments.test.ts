@@ -10,6 +10,7 @@ import { importSavedPaymentMethods } from '../../../actions/payments/card-setups
 import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
+import { ageKeys } from '../../support/providers/aged-keys.ts';
 import { StripeFake } from '../../support/providers/stripe-fake.ts';
 import {
   actOnIntent,
@@ -20,6 +21,7 @@ import {
   type IntentRecord,
   listRefunds,
 } from '../../support/providers/stripe-fake-payments.ts';
+import { until } from '../../support/until.ts';
 
 const KEY = 'a key of the settings that has 32 characters';
 const HOUR_MS = 3_600_000;
@@ -31,6 +33,7 @@ type Shown = {
   message: string;
   payment_status: string;
   attempt_count: number;
+  amount: string;
   refunded_amount: string;
   amount_paid: string;
   payment_url: string;
@@ -39,7 +42,7 @@ type Shown = {
   setup_intent_id: string;
   client_secret: string | null;
   checkout_url: string | null;
-  refunds: object[];
+  refunds: { refund_status: string }[];
   items: Shown[];
 };
 
@@ -116,6 +119,11 @@ describe('payments through a connection', () => {
       mayGoOn: async () => true,
     });
   };
+  const connect = async () => {
+    const stripe = { secret_key: 'sk_test_fake' };
+    const body = { name: 'Stripe', provider_type: 'stripe', encrypted_secret_data: { stripe } };
+    connection_id = (await ok('POST', '/connections', body)).id;
+  };
   const connection = () => ConnectionModel.fetch(api.scope, connection_id, { database: api.services.postgres });
 
   before(async () => {
@@ -143,9 +151,7 @@ describe('payments through a connection', () => {
       400,
       'payment_gateway: this environment has no connection to stripe: create it first',
     ]);
-    const stripe = { secret_key: 'sk_test_fake' };
-    const body = { name: 'Stripe', provider_type: 'stripe', encrypted_secret_data: { stripe } };
-    connection_id = (await ok('POST', '/connections', body)).id;
+    await connect();
     await ok('POST', `/payments/customers/${customer_id}/methods`, method);
   });
 
@@ -176,6 +182,19 @@ describe('payments through a connection', () => {
       await beginAttempt(api.services, api.scope, { id: payment.id, by: { now }, isRequested: true });
       const later = new Date(now.getTime() + 61_000);
       await Promise.all([1, 2, 3].map(() => processDuePayments(api.services, { now: later })));
+      expect(await stateOf(payment.id)).to.deep.equal(['SUCCEEDED', 1, '0']);
+      expect(intentsOf(payment.id)).to.have.length(1);
+    });
+
+    it('is made once although the clock of the process is a day ahead and Stripe has forgotten the key', async () => {
+      now = new Date(now.getTime() + DAY_MS);
+      api.setNow(now);
+      const invoice_id = await newInvoice(await newCustomer());
+      fake.disturb(/POST payment_intents$/, 'lost_answer');
+      const payment = await pay(invoice_id, card('pm_card_visa'));
+      fake.forgetKeys();
+      await ageKeys(api.services.postgres);
+      await runDue(new Date(now.getTime() + 61_000));
       expect(await stateOf(payment.id)).to.deep.equal(['SUCCEEDED', 1, '0']);
       expect(intentsOf(payment.id)).to.have.length(1);
     });
@@ -232,6 +251,23 @@ describe('payments through a connection', () => {
         expect(await stateOf(late.id)).to.deep.equal(['PENDING', 1, '0']);
         await runDue(new Date(now.getTime() + HOUR_MS));
         await expectPaidOnce(late);
+      });
+
+      it('after a person has recorded another amount notes both, once', async () => {
+        const late = await payLate();
+        await ok('PUT', `/payments/${late.id}`, { payment_status: 'SUCCEEDED', amount: '40' });
+        const { postgres } = api.services;
+        const countEvents = async () =>
+          (await postgres('system_events').where({ entity_id: late.id, event_name: 'payment.updated' })).length;
+        const before = await countEvents();
+        for (const _ of [1, 2]) {
+          const payment = await PaymentModel.fetch(api.scope, late.id, { database: postgres });
+          await refreshPayment(api.services, payment, { now });
+        }
+        const { amount, error_message } = await ok('GET', `/payments/${late.id}`);
+        expect([amount, error_message]).to.deep.equal(['40', '40 usd was requested, and 100 usd was received']);
+        expect((await countEvents()) - before).to.equal(1);
+        expect(await paidOf(late.invoice_id)).to.deep.equal(['PENDING', '40']);
       });
 
       it('is found by an attempt by hand', async () => {
@@ -324,6 +360,44 @@ describe('payments through a connection', () => {
     });
   });
 
+  describe('payments that are due', () => {
+    const newDue = async (terms: object) => {
+      const { id } = await pay(await newInvoice(await newCustomer()), { ...terms, process_payment: false });
+      await api.services.postgres('payments').where({ id }).update({ next_attempt_at: now });
+      return id;
+    };
+    const countRequests = () => fake.requests.filter((name) => name === 'POST payment_intents').length;
+
+    it('of a provider that does not answer wait for one another, and nothing else waits for them', async () => {
+      const ids: string[] = [];
+      for (let count = 0; count < 6; count++) ids.push(await newDue(card('pm_card_visa')));
+      const sandbox = { payment_gateway: 'sandbox', payment_method_id: 'pm_sandbox_card', payment_method_type: 'CARD' };
+      const other = await newDue(sandbox);
+      const before = countRequests();
+      const held = fake.hold(/POST payment_intents$/);
+      const run = processDuePayments(api.services, { now });
+      await held.arrived;
+      await until('the other payment is made', async () => (await stateOf(other))[0] === 'SUCCEEDED');
+      expect(countRequests() - before).to.equal(1);
+      held.release();
+      expect((await run).failed).to.deep.equal([]);
+      for (const id of ids) expect((await stateOf(id))[0]).to.equal('SUCCEEDED');
+    });
+
+    it('of a provider that is away wait for the end of its pause', async () => {
+      const ids = [await newDue(card('pm_card_visa')), await newDue(card('pm_card_visa'))];
+      const before = countRequests();
+      fake.disturb(/POST payment_intents$/, 'unavailable');
+      await runDue(now);
+      await runDue(now);
+      expect(countRequests() - before).to.equal(1);
+      expect((await connection()).paused_until).to.not.equal(null);
+      await runDue(new Date(now.getTime() + 61_000));
+      for (const id of ids) expect((await stateOf(id))[0]).to.equal('SUCCEEDED');
+      expect((await connection()).paused_until).to.equal(null);
+    });
+  });
+
   describe('a page', () => {
     it('is paid, and saves the payment method as the default', async () => {
       const customer_id = await newCustomer();
@@ -376,6 +450,17 @@ describe('payments through a connection', () => {
       expect(listRefunds(fake.book, payment.gateway_payment_id).map(({ amount }) => amount)).to.deep.equal([4_000]);
     });
 
+    it('of which the answer is lost is made once although the clock of the process has stopped for a day', async () => {
+      const payment = await pay(await newInvoice(await newCustomer()), card('pm_card_visa'));
+      fake.disturb(/POST refunds$/, 'lost_answer');
+      await ok('POST', `/payments/${payment.id}/refund`, { amount: '40', idempotency_key: 'r' });
+      fake.forgetKeys();
+      await ageKeys(api.services.postgres);
+      await ok('POST', `/payments/${payment.id}/refund`, { amount: '40', idempotency_key: 'r' });
+      expect(await stateOf(payment.id)).to.deep.equal(['PARTIALLY_REFUNDED', 1, '40']);
+      expect(listRefunds(fake.book, payment.gateway_payment_id).map(({ amount }) => amount)).to.deep.equal([4_000]);
+    });
+
     it('that is pending is reversed when it fails at last', async () => {
       const invoice_id = await newInvoice(await newCustomer());
       const payment = await pay(invoice_id, card('pm_usBankAccount_success'));
@@ -392,7 +477,63 @@ describe('payments through a connection', () => {
     });
   });
 
-  it('a closed payment names the money that could not be refunded', async () => {
+  describe('a refund that was made and fails later', () => {
+    const refresh = async (id: string) => {
+      const payment = await PaymentModel.fetch(api.scope, id, { database: api.services.postgres });
+      return refreshPayment(api.services, payment, { now });
+    };
+    const failRefunds = (intent_id: string) =>
+      listRefunds(fake.book, intent_id).forEach(({ id }) => endRefund(fake.book, id, 'failed'));
+
+    for (const who of ['here', 'at Stripe'] as const)
+      it(`is reversed and told, once, if it was requested ${who}; another one can be made`, async () => {
+        const invoice_id = await newInvoice(await newCustomer());
+        const { id, gateway_payment_id } = await pay(invoice_id, card('pm_card_visa'));
+        if (who === 'here') await ok('POST', `/payments/${id}/refund`, { amount: '40', idempotency_key: 'r' });
+        else fake.book.refundPayment(gateway_payment_id, 4_000);
+        await refresh(id);
+        expect(await stateOf(id)).to.deep.equal(['PARTIALLY_REFUNDED', 1, '40']);
+        failRefunds(gateway_payment_id);
+        await Promise.all([1, 2, 3].map(() => refresh(id)));
+        expect(await stateOf(id)).to.deep.equal(['SUCCEEDED', 1, '0']);
+        expect(await paidOf(invoice_id)).to.deep.equal(['SUCCEEDED', '100']);
+        const told = await ok('GET', `/payments/${id}`);
+        expect(told.error_message).to.match(/^a refund of 40 usd has failed after it was made: Stripe: the refund re_/);
+        expect(told.refunds.map(({ refund_status }) => refund_status)).to.deep.equal(['failed']);
+        await ok('POST', `/payments/${id}/refund`, { amount: '40', idempotency_key: 's' });
+        await refresh(id);
+        expect(await stateOf(id)).to.deep.equal(['PARTIALLY_REFUNDED', 1, '40']);
+      });
+
+    it('is reversed also if the invoice was paid again meanwhile: it is overpaid', async () => {
+      const invoice_id = await newInvoice(await newCustomer());
+      const part = await pay(invoice_id, card('pm_card_visa', { amount: '40' }));
+      await ok('POST', `/payments/${part.id}/refund`, {});
+      await pay(invoice_id, card('pm_card_visa'));
+      failRefunds(part.gateway_payment_id);
+      await refresh(part.id);
+      expect(await paidOf(invoice_id)).to.deep.equal(['OVERPAID', '140']);
+    });
+
+    it('beside a new refund, whoever is first, leaves what Stripe has', async () => {
+      for (let round = 0; round < 4; round++) {
+        const invoice_id = await newInvoice(await newCustomer());
+        const { id, gateway_payment_id } = await pay(invoice_id, card('pm_card_visa'));
+        await ok('POST', `/payments/${id}/refund`, { amount: '40', idempotency_key: 'r' });
+        failRefunds(gateway_payment_id);
+        await Promise.all([
+          refresh(id),
+          refresh(id),
+          ok('POST', `/payments/${id}/refund`, { amount: '30', idempotency_key: 's' }),
+          refresh(id),
+        ]);
+        expect(await stateOf(id)).to.deep.equal(['PARTIALLY_REFUNDED', 1, '30']);
+        expect(await paidOf(invoice_id)).to.deep.equal(['PARTIALLY_REFUNDED', '100']);
+      }
+    });
+  });
+
+  it('a closed payment names the money that could not be refunded, and a request refunds it once', async () => {
     const invoice_id = await newInvoice(await newCustomer());
     const page = await pay(invoice_id, link);
     const intent = completeSession(fake.book, pageOf(page.id).id, 'pm_usBankAccount_success')!;
@@ -403,6 +544,20 @@ describe('payments through a connection', () => {
     await runDue(new Date(now.getTime() + HOUR_MS));
     expect(await stateOf(page.id)).to.deep.equal(['VOIDED', 0, '0']);
     expect((await ok('GET', `/payments/${page.id}`)).error_message).to.match(/^100 usd was received and could not be/);
+    const refund = () => api.request<Shown>('POST', `/payments/${page.id}/refund` as const, { body: {} });
+    const answers = await Promise.all([refund(), refund(), refund()]);
+    expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 200]);
+    expect(await stateOf(page.id)).to.deep.equal(['VOIDED', 0, '100']);
+    const made = listRefunds(fake.book, intent.id).filter(({ status }) => status === 'pending');
+    expect(made).to.have.length(1);
+    endRefund(fake.book, made[0]!.id, 'succeeded');
+    await runDue(new Date(now.getTime() + HOUR_MS));
+    const { refunds } = await ok('GET', `/payments/${page.id}`);
+    expect(refunds.map(({ refund_status }) => refund_status)).to.have.members(['failed', 'succeeded']);
+    const again = await api.request<Shown>('POST', `/payments/${page.id}/refund` as const, {
+      body: { idempotency_key: 'x' },
+    });
+    expect(again.status).to.equal(400);
   });
 
   describe('a setup', () => {
@@ -506,6 +661,92 @@ describe('payments through a connection', () => {
       const { status, body } = await api.request<Shown>('DELETE', `/connections/${connection_id}` as const);
       return [status, body?.message];
     };
+
+    it('and a charge that begins meet in the database: the charge is refused', async () => {
+      const invoice_id = await newInvoice(await newCustomer());
+      const charges = fake.book.list('payment_intent').length;
+      const { postgres } = api.services;
+      const archiving = await postgres.transaction();
+      await archiving('connections').where({ id: connection_id }).forUpdate();
+      const begun = api.request<Shown>('POST', '/payments', {
+        body: {
+          destination_type: 'INVOICE',
+          destination_id: invoice_id,
+          amount: '100',
+          currency: 'usd',
+          ...card('pm_card_visa'),
+        },
+      });
+      await until('the payment waits for the lock', async () => {
+        const waiting = await postgres('pg_stat_activity').where({ wait_event_type: 'Lock' }).count();
+        return Number(waiting[0]!['count']) > 0;
+      });
+      await archiving('connections').where({ id: connection_id }).update({ status: 'archived' });
+      await archiving.commit();
+      expect((await begun).status).to.equal(503);
+      await postgres('connections').where({ id: connection_id }).update({ status: 'published' });
+      expect(fake.book.list('payment_intent').length).to.equal(charges);
+    });
+
+    it('at the moment at which a charge begins leaves no charge without its connection', async () => {
+      for (let round = 0; round < 5; round++) {
+        const invoice_id = await newInvoice(await newCustomer());
+        fake.disturb(/POST payment_intents$/, 'lost_answer');
+        const payment = { destination_type: 'INVOICE', destination_id: invoice_id, amount: '100', currency: 'usd' };
+        const [paid, archived] = await Promise.all([
+          api.request<Shown>('POST', '/payments', { body: { ...payment, ...card('pm_card_visa') } }),
+          archiveRefusal(),
+        ]);
+        fake.clearDisturbances();
+        expect([paid.status < 300, Number(archived[0]) < 300]).to.be.deep.oneOf([
+          [true, false],
+          [false, true],
+        ]);
+        if (paid.status < 300) await runDue(new Date(now.getTime() + 61_000));
+        else await connect();
+      }
+    });
+
+    it('whose account is gone is possible after a person has decided, with a reason', async () => {
+      const setState = (state: object) =>
+        api.services.postgres('connections').where({ id: connection_id }).update(state);
+      const refuse = async (id: string, body: object) => {
+        const answer = await api.request<Shown>('PUT', `/payments/${id}` as const, { body });
+        return [answer.status, answer.body.message];
+      };
+      const invoices = [];
+      for (let count = 0; count < 3; count++) invoices.push(await newInvoice(await newCustomer()));
+      fake.disturb(/POST payment_intents$/, 'lost_answer');
+      const charge = await pay(invoices[0]!, card('pm_card_visa'));
+      const page = await pay(invoices[1]!, link);
+      const debit = await pay(invoices[2]!, card('pm_usBankAccount_success'));
+      actOnIntent(fake.book, debit.gateway_payment_id, 'succeeded');
+      await refreshPayment(
+        api.services,
+        await PaymentModel.fetch(api.scope, debit.id, { database: api.services.postgres }),
+        { now },
+      );
+      await ok('POST', `/payments/${debit.id}/refund`, { amount: '40' });
+      const reason = 'the account was closed';
+      expect(await refuse(charge.id, { payment_status: 'SUCCEEDED', reason })).to.deep.equal([
+        400,
+        'stripe can be asked for the outcome: wait for it',
+      ]);
+      await setState({ connection_state: 'needs_attention', attention_reason: 'the key was revoked' });
+      expect((await refuse(charge.id, { payment_status: 'SUCCEEDED' }))[0]).to.equal(400);
+      expect((await refuse(debit.id, { pending_refunds: 'failed' }))[1]).to.match(/^reason: is required/);
+      expect((await refuse(debit.id, { payment_status: 'VOIDED', reason }))[1]).to.match(/^reason: goes with/);
+      await ok('PUT', `/payments/${charge.id}`, { payment_status: 'SUCCEEDED', reason });
+      await ok('PUT', `/payments/${page.id}`, { payment_status: 'FAILED', reason });
+      await ok('PUT', `/payments/${debit.id}`, { pending_refunds: 'failed', reason });
+      expect(await paidOf(invoices[0]!)).to.deep.equal(['SUCCEEDED', '100']);
+      expect((await stateOf(page.id))[0]).to.equal('FAILED');
+      expect(await stateOf(debit.id)).to.deep.equal(['SUCCEEDED', 1, '0']);
+      const entries = await api.services.postgres('audit_entries').where({ entity_id: charge.id });
+      expect(JSON.stringify(entries)).to.contain(reason);
+      expect((await archiveRefusal())[0]).to.be.lessThan(300);
+      await connect();
+    });
 
     it('is refused while a charge has no outcome', async () => {
       const invoice_id = await newInvoice(await newCustomer());

@@ -16,7 +16,7 @@ import { quickbooks } from '../../../integrations/quickbooks/provider.ts';
 import { catchFailure } from '../../support/providers/failure.ts';
 import { QuickBooksFake } from '../../support/providers/quickbooks-fake.ts';
 
-const PUSH = { key: 'imap_1', key_age_seconds: 0, is_key_renewed: false };
+const PUSH = { key: 'imap_1', key_age_seconds: 0, key_created_at: new Date(), is_key_renewed: false };
 const AGAIN = { ...PUSH, key_age_seconds: 60 };
 const PAYMENT_ID = 'pay_01JZ8K3M5N7P9Q1R3S5T7V9W1X';
 
@@ -317,7 +317,7 @@ describe('integrations/quickbooks/account', () => {
         });
 
     it('finds the invoice of a push whose answer was lost', async () => {
-      const searched = { invoice_id: 'inv_1', provider_customer_id: customer_id, key_age_seconds: 60 };
+      const searched = { invoice_id: 'inv_1', provider_customer_id: customer_id, key_created_at: new Date() };
       expect(await account.findInvoice!(searched)).to.equal(null);
       fake.disturb(/POST invoice/, 'lost_answer');
       await catchFailure(() => account.pushInvoice!(invoice()));

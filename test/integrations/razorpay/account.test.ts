@@ -14,6 +14,7 @@ import type { InvoiceRecord } from '../../support/providers/razorpay-fake-book.t
 const CUSTOMER: PushedCustomer = {
   key: 'push:1',
   key_age_seconds: 0,
+  key_created_at: new Date(),
   is_key_renewed: false,
   customer_id: 'cust_1',
   external_id: 'acme',
@@ -55,6 +56,7 @@ describe('integrations/razorpay/account', () => {
   const invoice = (more: Partial<PushedInvoice> = {}): PushedInvoice => ({
     key: 'push:2',
     key_age_seconds: 0,
+    key_created_at: new Date(),
     is_key_renewed: false,
     invoice_id: 'inv_1',
     invoice_number: 'INV-0001',

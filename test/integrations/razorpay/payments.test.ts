@@ -44,7 +44,15 @@ describe('integrations/razorpay/payments', () => {
   afterEach(() => fake.stop());
 
   const requested = (key: string) => ({
-    ...{ key, requested_at: new Date(), amount: '119.10', currency: 'inr', payment_id: 'pay_1', invoice_id: 'inv_1' },
+    ...{
+      key,
+      requested_at: new Date(),
+      key_age_seconds: 0,
+      amount: '119.10',
+      currency: 'inr',
+      payment_id: 'pay_1',
+      invoice_id: 'inv_1',
+    },
     ...{ invoice_number: 'INV-0001', provider_customer_id: customer_id, provider_invoice_id: null },
     ...{ gateway_payment_id: null, is_page: false, success_url: null },
   });
@@ -286,7 +294,14 @@ describe('integrations/razorpay/payments', () => {
       payment_id = paid()[0]!.id;
     });
     const refund = (more: Partial<AccountRefund> = {}): AccountRefund => ({
-      ...{ key: 'r:1', requested_at: new Date(), gateway_payment_id: payment_id, amount: '19.10', currency: 'inr' },
+      ...{
+        key: 'r:1',
+        requested_at: new Date(),
+        key_age_seconds: 0,
+        gateway_payment_id: payment_id,
+        amount: '19.10',
+        currency: 'inr',
+      },
       ...{ refund_id: 'refund_1', ...more },
     });
     const refunds = () => fake.book.list<RefundRecord>('refund');

@@ -18,6 +18,7 @@ const DAY_SECONDS = 86_400;
 const CUSTOMER: PushedCustomer = {
   key: 'tenant:env:cust_1:push:1',
   key_age_seconds: 0,
+  key_created_at: new Date(),
   is_key_renewed: false,
   customer_id: 'cust_1',
   external_id: 'acme',
@@ -53,6 +54,7 @@ describe('integrations/stripe/account', () => {
   const invoice = (more: Partial<PushedInvoice> = {}): PushedInvoice => ({
     key: 'tenant:env:inv_1:push:1',
     key_age_seconds: 0,
+    key_created_at: new Date(),
     is_key_renewed: false,
     invoice_id: 'inv_1',
     invoice_number: 'INV-0001',

@@ -441,7 +441,14 @@ function defineConversations(refused: readonly Refused[], start: () => Promise<{
 
   it('all that the account sends', async () => {
     const address = { line1: 'Way 1', line2: '', city: 'Bern', state: '', postal_code: '3000', country: 'CH' };
-    const common = { key_age_seconds: 86_400, is_key_renewed: false, name: 'Acme', email: 'a@acme.example', address };
+    const common = {
+      key_created_at: new Date(Date.now() - 86_400_000),
+      key_age_seconds: 86_400,
+      is_key_renewed: false,
+      name: 'Acme',
+      email: 'a@acme.example',
+      address,
+    };
     const customer = await side.account.pushCustomer!({
       ...common,
       key: 'contract:c',
@@ -457,6 +464,7 @@ function defineConversations(refused: readonly Refused[], start: () => Promise<{
       ...{
         key: 'contract:i',
         key_age_seconds: 0,
+        key_created_at: new Date(),
         is_key_renewed: false,
         invoice_id: 'i',
         invoice_number: 'INV-1',

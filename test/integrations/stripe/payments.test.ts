@@ -23,7 +23,14 @@ describe('integrations/stripe/payments', () => {
   let keys = 0;
 
   const build = (change: Partial<AccountCharge> = {}): AccountCharge => ({
-    ...{ key: `pay_${++keys}/1`, requested_at: new Date(), amount: '12.5', currency: 'usd', payment_id: `pay_${keys}` },
+    ...{
+      key: `pay_${++keys}/1`,
+      requested_at: new Date(),
+      key_age_seconds: 0,
+      amount: '12.5',
+      currency: 'usd',
+      payment_id: `pay_${keys}`,
+    },
     ...{ invoice_id: 'inv_1', invoice_number: 'INV-1', provider_customer_id: customer, provider_invoice_id: null },
     ...{ gateway_payment_id: null, is_page: false, success_url: null, provider_payment_method_id: 'pm_card_visa' },
     ...change,
@@ -58,7 +65,7 @@ describe('integrations/stripe/payments', () => {
 
     for (const disturbance of ['lost_answer', 'lost_fault', 'closed'] as const)
       it(`is made once after ${disturbance}, also when Stripe has forgotten the key`, async () => {
-        const charge = build({ requested_at: new Date(Date.now() - DAY_MS) });
+        const charge = build({ requested_at: new Date(Date.now() - DAY_MS), key_age_seconds: 86_400 });
         fake.disturb(/POST payment_intents$/, disturbance);
         await payments.charge!(charge).catch((error) => expect(error).to.be.instanceOf(ProviderError));
         fake.forgetKeys();
@@ -139,14 +146,21 @@ describe('integrations/stripe/payments', () => {
       expect(await payments.findOutcome(charge)).to.include({ outcome: 'failed' });
     });
 
-    it('of which Stripe received another amount waits for a person', async () => {
+    it('of which Stripe received another amount has it', async () => {
       const charge = build();
       await payments.charge!(charge);
       intentsOf(charge.key)[0]!.amount_received = 1_000;
+      expect(await payments.findOutcome(charge)).to.include({ outcome: 'succeeded', received_amount: '10' });
+    });
+
+    it('of which Stripe received another currency waits for a person', async () => {
+      const charge = build();
+      await payments.charge!(charge);
+      intentsOf(charge.key)[0]!.currency = 'eur';
       const error = await catchFailure(() => payments.findOutcome(charge));
       expect([error.error_class, error.message]).to.deep.equal([
         'wait',
-        `12.5 usd was requested, but Stripe received 10 usd (${intentsOf(charge.key)[0]!.id})`,
+        `12.5 usd was requested, but Stripe received 12.5 eur (${intentsOf(charge.key)[0]!.id})`,
       ]);
     });
 
@@ -213,12 +227,20 @@ describe('integrations/stripe/payments', () => {
     };
     const buildRefund = (gateway_payment_id: string, amount = '5') => {
       const key = `refund_${++keys}`;
-      return { key, requested_at: new Date(), gateway_payment_id, amount, currency: 'usd', refund_id: key };
+      return {
+        key,
+        requested_at: new Date(),
+        key_age_seconds: 0,
+        gateway_payment_id,
+        amount,
+        currency: 'usd',
+        refund_id: key,
+      };
     };
 
     it('is made once with one key, also when Stripe has forgotten it', async () => {
       const id = await charged();
-      const refund = { ...buildRefund(id), requested_at: new Date(Date.now() - DAY_MS) };
+      const refund = { ...buildRefund(id), requested_at: new Date(Date.now() - DAY_MS), key_age_seconds: 86_400 };
       fake.disturb(/POST refunds/, 'lost_answer');
       await catchFailure(() => payments.refund!(refund));
       fake.forgetKeys();

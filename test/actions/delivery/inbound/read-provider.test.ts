@@ -331,7 +331,16 @@ describe('payments that a provider reports', () => {
     expect(await invoice(invoice_id)).to.include({ payment_status: 'SUCCEEDED' });
   });
 
-  it('an event about a record of somebody else is ignored at once', async () => {
+  it('an event about a record of somebody else is ignored at once, also after a refused push', async () => {
+    const refused = { mapping_state: 'intended', key_created_at: now, provider_entity_id: null };
+    const [kept] = await api.services.postgres('integration_mappings').where({ connection_id, mapping_state: 'made' });
+    for (const [id, refusal] of [
+      ['imap_refused_1', { push_error: 'refused' }],
+      ['imap_refused_2', { is_key_renewed: true, pending_since: null }],
+    ] as const)
+      await api.services
+        .postgres('integration_mappings')
+        .insert({ ...kept, ...refused, ...refusal, id, entity_id: id, next_pull_at: null });
     const customer = fake.book.createCustomer({});
     const foreign = fake.book.createInvoice({ customer: customer.id, currency: 'usd' });
     fake.book.addLines(foreign.id, [{ amount: 500 }]);
@@ -341,6 +350,7 @@ describe('payments that a provider reports', () => {
     await read();
     for (const type of ['invoice.paid', 'payment_intent.succeeded', 'invoice.created'])
       expect((await stored(type)).event_state, type).to.equal('ignored');
+    await api.services.postgres('integration_mappings').whereLike('id', 'imap_refused_%').delete();
   });
 
   it('of two tenants with one key, each reads its own records alone', async () => {
@@ -445,14 +455,34 @@ describe('payments that a provider reports', () => {
     expect(await payment(id)).to.include({ payment_status: 'SUCCEEDED' });
   });
 
-  it('a charge of which another amount was received pauses nothing', async () => {
+  for (const [received, invoice_state] of [
+    ['40', { payment_status: 'PENDING', amount_paid: '40' }],
+    ['120', { payment_status: 'SUCCEEDED', amount_paid: '100' }],
+  ] as const)
+    it(`a charge of 100 of which ${received} was received is recorded so, and the difference is noted`, async () => {
+      const { id, intent } = await newDebit();
+      intent.amount_received = Number(received) * 100;
+      await read();
+      expect(await stored('payment_intent.succeeded')).to.include({ event_state: 'processed' });
+      const recorded = await payment(id);
+      expect(recorded).to.include({
+        amount: received,
+        error_message: `100 usd was requested, and ${received} usd was received`,
+        refunded_amount: received === '120' ? '20' : '0',
+      });
+      expect((await api.request('GET', `/invoices/${recorded.destination_id}` as const)).body).to.include(
+        invoice_state,
+      );
+    });
+
+  it('a charge of which another currency was received pauses nothing', async () => {
     const { id, intent } = await newDebit();
-    intent.amount_received = 1_000;
+    intent.currency = 'eur';
     expect((await read()).ended).to.equal('done');
     const event = await stored('payment_intent.succeeded');
     expect(event).to.include({ event_state: 'received', attempt_count: 1 });
-    expect(event.reason).to.match(/received 10 usd/);
-    intent.amount_received = 10_000;
+    expect(event.reason).to.match(/received 100 eur/);
+    intent.currency = 'usd';
     now = new Date(event.next_attempt_at);
     await read();
     expect(await payment(id)).to.include({ payment_status: 'SUCCEEDED' });

@@ -7,6 +7,7 @@ import fc from 'fast-check';
 import { pushPending } from '../../../../actions/delivery/integrations/push-pending.ts';
 import { dispatchBatch } from '../../../../actions/delivery/webhooks/dispatch-events.ts';
 import { startTestApi, type TestApi } from '../../../support/api.ts';
+import { ageKeys } from '../../../support/providers/aged-keys.ts';
 import { type Disturbance, StripeFake } from '../../../support/providers/stripe-fake.ts';
 
 const KEY = 'a key of the settings that has 32 characters';
@@ -135,6 +136,7 @@ describe('both sides of a connection', () => {
         return push();
       case 'day':
         now = new Date(now.getTime() + 86_400_000);
+        await ageKeys(api.services.postgres);
         return fake.forgetKeys();
       case 'disturb':
         return fake.disturb(/POST/, one.what);

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { pushPending } from '../../../../actions/delivery/integrations/push-pending.ts';
 import { dispatchBatch } from '../../../../actions/delivery/webhooks/dispatch-events.ts';
 import { startTestApi, type TestApi } from '../../../support/api.ts';
+import { ageKeys } from '../../../support/providers/aged-keys.ts';
 import { StripeFake } from '../../../support/providers/stripe-fake.ts';
 import type { InvoiceRecord, StripeRecord } from '../../../support/providers/stripe-fake-records.ts';
 
@@ -198,6 +199,7 @@ describe('money of invoices that a provider has', () => {
         if (isKeyForgotten) {
           fake.forgetKeys();
           now = new Date(now.getTime() + 86_400_000);
+          await ageKeys(api.services.postgres);
         } else later();
         await push();
         expect([there(invoice_id), recordsThere(payment_id)]).to.deep.equal([['open 6000'], [4_000]]);
@@ -261,6 +263,7 @@ describe('money of invoices that a provider has', () => {
       await push();
       fake.forgetKeys();
       now = new Date(now.getTime() + 86_400_000);
+      await ageKeys(api.services.postgres);
       await push();
       expect([there(invoice_id), await notesThere(invoice_id)]).to.deep.equal([['open 7000'], ['issued 3000 0']]);
     });

@@ -1,0 +1,61 @@
+/**
+ * Decisions of a person about payments and refunds whose account at the provider is gone, so that nobody can ask it for the outcome
+ * (docs/rules/payments.md, "Manual updates"). The reason is stored with the payment, and so in the audit log.
+ */
+import { invalid, notAllowed } from '../../../core/foundation/error.ts';
+import type { Author } from '../../../core/foundation/stamp.ts';
+import { hasPaymentPage } from '../../../core/payments/applied-amount.ts';
+import type { UpdatePayment } from '../../../core/payments/record.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { PaymentModel } from '../../../storage/models/payments/payment.ts';
+import { listAccountConnections } from '../../foundation/connections/find-connections.ts';
+import { type LockedPayment, lockPayment } from '../../payments/lock-payment.ts';
+import { endRefund, listRefunds } from './refund-payment.ts';
+
+type Decision = { readonly request: UpdatePayment; readonly author: Author };
+
+/** Whether only the provider knows what becomes of the payment. */
+export function isDecidedByProvider(payment: PaymentModel): boolean {
+  return payment.payment_status === 'PROCESSING' || (hasPaymentPage(payment) && payment.payment_status === 'INITIATED');
+}
+
+/** Stores the reason. Throws while the account can be asked. */
+export async function storeReason(
+  transaction: Transaction,
+  payment: PaymentModel,
+  { request: { reason, payment_status, pending_refunds }, author }: Decision,
+): Promise<PaymentModel> {
+  const isDecision = pending_refunds || (payment_status && isDecidedByProvider(payment));
+  if (!reason && pending_refunds) throw invalid('reason', 'is required with pending_refunds');
+  if (!reason) return payment;
+  if (!isDecision)
+    throw invalid(
+      'reason',
+      'goes with pending_refunds, or with the payment_status of a payment whose provider decides it',
+    );
+  const connections = await listAccountConnections(payment, transaction);
+  const connection = connections.find(({ provider_type }) => provider_type === payment.payment_gateway);
+  if (payment.payment_gateway === 'sandbox' || connection?.connection_state === 'active')
+    throw notAllowed(`${payment.payment_gateway} can be asked for the outcome: wait for it`, { field: 'reason' });
+  const gateway_metadata = { ...payment.gateway_metadata, resolved_by_hand: reason };
+  return PaymentModel.change(payment, { gateway_metadata }, { by: author, database: transaction });
+}
+
+export async function resolvePendingRefunds(
+  stores: Stores,
+  transaction: Transaction,
+  { payment: { id, ...scope }, request: { pending_refunds, reason }, author: by }: LockedPayment & Decision,
+): Promise<PaymentModel> {
+  const locked = await lockPayment(transaction, scope, id);
+  const pending = (await listRefunds(locked.payment, transaction)).filter((one) => one.refund_status === 'pending');
+  if (pending.length === 0) throw invalid('pending_refunds', 'the payment has no pending refund');
+  for (const refund of pending) {
+    const current = await lockPayment(transaction, scope, id);
+    const outcome =
+      pending_refunds === 'succeeded'
+        ? { outcome: 'succeeded' as const, gateway_refund_id: refund.gateway_refund_id ?? '' }
+        : { outcome: 'failed' as const, error: reason! };
+    await endRefund(stores, transaction, { ...current, refund, outcome, by });
+  }
+  return PaymentModel.fetch(scope, id, { database: transaction });
+}
