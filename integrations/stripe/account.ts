@@ -20,6 +20,7 @@ import type {
 } from '../account.ts';
 import { ProviderError } from '../provider-error.ts';
 import { fromMinorUnits, toMinorUnits } from './amounts.ts';
+import { openStripeClient } from './client.ts';
 import { isForbidden, isMissing, toProviderError, translate } from './errors.ts';
 import { type StripeLine, toStripeLines, toUnixSeconds } from './lines.ts';
 import { attachStripePayment, pushStripeCreditNote, pushStripePayment, voidStripeCreditNote } from './money-out.ts';
@@ -34,47 +35,19 @@ import {
 } from './pulled-invoice.ts';
 import { changeOnce, findByMetadata, sendOnce, toCreatedSince } from './send-once.ts';
 
-/** Pins the shape of answers, whatever version the account has set. */
-const API_VERSION = '2026-10-28.endive';
-const TIMEOUT_MS = 30_000;
 const PAGE = 100;
 /** Minimum distance of a due date, so that it is still in the future when Stripe receives it. */
 const DUE_SLACK_SECONDS = 300;
 
 type StripeCredentials = { readonly secret_key: string; readonly account_id?: string | undefined };
 
-/**
- * Opens the account and loads the library. The caller decides whether to repeat a request. The library itself repeats
- * it once with the same key if the connection was closed before an answer.
- */
+/** Opens the account and loads the library. */
 export async function openStripeAccount(
   { secret_key, account_id }: StripeCredentials,
-  { address, beforeRequest }: AccountSettings,
+  settings: AccountSettings,
 ): Promise<ProviderAccount> {
-  const { Stripe: Client } = await import('stripe');
-  const client = new Client(secret_key, {
-    apiVersion: API_VERSION,
-    maxNetworkRetries: 0,
-    timeout: TIMEOUT_MS,
-    telemetry: false,
-    ...(beforeRequest ? { httpClient: delayRequests(Client.createNodeHttpClient(), beforeRequest) } : {}),
-    ...(address === null ? {} : toHost(address)),
-  });
+  const client = await openStripeClient(secret_key, settings);
   return new StripeAccount(client, account_id ?? null);
-}
-
-function delayRequests(client: Stripe.HttpClient, beforeRequest: () => Promise<void>): Stripe.HttpClient {
-  const send = client.makeRequest.bind(client);
-  client.makeRequest = async (...request) => {
-    await beforeRequest();
-    return send(...request);
-  };
-  return client;
-}
-
-function toHost({ protocol, hostname, port }: URL): { protocol: 'http' | 'https'; host: string; port: string } {
-  const isPlain = protocol === 'http:';
-  return { protocol: isPlain ? 'http' : 'https', host: hostname, port: port || (isPlain ? '80' : '443') };
 }
 
 class StripeAccount implements ProviderAccount {

@@ -17,7 +17,7 @@ export async function lockAccountConnections(scope: Scope, transaction: Transact
  * Whether the environment has a connection to the provider. It cannot be archived before the transaction ends, so it sees the payments and
  * refunds that the transaction requests.
  */
-export async function preventArchiving(
+export async function lockConnectionTo(
   scope: Scope,
   provider_type: string,
   transaction: Transaction,
