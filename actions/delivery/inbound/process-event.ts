@@ -118,7 +118,10 @@ type ConcernedInput = {
   readonly requested: readonly PaymentModel[];
 };
 
-/** Counterparts of invoices that the event names, or that a payment, refund or dispute concerns. */
+/**
+ * Counterparts of invoices that the event names, or that a payment, refund or dispute concerns. The provider no longer names the invoice of a
+ * payment that was deleted there, so a recorded one names it, too.
+ */
 async function pullConcerned(
   database: Database,
   { connection, subjects, call, requested }: ConcernedInput,
@@ -130,14 +133,29 @@ async function pullConcerned(
     const concerned = await call(async (account) => (await account.listConcernedInvoices?.(subject)) ?? []);
     for (const id of concerned) ids.add(id);
   }
-  if (ids.size === 0) return [];
+  const reported_ids = await listReportedInvoices(database, connection, listIds(subjects, 'payment'));
+  if (ids.size + reported_ids.length === 0) return [];
   const mappings = await IntegrationMappingModel.in(connection, database)
     .where({ connection_id: connection.id, entity_type: 'invoice', mapping_state: 'made' })
-    .whereIn('provider_entity_id', [...ids])
+    .where((one) => void one.whereIn('provider_entity_id', [...ids]).orWhereIn('entity_id', reported_ids))
     .orderBy('entity_id');
   const pulled: PulledInvoice[] = [];
   for (const mapping of mappings) pulled.push(await pullMapping(call, mapping));
   return pulled;
+}
+
+/** Invoices whose payments the provider has reported with these ids. */
+async function listReportedInvoices(
+  database: Database,
+  connection: ConnectionModel,
+  payment_ids: readonly string[],
+): Promise<string[]> {
+  if (payment_ids.length === 0) return [];
+  const payments = await PaymentModel.in(connection, database)
+    .where({ connection_id: connection.id, status: 'published' })
+    .whereIn('gateway_payment_id', [...payment_ids])
+    .select('destination_id');
+  return payments.map(({ destination_id }) => destination_id);
 }
 
 /**
