@@ -35,7 +35,7 @@ const razorpayEvent = z.object({
 
 /** Events that change what this service stores. A payment that is only authorized is read too: it may be captured later without an event. */
 const USED_EVENTS =
-  /^(?:payment\.(?:authorized|captured|failed|dispute\.\w+)|payment_link\.\w+|invoice\.\w+|order\.paid|refund\.\w+|token\.\w+)$/;
+  /^(?:payment\.(?:authorized|captured|failed|dispute\.\w+)|payment_link\.\w+|invoice\.\w+|order\.paid|refund\.\w+)$/;
 
 /** Kinds of records in a payload by their names there. The payload of an event about a dispute has its payment, too. */
 const KINDS: Readonly<Record<string, ProviderEventSubject['kind']>> = {
@@ -44,7 +44,6 @@ const KINDS: Readonly<Record<string, ProviderEventSubject['kind']>> = {
   payment_link: 'payment',
   refund: 'refund',
   dispute: 'dispute',
-  token: 'setup',
 };
 
 export function parseRazorpayWebhook({ body }: Pick<InboundWebhook, 'body'>): InboundEvent[] {
@@ -79,6 +78,6 @@ function listSubjects(payload: Readonly<Record<string, unknown>>): ProviderEvent
 
 function readEntityId(part: unknown): string | null {
   const id = (part as { entity?: { id?: unknown } | null } | null | undefined)?.entity?.id;
-  const isKnown = typeof id === 'string' && isRazorpayId(id, 'inv', 'pay', 'plink', 'rfnd', 'disp', 'token');
+  const isKnown = typeof id === 'string' && isRazorpayId(id, 'inv', 'pay', 'plink', 'rfnd', 'disp');
   return isKnown ? id : null;
 }

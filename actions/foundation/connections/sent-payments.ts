@@ -7,6 +7,8 @@ import { hasCallBegun } from './mappings.ts';
 type SentPayments = {
   /** Ids at the provider. */
   readonly sent_ids: ReadonlySet<string>;
+  /** Those of a push that has ended, by payment. A payment that was linked by hand may be known there by another id. */
+  readonly pushed_ids: ReadonlyMap<string, string>;
   /** A call has begun whose answer is not known. */
   readonly is_sending: boolean;
 };
@@ -21,8 +23,10 @@ export async function loadSentPayments(
     .whereNot('mapping_state', 'gone')
     .whereIn('entity_id', [...payment_ids]);
   const ids = mappings.flatMap(({ provider_entity_id }) => provider_entity_id ?? []);
+  const pushed = mappings.filter(({ mapping_state, key_created_at }) => mapping_state === 'made' && key_created_at);
+  const pushed_ids = new Map(pushed.map(({ entity_id, provider_entity_id }) => [entity_id, provider_entity_id!]));
   const is_sending = mappings.some((mapping) => hasCallBegun(mapping) && !hasEnded(mapping));
-  return { sent_ids: new Set(ids), is_sending };
+  return { sent_ids: new Set(ids), pushed_ids, is_sending };
 }
 
 /** A refused push waits for a person. A request leaves no `push_error`: its refusal renews the key of a mapping that is not pending. */

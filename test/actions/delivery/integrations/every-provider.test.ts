@@ -14,6 +14,13 @@ it('every provider with an account has a fake', () => {
 });
 
 describeProviders('records and money', ({ name, exchanges, there, given }) => {
+  const pushPayment = async (invoice_id: string): Promise<string> => {
+    const { account } = given;
+    const payment_id = await account.pay(invoice_id, '100');
+    await account.push();
+    return (await account.findMapping(payment_id)).provider_entity_id;
+  };
+
   it('a customer and an invoice are sent once', async () => {
     const { account } = given;
     const customer_id = await account.newCustomer();
@@ -129,20 +136,27 @@ describeProviders('records and money', ({ name, exchanges, there, given }) => {
   });
 
   if (there.deletePayment)
-    it('a payment that is deleted there needs attention', async () => {
-      const { account } = given;
-      const { invoice_id, copy_id } = await account.newPushed();
-      const payment_id = there.payCopy(copy_id);
-      await account.deliverAll();
-      await account.read();
-      there.deletePayment!(payment_id);
-      await account.deliverAll();
-      await account.read();
-      const { attention_reason, next_pull_at } = await account.findMapping(invoice_id);
-      expect(attention_reason).to.match(/^payment pay_\w+ of 100 usd is 0 at quickbooks/);
-      expect(next_pull_at, 'it is open there again').to.not.equal(null);
-      expect(await account.showPaid(invoice_id)).to.equal('SUCCEEDED 100');
-    });
+    for (const [whose, pay] of [
+      ['was made there', async (_invoice_id: string, copy_id: string) => there.payCopy(copy_id)],
+      ['was sent there', (invoice_id: string) => pushPayment(invoice_id)],
+    ] as const)
+      it(`a payment that ${whose} and is deleted there needs attention`, async () => {
+        const { account } = given;
+        const { invoice_id, copy_id } = await account.newPushed();
+        const id_there = await pay(invoice_id, copy_id);
+        await account.deliverAll();
+        await account.read();
+        expect((await account.findMapping(invoice_id)).attention_reason).to.equal(null);
+        there.deletePayment!(id_there);
+        await account.deliverAll();
+        expect((await account.read()).ended).to.equal('done');
+        const { attention_reason, next_pull_at } = await account.findMapping(invoice_id);
+        expect(attention_reason).to.match(
+          new RegExp(`^payment pay_\\w+ of 100 usd is 0 at quickbooks \\(${id_there}\\)$`),
+        );
+        expect(next_pull_at, 'it is open there again').to.not.equal(null);
+        expect(await account.showPaid(invoice_id)).to.equal('SUCCEEDED 100');
+      });
 
   it('an invoice that is void there and open here needs attention, once', async () => {
     const { account } = given;
