@@ -49,7 +49,7 @@ export async function pushInvoice(
   }
   if (known.mapping_state === 'intended' && !isOpen(invoice)) return withdrawUncertain(stores, invoice, known, target);
   if (invoice.invoice_status === 'VOIDED') return voidThere(known, target);
-  if (known.mapping_state === 'intended') return sendInvoice(stores, invoice, known, target);
+  if (known.mapping_state === 'intended') return resendInvoice(stores, invoice, known, target);
   await settleInvoice(stores, invoice, known, target);
   return known;
 }
@@ -74,6 +74,19 @@ async function sendInvoice(
   if (made.mapping_state === 'made')
     await attachCharges({ mapping: made, payments: await listReceivedPayments(stores.postgres, invoice) }, target);
   return made;
+}
+
+/** The invoice may have changed since the first push, whose amounts are sent. */
+async function resendInvoice(
+  stores: Postgres,
+  invoice: InvoiceModel,
+  known: IntegrationMappingModel,
+  target: PushTarget,
+): Promise<IntegrationMappingModel> {
+  const mapping = await sendInvoice(stores, invoice, known, target);
+  const current = await InvoiceModel.fetchPublished(invoice, invoice.id, { database: stores.postgres });
+  if (mapping.mapping_state === 'made' && isOpen(current)) await settleInvoice(stores, current, mapping, target);
+  return mapping;
 }
 
 /** The lock of the invoice separates the payments that its copy contains from those that are sent on their own. */

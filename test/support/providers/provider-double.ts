@@ -2,7 +2,8 @@
 import type { PushedEntityType } from '../../../core/platform/integration/pushed-events.ts';
 
 /** `lost_answer`: the request takes effect, and its answer never arrives. */
-export type CallFailure = 'rate_limit' | 'fault' | 'lost_answer';
+export const CALL_FAILURES = ['rate_limit', 'fault', 'lost_answer'] as const;
+export type CallFailure = (typeof CALL_FAILURES)[number];
 
 /** The copy of an invoice at the provider. Amounts are decimal texts. */
 export type InvoiceCopy = {
@@ -44,6 +45,8 @@ export interface ProviderDouble {
   voidCopy(copy_id: string): void;
   /** From now on the provider changes new invoices, so that their total or currency is another than ours, or no longer does. */
   alterInvoices(isAltered: boolean): void;
+  /** As providers do with idempotency keys older than a day. */
+  forgetKeys(): void;
   /** Webhooks of what happened since the last call, signed at this time. */
   takeWebhooks(): readonly SignedWebhook[];
 }

@@ -78,6 +78,10 @@ export class QuickBooksDouble implements ProviderDouble {
     this.fake.books.home_currency = isAltered ? 'EUR' : 'USD';
   }
 
+  forgetKeys(): void {
+    this.fake.forgetRequestIds();
+  }
+
   takeWebhooks(): SignedWebhook[] {
     return this.#changes.splice(0).map(({ name, id, operation }) => {
       const event = {

@@ -55,6 +55,10 @@ export class RazorpayDouble implements ProviderDouble {
     this.fake.book.surcharge = isAltered ? 250 : 0;
   }
 
+  forgetKeys(): void {
+    // It has keys of refunds alone.
+  }
+
   takeWebhooks(): SignedWebhook[] {
     const events = this.fake.events.slice(this.#taken);
     this.#taken += events.length;

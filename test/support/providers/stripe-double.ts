@@ -62,6 +62,10 @@ export class StripeDouble implements ProviderDouble {
     this.fake.book.surcharge = isAltered ? 250 : 0;
   }
 
+  forgetKeys(): void {
+    this.fake.forgetKeys();
+  }
+
   takeWebhooks(): SignedWebhook[] {
     const events = this.fake.events.slice(this.#taken);
     this.#taken += events.length;

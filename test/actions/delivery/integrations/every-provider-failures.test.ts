@@ -77,6 +77,20 @@ describeProviders('failures', ({ exchanges, there, given }) => {
     });
   }
 
+  it('an invoice that changes before its push is repeated is sent with the first amounts, and the difference is told', async () => {
+    const { account } = given;
+    const invoice_id = await account.newInvoice();
+    there.disturb('invoice', 'lost_answer');
+    expect((await account.push()).ended).to.equal('paused');
+    await account.request('PUT', `/invoices/${invoice_id}/payment`, { payment_status: 'PENDING', amount: '30' });
+    account.passSeconds(2 * PAUSE_S);
+    expect((await account.push()).ended).to.equal('done');
+    expect(account.showCopies(invoice_id)).to.deep.equal(['open 100']);
+    expect((await account.findMapping(invoice_id)).push_error).to.match(
+      /^70 .* remains to be paid here, but 100 at the provider/,
+    );
+  });
+
   it('an invoice that the provider changes is refused for a person, leaves nothing open there, and is sent again on request', async () => {
     const { account } = given;
     there.alterInvoices(true);
