@@ -63,7 +63,9 @@ type ReportInput = {
   readonly recorded: readonly RecordedPayment[];
   /** Ids at the provider of payments that were pushed to it. */
   readonly sent_ids: ReadonlySet<string>;
-  /** Whether a payment is being pushed, so that a reported payment may be that one. */
+  /** Ids there of payments of this service that were sent, by payment. */
+  readonly pushed_ids: ReadonlyMap<string, string>;
+  /** A payment is being sent to the provider, so a reported one may be it. */
   readonly is_sending: boolean;
   readonly connection_id: string;
   readonly provider_type: string;
@@ -124,19 +126,18 @@ function isUncertain({ recorded, provider_type, is_sending }: ReportInput): bool
   );
 }
 
-/**
- * Describes recorded payments that the provider no longer reports, or reports with another amount: a person may have
- * changed them there.
- */
-function describeChanged({ recorded, connection_id, reported, provider_type }: ReportInput): string[] {
-  const known = recorded.filter(
-    (payment) => payment.connection_id === connection_id && RECEIVED.includes(payment.payment_status),
-  );
-  return known.flatMap(({ id, gateway_payment_id, amount, currency }) => {
-    const found = reported.payments.find(({ provider_payment_id }) => provider_payment_id === gateway_payment_id);
+/** Payments that the provider has reported or was sent, and has with another amount or no longer. A person may have changed them there. */
+function describeChanged({ recorded, connection_id, pushed_ids, reported, provider_type }: ReportInput): string[] {
+  const received = recorded.filter(({ payment_status }) => RECEIVED.includes(payment_status));
+  return received.flatMap(({ id, gateway_payment_id, amount, currency, ...payment }) => {
+    const pushed_id = pushed_ids.get(id);
+    const id_there = pushed_id ?? (payment.connection_id === connection_id ? gateway_payment_id : null);
+    if (!id_there) return [];
+    const found = reported.payments.find(({ provider_payment_id }) => provider_payment_id === id_there);
     const there = new Decimal(found && hasBrought(found) ? found.amount : 0);
-    if (there.eq(amount)) return [];
-    return [`payment ${id} of ${amount} ${currency} is ${there.toFixed()} at ${provider_type} (${gateway_payment_id})`];
+    // Of a payment that was sent the invoice there may have taken a part.
+    if (there.eq(amount) || (pushed_id !== undefined && there.gt(0))) return [];
+    return [`payment ${id} of ${amount} ${currency} is ${there.toFixed()} at ${provider_type} (${id_there})`];
   });
 }
 

@@ -107,9 +107,9 @@ export class QuickBooksClient {
       ...(body === undefined ? {} : { body: writeExactJson(body) }),
     });
     const fault = readFault(answer.body);
-    if (fault !== null) throw buildFaultError(answer.status, fault);
+    if (fault !== null) throw buildFaultError(answer, fault);
     const records = answer.body as Partial<QuickBooksRecords & { QueryResponse: Record<string, unknown> }> | undefined;
-    if (answer.status !== 200 || records === undefined) throw buildStatusError(answer.status);
+    if (answer.status !== 200 || records === undefined) throw buildStatusError(answer);
     const record = records[name];
     if (record === undefined) throw new ProviderError('wait', `QuickBooks: an answer without ${name}`);
     return record as (QuickBooksRecords & { QueryResponse: Record<string, unknown> })[Name];

@@ -3,8 +3,10 @@
  * may have status 200. Authentication errors have field names in lower case.
  */
 import { ProviderError } from '../provider-error.ts';
+import type { IntuitAnswer } from './http.ts';
 
 type FaultError = { readonly code?: string; readonly message?: string; readonly detail?: string };
+type AnswerFacts = Pick<IntuitAnswer, 'status' | 'retry_after_seconds'>;
 type QuickBooksFault = { readonly type: string; readonly errors: readonly FaultError[] };
 
 export const DUPLICATE_NAME = '6240';
@@ -12,7 +14,7 @@ export const DUPLICATE_NUMBER = '6140';
 export const STALE = '5010';
 const MISSING = '610';
 
-/** QuickBooks asks for a pause of a minute and sends no header. */
+/** QuickBooks documents a pause of a minute and no header. A gateway may name a longer one. */
 const LIMIT_PAUSE_SECONDS = 60;
 const LIMITED = '3001';
 /** The token is refused, the user has no right to the company, or the company's subscription has ended. */
@@ -32,29 +34,41 @@ function lowerFields(value: unknown): Readonly<Record<string, unknown>> {
   return Object.fromEntries(Object.entries(value).map(([name, field]) => [name.toLowerCase(), field]));
 }
 
-export function buildFaultError(status: number, { type, errors }: QuickBooksFault): ProviderError {
+export function buildFaultError(
+  { status, retry_after_seconds }: AnswerFacts,
+  { type, errors }: QuickBooksFault,
+): ProviderError {
   const [{ code: padded = '', message = '', detail = '' } = {}] = errors;
   const code = padded.replace(/^0+(?=\d)/, '');
   const details = { provider_code: code === '' ? null : code };
   if (status === 429 || code === LIMITED)
-    return new ProviderError('wait', describe(code, message), { ...details, retry_after_seconds: LIMIT_PAUSE_SECONDS });
-  // The detail of an authentication fault quotes the token, so it is omitted.
+    return new ProviderError('wait', describe(code, message), {
+      ...details,
+      retry_after_seconds: retry_after_seconds ?? LIMIT_PAUSE_SECONDS,
+    });
+  // Its detail quotes the token.
   if (status === 401 || status === 403 || UNAUTHORIZED_CODES.has(code) || UNAUTHORIZED_TYPES.has(type.toLowerCase()))
     return new ProviderError('person', describe(code, message), { ...details, is_unauthorized: true });
   const isTransient = status >= 500 || type === 'SystemFault' || code === STALE;
-  return new ProviderError(isTransient ? 'wait' : 'person', describe(code, message, detail), details);
+  return new ProviderError(isTransient ? 'wait' : 'person', describe(code, message, detail), {
+    ...details,
+    retry_after_seconds,
+  });
 }
 
-/** Builds the error of an answer without JSON, such as an HTML page of a proxy. */
-export function buildStatusError(status: number): ProviderError {
+/** For an answer that is no JSON of QuickBooks, such as a page of a gateway. */
+export function buildStatusError({ status, retry_after_seconds }: AnswerFacts): ProviderError {
   if (status === 429)
-    return new ProviderError('wait', 'QuickBooks: too many requests', { retry_after_seconds: LIMIT_PAUSE_SECONDS });
+    return new ProviderError('wait', 'QuickBooks: too many requests', {
+      retry_after_seconds: retry_after_seconds ?? LIMIT_PAUSE_SECONDS,
+    });
   if (status === 401 || status === 403)
     return new ProviderError('person', `QuickBooks: status ${status}`, { is_unauthorized: true });
   const isRefused = status >= 400 && status < 500 && status !== 408;
   return new ProviderError(
     isRefused ? 'person' : 'wait',
     `QuickBooks: status ${status}, and no answer that can be read`,
+    { retry_after_seconds },
   );
 }
 

@@ -1,6 +1,6 @@
 /** Sends requests to Intuit. Every failure is a `ProviderError`. The caller decides whether to repeat a request. */
 import { parseExactJson } from '../exact-json.ts';
-import { ProviderError } from '../provider-error.ts';
+import { ProviderError, parseRetryAfter } from '../provider-error.ts';
 import { readBoundedText } from '../read-bounded-text.ts';
 
 const TIMEOUT_MS = 30_000;
@@ -11,8 +11,13 @@ type IntuitRequest = {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
 };
-/** `body` is undefined if the answer is not JSON. */
-type IntuitAnswer = { readonly status: number; readonly body: unknown };
+export type IntuitAnswer = {
+  readonly status: number;
+  /** Undefined if the answer is no JSON. */
+  readonly body: unknown;
+  /** Wait that the answer asks for; null if it asks for none. */
+  readonly retry_after_seconds: number | null;
+};
 
 export async function sendToIntuit(url: URL, { method, headers, body }: IntuitRequest): Promise<IntuitAnswer> {
   try {
@@ -25,7 +30,8 @@ export async function sendToIntuit(url: URL, { method, headers, body }: IntuitRe
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     const text = await readBoundedText(response, ANSWER_BYTES_MAX);
-    return { status: response.status, body: parseAnswer(text) };
+    const retry_after_seconds = parseRetryAfter(response.headers.get('retry-after'));
+    return { status: response.status, body: parseAnswer(text), retry_after_seconds };
   } catch (error) {
     const isSlow = error instanceof Error && error.name === 'TimeoutError';
     throw new ProviderError(

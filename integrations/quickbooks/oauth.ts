@@ -9,7 +9,7 @@ import type { AccountSettings } from '../account.ts';
 import type { IssuedTokens, OAuthCapability } from '../oauth.ts';
 import { ProviderError } from '../provider-error.ts';
 import { buildStatusError } from './errors.ts';
-import { sendToIntuit } from './http.ts';
+import { type IntuitAnswer, sendToIntuit } from './http.ts';
 import { quickbooksSecrets } from './secrets.ts';
 
 const AUTHORIZATION_PAGE = 'https://appcenter.intuit.com/connect/oauth2';
@@ -61,7 +61,7 @@ async function requestTokens(
     .pick({ client_id: true, client_secret: true })
     .parse(credentials);
   const url = address === null ? new URL(TOKEN_ENDPOINT) : new URL('/oauth2/v1/tokens/bearer', address);
-  const { status, body } = await sendToIntuit(url, {
+  const answer = await sendToIntuit(url, {
     method: 'POST',
     headers: {
       authorization: `Basic ${Buffer.from(`${client_id}:${client_secret}`).toString('base64')}`,
@@ -69,8 +69,8 @@ async function requestTokens(
     },
     body: new URLSearchParams(form).toString(),
   });
-  if (status !== 200) throw toTokenError(status, body);
-  const issued = issuedShape.safeParse(body);
+  if (answer.status !== 200) throw toTokenError(answer);
+  const issued = issuedShape.safeParse(answer.body);
   if (!issued.success) throw new ProviderError('wait', 'QuickBooks: an answer without tokens');
   const { access_token, refresh_token, expires_in } = issued.data;
   return { access_token, refresh_token, expires_in_seconds: Number(expires_in) };
@@ -79,9 +79,10 @@ async function requestTokens(
 const tokenError = z.object({ error: z.string().regex(/^\w{1,64}$/) });
 
 /** RFC 6749, section 5.2. The description may quote a token. */
-function toTokenError(status: number, body: unknown): ProviderError {
-  const code = tokenError.safeParse(body).data?.error ?? null;
-  if (code === null || status === 429 || status >= 500) return buildStatusError(status);
+function toTokenError(answer: IntuitAnswer): ProviderError {
+  const { status, body } = answer;
+  const code = typeof body === 'object' && body !== null && 'error' in body ? String(body.error) : null;
+  if (code === null || status === 429 || status >= 500) return buildStatusError(answer);
   const hint = code === 'invalid_grant' ? ': grant access again (POST /oauth/init)' : '';
   return new ProviderError('person', `QuickBooks refuses the authorization (${code})${hint}`, {
     provider_code: code,

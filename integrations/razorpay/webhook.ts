@@ -39,7 +39,7 @@ const razorpayEvent = z.object({
  * without an event.
  */
 const USED_EVENTS =
-  /^(?:payment\.(?:authorized|captured|failed|dispute\.\w+)|payment_link\.\w+|invoice\.\w+|order\.paid|refund\.\w+|token\.\w+)$/;
+  /^(?:payment\.(?:authorized|captured|failed|dispute\.\w+)|payment_link\.\w+|invoice\.\w+|order\.paid|refund\.\w+)$/;
 
 /** Kinds of records by their names in a payload. The payload of a dispute contains its payment. */
 const KINDS: Readonly<Record<string, ProviderEventSubject['kind']>> = {
@@ -48,7 +48,6 @@ const KINDS: Readonly<Record<string, ProviderEventSubject['kind']>> = {
   payment_link: 'payment',
   refund: 'refund',
   dispute: 'dispute',
-  token: 'setup',
 };
 
 export function parseRazorpayWebhook({ body }: Pick<InboundWebhook, 'body'>): InboundEvent[] {
@@ -83,6 +82,6 @@ function listSubjects(payload: Readonly<Record<string, unknown>>): ProviderEvent
 
 function readEntityId(part: unknown): string | null {
   const id = (part as { entity?: { id?: unknown } | null } | null | undefined)?.entity?.id;
-  const isKnown = typeof id === 'string' && isRazorpayId(id, 'inv', 'pay', 'plink', 'rfnd', 'disp', 'token');
+  const isKnown = typeof id === 'string' && isRazorpayId(id, 'inv', 'pay', 'plink', 'rfnd', 'disp');
   return isKnown ? id : null;
 }

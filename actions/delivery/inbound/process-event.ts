@@ -125,7 +125,10 @@ type ConcernedInput = {
   readonly requested: readonly PaymentModel[];
 };
 
-/** Reads the counterparts of the invoices that the event names, or that its payment, refund or dispute concerns. */
+/**
+ * Counterparts of invoices that the event names, or that a payment, refund or dispute concerns. The provider no longer names the invoice of a
+ * payment that was deleted there, so the payment of this service names it.
+ */
 async function pullConcerned(
   database: Database,
   { connection, subjects, call, requested }: ConcernedInput,
@@ -137,14 +140,39 @@ async function pullConcerned(
     const concerned = await call(async (account) => (await account.listConcernedInvoices?.(subject)) ?? []);
     for (const id of concerned) ids.add(id);
   }
-  if (ids.size === 0) return [];
+  const paid_ids = await listPaidInvoices(database, connection, listIds(subjects, 'payment'));
+  if (ids.size + paid_ids.length === 0) return [];
   const mappings = await IntegrationMappingModel.in(connection, database)
     .where({ connection_id: connection.id, entity_type: 'invoice', mapping_state: 'made' })
-    .whereIn('provider_entity_id', [...ids])
+    .where((one) => void one.whereIn('provider_entity_id', [...ids]).orWhereIn('entity_id', paid_ids))
     .orderBy('entity_id');
   const pulled: PulledInvoice[] = [];
   for (const mapping of mappings) pulled.push(await pullMapping(call, mapping));
   return pulled;
+}
+
+/** Invoices of payments that the provider has reported, or was sent, under these ids. */
+async function listPaidInvoices(
+  database: Database,
+  connection: ConnectionModel,
+  payment_ids: readonly string[],
+): Promise<string[]> {
+  if (payment_ids.length === 0) return [];
+  const { id: connection_id } = connection;
+  const sent = await IntegrationMappingModel.in(connection, database)
+    .where({ connection_id, entity_type: 'payment', mapping_state: 'made' })
+    .whereIn('provider_entity_id', [...payment_ids])
+    .select('entity_id');
+  const sent_ids = sent.map(({ entity_id }) => entity_id);
+  const payments = await PaymentModel.in(connection, database)
+    .where({ status: 'published' })
+    .where((one) => {
+      void one
+        .where((reported) => void reported.where({ connection_id }).whereIn('gateway_payment_id', [...payment_ids]))
+        .orWhereIn('id', sent_ids);
+    })
+    .select('destination_id');
+  return payments.map(({ destination_id }) => destination_id);
 }
 
 /**

@@ -50,7 +50,7 @@ export async function pushInvoice(
   }
   if (known.mapping_state === 'intended' && !isOpen(invoice)) return withdrawUncertain(stores, invoice, known, target);
   if (invoice.invoice_status === 'VOIDED') return voidThere(known, target);
-  if (known.mapping_state === 'intended') return sendInvoice(stores, invoice, known, target);
+  if (known.mapping_state === 'intended') return resendInvoice(stores, invoice, known, target);
   await settleInvoice(stores, invoice, known, target);
   return known;
 }
@@ -77,10 +77,20 @@ async function sendInvoice(
   return made;
 }
 
-/**
- * Writes the pushed amounts under the lock of the invoice: payments of before are part of them, later ones are pushed
- * as payments.
- */
+/** The invoice may have changed since the first push, whose amounts are sent. */
+async function resendInvoice(
+  stores: Postgres,
+  invoice: InvoiceModel,
+  known: IntegrationMappingModel,
+  target: PushTarget,
+): Promise<IntegrationMappingModel> {
+  const mapping = await sendInvoice(stores, invoice, known, target);
+  const current = await InvoiceModel.fetchPublished(invoice, invoice.id, { database: stores.postgres });
+  if (mapping.mapping_state === 'made' && isOpen(current)) await settleInvoice(stores, current, mapping, target);
+  return mapping;
+}
+
+/** The lock of the invoice separates the payments that its copy contains from those that are sent on their own. */
 async function beginInvoice(
   { postgres }: Postgres,
   mapping: IntegrationMappingModel,

@@ -8,6 +8,10 @@ type Barrier = { at: RegExp; passed: Promise<void>; arrived: () => void };
 export abstract class FakeServer<Disturbance> {
   /** Method and path of each request that arrived. */
   readonly requests: string[] = [];
+  /** `Retry-After` of an answer to too many requests; null sends none. */
+  retry_after_seconds: number | null = 2;
+  /** Whether the credentials are refused. */
+  is_revoked = false;
   readonly #disturbances: { at: RegExp; what: Disturbance }[] = [];
   readonly #barriers: Barrier[] = [];
   readonly #server = createServer((request, response) => void this.serve(request, response));
@@ -46,6 +50,10 @@ export abstract class FakeServer<Disturbance> {
     const arrival = new Promise<void>((resolve) => (arrived = resolve));
     this.#barriers.push({ at, passed, arrived });
     return { arrived: arrival, release };
+  }
+
+  protected get retryHeaders(): Record<string, string> {
+    return this.retry_after_seconds === null ? {} : { 'retry-after': String(this.retry_after_seconds) };
   }
 
   protected takeDisturbance(name: string): Disturbance | null {

@@ -22,7 +22,8 @@ const AMOUNTS = new Set(['Amount', 'TotalAmt', 'Balance', 'RemainingCredit', 'Un
 
 export class QuickBooksFake extends FakeServer<Disturbance> {
   readonly books = new QuickBooksBooks();
-  /** Bodies of the requests in the order of their arrival. */
+  override retry_after_seconds: number | null = null;
+  /** Bodies as they arrived. */
   readonly bodies: string[] = [];
   /** Refresh tokens in the order in which they were sent. */
   readonly refreshed: string[] = [];
@@ -91,6 +92,7 @@ export class QuickBooksFake extends FakeServer<Disturbance> {
     response.writeHead(answer.status, {
       'content-type': 'application/json',
       intuit_tid: `tid-${this.requests.length}`,
+      ...(answer.status === 429 ? this.retryHeaders : {}),
     });
     response.end(writeAnswer(answer.body));
   }
@@ -108,8 +110,8 @@ export class QuickBooksFake extends FakeServer<Disturbance> {
     }
     const token = form.get('refresh_token')!;
     this.refreshed.push(token);
-    const isAccepted = token === this.refresh_token || (this.has_grace && token === this.#previous_refresh_token);
-    return isAccepted ? this.#rotate() : { status: 400, body: { error: 'invalid_grant' } };
+    const isKnown = token === this.refresh_token || (this.has_grace && token === this.#previous_refresh_token);
+    return isKnown && !this.is_revoked ? this.#rotate() : { status: 400, body: { error: 'invalid_grant' } };
   }
 
   #rotate(): Answer {
@@ -124,7 +126,7 @@ export class QuickBooksFake extends FakeServer<Disturbance> {
 
   #answer(request: IncomingMessage, call: Call): Answer {
     const token = (request.headers.authorization ?? '').replace(/^Bearer /, '');
-    if (token !== this.access_token) return refuseToken(token);
+    if (this.is_revoked || token !== this.access_token) return refuseToken(token);
     if (!request.url!.startsWith(`/v3/company/${this.books.realm_id}/`)) return toFault('3100', 'No such company', 403);
     if (call.url.searchParams.get('minorversion') !== '75') return toFault('2000', 'minorversion is missing', 400);
     const request_id = call.url.searchParams.get('requestid');

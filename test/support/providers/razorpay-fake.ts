@@ -69,7 +69,8 @@ export class RazorpayFake extends FakeServer<Disturbance> {
     const fault = new RazorpayRefusal(500, 'The server encountered an error.', { code: 'SERVER_ERROR', reason: 'NA' });
     try {
       const credentials = Buffer.from(authorization.replace(/^Basic /, ''), 'base64').toString('utf8');
-      if (!this.keys.has(credentials)) throw new RazorpayRefusal(401, 'Authentication failed', { reason: 'NA' });
+      if (this.is_revoked || !KEYS.includes(credentials))
+        throw new RazorpayRefusal(401, 'Authentication failed', { reason: 'NA' });
       if (disturbance === 'rate_limit') throw new RazorpayRefusal(429, 'Too many requests', { reason: 'NA' });
       if (disturbance === 'fault') throw fault;
       const body = structuredClone(this.#run(call));
@@ -77,8 +78,7 @@ export class RazorpayFake extends FakeServer<Disturbance> {
       return { status: 200, body };
     } catch (error) {
       if (!(error instanceof RazorpayRefusal)) throw error;
-      const headers: Record<string, string> = error.status === 429 ? { 'retry-after': '2' } : {};
-      return { status: error.status, body: error.body, headers };
+      return { status: error.status, body: error.body, headers: error.status === 429 ? this.retryHeaders : {} };
     }
   }
 

@@ -121,7 +121,7 @@ export class StripeFake extends FakeServer<Disturbance> {
 
   #checkAccess(authorization: string, name: string): void {
     const key = authorization.replace(/^Bearer /, '');
-    if (!this.keys.has(key))
+    if (this.is_revoked || !KEYS.includes(key))
       throw new StripeRefusal(401, { message: `Invalid API Key provided: ${key.slice(0, 8)}****${key.slice(-4)}` });
     if (key.startsWith('rk_') && this.forbidden.some((at) => at.test(name)))
       throw new StripeRefusal(403, {
@@ -136,7 +136,7 @@ export class StripeFake extends FakeServer<Disturbance> {
       this.#recent.push(now);
       return;
     }
-    const headers = { 'retry-after': '2', 'stripe-rate-limited-reason': 'global-rate' };
+    const headers = { ...this.retryHeaders, 'stripe-rate-limited-reason': 'global-rate' };
     throw new StripeRefusal(429, { code: 'rate_limit', message: 'Request rate limit exceeded' }, headers);
   }
 

@@ -1,55 +1,24 @@
 /** docs/integrations/README.md, "Money after the invoice": payments, refunds and credit notes of invoices that a provider has. */
 import { expect } from 'chai';
-import { pushPending } from '../../../../actions/delivery/integrations/push-pending.ts';
-import { dispatchBatch } from '../../../../actions/delivery/webhooks/dispatch-events.ts';
-import { startTestApi, type TestApi } from '../../../support/api.ts';
-import { ageKeys } from '../../../support/providers/aged-keys.ts';
-import { StripeFake } from '../../../support/providers/stripe-fake.ts';
+import type { TestApi } from '../../../support/api.ts';
+import { ConnectedAccount } from '../../../support/providers/connected-account.ts';
+import { StripeDouble } from '../../../support/providers/stripe-double.ts';
 import type { InvoiceRecord, StripeRecord } from '../../../support/providers/stripe-fake-records.ts';
 
-const KEY = 'a key of the settings that has 32 characters';
-
 describe('money of invoices that a provider has', () => {
-  let fake: StripeFake;
+  const stripe = new StripeDouble();
+  const { fake } = stripe;
+  let account: ConnectedAccount;
   let api: TestApi;
-  let connection_id: string;
-  let customers = 0;
-  let now: Date;
 
-  const request = async (method: 'POST' | 'PUT', path: `/${string}`, body: object = {}) => {
-    const answer = await api.request(method, path, { body });
-    expect(answer.status, answer.text).to.be.oneOf([200, 201]);
-    return answer.body as Record<string, string>;
-  };
-  const newInvoice = async () => {
-    const customer = { external_id: `customer ${++customers}`, name: 'Acme', email: 'books@example.com' };
-    const { id: customer_id } = await request('POST', '/customers', customer);
-    const line_items = [{ display_name: 'Help', amount: '100', quantity: '1' }];
-    const amounts = { amount_due: '100', total: '100', subtotal: '100', currency: 'usd', line_items };
-    const invoice = { customer_id, ...amounts, invoice_status: 'FINALIZED' };
-    return (await request('POST', '/invoices', invoice))['id']!;
-  };
-  const pay = async (invoice_id: string, amount: string) => {
-    const payment = { destination_type: 'INVOICE', destination_id: invoice_id, payment_method_type: 'OFFLINE' };
-    return (await request('POST', '/payments', { ...payment, amount, currency: 'usd' }))['id']!;
-  };
-  const credit = async (invoice_id: string, amount: string, fields: object = {}) => {
-    const [line] = await api.services.postgres('invoice_line_items').where({ invoice_id });
-    const line_items = [{ invoice_line_item_id: line.id, amount }];
-    const note = { invoice_id, reason: 'BILLING_ERROR', line_items, ...fields };
-    return (await request('POST', '/creditnotes', note))['id']!;
-  };
-  const push = async () => {
-    while ((await dispatchBatch(api.services, { has_targets: true, now: new Date() })).dispatched > 0);
-    const settings = { SECRETS_KEYS: [KEY], PROVIDER_ADDRESSES: [`stripe=${fake.url.href}`] };
-    const run = { connection_id, settings, clock: () => now, mayGoOn: async () => true };
-    return (await pushPending(api.services, api.scope, run)).ended;
-  };
-  const later = () => {
-    now = new Date(now.getTime() + 2 * 3_600_000);
-  };
-  const mapping = (entity_id: string) =>
-    api.services.postgres('integration_mappings').where({ entity_id }).orderBy('created_at', 'desc').first();
+  const request = (method: 'POST' | 'PUT', path: `/${string}`, body: object = {}) =>
+    account.request(method, path, body);
+  const newInvoice = () => account.newInvoice();
+  const pay = (invoice_id: string, amount: string) => account.pay(invoice_id, amount);
+  const credit = (invoice_id: string, amount: string, fields?: object) => account.credit(invoice_id, amount, fields);
+  const push = async () => (await account.push()).ended;
+  const later = () => account.passSeconds(2 * 3_600);
+  const mapping = (entity_id: string) => account.findMapping(entity_id);
   const there = (invoice_id: string) => {
     const found = fake.listInvoices().filter(({ metadata }) => metadata.farthing_invoice_id === invoice_id);
     return found.map(({ status, amount_remaining }) => `${status} ${amount_remaining}`);
@@ -66,24 +35,13 @@ describe('money of invoices that a provider has', () => {
       .map(({ amount }) => amount.value);
 
   before(async () => {
-    fake = await new StripeFake().start();
-    const config = { SECRETS_KEYS: KEY, PROVIDER_ADDRESSES: `stripe=${fake.url.href}` };
-    api = await startTestApi({ now: new Date(), config });
-    const encrypted_secret_data = { stripe: { secret_key: 'sk_test_fake' } };
-    const made = await request('POST', '/connections', {
-      name: 'Stripe',
-      provider_type: 'stripe',
-      encrypted_secret_data,
-    });
-    connection_id = made['id']!;
+    account = await ConnectedAccount.open(stripe);
+    api = account.api;
   });
   beforeEach(() => {
-    now = new Date();
+    account.now = new Date();
   });
-  after(async () => {
-    await api.stop();
-    await fake.stop();
-  });
+  after(() => account.stop());
 
   it('payments in parts lower what remains there, and the last one closes the invoice', async () => {
     const invoice_id = await newInvoice();
@@ -144,7 +102,7 @@ describe('money of invoices that a provider has', () => {
 
   for (const [how, describe] of [
     ['took', () => ({ payment_gateway: 'stripe' })],
-    ['reported', () => ({ payment_gateway: null, connection_id })],
+    ['reported', () => ({ payment_gateway: null, connection_id: account.connection_id })],
   ] as const)
     it(`a payment that the provider ${how} itself is not sent back, nor on request`, async () => {
       const invoice_id = await newInvoice();
@@ -198,8 +156,7 @@ describe('money of invoices that a provider has', () => {
         await push();
         if (isKeyForgotten) {
           fake.forgetKeys();
-          now = new Date(now.getTime() + 86_400_000);
-          await ageKeys(api.services.postgres);
+          account.passSeconds(86_400);
         } else later();
         await push();
         expect([there(invoice_id), recordsThere(payment_id)]).to.deep.equal([['open 6000'], [4_000]]);
@@ -262,8 +219,7 @@ describe('money of invoices that a provider has', () => {
       fake.disturb(/POST credit_notes$/, what);
       await push();
       fake.forgetKeys();
-      now = new Date(now.getTime() + 86_400_000);
-      await ageKeys(api.services.postgres);
+      account.passSeconds(86_400);
       await push();
       expect([there(invoice_id), await notesThere(invoice_id)]).to.deep.equal([['open 7000'], ['issued 3000 0']]);
     });

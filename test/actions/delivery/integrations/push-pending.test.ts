@@ -1,69 +1,41 @@
 /** docs/integrations/README.md, "Sending by itself": which records reach the provider after which events and failures. */
 import { expect } from 'chai';
-import { pushPending } from '../../../../actions/delivery/integrations/push-pending.ts';
-import { dispatchBatch } from '../../../../actions/delivery/webhooks/dispatch-events.ts';
 import { createSealer } from '../../../../storage/foundation/secrets/sealing.ts';
-import { startTestApi, type TestApi } from '../../../support/api.ts';
-import { StripeFake } from '../../../support/providers/stripe-fake.ts';
-
-const KEY = 'a key of the settings that has 32 characters';
+import type { TestApi } from '../../../support/api.ts';
+import { ConnectedAccount, SETTINGS_KEY } from '../../../support/providers/connected-account.ts';
+import { StripeDouble } from '../../../support/providers/stripe-double.ts';
 
 describe('records that are sent by themselves', () => {
-  let fake: StripeFake;
+  const stripe = new StripeDouble();
+  const { fake } = stripe;
+  let account: ConnectedAccount;
   let api: TestApi;
-  let connection_id: string;
   let before_connection: string;
-  let customers = 0;
-  let now: Date;
 
-  const newCustomer = async () => {
-    const body = { external_id: `customer ${++customers}`, name: 'Acme', email: 'books@example.com' };
-    return (await api.request('POST', '/customers', { body })).body.id as string;
-  };
-  const newInvoice = async (customer_id: string) => {
-    const line_items = [{ display_name: 'Help', amount: '100', quantity: '1' }];
-    const amounts = { amount_due: '100', total: '100', subtotal: '100', currency: 'usd', line_items };
-    const body = { customer_id, ...amounts, invoice_status: 'FINALIZED' };
-    const answer = await api.request('POST', '/invoices', { body });
-    expect(answer.status, answer.text).to.equal(201);
-    return answer.body.id as string;
-  };
-  const dispatch = async () => {
-    while ((await dispatchBatch(api.services, { has_targets: true, now: new Date() })).dispatched > 0);
-  };
-  const push = async (mayGoOn = async () => true) => {
-    await dispatch();
-    const settings = { SECRETS_KEYS: [KEY], PROVIDER_ADDRESSES: [`stripe=${fake.url.href}`] };
-    return pushPending(api.services, api.scope, { connection_id, settings, clock: () => now, mayGoOn });
-  };
-  const mapping = (entity_id: string) => api.services.postgres('integration_mappings').where({ entity_id }).first();
+  const newCustomer = () => account.newCustomer();
+  const newInvoice = (customer_id: string) => account.newInvoice(customer_id);
+  const dispatch = () => account.dispatch();
+  const push = (mayGoOn?: () => Promise<boolean>) => account.push(mayGoOn);
+  const mapping = (entity_id: string) => account.findMapping(entity_id);
   const waitingJobs = async () => {
-    const jobs = api.services.postgres('graphile_worker.jobs').where('key', `push-records:${connection_id}`);
+    const jobs = api.services.postgres('graphile_worker.jobs').where('key', `push-records:${account.connection_id}`);
     return (await jobs.select('run_at')).map(({ run_at }) => Date.parse(run_at));
   };
   const invoicesThere = (invoice_id: string) =>
     fake.listInvoices().filter(({ metadata }) => metadata.farthing_invoice_id === invoice_id);
 
   before(async () => {
-    fake = await new StripeFake().start();
-    const config = { SECRETS_KEYS: KEY, PROVIDER_ADDRESSES: `stripe=${fake.url.href}` };
-    api = await startTestApi({ now: new Date(), config });
+    account = await ConnectedAccount.start(stripe);
+    api = account.api;
     before_connection = await newCustomer();
     const an_hour_ago = new Date(Date.now() - 3_600_000);
     await api.services.postgres('customers').update({ created_at: an_hour_ago });
-    const stripe = { secret_key: 'sk_test_fake' };
-    const body = { name: 'Stripe', provider_type: 'stripe', encrypted_secret_data: { stripe } };
-    const made = await api.request('POST', '/connections', { body });
-    expect(made.status, made.text).to.equal(201);
-    connection_id = made.body.id;
+    await account.connect();
   });
   beforeEach(() => {
-    now = new Date();
+    account.now = new Date();
   });
-  after(async () => {
-    await api.stop();
-    await fake.stop();
-  });
+  after(() => account.stop());
 
   it('are those that came after the connection, each once, by one job', async () => {
     const customer_id = await newCustomer();
@@ -130,7 +102,7 @@ describe('records that are sent by themselves', () => {
         expect((await push()).ended).to.equal('paused');
         const [method, path, body] = settle;
         expect((await api.request(method, `/invoices/${invoice_id}/${path}`, { body })).status).to.equal(200);
-        now = new Date(now.getTime() + 3_600_000);
+        account.passSeconds(3_600);
         expect((await push()).ended).to.equal('done');
         expect(invoicesThere(invoice_id).filter(({ status }) => status !== 'void')).to.deep.equal([]);
         expect(await mapping(invoice_id)).to.include({ mapping_state: 'gone', push_error: null, pending_since: null });
@@ -141,7 +113,7 @@ describe('records that are sent by themselves', () => {
     fake.disturb(/POST invoices$/, 'lost_request');
     expect((await push()).ended).to.equal('paused');
     expect((await api.request('POST', `/invoices/${invoice_id}/void`)).status).to.equal(200);
-    now = new Date(now.getTime() + 3_600_000);
+    account.passSeconds(3_600);
     expect((await push()).ended).to.equal('done');
     expect(invoicesThere(invoice_id)).to.deep.equal([]);
     expect(await mapping(invoice_id)).to.include({ mapping_state: 'gone', push_error: null });
@@ -156,7 +128,7 @@ describe('records that are sent by themselves', () => {
       ...{ amount: '40', currency: 'usd' },
     };
     expect((await api.request('POST', '/payments', { body })).status).to.equal(201);
-    now = new Date(now.getTime() + 3_600_000);
+    account.passSeconds(3_600);
     expect((await push()).ended).to.equal('done');
     const there = invoicesThere(invoice_id).map(({ status, total, amount_remaining }) => {
       return { status, total, amount_remaining };
@@ -184,21 +156,21 @@ describe('records that are sent by themselves', () => {
     const [customer_id, other_id] = [await newCustomer(), await newCustomer()];
     fake.disturb(/POST customers$/, 'lost_answer');
     expect(await push()).to.deep.equal({ ended: 'paused', sent: 0 });
-    expect(await waitingJobs()).to.deep.equal([now.getTime() + 60_000]);
+    expect(await waitingJobs()).to.deep.equal([account.now.getTime() + 60_000]);
     const requests = fake.requests.length;
     expect(await push(), 'nothing is called during the pause').to.deep.equal({ ended: 'paused', sent: 0 });
     expect(fake.requests.length).to.equal(requests);
-    now = new Date(now.getTime() + 60_000);
+    account.passSeconds(60);
     fake.disturb(/POST customers$/, 'lost_request');
     expect((await push()).ended).to.equal('paused');
-    expect(await waitingJobs()).to.deep.equal([now.getTime() + 120_000]);
-    now = new Date(now.getTime() + 120_000);
+    expect(await waitingJobs()).to.deep.equal([account.now.getTime() + 120_000]);
+    account.passSeconds(120);
     expect(await push()).to.deep.equal({ ended: 'done', sent: 2 });
     for (const id of [customer_id, other_id])
       expect(fake.book.list('customer').filter(({ metadata }) => metadata.farthing_customer_id === id)).to.have.length(
         1,
       );
-    const row = await api.services.postgres('connections').where({ id: connection_id }).first();
+    const row = await api.services.postgres('connections').where({ id: account.connection_id }).first();
     expect(row).to.include({ paused_until: null, pause_count: 0 });
   });
 
@@ -220,15 +192,18 @@ describe('records that are sent by themselves', () => {
 
   it('wait while the credentials are refused, and are sent when new ones pass the test', async () => {
     const { postgres } = api.services;
-    const row = await postgres('connections').where({ id: connection_id }).first();
-    const secret = createSealer([KEY]).seal(JSON.stringify({ stripe: { secret_key: 'sk_test_revoked' } }), row);
-    await postgres('connections').where({ id: connection_id }).update({ secret });
+    const row = await postgres('connections').where({ id: account.connection_id }).first();
+    const secret = createSealer([SETTINGS_KEY]).seal(
+      JSON.stringify({ stripe: { secret_key: 'sk_test_revoked' } }),
+      row,
+    );
+    await postgres('connections').where({ id: account.connection_id }).update({ secret });
     const customer_id = await newCustomer();
     expect(await push()).to.deep.equal({ ended: 'stopped', sent: 0 });
     expect(await push()).to.deep.equal({ ended: 'stopped', sent: 0 });
     await postgres('graphile_worker._private_jobs').del();
     const renewed = { encrypted_secret_data: { stripe: { secret_key: 'sk_test_fake' } } };
-    expect((await api.request('PUT', `/connections/${connection_id}`, { body: renewed })).status).to.equal(200);
+    expect((await api.request('PUT', `/connections/${account.connection_id}`, { body: renewed })).status).to.equal(200);
     expect(await waitingJobs()).to.have.length(1);
     expect(await push()).to.deep.equal({ ended: 'done', sent: 1 });
     expect((await mapping(customer_id)).mapping_state).to.equal('made');

@@ -1,0 +1,177 @@
+/**
+ * docs/integrations/README.md for every provider with an account: records go out by the job that sends, and money comes in by webhooks and by
+ * the job that reads. The capabilities are those that the provider declares.
+ */
+import { expect } from 'chai';
+import { listCapable } from '../../../../integrations/find-capability.ts';
+import { describeProviders } from '../../../support/providers/describe-providers.ts';
+import { PROVIDER_DOUBLES } from '../../../support/providers/doubles.ts';
+
+const HOUR_S = 3_600;
+
+it('every provider with an account has a fake', () => {
+  expect(Object.keys(PROVIDER_DOUBLES)).to.have.members(Object.keys(listCapable('account')));
+});
+
+describeProviders('records and money', ({ name, exchanges, there, given }) => {
+  const pushPayment = async (invoice_id: string): Promise<string> => {
+    const { account } = given;
+    const payment_id = await account.pay(invoice_id, '100');
+    await account.push();
+    return (await account.findMapping(payment_id)).provider_entity_id;
+  };
+
+  it('a customer and an invoice are sent once', async () => {
+    const { account } = given;
+    const customer_id = await account.newCustomer();
+    const invoice_id = await account.newInvoice(customer_id);
+    expect(await account.push()).to.deep.equal({ ended: 'done', sent: 2 });
+    expect(await account.push()).to.deep.equal({ ended: 'done', sent: 0 });
+    expect(there.listCustomers(customer_id)).to.have.length(1);
+    expect(account.showCopies(invoice_id)).to.deep.equal(['open 100']);
+    const mapping = await account.findMapping(invoice_id);
+    expect(mapping).to.include({ mapping_state: 'made', push_error: null, pending_since: null });
+    expect(mapping.provider_entity_id).to.equal(there.listCopies(invoice_id)[0]!.id);
+  });
+
+  it('a payment there comes in by its webhook, once, and is not sent back', async () => {
+    const { account } = given;
+    const { invoice_id, copy_id } = await account.newPushed();
+    const payment_id = there.payCopy(copy_id);
+    const webhooks = there.takeWebhooks();
+    for (const webhook of [...webhooks, ...webhooks]) expect(await account.deliver(webhook)).to.equal(200);
+    expect((await account.read()).ended).to.equal('done');
+    expect(await account.showPaid(invoice_id)).to.equal('SUCCEEDED 100');
+    for (const webhook of webhooks.toReversed()) await account.deliver(webhook);
+    await account.read();
+    await account.push();
+    expect(await account.listPayments(invoice_id)).to.deep.equal([`100 ${payment_id}`]);
+    expect(account.showCopies(invoice_id)).to.deep.equal(['paid 0']);
+  });
+
+  it('a payment there comes in by the job that reads, if its webhook is lost', async () => {
+    const { account } = given;
+    const { invoice_id, copy_id } = await account.newPushed();
+    const payment_id = there.payCopy(copy_id);
+    expect((await account.read()).ended).to.equal('done');
+    expect(await account.showPaid(invoice_id)).to.equal('PENDING 0');
+    account.passSeconds(HOUR_S);
+    expect((await account.read()).ended).to.equal('done');
+    expect(await account.showPaid(invoice_id)).to.equal('SUCCEEDED 100');
+    expect(await account.listPayments(invoice_id)).to.deep.equal([`100 ${payment_id}`]);
+    expect((await account.findMapping(invoice_id)).next_pull_at).to.equal(null);
+  });
+
+  it('a webhook with a wrong signature is refused and stored nowhere', async () => {
+    const { account } = given;
+    const { copy_id } = await account.newPushed();
+    there.payCopy(copy_id);
+    const count = async () => (await account.api.services.postgres('provider_events').count().first())!['count'];
+    const before = await count();
+    for (const { headers, body } of there.takeWebhooks()) {
+      expect(await account.deliver({ headers, body: `${body} ` })).to.equal(401);
+      expect(await account.deliver({ headers: {}, body })).to.equal(401);
+    }
+    expect(await count()).to.equal(before);
+  });
+
+  if (exchanges.includes('payment'))
+    it('a payment here goes out, in parts, each once', async () => {
+      const { account } = given;
+      const { invoice_id } = await account.newPushed();
+      const first = await account.pay(invoice_id, '40');
+      await account.push();
+      await account.push();
+      expect([account.showCopies(invoice_id), there.listSentPayments(first)]).to.deep.equal([['open 60'], ['40']]);
+      await account.pay(invoice_id, '60');
+      await account.push();
+      account.passSeconds(HOUR_S);
+      await account.read();
+      expect(account.showCopies(invoice_id)).to.deep.equal(['paid 0']);
+      expect(await account.showPaid(invoice_id)).to.equal('SUCCEEDED 100');
+      expect(await account.listPayments(invoice_id)).to.have.length(2);
+    });
+  else
+    it('an invoice that is paid here can no longer be paid there; a part needs a person', async () => {
+      const { account } = given;
+      const [paid, partly] = [await account.newPushed(), await account.newPushed()];
+      await account.pay(paid.invoice_id, '100');
+      await account.pay(partly.invoice_id, '40');
+      await account.push();
+      expect(account.showCopies(paid.invoice_id)).to.deep.equal(['void']);
+      expect(account.showCopies(partly.invoice_id)).to.deep.equal(['open 100']);
+      expect((await account.findMapping(partly.invoice_id)).push_error).to.match(/^60 inr .* but 100 at the provider/);
+    });
+
+  if (exchanges.includes('credit_note'))
+    it('a credit note goes out once, and is undone when it is void', async () => {
+      const { account } = given;
+      const { invoice_id } = await account.newPushed();
+      const note_id = await account.credit(invoice_id, '30');
+      await account.push();
+      await account.push();
+      expect([account.showCopies(invoice_id), there.listSentNotes(note_id)]).to.deep.equal([['open 70'], ['30']]);
+      await account.request('POST', `/creditnotes/${note_id}/void`);
+      await account.push();
+      expect([account.showCopies(invoice_id), there.listSentNotes(note_id)]).to.deep.equal([['open 100'], []]);
+    });
+  else
+    it('a credit note of a part needs a person', async () => {
+      const { account } = given;
+      const { invoice_id } = await account.newPushed();
+      await account.credit(invoice_id, '30');
+      await account.push();
+      expect(account.showCopies(invoice_id)).to.deep.equal(['open 100']);
+      expect((await account.findMapping(invoice_id)).push_error).to.match(/^70 inr .* but 100 at the provider/);
+    });
+
+  it('an invoice that is voided here is void there', async () => {
+    const { account } = given;
+    const { invoice_id } = await account.newPushed();
+    await account.request('POST', `/invoices/${invoice_id}/void`);
+    await account.push();
+    await account.push();
+    expect(account.showCopies(invoice_id)).to.deep.equal(['void']);
+    expect((await account.findMapping(invoice_id)).push_error).to.equal(null);
+  });
+
+  if (there.deletePayment)
+    for (const [whose, pay] of [
+      ['was made there', async (_invoice_id: string, copy_id: string) => there.payCopy(copy_id)],
+      ['was sent there', (invoice_id: string) => pushPayment(invoice_id)],
+    ] as const)
+      it(`a payment that ${whose} and is deleted there needs attention`, async () => {
+        const { account } = given;
+        const { invoice_id, copy_id } = await account.newPushed();
+        const id_there = await pay(invoice_id, copy_id);
+        await account.deliverAll();
+        await account.read();
+        expect((await account.findMapping(invoice_id)).attention_reason).to.equal(null);
+        there.deletePayment!(id_there);
+        await account.deliverAll();
+        expect((await account.read()).ended).to.equal('done');
+        const { attention_reason, next_pull_at } = await account.findMapping(invoice_id);
+        expect(attention_reason).to.match(
+          new RegExp(`^payment pay_\\w+ of 100 usd is 0 at quickbooks \\(${id_there}\\)$`),
+        );
+        expect(next_pull_at, 'it is open there again').to.not.equal(null);
+        expect(await account.showPaid(invoice_id)).to.equal('SUCCEEDED 100');
+      });
+
+  it('an invoice that is void there and open here needs attention, once', async () => {
+    const { account } = given;
+    const { invoice_id, copy_id } = await account.newPushed();
+    there.voidCopy(copy_id);
+    await account.deliverAll();
+    for (let times = 0; times < 2; times++) {
+      const body = { entity_type: 'invoice', entity_id: invoice_id, method: 'pull' };
+      await account.request('POST', '/integrations/sync', body);
+      account.passSeconds(1);
+      expect((await account.read()).ended).to.equal('done');
+    }
+    const { id, attention_reason } = await account.findMapping(invoice_id);
+    expect(attention_reason).to.equal(`the invoice is void at ${name}, but 100 is open`);
+    expect(await account.listSystemEvents('integration_mapping.needs_attention', id)).to.have.length(1);
+    expect(await account.showPaid(invoice_id)).to.equal('PENDING 0');
+  });
+});

@@ -1,0 +1,52 @@
+/** A provider whose part its fake plays, behind one interface, so that one test goes through all providers. */
+import type { PushedEntityType } from '../../../core/platform/integration/pushed-events.ts';
+
+/** `lost_answer`: the request takes effect, and its answer never arrives. */
+export const CALL_FAILURES = ['rate_limit', 'fault', 'lost_answer'] as const;
+export type CallFailure = (typeof CALL_FAILURES)[number];
+
+/** The copy of an invoice at the provider. Amounts are decimal texts. */
+export type InvoiceCopy = {
+  readonly id: string;
+  readonly status: 'open' | 'paid' | 'void';
+  readonly remaining: string;
+};
+
+export type SignedWebhook = { readonly headers: Readonly<Record<string, string>>; readonly body: string };
+
+export interface ProviderDouble {
+  readonly provider_type: string;
+  readonly currency: string;
+  /** Credentials of a connection, with the secret of its webhooks. */
+  readonly secrets: Readonly<Record<string, string>>;
+  readonly fake: {
+    readonly url: URL;
+    readonly requests: readonly string[];
+    retry_after_seconds: number | null;
+    is_revoked: boolean;
+    start(): Promise<unknown>;
+    stop(): Promise<void>;
+    clearDisturbances(): void;
+  };
+  /** Disturbs the next request that creates such a record, or that reads an invoice. */
+  disturb(request: PushedEntityType | 'read', failure: CallFailure): void;
+  /** Ids of the counterparts of a customer. */
+  listCustomers(customer_id: string): readonly string[];
+  listCopies(invoice_id: string): readonly InvoiceCopy[];
+  /** Amounts of the payments that were sent with this id. */
+  listSentPayments(payment_id: string): readonly string[];
+  /** Amounts of the credit notes that were sent with this id and are not void. */
+  listSentNotes(credit_note_id: string): readonly string[];
+  /** A customer pays all of the copy. Returns the id of the payment. */
+  payCopy(copy_id: string): string;
+  /** Absent if payments cannot be deleted there. */
+  deletePayment?(id: string): void;
+  /** A person voids the copy. */
+  voidCopy(copy_id: string): void;
+  /** From now on the provider changes new invoices, so that their total or currency is another than ours, or no longer does. */
+  alterInvoices(isAltered: boolean): void;
+  /** As providers do with idempotency keys older than a day. */
+  forgetKeys(): void;
+  /** Webhooks of what happened since the last call, signed at this time. */
+  takeWebhooks(): readonly SignedWebhook[];
+}

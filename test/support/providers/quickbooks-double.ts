@@ -1,0 +1,103 @@
+import type { PushedEntityType } from '../../../core/platform/integration/pushed-events.ts';
+import type { CallFailure, InvoiceCopy, ProviderDouble, SignedWebhook } from './provider-double.ts';
+import { QuickBooksFake, signIntuitBody } from './quickbooks-fake.ts';
+import type { BookRecord } from './quickbooks-fake-books.ts';
+
+const REQUESTS = {
+  customer: /^POST customer$/,
+  invoice: /^POST invoice$/,
+  payment: /^POST payment$/,
+  credit_note: /^POST creditmemo$/,
+  read: /^GET invoice\/\w+$/,
+} as const;
+
+type Change = { readonly name: string; readonly id: string; readonly operation: string };
+
+export class QuickBooksDouble implements ProviderDouble {
+  readonly provider_type = 'quickbooks';
+  readonly currency = 'usd';
+  readonly fake = new QuickBooksFake();
+  readonly #changes: Change[] = [];
+  #count = 0;
+
+  get secrets() {
+    const { access_token, refresh_token, secrets } = this.fake;
+    return { ...secrets, access_token, refresh_token };
+  }
+
+  disturb(request: PushedEntityType | 'read', failure: CallFailure): void {
+    this.fake.disturb(REQUESTS[request], failure === 'fault' ? 'unavailable' : failure);
+  }
+
+  listCustomers(customer_id: string): string[] {
+    const customers = this.fake.books.list('Customer');
+    return customers.filter(({ Notes }) => Notes === `Farthing customer ${customer_id}`).map(({ Id }) => Id);
+  }
+
+  listCopies(invoice_id: string): InvoiceCopy[] {
+    return this.#list('Invoice', `invoice ${invoice_id}`).map((invoice) => {
+      const { Id: id, Balance, PrivateNote } = invoice;
+      const remaining = String(Balance);
+      const isVoid = String(PrivateNote).startsWith('Voided');
+      return { id, status: isVoid ? 'void' : remaining === '0' ? 'paid' : 'open', remaining };
+    });
+  }
+
+  listSentPayments(payment_id: string): string[] {
+    return this.#list('Payment', `payment ${payment_id}`).map(({ TotalAmt }) => String(TotalAmt));
+  }
+
+  listSentNotes(credit_note_id: string): string[] {
+    return this.#list('CreditMemo', `credit note ${credit_note_id}`).map(({ TotalAmt }) => String(TotalAmt));
+  }
+
+  payCopy(copy_id: string): string {
+    const { Balance, CustomerRef } = this.fake.books.read('Invoice', copy_id);
+    const { Id: id } = this.fake.books.create('Payment', {
+      ...{ CustomerRef, TotalAmt: Balance, TxnDate: '2026-11-29' },
+      Line: [{ Amount: Balance, LinkedTxn: [{ TxnId: copy_id, TxnType: 'Invoice' }] }],
+    });
+    this.#changes.push({ name: 'payment', id, operation: 'created' });
+    return id;
+  }
+
+  voidCopy(copy_id: string): void {
+    this.fake.books.end('Invoice', 'void', this.fake.books.read('Invoice', copy_id));
+    this.#changes.push({ name: 'invoice', id: copy_id, operation: 'voided' });
+  }
+
+  /** A bookkeeper deletes the payment, so the invoice is due again. */
+  deletePayment(id: string): void {
+    this.fake.books.end('Payment', 'delete', this.fake.books.read('Payment', id));
+    this.#changes.push({ name: 'payment', id, operation: 'deleted' });
+  }
+
+  /** A company without multicurrency accepts its own currency alone. */
+  alterInvoices(isAltered: boolean): void {
+    this.fake.books.has_multicurrency = !isAltered;
+    this.fake.books.home_currency = isAltered ? 'EUR' : 'USD';
+  }
+
+  forgetKeys(): void {
+    this.fake.forgetRequestIds();
+  }
+
+  takeWebhooks(): SignedWebhook[] {
+    return this.#changes.splice(0).map(({ name, id, operation }) => {
+      const event = {
+        specversion: '1.0',
+        id: `event-${++this.#count}`,
+        type: `qbo.${name}.${operation}.v1`,
+        time: new Date().toISOString(),
+        intuitentityid: id,
+        intuitaccountid: this.fake.books.realm_id,
+      };
+      const body = JSON.stringify([event]);
+      return { body, headers: { 'intuit-signature': signIntuitBody(body, 'verifier') } };
+    });
+  }
+
+  #list(name: string, note: string): BookRecord[] {
+    return this.fake.books.list(name).filter(({ PrivateNote }) => String(PrivateNote).endsWith(`Farthing ${note}`));
+  }
+}

@@ -1,0 +1,81 @@
+import type { PushedEntityType } from '../../../core/platform/integration/pushed-events.ts';
+import type { CallFailure, InvoiceCopy, ProviderDouble, SignedWebhook } from './provider-double.ts';
+import { RazorpayFake, signRazorpayBody } from './razorpay-fake.ts';
+import type { InvoiceRecord, RazorpayRecord } from './razorpay-fake-book.ts';
+
+const REQUESTS: Readonly<Partial<Record<PushedEntityType | 'read', RegExp>>> = {
+  customer: /^POST customers$/,
+  invoice: /^POST invoices.*issue$/,
+  read: /^GET invoices\/\w+$/,
+};
+const WEBHOOK_SECRET = 'secret of the webhook';
+
+export class RazorpayDouble implements ProviderDouble {
+  readonly provider_type = 'razorpay';
+  readonly currency = 'inr';
+  readonly secrets = { key_id: 'rzp_test_fake', secret_key: 'secret_fake', webhook_secret: WEBHOOK_SECRET };
+  readonly fake = new RazorpayFake();
+  #taken = 0;
+
+  disturb(request: PushedEntityType | 'read', failure: CallFailure): void {
+    const at = REQUESTS[request];
+    if (at === undefined) throw new Error(`Razorpay has no ${request}s`);
+    this.fake.disturb(at, failure);
+  }
+
+  listCustomers(customer_id: string): string[] {
+    return this.#list('customer', 'farthing_customer_id', customer_id).map(({ id }) => id);
+  }
+
+  listCopies(invoice_id: string): InvoiceCopy[] {
+    return this.#list<InvoiceRecord>('invoice', 'farthing_invoice_id', invoice_id).map((invoice) => {
+      const remaining = String((invoice.amount - invoice.amount_paid) / 100);
+      return { id: invoice.id, status: STATUSES[invoice.status] ?? 'void', remaining };
+    });
+  }
+
+  /** It has no such records. */
+  listSentPayments(): string[] {
+    return [];
+  }
+
+  listSentNotes(): string[] {
+    return [];
+  }
+
+  payCopy(copy_id: string): string {
+    return this.fake.book.payInvoice(copy_id).id;
+  }
+
+  voidCopy(copy_id: string): void {
+    this.fake.book.cancelInvoice(copy_id);
+  }
+
+  alterInvoices(isAltered: boolean): void {
+    this.fake.book.surcharge = isAltered ? 250 : 0;
+  }
+
+  forgetKeys(): void {
+    // It has keys of refunds alone.
+  }
+
+  takeWebhooks(): SignedWebhook[] {
+    const events = this.fake.events.slice(this.#taken);
+    this.#taken += events.length;
+    return events.map(({ event_id, body }) => {
+      const signature = signRazorpayBody(body, WEBHOOK_SECRET);
+      return { body, headers: { 'x-razorpay-signature': signature, 'x-razorpay-event-id': event_id } };
+    });
+  }
+
+  #list<Found extends RazorpayRecord>(entity: string, field: string, id: string): Found[] {
+    return this.fake.book.list<Found>(entity).filter(({ notes }) => !Array.isArray(notes) && notes[field] === id);
+  }
+}
+
+const STATUSES: Readonly<Partial<Record<InvoiceRecord['status'], InvoiceCopy['status']>>> = {
+  draft: 'open',
+  issued: 'open',
+  partially_paid: 'open',
+  paid: 'paid',
+};

@@ -1,0 +1,85 @@
+import type { PushedEntityType } from '../../../core/platform/integration/pushed-events.ts';
+import type { CallFailure, InvoiceCopy, ProviderDouble, SignedWebhook } from './provider-double.ts';
+import { StripeFake, signStripeBody } from './stripe-fake.ts';
+import type { CreditNoteRecord } from './stripe-fake-money-out.ts';
+import { type StripeRecord, seconds } from './stripe-fake-records.ts';
+
+const REQUESTS = {
+  customer: /^POST customers$/,
+  invoice: /^POST invoices.*finalize$/,
+  payment: /^POST invoices.*attach_payment$/,
+  credit_note: /^POST credit_notes$/,
+  read: /^GET invoices\/\w+$/,
+} as const;
+const WEBHOOK_SECRET = 'whsec_of_the_endpoint';
+
+export class StripeDouble implements ProviderDouble {
+  readonly provider_type = 'stripe';
+  readonly currency = 'usd';
+  readonly secrets = { secret_key: 'sk_test_fake', webhook_secret: WEBHOOK_SECRET };
+  readonly fake = new StripeFake();
+  #taken = 0;
+
+  disturb(request: PushedEntityType | 'read', failure: CallFailure): void {
+    this.fake.disturb(REQUESTS[request], failure === 'fault' ? 'unavailable' : failure);
+  }
+
+  listCustomers(customer_id: string): string[] {
+    return this.#list('customer', 'farthing_customer_id', customer_id).map(({ id }) => id);
+  }
+
+  listCopies(invoice_id: string): InvoiceCopy[] {
+    const copies = this.fake.listInvoices().filter(({ metadata }) => metadata['farthing_invoice_id'] === invoice_id);
+    return copies.map(({ id, status, amount_remaining }) => {
+      return { id, status: status as InvoiceCopy['status'], remaining: toUnits(amount_remaining) };
+    });
+  }
+
+  listSentPayments(payment_id: string): string[] {
+    const records = this.#list<StripeRecord & { amount: { value: number } }>(
+      'payment_record',
+      'farthing_payment_id',
+      payment_id,
+    );
+    return records.map(({ amount }) => toUnits(amount.value));
+  }
+
+  listSentNotes(credit_note_id: string): string[] {
+    const notes = this.#list<CreditNoteRecord>('credit_note', 'farthing_credit_note_id', credit_note_id);
+    return notes.filter(({ status }) => status === 'issued').map(({ total }) => toUnits(total));
+  }
+
+  payCopy(copy_id: string): string {
+    this.fake.book.payInvoice(copy_id, { card: 'pm_card_visa' });
+    return this.fake.book.listPayments(copy_id).find(({ status }) => status === 'paid')!.payment.payment_intent!;
+  }
+
+  voidCopy(copy_id: string): void {
+    this.fake.book.voidInvoice(copy_id);
+  }
+
+  alterInvoices(isAltered: boolean): void {
+    this.fake.book.surcharge = isAltered ? 250 : 0;
+  }
+
+  forgetKeys(): void {
+    this.fake.forgetKeys();
+  }
+
+  takeWebhooks(): SignedWebhook[] {
+    const events = this.fake.events.slice(this.#taken);
+    this.#taken += events.length;
+    return events.map((event) => {
+      const body = JSON.stringify(event);
+      return { body, headers: { 'stripe-signature': signStripeBody(body, [WEBHOOK_SECRET], seconds()) } };
+    });
+  }
+
+  #list<Found extends StripeRecord>(object: string, field: string, id: string): Found[] {
+    return this.fake.book.list<Found>(object).filter(({ metadata }) => metadata[field] === id);
+  }
+}
+
+function toUnits(amount: number): string {
+  return String(amount / 100);
+}
