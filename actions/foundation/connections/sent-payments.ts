@@ -10,9 +10,9 @@ import { findBeingSent } from './mappings.ts';
 type SentPayments = {
   /** Ids of the pushed payments at the provider. */
   readonly sent_ids: ReadonlySet<string>;
-  /** Those of a push that has ended, by payment. A payment that was linked by hand may be known there by another id. */
+  /** Ids of payments whose push has ended, by payment. A payment that was linked by hand may have another id there. */
   readonly pushed_ids: ReadonlyMap<string, string>;
-  /** A call has begun whose answer is not known. */
+  /** A push of one of these payments has begun, and its answer is not known. */
   readonly is_sending: boolean;
 };
 
@@ -28,11 +28,9 @@ export async function loadSentPayments(
   const ids = mappings.flatMap(({ provider_entity_id }) => provider_entity_id ?? []);
   const pushed = mappings.filter(({ mapping_state, key_created_at }) => mapping_state === 'made' && key_created_at);
   const pushed_ids = new Map(pushed.map(({ entity_id, provider_entity_id }) => [entity_id, provider_entity_id!]));
-  const is_sending = mappings.some((mapping) => hasCallBegun(mapping) && !hasEnded(mapping));
-  return { sent_ids: new Set(ids), pushed_ids, is_sending };
-}
-
-/** A refused push waits for a person. A request leaves no `push_error`: its refusal renews the key of a mapping that is not pending. */
-function hasEnded({ mapping_state, push_error, is_key_renewed, pending_since }: IntegrationMappingModel): boolean {
-  return mapping_state === 'made' || push_error !== null || (is_key_renewed && pending_since === null);
+  const [sending] = await findBeingSent(transaction, connection)
+    .where({ entity_type: 'payment' })
+    .whereIn('entity_id', [...payment_ids])
+    .limit(1);
+  return { sent_ids: new Set(ids), pushed_ids, is_sending: sending !== undefined };
 }

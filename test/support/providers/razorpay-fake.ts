@@ -69,7 +69,7 @@ export class RazorpayFake extends FakeServer<Disturbance> {
     const fault = new RazorpayRefusal(500, 'The server encountered an error.', { code: 'SERVER_ERROR', reason: 'NA' });
     try {
       const credentials = Buffer.from(authorization.replace(/^Basic /, ''), 'base64').toString('utf8');
-      if (this.is_revoked || !KEYS.includes(credentials))
+      if (this.is_revoked || !this.keys.has(credentials))
         throw new RazorpayRefusal(401, 'Authentication failed', { reason: 'NA' });
       if (disturbance === 'rate_limit') throw new RazorpayRefusal(429, 'Too many requests', { reason: 'NA' });
       if (disturbance === 'fault') throw fault;

@@ -121,7 +121,7 @@ export class StripeFake extends FakeServer<Disturbance> {
 
   #checkAccess(authorization: string, name: string): void {
     const key = authorization.replace(/^Bearer /, '');
-    if (this.is_revoked || !KEYS.includes(key))
+    if (this.is_revoked || !this.keys.has(key))
       throw new StripeRefusal(401, { message: `Invalid API Key provided: ${key.slice(0, 8)}****${key.slice(-4)}` });
     if (key.startsWith('rk_') && this.forbidden.some((at) => at.test(name)))
       throw new StripeRefusal(403, {
