@@ -20,6 +20,8 @@ export type ReportedPayment = {
   readonly provider_tax: string | null;
   /** Payment of this service that the provider was sent or requested to make; null or absent for a payment that was made there. */
   readonly reported_payment_id?: string | null;
+  /** True if the money did not pass through the provider, so the provider cannot refund it. */
+  readonly is_outside?: boolean;
 };
 
 export type ReportedInvoice = {
@@ -144,25 +146,41 @@ export function describeClosed({
     : null;
 }
 
+/** Refunds of a payment that are recorded here. */
+export type RecordedRefunds = {
+  /** Sum of those that have succeeded. */
+  readonly made: Decimal;
+  /** A refund was requested, whose outcome is not known: the provider may have counted it already. */
+  readonly is_pending: boolean;
+};
+
 type ReportedRefund<Recorded> = { readonly payment: Recorded; readonly amount: Decimal };
+type RefundedPayment = RecordedPayment & { readonly recorded_refunds: RecordedRefunds };
 
 /** Refunds that were made at the provider: the part that the recorded payments do not contain yet. */
-export function listReportedRefunds<Recorded extends RecordedPayment>(
+export function listReportedRefunds<Recorded extends RefundedPayment>(
   recorded: readonly Recorded[],
   reported: ReportedInvoice,
 ): ReportedRefund<Recorded>[] {
   return reported.payments.flatMap(({ provider_payment_id, refunded_amount, currency }) => {
     const payment = recorded.find(({ gateway_payment_id }) => gateway_payment_id === provider_payment_id);
     if (!payment || payment.currency !== currency) return [];
-    const amount = computeReportedRefund(payment, refunded_amount);
+    const amount = computeReportedRefund(payment, refunded_amount, payment.recorded_refunds);
     return amount.gt(0) ? [{ payment, amount }] : [];
   });
 }
 
-/** The part of the refunds at the provider that the payment does not contain yet; 0 for a payment that was not received. */
-export function computeReportedRefund(payment: RecordedPayment, refunded_amount: string): Decimal {
+/**
+ * The part of the refunds at the provider that no successful refund here contains yet; 0 for a payment that was not received. A pending refund is
+ * no part of it: it may fail, and the provider counts only successful ones.
+ */
+export function computeReportedRefund(
+  payment: RecordedPayment,
+  refunded_amount: string,
+  { made }: Pick<RecordedRefunds, 'made'>,
+): Decimal {
   if (!RECEIVED.includes(payment.payment_status)) return new Decimal(0);
-  return Decimal.max(Decimal.min(refunded_amount, payment.amount).minus(payment.refunded_amount), 0);
+  return Decimal.max(Decimal.min(refunded_amount, payment.amount).minus(made), 0);
 }
 
 /** Whether periodic reading can stop: the invoice is paid or void at the provider. Later changes arrive by webhook. */

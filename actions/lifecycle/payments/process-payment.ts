@@ -26,7 +26,13 @@ import { endCheckoutOfPayment } from '../checkout/end-checkout.ts';
 import { applyFailure, applySuccess } from './apply-outcome.ts';
 import { beginAttempt, isDue } from './begin-attempt.ts';
 import { recordReportedRefund } from './record-provider-payment.ts';
-import { processRefunds, refundOverpayment, updateNextAttempt } from './refund-payment.ts';
+import {
+  loadRecordedRefunds,
+  processRefunds,
+  refundOverpayment,
+  sendPendingRefunds,
+  updateNextAttempt,
+} from './refund-payment.ts';
 import { handleRetriesExhausted } from './retries-exhausted.ts';
 
 /**
@@ -211,30 +217,47 @@ async function applyOutcome(
     if (CLOSED_STATUSES.includes(payment.payment_status))
       return applyToClosedPayment(transaction, { payment, outcome, by });
     const apply = isOpen ? applyToOpenPayment : payment.payment_status === 'PENDING' ? applyToWaitingPayment : null;
-    const after = apply ? await apply(stores, transaction, { ...current, outcome, by }) : payment;
-    return applyRefundsAtProvider(transaction, { payment: after, outcome, by });
+    return apply ? apply(stores, transaction, { ...current, outcome, by }) : payment;
   });
-  if (applied.next_attempt_at !== null && outcome.outcome === 'succeeded') return processRefunds(stores, applied, by);
+  if (outcome.outcome === 'succeeded') return applyRefundsAtProvider(stores, applied, { outcome, by });
   const isEnded = outcome.outcome === 'failed' && hasCheckoutToEnd(applied);
   return isEnded ? resumePayment(stores, applied, { id, by }) : applied;
 }
 
+type SuccessfulOutcome = Extract<PaymentOutcome, { outcome: 'succeeded' }>;
+
 /**
- * Records what was refunded at the provider beyond the refunds of this service. Money that is given back here already is not counted twice:
- * the payment names the difference for a person.
+ * Records what was refunded at the provider beyond the successful refunds of this service. Pending ones are sent or queried first: the provider
+ * may have counted them. Money that is given back here already is not counted twice: the payment names the difference for a person.
  */
 async function applyRefundsAtProvider(
-  transaction: Transaction,
-  { payment, outcome, by }: { payment: PaymentModel; outcome: ProviderOutcome; by: ChangeAuthor },
+  stores: Stores,
+  applied: PaymentModel,
+  { outcome: { refunded_amount }, by }: { outcome: SuccessfulOutcome; by: ChangeAuthor },
 ): Promise<PaymentModel> {
-  if (outcome.outcome !== 'succeeded' || outcome.refunded_amount === undefined) return payment;
-  const amount = computeReportedRefund(payment, outcome.refunded_amount);
-  const provider_type = payment.payment_gateway;
-  if (amount.isZero() || !provider_type) return payment;
-  const refund = { payment, amount, provider_type, key_prefix: provider_type, now: by.now };
-  const error_message = await recordReportedRefund(transaction, refund);
-  if (error_message === null) return PaymentModel.fetch(payment, payment.id, { database: transaction });
-  return PaymentModel.change(payment, { error_message }, { by, database: transaction });
+  const sent =
+    applied.next_attempt_at === null
+      ? { payment: applied, is_answered: true }
+      : await sendPendingRefunds(stores, applied, by);
+  if (refunded_amount === undefined) return sent.payment;
+  return retryTransaction(stores, async (transaction) => {
+    const { payment } = await lockPayment(transaction, applied, applied.id);
+    const { made } = await loadRecordedRefunds(payment, transaction);
+    const amount = computeReportedRefund(payment, refunded_amount, { made });
+    const provider_type = payment.payment_gateway;
+    if (amount.isZero() || !provider_type) return payment;
+    if (!sent.is_answered) throw describeUnanswered(payment);
+    const refund = { payment, amount, made, provider_type, key_prefix: provider_type, now: by.now };
+    const error_message = await recordReportedRefund(transaction, refund);
+    if (error_message === null) return PaymentModel.fetch(payment, payment.id, { database: transaction });
+    return PaymentModel.change(payment, { error_message }, { by, database: transaction });
+  });
+}
+
+/** The refund at the provider may be the pending one. */
+function describeUnanswered({ id }: PaymentModel): FarthingError {
+  const cause = new ProviderError('wait', `the outcome of a refund of ${id} is not known yet`, { is_of_record: true });
+  return unavailable('the outcome of a refund', cause);
 }
 
 /** Statuses in which a payment brings no more money to its invoice. */

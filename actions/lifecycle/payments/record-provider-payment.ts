@@ -24,7 +24,7 @@ import { emit } from '../../foundation/emit.ts';
 import { loadCharges } from '../../invoicing/credit-notes/load-charges.ts';
 import { type LockedInvoice, lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
 import { applySuccess } from './apply-outcome.ts';
-import { recordMadeRefund } from './refund-payment.ts';
+import { loadRecordedRefunds, recordMadeRefund } from './refund-payment.ts';
 
 type InvoiceReport = {
   readonly connection: ConnectionModel;
@@ -54,22 +54,35 @@ export async function recordInvoiceReport(
   const plan = planReport({ invoice, recorded, ...sent, connection_id, provider_type, reported });
   for (const payment of plan.received) await recordPayment(stores, transaction, { ...report, payment });
   const unbooked: string[] = [];
-  for (const { payment, amount } of listReportedRefunds(await listPayments(transaction, report), reported)) {
+  let waitsForRefund = false;
+  for (const { payment, amount } of listReportedRefunds(await listRefundedPayments(transaction, report), reported)) {
+    if (payment.recorded_refunds.is_pending) {
+      waitsForRefund = true;
+      continue;
+    }
     const difference = await recordReportedRefund(transaction, {
       ...{ payment, amount, provider_type, key_prefix: connection.id, now: report.now },
+      made: payment.recorded_refunds.made,
     });
     if (difference !== null) unbooked.push(difference);
   }
   const { invoice: current } = await lockInvoice(transaction, connection, invoice_id);
   const closed = plan.is_undecided ? null : describeClosed({ invoice: current, reported, provider_type });
-  const is_undecided = plan.is_undecided || (closed !== null && isCharging(recorded, provider_type));
-  const still_open = closed === null || is_undecided ? [] : [closed];
+  const isCharged = closed !== null && isCharging(recorded, provider_type);
+  const is_undecided = plan.is_undecided || waitsForRefund || isCharged;
+  const still_open = closed === null || isCharged ? [] : [closed];
   return { differences: [...plan.differences, ...unbooked, ...still_open], is_undecided };
 }
 
 function listPayments(transaction: Transaction, { connection, invoice_id }: InvoiceReport): Promise<PaymentModel[]> {
   const where = { status: 'published' };
   return PaymentModel.listBy(connection, { column: 'destination_id', value: invoice_id, where }, transaction);
+}
+
+async function listRefundedPayments(transaction: Transaction, report: InvoiceReport) {
+  const payments = await listPayments(transaction, report);
+  const refunds = await Promise.all(payments.map((payment) => loadRecordedRefunds(payment, transaction)));
+  return payments.map((payment, index) => Object.assign(payment, { recorded_refunds: refunds[index]! }));
 }
 
 /** The money was received elsewhere, so it is booked in full, also above the remaining amount. */
@@ -80,7 +93,7 @@ async function recordPayment(
 ): Promise<void> {
   const current: LockedInvoice = await lockInvoice(transaction, connection, invoice_id);
   const { invoice } = current;
-  const { provider_payment_id, provider_tax } = payment;
+  const { provider_payment_id, provider_tax, is_outside = false } = payment;
   const author = { user_id: '', now };
   const record = {
     ...createdBy(author),
@@ -91,7 +104,7 @@ async function recordPayment(
     destination_id: invoice_id,
     invoice_number: invoice.invoice_number ?? null,
     payment_method_type: 'OFFLINE',
-    payment_gateway: can_refund ? toGateway(connection.provider_type) : null,
+    payment_gateway: can_refund && !is_outside ? toGateway(connection.provider_type) : null,
     connection_id: connection.id,
     gateway_payment_id: provider_payment_id,
     gateway_metadata: provider_tax === null ? null : { provider_tax },
@@ -115,6 +128,8 @@ function toGateway(provider_type: string): PaymentGateway | null {
 type ReportedRefundInput = {
   readonly payment: PaymentModel;
   readonly amount: Decimal;
+  /** Refunds that have succeeded before. Their sum only grows, so it is part of the key. */
+  readonly made: Decimal;
   readonly provider_type: string;
   readonly key_prefix: string;
   readonly now: Date;
@@ -123,18 +138,17 @@ type ReportedRefundInput = {
 /** Null if the refund is recorded, else the reason for which it is not: a credit note or a void has given the money back already. */
 export async function recordReportedRefund(
   transaction: Transaction,
-  { payment, amount, provider_type, key_prefix, now }: ReportedRefundInput,
+  { payment, amount, made, provider_type, key_prefix, now }: ReportedRefundInput,
 ): Promise<string | null> {
   const { invoice, subscription } = await lockInvoice(transaction, payment, payment.destination_id);
   const left = computeRefundablePayment(payment, invoice, await loadCharges(invoice, transaction));
   const most = await loadRefundLimit(transaction, invoice);
   if (amount.gt(most === null ? left : Decimal.min(left, most)))
     return `${amount.toFixed()} ${payment.currency} of payment ${payment.id} was refunded at ${provider_type}, but is given back here already`;
-  const total = new Decimal(payment.refunded_amount).plus(amount).toFixed();
   await recordMadeRefund(transaction, {
     ...{ payment, invoice, subscription, amount: amount.toFixed(), by: { now } },
     reason: `refunded at ${provider_type}`,
-    idempotency_key: `${key_prefix}/${payment.id}/${total}`,
+    idempotency_key: `${key_prefix}/${payment.id}/${made.plus(amount).toFixed()}`,
   });
   return null;
 }

@@ -4,7 +4,7 @@
  */
 
 import { listOwnKeys, toOwnKey } from '../../../core/credits/wallet/movement-key.ts';
-import { Decimal } from '../../../core/foundation/decimal.ts';
+import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
 import { alreadyExists, invalid, notAllowed } from '../../../core/foundation/error.ts';
 import { minorUnits } from '../../../core/foundation/money.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -13,12 +13,13 @@ import { toInstant } from '../../../core/foundation/time/instant.ts';
 import { computeRefundablePayment } from '../../../core/invoicing/credit-note/creditable.ts';
 import { applyPaidAmount, applyRefund } from '../../../core/invoicing/invoice/payment-status.ts';
 import { RECEIVED } from '../../../core/payments/moves.ts';
+import type { RecordedRefunds } from '../../../core/payments/provider-payments.ts';
 import type { RefundPayment } from '../../../core/payments/record.ts';
 import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../../core/payments/schedule.ts';
 import type { RefundOutcome } from '../../../integrations/payment-provider.ts';
 import { isUnavailable } from '../../../storage/foundation/failure.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
-import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { PaymentRefundModel } from '../../../storage/models/payments/payment-refund.ts';
@@ -142,10 +143,33 @@ function computeRefundAmount({ payment }: LockedPayment, left: Decimal, request:
 
 /** Sends the pending refunds to the provider, each under its id as the key. */
 export async function processRefunds(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
+  return (await sendPendingRefunds(stores, payment, by)).payment;
+}
+
+/** `is_answered`: the provider has named the state of each pending refund. */
+export async function sendPendingRefunds(
+  stores: Stores,
+  payment: PaymentModel,
+  by: ChangeAuthor,
+): Promise<{ payment: PaymentModel; is_answered: boolean }> {
   const open = (await listRefunds(payment, stores.postgres)).filter(({ refund_status }) => refund_status === 'pending');
   let after = payment;
-  for (const refund of open) after = await processRefund(stores, { payment: after, refund, by });
-  return after.next_attempt_at === null ? after : endRefunds(stores, after, by);
+  let is_answered = true;
+  for (const refund of open) {
+    const outcome = await requestRefund(stores, { payment: after, refund, by });
+    is_answered &&= outcome !== null;
+    after = await applyRefundOutcome(stores, { payment: after, refund, outcome, by });
+  }
+  return { payment: after.next_attempt_at === null ? after : await endRefunds(stores, after, by), is_answered };
+}
+
+export async function loadRecordedRefunds(payment: PaymentModel, database: Database): Promise<RecordedRefunds> {
+  const refunds = await listRefunds(payment, database);
+  const made = refunds.filter(({ refund_status }) => refund_status === 'succeeded');
+  return {
+    made: sumDecimals(made.map(({ amount }) => new Decimal(amount))),
+    is_pending: refunds.some(({ refund_status }) => refund_status === 'pending'),
+  };
 }
 
 /** Ends the refunds of a payment. No refund is added while the payment is locked, so none is missed. */
@@ -171,8 +195,10 @@ export function updateNextAttempt(
 
 type RefundAttempt = { payment: PaymentModel; refund: PaymentRefundModel; by: ChangeAuthor };
 
-async function processRefund(stores: Stores, { payment, refund, by }: RefundAttempt): Promise<PaymentModel> {
-  const outcome = await requestRefund(stores, { payment, refund, by });
+async function applyRefundOutcome(
+  stores: Stores,
+  { payment, refund, outcome, by }: RefundAttempt & { outcome: RefundOutcome | null },
+): Promise<PaymentModel> {
   if (outcome === null) {
     const next_attempt_at = computeProviderRecheckAt(by.now).toISOString();
     return updateNextAttempt(stores, payment, { next_attempt_at, by });
@@ -246,7 +272,8 @@ async function bookRefund(
   { payment, invoice, amount, by }: LockedPayment & { amount: string; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   const record = await updateRefunded(transaction, { payment, amount, by });
-  const changes = applyRefund(invoice, amount, by.now);
+  const { by_notes } = await loadCharges(invoice, transaction);
+  const changes = applyRefund(invoice, { refunded: amount, by_notes, at: by.now });
   const changed = await InvoiceModel.change(invoice, changes, { by, database: transaction });
   await emit(transaction, 'invoice.update.payment', { record: changed, by });
   return record;
@@ -298,6 +325,6 @@ async function reverseRefund(
   return payment;
 }
 
-function listRefunds(payment: PaymentModel, database: Stores['postgres']): Promise<PaymentRefundModel[]> {
+function listRefunds(payment: PaymentModel, database: Database): Promise<PaymentRefundModel[]> {
   return PaymentRefundModel.listBy(payment, { column: 'payment_id', value: payment.id }, database);
 }

@@ -37,6 +37,8 @@ const KEYS = ['sk_test_fake', 'sk_live_fake', 'rk_test_fake'];
 export class StripeFake extends FakeServer<Disturbance> {
   readonly book: StripeBook;
   readonly events: StripeEvent[] = [];
+  /** Every request is answered with 503 and has no effect. */
+  isAway = false;
   /** Method and path of requests that the restricted key may not send. */
   readonly forbidden: RegExp[] = [];
   #indexed = new Set<string>();
@@ -108,7 +110,7 @@ export class StripeFake extends FakeServer<Disturbance> {
     try {
       this.#checkAccess(request.headers.authorization ?? '', call.name);
       this.#checkRate(call.disturbance);
-      if (call.disturbance === 'unavailable')
+      if (call.disturbance === 'unavailable' || this.isAway)
         throw new StripeRefusal(503, { type: 'api_error', message: 'Unavailable' });
       const key = request.headers['idempotency-key'];
       if (typeof key !== 'string' || request.method !== 'POST') return this.#run(call);
