@@ -155,10 +155,10 @@ export type RecordedRefunds = {
 };
 
 type ReportedRefund<Recorded> = { readonly payment: Recorded; readonly amount: Decimal };
-type RefundedPayment = RecordedPayment & { readonly recorded_refunds: RecordedRefunds };
+type PaymentWithRefunds = RecordedPayment & { readonly recorded_refunds: RecordedRefunds };
 
 /** Refunds that were made at the provider: the part that the recorded payments do not contain yet. */
-export function listReportedRefunds<Recorded extends RefundedPayment>(
+export function listReportedRefunds<Recorded extends PaymentWithRefunds>(
   recorded: readonly Recorded[],
   reported: ReportedInvoice,
 ): ReportedRefund<Recorded>[] {

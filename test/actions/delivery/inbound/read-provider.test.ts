@@ -514,7 +514,7 @@ describe('payments that a provider reports', () => {
     expect(paid).to.include({ payment_status: 'SUCCEEDED', payment_gateway: null, connection_id });
     const refunded = await api.request('POST', `/payments/${paid!.id}/refund`, { body: {} });
     expect(refunded.body, refunded.text).to.include({ payment_status: 'REFUNDED', refunded_amount: '100' });
-    expect(refunded.body.refunds.map(({ refund_status }) => refund_status)).to.deep.equal(['succeeded']);
+    expect(refunded.body.refunds!.map(({ refund_status }) => refund_status)).to.deep.equal(['succeeded']);
   });
 
   it('two jobs at once record one payment', async () => {
