@@ -37,6 +37,8 @@ export type ReportedPayment = {
    * provider.
    */
   readonly reported_payment_id?: string | null;
+  /** True if the money did not pass through the provider, so the provider cannot refund it. */
+  readonly is_outside?: boolean;
 };
 
 export type ReportedInvoice = {

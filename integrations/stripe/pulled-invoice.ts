@@ -52,6 +52,7 @@ function toProviderPayment(payment: Stripe.InvoicePayment, refunded: RefundsById
   const common = {
     ...{ provider_payment_id, currency, refunded_amount, refunds, provider_tax: null },
     reported_payment_id: toReportedPaymentId(payment),
+    is_outside: toRefundQuery(payment) === null,
   };
   if (status === 'paid' && amount_paid !== null) {
     const amount = fromMinorUnits(amount_paid, currency);

@@ -37,7 +37,7 @@ const QUESTIONS: Readonly<Record<IntegrationFaultKind, string>> = {
        and i.entity_type = 'invoice' and i.mapping_state = 'made' and i.sent_invoice is not null
       join payments p on p.tenant_id = c.tenant_id and p.environment_id = c.environment_id and p.destination_id = i.entity_id
      where p.payment_status in ('SUCCEEDED', 'PARTIALLY_REFUNDED', 'REFUNDED') and p.status = 'published'
-       and p.payment_gateway is distinct from c.provider_type and p.updated_at < now() - interval '1 hour'
+       and p.payment_gateway is distinct from c.provider_type and p.connection_id is distinct from c.id and p.updated_at < now() - interval '1 hour'
        and not i.sent_invoice->'contained_ids' @> to_jsonb(p.id)
        and not exists (select from integration_mappings m where ${joinsMapping('payment', 'p.id')})`,
   push_unresolved: `select id, 'intended since ' || key_created_at as stored,

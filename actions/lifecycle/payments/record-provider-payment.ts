@@ -84,7 +84,7 @@ async function recordPayment(
 ): Promise<void> {
   const current: LockedInvoice = await lockInvoice(transaction, connection, invoice_id);
   const { invoice } = current;
-  const { provider_payment_id, provider_tax } = payment;
+  const { provider_payment_id, provider_tax, is_outside = false } = payment;
   const author = { user_id: '', now };
   const record = {
     ...createdBy(author),
@@ -95,7 +95,7 @@ async function recordPayment(
     destination_id: invoice_id,
     invoice_number: invoice.invoice_number ?? null,
     payment_method_type: 'OFFLINE',
-    payment_gateway: can_refund ? toGateway(connection.provider_type) : null,
+    payment_gateway: can_refund && !is_outside ? toGateway(connection.provider_type) : null,
     connection_id: connection.id,
     gateway_payment_id: provider_payment_id,
     gateway_metadata: provider_tax === null ? null : { provider_tax },

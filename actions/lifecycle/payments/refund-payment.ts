@@ -299,7 +299,8 @@ async function bookRefund(
   { payment, invoice, amount, by }: LockedPayment & { amount: string; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   const record = await updateRefunded(transaction, { payment, amount, by });
-  const changes = applyRefund(invoice, amount, by.now);
+  const { by_notes } = await loadCharges(invoice, transaction);
+  const changes = applyRefund(invoice, { refunded: amount, by_notes, at: by.now });
   const changed = await InvoiceModel.change(invoice, changes, { by, database: transaction });
   await emit(transaction, 'invoice.update.payment', { record: changed, by });
   return record;
@@ -355,7 +356,8 @@ async function reverseRefund(
   const amount = new Decimal(refund.amount).negated().toFixed();
   const payment = await updateRefunded(transaction, { ...locked, amount });
   if (!isOverpaymentRefund(refund)) {
-    const changes = applyRefund(invoice, amount, by.now);
+    const { by_notes } = await loadCharges(invoice, transaction);
+    const changes = applyRefund(invoice, { refunded: amount, by_notes, at: by.now });
     await changeInvoicePayment(stores, transaction, { invoice, subscription, changes, by });
     return payment;
   }

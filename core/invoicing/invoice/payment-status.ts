@@ -6,7 +6,7 @@
 import { Decimal, ZERO } from '../../foundation/decimal.ts';
 import { invalid, notAllowed } from '../../foundation/error.ts';
 import { minorUnits } from '../../foundation/money.ts';
-import { computePaidTotal } from '../credit-note/creditable.ts';
+import { computePaidTotal, computeRefundedByPayments } from '../credit-note/creditable.ts';
 import type { Invoice, PaymentStatus } from './record.ts';
 
 const TRANSITIONS: Partial<Record<PaymentStatus, readonly PaymentStatus[]>> = {
@@ -169,19 +169,19 @@ export function applyFailedPayment(invoice: PaymentSums, at: Date): Partial<Invo
 
 /**
  * Refunds a payment. While the invoice is not fully paid, the amount is owed again. An overpaid part is refunded first.
- * Only the rest refunds the invoice itself. A negative amount reverts a refund that was not made.
+ * Only the rest refunds the invoice itself. A negative amount reverts a refund that was not made. `by_notes`: part of `refunded_amount` that
+ * credit notes returned; no reverted refund takes it back.
  */
 export function applyRefund(
   invoice: PaymentSums,
-  refunded: string,
-  at: Date,
+  { refunded, by_notes, at }: { refunded: string; by_notes: Decimal; at: Date },
 ): InvoicePaymentState & Pick<Invoice, 'refunded_amount'> {
   const amount = new Decimal(refunded);
   const paid = new Decimal(invoice.amount_paid);
   const before = new Decimal(invoice.refunded_amount);
   const over = paid.minus(invoice.amount_due);
   const ofInvoice = amount.isNegative()
-    ? Decimal.max(amount, before.negated())
+    ? Decimal.max(amount, computeRefundedByPayments(invoice, by_notes).negated())
     : amount.minus(computeRefundOfPaid(amount, over));
   const refunded_amount = before.plus(ofInvoice).toFixed();
   return {

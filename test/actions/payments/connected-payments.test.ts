@@ -533,6 +533,23 @@ describe('payments through a connection', () => {
     });
   });
 
+  it('a refund that fails takes back nothing that a credit note returned', async () => {
+    const invoice_id = await newInvoice(await newCustomer());
+    const payment = await pay(invoice_id, card('pm_usBankAccount_success', { amount: '80' }));
+    const [intent] = intentsOf(payment.id);
+    actOnIntent(fake.book, intent!.id, 'succeeded');
+    await runDue(new Date(now.getTime() + HOUR_MS));
+    await pay(invoice_id, { payment_method_type: 'OFFLINE', amount: '40' });
+    const line = await api.services.postgres('invoice_line_items').where({ invoice_id }).first();
+    const line_items = [{ invoice_line_item_id: line.id, amount: '10' }];
+    await ok('POST', '/creditnotes', { invoice_id, reason: 'BILLING_ERROR', line_items });
+    await ok('POST', `/payments/${payment.id}/refund`, { amount: '20' });
+    endRefund(fake.book, listRefunds(fake.book, intent!.id)[0]!.id, 'failed');
+    await runDue(new Date(now.getTime() + HOUR_MS));
+    const { amount_paid, refunded_amount } = await ok('GET', `/invoices/${invoice_id}`);
+    expect([amount_paid, refunded_amount]).to.deep.equal(['120', '10']);
+  });
+
   it('a closed payment names the money that could not be refunded, and a request refunds it once', async () => {
     const invoice_id = await newInvoice(await newCustomer());
     const page = await pay(invoice_id, link);

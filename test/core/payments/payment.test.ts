@@ -95,11 +95,10 @@ describe('what payments make of an invoice', () => {
       amount_paid,
       refunded_amount,
     });
-    const after = (paid: string, refunded: string, amount: string) => {
+    const after = (paid: string, refunded: string, amount: string, by_notes = '0') => {
       const { payment_status, amount_paid, amount_remaining, overpaid_amount, refunded_amount } = applyRefund(
         of10(paid, refunded),
-        amount,
-        NOW,
+        { refunded: amount, by_notes: new Decimal(by_notes), at: NOW },
       );
       return [payment_status, amount_paid, amount_remaining, overpaid_amount, refunded_amount];
     };
@@ -114,24 +113,28 @@ describe('what payments make of an invoice', () => {
     // Refunds that were not made.
     expect(after('10', '2', '-5')).to.deep.equal(['OVERPAID', '13', '0', '3', '0']);
     expect(after('0', '0', '-4')).to.deep.equal(['PENDING', '4', '6', null, '0']);
+    // A credit note returned 2, and the refund would have returned an overpaid amount.
+    expect(after('12', '2', '-3', '2')).to.deep.equal(['PARTIALLY_REFUNDED', '15', '0', '5', '2']);
   });
 
   it('a refund and its negative leave what is held as it was, and what is held is paid less given back', () => {
     const cents = fc.integer({ min: 1, max: 3_000 });
     const every = fc.property(cents, cents, fc.array(cents, { maxLength: 4 }), (due, paid, refunds) => {
       const money = (n: number) => new Decimal(n).div(100).toFixed();
+      const refundHeld = (from: Parameters<typeof applyRefund>[0], amount: number) =>
+        applyRefund(from, { refunded: money(amount), by_notes: new Decimal(0), at: NOW });
       let held = { ...of(money(due)), ...applyPaidAmount(of(money(due)), money(paid), NOW) };
       const start = held;
       const fits: number[] = [];
       for (const refund of refunds) if (refund + fits.reduce((a, b) => a + b, 0) <= paid) fits.push(refund);
-      for (const refund of fits) held = { ...held, ...applyRefund(held, money(refund), NOW) };
+      for (const refund of fits) held = { ...held, ...refundHeld(held, refund) };
       const sum = fits.reduce((a, b) => a + b, 0);
       expect(new Decimal(held.amount_paid).minus(held.refunded_amount).toFixed()).to.equal(money(paid - sum));
       const remains = Decimal.max(0, new Decimal(held.amount_due).minus(held.amount_paid)).toFixed();
       expect(held.amount_remaining).to.equal(remains);
       const over = new Decimal(held.amount_paid).minus(held.amount_due);
       expect(held.overpaid_amount).to.equal(over.gt(0) ? over.toFixed() : null);
-      for (const refund of fits.toReversed()) held = { ...held, ...applyRefund(held, money(-refund), NOW) };
+      for (const refund of fits.toReversed()) held = { ...held, ...refundHeld(held, -refund) };
       expect([held.amount_paid, held.refunded_amount]).to.deep.equal([start.amount_paid, '0']);
     });
     fc.assert(every);

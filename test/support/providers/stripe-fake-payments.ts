@@ -304,7 +304,7 @@ function createRefund(book: StripeBook, { payment_intent, amount, metadata = {} 
       message: 'Refund amount is greater than unrefunded amount on charge',
       param: 'amount',
     });
-  const isSlow = findBehaviour(book, String(intent.payment_method)).debit === true;
+  const isSlow = Boolean(intent.payment_method) && findBehaviour(book, String(intent.payment_method)).debit === true;
   const refund = book.add('re', 'refund', {
     ...{ payment_intent: intent.id, amount: Number(amount), currency: intent.currency, failure_reason: null },
     ...{ status: isSlow ? 'pending' : 'succeeded', metadata: { ...(metadata as Record<string, string>) } },

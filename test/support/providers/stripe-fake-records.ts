@@ -313,7 +313,6 @@ export class StripeBook {
     });
     this.#announce('payment_intent.succeeded', intent);
     this.#book(invoice, payment, received);
-    if (amount !== undefined) opened.amount_requested = invoice.amount_remaining;
     if (invoice.amount_remaining <= 0) this.#closePaid(invoice);
     return invoice;
   }
@@ -326,14 +325,12 @@ export class StripeBook {
     const invoice = this.find<InvoiceRecord>('invoice', id);
     if (invoice.status !== 'open')
       throw new StripeRefusal(400, { message: `Payments cannot be attached to an invoice that is ${invoice.status}.` });
-    const opened = this.listPayments(id).find(({ status }) => status === 'open')!;
     const over = record.amount.value - invoice.amount_remaining;
     const customer = this.find('customer', invoice.customer);
     if (over > 0) customer['balance'] = Number(customer['balance']) - over;
     const payment = this.#createPayment(invoice, record.amount.value, false);
     payment.payment = { type: 'payment_record', payment_record: record.id };
     this.#book(invoice, payment);
-    opened.amount_requested = invoice.amount_remaining;
     if (invoice.amount_remaining <= 0) this.#closePaid(invoice);
     return invoice;
   }
@@ -365,6 +362,7 @@ export class StripeBook {
   lowerRemaining(invoice: InvoiceRecord, amount: number): void {
     invoice['pre_payment_credit_notes_amount'] = Number(invoice['pre_payment_credit_notes_amount'] ?? 0) + amount;
     invoice.amount_remaining -= amount;
+    this.#lowerOpened(invoice);
     if (invoice.amount_remaining <= 0) this.#closePaid(invoice);
   }
 
@@ -414,7 +412,16 @@ export class StripeBook {
     invoice.amount_paid += amount_paid;
     const credited = Number(invoice['pre_payment_credit_notes_amount'] ?? 0);
     invoice.amount_remaining = Math.max(0, invoice.total - invoice.amount_paid - credited);
+    this.#lowerOpened(invoice);
     this.#announce('invoice_payment.paid', payment);
+  }
+
+  /** The payment that Stripe created with the invoice asks for what remains (docs.stripe.com/invoicing/partial-payments). */
+  #lowerOpened(invoice: InvoiceRecord): void {
+    const opened = this.listPayments(invoice.id).find(({ status, is_default }) => status === 'open' && is_default);
+    if (opened === undefined) return;
+    opened.amount_requested = invoice.amount_remaining;
+    this.find('payment_intent', opened.payment.payment_intent!)['amount'] = invoice.amount_remaining;
   }
 
   #closePaid(invoice: InvoiceRecord): void {
@@ -426,7 +433,9 @@ export class StripeBook {
   /** Refunds a payment as a person does in the dashboard. */
   refundPayment(payment_intent: string, amount: number): StripeRecord {
     const { currency, amount_received } = this.find('payment_intent', payment_intent);
-    const refunded = this.list('refund').filter((one) => one['payment_intent'] === payment_intent);
+    const refunded = this.list('refund').filter(
+      (one) => one['payment_intent'] === payment_intent && one['status'] !== 'failed',
+    );
     const sum = refunded.reduce((total, one) => total + Number(one['amount']), 0);
     if (sum + amount > Number(amount_received))
       throw new StripeRefusal(400, { code: 'charge_already_refunded', message: 'Refund amount is too great.' });

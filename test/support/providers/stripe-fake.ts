@@ -38,7 +38,9 @@ export class StripeFake extends FakeServer<Disturbance> {
   readonly keys = new Set(['sk_test_fake', 'sk_live_fake', 'rk_test_fake']);
   readonly book: StripeBook;
   readonly events: StripeEvent[] = [];
-  /** Method and path of requests that the restricted key may not make. */
+  /** Every request is answered with 503 and has no effect. */
+  isAway = false;
+  /** Method and path of requests that the restricted key may not send. */
   readonly forbidden: RegExp[] = [];
   #indexed = new Set<string>();
   readonly #answers = new Map<string, StoredAnswer>();
@@ -109,7 +111,7 @@ export class StripeFake extends FakeServer<Disturbance> {
     try {
       this.#checkAccess(request.headers.authorization ?? '', call.name);
       this.#checkRate(call.disturbance);
-      if (call.disturbance === 'unavailable')
+      if (call.disturbance === 'unavailable' || this.isAway)
         throw new StripeRefusal(503, { type: 'api_error', message: 'Unavailable' });
       const key = request.headers['idempotency-key'];
       if (typeof key !== 'string' || request.method !== 'POST') return this.#run(call);

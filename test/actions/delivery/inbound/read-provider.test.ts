@@ -507,6 +507,73 @@ describe('payments that a provider reports', () => {
     expect(listRefunds(fake.book, intent.id)).to.have.length(2);
   });
 
+  it('a refund there is recorded in full beside a pending refund of ours, and stays when ours fails', async () => {
+    const { id, intent } = await newDebit();
+    await read();
+    seen = fake.events.length;
+    const own = await api.request('POST', `/payments/${id}/refund`, { body: { amount: '40' } });
+    expect(own.status, own.text).to.equal(200);
+    fake.book.refundPayment(intent.id, 3_000);
+    await deliver();
+    await read();
+    expect(await payment(id)).to.include({ refunded_amount: '70' });
+    seen = fake.events.length;
+    endRefund(fake.book, listRefunds(fake.book, intent.id).find(({ amount }) => amount === 4_000)!.id, 'failed');
+    await deliver();
+    await read();
+    expect(await payment(id)).to.include({ payment_status: 'PARTIALLY_REFUNDED', refunded_amount: '30' });
+  });
+
+  it('a refund there waits while the outcome of ours cannot be read', async () => {
+    const { id, intent } = await newDebit();
+    await read();
+    seen = fake.events.length;
+    await api.request('POST', `/payments/${id}/refund`, { body: { amount: '40' } });
+    fake.book.refundPayment(intent.id, 3_000);
+    await deliver((events) => events.filter(({ type }) => type === 'charge.refunded'));
+    fake.disturb(/POST refunds$/, 'unavailable');
+    expect((await read()).ended).to.equal('done');
+    expect(await payment(id)).to.include({ refunded_amount: '40' });
+    const event = await stored('charge.refunded');
+    expect(event).to.include({ event_state: 'received', attempt_count: 1 });
+    now = new Date(event.next_attempt_at);
+    await read();
+    expect(await payment(id)).to.include({ refunded_amount: '70' });
+  });
+
+  it('a refund there of a payment that was made there waits for a pending one of ours', async () => {
+    const { invoice_id, there } = await newPushed();
+    fake.book.payInvoice(there, { card: 'pm_card_visa' });
+    await deliver();
+    await read();
+    const [paid] = await payments(invoice_id);
+    fake.book.find<IntentRecord>('payment_intent', paid!.gateway_payment_id!).payment_method =
+      'pm_usBankAccount_success';
+    seen = fake.events.length;
+    await api.request('POST', `/payments/${paid!.id}/refund`, { body: { amount: '40' } });
+    fake.book.refundPayment(paid!.gateway_payment_id!, 3_000);
+    await deliver();
+    await read();
+    expect((await payments(invoice_id))[0]).to.include({ refunded_amount: '40' });
+    endRefund(fake.book, listRefunds(fake.book, paid!.gateway_payment_id!)[1]!.id, 'failed');
+    now = new Date(now.getTime() + 2 * HOUR_MS);
+    await processDuePayments(api.services, { now });
+    await read();
+    expect((await payments(invoice_id))[0]).to.include({ refunded_amount: '30' });
+  });
+
+  it('a refund of money that was received outside Stripe is a record only', async () => {
+    const { invoice_id, there } = await newPushed();
+    fake.book.payInvoice(there, { outside: true });
+    await deliver();
+    await read();
+    const [paid] = await payments(invoice_id);
+    expect(paid).to.include({ payment_status: 'SUCCEEDED', payment_gateway: null, connection_id });
+    const refunded = await api.request('POST', `/payments/${paid!.id}/refund`, { body: {} });
+    expect(refunded.body, refunded.text).to.include({ payment_status: 'REFUNDED', refunded_amount: '100' });
+    expect(refunded.body.refunds!.map(({ refund_status }) => refund_status)).to.deep.equal(['succeeded']);
+  });
+
   it('two jobs at once record one payment', async () => {
     const { invoice_id, there } = await newPushed();
     fake.book.payInvoice(there, { card: 'pm_card_visa' });

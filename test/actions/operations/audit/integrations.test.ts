@@ -78,4 +78,16 @@ describe('audit of integrations', () => {
     await request('/integrations/sync', { entity_type: 'payment', entity_id: id });
     expect(await audited()).to.deep.equal([]);
   });
+
+  it('is silent about a payment that the provider reported, although it has no gateway', async () => {
+    const { postgres } = api.services;
+    const payment = { destination_type: 'INVOICE', destination_id: invoice_id, payment_method_type: 'OFFLINE' };
+    const { id } = await request('/payments', { ...payment, amount: '30', currency: 'usd' });
+    await age('payments', id!, ['updated_at']);
+    expect(await audited()).to.have.length(1);
+    const { connection_id } = await postgres('integration_mappings').where({ entity_id: invoice_id }).first();
+    await postgres('payments').where({ id }).update({ connection_id });
+    await age('payments', id!, ['updated_at']);
+    expect(await audited()).to.deep.equal([]);
+  });
 });
