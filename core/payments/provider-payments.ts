@@ -170,24 +170,23 @@ export function describeClosed({
     : null;
 }
 
-/** The part of the refunds at the provider that the payment does not contain yet; 0 for a payment that was not received. */
-export function computeReportedRefund(payment: RecordedPayment, refunded_amount: string): Decimal {
-  if (!RECEIVED.includes(payment.payment_status)) return new Decimal(0);
-  return Decimal.max(Decimal.min(refunded_amount, payment.amount).minus(payment.refunded_amount), 0);
-}
-
-type RecordedRefund = Pick<PaymentRefund, 'id' | 'gateway_refund_id' | 'refund_status'>;
+type RecordedRefund = Pick<PaymentRefund, 'id' | 'gateway_refund_id' | 'refund_status' | 'amount'>;
 type UnrecordedRefund = { readonly amount: string; readonly provider_refund_id: string | null };
+type RefundReport = Pick<ReportedPayment, 'refunded_amount' | 'refunds'>;
 
 /**
- * Refunds to record, of which `missing` is the sum that the payment does not contain yet. A recorded refund is never recorded again, also if it
- * has failed meanwhile and the report is older. Without a list, or if an earlier record contains several refunds, it is one sum.
+ * Lists the refunds to record. A recorded refund is never recorded again, also if it has failed meanwhile and the report is older. Without a
+ * list of the provider, or if an earlier record contains several refunds, the unrecorded ones are one sum. None for a payment that was not
+ * received.
  */
 export function listNewRefunds(
-  missing: Decimal,
-  { refunds }: Pick<ReportedPayment, 'refunds'>,
+  payment: RecordedPayment,
+  { refunded_amount, refunds }: RefundReport,
   recorded: readonly RecordedRefund[],
 ): UnrecordedRefund[] {
+  if (!RECEIVED.includes(payment.payment_status)) return [];
+  const contained = refunds === undefined ? new Decimal(payment.refunded_amount) : sumMade(recorded);
+  const missing = Decimal.min(refunded_amount, payment.amount).minus(contained);
   if (missing.lte(0)) return [];
   if (refunds === undefined) return [{ amount: missing.toFixed(), provider_refund_id: null }];
   const added = refunds.filter(
@@ -196,6 +195,12 @@ export function listNewRefunds(
   const sum = sumDecimals(added.map(({ amount }) => new Decimal(amount)));
   if (sum.gt(missing)) return [{ amount: missing.toFixed(), provider_refund_id: null }];
   return added.map(({ amount, provider_refund_id }) => ({ amount, provider_refund_id }));
+}
+
+/** Pending refunds are not contained: they may fail, and the provider counts only successful ones. */
+function sumMade(recorded: readonly RecordedRefund[]): Decimal {
+  const made = recorded.filter(({ refund_status }) => refund_status === 'succeeded');
+  return sumDecimals(made.map(({ amount }) => new Decimal(amount)));
 }
 
 /** A refund that was refused here, and was made there all the same, is another one. */

@@ -6,7 +6,6 @@ import { Decimal } from '../../../core/foundation/decimal.ts';
 import { createdBy } from '../../../core/foundation/stamp.ts';
 import { computeRefundablePayment } from '../../../core/invoicing/credit-note/creditable.ts';
 import {
-  computeReportedRefund,
   describeClosed,
   isCharging,
   listNewRefunds,
@@ -134,16 +133,16 @@ export async function applyReportedRefunds(
   { payment: { id, ...scope }, reported, provider_type, key_prefix, now }: ReportedRefunds,
 ): Promise<string | null> {
   const by = { now };
-  const recorded = await listRefunds(await PaymentModel.fetch(scope, id, { database: transaction }), transaction);
+  const before = await listRefunds(await PaymentModel.fetch(scope, id, { database: transaction }), transaction);
   for (const { provider_refund_id, refund_status, error } of reported.refunds ?? []) {
-    const refund = recorded.find(({ gateway_refund_id }) => gateway_refund_id === provider_refund_id);
+    const refund = before.find(({ gateway_refund_id }) => gateway_refund_id === provider_refund_id);
     if (refund_status !== 'failed' || refund?.refund_status !== 'succeeded') continue;
     const locked = await lockPayment(transaction, scope, id);
     await reverseMadeRefund(stores, transaction, { ...locked, refund, error: error ?? 'no reason', by });
   }
   const current = await PaymentModel.fetch(scope, id, { database: transaction });
-  const missing = computeReportedRefund(current, reported.refunded_amount);
-  for (const { amount, provider_refund_id } of listNewRefunds(missing, reported, recorded)) {
+  const recorded = await listRefunds(current, transaction);
+  for (const { amount, provider_refund_id } of listNewRefunds(current, reported, recorded)) {
     const { payment, invoice, subscription } = await lockPayment(transaction, scope, id);
     const left = computeRefundablePayment(payment, invoice, await loadCharges(invoice, transaction));
     const most = await loadRefundLimit(transaction, invoice);
