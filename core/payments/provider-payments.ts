@@ -7,7 +7,7 @@ import type { Invoice } from '../invoicing/invoice/record.ts';
 import { RECEIVED } from './moves.ts';
 import type { Payment, PaymentRefund } from './record.ts';
 
-/** A refund of a payment, whoever requested it. */
+/** A refund of a payment, requested here or made at the provider. */
 export type ReportedRefund = {
   readonly provider_refund_id: string;
   readonly amount: string;
@@ -164,7 +164,7 @@ export function computeReportedRefund(payment: RecordedPayment, refunded_amount:
 }
 
 type RecordedRefund = Pick<PaymentRefund, 'id' | 'gateway_refund_id' | 'refund_status'>;
-type NewRefund = { readonly amount: string; readonly provider_refund_id: string | null };
+type UnrecordedRefund = { readonly amount: string; readonly provider_refund_id: string | null };
 
 /**
  * Refunds to record, of which `missing` is the sum that the payment does not contain yet. A recorded refund is never recorded again, also if it
@@ -174,7 +174,7 @@ export function listNewRefunds(
   missing: Decimal,
   { refunds }: Pick<ReportedPayment, 'refunds'>,
   recorded: readonly RecordedRefund[],
-): NewRefund[] {
+): UnrecordedRefund[] {
   if (missing.lte(0)) return [];
   if (refunds === undefined) return [{ amount: missing.toFixed(), provider_refund_id: null }];
   const added = refunds.filter(

@@ -17,11 +17,7 @@ export async function lockAccountConnections(scope: Scope, transaction: Transact
  * Whether the environment has a connection to the provider. It cannot be archived before the transaction ends, so it sees the payments and
  * refunds that the transaction requests.
  */
-export async function preventArchiving(
-  scope: Scope,
-  provider_type: string,
-  transaction: Transaction,
-): Promise<boolean> {
+export async function lockConnection(scope: Scope, provider_type: string, transaction: Transaction): Promise<boolean> {
   const locked = await buildListQuery(scope, transaction).whereRaw('provider_type = ?', [provider_type]).forKeyShare();
   return locked.length > 0;
 }

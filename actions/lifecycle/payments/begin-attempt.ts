@@ -19,7 +19,7 @@ import { loadDatabaseTime } from '../../../storage/postgres/database-time.ts';
 import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
 import { lockWalletInOrder } from '../../credits/wallets/lock-wallet.ts';
 import { debitPayment, findPayingWallet, lockCoveredByCredits } from '../../credits/wallets/pay-with-credits.ts';
-import { preventArchiving } from '../../foundation/connections/find-connections.ts';
+import { lockConnection } from '../../foundation/connections/find-connections.ts';
 import { listOwnGateways, loadGatewayConnection } from '../../foundation/connections/payment-gateways.ts';
 import type { ChangeAuthor } from '../../foundation/emit.ts';
 import { emit } from '../../foundation/emit.ts';
@@ -135,13 +135,13 @@ async function findPaymentObstacle(
 }
 
 /**
- * A gateway whose connection needs attention makes the payment wait; it does not fail it. The account of an archived connection could no
- * longer be asked about a charge, so it cannot be archived until the attempt is stored.
+ * A gateway whose connection needs attention makes the payment wait; it does not fail it. The lock keeps the connection until the attempt is
+ * stored: without it nobody could query the outcome.
  */
 async function findStoppedGateway(transaction: Transaction, { payment }: LockedPayment): Promise<FarthingError | null> {
   const { payment_gateway: gateway } = payment;
   if (!gateway || listOwnGateways()[gateway]) return null;
-  await preventArchiving(payment, gateway, transaction);
+  await lockConnection(payment, gateway, transaction);
   try {
     await loadGatewayConnection(payment, gateway, transaction);
     return null;

@@ -25,7 +25,7 @@ import { PaymentRefundModel } from '../../../storage/models/payments/payment-ref
 import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
 import { loadRefundLimit } from '../../credits/wallets/pending-credits.ts';
 import { returnPaymentCredits } from '../../credits/wallets/return-credits.ts';
-import { preventArchiving } from '../../foundation/connections/find-connections.ts';
+import { lockConnection } from '../../foundation/connections/find-connections.ts';
 import { listOwnGateways } from '../../foundation/connections/payment-gateways.ts';
 import type { ChangeAuthor } from '../../foundation/emit.ts';
 import { emit } from '../../foundation/emit.ts';
@@ -130,7 +130,7 @@ function isOfProvider({ payment_gateway, gateway_payment_id }: PaymentModel): bo
 async function checkConnected(transaction: Transaction, payment: PaymentModel): Promise<void> {
   const { payment_gateway: gateway } = payment;
   if (!isOfProvider(payment) || !gateway || listOwnGateways()[gateway]) return;
-  if (await preventArchiving(payment, gateway, transaction)) return;
+  if (await lockConnection(payment, gateway, transaction)) return;
   throw notAllowed(`${gateway} took this payment, and the connection to it was archived: refund it there`, {
     payment_gateway: gateway,
   });

@@ -12,18 +12,18 @@ import { listAccountConnections } from '../../foundation/connections/find-connec
 import { type LockedPayment, lockPayment } from '../../payments/lock-payment.ts';
 import { endRefund, listRefunds } from './refund-payment.ts';
 
-type Decision = { readonly request: UpdatePayment; readonly author: Author };
+type PaymentDecision = { readonly request: UpdatePayment; readonly author: Author };
 
 /** Whether only the provider knows what becomes of the payment. */
 export function isDecidedByProvider(payment: PaymentModel): boolean {
   return payment.payment_status === 'PROCESSING' || (hasPaymentPage(payment) && payment.payment_status === 'INITIATED');
 }
 
-/** Stores the reason. Throws while the account can be asked. */
+/** Stores the reason. Throws while the connection to the account is active. */
 export async function storeReason(
   transaction: Transaction,
   payment: PaymentModel,
-  { request: { reason, payment_status, pending_refunds }, author }: Decision,
+  { request: { reason, payment_status, pending_refunds }, author }: PaymentDecision,
 ): Promise<PaymentModel> {
   const isDecision = pending_refunds || (payment_status && isDecidedByProvider(payment));
   if (!reason && pending_refunds) throw invalid('reason', 'is required with pending_refunds');
@@ -44,7 +44,7 @@ export async function storeReason(
 export async function resolvePendingRefunds(
   stores: Stores,
   transaction: Transaction,
-  { payment: { id, ...scope }, request: { pending_refunds, reason }, author: by }: LockedPayment & Decision,
+  { payment: { id, ...scope }, request: { pending_refunds, reason }, author: by }: LockedPayment & PaymentDecision,
 ): Promise<PaymentModel> {
   const locked = await lockPayment(transaction, scope, id);
   const pending = (await listRefunds(locked.payment, transaction)).filter((one) => one.refund_status === 'pending');
