@@ -80,7 +80,8 @@ export const paymentRoutes: Route[] = [
     description:
       'Changes the amount and the payment method before the payment is settled, and the metadata at any time. ' +
       'SUCCEEDED, FAILED and VOIDED can be set if no provider decides the outcome. VOIDED removes money that was ' +
-      'received elsewhere from the invoice again. REFUNDED cannot be set; it follows from a refund.',
+      'received elsewhere from the invoice again. REFUNDED cannot be set; it follows from a refund. While the ' +
+      'connection needs attention, a `reason` allows what its provider would decide.',
     body: UpdatePayment,
     handle: ({ params, body }, context) =>
       updatePayment(context.services, context.scope, { id: params.id, request: body, author: toAuthor(context) }),
@@ -112,7 +113,8 @@ export const paymentRoutes: Route[] = [
     summary: 'Refund a payment',
     description:
       'Refunds a payment or a part of it through its provider; a refund of OFFLINE is only recorded. The refunds ' +
-      'never exceed the paid amount; an impossible refund is refused with the reason. Without an ' +
+      'never exceed the paid amount; an impossible refund is refused with the reason. A FAILED or VOIDED payment is refunded ' +
+      'only if money was received for it and its automatic refund has failed. Without an ' +
       '`idempotency_key`, refunds of equal amount and reason within one minute count as one.',
     body: RefundPayment,
     idempotency: 'inner_key',
