@@ -524,19 +524,6 @@ describe('payments that a provider reports', () => {
     expect(await payment(id)).to.include({ payment_status: 'PARTIALLY_REFUNDED', refunded_amount: '30' });
   });
 
-  it('a refund there is recorded while the outcome of ours cannot be read', async () => {
-    const { id, intent } = await newDebit();
-    await read();
-    seen = fake.events.length;
-    await api.request('POST', `/payments/${id}/refund`, { body: { amount: '40' } });
-    fake.book.refundPayment(intent.id, 3_000);
-    await deliver((events) => events.filter(({ type }) => type === 'charge.refunded'));
-    fake.disturb(/POST refunds$/, 'unavailable');
-    await read();
-    fake.clearDisturbances();
-    expect(await payment(id)).to.include({ refunded_amount: '70' });
-  });
-
   it('a refund there of a payment that was made there is recorded beside a pending one of ours', async () => {
     const { invoice_id, there } = await newPushed();
     fake.book.payInvoice(there, { card: 'pm_card_visa' });
