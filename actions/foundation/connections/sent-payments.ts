@@ -7,7 +7,7 @@ import { hasCallBegun } from './mappings.ts';
 type SentPayments = {
   /** Ids at the provider. */
   readonly sent_ids: ReadonlySet<string>;
-  /** Those of a push that has ended, by payment. A payment that was linked by hand may be known there by another id. */
+  /** Ids of completed pushes, by payment. A payment that was linked by hand may be known there by another id. */
   readonly pushed_ids: ReadonlyMap<string, string>;
   /** A call has begun whose answer is not known. */
   readonly is_sending: boolean;
