@@ -137,7 +137,7 @@ function describeChanged({ recorded, connection_id, pushed_ids, reported, provid
     if (!id_there) return [];
     const found = reported.payments.find(({ provider_payment_id }) => provider_payment_id === id_there);
     const there = new Decimal(found && hasBrought(found) ? found.amount : 0);
-    // Of a payment that was sent the invoice there may have taken a part.
+    // The invoice there may have taken a part of a payment that was sent.
     if (there.eq(amount) || (pushed_id !== undefined && there.gt(0))) return [];
     return [`payment ${id} of ${amount} ${currency} is ${there.toFixed()} at ${provider_type} (${id_there})`];
   });

@@ -8,7 +8,7 @@ export type CallFailure = (typeof CALL_FAILURES)[number];
 /** The copy of an invoice at the provider. Amounts are decimal texts. */
 export type InvoiceCopy = {
   readonly id: string;
-  readonly status: 'open' | 'paid' | 'void';
+  readonly status: 'draft' | 'open' | 'paid' | 'void';
   readonly remaining: string;
 };
 

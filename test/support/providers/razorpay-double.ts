@@ -74,7 +74,7 @@ export class RazorpayDouble implements ProviderDouble {
 }
 
 const STATUSES: Readonly<Partial<Record<InvoiceRecord['status'], InvoiceCopy['status']>>> = {
-  draft: 'open',
+  draft: 'draft',
   issued: 'open',
   partially_paid: 'open',
   paid: 'paid',
