@@ -104,5 +104,6 @@ export interface AccountPayments {
    * Finds a payment method by the id of its setup, of the setup's page, or its own; null if the setup has saved none.
    */
   readPaymentMethod?(provider_entity_id: string): Promise<ReadPaymentMethod | null>;
+  /** Lists the payment methods that can be charged later; at most one is the default. */
   listPaymentMethods?(provider_customer_id: string): Promise<readonly SavedPaymentMethod[]>;
 }

@@ -12,6 +12,7 @@ import type {
   CardSetup,
   ReadPaymentMethod,
   RequestedPayment,
+  SavedPaymentMethod,
   StartedCardSetup,
 } from '../account-payments.ts';
 import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
@@ -19,7 +20,7 @@ import { toMinorUnits } from './amounts.ts';
 import { findDeclinedIntent, isMissing, isRefused, translate } from './errors.ts';
 import { isWaitingForCustomer, toIntentOutcome, toRefundOutcome } from './payment-outcome.ts';
 import { listRefunds, sumSucceeded } from './pulled-invoice.ts';
-import { readPaymentMethod, startCardSetup } from './saved-cards.ts';
+import { listPaymentMethods, readPaymentMethod, startCardSetup } from './saved-cards.ts';
 import { changeOnce, findByMetadata, sendOnce, toCreatedSince } from './send-once.ts';
 
 const PAGE = 100;
@@ -200,6 +201,10 @@ export class StripePayments implements AccountPayments {
 
   async readPaymentMethod(provider_entity_id: string): Promise<ReadPaymentMethod | null> {
     return await translate(() => readPaymentMethod(this.#stripe, provider_entity_id));
+  }
+
+  async listPaymentMethods(provider_customer_id: string): Promise<readonly SavedPaymentMethod[]> {
+    return await translate(() => listPaymentMethods(this.#stripe, provider_customer_id));
   }
 }
 

@@ -2,7 +2,8 @@
  * Saves payment methods for later charges (docs.stripe.com/payments/save-and-reuse, docs.stripe.com/api/setup_intents).
  */
 import type { Stripe } from 'stripe';
-import type { CardSetup, ReadPaymentMethod, StartedCardSetup } from '../account-payments.ts';
+import type { CardSetup, ReadPaymentMethod, SavedPaymentMethod, StartedCardSetup } from '../account-payments.ts';
+import { ProviderError } from '../provider-error.ts';
 import { isMissing } from './errors.ts';
 import { toMethodType } from './payment-outcome.ts';
 
@@ -61,4 +62,39 @@ function toRead(method: Stripe.PaymentMethod, sets_default: boolean): ReadPaymen
     payment_method_type: toMethodType(method),
     sets_default,
   };
+}
+
+const PAGE = 100;
+
+/**
+ * Lists the payment methods of a customer. The answers must name this customer, because the id was entered by a person
+ * and is part of the path.
+ */
+export async function listPaymentMethods(stripe: Stripe, customer_id: string): Promise<SavedPaymentMethod[]> {
+  const customer = await stripe.customers.retrieve(customer_id);
+  if (customer.deleted || customer.id !== customer_id)
+    throw new ProviderError('person', `Stripe has no customer ${JSON.stringify(customer_id)}, or has deleted it`);
+  const default_id = findDefaultId(customer);
+  const methods: SavedPaymentMethod[] = [];
+  for await (const method of stripe.customers.listPaymentMethods(customer_id, { limit: PAGE }))
+    if (toRead(method, false).provider_customer_id === customer_id) methods.push(toSaved(method, default_id));
+  return methods;
+}
+
+/** The default of Stripe's invoices; older customers have a default source instead. */
+function findDefaultId({ invoice_settings, default_source }: Stripe.Customer): string | null {
+  const found = invoice_settings?.default_payment_method ?? default_source ?? null;
+  return typeof found === 'string' ? found : (found?.id ?? null);
+}
+
+function toSaved(method: Stripe.PaymentMethod, default_id: string | null): SavedPaymentMethod {
+  const { id, card } = method;
+  const common = {
+    provider_payment_method_id: id,
+    payment_method_type: toMethodType(method),
+    is_default: id === default_id,
+  };
+  if (card === undefined) return { ...common, card: null };
+  const { brand, last4, exp_month, exp_year } = card;
+  return { ...common, card: { brand, last4, exp_month, exp_year } };
 }

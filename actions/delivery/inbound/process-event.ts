@@ -5,7 +5,7 @@
 
 import { FarthingError } from '../../../core/foundation/error.ts';
 import { PAYMENT_GATEWAYS } from '../../../core/payments/record.ts';
-import { isSynced } from '../../../core/platform/connection/sync-config.ts';
+import { isMoneyRead } from '../../../core/platform/connection/sync-config.ts';
 import type { ProviderEventSubject } from '../../../core/platform/integration/provider-event.ts';
 import { ProviderError } from '../../../integrations/provider-error.ts';
 import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
@@ -47,7 +47,8 @@ export async function processEvent(stores: Stores, { connection, event, settings
   const setup_ids = listIds(event.subjects, 'setup');
   if (subjects.length + setup_ids.length === 0)
     return ignoreEvent(stores, event, { reason: 'its records are not read', now });
-  if (!isRead(connection)) return ignoreEvent(stores, event, { reason: 'sync_config reads no payments', now });
+  if (!isMoneyRead(connection.sync_config))
+    return ignoreEvent(stores, event, { reason: 'sync_config reads no payments', now });
   const call = await prepareCalls(stores, connection, { settings, by: { now } });
   const saved = await importPaymentMethods(stores, setup_ids, { connection, call, now });
   const requested = await listRequestedPayments(stores.postgres, connection, subjects);
@@ -87,13 +88,6 @@ async function importPaymentMethods(
     if ((await importSavedPaymentMethods(stores, connection, input)) !== null) saved++;
   }
   return saved;
-}
-
-function isRead({ sync_config }: ConnectionModel): boolean {
-  const inbound = { direction: 'inbound' } as const;
-  return (
-    isSynced(sync_config, { ...inbound, entity: 'invoice' }) || isSynced(sync_config, { ...inbound, entity: 'payment' })
-  );
 }
 
 /**

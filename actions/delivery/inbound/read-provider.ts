@@ -1,10 +1,10 @@
 /**
- * Processes the due inbound events of a connection, and then pulls the invoices that are due
- * (docs/integrations/README.md, "Webhooks of providers" and "Reading an invoice"). A failed provider pauses the
- * connection; refused credentials stop it.
+ * Processes the due inbound events of a connection, and then pulls the invoices and customers that are due
+ * (docs/integrations/README.md, "Webhooks of providers", "Reading an invoice" and "Mappings"). A failed provider pauses
+ * the connection; refused credentials stop it.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { isSynced } from '../../../core/platform/connection/sync-config.ts';
+import { isMoneyRead, isSynced } from '../../../core/platform/connection/sync-config.ts';
 import { computeEventRetryAt } from '../../../core/platform/integration/provider-event.ts';
 import { computeFirstPull } from '../../../core/platform/integration/pull-schedule.ts';
 import { ProviderError } from '../../../integrations/provider-error.ts';
@@ -28,6 +28,7 @@ import {
   pauseConnection,
 } from '../../foundation/connections/connection-runs.ts';
 import { processEvent, UnknownRecord } from './process-event.ts';
+import { applyMethods, listMethods } from './pull-customer.ts';
 import { applyPulled, lockPulled, noteDifferences, pullMapping } from './pull-invoice.ts';
 
 /**
@@ -100,17 +101,27 @@ type PullInput = {
 };
 
 async function pullDue(stores: Stores, { connection, mapping, settings, now }: PullInput): Promise<void> {
-  if (!isSynced(connection.sync_config, { entity: 'invoice', direction: 'inbound' })) {
-    // `sync_config` excludes invoices. It may be changed, so the mapping is checked again in a day.
+  if (!isPulled(connection, mapping)) {
+    // `sync_config` excludes the record. It may be changed, so the mapping is checked again in a day.
     await setNextPull(stores.postgres, mapping, new Date(now.getTime() + DAY_MS));
     return;
   }
   const call = await prepareCalls(stores, connection, { settings, by: { now } });
+  if (mapping.entity_type === 'customer') {
+    const methods = await listMethods(call, mapping);
+    await retryTransaction(stores, (transaction) => applyMethods(transaction, { mapping, methods, now }));
+    return;
+  }
   const pulled = await pullMapping(call, mapping);
   await retryTransaction(stores, async (transaction) => {
     await lockPulled(transaction, connection, [pulled]);
     await applyPulled(stores, transaction, { ...pulled, connection, now });
   });
+}
+
+function isPulled({ sync_config }: ConnectionModel, { entity_type }: IntegrationMappingModel): boolean {
+  if (entity_type === 'customer') return isMoneyRead(sync_config);
+  return isSynced(sync_config, { entity: 'invoice', direction: 'inbound' });
 }
 
 const DAY_MS = 86_400_000;

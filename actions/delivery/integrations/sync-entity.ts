@@ -2,7 +2,7 @@
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
-import { isSynced } from '../../../core/platform/connection/sync-config.ts';
+import { isMoneyRead, isSynced } from '../../../core/platform/connection/sync-config.ts';
 import type { Postgres } from '../../../storage/foundation/stores.ts';
 import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
@@ -74,13 +74,13 @@ export async function pullFromProviders(
   return toProviders(pulled);
 }
 
-/** Whether the provider can be read. Only invoices are pulled. */
+/** Whether the counterpart can be read: an invoice, or the payment methods of a customer. */
 function canPull(connection: ConnectionModel, { entity_type }: MappedEntity): boolean {
-  return (
-    entity_type === 'invoice' &&
-    findAccountCapability(connection).exchanges.includes('pull') &&
-    isSynced(connection.sync_config, { entity: 'invoice', direction: 'inbound' })
-  );
+  const { sync_config } = connection;
+  const { exchanges } = findAccountCapability(connection);
+  if (entity_type === 'customer') return exchanges.includes('saved_card') && isMoneyRead(sync_config);
+  const isRead = isSynced(sync_config, { entity: 'invoice', direction: 'inbound' });
+  return entity_type === 'invoice' && exchanges.includes('pull') && isRead;
 }
 
 async function listConnections({ postgres }: Postgres, scope: Scope, entity: MappedEntity): Promise<ConnectionModel[]> {

@@ -14,6 +14,7 @@ import type { Database, Postgres, Transaction } from '../../../storage/foundatio
 import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
 import { loadDatabaseTime } from '../../../storage/postgres/database-time.ts';
+import { addReadJob } from '../../../storage/queue/provider-events.ts';
 
 export type MappedEntity = { readonly entity_type: MappedEntityType; readonly entity_id: string };
 
@@ -134,6 +135,11 @@ export async function completeMapping(
   });
 }
 
+/** Whether the payment methods of the counterpart are saved here. */
+function hasImportedMethods({ entity_type, provider_type }: Pick<IntegrationMapping, 'entity_type' | 'provider_type'>) {
+  return entity_type === 'customer' && listCapable('account')[provider_type]?.exchanges.includes('saved_card');
+}
+
 const MADE = { mapping_state: 'made', push_error: null } as const;
 
 /** The counterpart of an invoice is read from time to time, in case a webhook of the provider is lost. */
@@ -171,19 +177,28 @@ export async function dropSomeMappings(
 
 type NewLink = NewMapping & { readonly provider_entity_id: string; readonly metadata: IntegrationMapping['metadata'] };
 
-/** Joins a record to a counterpart that exists at the provider. The caller has checked that the record exists. */
+/**
+ * Joins a record to a counterpart that exists at the provider. The caller has checked that the record exists. The read
+ * job of the connection imports the payment methods of a customer, so the link does not depend on the provider.
+ */
 export async function linkEntity(
-  database: Database,
+  transaction: Transaction,
   scope: Scope,
   { provider_entity_id, metadata, ...input }: NewLink,
 ): Promise<IntegrationMappingModel> {
-  const current = await lockCurrentMapping(database, scope, input);
+  const { author, connection } = input;
+  const current = await lockCurrentMapping(transaction, scope, input);
   if (current && hasCallBegun(current)) throw alreadyExists(describeLinked(current), { id: current.id });
   // The record was waiting for its first push, which the link replaces.
-  if (current) await dropMapping(database, current, input.author);
+  if (current) await dropMapping(transaction, current, author);
   const mapping = buildMapping(input);
-  const record = { ...mapping, ...MADE, ...toFirstPull(mapping, input.author), provider_entity_id, metadata };
-  return IntegrationMappingModel.add(scope, record, { database, conflict: describeTaken(record, provider_entity_id) });
+  const isDue = hasImportedMethods(mapping);
+  const pulled = isDue ? { next_pull_at: author.now.toISOString() } : toFirstPull(mapping, author);
+  const record = { ...mapping, ...MADE, ...pulled, provider_entity_id, metadata };
+  const conflict = describeTaken(record, provider_entity_id);
+  const added = await IntegrationMappingModel.add(scope, record, { database: transaction, conflict });
+  if (isDue) await addReadJob(transaction, connection);
+  return added;
 }
 
 type DescribedMapping = Pick<IntegrationMapping, 'entity_type' | 'entity_id' | 'provider_type'>;

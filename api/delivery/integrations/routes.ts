@@ -28,7 +28,7 @@ export const integrationRoutes: Route[] = [
     operation_id: 'linkIntegrationMapping',
     summary: 'Link a record to a provider',
     description:
-      'States that a record of this service and a record of a connected provider are one. The provider is not called. Refused with 409 if either is linked already.',
+      'States that a record of this service and a record of a connected provider are one. Payment methods that the provider has saved for a customer are imported afterwards; a failure of the provider does not undo the link. Refused with 409 if either is linked already.',
     tag,
     access: 'integration:write',
     body: CreateLink,
@@ -92,7 +92,7 @@ export const integrationRoutes: Route[] = [
     operation_id: 'syncIntegration',
     summary: 'Send or read a record',
     description:
-      '`push` sends a customer, a final invoice, a received payment or a final credit note to each connected provider that receives its kind: an invoice after its customer, money only after its invoice. A record that is there already is not sent again. `pull` makes an invoice due to be read. Refused if no connected provider supports it.',
+      '`push` sends a customer, a final invoice, a received payment or a final credit note to each connected provider that receives its kind: an invoice after its customer, money only after its invoice. A record that is there already is not sent again. `pull` makes an invoice, or the saved payment methods of a customer, due to be read. Refused if no connected provider supports it.',
     tag,
     access: 'integration:write',
     body: SyncEntity,

@@ -42,3 +42,9 @@ export function isSynced(
 ): boolean {
   return config === null || config[entity]?.[direction] === true;
 }
+
+/** Whether money and payment methods are read from the provider; `sync_config` has no name for the latter. */
+export function isMoneyRead(config: SyncConfig | null): boolean {
+  const inbound = { direction: 'inbound' } as const;
+  return isSynced(config, { ...inbound, entity: 'invoice' }) || isSynced(config, { ...inbound, entity: 'payment' });
+}

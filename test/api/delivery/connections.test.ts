@@ -46,6 +46,13 @@ describe('connections to accounts over HTTP', () => {
       [{ provider_type: 'directory' }, 'encrypted_secret_data.stripe'],
       [{ sync_config: { plan: { inbound: true, outbound: false } } }, 'sync_config.plan.inbound'],
       [{ sync_config: { s3: {} } }, 'sync_config.s3'],
+      [{ sync_config: { aws_marketplace: { region: 'eu-west-1' } } }, 'sync_config.aws_marketplace'],
+      [{ sync_config: { invoice_sync_settings: {} } }, 'sync_config.invoice_sync_settings'],
+      [
+        { encrypted_secret_data: { stripe, settings: { invoice_sync_enable: true } } },
+        'encrypted_secret_data.settings',
+      ],
+      [{ encrypted_secret_data: { stripe, generic: { data: {} } } }, 'encrypted_secret_data.generic'],
     ];
     for (const [fields, field] of cases)
       expect(await refusal(create(fields)), JSON.stringify(fields)).to.deep.equal([400, 'validation_error', field]);

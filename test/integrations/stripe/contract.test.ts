@@ -319,6 +319,17 @@ const PAID: readonly Conversation[] = [
     },
     outcomes: ['setup_intent', 'setup_intent'],
   },
+  {
+    name: 'the payment methods of a customer',
+    hold: async ({ client }) => {
+      const { id } = await client.customers.create({ name: 'Acme' });
+      return [
+        await outcomeOf(client.customers.retrieve(id)),
+        await outcomeOf(client.customers.listPaymentMethods(id, { limit: 100 })),
+      ];
+    },
+    outcomes: ['customer', 'list'],
+  },
 ];
 
 type Refused = {

@@ -7,6 +7,7 @@ import { catchFailure } from '../../support/providers/failure.ts';
 import { StripeFake } from '../../support/providers/stripe-fake.ts';
 import {
   actOnIntent,
+  addMethod,
   completeSession,
   completeSetup,
   detachMethod,
@@ -303,6 +304,30 @@ describe('integrations/stripe/payments', () => {
       const { gateway_payment_id } = (await payments.openPage!(buildPage())) as { gateway_payment_id: string };
       expect(await payments.readPaymentMethod!(gateway_payment_id)).to.equal(null);
       expect(await payments.readPaymentMethod!('pm_unknown')).to.equal(null);
+    });
+  });
+
+  describe('the saved payment methods', () => {
+    it('are those of one customer, on several pages, with its default', async () => {
+      const [own, other] = [1, 2].map(() => fake.book.createCustomer({ name: 'Acme' }));
+      addMethod(fake.book, 'pm_card_visa', other!.id);
+      const ids = Array.from({ length: 101 }, () => addMethod(fake.book, 'pm_card_visa', own!.id).id);
+      const bank = addMethod(fake.book, 'pm_usBankAccount_success', own!.id).id;
+      own!['invoice_settings'] = { default_payment_method: ids[0] };
+      const listed = await payments.listPaymentMethods!(own!.id);
+      expect(listed.map((one) => one.provider_payment_method_id)).to.have.members([bank, ...ids]);
+      expect(listed.filter(({ is_default }) => is_default)).to.deep.equal([
+        {
+          ...{ provider_payment_method_id: ids[0], payment_method_type: 'CARD', is_default: true },
+          card: { brand: 'visa', last4: '4242', exp_month: 12, exp_year: 2034 },
+        },
+      ]);
+      expect(listed.find(({ card }) => card === null)).to.include({ payment_method_type: 'ACH' });
+    });
+
+    it('need a person for an id that is not one of a customer', async () => {
+      for (const id of ['cus_unknown', '..', `${customer}/..`])
+        expect(await catchFailure(() => payments.listPaymentMethods!(id)), id).to.include({ error_class: 'person' });
     });
   });
 });

@@ -109,6 +109,15 @@ export function listPaymentOperations<Listing>({
     post(/^checkout\/sessions\/(\w+)\/expire$/, {}, ({ book, id }) => expireSession(book, id)),
     post(/^setup_intents$/, SETUP, ({ book, parameters }) => createSetup(book, parameters)),
     get(/^setup_intents\/(\w+)$/, {}, ({ book, id }) => book.find('setup_intent', id)),
+    get(
+      /^customers\/(\w+)\/payment_methods$/,
+      { limit: 'integer', starting_after: 'text', ending_before: 'text', type: 'text' },
+      (call) => {
+        const { id } = call.book.find('customer', call.id);
+        const own = call.book.list('payment_method').filter(({ customer }) => customer === id);
+        return showPage(call, own, ['type']);
+      },
+    ),
     get(/^payment_methods\/(\w+)$/, {}, ({ book, id }) => book.find('payment_method', id)),
     post(/^refunds$/, REFUND, ({ book, parameters }) => createRefund(book, parameters)),
     list(/^refunds$/, 'refund', ['payment_intent']),
@@ -281,9 +290,11 @@ export function completeSetup(book: StripeBook, id: string, name: string): strin
   return method.id;
 }
 
-function addMethod(book: StripeBook, name: string, customer: string | null): StripeRecord {
-  const type = METHODS[name]?.debit ? 'us_bank_account' : 'card';
-  return book.add('pm', 'payment_method', { name, type, customer });
+/** Saves a payment method of a customer, like a person in Stripe's dashboard. */
+export function addMethod(book: StripeBook, name: string, customer: string | null): StripeRecord {
+  if (METHODS[name]?.debit) return book.add('pm', 'payment_method', { name, type: 'us_bank_account', customer });
+  const card = { brand: 'visa', last4: '4242', exp_month: 12, exp_year: 2034 };
+  return book.add('pm', 'payment_method', { name, type: 'card', card, customer });
 }
 
 export function detachMethod(book: StripeBook, id: string): void {

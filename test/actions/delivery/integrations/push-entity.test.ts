@@ -163,7 +163,7 @@ describe('records that are sent to a provider', () => {
     }
   });
 
-  it('an invoice becomes due to be read at once on request, other records are not read', async () => {
+  it('an invoice or a customer becomes due to be read at once on request, other records are not read', async () => {
     const customer_id = await newCustomer();
     const invoice_id = await newInvoice(customer_id);
     await sync('invoice', invoice_id);
@@ -171,7 +171,12 @@ describe('records that are sent to a provider', () => {
     expect(await due_in_ms()).to.be.greaterThan(3_000_000);
     expect((await sync('invoice', invoice_id, { method: 'pull' })).status).to.equal(200);
     expect(await due_in_ms()).to.be.at.most(0);
-    expect((await sync('customer', customer_id, { method: 'pull' })).body.code).to.equal('invalid_operation');
+    expect((await sync('customer', customer_id, { method: 'pull' })).status).to.equal(200);
+    expect(Date.parse((await mapping('customer', customer_id)).next_pull_at)).to.be.at.most(Date.now());
+    const unsent = await newCustomer();
+    expect((await sync('customer', unsent, { method: 'pull' })).body.code).to.equal('invalid_operation');
+    const plan = (await api.request('POST', '/plans', { body: { name: 'Pro' } })).body.id;
+    expect((await sync('plan', plan, { method: 'pull' })).body.code).to.equal('invalid_operation');
   });
 
   it('400: records that the configuration excludes', async () => {
