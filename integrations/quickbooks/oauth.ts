@@ -81,7 +81,7 @@ const tokenError = z.object({ error: z.string().regex(/^\w{1,64}$/) });
 /** RFC 6749, section 5.2. The description may quote a token. */
 function toTokenError(answer: IntuitAnswer): ProviderError {
   const { status, body } = answer;
-  const code = typeof body === 'object' && body !== null && 'error' in body ? String(body.error) : null;
+  const code = tokenError.safeParse(body).data?.error ?? null;
   if (code === null || status === 429 || status >= 500) return buildStatusError(answer);
   const hint = code === 'invalid_grant' ? ': grant access again (POST /oauth/init)' : '';
   return new ProviderError('person', `QuickBooks refuses the authorization (${code})${hint}`, {

@@ -9,9 +9,7 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import { describeReceived, hasPaymentPage } from '../../../core/payments/applied-amount.ts';
 import { computePageEnd } from '../../../core/payments/checkout/record.ts';
 import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../../core/payments/schedule.ts';
-import type { PaymentOutcome, PaymentProvider, PaymentRequest } from '../../../integrations/payment-provider.ts';
 import { ProviderError } from '../../../integrations/provider-error.ts';
-import { isUnavailable } from '../../../storage/foundation/failure.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
@@ -24,6 +22,7 @@ import { markPageOpen } from '../checkout/complete-checkout.ts';
 import { endCheckoutOfPayment } from '../checkout/end-checkout.ts';
 import { applyFailure, applySuccess } from './apply-outcome.ts';
 import { beginAttempt, isDue } from './begin-attempt.ts';
+import { cancelAtProvider, chargeOrFindOutcome, type ProviderOutcome, toUnknown } from './provider-outcome.ts';
 import { applyReportedRefunds } from './record-provider-payment.ts';
 import { processRefunds, refundOverpayment, updateNextAttempt } from './refund-payment.ts';
 import { handleRetriesExhausted } from './retries-exhausted.ts';
@@ -161,42 +160,6 @@ async function callProviderAndApply(
 ): Promise<PaymentModel> {
   const outcome = await chargeOrFindOutcome(stores, payment, { now: by.now, isFirst });
   return applyOutcome(stores, payment, { outcome, by });
-}
-
-/** `unknown`: no outcome yet, because no charge was requested or the provider was unreachable and may have charged. */
-type ProviderOutcome =
-  | PaymentOutcome
-  | { readonly outcome: 'unknown'; readonly error: string; readonly failure: FarthingError | null };
-
-async function chargeOrFindOutcome(
-  stores: Stores,
-  payment: PaymentModel,
-  { now, isFirst }: { now: Date; isFirst: boolean },
-): Promise<ProviderOutcome> {
-  const { payment_gateway, gateway_tracking_id: key } = payment;
-  if (!payment_gateway || !key) return { outcome: 'unknown', error: 'no charge was requested yet', failure: null };
-  try {
-    const provider = createProvider(stores, payment_gateway);
-    const request = buildPaymentRequest(payment, { key, now });
-    const before = isFirst ? null : await provider.findOutcome(payment, request);
-    return before ?? (await chargeProvider(provider, payment, request));
-  } catch (error) {
-    if (!isUnavailable(error)) throw error;
-    return toUnknown(error as FarthingError);
-  }
-}
-
-function toUnknown(failure: FarthingError): ProviderOutcome {
-  return { outcome: 'unknown', error: failure.message, failure };
-}
-
-function chargeProvider(
-  provider: PaymentProvider,
-  payment: PaymentModel,
-  request: PaymentRequest,
-): Promise<PaymentOutcome> {
-  if (request.is_page) return provider.openLink(payment, request);
-  return provider.charge(payment, { ...request, payment_method_id: payment.payment_method_id });
 }
 
 /**
@@ -379,23 +342,3 @@ function isLongVoid({ voided_at }: PaymentModel, { now }: ChangeAuthor): boolean
 }
 
 const HOUR_MS = 3_600_000;
-
-async function cancelAtProvider(
-  stores: Stores,
-  payment: PaymentModel,
-  by: ChangeAuthor,
-): Promise<ProviderOutcome | null> {
-  const { payment_gateway, gateway_tracking_id: key } = payment;
-  try {
-    const provider = createProvider(stores, payment_gateway!);
-    const request = buildPaymentRequest(payment, { key: key!, now: by.now });
-    const found = await provider.findOutcome(payment, request);
-    if (found?.outcome !== 'processing') return found;
-    const { gateway_payment_id } = found;
-    await provider.cancel(payment, gateway_payment_id, by.now);
-    return await provider.findOutcome(payment, { ...request, gateway_payment_id });
-  } catch (error) {
-    if (!isUnavailable(error)) throw error;
-    return toUnknown(error as FarthingError);
-  }
-}
