@@ -1,5 +1,5 @@
 /**
- * A world with a connection to Stripe's fake, in which all clocks move together: those of the service, of its machine and of Stripe. `work` does
+ * A world with a connection to Stripe's fake, in which all clocks move together: those of the service, of its machine, of the database and of Stripe. `work` does
  * what the scheduler does, and webhooks arrive twice, in an order that the seed decides, some of them months later.
  */
 import { mock } from 'node:test';
@@ -11,6 +11,7 @@ import type { Finding } from '../../actions/operations/audit/findings.ts';
 import { auditRecords } from '../../actions/operations/audit/records.ts';
 import { listDueWork } from '../../actions/schedule/due-work.ts';
 import { listConnectionsToRead } from '../../storage/queue/provider-events.ts';
+import { moveDatabaseClock } from './moved-clock.ts';
 import { StripeFake } from './providers/stripe-fake.ts';
 import type { Chance } from './seeds.ts';
 import { startWorld, type World } from './world.ts';
@@ -28,21 +29,29 @@ const DUE_WORK: readonly string[] = [
 
 type StripeEvent = StripeFake['events'][number];
 
+type StripeWorldParts = {
+  readonly connection_id: string;
+  readonly chance: Chance;
+  readonly setDatabaseClock: (instant: Date) => Promise<void>;
+};
+
 export class StripeWorld {
   readonly world: World;
   readonly fake: StripeFake;
   readonly #connection_id: string;
   readonly #chance: Chance;
+  readonly #setDatabaseClock: (instant: Date) => Promise<void>;
   /** Webhooks that are on their way, with the instant of their arrival. */
   readonly #webhooks: { at: number; event: StripeEvent }[] = [];
   #posted = 0;
   #keys_forgotten_at = 0;
 
-  constructor(world: World, fake: StripeFake, { connection_id, chance }: { connection_id: string; chance: Chance }) {
+  constructor(world: World, fake: StripeFake, { connection_id, chance, setDatabaseClock }: StripeWorldParts) {
     this.world = world;
     this.fake = fake;
     this.#connection_id = connection_id;
     this.#chance = chance;
+    this.#setDatabaseClock = setDatabaseClock;
   }
 
   get now(): Date {
@@ -50,9 +59,10 @@ export class StripeWorld {
   }
 
   /** Moves all clocks. Stripe forgets idempotency keys after a day. */
-  at(instant: Date): void {
+  async at(instant: Date): Promise<void> {
     mock.timers.setTime(instant.getTime());
     this.world.at(instant.toISOString());
+    await this.#setDatabaseClock(instant);
     if (instant.getTime() - this.#keys_forgotten_at < DAY_MS) return;
     this.fake.forgetKeys();
     this.#keys_forgotten_at = instant.getTime();
@@ -63,7 +73,7 @@ export class StripeWorld {
     const span = end.getTime() - this.now.getTime();
     const instants = Array.from({ length: times }, () => this.now.getTime() + this.#chance.next() * span);
     for (const instant of [...instants.sort((a, b) => a - b), end.getTime()]) {
-      this.at(new Date(instant));
+      await this.at(new Date(instant));
       await this.work();
     }
   }
@@ -121,7 +131,7 @@ export class StripeWorld {
   async receiveAll(): Promise<void> {
     while (this.#posted < this.fake.events.length || this.#webhooks.length > 0) {
       const arrivals = this.#webhooks.map(({ at }) => at);
-      this.at(new Date(Math.max(...arrivals, this.now.getTime() + HOUR_MS)));
+      await this.at(new Date(Math.max(...arrivals, this.now.getTime() + HOUR_MS)));
       await this.#receive();
       await this.#read();
     }
@@ -174,9 +184,11 @@ export async function startStripeWorld(
 ): Promise<StripeWorld> {
   const config = { SECRETS_KEYS: SETTINGS_KEY, PROVIDER_ADDRESSES: `stripe=${fake.url.href}` };
   const world = await startWorld({ now, config });
+  const setDatabaseClock = await moveDatabaseClock(world.api.services.postgres);
+  await setDatabaseClock(new Date(now));
   const stripe = { secret_key: 'sk_test_fake', webhook_secret: SECRET };
   const { id } = await world.post<{ id: string }>('/connections', {
     ...{ name: 'Stripe', provider_type: 'stripe', encrypted_secret_data: { stripe } },
   });
-  return new StripeWorld(world, fake, { connection_id: id, chance });
+  return new StripeWorld(world, fake, { connection_id: id, chance, setDatabaseClock });
 }

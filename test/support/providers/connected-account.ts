@@ -4,6 +4,7 @@ import { readProvider } from '../../../actions/delivery/inbound/read-provider.ts
 import { pushPending } from '../../../actions/delivery/integrations/push-pending.ts';
 import { dispatchBatch } from '../../../actions/delivery/webhooks/dispatch-events.ts';
 import { startTestApi, type TestApi } from '../api.ts';
+import { ageKeys } from './aged-keys.ts';
 import type { ProviderDouble, SignedWebhook } from './provider-double.ts';
 
 export const SETTINGS_KEY = 'a key of the settings that has 32 characters';
@@ -116,6 +117,13 @@ export class ConnectedAccount {
 
   passSeconds(seconds: number): void {
     this.now = new Date(this.now.getTime() + seconds * 1_000);
+  }
+
+  /** A day passes, after which the provider has forgotten the idempotency keys. */
+  async passDay(): Promise<void> {
+    this.passSeconds(86_400);
+    await ageKeys(this.api.services.postgres);
+    this.provider.forgetKeys();
   }
 
   /** Posts a webhook to our address, and returns the status of the answer. */

@@ -92,8 +92,7 @@ describeProviders('both sides of a connection', ({ exchanges, there, given }) =>
       case 'push':
         return account.push();
       case 'day':
-        account.passSeconds(86_400);
-        return there.forgetKeys();
+        return account.passDay();
       case 'disturb':
         return there.disturb(requests[one.request % requests.length]!, one.failure);
     }

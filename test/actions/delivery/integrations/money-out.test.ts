@@ -155,8 +155,7 @@ describe('money of invoices that a provider has', () => {
         fake.disturb(step, what);
         await push();
         if (isKeyForgotten) {
-          fake.forgetKeys();
-          account.passSeconds(86_400);
+          await account.passDay();
         } else later();
         await push();
         expect([there(invoice_id), recordsThere(payment_id)]).to.deep.equal([['open 6000'], [4_000]]);
@@ -218,8 +217,7 @@ describe('money of invoices that a provider has', () => {
       await credit(invoice_id, '30');
       fake.disturb(/POST credit_notes$/, what);
       await push();
-      fake.forgetKeys();
-      account.passSeconds(86_400);
+      await account.passDay();
       await push();
       expect([there(invoice_id), await notesThere(invoice_id)]).to.deep.equal([['open 7000'], ['issued 3000 0']]);
     });
