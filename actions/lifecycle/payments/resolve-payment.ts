@@ -9,6 +9,7 @@ import type { UpdatePayment } from '../../../core/payments/record.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { listAccountConnections } from '../../foundation/connections/find-connections.ts';
+import { listOwnGateways } from '../../foundation/connections/payment-gateways.ts';
 import { type LockedPayment, lockPayment } from '../../payments/lock-payment.ts';
 import { endRefund, listRefunds } from './refund-payment.ts';
 
@@ -35,8 +36,9 @@ export async function storeReason(
     );
   const connections = await listAccountConnections(payment, transaction);
   const connection = connections.find(({ provider_type }) => provider_type === payment.payment_gateway);
-  if (payment.payment_gateway === 'sandbox' || connection?.connection_state === 'active')
-    throw notAllowed(`${payment.payment_gateway} can be asked for the outcome: wait for it`, { field: 'reason' });
+  const { payment_gateway: gateway } = payment;
+  if ((gateway && listOwnGateways()[gateway]) || connection?.connection_state === 'active')
+    throw notAllowed(`${gateway} can still tell the outcome: wait for it`, { field: 'reason' });
   const gateway_metadata = { ...payment.gateway_metadata, resolved_by_hand: reason };
   return PaymentModel.change(payment, { gateway_metadata }, { by: author, database: transaction });
 }

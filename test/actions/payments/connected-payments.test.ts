@@ -747,7 +747,7 @@ describe('payments through a connection', () => {
       const reason = 'the account was closed';
       expect(await refuse(charge.id, { payment_status: 'SUCCEEDED', reason })).to.deep.equal([
         400,
-        'stripe can be asked for the outcome: wait for it',
+        'stripe can still tell the outcome: wait for it',
       ]);
       await setState({ connection_state: 'needs_attention', attention_reason: 'the key was revoked' });
       expect((await refuse(charge.id, { payment_status: 'SUCCEEDED' }))[0]).to.equal(400);
