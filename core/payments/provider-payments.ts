@@ -185,28 +185,75 @@ export function listNewRefunds(
   recorded: readonly RecordedRefund[],
 ): UnrecordedRefund[] {
   if (!RECEIVED.includes(payment.payment_status)) return [];
-  const contained = refunds === undefined ? new Decimal(payment.refunded_amount) : sumMade(recorded);
+  const contained = refunds === undefined ? new Decimal(payment.refunded_amount) : sumContained(recorded, refunds);
   const missing = Decimal.min(refunded_amount, payment.amount).minus(contained);
   if (missing.lte(0)) return [];
   if (refunds === undefined) return [{ amount: missing.toFixed(), provider_refund_id: null }];
   const added = refunds.filter(
     (refund) => refund.refund_status === 'succeeded' && !recorded.some((one) => isSameRefund(one, refund)),
   );
-  const sum = sumDecimals(added.map(({ amount }) => new Decimal(amount)));
-  if (sum.gt(missing)) return [{ amount: missing.toFixed(), provider_refund_id: null }];
+  if (sumAmounts(added).gt(missing)) return [{ amount: missing.toFixed(), provider_refund_id: null }];
   return added.map(({ amount, provider_refund_id }) => ({ amount, provider_refund_id }));
 }
 
-/** Pending refunds are not contained: they may fail, and the provider counts only successful ones. */
-function sumMade(recorded: readonly RecordedRefund[]): Decimal {
-  const made = recorded.filter(({ refund_status }) => refund_status === 'succeeded');
-  return sumDecimals(made.map(({ amount }) => new Decimal(amount)));
+/**
+ * Sums the recorded refunds that the report contains: those that were made, and those that have another status here but are reported as made.
+ * Other pending refunds may still fail, and the provider counts only successful ones.
+ */
+function sumContained(recorded: readonly RecordedRefund[], reported: readonly ReportedRefund[]): Decimal {
+  const made = reported.filter(({ refund_status }) => refund_status === 'succeeded');
+  return sumAmounts(
+    recorded.filter((one) => one.refund_status === 'succeeded' || made.some((refund) => isSameRefund(one, refund))),
+  );
+}
+
+/** Amount that the customer got back. */
+export function sumSucceeded(refunds: readonly ReportedRefund[]): string {
+  return sumAmounts(refunds.filter(({ refund_status }) => refund_status === 'succeeded')).toFixed();
+}
+
+function sumAmounts(refunds: readonly { readonly amount: string }[]): Decimal {
+  return sumDecimals(refunds.map(({ amount }) => new Decimal(amount)));
 }
 
 /** A refund that was refused here, and was made there all the same, is another one. */
 function isSameRefund({ id, gateway_refund_id, refund_status }: RecordedRefund, reported: ReportedRefund): boolean {
   if (gateway_refund_id === reported.provider_refund_id) return true;
   return reported.refund_id === id && refund_status !== 'failed';
+}
+
+/** Finds the recorded refund that was made and has failed at the provider since; undefined if there is none. */
+export function findFailedRefund<Recorded extends RecordedRefund>(
+  recorded: readonly Recorded[],
+  { provider_refund_id, refund_id, refund_status }: ReportedRefund,
+): Recorded | undefined {
+  if (refund_status !== 'failed') return undefined;
+  return recorded.find(
+    (one) =>
+      one.refund_status === 'succeeded' &&
+      (one.gateway_refund_id === null ? one.id === refund_id : one.gateway_refund_id === provider_refund_id),
+  );
+}
+
+/**
+ * Computes how much of the refunds that were recorded as a sum is no longer reported as made, although a refund that is not recorded by
+ * itself has failed. The failed one may be a part of the sum, which a person has to decide. A sum may also contain pending refunds.
+ */
+export function computeFailedPart(recorded: readonly RecordedRefund[], reported: readonly ReportedRefund[]): Decimal {
+  const isRecorded = (refund: ReportedRefund) =>
+    recorded.some(({ id, gateway_refund_id }) =>
+      gateway_refund_id === null ? id === refund.refund_id : gateway_refund_id === refund.provider_refund_id,
+    );
+  const unrecorded = reported.filter((refund) => !isRecorded(refund));
+  if (!unrecorded.some(({ refund_status }) => refund_status === 'failed')) return new Decimal(0);
+  const sums = recorded.filter(
+    ({ id, gateway_refund_id, refund_status }) =>
+      refund_status === 'succeeded' &&
+      gateway_refund_id === null &&
+      !reported.some(({ refund_id }) => refund_id === id),
+  );
+  const contained = unrecorded.filter(({ refund_status }) => refund_status !== 'failed');
+  return Decimal.max(sumAmounts(sums).minus(sumAmounts(contained)), 0);
 }
 
 /** Whether periodic reading can stop: the invoice is paid or void at the provider. Later changes arrive by webhook. */

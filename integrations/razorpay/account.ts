@@ -29,7 +29,8 @@ import {
 import { isMissing, isRefused } from './errors.ts';
 import { toRazorpayLines } from './lines.ts';
 import { RazorpayPayments } from './payments.ts';
-import { toProviderInvoice } from './pulled-invoice.ts';
+import { type RefundablePayment, toProviderInvoice } from './pulled-invoice.ts';
+import { readRefunds } from './refunds.ts';
 import {
   cutText,
   isRazorpayId,
@@ -223,10 +224,18 @@ class RazorpayAccount implements ProviderAccount {
   }
 
   /** Lists the attempts to pay an invoice, all of which belong to its order. A draft has no order. */
-  async #listPayments({ order_id }: Invoices.RazorpayInvoice): Promise<Payments.RazorpayPayment[]> {
+  async #listPayments({ order_id }: Invoices.RazorpayInvoice): Promise<RefundablePayment[]> {
     if (!order_id) return [];
     const { items } = await this.#razorpay.orders.fetchPayments(order_id);
-    return items;
+    const read: RefundablePayment[] = [];
+    for (const payment of items) read.push({ payment, ...(await this.#readRefunds(payment)) });
+    return read;
+  }
+
+  /** A payment that was not captured cannot be refunded by a request. */
+  async #readRefunds(payment: Payments.RazorpayPayment) {
+    const isCaptured = payment.status === 'captured' || payment.status === 'refunded';
+    return isCaptured ? await readRefunds(this.#razorpay, payment) : { refunds: [], refunded_amount: '0' };
   }
 
   async #loadInvoice(id: string): Promise<Invoices.RazorpayInvoice | null> {

@@ -5,7 +5,6 @@
 import type { Orders } from 'razorpay/dist/types/orders.js';
 import type { PaymentLinks } from 'razorpay/dist/types/paymentLink.js';
 import type { Payments } from 'razorpay/dist/types/payments.js';
-import type { Refunds } from 'razorpay/dist/types/refunds.js';
 import type {
   AccountCharge,
   AccountPaymentPage,
@@ -15,9 +14,10 @@ import type {
 } from '../account-payments.ts';
 import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
 import { ProviderError } from '../provider-error.ts';
-import { fromSubunits, toPayableSubunits, toSubunits } from './amounts.ts';
-import { createKeyedRefund, type RazorpayClient, translateErrors, unwrapError } from './client.ts';
+import { toPayableSubunits } from './amounts.ts';
+import { type RazorpayClient, translateErrors, unwrapError } from './client.ts';
 import { isRefused } from './errors.ts';
+import { readRefunds, refundOnce } from './refunds.ts';
 import { toSavedPaymentMethods } from './saved-methods.ts';
 import { isRazorpayId, toNotes, toReference } from './texts.ts';
 
@@ -158,17 +158,23 @@ export class RazorpayPayments implements AccountPayments {
 
   async findOutcome(payment: PaymentQuery): Promise<PaymentOutcome | null> {
     return await translateErrors(async () => {
-      const link = await this.#findLink(payment);
-      if (link !== null) return await this.#addRefunds(toLinkOutcome(link));
-      const [order] = await this.#listOrders(payment);
-      return order === undefined ? null : await this.#findAttempt(order);
+      const outcome = await this.#findUnrefunded(payment);
+      return outcome === null ? null : await this.#addRefunds(outcome, payment);
     });
   }
 
-  /** Adds the refunds of a payment, which a payment link does not contain. */
-  async #addRefunds(outcome: PaymentOutcome): Promise<PaymentOutcome> {
+  async #findUnrefunded(payment: PaymentQuery): Promise<PaymentOutcome | null> {
+    const link = await this.#findLink(payment);
+    if (link !== null) return toLinkOutcome(link);
+    const [order] = await this.#listOrders(payment);
+    return order === undefined ? null : await this.#findAttempt(order);
+  }
+
+  /** Adds the refunds of a payment, which a person may have made in Razorpay's dashboard. */
+  async #addRefunds(outcome: PaymentOutcome, { currency }: PaymentQuery): Promise<PaymentOutcome> {
     if (outcome.outcome !== 'succeeded' || !isRazorpayId(outcome.gateway_payment_id, 'pay')) return outcome;
-    return { ...outcome, ...toRefundedAmount(await this.#razorpay.payments.fetch(outcome.gateway_payment_id)) };
+    const read = await readRefunds(this.#razorpay, { id: outcome.gateway_payment_id, currency });
+    return read.refunds.length === 0 ? outcome : { ...outcome, ...read };
   }
 
   async cancel(gateway_payment_id: string): Promise<void> {
@@ -199,37 +205,9 @@ export class RazorpayPayments implements AccountPayments {
   }
 
   async refund(refund: AccountRefund): Promise<RefundOutcome> {
-    return await translateErrors(async () => {
-      const payment_id = await this.#findPaidId(refund.gateway_payment_id);
-      const earlier = await this.#findRefund(payment_id, refund);
-      if (earlier !== null) return toRefundOutcome(earlier);
-      try {
-        return toRefundOutcome(await this.#createRefund(payment_id, refund));
-      } catch (thrown) {
-        const error = unwrapError(thrown);
-        if (!isRefused(error)) throw error;
-        return { outcome: 'failed', error: error.message };
-      }
-    });
-  }
-
-  async #createRefund(payment_id: string, refund: AccountRefund): Promise<Refunds.RazorpayRefund> {
-    const reference = toReference(refund.key);
-    const body = {
-      amount: toSubunits(refund.amount, refund.currency),
-      receipt: reference,
-      notes: toNotes({ farthing_refund_id: refund.refund_id }),
-    };
-    return await createKeyedRefund(this.#razorpay, { payment_id, idempotency_key: reference }, body);
-  }
-
-  async #findRefund(payment_id: string, { key }: AccountRefund): Promise<Refunds.RazorpayRefund | null> {
-    const receipt = toReference(key);
-    for (let skip = 0; ; skip += PAGE) {
-      const { items } = await this.#razorpay.payments.fetchMultipleRefund(payment_id, { count: PAGE, skip });
-      const found = items.find((item) => item.receipt === receipt);
-      if (found !== undefined || items.length < PAGE) return found ?? null;
-    }
+    return await translateErrors(async () =>
+      refundOnce(this.#razorpay, await this.#findPaidId(refund.gateway_payment_id), refund),
+    );
   }
 
   /**
@@ -291,7 +269,7 @@ function toOutcome(payment: Payments.RazorpayPayment): PaymentOutcome {
   switch (status) {
     case 'captured':
     case 'refunded':
-      return { outcome: 'succeeded', gateway_payment_id: id, ...toRefundedAmount(payment) };
+      return { outcome: 'succeeded', gateway_payment_id: id };
     case 'failed': {
       const code = error_reason || error_code || 'failed';
       return {
@@ -306,10 +284,6 @@ function toOutcome(payment: Payments.RazorpayPayment): PaymentOutcome {
     default:
       throw new ProviderError('person', `the payment ${id} has the status ${String(status)} at Razorpay`);
   }
-}
-
-function toRefundedAmount({ amount_refunded, currency }: Payments.RazorpayPayment) {
-  return amount_refunded ? { refunded_amount: fromSubunits(amount_refunded, currency) } : {};
 }
 
 const ENDED_LINKS: ReadonlySet<string> = new Set(['paid', 'cancelled', 'expired']);
@@ -331,9 +305,4 @@ function findPaidId({ payments }: PaymentLinks.RazorpayPaymentLink): string | nu
   const list = (payments ?? []) as LinkPayment | readonly LinkPayment[];
   const attempts = Array.isArray(list) ? (list as readonly LinkPayment[]) : [list as LinkPayment];
   return attempts.find(({ status }) => status === 'captured')?.payment_id ?? null;
-}
-
-function toRefundOutcome({ id, status }: Refunds.RazorpayRefund): RefundOutcome {
-  if (status === 'failed') return { outcome: 'failed', error: `refund_failed: Razorpay could not send ${id}` };
-  return { outcome: status === 'pending' ? 'pending' : 'succeeded', gateway_refund_id: id };
 }

@@ -3,7 +3,7 @@
  */
 import type { Invoices } from 'razorpay/dist/types/invoices.js';
 import type { Payments } from 'razorpay/dist/types/payments.js';
-import type { ReportedPayment } from '../../core/payments/provider-payments.ts';
+import type { ReportedPayment, ReportedRefund } from '../../core/payments/provider-payments.ts';
 import type { ProviderInvoice } from '../account.ts';
 import { ProviderError } from '../provider-error.ts';
 import { fromSubunits } from './amounts.ts';
@@ -26,9 +26,16 @@ const PAYMENT_STATUSES: Readonly<Record<string, ReportedPayment['payment_status'
   failed: 'failed',
 };
 
+/** A payment with its refunds, which its own record does not list. */
+export type RefundablePayment = {
+  readonly payment: Payments.RazorpayPayment;
+  readonly refunds: readonly ReportedRefund[];
+  readonly refunded_amount: string;
+};
+
 export function toProviderInvoice(
   invoice: Invoices.RazorpayInvoice,
-  payments: readonly Payments.RazorpayPayment[],
+  payments: readonly RefundablePayment[],
 ): ProviderInvoice {
   const { id, short_url, amount, currency = '' } = invoice;
   return {
@@ -41,8 +48,8 @@ export function toProviderInvoice(
   };
 }
 
-function toProviderPayment(payment: Payments.RazorpayPayment): ReportedPayment {
-  const { id, amount, currency, amount_refunded = 0, created_at } = payment;
+function toProviderPayment({ payment, refunds, refunded_amount }: RefundablePayment): ReportedPayment {
+  const { id, amount, currency, created_at } = payment;
   const payment_status = findStatus(PAYMENT_STATUSES, payment);
   const isPaid = payment_status === 'succeeded' || payment_status === 'refunded';
   return {
@@ -52,7 +59,7 @@ function toProviderPayment(payment: Payments.RazorpayPayment): ReportedPayment {
     currency: currency.toLowerCase(),
     // Razorpay reports no other time of a payment than that of its creation.
     paid_at: isPaid ? new Date(created_at * 1_000).toISOString() : null,
-    refunded_amount: fromSubunits(amount_refunded ?? 0, currency),
+    ...{ refunded_amount, refunds },
     provider_tax: null,
   };
 }

@@ -4,6 +4,7 @@
  * are found after the idempotency key is forgotten.
  */
 import type { Stripe } from 'stripe';
+import { sumSucceeded } from '../../core/payments/provider-payments.ts';
 import type {
   AccountCharge,
   AccountPaymentPage,
@@ -19,7 +20,7 @@ import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
 import { toMinorUnits } from './amounts.ts';
 import { findDeclinedIntent, isMissing, isRefused, translate } from './errors.ts';
 import { isWaitingForCustomer, toIntentOutcome, toRefundOutcome } from './payment-outcome.ts';
-import { listRefunds, sumSucceeded } from './pulled-invoice.ts';
+import { listRefunds } from './pulled-invoice.ts';
 import { listPaymentMethods, readPaymentMethod, startCardSetup } from './saved-cards.ts';
 import { changeOnce, findByMetadata, sendOnce, toCreatedSince } from './send-once.ts';
 
@@ -190,8 +191,8 @@ export class StripePayments implements AccountPayments {
         find,
         send: (options) => this.#stripe.refunds.create(terms, options),
       });
-      // Reads the refund again, because a repeated request returns its state at the first request.
-      return toRefundOutcome(made.status === 'succeeded' ? made : await this.#stripe.refunds.retrieve(made.id));
+      // A repeated request returns the state at the first request, and also a refund that had succeeded may have failed since.
+      return toRefundOutcome(await this.#stripe.refunds.retrieve(made.id));
     });
   }
 

@@ -1,7 +1,6 @@
 /** An invoice of Stripe as pulled: its status, and the payments that Stripe counts towards it. */
 import type { Stripe } from 'stripe';
-import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
-import type { ReportedPayment, ReportedRefund } from '../../core/payments/provider-payments.ts';
+import { type ReportedPayment, type ReportedRefund, sumSucceeded } from '../../core/payments/provider-payments.ts';
 import type { ProviderInvoice } from '../account.ts';
 import { ProviderError } from '../provider-error.ts';
 import { fromMinorUnits } from './amounts.ts';
@@ -118,12 +117,6 @@ export async function listRefunds(
     });
   }
   return refunds;
-}
-
-/** Amount that the customer got back. */
-export function sumSucceeded(refunds: readonly ReportedRefund[]): string {
-  const succeeded = refunds.filter(({ refund_status }) => refund_status === 'succeeded');
-  return sumDecimals(succeeded.map(({ amount }) => new Decimal(amount))).toFixed();
 }
 
 const REFUNDS_PAGE = 100;

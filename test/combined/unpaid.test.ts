@@ -2,6 +2,9 @@
 import { expect } from 'chai';
 import { processDuePayments } from '../../actions/lifecycle/payments/due-payments.ts';
 import { cancelOverdue } from '../../actions/lifecycle/payments/end-overdue.ts';
+import { endRefund, listRefunds, refundOverpayment } from '../../actions/lifecycle/payments/refund-payment.ts';
+import { lockPayment } from '../../actions/payments/lock-payment.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
 import type { Invoice } from '../support/answers.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
@@ -116,6 +119,43 @@ describe('what is not paid', () => {
     const rebilled = (await world.invoices('again')).find((one) => one.invoice_status === 'FINALIZED');
     await world.post('/payments', paid(rebilled!));
     expect(await statusOf('again')).to.equal('active');
+  });
+
+  it('a refund of late money that fails ends no subscription, whether the payment is automatic or by a request', async () => {
+    const { postgres } = world.api.services;
+    const { scope } = world.api;
+    const ids: string[] = [];
+    await setting('payment_config', { retry_after_days: [], after_last_try: 'keep_active' });
+    for (const customer of ['collected', 'requested']) {
+      await world.subscribe(customer, 'Pro', { gateway_payment_method_id: 'pm_sandbox_declined' });
+      const [invoice] = await world.invoices(customer);
+      ids.push((await world.get(`/payments?destination_id=${invoice!.id}`)).items[0]!.id);
+    }
+    await setting('payment_config', { retry_after_days: [], after_last_try: 'cancel' });
+    for (const id of ids) {
+      await postgres.transaction(async (transaction) => {
+        const { payment } = await lockPayment(transaction, scope, id);
+        const overpaid = new Decimal(payment.amount);
+        await refundOverpayment(transaction, { payment, overpaid, by: { now: world.now } });
+      });
+      await postgres.transaction(async (transaction) => {
+        const locked = await lockPayment(transaction, scope, id);
+        const [refund] = await listRefunds(locked.payment, transaction);
+        const outcome = { outcome: 'failed', error: 'the account was closed' } as const;
+        await endRefund(world.api.services, transaction, {
+          ...locked,
+          ...{ refund: refund!, outcome, by: { now: world.now } },
+        });
+      });
+    }
+    // An earlier version left payments by a request due.
+    await postgres('payments').where({ id: ids[1]! }).update({ is_automatic: false, next_attempt_at: world.now });
+    await processDuePayments(world.api.services, { now: after(DAY_MS) });
+    for (const id of ids) {
+      const { payment_status, next_attempt_at } = await world.get(`/payments/${id}`);
+      expect([payment_status, next_attempt_at]).to.deep.equal(['FAILED', null]);
+    }
+    expect([await statusOf('collected'), await statusOf('requested')]).to.deep.equal(['active', 'active']);
   });
 
   it('one whose debit is on its way is not ended for not being paid', async () => {

@@ -6,7 +6,9 @@ import { Decimal } from '../../../core/foundation/decimal.ts';
 import { createdBy } from '../../../core/foundation/stamp.ts';
 import { computeRefundablePayment } from '../../../core/invoicing/credit-note/creditable.ts';
 import {
+  computeFailedPart,
   describeClosed,
+  findFailedRefund,
   isCharging,
   listNewRefunds,
   planReport,
@@ -23,7 +25,7 @@ import { loadSentPayments } from '../../foundation/connections/sent-payments.ts'
 import { emit } from '../../foundation/emit.ts';
 import { loadCharges } from '../../invoicing/credit-notes/load-charges.ts';
 import { type LockedInvoice, lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
-import { lockPayment } from '../../payments/lock-payment.ts';
+import { lockReceivedPayment } from '../../payments/lock-payment.ts';
 import { applySuccess } from './apply-outcome.ts';
 import { listRefunds, recordMadeRefund, reverseMadeRefund } from './refund-payment.ts';
 
@@ -124,36 +126,66 @@ type ReportedRefunds = {
 };
 
 /**
- * Records the refunds that were made at the provider, and reverses those that have failed there after they were recorded as made. Returns why
- * a refund is not recorded: a credit note or a void has given the money back already.
+ * Records the refunds that were made at the provider, and reverses those that have failed there after they were recorded as made. `transaction`
+ * has locked the invoice. Returns the differences that a person has to resolve; null if there are none.
  */
 export async function applyReportedRefunds(
   stores: Stores,
   transaction: Transaction,
-  { payment: { id, ...scope }, reported, provider_type, key_prefix, now }: ReportedRefunds,
+  report: ReportedRefunds,
 ): Promise<string | null> {
-  const by = { now };
-  const before = await listRefunds(await PaymentModel.fetch(scope, id, { database: transaction }), transaction);
-  for (const { provider_refund_id, refund_status, error } of reported.refunds ?? []) {
-    const refund = before.find(({ gateway_refund_id }) => gateway_refund_id === provider_refund_id);
-    if (refund_status !== 'failed' || refund?.refund_status !== 'succeeded') continue;
-    const locked = await lockPayment(transaction, scope, id);
-    await reverseMadeRefund(stores, transaction, { ...locked, refund, error: error ?? 'no reason', by });
+  const failed = await reverseFailedRefunds(stores, transaction, report);
+  const unfitting = await recordNewRefunds(transaction, report);
+  return [...failed, ...unfitting].join('; ') || null;
+}
+
+/** A failed refund that was recorded as a part of a sum cannot be reversed by itself, so the difference is returned. */
+async function reverseFailedRefunds(
+  stores: Stores,
+  transaction: Transaction,
+  { payment: { id, destination_id: invoice_id, ...scope }, reported, provider_type, now }: ReportedRefunds,
+): Promise<string[]> {
+  const payment = await PaymentModel.fetch(scope, id, { database: transaction });
+  const recorded = await listRefunds(payment, transaction);
+  const { refunds = [] } = reported;
+  for (const one of refunds) {
+    const refund = findFailedRefund(recorded, one);
+    if (refund === undefined) continue;
+    const locked = await lockReceivedPayment(transaction, scope, { id, invoice_id });
+    await reverseMadeRefund(stores, transaction, { ...locked, refund, error: one.error ?? 'no reason', by: { now } });
   }
+  const part = computeFailedPart(recorded, refunds);
+  if (part.isZero()) return [];
+  return [
+    `${part.toFixed()} ${payment.currency} that payment ${id} records as refunded may have failed at ${provider_type}: compare its refunds there`,
+  ];
+}
+
+/** Returns the refunds that are not recorded, because a credit note or a void has given the money back already. */
+async function recordNewRefunds(
+  transaction: Transaction,
+  { payment: { id, destination_id: invoice_id, ...scope }, reported, provider_type, key_prefix, now }: ReportedRefunds,
+): Promise<string[]> {
   const current = await PaymentModel.fetch(scope, id, { database: transaction });
   const recorded = await listRefunds(current, transaction);
+  const unfitting: string[] = [];
   for (const { amount, provider_refund_id } of listNewRefunds(current, reported, recorded)) {
-    const { payment, invoice, subscription } = await lockPayment(transaction, scope, id);
+    const locked = await lockReceivedPayment(transaction, scope, { id, invoice_id });
+    const { payment, invoice } = locked;
     const left = computeRefundablePayment(payment, invoice, await loadCharges(invoice, transaction));
     const most = await loadRefundLimit(transaction, invoice);
-    if (new Decimal(amount).gt(most === null ? left : Decimal.min(left, most)))
-      return `${amount} ${payment.currency} of payment ${id} was refunded at ${provider_type}, but is given back here already`;
+    if (new Decimal(amount).gt(most === null ? left : Decimal.min(left, most))) {
+      unfitting.push(
+        `${amount} ${payment.currency} of payment ${id} was refunded at ${provider_type}, but is given back here already`,
+      );
+      continue;
+    }
     const total = new Decimal(payment.refunded_amount).plus(amount).toFixed();
     await recordMadeRefund(transaction, {
-      ...{ payment, invoice, subscription, amount, gateway_refund_id: provider_refund_id, by },
+      ...{ ...locked, amount, gateway_refund_id: provider_refund_id, by: { now } },
       reason: `refunded at ${provider_type}`,
       idempotency_key: `${key_prefix}/${id}/${provider_refund_id ?? total}`,
     });
   }
-  return null;
+  return unfitting;
 }

@@ -186,8 +186,9 @@ export async function processRefunds(stores: Stores, payment: PaymentModel, by: 
 function endRefunds({ postgres }: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
   return retryTransaction({ postgres }, async (transaction) => {
     const current = await PaymentModel.fetch(payment, payment.id, { database: transaction, lock: true });
-    const isLeft = (await listRefunds(current, transaction)).some(({ refund_status }) => refund_status === 'pending');
-    return isLeft ? current : PaymentModel.change(current, { next_attempt_at: null }, { by, database: transaction });
+    return (await hasPendingRefund(current, transaction))
+      ? current
+      : PaymentModel.change(current, { next_attempt_at: null }, { by, database: transaction });
   });
 }
 
@@ -320,7 +321,7 @@ async function updateRefunded(
   const changes = {
     refunded_amount: refunded.toFixed(),
     refunded_at: refunded.gt(0) ? by.now.toISOString() : null,
-    next_attempt_at: isOfProvider(payment) ? computeOutcomeCheckAt(by.now).toISOString() : null,
+    next_attempt_at: await computeRefundCheck(transaction, { payment, amount, by }),
     ...(RECEIVED.includes(payment.payment_status)
       ? { payment_status: received_status as PaymentModel['payment_status'] }
       : {}),
@@ -328,6 +329,24 @@ async function updateRefunded(
   const record = await PaymentModel.change(payment, changes, { by, database: transaction });
   await emit(transaction, 'payment.updated', { record, by });
   return record;
+}
+
+/**
+ * A new refund is requested soon. A reversed one needs no request: a due FAILED payment without refunds would be taken for one whose retries
+ * are exhausted. The end of a checkout remains due.
+ */
+async function computeRefundCheck(
+  transaction: Transaction,
+  { payment, amount, by }: { payment: PaymentModel; amount: string; by: ChangeAuthor },
+): Promise<string | null> {
+  if (!isOfProvider(payment)) return null;
+  const isNew = new Decimal(amount).gt(0);
+  if (isNew || (await hasPendingRefund(payment, transaction))) return computeOutcomeCheckAt(by.now).toISOString();
+  return payment.checkout_session_id ? (payment.next_attempt_at ?? null) : null;
+}
+
+async function hasPendingRefund(payment: PaymentModel, transaction: Transaction): Promise<boolean> {
+  return (await listRefunds(payment, transaction)).some(({ refund_status }) => refund_status === 'pending');
 }
 
 type FailedRefund = LockedPayment & { refund: PaymentRefundModel; error: string; by: ChangeAuthor };

@@ -1,6 +1,7 @@
 /**
  * Applies a setting to the subscription after the last failed collection of its invoice (docs/rules/payments.md, "After
- * the last try"). `next_attempt_at` of the payment stays set until this is done.
+ * the last try"). `next_attempt_at` of the payment stays set until this is done. A payment by a request has no retries, so it changes no
+ * subscription.
  */
 
 import { Decimal } from '../../../core/foundation/decimal.ts';
@@ -31,13 +32,13 @@ export async function handleRetriesExhausted(
   const { after_last_try } = await loadSetting(scope, 'payment_config', stores.postgres);
   const { destination_id } = await PaymentModel.fetch(scope, id, { database: stores.postgres });
   const isDue = async (transaction: Transaction) =>
-    isPending(await PaymentModel.fetch(scope, id, { database: transaction }));
+    isExhausted(await PaymentModel.fetch(scope, id, { database: transaction }));
   if (after_last_try === 'cancel') await cancelUnpaid(stores, scope, { invoice_id: destination_id, by, isDue });
   return retryTransaction(stores, async (transaction) => {
     const { payment, invoice, subscription } = await lockPayment(transaction, scope, id);
     // Another process has already handled this payment.
     if (!isPending(payment)) return payment;
-    if (subscription && isUnpaid(invoice))
+    if (subscription && isExhausted(payment) && isUnpaid(invoice))
       await markIncomplete(stores, transaction, { subscription, after_last_try, by });
     return PaymentModel.change(payment, { next_attempt_at: null }, { by, database: transaction });
   });
@@ -45,6 +46,10 @@ export async function handleRetriesExhausted(
 
 function isPending({ payment_status, next_attempt_at }: PaymentModel): boolean {
   return payment_status === 'FAILED' && next_attempt_at !== null;
+}
+
+function isExhausted(payment: PaymentModel): boolean {
+  return isPending(payment) && payment.is_automatic;
 }
 
 /** Whether the invoice is unpaid and no charge is in progress that may still pay it. */

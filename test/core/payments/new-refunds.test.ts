@@ -1,7 +1,12 @@
 /** docs/rules/payments.md, "Paid at a provider": which reported refunds are recorded. */
 import { expect } from 'chai';
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
-import { listNewRefunds, type ReportedRefund } from '../../../core/payments/provider-payments.ts';
+import {
+  computeFailedPart,
+  findFailedRefund,
+  listNewRefunds,
+  type ReportedRefund,
+} from '../../../core/payments/provider-payments.ts';
 
 const there = (provider_refund_id: string, amount: string, change: Partial<ReportedRefund> = {}): ReportedRefund => ({
   ...{ provider_refund_id, amount, refund_status: 'succeeded', error: null, refund_id: null, ...change },
@@ -11,7 +16,8 @@ const here = (
   amount: string,
   gateway_refund_id: string | null,
   refund_status: Recorded['refund_status'],
-): Recorded => ({ id: 'a', amount, gateway_refund_id, refund_status });
+  id = 'a',
+): Recorded => ({ id, amount, gateway_refund_id, refund_status });
 
 /** A payment of 100 that contains the recorded refunds. */
 const paymentWith = (recorded: readonly Recorded[]) => {
@@ -61,10 +67,77 @@ describe('refunds that a provider reports', () => {
       [here('20', null, 'succeeded')],
       ['10 null'],
     ],
+    [
+      'ours, pending here and made there, beside a sum',
+      '90',
+      [there('re_1', '20'), there('re_2', '30'), there('re_3', '40', { refund_id: 'b' })],
+      [here('50', null, 'succeeded', 'a'), here('40', null, 'pending', 'b')],
+      [],
+    ],
+    [
+      'an older report of one that has failed, beside a sum',
+      '60',
+      [there('re_1', '20'), there('re_2', '30'), there('re_3', '10')],
+      [here('50', null, 'succeeded', 'a'), here('10', 're_3', 'failed', 'b')],
+      [],
+    ],
   ] as const)
     it(name, () => {
       const reported = { refunded_amount, ...(refunds ? { refunds } : {}) };
       const found = listNewRefunds(paymentWith(recorded), reported, recorded);
       expect(found.map(({ amount, provider_refund_id }) => `${amount} ${provider_refund_id}`)).to.deep.equal(expected);
+    });
+});
+
+describe('failed refunds that a provider reports', () => {
+  const failed = (provider_refund_id: string, amount: string, refund_id: string | null = null) =>
+    there(provider_refund_id, amount, { refund_status: 'failed', refund_id });
+
+  for (const [name, refund, recorded, expected] of [
+    ['by its id there', failed('re_1', '10'), here('10', 're_1', 'succeeded'), 'a'],
+    ['ours, which a person has ended', failed('re_1', '10', 'a'), here('10', null, 'succeeded'), 'a'],
+    ['not an earlier attempt of one that was made', failed('re_1', '10', 'a'), here('10', 're_2', 'succeeded'), null],
+    ['not one that has failed here', failed('re_1', '10'), here('10', 're_1', 'failed'), null],
+    ['not one that is pending here', failed('re_1', '10'), here('10', 're_1', 'pending'), null],
+    ['not one that was made', there('re_1', '10'), here('10', 're_1', 'succeeded'), null],
+    ['not a sum', failed('re_1', '10'), here('10', null, 'succeeded'), null],
+  ] as const)
+    it(`finds the record: ${name}`, () => {
+      expect(findFailedRefund([recorded], refund)?.id ?? null).to.equal(expected);
+    });
+
+  for (const [name, reported, recorded, expected] of [
+    ['a part of a sum', [there('re_1', '30'), failed('re_2', '20')], [here('50', null, 'succeeded')], '20'],
+    ['all of a sum', [failed('re_1', '20')], [here('20', null, 'succeeded')], '20'],
+    [
+      'of several, what is no longer made',
+      [there('re_1', '40'), failed('re_2', '20')],
+      [here('50', null, 'succeeded')],
+      '10',
+    ],
+    [
+      'one that the sum never contained',
+      [there('re_1', '50'), failed('re_2', '20')],
+      [here('50', null, 'succeeded')],
+      '0',
+    ],
+    ['one that is recorded by itself', [failed('re_1', '20')], [here('20', 're_1', 'succeeded')], '0'],
+    [
+      'one that is only pending',
+      [there('re_1', '20', { refund_status: 'pending' })],
+      [here('20', null, 'succeeded')],
+      '0',
+    ],
+    [
+      'not a pending one that the sum may contain',
+      [there('re_1', '20', { refund_status: 'pending' }), failed('re_2', '20')],
+      [here('20', null, 'succeeded')],
+      '0',
+    ],
+    ['beside one of ours that the report lacks', [failed('re_1', '20')], [here('40', 're_2', 'succeeded')], '0'],
+    ['ours, which a person has ended', [failed('re_1', '20', 'a')], [here('20', null, 'succeeded')], '0'],
+  ] as const)
+    it(`names the part: ${name}`, () => {
+      expect(computeFailedPart(recorded, reported).toFixed()).to.equal(expected);
     });
 });

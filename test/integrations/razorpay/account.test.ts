@@ -390,7 +390,7 @@ describe('integrations/razorpay/account', () => {
       const { paid_at, ...rest } = read[0]!;
       expect(rest).to.deep.equal({
         ...{ provider_payment_id: payment_id, payment_status: 'succeeded', amount: '40', currency: 'inr' },
-        ...{ refunded_amount: '0', provider_tax: null },
+        ...{ refunded_amount: '0', refunds: [], provider_tax: null },
       });
       expect(Date.parse(paid_at!)).to.be.closeTo(Date.now(), 60_000);
       fake.book.payInvoice(id);
@@ -410,6 +410,46 @@ describe('integrations/razorpay/account', () => {
       expect(await payments()).to.deep.equal(['succeeded 119.1 -19.1']);
       fake.book.createRefund(payment.id, {});
       expect(await payments()).to.deep.equal(['refunded 119.1 -119.1']);
+    });
+
+    it('reads each refund with its state and counts those that were made, also one that fails after that', async () => {
+      const payment = fake.book.payInvoice(id);
+      const notes = { farthing_refund_id: 'refund_1' };
+      const ours = fake.book.createRefund(payment.id, { amount: 1_000, notes });
+      fake.book.refund_status = 'pending';
+      const pending = fake.book.createRefund(payment.id, { amount: 500 });
+      const read = async () => (await pull()).payments.map((one) => [one.refunded_amount, one.refunds]);
+      const pendingThere = {
+        ...{ provider_refund_id: pending.id, amount: '5', refund_status: 'pending', error: null, refund_id: null },
+      };
+      const oursThere = { provider_refund_id: ours.id, amount: '10', refund_id: 'refund_1' };
+      const made = { ...oursThere, refund_status: 'succeeded', error: null };
+      expect(await read()).to.deep.equal([['10', [pendingThere, made]]]);
+      fake.book.endRefund(ours.id, 'failed');
+      const failed = {
+        ...oursThere,
+        ...{ refund_status: 'failed', error: `refund_failed: Razorpay could not send ${ours.id}` },
+      };
+      expect(await read()).to.deep.equal([['0', [pendingThere, failed]]]);
+      fake.book.endRefund(pending.id, 'processed');
+      expect(await payments()).to.deep.equal(['succeeded 119.1 -5']);
+    });
+
+    it('reads the refunds of all pages', async () => {
+      const payment = fake.book.payInvoice(id);
+      for (let n = 0; n < 105; n++) fake.book.createRefund(payment.id, { amount: 100 });
+      expect(await payments()).to.deep.equal(['succeeded 119.1 -105']);
+      expect((await pull()).payments[0]!.refunds).to.have.length(105);
+    });
+
+    it('asks a person about a refund with an unknown status', async () => {
+      const refund = fake.book.createRefund(fake.book.payInvoice(id).id, { amount: 100 });
+      refund.status = 'melted';
+      const failure = await catchFailure(pull);
+      expect([failure.error_class, failure.message]).to.deep.equal([
+        'person',
+        `the refund ${refund.id} has the status melted at Razorpay`,
+      ]);
     });
 
     it('reads a cancelled one as void', async () => {

@@ -112,8 +112,12 @@ describe('integrations/razorpay/payments', () => {
     it('stays succeeded after it was refunded', async () => {
       const charge = chargeOf(addToken('pays'));
       await payments.charge(charge);
-      fake.book.createRefund(paid()[0]!.id, {});
-      expect(await payments.findOutcome(charge)).to.include({ outcome: 'succeeded' });
+      const refund = fake.book.createRefund(paid()[0]!.id, {});
+      expect(await payments.findOutcome(charge)).to.include({ outcome: 'succeeded', refunded_amount: '119.1' });
+      fake.book.endRefund(refund.id, 'failed');
+      const outcome = await payments.findOutcome(charge);
+      expect(outcome).to.include({ outcome: 'succeeded', refunded_amount: '0' });
+      expect(outcome).to.have.nested.include({ 'refunds[0].refund_status': 'failed', 'refunds[0].amount': '119.1' });
     });
 
     it('needs a person if the customer has no phone number there', async () => {

@@ -256,6 +256,15 @@ describe('integrations/stripe/payments', () => {
       expect([error.error_class, /greater than/.test(error.message)]).to.deep.equal(['person', true]);
     });
 
+    it('that was made and has failed since is failed, although the repeated request returns its first answer', async () => {
+      const id = await charged();
+      const refund = buildRefund(id);
+      expect((await payments.refund!(refund)).outcome).to.equal('succeeded');
+      endRefund(fake.book, listRefunds(fake.book, id)[0]!.id, 'failed');
+      expect((await payments.refund!(refund)).outcome).to.equal('failed');
+      expect(listRefunds(fake.book, id)).to.have.length(1);
+    });
+
     for (const end of ['succeeded', 'failed'] as const)
       it(`that is pending ends ${end} under its key`, async () => {
         const id = await charged('pm_usBankAccount_success');

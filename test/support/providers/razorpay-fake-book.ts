@@ -298,6 +298,16 @@ export class RazorpayBook {
     return refund;
   }
 
+  /**
+   * Ends a refund. Razorpay usually reports one as processed before the bank confirms it, so it may still fail (razorpay.com/docs/payments/refunds).
+   * No page says that a failure lowers `amount_refunded`, so it does not.
+   */
+  endRefund(id: string, status: 'processed' | 'failed'): void {
+    const refund = this.find<RefundRecord>('refund', id);
+    refund.status = status;
+    this.#announce(`refund.${status}`, { refund, payment: this.find('payment', refund.payment_id) });
+  }
+
   disputePayment(payment_id: string): RazorpayRecord {
     const payment = this.find<PaymentRecord>('payment', payment_id);
     const dispute = this.add('disp', 'dispute', { payment_id, amount: payment.amount, currency: payment.currency });

@@ -125,8 +125,9 @@ function list(entity: string, filters: readonly string[] = []): Operation['run']
   };
 }
 
-function listOf(entity: string, field: string): Operation['run'] {
-  return (book, { id, input: { count = '100', skip = '0' } }) => {
+function listOf(entity: string, field: string, page = '100'): Operation['run'] {
+  return (book, { id, input: { count = page, skip = '0' } }) => {
+    if (Number(count) > 100) throw new RazorpayRefusal(400, 'The count may not be greater than 100.');
     const items = book.list(entity, { [field]: id }).slice(Number(skip), Number(skip) + Number(count));
     return { entity: 'collection', count: items.length, items };
   };
@@ -179,7 +180,8 @@ const OPERATIONS: readonly Operation[] = [
     allowed: ['amount', 'speed', 'notes', 'receipt'],
     run: (book, { id, input }) => book.createRefund(id, input),
   },
-  { at: /^GET payments\/(\w+)\/refunds$/, allowed: PAGED, run: listOf('refund', 'payment_id') },
+  // razorpay.com/docs/api/refunds/fetch-multiple-refund-payment: the last 10 by default.
+  { at: /^GET payments\/(\w+)\/refunds$/, allowed: PAGED, run: listOf('refund', 'payment_id', '10') },
   fetchOne('payments', 'payment'),
   fetchOne('refunds', 'refund'),
   fetchOne('disputes', 'dispute'),
