@@ -14,9 +14,12 @@ import type { AccountPayments } from './account-payments.ts';
  */
 type IdempotentPush = {
   readonly key: string;
-  /** Instant before the first call, also with an earlier key, by the clock of the database. */
+  /** Database time before the first call for this record, including calls made with an earlier key. */
   readonly key_created_at: Date;
-  /** Seconds since then, by the same clock. Providers forget keys; an older record is searched for before it is created again. */
+  /**
+   * Seconds since `key_created_at`, by the database clock. If the provider may have forgotten the key, the record is
+   * searched for before it is created again.
+   */
   readonly key_age_seconds: number;
   /**
    * Whether a refusal replaced an earlier key. The record may exist, so it is searched for before it is created again.
@@ -113,7 +116,7 @@ export interface ProviderAccount {
    */
   pushInvoice?(invoice: PushedInvoice): Promise<ProviderRecord>;
   pushPayment?(payment: PushedPayment): Promise<ProviderRecord>;
-  /** Makes a payment that this account took pay the invoice; no effect if it does already. */
+  /** Applies a payment received by this account to its invoice. No effect if it is already applied. */
   attachPayment?(provider_entity_id: string, gateway_payment_id: string): Promise<void>;
   pushCreditNote?(note: PushedCreditNote): Promise<ProviderRecord>;
   /** Voids the credit note, so that its amount is due again; no effect if it is void already. */

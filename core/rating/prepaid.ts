@@ -90,7 +90,7 @@ export function isPaidType(price_types: readonly string[], price_type: string | 
   return price_types.includes('ALL') || (price_type !== null && price_types.includes(price_type));
 }
 
-/** Money that lots of the kind can pay, in whole minor units and without reserved credits. */
+/** Amount that the wallet's credit lots of this kind can pay, in whole minor units and without reserved credits. */
 function computeLotBalance(wallet: PrepaidWallet, kind: LotKind, currency: string): Decimal {
   const { conversion_rate, lots, promised, at_ms } = wallet;
   return computePayableMoney(computeFreeCredits(lots, at_ms, promised, kind), conversion_rate, currency);

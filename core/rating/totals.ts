@@ -6,7 +6,7 @@ import { Decimal, sumDecimals, ZERO } from '../foundation/decimal.ts';
 import { FarthingError } from '../foundation/error.ts';
 import { minorUnits } from '../foundation/money.ts';
 
-/** Invoice fields that the steps fill, in step order. */
+/** Invoice amounts, in the order in which they are computed. */
 export type Totals = {
   readonly subtotal: Decimal;
   readonly total_discount: Decimal;

@@ -256,8 +256,8 @@ function buildLineages(input: PlanSyncInput, ended: PlanSync['ended']): Map<stri
   const { plan_prices, lines } = input;
   const endsNow = new Map(ended.map((each) => [each.line.id, each]));
   const lineages = new Map<string, Lineage[]>();
-  // Prices are in the order of creation, so the map retains the lines of the last price of each lineage that has any. Successors follow
-  // these lines.
+  // Prices are ordered by creation, so for each lineage the map contains the lines of its newest price that has lines.
+  // A successor price is planned from these lines.
   for (const price of plan_prices) {
     const before = lineages.get(toRootId(price)) ?? [];
     const here = lines.filter(({ price_id, status }) => price_id === price.id && status === 'published');

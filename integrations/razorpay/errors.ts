@@ -32,7 +32,10 @@ class RazorpayError extends ProviderError {
 }
 
 const UNAUTHORIZED = new Set([401, 403]);
-/** Statuses after which the request is repeated: timeout, same key in flight, too many requests. */
+/**
+ * 4xx statuses after which the request is repeated: 408 timeout, 409 same key in flight, 425 too early, 429 too many
+ * requests.
+ */
 const WAIT = new Set([408, 409, 425, 429]);
 
 export function toRazorpayError({ code, response }: FailedRequest): ProviderError {

@@ -268,7 +268,10 @@ function describePayment({ invoice_number, invoice_id }: PaymentQuery): string {
   return `Invoice ${invoice_number ?? invoice_id}`;
 }
 
-/** Without `check_at`, because inbound events and the usual checks find the result. */
+/**
+ * Builds the outcome of a pending payment. It names no time for the next check, because a webhook or the default
+ * recheck finds the result.
+ */
 function toProcessing(gateway_payment_id: string, url: string | null = null): PaymentOutcome {
   return { outcome: 'processing', gateway_payment_id, url, check_at: null };
 }

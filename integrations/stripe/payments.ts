@@ -215,7 +215,7 @@ function isSession(id: string): boolean {
   return id.startsWith('cs_');
 }
 
-/** Returns the payment intent of a declined charge, which exists although the answer is an error. */
+/** Returns the payment intent of a charge. If the charge was declined, Stripe's error contains it. */
 async function orDeclined(request: Promise<Stripe.PaymentIntent>): Promise<Stripe.PaymentIntent> {
   try {
     return await request;

@@ -124,7 +124,7 @@ export function nextSelfFilling(
   return database.raw('case when exists ? then ?::timestamptz end', [having as never, midnight.toISOString()]);
 }
 
-/** Finds the first creation of a wallet transaction of this environment at or after `since`. */
+/** Returns the creation time of the environment's first wallet transaction at or after `since`. */
 export async function nextMovement(
   database: Database,
   { tenant_id, environment_id }: Scope,

@@ -67,7 +67,7 @@ export async function addContinuation(transaction: Database, job: NewJob): Promi
   await addAtPriority(transaction, job, { priority: IN_FRONT, run_at: rows[0].run_at });
 }
 
-/** Adds a job that becomes due at an instant, and is then the first of its lane. */
+/** Adds a job that becomes due at the given time. It then runs before the other jobs of its task and queue. */
 export async function addJobAt(transaction: Database, job: NewJob, run_at: Date): Promise<void> {
   await addAtPriority(transaction, job, { priority: IN_FRONT, run_at: run_at.toISOString() });
 }

@@ -46,7 +46,10 @@ export async function checkSameAccount(
   return identity;
 }
 
-/** The account of a connection whose credentials have this identity; null if nobody names it. */
+/**
+ * Returns the account id of the connection: the known one, else the one the provider reports, else null. Throws if the
+ * two differ.
+ */
 export function chooseAccountId(
   { provider_type, provider_account_id }: KnownAccount,
   identity: AccountIdentity | null,

@@ -1,6 +1,7 @@
 /**
- * Processes an inbound event of a provider (docs/integrations/README.md, "Webhooks of providers"). The records that it
- * names are read from the provider, outside any transaction. One transaction applies them and ends the event.
+ * Processes an inbound event of a provider (docs/integrations/README.md, "Webhooks of providers"). The records that the
+ * event names are read from the provider, outside any transaction. One transaction applies them and marks the event as
+ * processed.
  */
 
 import { FarthingError } from '../../../core/foundation/error.ts';

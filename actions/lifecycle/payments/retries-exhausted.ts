@@ -1,6 +1,7 @@
 /**
- * Applies a setting to the subscription after the last failed collection of its invoice (docs/rules/payments.md, "After
- * the last try"). `next_attempt_at` of the payment stays set until this is done.
+ * Cancels or marks the subscription, as the setting `after_last_try` demands, after the last attempt to collect its
+ * invoice failed (docs/rules/payments.md, "After the last try"). `next_attempt_at` of the payment stays set until this
+ * is done.
  */
 
 import { Decimal } from '../../../core/foundation/decimal.ts';

@@ -67,8 +67,8 @@ async function propagateToGroup(
 }
 
 /**
- * Invoices children that were cancelled earlier and wait for an invoice of the parent, if that invoice is not created or ends before their
- * end.
+ * Drafts the final invoices of cancelled child subscriptions whose end is later than the period that the parent has
+ * invoiced. The parent was cancelled, so no later invoice of it will charge them.
  */
 async function invoiceEnded(
   stores: Stores,

@@ -127,7 +127,7 @@ function isSet(value: unknown): boolean {
 
 const encoder = new TextEncoder();
 
-/** Decodes each byte to one character. */
+/** Encodes the text as UTF-8 and returns one character per byte. The raw `data` appended to it has the same form. */
 function characters(text: string): string {
   let all = '';
   for (const byte of encoder.encode(text)) all += String.fromCharCode(byte);

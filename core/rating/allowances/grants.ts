@@ -45,7 +45,10 @@ type GrantSourceTerms = Pick<
   | 'aggregation_mode'
 > & { readonly entitlement_id: string; readonly quantity: number };
 
-/** Sources with an equal key are one group. A parallel entitlement is a group by itself, with all its holdings. */
+/**
+ * Returns the key of the group to which a grant source belongs. Each parallel entitlement forms its own group; other
+ * sources are grouped by measure.
+ */
 export function deriveGrantGroup({ aggregation_mode, grant_measure, entitlement_id }: GrantSourceTerms): string {
   return aggregation_mode === 'parallel' ? entitlement_id : grant_measure!;
 }

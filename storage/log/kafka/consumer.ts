@@ -158,7 +158,10 @@ export class KafkaConsumer {
     this.#aliveUntil = performance.now() + (this.#options.session_timeout_ms * 5) / 6;
   }
 
-  /** Runs within the join, before any fetch: partitions that do not wait for records are paused. */
+  /**
+   * Called when the consumer joins the group, before any fetch. Pauses each partition whose loop is not ready to take
+   * records.
+   */
   #joined(memberId: string, partitions: readonly number[]): void {
     if (memberId !== this.#memberId) this.#loseAll();
     this.#memberId = memberId;
