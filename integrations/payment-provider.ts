@@ -26,7 +26,7 @@ export type PaymentOutcome =
       readonly refunds?: readonly ReportedRefund[];
     }
   | { readonly outcome: 'failed'; readonly gateway_payment_id: string | null; readonly error: string }
-  /** The payment is pending, or the customer has to act at `url`. Its state is queried again at `check_at`. */
+  /** The payment is pending, or the customer has to act at `url`. The service queries its state again at `check_at`. */
   | {
       readonly outcome: 'processing';
       readonly gateway_payment_id: string;

@@ -70,7 +70,7 @@ export function isMissing(error: unknown): boolean {
   return error.status === 404 || (error.status === 400 && /does not exist|not found/i.test(error.message));
 }
 
-/** Whether the request was refused without effect, with valid credentials. */
+/** Whether Razorpay refused the request, so that it had no effect. Refused credentials do not count. */
 export function isRefused(error: unknown): error is ProviderError {
   return error instanceof ProviderError && error.error_class === 'person' && !error.is_unauthorized;
 }

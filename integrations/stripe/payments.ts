@@ -26,7 +26,7 @@ import { changeOnce, findByMetadata, sendOnce, toCreatedSince } from './send-onc
 const PAGE = 100;
 /** Page for the customer's return, which Stripe requires and requests may omit. */
 const DEFAULT_RETURN_URL = 'https://stripe.com';
-/** Empty result of a search, which Checkout sessions lack. */
+/** Empty search result. Stripe has no search for Checkout sessions. */
 const NOTHING_FOUND = async function* () {};
 
 export class StripePayments implements AccountPayments {
