@@ -48,8 +48,8 @@ function unused(database: Database): Knex.QueryBuilder {
 }
 
 /**
- * SQL condition of a void invoice that may be billed again with the credits it returned. They stay usable until the end
- * of the period in which it was voided.
+ * SQL condition of a void invoice whose returned credits a new billing of its period may use. These credits remain
+ * usable until the end of the period in which the invoice was voided.
  */
 const BILLED_AGAIN_SOON = `i.recalculated_invoice_id is null and i.total_prepaid_credits_applied > 0
   and exists (select from subscriptions s where s.id = i.subscription_id and s.tenant_id = i.tenant_id

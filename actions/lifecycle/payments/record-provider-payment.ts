@@ -124,8 +124,8 @@ type ReportedRefunds = {
 };
 
 /**
- * Records the refunds that were made at the provider, and reverses those that have failed there after they were recorded as made. Returns why
- * a refund is not recorded: a credit note or a void has given the money back already.
+ * Records the refunds that were made at the provider, and reverses recorded ones that failed there later. Returns the
+ * reason if a refund is not recorded: a credit note or a void has already returned the money.
  */
 export async function applyReportedRefunds(
   stores: Stores,
