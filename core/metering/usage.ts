@@ -173,7 +173,10 @@ type OwnWindow = {
   values: readonly Decimal[];
 };
 
-/** `values` is replaced, never changed in place, because earlier answers refer to it. */
+/**
+ * Computes cumulative windows of a meter with windows of its own. `values` is replaced, never changed in place, because
+ * earlier answers refer to it.
+ */
 function* runningBuckets(
   meter: CompiledMeter,
   start_us: Microseconds,

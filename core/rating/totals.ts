@@ -15,7 +15,7 @@ export type Totals = {
   readonly total: Decimal;
   readonly adjustment_amount: Decimal;
   readonly amount_due: Decimal;
-  /** Includes the credits that paid after taxes. */
+  /** Paid amount, including the credits that paid after taxes. */
   readonly amount_paid: Decimal;
   readonly total_credits_applied_after_tax: Decimal;
   readonly amount_remaining: Decimal;
