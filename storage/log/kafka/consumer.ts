@@ -28,7 +28,7 @@ type KafkaConsumerOptions = {
   bounds(): Promise<readonly PartitionBounds[]>;
   /** Rejects if partitions were added after this process started. */
   checkLayout(): Promise<void>;
-  /** Called if the consumer has failed repeatedly; a new process may succeed. */
+  /** Reports that the consumer has failed repeatedly; a new process may succeed. */
   onFatal(error: Error): void;
 };
 
@@ -326,7 +326,7 @@ export class KafkaConsumer {
     }
   }
 
-  /** Called by kafkajs with a fetched batch; passes it to the loop of the partition if it waits for exactly these records. */
+  /** Passes a batch that kafkajs has fetched to the loop of the partition, if the loop waits for exactly these records. */
   #arrived({ batch, isRunning }: EachBatchPayload): void {
     const assigned = this.#assigned.get(batch.partition);
     if (!assigned?.take || !isRunning()) return;
