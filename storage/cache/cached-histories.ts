@@ -26,7 +26,7 @@ type CachedHistory = Until<unknown> & {
   readonly meter_version: number;
   readonly rebuilds: bigint;
   readonly scope: Scope;
-  /** Covers all usage before `at`. */
+  /** Query that covers all usage before `at`. */
   readonly query: BilledUsageQuery;
   readonly recompute: RecomputeHistory<unknown>;
 };

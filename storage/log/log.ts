@@ -104,7 +104,7 @@ export interface PartitionHandler {
   failed?(partition: number, error: unknown): void;
   /** A failure outside the batch; no work is repeated for it. */
   failedInBackground?(partition: number, error: unknown): void;
-  /** The stores contain everything in the log. */
+  /** Called when the stores contain everything in the log. */
   caughtUp?(partition: number): void;
 }
 

@@ -31,7 +31,7 @@ export type StoredTokens = {
 const EXPIRY_SLACK_MS = 300_000;
 /** Pause between two checks whether the process that refreshes the tokens has finished. */
 const LEASE_POLL_MS = 100;
-/** Together about 20 seconds. */
+/** Maximum number of polls for the lease, about 20 seconds in total. */
 const LEASE_POLLS_MAX = 200;
 /**
  * Attempts to store new tokens while Postgres is unreachable. If they were lost, the connection would have to be
