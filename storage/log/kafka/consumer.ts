@@ -158,10 +158,7 @@ export class KafkaConsumer {
     this.#aliveUntil = performance.now() + (this.#options.session_timeout_ms * 5) / 6;
   }
 
-  /**
-   * Called when the consumer joins the group, before any fetch. Pauses each partition whose loop is not ready to take
-   * records.
-   */
+  /** Called when the consumer joins, before any fetch. Pauses partitions whose loop is not ready to take records. */
   #joined(memberId: string, partitions: readonly number[]): void {
     if (memberId !== this.#memberId) this.#loseAll();
     this.#memberId = memberId;
@@ -326,7 +323,7 @@ export class KafkaConsumer {
     }
   }
 
-  /** Passes a batch that kafkajs has fetched to the loop of the partition, if the loop waits for exactly these records. */
+  /** Passes a fetched batch to the loop of the partition, if the loop waits for exactly these records. */
   #arrived({ batch, isRunning }: EachBatchPayload): void {
     const assigned = this.#assigned.get(batch.partition);
     if (!assigned?.take || !isRunning()) return;
