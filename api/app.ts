@@ -74,7 +74,7 @@ export function buildApp(
 
 const isProviderWebhook = ({ access, path }: Route) => access === 'public' && path.startsWith('/webhooks/');
 
-/** Restricts a path by the setting. Where it is hidden, the answer is the same as for a path that does not exist. */
+/** Restricts a path by the setting. If it is hidden, the answer is that of a path that does not exist. */
 const shownWhere =
   (where: Config['METRICS']): RequestHandler =>
   (request, response, next) =>

@@ -8,7 +8,10 @@ import { connectPostgres, pingPostgres } from '../storage/postgres/pool/postgres
 
 type ReachedPostgres = { readonly postgres_url: string; stop(): Promise<void> };
 
-/** `beside`: true for a command that may run next to a running service. Any other command is rejected by the lock on the directory. */
+/**
+ * Connects a command to Postgres. `beside` is true for a command that may run next to a running service. Any other
+ * command is rejected by the lock on the directory.
+ */
 export async function reachPostgres(
   { DATA_DIR, DATABASE_URL, CLICKHOUSE_URL }: Config,
   { beside = false } = {},

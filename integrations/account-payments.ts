@@ -8,7 +8,10 @@ import type { PaymentOutcome, RefundOutcome } from './payment-provider.ts';
 /** A payment, with the ids by which people and inbound events find it at the provider. */
 export type RequestedPayment = {
   readonly key: string;
-  /** Instant before the first request with this key. A provider may have forgotten an old key; then the payment is searched for. */
+  /**
+   * Database time before the first request with this key. If the provider may have forgotten the key, the payment is
+   * searched for before it is requested again.
+   */
   readonly requested_at: Date;
   /** Age of the key, by the clock that wrote `requested_at`. */
   readonly key_age_seconds: number;
@@ -20,7 +23,10 @@ export type RequestedPayment = {
   readonly invoice_id: string;
   readonly invoice_number: string | null;
   readonly provider_customer_id: string;
-  /** Id of the invoice's counterpart, if it was pushed: the payment pays it, so that it cannot be paid twice. */
+  /**
+   * Id of the provider's copy of the invoice, if the invoice was pushed. The payment is applied to that copy, so that
+   * the customer cannot pay it twice.
+   */
   readonly provider_invoice_id: string | null;
   /** Id of the charge or of the page, if an earlier call with this key returned it. */
   readonly gateway_payment_id: string | null;
@@ -62,7 +68,10 @@ export type CardSetup = {
   readonly sets_default: boolean;
 };
 
-/** `url`: page on which the customer enters the card. `client_secret`: for a form on a page of the tenant. */
+/**
+ * Page or form on which the customer enters the card: `url` is a page of the provider, `client_secret` is for a form on
+ * a page of the tenant.
+ */
 export type StartedCardSetup = {
   readonly provider_setup_id: string;
   readonly url: string | null;

@@ -14,9 +14,12 @@ import type { AccountPayments } from './account-payments.ts';
  */
 type IdempotentPush = {
   readonly key: string;
-  /** Instant before the first call, also with an earlier key, by the clock of the database. */
+  /** Database time before the first call for this record, including calls made with an earlier key. */
   readonly key_created_at: Date;
-  /** Seconds since then, by the same clock. Providers forget keys; an older record is searched for before it is created again. */
+  /**
+   * Seconds since `key_created_at`, by the database clock. If the provider may have forgotten the key, the record is
+   * searched for before it is created again.
+   */
   readonly key_age_seconds: number;
   /**
    * Whether a refusal replaced an earlier key. The record may exist, so it is searched for before it is created again.
@@ -68,7 +71,7 @@ export type PushedPayment = IdempotentPush & {
   readonly amount: string;
   readonly currency: string;
   readonly paid_at: string;
-  /** Reference that people recognize, such as the payment's id at another provider. */
+  /** Reference shown to people, such as the payment's id at another provider. */
   readonly reference: string;
 };
 
@@ -82,7 +85,8 @@ export type PushedCreditNote = IdempotentPush & {
   /** Sum of the lines; positive. */
   readonly total: string;
   /**
-   * `lowers_remaining`: less remains to be paid. `refunded_elsewhere`: paid money was returned outside the provider.
+   * Effect of the credit note: less remains to be paid (`lowers_remaining`), or paid money was returned outside the
+   * provider (`refunded_elsewhere`).
    */
   readonly effect: 'lowers_remaining' | 'refunded_elsewhere';
   readonly reason: string;
@@ -113,16 +117,16 @@ export interface ProviderAccount {
    */
   pushInvoice?(invoice: PushedInvoice): Promise<ProviderRecord>;
   pushPayment?(payment: PushedPayment): Promise<ProviderRecord>;
-  /** Makes a payment that this account took pay the invoice; no effect if it does already. */
+  /** Applies a payment received by this account to its invoice. No effect if it is already applied. */
   attachPayment?(provider_entity_id: string, gateway_payment_id: string): Promise<void>;
   pushCreditNote?(note: PushedCreditNote): Promise<ProviderRecord>;
-  /** Voids the credit note, so that its amount is due again; no effect if it is void already. */
+  /** Voids the credit note, so that its amount is due again; no effect if the note is already void. */
   voidCreditNote?(provider_entity_id: string, key: string): Promise<void>;
   /**
    * Finds the invoice of a push whose answer was lost, including an unfinished draft; null if the push had no effect.
    */
   findInvoice?(invoice: SearchedInvoice): Promise<ProviderRecord | null>;
-  /** Voids the invoice, so that it can no longer be paid; no effect if it is void already. */
+  /** Voids the invoice, so that it can no longer be paid; no effect if the invoice is already void. */
   voidInvoice?(provider_entity_id: string, key: string): Promise<void>;
   /** Reads the invoice; null if the provider no longer has it. */
   pullInvoice?(provider_entity_id: string): Promise<ProviderInvoice | null>;
@@ -133,7 +137,7 @@ export interface ProviderAccount {
 
 /** One event of a webhook; a webhook may contain several. */
 export type InboundEvent = {
-  /** Unique at the provider, and equal in a repeated delivery. */
+  /** Id of the event at the provider; a repeated delivery has the same id. */
   readonly provider_event_id: string;
   /** Name of the event at the provider. */
   readonly event_type: string;

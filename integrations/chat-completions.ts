@@ -1,5 +1,5 @@
 /**
- * A language model at any endpoint with OpenAI's chat completions API: it answers two texts with JSON. Every failure is
+ * Client of a language model with OpenAI's chat completions API: sends two texts and returns JSON. Every failure is
  * `service_unavailable`; the caller must work without an answer.
  */
 import { FarthingError } from '../core/foundation/error.ts';
@@ -33,7 +33,7 @@ export async function requestJson(endpoint: ChatEndpoint, prompt: { system: stri
           { role: 'user', content: prompt.user },
         ],
       }),
-      // The key is for this endpoint only, never for the target of a redirect.
+      // Redirects are refused, because the key must be sent to this endpoint alone.
       redirect: 'error',
       signal: AbortSignal.timeout(timeout_ms),
     });

@@ -40,7 +40,7 @@ function isList(value: object): value is readonly ExactJson[] {
   return Array.isArray(value);
 }
 
-/** A quoted text, or a number outside quotes. */
+/** Matches a quoted text, or a number outside quotes. */
 const TEXT_OR_NUMBER = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g;
 
 /** Parses JSON; numbers become texts of their digits. Throws SyntaxError. */

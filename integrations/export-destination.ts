@@ -19,7 +19,7 @@ export type NewFile = {
 export type WrittenFile = {
   readonly url: string;
   commit(): Promise<void>;
-  /** Removes the written bytes. */
+  /** Discards the unfinished file. */
   discard(): Promise<void>;
 };
 

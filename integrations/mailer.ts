@@ -9,7 +9,7 @@ type Mail = {
   /** Id of the mail, equal in each attempt, so that a server may drop a duplicate. */
   readonly message_id: string;
 };
-/** `refused`: the server rejected the mail for good, so no retry will succeed. */
+/** Result of a mail. `refused` means that the server rejected the mail for good, so no retry will succeed. */
 export type MailResult = { readonly outcome: 'sent' } | { readonly outcome: 'refused'; readonly detail: string };
 
 export type Mailer = { send(mail: Mail): Promise<MailResult> };

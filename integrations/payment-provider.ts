@@ -11,7 +11,10 @@ export type PaymentOutcome =
   | {
       readonly outcome: 'succeeded';
       readonly gateway_payment_id: string;
-      /** Amount that the provider received, in the requested currency; absent if it is the requested one, or if it was not read. */
+      /**
+       * Amount that the provider received, in the requested currency. Absent if it equals the requested amount or was
+       * not read.
+       */
       readonly received_amount?: string;
       /** Payment method that the customer entered on a page, if the page saves it. */
       readonly saved_payment_method?: { readonly id: string; readonly type: 'CARD' | 'ACH' };
@@ -23,7 +26,7 @@ export type PaymentOutcome =
       readonly refunds?: readonly ReportedRefund[];
     }
   | { readonly outcome: 'failed'; readonly gateway_payment_id: string | null; readonly error: string }
-  /** The payment is pending, or the customer has to act at `url`. Its state is queried again at `check_at`. */
+  /** The payment is pending, or the customer has to act at `url`. The service queries its state again at `check_at`. */
   | {
       readonly outcome: 'processing';
       readonly gateway_payment_id: string;
@@ -72,7 +75,7 @@ export type RefundOutcome =
   | { readonly outcome: 'pending'; readonly gateway_refund_id: string }
   | { readonly outcome: 'failed'; readonly error: string };
 
-/** Notification of a provider, which names the payment by the provider's id. */
+/** Parsed content of a provider's notification: the provider's id of the payment. */
 export type ProviderEvent = { readonly gateway_payment_id: string };
 
 export type ProviderNotice = {

@@ -47,11 +47,15 @@ export type AccountCapability = {
   detectLive(secrets: ProviderSecrets): boolean | null;
   /** Opens the account; the provider's library is loaded at the first call. */
   open(secrets: ProviderSecrets, settings: AccountSettings): Promise<ProviderAccount>;
-  /** Names of the credentials that sign webhooks. Without the first, which is the current one, no webhook is accepted. */
+  /**
+   * Names of the credentials that sign webhooks, the current one first. If the current one is not set, no webhook is
+   * accepted.
+   */
   readonly webhook_secrets?: readonly [string, ...string[]];
   /**
-   * Throws `permission_denied` with status 401 unless one of the secrets signed the webhook. There are as many as `webhook_secrets`, and each
-   * is tried, so that nobody learns from the time of a refusal whether there is a connection.
+   * Throws `permission_denied` with status 401 unless one of the secrets signed the webhook. It receives one secret for
+   * each of `webhook_secrets` and tries all of them, so that the response time does not reveal whether a connection
+   * exists.
    */
   verifyWebhook?(secrets: readonly string[], webhook: InboundWebhook): void;
   /** Headers of a webhook that contain its signature, in lower case; none if the body contains it. */
@@ -59,8 +63,8 @@ export type AccountCapability = {
   /** Parses a verified webhook; throws `validation_error` if it does not have the provider's form. */
   parseWebhook?(webhook: Pick<InboundWebhook, 'headers' | 'body'>): readonly InboundEvent[];
   /**
-   * For providers whose owner grants access in a browser. `access_token` and `refresh_token` are among the `secrets` of
-   * a request, but stored apart; `open` gets the current `access_token`.
+   * OAuth of providers whose accounts are connected in a browser. `access_token` and `refresh_token` are among the
+   * `secrets` of a request, but stored apart; `open` gets the current `access_token`.
    */
   readonly oauth?: OAuthCapability;
 };

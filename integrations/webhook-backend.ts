@@ -12,7 +12,7 @@ export type WebhookMessage = {
 
 export type SendOutcome = {
   readonly url: string;
-  /** Null if there was no answer. */
+  /** HTTP status of the answer; null if there was none. */
   readonly http_status: number | null;
   readonly response_body: string | null;
   /** Reason of the failure; null if the receiver accepted the message. */

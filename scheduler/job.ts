@@ -66,5 +66,5 @@ export type WorkAttempt = {
   readonly mayGoOn: () => Promise<boolean>;
 };
 
-/** `failed`: it ended without success and is not retried. `overtaken`: a later tick does its work. */
+/** Result of a task. `failed` means that it is not retried, `overtaken` that a later tick does its work. */
 export type TaskOutcome = 'completed' | 'failed' | 'overtaken';

@@ -49,7 +49,7 @@ export async function checkAlerts(
       } catch (error) {
         report.failed.push({ id, error });
       }
-      // False excludes the record from the rest of the run, which checks each customer once.
+      // False excludes the customer from the rest of this run, so each customer is checked once.
       return false;
     },
     workers: only ? 1 : WORKERS,

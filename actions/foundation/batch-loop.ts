@@ -18,7 +18,7 @@ type BatchLoop = {
   readonly actBatch?: (due: readonly DueRecord[], handoff: BatchHandoff) => Promise<BatchOutcome>;
   /** Groups processed concurrently. */
   readonly workers: number;
-  /** Called before each group but the first, so that a long run reports progress. */
+  /** Reports progress of a long run. Called before each group but the first. */
   readonly onProgress?: (() => void | Promise<void>) | undefined;
 } & Interruptible;
 
@@ -152,7 +152,7 @@ export class BatchHandoff {
     if (!(await runWithTimeout(() => before, PATIENCE_MS))) throw new Error('what comes before is not done');
   }
 
-  /** Called when the rest of the group's work depends on no lock of the next group. */
+  /** Allows the next group to begin. Called when the rest of this group's work depends on no lock of the next one. */
   allowNext(): void {
     this.#passOn();
   }

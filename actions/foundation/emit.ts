@@ -10,7 +10,7 @@ import { newId } from '../../storage/foundation/new-id.ts';
 import type { Transaction } from '../../storage/foundation/stores.ts';
 import { SystemEventModel } from '../../storage/models/foundation/system-event.ts';
 
-/** `by` changed the record: a caller, or the scheduler alone. */
+/** Author of a change: a caller, or the scheduler, of which only the time is known. */
 export type ChangeAuthor = Author | Pick<Author, 'now'>;
 type SystemEventChange = {
   readonly record: Scope & { readonly id: string };

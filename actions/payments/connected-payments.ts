@@ -30,7 +30,7 @@ export class ConnectedPayments implements PaymentProvider {
     this.#gateway = gateway;
   }
 
-  /** A provider that is away pauses the connection, as it does for records that are sent there: the payments that are due wait, too. */
+  /** If the provider is unavailable, the connection pauses. Due payments then wait, like records to be pushed. */
   async #open(scope: Scope, now: Date): Promise<OpenedGateway> {
     const opened = await openGateway(this.#stores, scope, { gateway: this.#gateway, now });
     const { connection } = opened;
@@ -90,7 +90,7 @@ export class ConnectedPayments implements PaymentProvider {
       const requested = await this.#identify(scope, request, opened);
       return await opened.call((account) => getPayments(account).findOutcome(requested));
     } catch (error) {
-      // A refused query does not show whether the payment was made.
+      // A rejected query does not show whether the payment was made.
       throw toUnavailable(error);
     }
   }
@@ -122,7 +122,10 @@ export class ConnectedPayments implements PaymentProvider {
     }
   }
 
-  /** The clock of this process may be wrong: a key that seems young could be forgotten at the provider. */
+  /**
+   * The age of the key is computed by the database, because the clock of this process may be wrong. With a wrong clock
+   * an old key, which the provider has forgotten, could seem new.
+   */
   async #measureAge({ requested_at }: Pick<PaymentRequest, 'requested_at'>) {
     const age_ms = (await loadDatabaseTime(this.#stores.postgres)).getTime() - requested_at.getTime();
     return { requested_at, key_age_seconds: Math.max(0, age_ms / 1_000) };
@@ -146,7 +149,7 @@ export class ConnectedPayments implements PaymentProvider {
   }
 }
 
-/** Whether the provider refused this request and nothing was paid. Refused credentials are no such answer. */
+/** Whether the provider rejected this request, so that nothing was paid. An error about the credentials does not count. */
 function isRefusal(error: unknown): error is ProviderError {
   return error instanceof ProviderError && error.error_class !== 'wait' && !error.is_unauthorized;
 }

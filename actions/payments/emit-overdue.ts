@@ -33,7 +33,10 @@ export async function emitOverdue(
   return report;
 }
 
-/** Handles one environment in one transaction. Returns the emitted ids; an invoice paid or emitted meanwhile is skipped. */
+/**
+ * Handles one environment in one transaction. Returns the ids of the invoices with a new event. An invoice that was
+ * paid or got its event meanwhile is skipped.
+ */
 function emitScopeOverdue(stores: Stores, due: readonly DueRecord[], now: Date): Promise<Set<string>> {
   const { tenant_id, environment_id }: Scope = due[0]!;
   const scope = { tenant_id, environment_id };

@@ -139,7 +139,7 @@ function instantOrNull(timestamp: string | null | undefined): number | null {
   return timestamp ? toInstant(timestamp) : null;
 }
 
-/** Null without a commitment. */
+/** Derives the commitment of the line; null if it has none. */
 export function deriveCommitment(
   line_item: SubscriptionLineItemModel,
   meter: MeterModel | null,

@@ -101,10 +101,13 @@ export async function createUsageReader(
 
 type OrderedUsageRead = UsageInOrder & Pick<MeasuredUsage, 'counted'>;
 
-/** `service` is the paid interval; usage in `gaps` is not counted. */
+/** Options of a usage reading. `service` is the paid interval; usage in `gaps` is not counted. */
 type ReadUsageOptions = { readonly service: Period; readonly gaps?: readonly Period[] };
 
-/** `read` returns the usage of an item in a window. `readInOrder` returns it in time order, from an earlier instant to the window's end. */
+/**
+ * Usage readers. `read` returns the usage of an item in a window. `readInOrder` returns it in time order, from an
+ * earlier instant to the window's end.
+ */
 export type UsageReading<Item extends PricedItem> = {
   read(item: Item, window: Period, about: ReadUsageOptions): Promise<MeasuredUsage>;
   readInOrder(item: Item, since: Milliseconds, window: Period): Promise<OrderedUsageRead>;

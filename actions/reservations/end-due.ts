@@ -13,7 +13,7 @@ import { expireReservation } from './end-reservation.ts';
 import { sendCommitted } from './send-committed.ts';
 
 type EndFaults = { id: string; error: unknown }[];
-/** `uncharged`: reservations that ended without the requested charge, with the reason. */
+/** Report of ended reservations. `uncharged` lists those that ended without the requested charge, with the reason. */
 type EndReservationsReport = { ended: number; sent: number; failed: EndFaults; uncharged: EndFaults };
 const WORKERS = 8;
 /** Maximum wait until events are counted. It is longer than the lag of a running pipeline. */

@@ -90,7 +90,7 @@ async function loadCurrent(
   return ReservationModel.fetch(scope, id, { database: stores.postgres });
 }
 
-/** `refusal`: why it could not be charged. */
+/** An expired reservation. `refusal` is the reason for which it could not be charged. */
 type ExpiredReservation = { readonly reservation: ReservationModel; readonly refusal: FarthingError | null };
 
 /**

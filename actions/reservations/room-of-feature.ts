@@ -144,7 +144,10 @@ function toLimit({ combined, used, window, sources, granted }: FeatureUsageSnaps
   };
 }
 
-/** Adds offset 0 for each partition that was not read, so that all commits on it count as later. */
+/**
+ * Sets offset 0 for each partition that the usage read did not cover. Every reservation commit on that partition then
+ * counts as newer than the read.
+ */
 function fillPartitions(high_water: Readonly<Record<string, string>>, partitions: number): Record<string, string> {
   const all = Array.from({ length: partitions }, (_, partition) => [String(partition), '0']);
   return { ...Object.fromEntries(all), ...high_water };

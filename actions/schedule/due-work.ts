@@ -44,13 +44,16 @@ import { findAlertCheck, findThresholdCheck } from './next-threshold-check.ts';
 
 export type DueWork = {
   readonly name: DueWorkName;
-  /** Set if the job runs less or more often than billing. */
+  /** Interval of the job, if it differs from that of billing. */
   readonly every_seconds?: number;
   /**
    * When the next work of this environment is due, possibly in the past; null if no work has a due time. `from` is the time of its clock.
    */
   next(database: Database, scope: Scope, from: Date): Instant;
-  /** Next check, after `from`, for work without a due time of its own. Called if `next` shows that there is any. */
+  /**
+   * Finds the next check after `from`, for work without a due time of its own. Called only if `next` shows that there
+   * is such work.
+   */
   nextCheck?(stores: Stores, scope: Scope, from: Date): Promise<Date | null>;
   /** Does all work due by `now`, for the environment in `only` or for all without a clock. Two runs may overlap. */
   run(stores: Stores, due: DueWorkRun): Promise<DueWorkReport>;
@@ -71,7 +74,7 @@ export type DueWork = {
 type DueWorkRun = DueEnvironments & {
   readonly now: Date;
   readonly onDone?: OnDone;
-  /** Set by a clock advance. */
+  /** Plan cache of a clock advance; absent otherwise. */
   readonly plans?: ClockAdvancePlanCache;
 } & Interruptible;
 

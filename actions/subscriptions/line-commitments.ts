@@ -21,7 +21,7 @@ type LinePriceWriting = { readonly scope: Scope; readonly author: Author };
 
 type CommittedLine = { readonly price: Price; readonly commitment: StoredCommitment };
 
-/** `prefix`: path of the commitment in the request, with a trailing point. */
+/** A line with its requested commitment. `prefix` is the path of the commitment in the request, with a trailing point. */
 type CommitmentLine = {
   readonly price: Price;
   readonly requested: RequestedCommitment | undefined;

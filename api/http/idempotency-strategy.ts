@@ -14,7 +14,7 @@ export function idempotencyStrategy({
   return idempotency ?? (access.endsWith(':read') ? 'reads' : undefined);
 }
 
-/** True if the effects of the route are recorded. A route without a strategy is included: it never runs a second time. */
+/** Whether the effects of the route are recorded. A route without a strategy is included: it never runs a second time. */
 export function isNoted(route: Route): boolean {
   const strategy = idempotencyStrategy(route);
   return strategy === undefined || strategy === 'shown_once' || typeof strategy === 'object';

@@ -91,7 +91,7 @@ export type RouteDefinition<
   takes_file?: Readonly<Record<string, string | readonly object[]>>;
   /** Whether `:id` may be any text of a producer, even one that equals a static path. */
   ids_are_texts?: boolean;
-  /** For a public route: headers with the signature of a request. Without it the answer is 401. */
+  /** Headers with the signature of a request to a public route. A request without them gets 401. */
   signed?: readonly string[];
   /**
    * The answer contains a secret. It is stored for a repeated request only after encryption with a key derived from the caller's API key.

@@ -118,7 +118,7 @@ function shortenText(text: string): string {
   return text.length > TEXT_MAX ? `${truncate(text, TEXT_MAX)}…` : text;
 }
 
-/** Never splits a surrogate pair. */
+/** Shortens a text without splitting a surrogate pair. */
 function truncate(text: string, length: number): string {
   return text.slice(0, length).replace(/[\uD800-\uDBFF]$/, '');
 }

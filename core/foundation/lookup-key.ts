@@ -22,7 +22,7 @@ export function toLookupKeys(name: string): string[] {
   return [key, ...Array.from({ length: CANDIDATES - 1 }, (_, index) => `${stem}-${index + 2}`)];
 }
 
-/** Never splits a surrogate pair. */
+/** Shortens a key without splitting a surrogate pair. */
 function cut(key: string, length: number): string {
   return key.slice(0, length).replace(/[\uD800-\uDBFF]$/, '');
 }

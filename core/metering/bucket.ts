@@ -65,7 +65,7 @@ export class UsageBucket {
     this.weighted.add(toExact(toMantissa(value) * BigInt(timestamp_us), value.scale));
   }
 
-  /** Ends the level at this instant: adds the negated sum as a value at `at_us`. */
+  /** Sets the level to 0 from this instant: adds the negated sum as a value at `at_us`. */
   leave(at_us: Microseconds): void {
     const level = fromScaled(-this.sum);
     this.addSum(level);
@@ -77,7 +77,10 @@ export class UsageBucket {
     if (this.greatest === undefined || compare(value, this.greatest) > 0) this.greatest = value;
   }
 
-  /** The newest event wins. If two have one instant, the greater id wins; the order of calls does not matter. */
+  /**
+   * Sets the latest value if this event is newer. If two events have one instant, the greater id wins; the order of
+   * calls does not matter.
+   */
   addLatest(moment: EventMoment, value: Exact): void {
     if (this.newest !== undefined && !isNewer(moment, this.newest)) return;
     this.newest = moment;
@@ -150,7 +153,7 @@ function isNewer(moment: EventMoment, than: EventMoment): boolean {
   return compareIds(moment.event_id, than.event_id) > 0;
 }
 
-/** Compares by UTF-8 bytes, as the store does. JavaScript compares UTF-16 units, which puts surrogates below U+E000. */
+/** Compares ids by UTF-8 bytes, as the store does. JavaScript compares UTF-16 units, which puts surrogates below U+E000. */
 export function compareIds(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   for (let at = 0; at < length; at++) {

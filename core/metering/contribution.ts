@@ -71,7 +71,7 @@ function contributeNumber(source: ValueSource, event: MeteredEvent): Contributio
   return contribution(source, event, value, undefined);
 }
 
-/** Numbers are canonical, so 1, 1.0 and "1" are one value. */
+/** Returns the identity of the event's value. Numbers are canonical, so 1, 1.0 and "1" are one value. */
 function contributeIdentity(source: ValueSource, event: MeteredEvent): Contribution | Unusable {
   if (source.expression !== undefined) {
     const result = source.expression.evaluate(event.properties);
@@ -103,7 +103,7 @@ function toGroupKey(key: string, properties: PropertySource): string | undefined
   return property === undefined || property.kind === 'null' ? '' : scalarText(property);
 }
 
-/** One text per scalar value; undefined for null, objects, arrays and texts longer than IDENTITY_MAX. */
+/** Returns one text per scalar value; undefined for null, objects, arrays and texts longer than IDENTITY_MAX. */
 function scalarText(property: Property): string | undefined {
   if (property.text.length > IDENTITY_MAX) return undefined;
   if (property.kind === 'number') return canonicalNumber(property.text);

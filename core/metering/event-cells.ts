@@ -13,7 +13,7 @@ type EventCellQuery<Event extends MeteredEvent> = {
   readonly meter: CompiledMeter;
   readonly plan: SegmentPlan;
   readonly grid: WindowGrid;
-  /** Applied in addition to the meter's own filters. */
+  /** Filter in addition to the meter's own filters. */
   readonly passes?: ((event: Event) => boolean) | undefined;
   readonly key_of: (event: Event) => string;
 };

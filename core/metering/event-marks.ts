@@ -69,7 +69,10 @@ const EVENT_ID = fieldMark('event_id');
 const EVENT_NAME = fieldMark('event_name');
 const CUSTOMER = fieldMark('external_customer_id');
 
-/** Returns the index of the event's first mark. A field of the wrong type is rejected by name. The last of two equal keys wins. */
+/**
+ * Marks an event and returns the index of its first mark. A field of the wrong type is rejected by name. If a key is
+ * repeated, the last value counts.
+ */
 export function markEvent(marks: Marks, text: string, start: number, end: number): number {
   const first = marks.used;
   let words = marks.room(first, MEMBERS_START);

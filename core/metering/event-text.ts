@@ -37,7 +37,7 @@ import {
 export type TextSpan = { readonly start: number; readonly end: number };
 
 type EventFields = {
-  /** Undefined if it was blank: the server generates one (docs/rules/identity.md, "Events without an id"). */
+  /** Undefined if the id was blank: the server generates one (docs/rules/identity.md, "Events without an id"). */
   event_id: string | undefined;
   /** Name without leading and trailing white space (docs/rules/events.md, "What an event must have"). */
   event_name: string;
@@ -50,7 +50,7 @@ type EventFields = {
   end: number;
 };
 
-/** A field of the wrong type is rejected by name. The last of two equal keys wins. */
+/** Reads an event. A field of the wrong type is rejected by name. If a key is repeated, the last value counts. */
 export function readEvent(text: string, start = 0, end = text.length): EventFields {
   const marks = new Marks(MEMBERS_START + 64);
   const first = markEvent(marks, text, start, end);
@@ -78,7 +78,7 @@ export function toEventProperties(text: string, words: Int32Array, event: number
 
 type PropertyKind = 'string' | 'number' | 'boolean' | 'null' | 'object' | 'array';
 
-/** A string is decoded; every other value has its text as it was sent. */
+/** A property. The text of a string is decoded; every other value has its text as it was sent. */
 export type Property = { readonly kind: PropertyKind; readonly text: string };
 
 /** A source of the first-level properties of an event; a Map satisfies it too. */
@@ -145,7 +145,7 @@ export class EventProperties implements PropertySource {
     return this.text.slice(this.start, this.end);
   }
 
-  /** The last of two equal keys wins. */
+  /** Finds the value of a key. If the key is repeated, the last value counts. */
   findSpan(key: string): TextSpan | undefined {
     const mark = this.findMark(key);
     if (mark < 0) return undefined;

@@ -102,7 +102,7 @@ function alignedSmall(value: Exact, scale: number): number {
   return isSafe(aligned) ? aligned : Number.NaN;
 }
 
-/** Two safe integers added or multiplied as numbers are exact if and only if the result is itself safe. */
+/** Whether the number is a safe integer. The sum or product of two safe integers is exact if and only if it is safe itself. */
 export function isSafe(value: number): boolean {
   return value <= MAX_SAFE && value >= -MAX_SAFE;
 }

@@ -72,9 +72,8 @@ export type Wants = {
 };
 
 /**
- * Whether running windows are possible: each window is merged into the previous ones, per bucket_size window if the meter
- * has them. Distinct values make it impossible, because the store counts them. A weighted sum does too, because it
- * changes with time even without events.
+ * Whether the meter supports cumulative windows, each of which includes all earlier ones. Distinct counts cannot be
+ * merged, and a weighted sum changes even without events.
  */
 export function canRun({ aggregation: { fills } }: Pick<CompiledMeter, 'aggregation'>): boolean {
   return !fills.includes('uniques') && !fills.includes('weighted_sum');
@@ -174,7 +173,10 @@ type OwnWindow = {
   values: readonly Decimal[];
 };
 
-/** `values` is replaced, never changed in place, because earlier answers refer to it. */
+/**
+ * Computes cumulative windows of a meter with windows of its own. `values` is replaced, never changed in place, because
+ * earlier answers refer to it.
+ */
 function* runningBuckets(
   meter: CompiledMeter,
   start_us: Microseconds,

@@ -15,7 +15,7 @@ export function computeAppliedAmount(
   return invoice_status === 'FINALIZED' ? Decimal.min(amount, amount_remaining) : ZERO;
 }
 
-/** Null if the provider received the amount of the payment; else the text for people. */
+/** Describes a received amount that differs from the amount of the payment; null if they are equal. */
 export function describeReceived(
   { amount, currency }: Pick<Payment, 'amount' | 'currency'>,
   received_amount: string | undefined,
@@ -26,7 +26,7 @@ export function describeReceived(
 
 type ProviderPageTerms = Pick<Payment, 'payment_method_type' | 'gateway_tracking_id'>;
 
-/** True if the provider has opened, or is about to open, a page: the payment is then paid and closed only there. */
+/** Whether the provider has opened, or is about to open, a page. The payment is then paid and closed only there. */
 export function hasPaymentPage({ payment_method_type, gateway_tracking_id }: ProviderPageTerms): boolean {
   return payment_method_type === 'PAYMENT_LINK' && Boolean(gateway_tracking_id);
 }

@@ -20,7 +20,10 @@ export function deriveReferencePoint<Reference extends ReferencePoint>(
   return reference === 'period_end' && isAfterEnd(period, subscription) ? 'late' : reference;
 }
 
-/** Period of the next late invoice. `ends` are the period ends of the existing invoices. Null if no time has passed since the last one. */
+/**
+ * Period of the next late invoice; null if no time has passed since the last one. `ends` are the period ends of the
+ * existing invoices.
+ */
 export function latePeriod(
   ends: readonly Milliseconds[],
   { end_ms, now }: Pick<BilledSubscription, 'end_ms'> & { readonly now: Milliseconds },

@@ -55,7 +55,7 @@ export type BilledItem = LinkedItem & {
   readonly end_ms: Milliseconds | null;
   /** Anchor of the item's own periods, if it continues those of another line; its start if absent. */
   readonly anchor_ms?: Milliseconds | null;
-  /** `NEVER`: the meter counts from the start of the subscription on. */
+  /** Whether usage resets each billing period. With `NEVER` the meter counts from the start of the subscription on. */
   readonly reset_usage: 'BILLING_PERIOD' | 'NEVER' | null;
 };
 
@@ -145,7 +145,7 @@ type ServicePeriodInput = {
   period: Period;
   next: Period | null;
 };
-/** A charged interval. `begins`: start of the billing period, of which the item may be active in a part only. */
+/** A charged interval. `begins` is the start of the billing period, in which the item may be active only partly. */
 type ServicePeriod = {
   service: Period;
   share: ProrationShare;
@@ -330,7 +330,10 @@ export function computeSharedService(
   return { services, share: new Decimal(served).dividedBy(end - start) };
 }
 
-/** For periods of one unit, the iteration begins at the period that contains the instant. */
+/**
+ * Returns the start of the iteration over periods. If a period is one unit long, that is the period that contains the
+ * instant.
+ */
 function startBefore(at: Milliseconds, first: Milliseconds, rule: PeriodRule): Milliseconds {
   return rule.billing_period_count === 1 ? Math.max(first, wholePeriod({ ...rule, period_start: at }).start) : first;
 }

@@ -59,7 +59,7 @@ const UsageLineChain = z.object({
   }),
 });
 
-/** Kind of a line that is not the regular charge of its period. `reason` is its human-readable text. */
+/** Kinds of lines that are not the regular charge of their period. The `reason` of such a line is its human-readable text. */
 const LINE_KINDS = [
   'overage',
   'true_up',

@@ -1,7 +1,7 @@
 /**
- * A credit takes along a share of the discounts, the prepaid credits and the tax of the billed charge (docs/rules/invoices.md, "What is
- * given back"). The share is that of the credited amount, rounded, and never more than is left of them. A credit that exhausts the amount
- * takes all that is left.
+ * A credit includes a share of the discounts, the prepaid credits and the tax of the billed charge
+ * (docs/rules/invoices.md, "What is given back"). The share is that of the credited amount, rounded, and at most the
+ * part that earlier credits left. A credit of the whole remaining amount includes all of that part.
  */
 
 import { type LineTax, type TaxShare } from '../catalog/tax/line-tax.ts';

@@ -85,7 +85,7 @@ export function planCorrections<Item extends PricedItem>(
   const usage = new Map(closed.flatMap(({ chained }) => [...(chained?.usage ?? [])]));
   const chains = new ChainCharges<Item>(usage);
   const differences = closed.map((charge) => computeDifference(charge, { currency, committed, chains }));
-  // Debits first: they make room for credits.
+  // Charges precede credits, because they increase the amount that credits may lower.
   const ordered = [...differences].sort((a, b) => b.amount.comparedTo(a.amount));
   let room: Decimal | null = available;
   return ordered.flatMap(({ charge, today, amount, base_amount }) => {

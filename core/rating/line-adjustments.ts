@@ -60,8 +60,9 @@ export function applyLineAdjustments(lines: readonly AdjustableLine[], terms: In
 }
 
 /**
- * Tax returned by credit lines can lower the invoice below the credits that paid it. This function finds the most credits with which the
- * net total is not negative. Fewer credits increase the taxable amount, so it bisects, to the minor unit.
+ * Applies the most credits with which the net total is not negative: tax returned by credit lines can lower the invoice
+ * below the credits that paid it. Fewer credits increase the taxable amount, so the function bisects, to the minor
+ * unit.
  */
 function withFewerCredits(lines: readonly AdjustableLine[], terms: InvoiceTerms, used: Decimal): AdjustedLines {
   const unit = new Decimal(10).pow(-minorUnits(terms.currency));

@@ -64,7 +64,7 @@ export type MeasuredUsage = {
   readonly event_count: number;
   readonly buckets: readonly (readonly Decimal[])[] | null;
   readonly bucket_starts?: readonly Milliseconds[] | null;
-  /** One for each of the item's allowances. */
+  /** Measured allowances, one for each of the item's `allowances`. */
   readonly allowances?: readonly MeasuredAllowance[];
   /** Usage in each interval between the bounds of several allowances, if they cut the charge. */
   readonly parts?: readonly UsageInterval[];
@@ -126,8 +126,8 @@ export function priceFixedCharge(item: PricedItem, share: ProrationShare, curren
 }
 
 /**
- * Usage is never prorated: its window is its interval of service. Free units of entitlements are subtracted first, the price applies to the
- * rest, and the line's commitment to the cost of that.
+ * Prices a usage charge. Usage is never prorated, because its window is its interval of service. Free units of
+ * entitlements are subtracted first; the price applies to the rest, and the line's commitment to the cost of that rest.
  */
 export function priceUsageCharge(
   item: PricedItem,

@@ -89,8 +89,8 @@ function computePartialDifferences<Item extends PricedItem>(
 }
 
 /**
- * One line for each overbilled charge, with the amount offset here: all of it on the last invoice. `carries`: a charge of which nothing
- * could be offset also gets a line, which records the carried amount.
+ * Plans one line for each overbilled charge, with the amount that this invoice offsets: all of it on the last invoice.
+ * If `carries` is set, a charge of which nothing could be offset also gets a line, which records the carried amount.
  */
 export function planOverbilledCredits<Item extends PricedItem>(
   before: readonly PlannedLine<Item>[],

@@ -34,7 +34,7 @@ import {
 } from './line-amount.ts';
 import { offsetPartialCharges, type PartialCharge, planOverbilledCredits } from './partial-charges.ts';
 
-/** `adjustments` has one entry for each line, in line order. */
+/** Plan of an invoice. `adjustments` has one entry for each line, in line order. */
 export type InvoicePlan<Item extends PricedItem = PricedItem> = AdjustedLines & {
   readonly lines: readonly PlannedLine<Item>[];
 };
@@ -81,7 +81,10 @@ function runLineSteps<Item extends PricedItem>(input: LineStepInput<Item>): read
   return lines;
 }
 
-/** Plans the lines of an invoice. `open_charges`: the result of `listOpenCharges`, if the caller has it; it does not depend on usage. */
+/**
+ * Plans the lines of an invoice. `open_charges` is the result of `listOpenCharges`, if the caller has computed it; it
+ * does not depend on usage.
+ */
 export function planLines<Item extends PricedItem>(
   input: LinePlanInput<Item>,
   open_charges: readonly DueCharge<Item>[] = listOpenCharges(input),
@@ -100,7 +103,7 @@ export function planFollowedLines<Item extends PricedItem>(
   return runLineSteps({ ...input, open_charges, is_last: input.reference !== 'period_start' });
 }
 
-/** Waives the charges: only credits for overbilled usage remain. */
+/** Plans an invoice whose charges are waived: it has only credits for overbilled usage. */
 export function planCreditLines<Item extends PricedItem>(input: LinePlanInput<Item>): readonly PlannedLine<Item>[] {
   return planLines(input).filter(({ amount }) => amount.isNegative());
 }
@@ -152,7 +155,7 @@ function toAdjustableLine(line: PlannedLine): AdjustableLine {
   };
 }
 
-/** Returns undefined for a correction, which is a separate line and not a part of the chain. */
+/** Returns the key of the line's chain. Undefined for a correction, which is a separate line and not a part of the chain. */
 function deriveChainKey({ computed_from: { chain }, parent_line_item_id }: PlannedLine): string | undefined {
   return chain && parent_line_item_id === null ? `${chain.lines[0]!.line_item_id}/${chain.whole_start}` : undefined;
 }

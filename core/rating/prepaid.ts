@@ -17,7 +17,7 @@ export type PrepaidWallet = {
   /** Price types of the lines that the wallet pays; ALL stands for every type. */
   readonly price_types: readonly string[];
   readonly conversion_rate: string;
-  /** Lots of both kinds: those that pay before taxes and those that pay after them. */
+  /** Credit lots that pay before taxes and credit lots that pay after them. */
   readonly lots: readonly Lot[];
   /** Reserved credits, which pay nothing. */
   readonly promised: readonly PromisedCredits[];
@@ -46,8 +46,8 @@ export function prepaidCredits(
 }
 
 /**
- * Credits that pay after taxes pay the rest of each line with its tax. They take what `used` leaves in the wallets, and never more than
- * `remaining`.
+ * Applies credits that pay after taxes: they pay the rest of each line with its tax. They are limited to the credits
+ * that `used` leaves in the wallets, and to `remaining`.
  */
 export function creditsAfterTax(
   lines: readonly PrepaidLine[],
@@ -90,7 +90,7 @@ export function isPaidType(price_types: readonly string[], price_type: string | 
   return price_types.includes('ALL') || (price_type !== null && price_types.includes(price_type));
 }
 
-/** Money that lots of the kind can pay, in whole minor units and without reserved credits. */
+/** Amount that the wallet's credit lots of this kind can pay, in whole minor units and without reserved credits. */
 function computeLotBalance(wallet: PrepaidWallet, kind: LotKind, currency: string): Decimal {
   const { conversion_rate, lots, promised, at_ms } = wallet;
   return computePayableMoney(computeFreeCredits(lots, at_ms, promised, kind), conversion_rate, currency);
@@ -100,7 +100,10 @@ export function computeBalanceBeforeTax(wallet: PrepaidWallet, currency: string)
   return computeLotBalance(wallet, 'before_tax', currency);
 }
 
-/** Reserved credits share both kinds of lots, so the balance depends on the amount that the wallet has paid before taxes. */
+/**
+ * Computes what the wallet can pay after taxes. Reserved credits may be in credit lots of either kind, so the result
+ * depends on the amount that the wallet has paid before taxes.
+ */
 function computeBalanceAfterTax(wallet: PrepaidWallet, used: Decimal, currency: string): Decimal {
   const { conversion_rate, lots, at_ms } = wallet;
   const taken = takeFromLots(filterLotsByKind(lots, 'before_tax'), toCredits(used, conversion_rate), at_ms);

@@ -10,12 +10,15 @@ import type { Milliseconds } from '../foundation/time/instant.ts';
 import { type Period, type PeriodRule, wholePeriod } from '../foundation/time/period.ts';
 
 /**
- * Charged part of a period: `part_ms` of `whole_ms`, equal for a whole period. `before_ms`: time of the period before
- * the part.
+ * Charged part of a period: `part_ms` of `whole_ms`, equal for a whole period. `before_ms` is the time of the period
+ * before the part.
  */
 export type ProrationShare = { readonly part_ms: number; readonly whole_ms: number; readonly before_ms?: number };
 
-/** Share of its regular period that a service period covers, at most all of it. `since`: start of service in the period. */
+/**
+ * Share of its regular period that a service period covers, at most all of it. `since` is the start of service in the
+ * period.
+ */
 export function computeShare(service: Period, regular: Period, since: Milliseconds = service.start): ProrationShare {
   const whole_ms = regular.end - regular.start;
   const part_ms = Math.min(service.end - service.start, whole_ms);

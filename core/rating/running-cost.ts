@@ -63,7 +63,7 @@ export class RunningCost {
     this.#parts = range.met.parts.map((one) => ({ ...one, used: ZERO }));
   }
 
-  /** Add windows in order of time. */
+  /** Adds a window to the cost. Windows must be added in order of time. */
   add({ window, measured, running }: WindowUsage): AddedCost {
     const added = running === undefined ? this.#addOwn(window, measured) : this.#addUntil(window, measured, running);
     const cost = this.#committed(added.base);

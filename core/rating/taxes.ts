@@ -55,8 +55,8 @@ export function computeTaxes(
 }
 
 /**
- * A line never contains more tax than its amount: the sum of all inclusive taxes is spread over the lines first. Each rate then gets its
- * share of that, within the rest that the previous rates left.
+ * Spreads inclusive taxes over the lines. The sum of all of them is spread first, so that a line never contains more
+ * tax than its amount. Each rate then gets its share of a line's tax, within the rest that the previous rates left.
  */
 function spreadIncluded(
   contained: readonly AppliedTax[],

@@ -6,7 +6,7 @@ import { Decimal, sumDecimals, ZERO } from '../foundation/decimal.ts';
 import { FarthingError } from '../foundation/error.ts';
 import { minorUnits } from '../foundation/money.ts';
 
-/** Invoice fields that the steps fill, in step order. */
+/** Invoice amounts, in the order in which they are computed. */
 export type Totals = {
   readonly subtotal: Decimal;
   readonly total_discount: Decimal;
@@ -15,7 +15,7 @@ export type Totals = {
   readonly total: Decimal;
   readonly adjustment_amount: Decimal;
   readonly amount_due: Decimal;
-  /** Includes the credits that paid after taxes. */
+  /** Paid amount, including the credits that paid after taxes. */
   readonly amount_paid: Decimal;
   readonly total_credits_applied_after_tax: Decimal;
   readonly amount_remaining: Decimal;

@@ -9,8 +9,9 @@ import { OrderedUsage, type UsagePortion } from './allowances/ordered-usage.ts';
 export type Tariff = { readonly from: Milliseconds; readonly price: PriceTerms };
 
 /**
- * Computes the value of each portion, and yields after each. `before`: units that the charge used before the first portion. Usage before
- * the first tariff is valued separately: its tiers are those of an earlier charge.
+ * Computes the value of each portion, and yields after each. `before` is the number of units that the charge used
+ * before the first portion. Usage before the first tariff is valued separately, because its tiers are those of an
+ * earlier charge.
  */
 export function* valueUsage(
   usage: OrderedUsage,

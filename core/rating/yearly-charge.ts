@@ -4,7 +4,7 @@ import { chargeParts } from '../catalog/pricing/charge.ts';
 import { type Decimal, sumDecimals } from '../foundation/decimal.ts';
 import type { PricedItem } from './line-amount.ts';
 
-/** Periods per year. */
+/** Number of periods per year. */
 const PER_YEAR = { DAILY: 365, WEEKLY: 52, MONTHLY: 12, QUARTERLY: 4, HALF_YEARLY: 2, ANNUAL: 1, ONETIME: 0 } as const;
 
 export function yearlyCharge({ price, quantity, billing_period, billing_period_count }: PricedItem): Decimal {

@@ -1,6 +1,7 @@
 /**
- * Price changes that are scheduled when a subscription starts. The subscription takes both prices over and is charged
- * once (docs/rules/subscriptions.md, "What is taken over from the plan").
+ * Price changes of a plan that are scheduled when a subscription starts. The subscription takes over the current and
+ * the scheduled price, and is charged by one of them at a time (docs/rules/subscriptions.md, "What is taken over from
+ * the plan").
  */
 
 import type { Price } from '../catalog/price/record.ts';
@@ -37,7 +38,7 @@ function isNeverReset({ meter_id }: Price, { reset_usage }: ScheduledPriceInput)
   return meter_id !== null && reset_usage.get(meter_id) === 'NEVER';
 }
 
-/** Moves the start of a price to a period boundary. `before`: end of the preceding price, or null if there is none. */
+/** Moves the start of a price to a period boundary. `before` is the end of the preceding price, or null if there is none. */
 function alignToPeriods(price: Price, before: string | null, { billed, now }: ScheduledPriceInput): Price {
   const priceStart = price.start_date ? toInstant(price.start_date) : billed.start_ms;
   const start = before === null ? priceStart : Math.max(priceStart, toInstant(before));

@@ -45,8 +45,8 @@ export type DetachAddon = z.output<typeof detachAddonShape>;
 type AttachedInterval = Pick<AddonAssociation, 'start_date' | 'end_date'>;
 
 /**
- * An add-on of type onetime can be attached once at a time. `attached`: associations of the subscription that have not
- * ended.
+ * Throws if an add-on of type onetime is already attached. `attached` are the associations of the subscription that
+ * have not ended.
  */
 export function checkAttachedOnce(
   addon: Addon,
@@ -60,7 +60,7 @@ export function checkAttachedOnce(
     throw alreadyExists(`add-on ${addon.id} is attached already, and is of type onetime`, { field: 'addon_id' });
 }
 
-/** Intervals are half-open, so one may begin at the end of another. */
+/** Whether two intervals overlap. One may begin at the end of the other. */
 function isOverlapping(a: AttachedInterval, b: AttachedInterval): boolean {
   const endsAfter = ({ end_date }: AttachedInterval, { start_date }: AttachedInterval) =>
     !end_date || toInstant(end_date) > toInstant(start_date);
@@ -98,7 +98,7 @@ type AddonPriceTerms = {
   readonly isCommitted: boolean;
 };
 
-/** An add-on with published prices must have at least one in the currency. */
+/** Plans the prices of an add-on. If it has published prices, at least one must have the currency. */
 export function planAddonPrices(
   prices: readonly Price[],
   request: Pick<AttachAddon, 'override_line_items' | 'line_item_commitments' | 'quantity'>,
@@ -166,7 +166,10 @@ export function buildAddonLine({
   };
 }
 
-/** Limits of one feature with different reset periods cannot be added up (docs/rules/entitlements.md). */
+/**
+ * Throws if limits of one feature have different reset periods, because these cannot be added up
+ * (docs/rules/entitlements.md).
+ */
 export function checkResets(
   plan_entitlements: readonly Entitlement[],
   addon_entitlements: readonly Entitlement[],

@@ -51,7 +51,10 @@ export function findOpening({ current_period_start }: Pick<Subscription, 'curren
   return toInstant(current_period_start) > now ? current_period_start : null;
 }
 
-/** With create_prorations a start on an earlier local day is refused (docs/rules/proration.md, "A share of the whole period"). */
+/**
+ * Refuses a start on an earlier local day if the request has create_prorations (docs/rules/proration.md, "A share of
+ * the whole period").
+ */
 function checkStart(start: Milliseconds, terms: CalendarTerms, now: Milliseconds): void {
   if (terms.proration_behavior !== 'create_prorations') return;
   if (localDay(start, terms.timezone) < localDay(now, terms.timezone)) {

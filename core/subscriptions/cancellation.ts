@@ -91,8 +91,8 @@ function planImmediateEnd(effective: Milliseconds, subscription: Subscription, n
 }
 
 /**
- * Billing ends at `cancel_at`, also inside the running period. The period itself stays, so that the cancellation can be
- * undone.
+ * Plans a scheduled end. Billing ends at `cancel_at`, also inside the running period. The period itself is not
+ * shortened, so that the cancellation can be undone.
  */
 function planScheduledEnd(at: Milliseconds, subscription: Subscription, cancel_at_period_end: boolean): Cancellation {
   if (subscription.end_date && at > toInstant(subscription.end_date)) {

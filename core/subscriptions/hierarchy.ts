@@ -81,10 +81,7 @@ export function checkDistinct(field: string, values: readonly string[]): void {
   if (twice !== undefined) throw invalid(field, `names ${twice} twice`);
 }
 
-/**
- * A threshold invoices the usage of a single subscription before its period ends (docs/rules/subscriptions.md,
- * "Families").
- */
+/** Throws if a subscription that is not standalone has an invoice threshold (docs/rules/subscriptions.md, "Families"). */
 export function checkNoThreshold(threshold: string | null | undefined, kind: SubscriptionHierarchy['kind']): void {
   if (kind === 'alone' || !hasThreshold({ auto_invoice_threshold: threshold })) return;
   throw invalid('auto_invoice_threshold', 'is for standalone subscriptions only');
@@ -110,7 +107,7 @@ export type HierarchyParent = HierarchyMember;
 
 const LIVE_STATUSES: readonly string[] = ['active', 'trialing'];
 
-/** A parent of inherited subscriptions has no parent itself and no invoice threshold. */
+/** Throws if a parent of inherited subscriptions has a parent itself or an invoice threshold. */
 export function checkCanHaveInherited(parent: HierarchyParent): void {
   checkParentType(parent);
   if (hasThreshold(parent))
@@ -121,7 +118,7 @@ function hasThreshold({ auto_invoice_threshold: threshold }: Pick<HierarchyMembe
   return new Decimal(threshold || 0).gt(0);
 }
 
-/** A subscription joins the invoice of a parent only if both are live and their periods are equal. */
+/** Throws unless the subscription may join the invoice of a parent: both must be live, and their periods equal. */
 export function checkGroupable(child: HierarchyMember, parent: HierarchyParent, field: string): void {
   checkParentType(parent);
   if (!LIVE_STATUSES.includes(parent.subscription_status))

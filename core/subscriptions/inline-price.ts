@@ -17,14 +17,14 @@ export const inlinePriceShape = createPriceShape.omit({ entity_type: true, entit
 });
 export type InlinePrice = z.output<typeof inlinePriceShape>;
 
-/** A line names its price by exactly one of the two fields. */
+/** Throws unless the line names its price by exactly one of the two fields. */
 export function checkOnePrice(line: { price_id: string | null; price: InlinePrice | null }, field?: string): void {
   const at = (name: string) => (field === undefined ? name : `${field}.${name}`);
   if (line.price_id && line.price) throw invalid(at('price'), 'cannot be combined with price_id');
   if (!line.price_id && !line.price) throw invalid(at('price_id'), 'is required, or price instead of it');
 }
 
-/** `start_date` is the start of the line. */
+/** Builds the price of a line; `start_date` is the start of the line. */
 export function toCreatePrice(
   inline: InlinePrice,
   { subscription, start_date }: { subscription: { id: string; currency: string }; start_date: string },

@@ -80,7 +80,10 @@ export function planPhaseInterval(
   return { start_date: formatMs(begins), end_date: requested.end_date ?? phase.end_date ?? null };
 }
 
-/** A draft has no invoices. A running subscription is invoiced up to its running period. */
+/**
+ * Finds the earliest start of an added line. A draft has no invoices, so it may be in the past. A running subscription
+ * is invoiced up to its running period.
+ */
 function findFirstStart({ subscription, current }: LineTimes): Milliseconds {
   const start = toInstant(subscription.start_date);
   return subscription.subscription_status === 'draft' ? start : Math.max(start, current.start);

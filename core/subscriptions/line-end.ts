@@ -7,11 +7,11 @@ import { formatMs, toInstant } from '../foundation/time/instant.ts';
 
 export type LineItemEnd = {
   readonly end_date: string | null;
-  /** Null if the line does not end. */
+  /** Whether the price ends the line; null if the line does not end. */
   readonly ends_with_price: boolean | null;
 };
 
-/** Computes the end of a line. `own`: end dates of the line and of the subscription. */
+/** Computes the end of a line. `own` are the end dates of the line and of the subscription. */
 export function computeLineEnd(
   { end_date }: Pick<Price, 'end_date'>,
   own: readonly (string | null | undefined)[],

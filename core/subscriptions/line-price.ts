@@ -15,7 +15,7 @@ export function toLineCharge(request: object): LineCharge {
   return Object.fromEntries(fields.map((field) => [field, requested[field]]));
 }
 
-/** `symbol`: symbol of the price unit. */
+/** Builds the price of a changed line. `symbol` is the symbol of the price unit. */
 export function buildLinePrice(
   price: Price,
   charge: LineCharge,

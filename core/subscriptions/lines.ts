@@ -126,7 +126,7 @@ function checkPeriods(price: Price, subscription: LineItemInput['subscription'])
   );
 }
 
-/** Returns the entity of an extra line: the one to which its price belongs. */
+/** Returns the entity of an extra line: the plan, add-on or subscription that owns its price. */
 export function toLineEntity(price: Price, plan: { id: string; name: string }): LineItemEntity {
   const entity_id = price.entity_id ?? '';
   if (price.entity_type === 'PLAN')

@@ -47,7 +47,7 @@ export function computeCountedCustomers(
   return { external_customer_ids: [...new Set([...whole, ...clipped.keys()])], clipped };
 }
 
-/** Gaps are in order of time. */
+/** Subtracts gaps, which are in order of time, from an interval. */
 function subtractGaps(gaps: readonly Period[], { start, end }: Period): Period[] {
   const starts = [start, ...gaps.map((gap) => gap.end)];
   const ends = [...gaps.map((gap) => gap.start), end];

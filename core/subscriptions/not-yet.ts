@@ -35,7 +35,7 @@ function notYet(field: string): Error {
   return notAllowed(`${field} is not supported yet`, { field });
 }
 
-/** Empty and zero values have no content. */
+/** Whether the value has content. Empty and zero values have none. */
 export function hasContent(value: unknown): boolean {
   if (value === null || value === undefined || value === '' || value === false || value === 0) return false;
   if (Array.isArray(value)) return value.length > 0;

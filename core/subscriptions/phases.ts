@@ -97,7 +97,7 @@ type PlanPartsInput = {
   readonly reset_usage: ReadonlyMap<string, BilledItem['reset_usage']>;
 };
 
-/** One part, unless a phase overrides this price. */
+/** Plans the parts of a plan price: one, unless a phase overrides the price. */
 export function planParts(planPrice: Price, { phases, overrides, ...input }: PlanPartsInput): PlanPart[] {
   const always = overrides.get(planPrice.id) ?? null;
   const whole = { plan_price: planPrice, override: always, phase: null, start_date: null, end_date: null };
@@ -114,7 +114,7 @@ export function planParts(planPrice: Price, { phases, overrides, ...input }: Pla
   return parts;
 }
 
-/** A one-time charge is made with the first phase. */
+/** Plans the part of a one-time charge, which is charged with the first phase. */
 function planFirstPhaseOverride(planPrice: Price, [first, ...later]: readonly PlannedPhase[]): Partial<PlanPart> {
   const repeated = later.find((phase) => phase.overrides.has(planPrice.id));
   if (repeated)

@@ -36,7 +36,10 @@ type PlanSyncInput = {
   readonly now: Milliseconds;
 };
 
-/** `ends_with_price`: true if the price ends the line, false if its own date does, null if not recorded. */
+/**
+ * A line of the subscription. `ends_with_price` is true if the price ends the line, false if the line's own date does,
+ * null if that is not recorded.
+ */
 export type SyncedLine = SubscriptionLineItem & {
   readonly ends_with_price?: boolean | null;
   /** Line with which the terms of a continued commitment began; null if they began with this line. */
@@ -146,7 +149,10 @@ function computePeriodEndFrom(at: Milliseconds, item: BilledItem, input: PlanSyn
   return period === undefined || period.start === at ? at : period.end;
 }
 
-/** The level of a meter that never resets counts in every period. Two lines in one period would charge it twice. */
+/**
+ * Whether the price charges a meter that never resets. Its level counts in every period, so two lines in one period
+ * would charge it twice.
+ */
 function hasNeverResetMeter(price: Price, { reset_usage }: PlanSyncInput): boolean {
   return price.meter_id !== null && reset_usage.get(price.meter_id) === 'NEVER';
 }
@@ -245,7 +251,7 @@ function planSuccessor(price: Price, before: Lineage, input: PlanSyncInput): Pla
   };
 }
 
-/** A line that is added now has no paid time yet. */
+/** Computes the end of an added line, which has no paid time yet. */
 function computeAddedEnd(price: Price, item: BilledItem, input: PlanSyncInput): Milliseconds {
   const end = toInstant(price.end_date!);
   if (end <= item.start_ms || (price.invoice_cadence === 'ADVANCE' && !hasNeverResetMeter(price, input))) return end;
@@ -256,8 +262,8 @@ function buildLineages(input: PlanSyncInput, ended: PlanSync['ended']): Map<stri
   const { plan_prices, lines } = input;
   const endsNow = new Map(ended.map((each) => [each.line.id, each]));
   const lineages = new Map<string, Lineage[]>();
-  // Prices are in the order of creation, so the map retains the lines of the last price of each lineage that has any. Successors follow
-  // these lines.
+  // Prices are ordered by creation, so for each lineage the map contains the lines of its newest price that has lines.
+  // A successor price is planned from these lines.
   for (const price of plan_prices) {
     const before = lineages.get(toRootId(price)) ?? [];
     const here = lines.filter(({ price_id, status }) => price_id === price.id && status === 'published');
@@ -272,8 +278,8 @@ function buildLineages(input: PlanSyncInput, ended: PlanSync['ended']): Map<stri
 }
 
 /**
- * The replacement of a void line begins at the end of the line that the void one followed. Without a predecessor it has
- * a start of its own.
+ * Derives the lineage of an ended line. The replacement of a void line begins at the end of the line that the void one
+ * followed. If there was none, the replacement has a start of its own.
  */
 function toEndedLineage(
   { line, end_date, is_void }: PlanSync['ended'][number],
@@ -351,7 +357,7 @@ function inheritQuantity(quantity: string, { min_quantity }: Price): string {
   return Decimal.max(quantity, min_quantity ?? 0).toFixed();
 }
 
-/** A price does not begin in invoiced time. An advance price begins with the next period at the earliest. */
+/** Computes the start of a price. It is never in invoiced time, and for an advance price at the next period at the earliest. */
 function computeStart(price: Price, input: PlanSyncInput): Milliseconds {
   const { subscription, billed, current, now } = input;
   const start = toSaleStart(price, input);

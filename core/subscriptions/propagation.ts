@@ -23,7 +23,7 @@ const PROPAGATED_DATES = [
   'cancelled_at',
 ] as const;
 
-/** `opens_at`: future start of a subscription, until it opens. */
+/** A subscription in a hierarchy. `opens_at` is its start if that is in the future. */
 type PropagatedSubscription = Subscription & { readonly opens_at?: string | null };
 
 /** Plans the changes that a child inherits; null if nothing changes. A customer who has left does not return. */

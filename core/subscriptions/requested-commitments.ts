@@ -60,7 +60,7 @@ function checkOtherLines(request: CreateSubscription, prices: readonly Price[]):
   checkUntimed(prices, 'commitment_amount');
 }
 
-/** Prices with times of day commit each of their lines, so they are refused with a commitment of the subscription. */
+/** Throws if the subscription has a commitment and a price has times of day, because such a price commits each of its lines. */
 export function checkUntimed(
   prices: readonly Pick<Price, 'id' | 'commitment_time_buckets'>[],
   field: 'commitment_amount' | 'addon_id' | 'price' | 'price_id',

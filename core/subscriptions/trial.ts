@@ -114,8 +114,8 @@ export function parseTrialEnd(
 }
 
 /**
- * An explicit anchor stays. A default anchor equals the start or the end of the trial and moves with it. With calendar
- * billing the calendar defines the anchor.
+ * Finds the anchor after a trial changes. An explicit anchor does not change. A default anchor equals the start or the
+ * end of the trial and moves with it. With calendar billing the calendar defines the anchor.
  */
 export function findRequestedAnchor({
   billing_cycle,

@@ -13,7 +13,7 @@ export type RequestedVerb =
       readonly cancellation_type: 'end_of_period' | 'scheduled_date';
       readonly cancel_at: string | null;
     }
-  /** Undoes the scheduled cancellation. */
+  /** Withdraws the scheduled cancellation. */
   | { readonly verb: 'resume' }
   /** Invoices the subscription with a parent from now on. */
   | { readonly verb: 'join'; readonly parent_subscription_id: string };

@@ -5,7 +5,10 @@
 import { FarthingError } from '../foundation/error.ts';
 import type { Subscription } from './record.ts';
 
-/** A request without `version` skips the check. The caller locks the subscription first and checks before any change. */
+/**
+ * Throws if the request names an outdated version; a request without `version` is not checked. The caller locks the
+ * subscription first and checks before any change.
+ */
 export function checkVersion(
   version: number | null | undefined,
   subscription: Pick<Subscription, 'id' | 'version'>,

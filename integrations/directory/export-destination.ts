@@ -52,7 +52,7 @@ async function writeBelow(root: string, { key, bytes, signal, begun, onBegin }: 
   };
 }
 
-/** Includes the error code of the disk (ENOSPC, EROFS, EACCES), so that an operator can fix it; the export is retried until then. */
+/** Turns a disk error into a `service_unavailable` error with its code (such as ENOSPC), so that an operator sees what to fix. */
 async function withDiskErrors<Result>(work: Promise<Result>): Promise<Result> {
   try {
     return await work;

@@ -23,7 +23,7 @@ type DownloadOptions = {
 /** Minimum pace of a download (docs/rules/imports.md, "Files behind a URL"). */
 type Pace = {
   readonly least_bytes_per_second: number;
-  /** Time by which the download may fall behind the minimum pace, and limit for the start of the answer. */
+  /** Maximum delay relative to the minimum pace. Also the time limit for the start of the answer. */
   readonly patience_ms: number;
   readonly total_ms: number;
 };
@@ -52,7 +52,10 @@ export async function* downloadFile(url: string, options: DownloadOptions): Asyn
 
 type PacedOptions = Omit<DownloadOptions, 'pace'> & { readonly pace: Pace };
 
-/** Only the time spent waiting for the sender counts as slow, not the time that the consumer takes. */
+/**
+ * Yields the bytes and aborts a slow download. Only time spent waiting for the sender counts, not the time that the
+ * consumer takes.
+ */
 async function* readPaced(response: http.IncomingMessage, options: PacedOptions): AsyncGenerator<Buffer> {
   const { least_bytes_per_second, patience_ms } = options.pace;
   const pieces = (response as AsyncIterable<Buffer>)[Symbol.asyncIterator]();

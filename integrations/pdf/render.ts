@@ -24,8 +24,8 @@ const MOST_IN_ALL = 2000;
 const renderers = new Map<string | null, PdfRenderer>();
 
 /**
- * `fonts`: folder of additional fonts. `asker`: the tenant; documents of different tenants alternate, so that no tenant
- * waits for all documents of another.
+ * Renders a document in a worker thread. `fonts` is a folder of additional fonts. `asker` is the tenant: documents of
+ * different tenants alternate, so that no tenant waits for all documents of another.
  */
 export function renderPdf(
   document: InvoiceDocument,
@@ -98,7 +98,7 @@ class Maker {
   #timer: NodeJS.Timeout | null = null;
   #last_id = 0;
 
-  /** `folder`: additional fonts (PDF_FONTS_DIR). */
+  /** `folder` contains additional fonts (PDF_FONTS_DIR). */
   constructor({ folder, thread = new URL('./render-thread.ts', import.meta.url), timeout_ms = TIMEOUT_MS }: Renderer) {
     this.#folder = folder;
     this.#source = thread;

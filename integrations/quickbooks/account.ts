@@ -217,7 +217,7 @@ export class QuickBooksAccount implements ProviderAccount {
     }
   }
 
-  /** Finds the record of an earlier attempt. A void record does not count: a person has ended it. */
+  /** Finds the record of an earlier attempt. A void record is ignored, because a person has voided it. */
   async #findSent<Name extends SentName>(
     name: Name,
     searched: Pick<SentDocument, 'provider_customer_id' | 'note' | 'key_created_at'>,

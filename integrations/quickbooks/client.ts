@@ -1,6 +1,6 @@
 /**
  * Client of the accounting API of QuickBooks Online for one company, minor version 75 (developer.intuit.com, "Basics of
- * the API"). Numbers of answers are texts (exact-json.ts).
+ * the API"). Numbers in responses remain strings, so that no digit is lost (exact-json.ts).
  */
 import { createHash } from 'node:crypto';
 import type { AccountSettings } from '../account.ts';
@@ -73,7 +73,10 @@ export class QuickBooksClient {
     return await this.#send('POST', name, { path: name.toLowerCase(), parameters, body });
   }
 
-  /** Ends a record; no effect if it does not exist. `isDone` checks its current state before each attempt. */
+  /**
+   * Voids or deletes a record; no effect if it does not exist. `isDone` checks the current state of the record before
+   * each attempt.
+   */
   async end<Name extends 'Invoice' | 'Payment' | 'CreditMemo'>(
     name: Name,
     { id, operation, key, isDone = () => false }: RecordEnd<QuickBooksRecords[Name]>,

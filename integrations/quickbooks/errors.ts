@@ -46,7 +46,7 @@ export function buildFaultError(
       ...details,
       retry_after_seconds: retry_after_seconds ?? LIMIT_PAUSE_SECONDS,
     });
-  // Its detail quotes the token.
+  // The detail of the fault quotes the token, so the message omits it.
   if (status === 401 || status === 403 || UNAUTHORIZED_CODES.has(code) || UNAUTHORIZED_TYPES.has(type.toLowerCase()))
     return new ProviderError('person', describe(code, message), { ...details, is_unauthorized: true });
   const isTransient = status >= 500 || type === 'SystemFault' || code === STALE;
@@ -56,7 +56,7 @@ export function buildFaultError(
   });
 }
 
-/** For an answer that is no JSON of QuickBooks, such as a page of a gateway. */
+/** Builds the error of an answer that is no JSON of QuickBooks, such as a page of a gateway. */
 export function buildStatusError({ status, retry_after_seconds }: AnswerFacts): ProviderError {
   if (status === 429)
     return new ProviderError('wait', 'QuickBooks: too many requests', {

@@ -48,7 +48,7 @@ export const quickbooksOAuth: OAuthCapability = {
 const issuedShape = z.object({
   access_token: z.string().min(1),
   refresh_token: z.string().min(1),
-  // Numbers are texts (exact-json.ts).
+  // Numbers are parsed as texts (exact-json.ts).
   expires_in: z.string().regex(/^\d{1,9}$/),
 });
 

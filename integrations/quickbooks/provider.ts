@@ -14,7 +14,7 @@ export const quickbooks: Provider = {
     secrets: quickbooksSecrets,
     exchanges: ['customer', 'invoice', 'payment', 'credit_note', 'pull', 'inbound'],
     requests_per_second: REQUESTS_PER_SECOND,
-    // Only `environment` is parsed, because a flow that has just begun names no company.
+    // Only `environment` is parsed, because the credentials of a new OAuth flow do not name the company yet.
     detectLive: (secrets) => quickbooksSecrets.pick({ environment: true }).parse(secrets).environment === 'production',
     async open(secrets, settings) {
       const { access_token, ...company } = quickbooksSecrets.parse(secrets);

@@ -166,8 +166,8 @@ class RazorpayAccount implements ProviderAccount {
   }
 
   /**
-   * Finds the invoice of an earlier attempt. A draft with another total is from before the invoice changed; nobody has
-   * seen it, so it is deleted.
+   * Finds the invoice of an earlier attempt. A draft with another total was made before the invoice changed. It was
+   * never issued, so it is deleted.
    */
   async #findUsableInvoice(invoice: PushedInvoice): Promise<Invoices.RazorpayInvoice | null> {
     const [found = null] = await this.#listUsableInvoices(invoice);

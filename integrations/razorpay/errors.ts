@@ -32,7 +32,10 @@ class RazorpayError extends ProviderError {
 }
 
 const UNAUTHORIZED = new Set([401, 403]);
-/** Statuses after which the request is repeated: timeout, same key in flight, too many requests. */
+/**
+ * 4xx statuses after which the request is repeated: 408 timeout, 409 same key in flight, 425 too early, 429 too many
+ * requests.
+ */
 const WAIT = new Set([408, 409, 425, 429]);
 
 export function toRazorpayError({ code, response }: FailedRequest): ProviderError {
@@ -67,7 +70,7 @@ export function isMissing(error: unknown): boolean {
   return error.status === 404 || (error.status === 400 && /does not exist|not found/i.test(error.message));
 }
 
-/** Whether the request was refused without effect, with valid credentials. */
+/** Whether Razorpay refused the request, so that it had no effect. Refused credentials do not count. */
 export function isRefused(error: unknown): error is ProviderError {
   return error instanceof ProviderError && error.error_class === 'person' && !error.is_unauthorized;
 }

@@ -60,7 +60,10 @@ export class RazorpayPayments implements AccountPayments {
     }
   }
 
-  /** Reads the failed payment that a decline leaves on the order. Another refusal leaves none and is thrown. */
+  /**
+   * Reads the failed payment that a declined charge leaves on the order. Any other rejection leaves no payment and is
+   * thrown.
+   */
   async #readDecline(order: Pick<Orders.RazorpayOrder, 'id'>, thrown: unknown): Promise<PaymentOutcome> {
     const error = unwrapError(thrown);
     const made = isRefused(error) ? await this.#findAttempt(order) : null;
@@ -80,7 +83,7 @@ export class RazorpayPayments implements AccountPayments {
     return { email, contact: String(contact) };
   }
 
-  /** Lists the orders with this key, the one to use first: one with a payment, or the oldest. */
+  /** Lists the orders with this key. The first one is used: an order with a payment, else the oldest. */
   async #listOrders({ key }: PaymentQuery): Promise<Orders.RazorpayOrder[]> {
     const receipt = toReference(key);
     const { items } = await this.#razorpay.orders.all({ receipt, count: PAGE });
@@ -109,7 +112,7 @@ export class RazorpayPayments implements AccountPayments {
     );
   }
 
-  /** Returns the state of the payment of an order; null if nobody has tried to pay it. */
+  /** Returns the outcome of an order; null if no payment of it was attempted. */
   async #findAttempt({ id }: Pick<Orders.RazorpayOrder, 'id'>): Promise<PaymentOutcome | null> {
     const { items } = await this.#razorpay.orders.fetchPayments(id);
     const best = items.toSorted((a, b) => rankPayment(a) - rankPayment(b))[0];
@@ -246,12 +249,18 @@ function describePayment({ invoice_number, invoice_id }: PaymentQuery): string {
   return `Invoice ${invoice_number ?? invoice_id}`;
 }
 
-/** Without `check_at`, because inbound events and the usual checks find the result. */
+/**
+ * Builds the outcome of a pending payment. It names no time for the next check, because a webhook or the default
+ * recheck finds the result.
+ */
 function toProcessing(gateway_payment_id: string, url: string | null = null): PaymentOutcome {
   return { outcome: 'processing', gateway_payment_id, url, check_at: null };
 }
 
-/** Order in which the payments of an order decide its outcome: a paid one counts before failed ones. */
+/**
+ * Rank of each payment status of an order. The payment with the first rank decides the outcome, so a paid one precedes
+ * failed ones.
+ */
 const STATUS_RANKS: readonly Payments.RazorpayPayment['status'][] = [
   'captured',
   'refunded',

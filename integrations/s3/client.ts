@@ -110,7 +110,7 @@ async function readWhole({ statusCode, body }: { statusCode: number; body: Reada
 
 type S3Request<Result> = {
   readonly ms: number;
-  /** Absent for cleanup requests, which must run even after an abort. */
+  /** Signal that aborts the request. Absent for cleanup requests, which must run even after an abort. */
   readonly signal?: AbortSignal;
   ask(signal: AbortSignal): Promise<Result>;
 };

@@ -97,8 +97,8 @@ export class Sandbox implements PaymentProvider {
   }
 
   /**
-   * Applies a notification. In the sandbox it also causes the event that it reports, because no customer or bank
-   * exists.
+   * Parses a notification and applies it: as no customer or bank exists, the notification itself completes or fails the
+   * charge.
    */
   async receive(place: PaymentScope, notice: ProviderNotice): Promise<ProviderEvent> {
     const parsed = SandboxEvent.safeParse(verifyNotice(place, notice));

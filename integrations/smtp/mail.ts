@@ -6,7 +6,7 @@ import type { Mailer, MailResult } from '../mailer.ts';
 const CONNECTION_TIMEOUT_MS = 10_000;
 const SOCKET_TIMEOUT_MS = 30_000;
 
-/** `url`: smtp://user:password@host:587, or smtps:// for TLS from the start. */
+/** Creates the mailer. The scheme of `url` is smtp:// (TLS by STARTTLS) or smtps:// (TLS from the start). */
 export function createSmtpMailer({ url, from }: { url: string; from: string }): Mailer {
   const transport = createTransport(url, { from });
   Object.assign(transport.options, {

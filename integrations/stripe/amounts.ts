@@ -7,9 +7,9 @@ import { fromMinorInteger, HUNDREDTHS, hasHundredths, type MinorUnit, toMinorInt
 import { ProviderError } from '../provider-error.ts';
 
 const WHOLE: MinorUnit = { digits: 0, step: 1 };
-/** For three decimals, of which the last must be 0. */
+/** Unit of currencies with three decimals, of which the last must be 0. */
 const THOUSANDTHS: MinorUnit = { digits: 3, step: 10 };
-/** For currencies without decimals for which Stripe expects two, which must be 0. */
+/** Unit of currencies without decimals for which Stripe expects two, which must be 0. */
 const WHOLE_AS_HUNDREDTHS: MinorUnit = { digits: 2, step: 100 };
 
 const SPECIAL_UNITS: readonly (readonly [MinorUnit, string])[] = [

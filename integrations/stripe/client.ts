@@ -1,4 +1,4 @@
-/** The official library with our version, limits and address. */
+/** Stripe's official library with a pinned API version, our timeout and an optional other address. */
 import type { Stripe } from 'stripe';
 import type { AccountSettings } from '../account.ts';
 

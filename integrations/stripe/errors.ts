@@ -6,9 +6,9 @@ import { ProviderError, parseRetryAfter } from '../provider-error.ts';
 
 type StripeError = Stripe.errors.StripeError;
 
-/** The record is in the wanted state already. */
+/** Error codes that mean that the record is already in the wanted state. */
 const DONE_CODES = new Set(['resource_already_exists', 'charge_already_captured', 'charge_already_refunded']);
-/** The key was revoked, lacks a right, or belongs to an account that is closed. */
+/** Error codes that mean that the key was revoked, lacks a right, or belongs to a closed account. */
 const UNAUTHORIZED_CODES = new Set([
   'api_key_expired',
   'platform_api_key_expired',
@@ -16,7 +16,7 @@ const UNAUTHORIZED_CODES = new Set([
   'account_closed',
 ]);
 const WAIT_CODES = new Set(['rate_limit', 'lock_timeout', 'idempotency_key_in_use']);
-/** Finds parts of a refused key, which Stripe quotes in its message. */
+/** Matches parts of a refused key, which Stripe quotes in its message. */
 const QUOTED_KEY = /\b(?:sk|rk|pk)_(?:test|live)_\S+/g;
 
 /** Every failure of Stripe leaves this folder as a `ProviderError`. */
@@ -53,7 +53,10 @@ export function toProviderError(error: unknown): unknown {
   return new ProviderError('person', message, details);
 }
 
-/** Without a status the connection failed, or the answer was not JSON. */
+/**
+ * Whether the failure may be temporary. An error without a status means that the connection failed, or that the answer
+ * was not JSON.
+ */
 function isTransient({ statusCode, code }: StripeError): boolean {
   if (statusCode === undefined || statusCode < 400 || statusCode >= 500) return true;
   return [409, 424, 429].includes(statusCode) || (code !== undefined && WAIT_CODES.has(code));
@@ -70,7 +73,7 @@ export function isKeyUnusable(error: unknown): boolean {
   return statusCode >= 500 && headers['idempotent-replayed'] === 'true';
 }
 
-/** The payment intent of a charge that the bank declined: it was created although the answer is an error. */
+/** Returns the payment intent of a charge that the bank declined, which is part of the error; null for other errors. */
 export function findDeclinedIntent(error: unknown): Stripe.PaymentIntent | null {
   return isStripeError(error) && error.statusCode === 402 ? (error.payment_intent ?? null) : null;
 }

@@ -53,8 +53,8 @@ export function toIntentOutcome(intent: Stripe.PaymentIntent, payment: Requested
 const NOT_CONFIRMED = 'authentication_required: the customer has not confirmed the charge';
 
 /**
- * A payment is what was received, also if a person has changed the amount at Stripe or here. Money of another currency would be booked
- * wrongly, and it was received, so the payment has not failed: it waits for a person.
+ * The received amount counts, even if a person has changed the amount at Stripe or here. Money in another currency
+ * would be booked wrongly, but the payment has not failed, so it waits for a person.
  */
 function toReceivedAmount(intent: Stripe.PaymentIntent, { amount, currency }: RequestedPayment) {
   const isUsable = intent.currency === currency && intent.amount_received > 0;

@@ -27,7 +27,7 @@ import { changeOnce, findByMetadata, sendOnce, toCreatedSince } from './send-onc
 const PAGE = 100;
 /** Page for the customer's return, which Stripe requires and requests may omit. */
 const DEFAULT_RETURN_URL = 'https://stripe.com';
-/** Empty result of a search, which Checkout sessions lack. */
+/** Empty search result. Stripe has no search for Checkout sessions. */
 const NOTHING_FOUND = async function* () {};
 
 export class StripePayments implements AccountPayments {
@@ -216,7 +216,7 @@ function isSession(id: string): boolean {
   return id.startsWith('cs_');
 }
 
-/** Returns the payment intent of a declined charge, which exists although the answer is an error. */
+/** Returns the payment intent of a charge. If the charge was declined, Stripe's error contains it. */
 async function orDeclined(request: Promise<Stripe.PaymentIntent>): Promise<Stripe.PaymentIntent> {
   try {
     return await request;

@@ -7,7 +7,7 @@ import { ProviderError } from '../provider-error.ts';
 import { isMissing } from './errors.ts';
 import { toMethodType } from './payment-outcome.ts';
 
-/** Starts a setup. With a page to return to, Stripe hosts the form; without one the tenant's own page shows it. */
+/** Starts a setup. If the request names a page to return to, Stripe hosts the form; otherwise a page of the tenant shows it. */
 export async function startCardSetup(stripe: Stripe, setup: CardSetup): Promise<StartedCardSetup> {
   const { key, provider_customer_id: customer, success_url, cancel_url } = setup;
   const metadata = { farthing_customer_id: setup.customer_id, farthing_set_default: String(setup.sets_default) };
@@ -81,7 +81,7 @@ export async function listPaymentMethods(stripe: Stripe, customer_id: string): P
   return methods;
 }
 
-/** The default of Stripe's invoices; older customers have a default source instead. */
+/** Reads the customer's default payment method for invoices; older customers have a default source instead. */
 function findDefaultId({ invoice_settings, default_source }: Stripe.Customer): string | null {
   const found = invoice_settings?.default_payment_method ?? default_source ?? null;
   return typeof found === 'string' ? found : (found?.id ?? null);

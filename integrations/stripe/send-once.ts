@@ -65,7 +65,7 @@ export function toCreatedSince(key_created_at: Date): number {
 type Listed = { readonly id: string; readonly metadata?: Stripe.Metadata | null };
 type MetadataSearch<Found> = {
   list(): AsyncIterable<Found>;
-  /** Search for such records; null if Stripe has none. */
+  /** Search for records of this type; null if Stripe offers none. */
   readonly search: ((query: string) => AsyncIterable<Found>) | null;
   accepts(found: Found): boolean;
 };

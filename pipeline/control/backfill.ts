@@ -52,7 +52,7 @@ export async function backfillMeters(stores: Stores, { events_max }: { events_ma
 }
 
 async function completeBackfill(stores: Stores, version: MeterVersion, events_max: number): Promise<boolean> {
-  // A version that another one replaces needs no rows.
+  // A version that another one replaces needs no rows, so it is not counted.
   if (await isSuperseded(stores.postgres, version)) return stopSuperseded(stores, version);
   if (version.definition !== null && !(await countThePast(stores, version, events_max))) return false;
   const settled = await locked(stores, version, async (transaction) => {

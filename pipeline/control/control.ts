@@ -32,7 +32,10 @@ import { pipelineMetrics } from '../metrics.ts';
 
 type ControlMessage = BarrierMessage | RebuildMessage | DailyRollupsMessage;
 
-/** `to`: offset after the message. `problem`: error of work that failed, after which the log continues. */
+/**
+ * Result of a control message: the offset after it (`to`), and the error of work that failed (`problem`), after which
+ * the log continues.
+ */
 type AppliedControlMessage = { readonly to: bigint; readonly problem?: Error | null };
 
 export async function applyControlMessage(

@@ -13,7 +13,7 @@ export type FuseFilter = {
 
 const TRIES_MAX = 100;
 
-/** Builds a filter. `pairs`: distinct keys as two 32-bit halves each. */
+/** Builds a filter from distinct keys; `pairs` has two 32-bit halves for each. */
 export function makeFuseFilter(pairs: Uint32Array): FuseFilter {
   const keys = pairs.length / 2;
   const shape = shapeFor(keys);

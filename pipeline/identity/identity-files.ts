@@ -46,7 +46,7 @@ export async function readIdentityFiles(dir: string): Promise<FilesAnswer[]> {
   return answers;
 }
 
-/** `missing`: known ids that would count as new. It must be 0. */
+/** Result of the comparison. `missing` is the number of known ids that would count as new; it must be 0. */
 type IdentityComparison = { count: number; stored: number; missing: number; more: number };
 
 /** Compares the files of one partition with the table. */

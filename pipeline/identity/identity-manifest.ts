@@ -28,7 +28,10 @@ export function readManifest(dir: string): Manifest | undefined {
   return JSON.parse(text) as Manifest;
 }
 
-/** The files in the manifest are on the disk under their final names before it is written. */
+/**
+ * Replaces the manifest atomically. The directory is synced first, so that the listed files survive a crash under their
+ * final names.
+ */
 export function writeManifest(dir: string, manifest: Manifest): void {
   const draft = join(dir, `${MANIFEST}.draft`);
   const text = JSON.stringify(manifest);

@@ -8,7 +8,7 @@ export class IdentitySet {
   readonly #tables: IdentityTable[];
   readonly #mask: number;
 
-  /** `table_count` is a power of two. */
+  /** Creates an empty set; `table_count` is a power of two. */
   constructor(table_count = 256) {
     this.#tables = Array.from({ length: table_count }, () => new IdentityTable());
     this.#mask = table_count - 1;

@@ -49,7 +49,7 @@ export function countOutcomes({ outcomes }: Pick<PreparedSlice, 'outcomes'>): Re
   return counts;
 }
 
-/** Each event of the records is in exactly one of these counts. */
+/** Counts the events of a slice; each event is in exactly one of these counts. */
 export function countSlice(slice: PreparedSlice): SliceCounts {
   const { records, events } = slice;
   const sent = records.reduce((sum, record) => sum + record.event_count, 0);

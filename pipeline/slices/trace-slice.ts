@@ -5,7 +5,7 @@
 import type { LogRecord } from '../../storage/log/log.ts';
 import { inTrace, isTracing, type Span, startTrace } from '../../tracing/spans.ts';
 
-/** The number of links that an OpenTelemetry span holds. With more traced requests per slice, sample fewer. */
+/** Maximum number of links of an OpenTelemetry span. If slices have more traced requests, fewer should be sampled. */
 const TRACES_MAX = 128;
 
 type TracedRecord = LogRecord & { readonly traceparent: string };

@@ -13,7 +13,7 @@ type EventPosition = { readonly partition: number; readonly offset: number; read
 type EventContentHashes = { readonly content_crc: number; readonly content_hash: number };
 type IdentityOwner = EventPosition & EventContentHashes;
 
-/** `add` returns true if the hash is new, and false if it may have been seen. */
+/** Set of seen hashes. `add` returns true if the hash is new, and false if it may have been seen. */
 type SeenIdentities = { add(high: number, low: number): boolean };
 
 type DedupeResult = { new_events: ReadEvent[]; repeats: EventOutcome[] };
@@ -86,7 +86,7 @@ function isBefore(a: EventPosition, b: EventPosition): boolean {
   return a.offset !== b.offset ? a.offset < b.offset : a.position < b.position;
 }
 
-/** An event that was stored before the second hash existed is compared by its CRC alone. */
+/** Whether two events have the same content. An event from before the second hash existed is compared by its CRC alone. */
 function hasSameContent(owner: EventContentHashes, event: EventContentHashes): boolean {
   if (owner.content_crc !== event.content_crc) return false;
   return owner.content_hash === event.content_hash || owner.content_hash === 0;

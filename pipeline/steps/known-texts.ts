@@ -1,6 +1,6 @@
 /**
- * One shared copy of each frequent text: names, customers, sources. A copy does not retain the batch that it was cut from, and its hash in
- * a map is computed once.
+ * Shares one copy of each frequent text, such as names, customers and sources. A copy does not retain the batch that it
+ * was cut from, and its hash in a map is computed once.
  */
 export class KnownTexts {
   readonly #texts = new Map<string, string>();

@@ -1,5 +1,5 @@
 /**
- * Bills one subscription before the end of its period if its grown usage has reached its threshold
+ * Bills one subscription before its period ends, if its usage has reached its billing threshold
  * (docs/rules/invoices.md, "Before the period is over").
  */
 import { z } from 'zod';

@@ -9,7 +9,10 @@ import type { ScheduledJob } from '../job.ts';
 
 const MS_PER_DAY = 86_400_000;
 
-/** `after_days`: age in days at which a day gets its daily rollups. Usage that arrives later updates the rollups when it is written. */
+/**
+ * Makes the daily rollups of days that are `after_days` old. Usage that arrives later updates the rollups when it is
+ * written.
+ */
 export function makeDailyRollupsJob(
   { postgres }: Pick<Stores, 'postgres'>,
   { every_seconds, after_days }: { every_seconds: number; after_days: number },

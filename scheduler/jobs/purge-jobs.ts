@@ -1,4 +1,4 @@
-/** Deletes failed jobs without further attempts after a week, in which an operator can inspect them. */
+/** Deletes jobs a week after their last attempt failed. Until then an operator can inspect them. */
 
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { purgeGivenUpJobs } from '../../storage/queue/jobs.ts';

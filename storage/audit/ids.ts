@@ -29,8 +29,8 @@ export async function findDuplicateIds(
   });
   const { identities, doubled, hashes } = row!;
   const named = hashes.length === 0 ? [] : await doubledAmong(clickhouse, hashes.map(BigInt), before);
-  // `doubled` counts repeated hashes, which two different ids may share. If the ids behind all repeated hashes were
-  // read, the count of repeated ids is exact.
+  // `doubled` counts repeated hashes, and two different ids may have equal hashes. If the ids of all repeated hashes
+  // were read, the count of repeated ids is exact.
   const exact = hashes.length < HASHES_MAX || named.length === 0;
   return { identities: Number(identities), doubled: exact ? named.length : Number(doubled), first: named };
 }

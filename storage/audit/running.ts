@@ -6,7 +6,7 @@ type RunningCompared = {
   readonly lines: number;
   /** Number of grant histories. */
   readonly histories: number;
-  /** One sentence each. */
+  /** Differences, one sentence each. */
   readonly differences: readonly string[];
 };
 

@@ -63,7 +63,10 @@ export async function loadInvoicedPeriods(
   return times;
 }
 
-/** Ends of the cancellation invoices, by subscription. */
+/**
+ * Loads the period ends of the final invoices of ended subscriptions, by subscription. Such invoices have the billing
+ * reason PRORATION.
+ */
 export async function loadCancellationInvoiceEnds(
   database: Database,
   { tenant_id, environment_id }: Scope,

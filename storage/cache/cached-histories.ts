@@ -26,7 +26,7 @@ type CachedHistory = Until<unknown> & {
   readonly meter_version: number;
   readonly rebuilds: bigint;
   readonly scope: Scope;
-  /** Covers all usage before `at`. */
+  /** Query that covers all usage before `at`. */
   readonly query: BilledUsageQuery;
   readonly recompute: RecomputeHistory<unknown>;
 };
@@ -42,7 +42,7 @@ export type UsageSince<Made> = {
 const CACHED_HISTORIES_MAX = 10_000;
 const histories = new WeakMap<Database, Map<string, CachedHistory>>();
 
-/** `key` identifies the derived value and all its inputs except the query. */
+/** Reads the usage since the cached history. `key` identifies the derived value and all its inputs except the query. */
 export async function readUsageSince<Made>(
   stores: Stores,
   scope: Scope,

@@ -141,7 +141,7 @@ function parseXmin(snapshot: string): bigint {
   return BigInt(snapshot.split(':')[0]!);
 }
 
-/** `as_of`: the snapshot's progress includes everything that was durable in the log before this instant. */
+/** Recent changes. The snapshot's progress includes everything that was durable in the log before the instant `as_of`. */
 export type RecentChanges = { readonly snapshot: ChangeSnapshot; readonly as_of: string };
 
 /**
@@ -151,7 +151,7 @@ export type RecentChanges = { readonly snapshot: ChangeSnapshot; readonly as_of:
 type ChangesCallback = (recent: RecentChanges | null) => void;
 type RecentQuery = { readonly log: EventLog; readonly now: Date };
 
-/** `writes`: number of this process's own writes before the read began. */
+/** Changes with the time of their read. `writes` is the number of this process's own writes before the read began. */
 type DatedChanges = RecentChanges & { readonly began_ms: number; readonly writes: number };
 type LogFreshness = { readonly as_of: string; readonly read_ms: number };
 

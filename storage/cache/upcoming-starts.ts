@@ -18,7 +18,7 @@ const STARTS = `
   select customer_id, start_date from subscriptions
    where tenant_id = :tenant_id and environment_id = :environment_id and customer_id = any(:ids) and start_date > :now`;
 
-/** `ids` of customers and subscriptions. */
+/** Reads upcoming starts; `ids` are ids of customers and subscriptions. */
 export async function readUpcomingStarts(
   { database, now }: GatherContext,
   { tenant_id, environment_id }: Scope,

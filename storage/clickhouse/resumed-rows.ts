@@ -4,7 +4,7 @@
  */
 import { type ClickHouseClient, type LongStatement, streamRows } from './clickhouse.ts';
 
-/** Total time by which a reader may lag behind `PACE_BYTES_PER_MS`. A reader that lags less gets the whole answer from one statement. */
+/** Maximum total delay of a reader relative to `PACE_BYTES_PER_MS`. Up to this delay one statement returns the whole answer. */
 const PATIENCE_MS = 1_000;
 const PACE_BYTES_PER_MS = 4_194;
 /** Size of a page. A slow reader gets the rows in pages, one statement each. */

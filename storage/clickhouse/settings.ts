@@ -90,9 +90,9 @@ export const STATEMENT_SETTINGS = {
 } as ClickHouseSettings;
 
 /**
- * Settings for several replicas behind one address. An acknowledged write is on most of them, and a replica without the newest
- * write rejects a read instead of answering without it (storage/clickhouse/replicas.ts). This requires that the writes of a table
- * are serialized.
+ * Settings for several replicas at one address. An acknowledged write is on most of them, and a replica without the
+ * newest write rejects a read instead of returning an old result (storage/clickhouse/replicas.ts). This requires that
+ * the writes of a table are serialized.
  */
 export const CLUSTER_SETTINGS = {
   insert_quorum: 'auto',

@@ -9,8 +9,8 @@ import { currentRecorder, recordAnswer } from '../postgres/interceptors/dependen
 import { KeyedBatchLoader } from './batch-loader.ts';
 
 /**
- * `depth`: nested calls; `unawaited`: writes without an awaiter; `at_work`: outermost units still running; `arrived`: units that
- * wait at the barrier.
+ * A transaction that several units of work share: `depth` counts nested calls, `unawaited` are writes without an
+ * awaiter, `at_work` counts the outermost units still running, and `arrived` those that wait at the barrier.
  */
 type SharedTransaction = { depth: number; unawaited: Promise<unknown>[]; at_work: number; arrived: (() => void)[] };
 const shared = new WeakMap<Database, SharedTransaction>();

@@ -23,7 +23,7 @@ export class TimeSlicer {
     this.#asker = asker;
   }
 
-  /** Called after `done` items. */
+  /** Whether the time slice is over. Called after `done` items. */
   isOver(done = 1): boolean {
     this.#done += done;
     if (this.#done < CLOCK_CHECK_INTERVAL) return false;

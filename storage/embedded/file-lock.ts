@@ -72,7 +72,10 @@ function describeOurselves(): string {
   return JSON.stringify(holder);
 }
 
-/** `text` is empty if there is no signature; `holder` is absent if the text is not a valid one. */
+/**
+ * Reads the signature of a lock file. `text` is empty if there is none; `holder` is absent if the text is no valid
+ * signature.
+ */
 export function readHolder(path: string): { text: string; holder?: LockHolder } {
   let text: string;
   try {

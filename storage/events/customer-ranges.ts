@@ -11,7 +11,7 @@ type CustomerRangesQuery = Scope & {
   /** Half-open, in microseconds. */
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
-  /** Only events before these offsets, by partition. */
+  /** Offsets by partition before which the events must lie. */
   readonly before: ReadonlyMap<number, bigint>;
 };
 

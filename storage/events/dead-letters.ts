@@ -16,7 +16,7 @@ export type StoredDeadLetter = {
 };
 
 type DeadLettersQuery = {
-  /** Only these positions; null: all. */
+  /** Positions of the selected dead letters; null selects all. */
   readonly ids: readonly string[] | null;
   readonly limit: number;
   readonly offset: number;

@@ -43,7 +43,7 @@ export type FoundEventsQuery = Scope & {
   readonly start_us?: Microseconds | null | undefined;
   readonly end_us?: Microseconds | null | undefined;
   readonly property_filters?: PropertyFilters | null | undefined;
-  /** Only events strictly earlier or later than these. */
+  /** Position before which, or after which, the events must strictly lie. */
   readonly earlier_than?: EventPlace | undefined;
   readonly later_than?: EventPlace | undefined;
   readonly bounds?: QueryBounds | undefined;
@@ -51,7 +51,7 @@ export type FoundEventsQuery = Scope & {
 
 type EventOrder = { readonly by: 'timestamp' | 'event_name'; readonly direction: 'asc' | 'desc' };
 
-/** `is_cut`: the page has more events, but their properties exceed the limit. */
+/** A page of events. `is_cut` is true if more events belong to the page, but their properties exceed the size limit. */
 type FoundPage = { readonly events: FoundEvent[]; readonly is_cut: boolean };
 
 /** Maximum length of all properties of a page; the event that exceeds it is the last one. */

@@ -22,7 +22,7 @@ type MarkedEventsQuery = Scope & {
   readonly signal?: AbortSignal | undefined;
 };
 
-/** Includes the text of the properties as it was sent. */
+/** A raw event with the text of its properties as it was sent. */
 export type MarkedEvent = RawEvent & { readonly properties_text: string };
 
 export async function* streamMarkedEvents(

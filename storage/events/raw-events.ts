@@ -43,7 +43,7 @@ export type RawEventsQuery = Scope & {
   readonly sources?: readonly string[];
   /** Absent: all customers. */
   readonly range?: CustomerRange;
-  /** Only events before these offsets, by partition; partitions that are not listed are excluded. */
+  /** Offsets by partition before which the events must lie; partitions that are not listed are excluded. */
   readonly before: ReadonlyMap<number, bigint>;
   /** Aborts the statement. */
   readonly signal?: AbortSignal | undefined;

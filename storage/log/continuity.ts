@@ -69,7 +69,8 @@ export function checkBounds(
 }
 
 /**
- * `found` is the checksum of the record before `next_offset` in this log; `last_record` is the checksum in the log that filled the stores.
+ * Throws if the log is not the one that filled the stores. `found` is the checksum of the record before `next_offset`
+ * in this log, `last_record` that in the log that filled the stores.
  */
 export function checkSameLog(
   partition: number,

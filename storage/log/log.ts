@@ -89,19 +89,22 @@ export interface EventLog {
   close(): Promise<void>;
 }
 
-/** Called by the log; a consumer never handles a partition twice at once. */
+/** Callbacks of a consumer. The log never calls them twice at once for one partition. */
 export interface PartitionHandler {
-  /** Called when the partition belongs to this process; returns the offset of the stores, which takes precedence over the committed one. */
+  /**
+   * Called when this process gets the partition. Returns the offset of the stores, which takes precedence over the
+   * committed one.
+   */
   assigned(partition: number): Promise<StoredPosition>;
   /** Records in order and without a gap: the first is at the previous `read_from`, or at `next_offset`. */
   process(batch: PartitionBatch): Promise<ConsumerProgress>;
-  /** Called when the partition belongs to another consumer; the handler drops its state. */
+  /** Called when another consumer gets the partition; the handler drops its state. */
   revoked(partition: number): Promise<void>;
   /** A batch failed: its state is dropped, and `assigned` is called again. */
   failed?(partition: number, error: unknown): void;
   /** A failure outside the batch; no work is repeated for it. */
   failedInBackground?(partition: number, error: unknown): void;
-  /** The stores contain everything in the log. */
+  /** Called when the stores contain everything in the log. */
   caughtUp?(partition: number): void;
 }
 

@@ -17,7 +17,7 @@ export const BILL_DELAY_SECONDS = 3600;
 /** A customer has usage at this instant or later. */
 export type LateArrival = Scope & { readonly external_customer_id: string; readonly at_us: Microseconds };
 
-/** Records late usage. `now`: for environments without their own clock. */
+/** Records late usage. `now` is the time in environments without their own clock. */
 export async function recordLateUsage(
   database: Database,
   arrivals: readonly LateArrival[],

@@ -5,7 +5,7 @@
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../foundation/stores.ts';
 
-/** `shard`: the message goes to the partition of this shard; null: to all partitions. */
+/** A message for the log. It goes to the partition of its `shard`; null sends it to all partitions. */
 type OutboxMessage = Scope & { readonly id: string; readonly body: unknown; readonly shard: number | null };
 
 export async function enqueueMessage(

@@ -137,7 +137,7 @@ export async function readSliceNotifications(
         from: BigInt(notification.from_offset),
         to: BigInt(notification.to_offset),
         rows: notified.map((one) => toBucketRow(one, meters)),
-        // Called only for meters that have a row.
+        // This function is called only for meters that have a row.
         getVersion: (meter_id) => versions.get(meter_id)!,
       };
     },

@@ -9,10 +9,10 @@ import type { Database } from '../foundation/stores.ts';
 
 export type DueRecord = Scope & { readonly id: string };
 
-/** Environments to query: the one whose test clock advances (`only`), or all without a test clock. */
+/** Environments to query: that of an advancing test clock (`only`), or all environments without a test clock. */
 export type DueEnvironments = { readonly only?: Scope | undefined };
 
-/** Maximum number of records per query. A record that becomes due during a round waits for its end. */
+/** Maximum number of records per query. A record that becomes due during a round waits until the round is over. */
 const ROUND = 100;
 /**
  * Maximum number of drafts per query. Each query sorts all due drafts, so with small queries the sorting of twenty thousand would take as
@@ -20,15 +20,15 @@ const ROUND = 100;
  */
 const DRAFT_BATCH_SIZE = 1000;
 
-/** `left`: records that this run could not finish and skips. */
+/** `left` contains the records that this run could not finish and skips. */
 export type DueQuery = DueEnvironments & { readonly left: readonly string[] };
 
 const BILLED = ['active', 'trialing'];
 /** Subscription types without invoices of their own, whose period advances with that of their parent. */
 export const MOVED_BY_PARENT = ['INHERITED', 'grouped_invoicing'];
 /**
- * Columns with the instants at which such a subscription ends independently of its parent. An inherited one has only
- * its own end date; all its other instants are those of its parent.
+ * Columns with the instants at which a subscription that its parent moves ends by itself. An inherited one has only its
+ * own end date; all its other instants are those of its parent.
  */
 const ENDS_ALONE: readonly (readonly [type: string, columns: readonly string[]])[] = [
   ['INHERITED', ['end_date']],
@@ -273,7 +273,7 @@ export function narrowToEnvironments(
   });
 }
 
-/** Tenants alternate, so that a tenant with much due work does not delay the others. */
+/** Lists due records. Tenants alternate, so that a tenant with much due work does not delay the others. */
 export async function listRoundRobin<Due extends DueRecord = DueRecord>(
   database: Database,
   due: Knex.QueryBuilder,

@@ -32,14 +32,17 @@ export type DueDeliveriesQuery = {
   readonly limit_environment: number;
   readonly limit_tenant: number;
   readonly in_hand: DeliveryCounts;
-  /** Number of deliveries in this run; tenants with fewer come first. */
+  /** Number of deliveries that each tenant, environment and endpoint had in this run; tenants with fewer come first. */
   readonly served: DeliveryCounts;
   /**
-   * True if this service stores the endpoints: deliveries for a managed service are then excluded. If false, only those
-   * are included.
+   * True if this service stores the endpoints: deliveries for a managed service are then excluded. If false, only
+   * deliveries for a managed service are included.
    */
   readonly has_targets: boolean;
-  /** `first`: deliveries that have not failed, in the order of the events. `again`: failed ones, newest first. */
+  /**
+   * Which deliveries are taken: `first` are those that have not failed, in the order of the events; `again` are failed
+   * ones, newest first.
+   */
   readonly which: 'first' | 'again';
   readonly excluded_tenants?: readonly string[];
   readonly allowed_event_types?: readonly string[];

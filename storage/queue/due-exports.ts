@@ -72,8 +72,8 @@ const PUT_OFF = (run: string) =>
 const UNCUT = (task: string) => `(${task}.is_scheduled and ${task}.cut_number is null)`;
 
 /**
- * SQL condition that the advance waits for a file of this environment. A schedule with a file that is put off delays it
- * only until the records of its files are fixed.
+ * SQL condition that the advance of a test clock waits for a file of this environment. A schedule with a file that is
+ * put off delays the advance only until the records of its files are fixed.
  */
 function isWriting(database: Database, { tenant_id, environment_id }: Scope): Knex.Raw {
   return database.raw(

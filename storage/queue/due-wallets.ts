@@ -48,8 +48,8 @@ function unused(database: Database): Knex.QueryBuilder {
 }
 
 /**
- * SQL condition of a void invoice that may be billed again with the credits it returned. They stay usable until the end
- * of the period in which it was voided.
+ * SQL condition of a void invoice whose returned credits a new billing of its period may use. These credits remain
+ * usable until the end of the period in which the invoice was voided.
  */
 const BILLED_AGAIN_SOON = `i.recalculated_invoice_id is null and i.total_prepaid_credits_applied > 0
   and exists (select from subscriptions s where s.id = i.subscription_id and s.tenant_id = i.tenant_id
@@ -124,7 +124,7 @@ export function nextSelfFilling(
   return database.raw('case when exists ? then ?::timestamptz end', [having as never, midnight.toISOString()]);
 }
 
-/** Finds the first creation of a wallet transaction of this environment at or after `since`. */
+/** Returns the creation time of the environment's first wallet transaction at or after `since`. */
 export async function nextMovement(
   database: Database,
   { tenant_id, environment_id }: Scope,

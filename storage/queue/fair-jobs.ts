@@ -7,7 +7,7 @@
 import type { Database } from '../foundation/stores.ts';
 import { addJob, type JobPosition, type NewJob } from './jobs.ts';
 
-/** Jobs of one kind of a tenant, which run one after another and compete with those of other tenants. */
+/** A lane: the jobs of one task of one tenant, which run one after another and compete with those of other tenants. */
 export type JobLane = { readonly task: string; readonly queue: string };
 
 /** Priority of the one job per tenant that is in front. */
@@ -27,8 +27,8 @@ const LONGEST_AGO = `interval '1 hour'`;
 const WAITS = `task_identifier = ? and queue_name = ? and locked_at is null and attempts < max_attempts`;
 
 /**
- * Adds a job in the transaction that makes it necessary: in front if no job of its tenant is there. Two concurrent
- * calls may both add in front; the next turn corrects that.
+ * Adds a job in the transaction that makes it necessary. The job is in front if no job of its tenant is there yet. Two
+ * concurrent calls may both add a job in front; the next turn corrects that.
  */
 export async function addJobFairly(transaction: Database, job: NewJob): Promise<void> {
   const { task, queue, key } = job;
@@ -48,7 +48,7 @@ export async function addJobFairly(transaction: Database, job: NewJob): Promise<
   );
 }
 
-/** The payload names the job's lane. */
+/** Adds a job whose payload names its lane. */
 async function addAtPriority(transaction: Database, job: NewJob, place: JobPosition): Promise<void> {
   const line: JobLane = { task: job.task, queue: job.queue };
   await addJob(transaction, { ...job, payload: { ...job.payload, line } }, place);
@@ -67,7 +67,7 @@ export async function addContinuation(transaction: Database, job: NewJob): Promi
   await addAtPriority(transaction, job, { priority: IN_FRONT, run_at: rows[0].run_at });
 }
 
-/** Adds a job that becomes due at an instant, and is then the first of its lane. */
+/** Adds a job that becomes due at the given time. It then runs before the other jobs of its task and queue. */
 export async function addJobAt(transaction: Database, job: NewJob, run_at: Date): Promise<void> {
   await addAtPriority(transaction, job, { priority: IN_FRONT, run_at: run_at.toISOString() });
 }

@@ -2,8 +2,8 @@
 import type { Database } from '../foundation/stores.ts';
 
 /**
- * `patient_lane`: jobs of this lane wait for each other's slot by design, so their wait is not reported. Null if the
- * task has no such lane.
+ * A task whose waiting jobs are measured. Jobs of its `patient_lane` wait for each other's slot by design, so their
+ * wait is not reported; null if it has no such lane.
  */
 export type WaitingTask = { readonly task: string; readonly patient_lane: string | null };
 

@@ -13,7 +13,7 @@ export async function addPushJob(transaction: Transaction, connection: JobConnec
   await addJobFairly(transaction, buildConnectionJob(PUSH_TASK, connection));
 }
 
-/** Enqueues the rest of a push job, behind the jobs of other connections. */
+/** Enqueues the rest of a push job. It runs after the waiting jobs of other connections. */
 export async function continuePushJob(transaction: Transaction, connection: JobConnection): Promise<void> {
   await addContinuation(transaction, buildConnectionJob(PUSH_TASK, connection));
 }

@@ -1,4 +1,4 @@
-/** Inbound events and counterparts of invoices that are due to be read, and the read job of each connection. */
+/** Inbound events, invoices that are due to be read from a provider, and the read job of each connection. */
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { ProviderEventRecord } from '../../core/platform/integration/provider-event.ts';
 import type { Database, Transaction } from '../foundation/stores.ts';
@@ -15,7 +15,7 @@ export async function addReadJob(transaction: Transaction, connection: JobConnec
   await addJobFairly(transaction, buildConnectionJob(READ_TASK, connection));
 }
 
-/** Enqueues the rest of a read job, behind the jobs of other connections. */
+/** Enqueues the rest of a read job. It runs after the waiting jobs of other connections. */
 export async function continueReadJob(transaction: Transaction, connection: JobConnection): Promise<void> {
   await addContinuation(transaction, buildConnectionJob(READ_TASK, connection));
 }
@@ -62,7 +62,7 @@ type EventEnd = {
   readonly next_attempt_at?: Date | null;
 };
 
-/** Ends or postpones a received event. False if another job has ended it meanwhile. */
+/** Marks a received event as processed, or postpones it. False if another job has processed it meanwhile. */
 export async function endEvent(
   database: Database,
   { id, tenant_id, environment_id }: ProviderEventModel,
@@ -89,7 +89,7 @@ export async function findDueEvent(
   return first;
 }
 
-/** Finds the mapping whose counterpart is due to be pulled. */
+/** Finds the mapping whose record is due to be read from the provider. */
 export async function findDuePull(
   database: Database,
   scope: Scope,
@@ -138,7 +138,7 @@ export async function listConnectionsToRead(database: Database, now: Date): Prom
   return rows;
 }
 
-/** Deletes ended events that are older. Returns their number. */
+/** Deletes processed events that are older than the given time. Returns their number. */
 export async function purgeProviderEvents(database: Database, before: Date): Promise<number> {
   const { rowCount } = await database.raw(
     'delete from provider_events where created_at < ? and next_attempt_at is null',
@@ -149,12 +149,12 @@ export async function purgeProviderEvents(database: Database, before: Date): Pro
 
 type ProviderEventCounts = {
   readonly waiting: number;
-  /** Age of the longest waiting event, in seconds; without those whose connection reads nothing until a person acts. */
+  /** Age of the longest waiting event, in seconds. Events of a connection that needs attention do not count. */
   readonly oldest_seconds: number;
   readonly failed: number;
 };
 
-/** Counts over all tenants, for the metrics. */
+/** Counts the inbound events of all tenants, for the metrics. */
 export async function countProviderEvents(database: Database): Promise<ProviderEventCounts> {
   const { rows } = await database.raw(
     `with active as (

@@ -32,8 +32,9 @@ export async function markStreamed(transaction: Transaction, ids: readonly strin
 }
 
 /**
- * Deletes older events with their deliveries and attempts, except events that wait for a delivery, or for Kafka if streaming is on.
- * In an environment with a test clock the age is by the machine's clock. Returns the number of deleted events.
+ * Deletes events older than the given instant, with their deliveries and attempts. Events that wait for a delivery
+ * remain, as do those that wait for Kafka if streaming is on. In an environment with a test clock the age is by the
+ * machine's clock. Returns the number of deleted events.
  */
 export async function purgePublishedBefore(
   database: Database,

@@ -37,8 +37,8 @@ export type LiveUsageSubject = { readonly periods: LiveUsagePeriod[]; readonly w
 
 export type LiveUsageWatcher = {
   /**
-   * Called when a row of the subject was committed. `first_us`: when its first event happened. `subject`: its periods show which have
-   * applied the row.
+   * Called when a row of the subject was committed. `first_us` is the time of its first event. The periods of `subject`
+   * show which of them have applied the row.
    */
   onRow(subject: LiveUsageSubject, first_us: Microseconds): void;
   /** Called when the periods of the subject are no longer complete. */

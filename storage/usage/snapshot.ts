@@ -32,10 +32,10 @@ export type Certainty = 'certain' | 'unless rebuilt' | 'open';
 export type SnapshotRead<T> = {
   /** Reads the progress of the stores; null if the counter changed. */
   progress(): Promise<readonly PartitionProgress[] | null>;
-  /** Reads buckets, and raw rows before the snapshot's offsets. */
+  /** Reads the value from the aggregated buckets, and from raw rows only up to the snapshot's offsets. */
   read(snapshot: Snapshot, progress: readonly PartitionProgress[]): Promise<T>;
   deriveCertainty(value: T): Certainty;
-  /** Progress of the stores just after the buckets were read. If absent, buckets may have been read until the end. */
+  /** Progress of the stores just after the value's buckets were read. If absent, the progress after the whole read counts. */
   getRowsProgress?(value: T): readonly PartitionProgress[] | undefined;
   /** Whether any raw row in doubt affects the result. */
   areRelevant(doubts: readonly Doubt[], value: T): Promise<boolean>;

@@ -31,7 +31,7 @@ export type MeterUsageQuery = {
   readonly billing_anchor_ms?: Milliseconds | undefined;
   /** One answer per customer instead of one for the set. */
   readonly by_customer?: boolean;
-  /** Only events that pass; such a query reads raw rows. */
+  /** Filter for events; a query with it reads raw rows. */
   readonly only?:
     | {
         readonly sources?: readonly string[] | undefined;

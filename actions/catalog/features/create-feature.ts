@@ -32,7 +32,7 @@ type OptionalFeatureFields = Pick<
 
 type NewFeature = Pick<Feature, 'name' | 'type'> &
   Partial<OptionalFeatureFields> & {
-    /** Derived from the name if absent. */
+    /** Lookup key; derived from the name if absent. */
     lookup_key: string | null;
     meter?: MeterInput | null | undefined;
   };

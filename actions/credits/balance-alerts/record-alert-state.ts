@@ -36,7 +36,7 @@ type AlertStateChange = {
   readonly settings: AlertSettings;
 };
 
-/** Null if the state did not change. The caller emits the event in the same transaction. */
+/** Records the alert state; null if it did not change. The caller emits the event in the same transaction. */
 export async function recordAlertState(
   transaction: Transaction,
   scope: Scope,

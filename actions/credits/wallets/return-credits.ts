@@ -19,7 +19,10 @@ import { type MovementInput, moveCredits } from './move-credits.ts';
 
 type CreditReturn = MovementInput & { readonly amount: Decimal };
 
-/** `prepaid`: part that was paid before taxes. `rest`: part that was paid otherwise, with its tax. */
+/**
+ * A return of credits. `prepaid` is the part that was paid before taxes; `rest` is the part that was paid otherwise,
+ * with its tax.
+ */
 type SplitCreditReturn = MovementInput & { readonly prepaid: Decimal; readonly rest: Decimal };
 
 /** Returns credits once per key. `transaction` has locked the invoice. */

@@ -16,7 +16,7 @@ const NOTHING: SyncConfig = {
   quote: null,
 };
 
-/** A destination of exports exchanges no records. */
+/** Returns the base of `sync_config`. Everything is off for a destination of exports, which exchanges no records. */
 export function deriveBaseConfig({ provider_type }: Pick<ConnectionModel, 'provider_type'>): SyncConfig {
   const exchanges = listCapable('account')[provider_type]?.exchanges ?? [];
   const has = (...any: Exchange[]) => any.some((exchange) => exchanges.includes(exchange));

@@ -84,7 +84,7 @@ export async function createConnection(
   return ConnectionModel.add(scope, record, { database: postgres, conflict: describeConflict(provider_type) });
 }
 
-/** The provider must have accounts or receive exports. */
+/** Refuses a provider that neither has accounts nor receives exports. */
 function checkProvider(provider_type: Connection['provider_type'], { EXPORT_DIRECTORY }: ConnectionSettings): void {
   const destinations = listCapable('export_destination');
   const allowed = [...Object.keys(destinations), ...Object.keys(listCapable('account'))];
@@ -147,7 +147,7 @@ type CheckedCredentials = {
   readonly tokens: StoredTokens | null;
   readonly settings: AccountCallSettings;
   readonly now: Date;
-  /** The connection that gets the credentials. Has the tokens, if they contain none. */
+  /** Connection that gets the credentials. Its stored tokens are used if the credentials contain none. */
   readonly connection?: ConnectionModel;
 };
 type IdentifiedAccount = { readonly identity: AccountIdentity; readonly tokens: StoredTokens | null };
@@ -203,8 +203,8 @@ type ConnectionChange = {
 };
 
 /**
- * Accepted new credentials make a connection active that needed attention. Without new tokens it retains the stored
- * ones.
+ * Changes a connection. If the provider accepts new credentials, a connection that needed attention becomes active.
+ * Credentials without tokens leave the stored tokens unchanged.
  */
 export async function changeConnection(
   { postgres }: Postgres,
@@ -235,16 +235,16 @@ export async function changeConnection(
   });
 }
 
-/** Ends the lease of a running refresh, so that its result does not overwrite the new tokens. */
+/** Replaces the tokens and removes the lease of a refresh in progress, so that the refresh does not overwrite them. */
 function replaceTokens(oauth_tokens: string) {
   return { oauth_tokens, refreshing_by: null, refreshing_until: null };
 }
 
 /**
- * Archives a connection with its mappings. Refused while a scheduled task uses it: its next file would have no destination. Refused while
- * one of its payments has no outcome: the next connection may be to another account, where it would be charged again. The lock of the
- * connection decides between this and a payment that begins. The mappings go in short transactions of their own, because the dispatch of
- * events waits for the lock.
+ * Archives a connection with its mappings. Refused while a scheduled task exports to it, or while one of its payments
+ * has no outcome: a new connection may be to another account, which would charge the payment again. The lock of the
+ * connection serializes this check with new payments. The mappings are archived in short transactions of their own,
+ * because the dispatch of events waits for the lock.
  */
 export async function archiveConnection(
   { postgres }: Postgres,
@@ -269,7 +269,7 @@ export async function archiveConnection(
     });
 }
 
-/** Only the account of this connection knows the outcome of a charge or refund that was requested from it. */
+/** Refuses to archive a connection with pending charges or refunds, because only its account knows their outcome. */
 async function checkNothingPends(database: Transaction, connection: ConnectionModel): Promise<void> {
   const find = () =>
     PaymentModel.in(connection, database)
@@ -284,7 +284,7 @@ async function checkNothingPends(database: Transaction, connection: ConnectionMo
     throw notAllowed(`the payment ${charge.id} has no outcome yet: wait for it, or void its page`, {
       payment_id: charge.id,
     });
-  // Without its account a page can be neither closed nor paid.
+  // If the connection is not active, the page can be neither closed nor paid, so it does not matter.
   const [page] =
     connection.connection_state !== 'active'
       ? []
@@ -302,6 +302,6 @@ async function checkNothingPends(database: Transaction, connection: ConnectionMo
     });
 }
 
-/** Until the last mapping is dropped, nothing new is sent or charged. */
+/** State between the first and the last batch of archived mappings: nothing new is sent or charged. */
 const BEING_ARCHIVED = { connection_state: 'needs_attention', attention_reason: 'it is being archived' } as const;
 const ARCHIVED = { status: 'archived', secret: '', ...replaceTokens('') } as const;

@@ -33,7 +33,7 @@ export async function storeCredentials(
   return createConnection(stores, scope, { fields, ...common });
 }
 
-/** The newest connection to the provider that has credentials. */
+/** Finds the newest connection to the provider that has credentials. */
 export async function findProviderConnection(
   { postgres }: Postgres,
   scope: Scope,
@@ -51,7 +51,7 @@ async function listConnections(scope: Scope, provider: string, database: Databas
     .orderBy('id', 'desc');
 }
 
-/** Providers whose credentials the environment has. */
+/** Lists the providers for which the environment has credentials. */
 export async function listProviders({ postgres }: Postgres, scope: Scope): Promise<string[]> {
   const connections = await ConnectionModel.in(scope, postgres)
     .where({ status: 'published' })

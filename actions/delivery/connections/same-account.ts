@@ -10,7 +10,7 @@ import { IntegrationMappingModel } from '../../../storage/models/foundation/inte
 
 type KnownAccount = Pick<ConnectionModel, 'provider_type' | 'provider_account_id'>;
 
-/** The newest invoice that the account has. Null without one. */
+/** Returns the provider's id of the newest invoice that this connection pushed or linked; null if there is none. */
 export async function findMappedInvoice({ postgres }: Postgres, connection: ConnectionModel): Promise<string | null> {
   const [newest] = await IntegrationMappingModel.in(connection, postgres)
     .where({ connection_id: connection.id, entity_type: 'invoice', mapping_state: 'made' })
@@ -20,8 +20,8 @@ export async function findMappedInvoice({ postgres }: Postgres, connection: Conn
 }
 
 /**
- * Returns the identity of the account of new credentials. If the provider does not name the account, the mapped invoice must be in it; the
- * identity then has the account that is known.
+ * Checks that new credentials belong to the known account, and returns its identity. If the provider does not name the
+ * account, it must contain the mapped invoice.
  */
 export async function checkSameAccount(
   account: ProviderAccount,
@@ -46,7 +46,10 @@ export async function checkSameAccount(
   return identity;
 }
 
-/** The account of a connection whose credentials have this identity; null if nobody names it. */
+/**
+ * Returns the account id of the connection: the known one, else the one the provider reports, else null. Throws if the
+ * two differ.
+ */
 export function chooseAccountId(
   { provider_type, provider_account_id }: KnownAccount,
   identity: AccountIdentity | null,

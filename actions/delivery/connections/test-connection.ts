@@ -34,7 +34,7 @@ export async function testConnection(
   }
   await postgres.transaction(async (database) => {
     const current = await ConnectionModel.fetchPublished(scope, id, { database, lock: true });
-    // Other credentials were stored during this test; their own test decides.
+    // If other credentials were stored during this test, the result says nothing about them.
     if (current.secret !== connection.secret) return;
     const provider_account_id = chooseAccountId(current, identity);
     await activateConnection(database, current, { changes: { provider_account_id }, by: author });

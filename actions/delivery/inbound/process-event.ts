@@ -1,6 +1,7 @@
 /**
- * Processes an inbound event of a provider (docs/integrations/README.md, "Webhooks of providers"). The records that it
- * names are read from the provider, outside any transaction. One transaction applies them and ends the event.
+ * Processes an inbound event of a provider (docs/integrations/README.md, "Webhooks of providers"). The records that the
+ * event names are read from the provider, outside any transaction. One transaction applies them and marks the event as
+ * processed.
  */
 
 import { FarthingError } from '../../../core/foundation/error.ts';
@@ -75,7 +76,7 @@ async function refreshRequested(stores: Stores, payment: PaymentModel, now: Date
   }
 }
 
-/** Returns the number of saved or archived payment methods. */
+/** Imports the payment methods of the customers that the event names. Returns how many were saved or archived. */
 async function importPaymentMethods(
   stores: Stores,
   setup_ids: readonly string[],
@@ -120,8 +121,8 @@ type ConcernedInput = {
 };
 
 /**
- * Counterparts of invoices that the event names, or that a payment, refund or dispute concerns. The provider no longer names the invoice of a
- * payment that was deleted there, so the payment of this service names it.
+ * Reads the provider's copies of the invoices that the event names, or to which a payment, refund or dispute belongs.
+ * If a payment was deleted at the provider, its invoice is found by the stored payment.
  */
 async function pullConcerned(
   database: Database,
@@ -145,7 +146,7 @@ async function pullConcerned(
   return pulled;
 }
 
-/** Invoices of payments that the provider has reported, or was sent, under these ids. */
+/** Lists the invoices of stored payments that the provider reported, or was sent, under these ids. */
 async function listPaidInvoices(
   database: Database,
   connection: ConnectionModel,
@@ -170,8 +171,8 @@ async function listPaidInvoices(
 }
 
 /**
- * Whether a record is being created at the provider and its id is not stored yet. The mapping or payment is written
- * before the call: without one the event is about somebody else's record.
+ * Whether a record is being created at the provider and its id is not stored yet. Its mapping or payment is written
+ * before the call. If neither exists, the event concerns a record that is not ours.
  */
 async function isAwaited(database: Database, connection: ConnectionModel): Promise<boolean> {
   const { provider_type } = connection;

@@ -40,8 +40,8 @@ export async function applyMethods(
 }
 
 /**
- * A payment method that was saved or removed here before stays as it is. The default at the provider becomes the default
- * here only if the customer has none.
+ * Saves the unknown payment methods. A method that was saved or removed here before is not changed. The provider's
+ * default becomes the default here only if the customer has none.
  */
 async function saveUnknown(
   transaction: Transaction,
@@ -56,7 +56,7 @@ async function saveUnknown(
   );
   const hasDefault = all.some(({ status, is_default }) => status === 'published' && is_default);
   const author = { user_id: '', now };
-  // The provider lists the newest payment method first.
+  // The provider lists the newest payment method first; the oldest is stored first.
   for (const method of methods.toReversed()) {
     const gateway_payment_method_id = method.provider_payment_method_id;
     if (known.has(gateway_payment_method_id)) continue;

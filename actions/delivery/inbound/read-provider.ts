@@ -32,8 +32,8 @@ import { applyMethods, listMethods } from './pull-customer.ts';
 import { applyPulled, lockPulled, noteDifferences, pullMapping } from './pull-invoice.ts';
 
 /**
- * `stopped`: a person has to act first. `paused`: the periodic sweep resumes after the pause. `continued`: another job
- * reads the rest.
+ * How the run ended. `stopped` means that a person has to act first, `paused` that the periodic sweep resumes after the
+ * pause, and `continued` that another job reads the rest.
  */
 type ReadProviderResult = { readonly ended: 'done' | 'stopped' | 'paused' | 'continued'; readonly read: number };
 
@@ -102,7 +102,7 @@ type PullInput = {
 
 async function pullDue(stores: Stores, { connection, mapping, settings, now }: PullInput): Promise<void> {
   if (!isPulled(connection, mapping)) {
-    // `sync_config` excludes the record. It may be changed, so the mapping is checked again in a day.
+    // The connection's `sync_config` excludes the record. As this setting may be changed, the mapping is checked again in a day.
     await setNextPull(stores.postgres, mapping, new Date(now.getTime() + DAY_MS));
     return;
   }

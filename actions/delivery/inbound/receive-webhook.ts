@@ -1,7 +1,7 @@
 /**
  * Receives a webhook of a provider (docs/integrations/README.md, "Webhooks of providers"): checks its signature, stores
- * its events and enqueues their processing. An unknown tenant, environment or connection gets the refusal of a wrong
- * signature after equal work, so that nobody can probe for ids.
+ * its events and enqueues their processing. If the tenant, environment or connection is unknown, the response and its
+ * duration are those of a wrong signature, so that ids cannot be probed.
  */
 import { FarthingError, invalid } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';

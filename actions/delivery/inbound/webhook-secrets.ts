@@ -1,6 +1,6 @@
 /**
- * Secrets with which the signature of a webhook is checked. Without a connection, or without its webhook secret, they are random, and found
- * by the same steps: nobody learns from the time of a refusal which tenants have a connection.
+ * Secrets with which the signature of a webhook is checked. If there is no connection or no webhook secret, random
+ * secrets are checked by the same steps, so that the response time does not reveal which tenants have a connection.
  */
 import { randomBytes } from 'node:crypto';
 import type { ProviderSecrets, ProviderType } from '../../../core/platform/connection/record.ts';
@@ -18,7 +18,7 @@ type SecretSelection = {
   readonly onUnreadable: (connection_id: string) => void;
 };
 
-/** As many secrets as names. Those that are missing are the first one. `is_known` is false if they are not those of a connection. */
+/** Returns one secret per name; the first secret replaces missing ones. `is_known` is false if the secrets are random. */
 export function selectWebhookSecrets({ connection, ...search }: SecretSelection): {
   secrets: readonly string[];
   is_known: boolean;
@@ -40,7 +40,7 @@ function createRandomSecret(): string {
 
 type SealedCredentials = SecretOwner & Pick<ConnectionModel, 'provider_type' | 'secret'>;
 
-/** Null if the stored text does not open: the webhook is then refused, not accepted unchecked. */
+/** Decrypts the credentials. Null if that fails: the webhook is then refused, not accepted unchecked. */
 function openSecrets(
   stored: SealedCredentials,
   { settings, onUnreadable }: Pick<SecretSelection, 'settings' | 'onUnreadable'>,
@@ -56,7 +56,10 @@ function openSecrets(
 
 const dummies = new WeakMap<readonly string[], Map<string, SealedCredentials>>();
 
-/** Credentials of no connection, sealed once per process: only opening them belongs to the work of a webhook. */
+/**
+ * Returns dummy credentials, encrypted once per process, so that an unknown connection costs the same decryption as a
+ * known one.
+ */
 function provideDummy({
   provider_type,
   names,

@@ -1,6 +1,6 @@
 /**
- * Makes charges that the provider took during the push of an invoice pay its counterpart, whose id was not known yet
- * (docs/decisions/0025-charges-of-pushed-invoices.md). Attaching a charge again has no effect. A refusal waits for a
+ * Applies charges that the provider took during the push of an invoice to its copy there, whose id was not known yet
+ * (docs/decisions/0025-charges-of-pushed-invoices.md). A repeated application has no effect. A rejected one waits for a
  * person.
  */
 import type { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';

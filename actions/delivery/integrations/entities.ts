@@ -19,7 +19,7 @@ type EntityModel = {
   fetchPublished(scope: Scope, id: string, options: { database: Database; lock?: 'shared' }): Promise<unknown>;
 };
 
-/** `item` and `item_price` are names of providers for plans and prices. */
+/** Models by entity type. Some providers call plans `item` and prices `item_price`. */
 const MODELS: Partial<Record<MappedEntityType, EntityModel>> = {
   customer: CustomerModel,
   plan: PlanModel,

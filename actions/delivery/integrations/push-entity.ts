@@ -39,12 +39,12 @@ export function isPushed(entity_type: string): entity_type is PushedEntityType {
   return (PUSHED_ENTITY_TYPES as readonly string[]).includes(entity_type);
 }
 
-/** Whether the provider receives records of this kind. */
+/** Whether the provider accepts records of this type. */
 export function canPush(connection: ConnectionModel, entity_type: PushedEntityType): boolean {
   return listCapable('account')[connection.provider_type]?.exchanges.includes(entity_type) ?? false;
 }
 
-/** `sync_config` has no name for credit notes: they follow its entry for invoices. */
+/** Whether `sync_config` includes pushes of this type. It has no entry for credit notes, so its entry for invoices decides. */
 export function isPushSynced({ sync_config }: ConnectionModel, entity_type: PushedEntityType): boolean {
   return isSynced(sync_config, { entity: toSyncedEntity(entity_type), direction: 'outbound' });
 }

@@ -30,7 +30,10 @@ import { NothingToSend } from '../../foundation/connections/push-record.ts';
 import { emit } from '../../foundation/emit.ts';
 import { isPushed, pushEntity } from './push-entity.ts';
 
-/** `stopped`: a person has to act first. `paused` and `continued`: another job pushes the rest. */
+/**
+ * How the run ended. `stopped` means that a person has to act first; after `paused` and `continued` another job pushes
+ * the rest.
+ */
 type PushResult = { readonly ended: 'done' | 'stopped' | 'paused' | 'continued'; readonly sent: number };
 
 export async function pushPending(

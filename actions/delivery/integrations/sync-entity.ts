@@ -1,4 +1,4 @@
-/** Pushes a record to every connected provider that receives its kind, or makes it due for a pull, on request. */
+/** On request, pushes a record to every connected provider that accepts its type, or makes its mapping due for a pull. */
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';

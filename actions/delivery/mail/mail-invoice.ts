@@ -62,7 +62,7 @@ async function isResent(transaction: Transaction, event: MailedEvent): Promise<b
   return before !== undefined;
 }
 
-/** `none`: no mail is due, or the customer has no address. */
+/** Result of a mail. `none` means that no mail is due or the customer has no address. */
 export type MailOutcome = { readonly outcome: 'sent' | 'none' | 'refused'; readonly detail?: string };
 
 type Mailing = {

@@ -4,7 +4,7 @@ import type { MailSettings } from '../../../integrations/provider.ts';
 
 export type { Mailer } from '../../../integrations/mailer.ts';
 
-/** Null without settings of a provider. */
+/** Creates the selected mailer; null if the settings select none. */
 export function createMailer(settings: MailSettings): Mailer | null {
   return createSelected(listCapable('mail'), settings);
 }

@@ -21,14 +21,20 @@ import {
 import { pushLater } from '../integrations/push-later.ts';
 import { mailLater } from '../mail/mail-invoice.ts';
 
-/** Number of deliveries in a batch, in equal shares; each environment gets at least one event, whatever its number of endpoints. */
+/**
+ * Number of deliveries in a batch, shared equally by the environments. Each environment gets at least one event,
+ * however many endpoints it has.
+ */
 const DELIVERIES_PER_BATCH = 1_000;
 const ENVIRONMENTS_PER_BATCH = 100;
 
-/** `has_targets`: the endpoints are ours; otherwise each event is sent once. `mails`: invoices are e-mailed, too. */
+/**
+ * `has_targets` is true if this service stores the endpoints; otherwise each event is sent once. `mails` is true if
+ * invoices are also e-mailed.
+ */
 type DispatchOptions = { readonly has_targets: boolean; readonly now: Date; readonly mails?: boolean };
 
-/** `after`: the environment after which the next batch continues; null if all had their turn. */
+/** `after` is the environment after which the next batch continues; null if no environment is left in this round. */
 type DispatchResult = { readonly dispatched: number; readonly after: Scope | null };
 
 export async function dispatchBatch(

@@ -28,7 +28,7 @@ export class InFlightDeliveries {
     return this.#begun.size;
   }
 
-  /** Whether no further delivery is to be begun. */
+  /** Whether no further delivery may begin. */
   get isEnding(): boolean {
     return this.#isEnding;
   }
@@ -52,7 +52,7 @@ export class InFlightDeliveries {
     this.#lately.add(ending);
   }
 
-  /** Number of deliveries that may be begun now. */
+  /** Number of deliveries that may begin now. */
   room(): number {
     return Math.min(AT_ONCE - this.#begun.size, BEGUN_AT_ONCE - this.#lately.size);
   }
@@ -73,7 +73,10 @@ export class InFlightDeliveries {
     this.#report.dispatched += count;
   }
 
-  /** Returns the results since the last call. If one has failed since, throws that error, and the next call returns the results. */
+  /**
+   * Returns the results since the last call. If a delivery has failed with an error since, throws the error instead;
+   * the next call returns the results.
+   */
   takeReport(): SendReport {
     const failure = this.#failure;
     this.#failure = undefined;
@@ -83,7 +86,7 @@ export class InFlightDeliveries {
     return report;
   }
 
-  /** For shutdown: begins no more deliveries and waits for those in flight. */
+  /** Prepares the shutdown: begins no more deliveries and waits for those in flight. */
   async end(): Promise<void> {
     this.#isEnding = true;
     await Promise.all(this.#begun.keys());

@@ -12,7 +12,7 @@ import { SystemEventModel } from '../../../storage/models/foundation/system-even
 import { listListeningEndpoints } from '../../../storage/queue/undispatched-events.ts';
 import { addDeliveries, isSubscribed } from './dispatch-events.ts';
 
-/** Returns the number of deliveries that are now due. */
+/** Makes the deliveries of the event due, and returns their number. */
 export async function retryEvent(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,

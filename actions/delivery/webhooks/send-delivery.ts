@@ -111,7 +111,10 @@ function buildAttempt(delivery: WebhookDeliveryModel, { outcome: { detail: _, ..
   };
 }
 
-/** A success counts even if another run has the lease now, so that nothing is sent twice; a failure counts only with its own lease. */
+/**
+ * Builds the changes of a delivery. A success is recorded even if another run has the lease now, so that nothing is
+ * sent twice. A failure is recorded only by the run with the lease.
+ */
 function buildChanges(delivery: WebhookDeliveryModel, tried: AttemptedDelivery): Partial<WebhookDeliveryModel> {
   const { outcome, lease, now } = tried;
   const { error, http_status } = outcome;

@@ -18,13 +18,13 @@ import { type DeliveryResult, sendDelivery, type WebhookServices } from './send-
 
 export type SendDueOptions = RetryRules & {
   readonly which: DueDeliveriesQuery['which'];
-  /** A run takes half a minute, so each delivery reads the current time. */
+  /** Clock of the deliveries. A run takes half a minute, so each delivery reads the current time. */
   readonly clock: () => Date;
   /** In-flight deliveries, shared with earlier and later runs. */
   readonly in_hand: InFlightDeliveries;
-  /** Resolves when one more may be sent. */
+  /** Resolves when the rate limit permits one more delivery. */
   readonly permit?: () => Promise<unknown>;
-  /** Returns false when the remaining deliveries have to be left to the next run. */
+  /** Whether this run may begin more deliveries; the next run sends the rest. */
   readonly mayGoOn: () => boolean;
   readonly onSent?: (sent: DeliveryResult) => void;
 };
@@ -35,7 +35,7 @@ const AT_ONCE_ENVIRONMENT = 16;
 /** Limit per tenant, for all its environments. */
 const AT_ONCE_TENANT = 32;
 
-/** Ends if nothing is due or in flight, or as soon as `mayGoOn` is false. */
+/** Sends due deliveries until nothing is due or in flight, or `mayGoOn` returns false. */
 export async function sendDue(services: WebhookServices, sending: SendDueOptions): Promise<SendReport> {
   await new SendRun(services, sending).toItsEnd();
   return sending.in_hand.takeReport();

@@ -14,8 +14,8 @@ export async function lockAccountConnections(scope: Scope, transaction: Transact
 }
 
 /**
- * Whether the environment has a connection to the provider. It cannot be archived before the transaction ends, so it sees the payments and
- * refunds that the transaction requests.
+ * Whether the environment has a connection to the provider. The lock prevents its archival until the transaction ends,
+ * so an archival sees the payments and refunds that the transaction requests.
  */
 export async function lockConnectionTo(
   scope: Scope,

@@ -20,9 +20,9 @@ import {
 import { redactError } from './redact-error.ts';
 
 export type StoredTokens = {
-  /** Null until the first refresh. */
+  /** Access token; null until the first refresh. */
   readonly access_token: string | null;
-  /** Null if the access token was given without it. */
+  /** Expiry of the access token; null if it was not given with the token. */
   readonly expires_at: string | null;
   readonly refresh_token: string | null;
 };
@@ -31,7 +31,7 @@ export type StoredTokens = {
 const EXPIRY_SLACK_MS = 300_000;
 /** Pause between two checks whether the process that refreshes the tokens has finished. */
 const LEASE_POLL_MS = 100;
-/** Together about 20 seconds. */
+/** Maximum number of polls for the lease, about 20 seconds in total. */
 const LEASE_POLLS_MAX = 200;
 /**
  * Attempts to store new tokens while Postgres is unreachable. If they were lost, the connection would have to be
@@ -66,7 +66,7 @@ type RefreshTerms = {
   readonly sealing: SecretSealer;
   readonly now: Date;
 };
-/** `refused`: the access token that the provider has just refused. */
+/** Terms of a request for an access token. `refused` is the token that the provider has just refused. */
 type AccessTerms = RefreshTerms & { readonly refused: string | null };
 export type TokenAccess = { readonly access_token: string; readonly oauth_tokens: string };
 

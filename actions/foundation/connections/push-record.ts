@@ -65,7 +65,10 @@ export async function pushBegun(
   return completeMapping(stores, mapping, { made, author });
 }
 
-/** The age is by the clock of the database, as its beginning is: a key that seems young to a wrong clock could be forgotten there. */
+/**
+ * Loads the key with its age by the clock of the database. By a wrong clock of this process, a key that the provider
+ * has forgotten could seem new.
+ */
 export async function loadPushKey(
   { postgres }: Postgres,
   { idempotency_key, key_created_at: created_at, is_key_renewed }: IntegrationMappingModel,

@@ -10,7 +10,7 @@ import { findBeingSent } from './mappings.ts';
 type SentPayments = {
   /** Ids of the pushed payments at the provider. */
   readonly sent_ids: ReadonlySet<string>;
-  /** Ids of completed pushes, by payment. A payment that was linked by hand may be known there by another id. */
+  /** Ids of completed pushes, by payment. A payment that was linked by hand may have another id at the provider. */
   readonly pushed_ids: ReadonlyMap<string, string>;
   /** A push of one of these payments has begun, and its answer is not known. */
   readonly is_sending: boolean;

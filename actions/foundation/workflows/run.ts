@@ -105,7 +105,10 @@ export type RunAttempt = {
   readonly mayGoOn?: (() => Promise<boolean>) | undefined;
 } & TransactionLimit;
 
-/** Makes one attempt. `failed`: the run has ended and is not retried. A temporary error is thrown, and the queue retries later. */
+/**
+ * Makes one attempt. `failed` means that the run has ended and is not retried. A temporary error is thrown, and the
+ * queue retries later.
+ */
 export async function tryRun<Ends extends 'completed' | 'failed' | 'overtaken'>(
   stores: Stores,
   place: RunReference,

@@ -33,8 +33,8 @@ export type IsPlanCurrent = (locked: {
 
 export class ClockAdvancePlanCache {
   /**
-   * Resolves to true if nobody else has written in the environment since the advance was requested, and nobody can
-   * until the transaction ends.
+   * Resolves to true if only this advance has written in the environment since it was requested, and no other process
+   * can until the transaction ends.
    */
   readonly #isAlone: (transaction: Transaction) => Promise<boolean>;
   /**
@@ -61,7 +61,7 @@ export class ClockAdvancePlanCache {
     return loadCountedProgress(postgres);
   }
 
-  /** Called after the commit of the drafts. */
+  /** Caches the plans of the drafts. Called after their commit. */
   keep(drafted: readonly PlannedDraft[], counted: CountedProgress): void {
     for (const { invoice, subscription, is_settled } of drafted) {
       const checked = { subscription_version: subscription.version, counted };

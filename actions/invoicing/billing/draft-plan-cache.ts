@@ -104,11 +104,11 @@ type CachedDraftPlan = {
 };
 
 export type DraftPlanning = {
-  /** Called before anything is read. The transaction's own writes do not invalidate its drafts. */
+  /** Begins a transaction. Called before anything is read. The transaction's own writes do not invalidate its drafts. */
   begin(transaction: Transaction): Promise<void>;
   /** Records the inputs read for the draft of this subscription. */
   of<Made>(subscription_id: string, plan: () => Made): Made;
-  /** Called after the commit, or with an empty list after a rollback. */
+  /** Caches the plans of the drafts after the commit. After a rollback the list is empty. */
   end(drafted: readonly PlannedDraft[]): void;
 };
 

@@ -135,7 +135,7 @@ export async function gatherAlone(
   return { ...input, coupons: await loadCouponsInForce(database, { subscriptions: [subscription] }) };
 }
 
-/** `until_ms`: limit after which charges are omitted; null for none. */
+/** Basis for the charges of an invoice. Charges after `until_ms` are omitted; null omits none. */
 type ChargesBasis = InvoiceBasis & { readonly until_ms: Milliseconds | null };
 
 function billedUntil(subscription: SubscriptionModel, until_ms: Milliseconds | null): BilledSubscription {

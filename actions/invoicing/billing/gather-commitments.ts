@@ -16,7 +16,7 @@ import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import type { InvoicedLine } from './gather-closed-charges.ts';
 
-/** Null without a commitment. */
+/** Returns the commitment of the subscription; null if it has none. */
 export function subscriptionCommitment(subscription: SubscriptionModel): SubscriptionCommitment | null {
   const { commitment_amount, overage_factor, enable_true_up, commitment_duration: duration } = subscription;
   if (!commitment_amount || new Decimal(commitment_amount).isZero()) return null;

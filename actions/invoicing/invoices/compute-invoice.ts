@@ -44,7 +44,7 @@ export async function computeInvoice(
   return runBillingTransaction(stores, (transaction) => computeWithin(stores, transaction, { scope, invoice_id, now }));
 }
 
-/** `recompute`: a manually edited invoice is derived from the subscription again. */
+/** Request to compute an invoice. If `recompute` is set, a manually edited invoice is derived from the subscription again. */
 type ComputeInvoiceInput = {
   readonly scope: Scope;
   readonly invoice_id: string;

@@ -38,7 +38,10 @@ import { finalizeWithin } from './finalize-invoice.ts';
 /** One invoice exists for each period and reason. `payer_id`: the invoiced customer. */
 type DraftDescription = InvoiceSubject & { readonly reason: BillingReason; readonly payer_id: string };
 
-/** `planned`: the plan of a draft that results from the plan alone; null for an existing invoice, and for one with coupons. */
+/**
+ * Draft of a period. `planned` is its plan, if the draft results from the plan alone; null for an existing invoice, and
+ * for one with coupons.
+ */
 type DraftedPeriod = { readonly invoice: InvoiceWithLines; readonly planned: PlannedInvoice | null };
 
 /**

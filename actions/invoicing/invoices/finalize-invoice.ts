@@ -29,7 +29,7 @@ import { takeNextNumbers } from './next-numbers.ts';
 import { returnCredits } from './return-credits.ts';
 import { type ReadyDraft, writeFinal } from './write-final.ts';
 
-/** `lowered`: other open invoices of the customer that were lowered because the rest of this invoice is negative. */
+/** Final invoice. `lowered` are other open invoices of the customer, which a negative rest of this invoice has lowered. */
 type FinalizedInvoice = { readonly invoice: InvoiceWithLines; readonly lowered: readonly InvoiceModel[] };
 
 /** Finalizes the invoice in the transaction of the caller. */

@@ -12,7 +12,7 @@ type ApplicationRecordsInput = {
   readonly author: Author;
 };
 
-/** `line_ids`: ids of the invoice lines, in their order. */
+/** Builds the records of applied coupons and taxes. `line_ids` are the ids of the invoice lines, in their order. */
 export function applicationRecords(
   applied: readonly AppliedCoupon[],
   { invoice, line_ids, author }: ApplicationRecordsInput,

@@ -40,10 +40,10 @@ export async function billLateUsage(
       } catch (error) {
         report.failed.push({ id, error });
       }
-      // False excludes the record from the rest of the run, which checks each subscription once.
+      // False excludes the record from the rest of this run, so each subscription is checked once.
       return false;
     },
-    // A clock advance must be deterministic.
+    // A clock advance must be deterministic: invoice numbers follow the order of the due records.
     workers: only ? 1 : WORKERS,
     onProgress: () => onProgress?.(report),
   });

@@ -31,7 +31,10 @@ import { openDue } from '../subscriptions/open-due.ts';
 import { propagateToChildren } from '../subscriptions/propagate-to-children.ts';
 import { type ClosePeriodInput, closePeriod } from './close-period.ts';
 
-/** `billed`: moved on by a period. `waiting`: usage is not complete yet. `idle`: nothing is due, or another worker holds the lock. */
+/**
+ * Result of billing one subscription: `billed` if its period was invoiced and the next one is current, `waiting` if its
+ * usage is not complete yet, `idle` if nothing is due or another worker holds the lock.
+ */
 type BillingOutcome = 'billed' | 'waiting' | 'idle';
 
 export type BillingReport = {
@@ -39,7 +42,7 @@ export type BillingReport = {
   /** Subscriptions left for the next run because their usage is not complete. */
   waiting: string[];
   failed: { id: string; error: unknown }[];
-  /** Billed, but their alert checks could not be enqueued; the hourly sweep will run them. */
+  /** Billed subscriptions whose alert checks could not be enqueued; the hourly sweep will run the checks. */
   without_alert_checks: UnqueuedAlertChecks[];
 };
 
@@ -48,7 +51,7 @@ export type UnqueuedAlertChecks = { readonly ids: readonly string[]; readonly er
 /** Number of subscriptions that are billed concurrently: most of the time is spent waiting for the stores. */
 const WORKERS = 4;
 
-/** Set by a clock advance. */
+/** Plan cache of a clock advance; absent otherwise. */
 type PlanCacheOption = { readonly plans?: ClockAdvancePlanCache | undefined };
 
 /**
@@ -141,7 +144,7 @@ async function billBatch(
   return { left: [...waiting, ...withOutcome('idle'), ...idle], alone: due.filter(({ id }) => others.has(id)) };
 }
 
-/** Set outside a clock advance. */
+/** Draft planning; absent in a clock advance. */
 type DraftPlanningOption = { readonly planning: DraftPlanning | undefined };
 
 type BilledPlainPeriods = {
@@ -151,8 +154,8 @@ type BilledPlainPeriods = {
 };
 
 /**
- * Bills plain period ends together. `others`: subscriptions that need more than a plain period end, or whose invoice may become final at
- * once. They are billed one by one, in due order.
+ * Bills plain period ends in one batch. `others` need more than a plain period end, or their invoice may become final
+ * at once; they are billed one by one, in due order.
  */
 function billPlain(
   stores: Stores,
@@ -256,7 +259,10 @@ async function billLocked(
 
 type PeriodBillingInput = Pick<ClosePeriodInput, 'subscription' | 'now' | 'onDrafted' | 'is_settled'>;
 
-/** Advances the subscription and returns it; null if nothing is due. */
+/**
+ * Does the next due step of the subscription: its opening, the end of its trial, or the oldest period that is over.
+ * Returns the subscription; null if nothing is due.
+ */
 async function moveOn(
   stores: Stores,
   transaction: Transaction,

@@ -39,7 +39,7 @@ export async function billThresholds(
     next: (left) => listThresholdSubscriptions(stores.postgres, { now, left, only }),
     act: async (due) => {
       await billIfReached(stores, due, { now, report, waits: only !== undefined });
-      // False excludes the record from the rest of the run, which checks each subscription once.
+      // False excludes the record from the rest of this run, so each subscription is checked once.
       return false;
     },
     actBatch: (due) => checkBatch(stores, due, now),
@@ -87,8 +87,9 @@ function listRunningSubscriptions(scope: Scope, ids: readonly string[], database
 }
 
 /**
- * True if an invoice was made. A subscription locked elsewhere is left to the next check. A clock advance does not return to this instant,
- * so it waits for the lock (`waits`).
+ * Bills one subscription if its threshold is reached; true if an invoice was made. A subscription that another worker
+ * has locked is left to the next check. A clock advance does not return to this instant, so it waits for the lock
+ * (`waits`).
  */
 export function billThreshold(
   stores: Stores,

@@ -62,8 +62,9 @@ export async function closePeriod(
 }
 
 /**
- * Closes every period that is over before the subscription is changed, because the scheduler has not closed it yet. Each draft rests as
- * usual and includes late events when it becomes final. `before`: only periods that end before this instant, for a backdated change.
+ * Closes the periods that are over and that the scheduler has not closed yet, before the subscription is changed. Each
+ * draft rests as usual and includes late events when it becomes final. For a backdated change, only periods that end
+ * before the instant `before` are closed.
  */
 export async function closeDuePeriods(
   stores: Stores,

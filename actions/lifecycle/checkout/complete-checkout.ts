@@ -40,7 +40,7 @@ export async function markCompleted(
 
 type CheckoutEvent = Extract<SystemEventName, `checkout.session.${string}`>;
 
-/** `url`: address of the page while it can be paid. */
+/** Emits an event of a checkout session. `url` is the payment page, given only while the customer can still pay. */
 export async function emitCheckout(
   transaction: Transaction,
   name: CheckoutEvent,

@@ -27,8 +27,8 @@ type CheckoutEnd = Pick<CheckoutSessionModel, 'failure_reason'> &
   };
 
 /**
- * `is_paid_now`: another payment of the invoice is in progress, and its outcome decides. `was_over`: the session had
- * ended before.
+ * Result of ending a checkout. `is_paid_now`: another payment of the invoice is in progress, and its outcome decides.
+ * `was_over`: the session had already ended.
  */
 type EndedCheckout = 'ended' | 'was_over' | 'is_paid_now';
 

@@ -27,7 +27,7 @@ type PurchaseCheckout = {
   readonly author: Author;
 };
 
-/** `transaction` has locked the wallet, and has created or locked the invoice. */
+/** Adds the session of a purchase. `transaction` has locked the wallet, and has created or locked the invoice. */
 export async function addPurchaseCheckout(
   transaction: Transaction,
   wallet: WalletModel,

@@ -23,7 +23,7 @@ type CreditNoteEffect = {
   readonly author: Author;
 };
 
-/** The note's amounts were checked under the lock that `transaction` holds. */
+/** Applies the credit note. `transaction` holds the lock under which its amounts were checked. */
 export async function takeEffect(
   stores: Stores,
   transaction: Transaction,

@@ -38,8 +38,8 @@ export async function voidCreditNote(
 }
 
 /**
- * Throws if a later change depends on the note: a change credits only the part of a line that credit notes have left. If the note were
- * voided then, more would be due than was delivered.
+ * Throws if a later change of the subscription depends on the note. Such a change credits only the part of a line that
+ * credit notes have not credited, so without the note more would be due than was delivered.
  */
 async function checkNothingTook(
   transaction: Transaction,

@@ -161,8 +161,8 @@ async function listNamedCoupons({ invoice, edit, transaction }: InvoiceEditing):
 }
 
 /**
- * Coupons that stay because the edit names none. Coupons of the subscription apply anyway, as on every computed invoice. On a manual
- * invoice all coupons were requested, so all of them stay.
+ * Loads the coupons that remain because the edit names none. Coupons of the subscription apply anyway, as on every
+ * computed invoice. On a manual invoice all coupons were requested, so all of them remain.
  */
 async function loadRetainedCoupons(editing: InvoiceEditing, edited: readonly EditedLine[]): Promise<CouponInForce[]> {
   const { invoice, edit, transaction } = editing;
@@ -179,7 +179,7 @@ async function loadRetainedCoupons(editing: InvoiceEditing, edited: readonly Edi
   );
   return own.flatMap(({ coupon_id, coupon_association_id, subscription_id, invoice_line_item_id }) => {
     const place = edited.findIndex((line) => line.kind !== 'new' && line.before.id === invoice_line_item_id);
-    // The discounted line is gone.
+    // The edit removed the discounted line, and its coupon with it.
     if (invoice_line_item_id !== null && place < 0) return [];
     const line = invoice_line_item_id === null ? null : String(place);
     const terms = { coupon: coupons.get(coupon_id)!, coupon_association_id, subscription_id };

@@ -36,7 +36,7 @@ export type FinalizationReport = {
 type FinalizationInput = {
   readonly now: Date;
   readonly delay_seconds: number;
-  /** Set by a clock advance: drafts that need no second plan. */
+  /** Plan cache of a clock advance: its drafts need no second plan. */
   readonly plans?: ClockAdvancePlanCache | undefined;
 };
 
@@ -67,7 +67,7 @@ export async function finalizeDueInvoices(
   return report;
 }
 
-/** Hierarchies of the group that began last. */
+/** Hierarchies in the group of drafts that began most recently. */
 type LastBatch = { families: ReadonlySet<string> };
 type BatchOrder = { readonly handoff: BatchHandoff; readonly last: LastBatch };
 
@@ -103,7 +103,7 @@ async function finalizeBatch(
   return { left: ids.filter((id, index) => !recordOutcome(report, id, outcomes[index]!)), alone: [] };
 }
 
-/** `not_due`: the draft was edited or finalized after it was listed. */
+/** Result for one draft. `not_due` means that it was edited or finalized after it was listed. */
 type FinalizationOutcome = 'finalized' | 'skipped' | 'waiting' | 'not_due';
 
 /**
@@ -171,7 +171,10 @@ async function waitForSharedHierarchies(
 
 type DraftToFinalize = { readonly invoice_id: string; readonly subscription_id: string | null };
 
-/** `is_awaited`: the subscription may wait for payment of this invoice before it becomes active. */
+/**
+ * A draft with the hierarchy of its subscription. `is_awaited` is true if the subscription may wait for payment of this
+ * invoice before it becomes active.
+ */
 type HierarchyDraft = DraftToFinalize & { readonly family: string; readonly is_awaited: boolean };
 
 async function loadHierarchyDrafts(

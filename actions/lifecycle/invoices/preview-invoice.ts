@@ -165,7 +165,7 @@ async function planInvoices(
   return runBillingTransaction(stores, changed, () => false);
 }
 
-/** Converts an invoice to the subject of a preview. `as`: the subscription in its state at the time of the invoice. */
+/** Converts an invoice to the subject of a preview. `as` is the subscription in its state at the time of the invoice. */
 function toPreviewSubject({ period, reference, reason }: NextInvoice, as: SubscriptionModel, now: Date) {
   const dates = { billing_reason: reason, period_start: formatMs(period.start), period_end: formatMs(period.end) };
   const taxed = {

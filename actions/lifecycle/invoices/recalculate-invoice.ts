@@ -66,7 +66,7 @@ function deriveRebilling(invoice: InvoiceModel, subscription: SubscriptionModel 
   return { subscription, billed: { period, reference, reason: billing_reason, payer_id: invoice.customer_id } };
 }
 
-/** Refuses if a manual invoice bills this period by now. */
+/** Throws if a manual invoice already bills this period. */
 async function checkNotBilled(voided: InvoiceModel, transaction: Transaction): Promise<void> {
   const { subscription_id, period_start, period_end, billing_reason } = voided;
   const [other] = await InvoiceModel.in(voided, transaction)

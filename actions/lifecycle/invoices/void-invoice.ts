@@ -46,7 +46,8 @@ export async function voidInvoice(
     await checkNoOpenCheckout(locked.invoice, transaction);
     await checkNothingCorrected(locked.invoice, transaction);
     const { voided, lowered } = await voidLocked(stores, transaction, { ...locked, metadata, author });
-    // An incomplete subscription may wait for the voided invoice; rebilling requests the payment again.
+    // The void of a final invoice may activate an incomplete subscription that waits for it. A rebilling requests the
+    // payment again.
     if (locked.invoice.invoice_status === 'FINALIZED')
       await activateIncompleteSubscription(stores, transaction, { ...locked, invoice: voided, by: author });
     // The lowered invoices follow the voided one, because both may belong to one subscription, which is read again for them.
@@ -55,7 +56,10 @@ export async function voidInvoice(
   });
 }
 
-/** An incomplete subscription would become active without a payment. */
+/**
+ * Refuses to void an invoice with an open checkout, because an incomplete subscription would become active without a
+ * payment.
+ */
 async function checkNoOpenCheckout(invoice: InvoiceModel, transaction: Transaction): Promise<void> {
   const session = await CheckoutSessionModel.findOpen(invoice, { checkout_invoice_id: invoice.id }, transaction);
   if (session)
@@ -66,7 +70,7 @@ async function checkNoOpenCheckout(invoice: InvoiceModel, transaction: Transacti
 
 type VoidLockedInput = LockedInvoice & Omit<VoidInvoiceInput, 'id'>;
 
-/** `lowered`: open invoices that the returned credits lowered; the caller completes them. */
+/** A voided invoice, and the open invoices that the returned credits lowered (`lowered`); the caller completes these. */
 type VoidedInvoice = { readonly voided: InvoiceModel; readonly lowered: readonly InvoiceModel[] };
 
 /** Voids the invoice. The caller has locked the subscription, too: a change reads the billed amounts under its lock. */
@@ -137,7 +141,10 @@ function checkOffsetLinesOpen(lessened: readonly InvoicedLine[]): void {
     });
 }
 
-/** Refuses if a credit of this invoice has lowered a debt or is in a wallet: without the invoice the customer would have it twice. */
+/**
+ * Refuses to void an invoice that credits unused time or returned prepaid credits. The credit has lowered a debt or is
+ * in a wallet already, so the customer would get it twice.
+ */
 async function checkCreditsNothing(invoice: InvoiceModel, transaction: Transaction): Promise<void> {
   const isReturned = new Decimal(invoice.total_prepaid_credits_applied).isNegative();
   if (invoice.invoice_status === 'FINALIZED' && (isReturned || computeRest(invoice).gt(0)))
@@ -151,8 +158,9 @@ async function checkCreditsNothing(invoice: InvoiceModel, transaction: Transacti
 }
 
 /**
- * Usage of this invoice that later invoices have credited must not be credited again. An immediate rebilling is allowed: it charges the
- * credited amount again (`listLaterCorrections` in actions/invoicing/billing/gather-billing.ts).
+ * Refuses to void the invoice if later invoices have credited some of its usage, because it would be credited twice. An
+ * immediate rebilling is allowed: it charges the credited amount again (`listLaterCorrections` in
+ * actions/invoicing/billing/gather-billing.ts).
  */
 async function checkNothingCorrected(invoice: InvoiceModel, transaction: Transaction): Promise<void> {
   if (invoice.invoice_status === 'DRAFT') return;

@@ -17,7 +17,7 @@ import type { PlannedModification } from './modification.ts';
 export function planLineModification(stores: Stores, plan: LineChangePlan): PlannedModification {
   return {
     preview: buildLinesPreview(plan),
-    // A change of lines raises the version of the subscription, too.
+    // A change of lines also raises the version of the subscription.
     changes: plan.ends.length + plan.begins.length > 0 ? { version: plan.subscription.version + 1 } : {},
     apply: async (transaction) => showLineChanges(await applyLineChange(stores, transaction, plan)),
   };

@@ -132,7 +132,7 @@ async function leave(
   const by = input.author;
   const gone: SubscriptionModel[] = [];
   for (const inherited of leaving) {
-    // A customer whose start is later has not joined yet, and ends at that start.
+    // If the customer has not joined yet, the inherited subscription ends at its start.
     const end_date = formatMs(Math.max(by.now.getTime(), toInstant(inherited.start_date)));
     const record = await SubscriptionModel.change(
       inherited,

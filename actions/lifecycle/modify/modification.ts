@@ -19,7 +19,7 @@ export type ModifyInput<Type extends ModifyType = ModifyType> = {
 };
 
 export type PlannedModification = {
-  /** New records have empty ids. */
+  /** Result of a preview. New records have empty ids. */
   readonly preview: ChangedResources;
   /** Changes of the subscription itself; the caller writes them and emits their event. */
   readonly changes: Partial<Subscription>;

@@ -161,8 +161,8 @@ export async function applyFailure(
 }
 
 /**
- * Whether the payment is retried. Automatic collections are, except the first one of a subscription created with `error_if_incomplete`: its
- * request is refused.
+ * Whether the payment is retried: automatic collections are. The exception is the first collection of a subscription
+ * created with `error_if_incomplete`, whose creation is refused instead.
  */
 function isRetried({ payment, invoice, subscription }: LockedPayment): boolean {
   const isRefused =
@@ -174,8 +174,8 @@ function isRetried({ payment, invoice, subscription }: LockedPayment): boolean {
 }
 
 /**
- * Whether this is the outcome of a first attempt. A long attempt or one without an outcome was answered as an
- * incomplete subscription, so it is retried as usual.
+ * Whether this is the outcome of a first attempt to which the request still waits for an answer. If the attempt took
+ * long or had no outcome, the request was answered with an incomplete subscription, so the payment is retried as usual.
  */
 function isFirstOutcome({ attempt_count, gateway_payment_id, error_message }: PaymentModel): boolean {
   return attempt_count <= 1 && !gateway_payment_id && !error_message;

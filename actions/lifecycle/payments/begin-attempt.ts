@@ -1,6 +1,6 @@
 /**
- * Begins the next attempt of a payment. Until the attempt ends, no other payment charges the invoice and nobody voids it. Money received
- * elsewhere is applied at once; a payment provider is called outside this transaction.
+ * Begins the next attempt of a payment. Until the attempt ends, the invoice cannot be voided or charged by another
+ * payment. Money received elsewhere is applied at once; a payment provider is called outside this transaction.
  */
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { FarthingError, notAllowed } from '../../../core/foundation/error.ts';
@@ -32,7 +32,7 @@ import { type LockedPayment, lockPayment } from '../../payments/lock-payment.ts'
 import { applySuccess, failPayment } from './apply-outcome.ts';
 import { changeInvoicePayment } from './change-invoice-payment.ts';
 
-/** `calls_provider`: true if the caller has to call the provider next. */
+/** A begun attempt. `calls_provider` is true if the caller has to call the provider next. */
 type StartedAttempt = {
   readonly payment: PaymentModel;
   readonly calls_provider: boolean;
@@ -138,8 +138,8 @@ async function findPaymentObstacle(
 }
 
 /**
- * A gateway whose connection needs attention makes the payment wait; it does not fail it. The account of an archived connection could no
- * longer be queried about a charge, so it cannot be archived until the attempt is stored.
+ * Finds a gateway whose connection needs attention; its payments wait and do not fail. A connection can be archived
+ * only when the attempt is stored, because an archived one cannot be queried about a charge.
  */
 async function findStoppedGateway(transaction: Transaction, { payment }: LockedPayment): Promise<FarthingError | null> {
   const { payment_gateway: gateway } = payment;
@@ -255,8 +255,8 @@ async function claimPayment(
 }
 
 /**
- * Loads the collection as of now: the customer may have another payment method or more credits. A requested attempt also charges a part of
- * the invoice.
+ * Loads the current collection: since the last attempt the customer may have changed the payment method or got credits.
+ * A requested attempt may also charge a part of the invoice.
  */
 async function loadCurrentCollection(
   transaction: Transaction,

@@ -102,7 +102,7 @@ function isConnected({ payment_gateway }: DuePayment): boolean {
   return payment_gateway !== null && !listOwnGateways()[payment_gateway];
 }
 
-/** Payments of one lane wait for one another. */
+/** Returns the lane of a payment. Payments of one lane are processed one after another. */
 function toLane(due: DuePayment): string {
   const { tenant_id, environment_id, payment_gateway } = due;
   return isConnected(due) ? `${tenant_id} ${environment_id} ${payment_gateway}` : tenant_id;

@@ -28,8 +28,8 @@ import { processRefunds, refundOverpayment, updateNextAttempt } from './refund-p
 import { handleRetriesExhausted } from './retries-exhausted.ts';
 
 /**
- * Processes a payment on request; throws if it cannot be processed. `isNew`: the payment was just created, but another
- * request with its key may have made the first attempt already.
+ * Processes a payment on request; throws if it cannot be processed. `isNew` is true if this request created the
+ * payment; another request with its key may have made the first attempt already.
  */
 export async function processPayment(
   stores: Stores,
@@ -145,8 +145,8 @@ export async function refreshPayment(stores: Stores, payment: PaymentModel, by: 
 }
 
 /**
- * Cancels a charge at the provider, so that the customer can no longer confirm it. `outcome` may be that of an earlier
- * charge, or unknown.
+ * Cancels a charge at the provider, so that the customer can no longer confirm it. The outcome that is applied may be
+ * that of an earlier charge, or unknown.
  */
 export async function cancelCharge(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
   const outcome = await cancelAtProvider(stores, payment, by);
@@ -236,8 +236,8 @@ async function applyToOpenPayment(
 }
 
 /**
- * Applies the outcome of the last attempt to a payment that waits for the next one. Late money pays the invoice and ends the retries. While
- * the outcome is open, a due attempt waits: both could charge the customer.
+ * Applies the outcome of the last attempt to a payment that waits for its next attempt. Late money pays the invoice and
+ * ends the retries. While the outcome is unknown, a due attempt waits, because both attempts could charge the customer.
  */
 async function applyToWaitingPayment(
   stores: Stores,
@@ -252,7 +252,10 @@ async function applyToWaitingPayment(
   return PaymentModel.change(payment, changes, { by, database: transaction });
 }
 
-/** A person has recorded another amount than the provider received later. Which one is true is not known here, so it is only noted. */
+/**
+ * Records that a person entered another amount than the provider received later. The service cannot know which one is
+ * true, so it only stores a note.
+ */
 async function noteReceivedAmount(
   _stores: Stores,
   transaction: Transaction,

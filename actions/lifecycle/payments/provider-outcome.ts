@@ -8,7 +8,10 @@ import type { ChangeAuthor } from '../../foundation/emit.ts';
 import { buildPaymentRequest } from '../../payments/payment-request.ts';
 import { createProvider } from '../../payments/providers.ts';
 
-/** `unknown`: no outcome yet, because no charge was requested or the provider was unreachable and may have charged. */
+/**
+ * Outcome of a payment. `unknown` means that no charge was requested, or that the provider was unreachable and may have
+ * charged.
+ */
 export type ProviderOutcome =
   | PaymentOutcome
   | { readonly outcome: 'unknown'; readonly error: string; readonly failure: FarthingError | null };
@@ -44,7 +47,7 @@ function chargeProvider(
   return provider.charge(payment, { ...request, payment_method_id: payment.payment_method_id });
 }
 
-/** Null if the provider has no charge. */
+/** Cancels the charge at the provider; null if the provider has none. */
 export async function cancelAtProvider(
   stores: Stores,
   payment: PaymentModel,

@@ -126,7 +126,10 @@ function isOfProvider({ payment_gateway, gateway_payment_id }: PaymentModel): bo
   return Boolean(payment_gateway && gateway_payment_id);
 }
 
-/** Only the account that took the money can give it back: without a connection the refund would be pending for ever. */
+/**
+ * Refuses the refund if the payment's gateway has no connection. Only the account that received the money can return
+ * it, so the refund would be pending for ever.
+ */
 async function checkConnected(transaction: Transaction, payment: PaymentModel): Promise<void> {
   const { payment_gateway: gateway } = payment;
   if (!isOfProvider(payment) || !gateway || listOwnGateways()[gateway]) return;
@@ -137,8 +140,8 @@ async function checkConnected(transaction: Transaction, payment: PaymentModel): 
 }
 
 /**
- * Loads the amount that can be refunded: without what a credit note, void, change or correction returned. If the
- * invoice paid for credits that are in the wallet, only an overpaid amount can be refunded.
+ * Loads the amount that can be refunded, less the amounts that credit notes, voids, changes and corrections have
+ * returned. If the invoice paid for credits that are in the wallet, only an overpaid amount can be refunded.
  */
 async function loadRefundable({ payment, invoice }: LockedPayment, transaction: Transaction): Promise<Decimal> {
   if (isClosed(payment)) return new Decimal(payment.amount).minus(payment.refunded_amount);
@@ -147,7 +150,7 @@ async function loadRefundable({ payment, invoice }: LockedPayment, transaction: 
   return most === null ? left : Decimal.min(left, most);
 }
 
-/** A closed payment pays nothing: money that the provider received for it can only be given back. */
+/** Whether the payment is closed. It then pays nothing, and money that the provider received for it can only be refunded. */
 function isClosed({ payment_status }: PaymentModel): boolean {
   return payment_status === 'FAILED' || payment_status === 'VOIDED';
 }
@@ -182,7 +185,7 @@ export async function processRefunds(stores: Stores, payment: PaymentModel, by: 
   return after.next_attempt_at === null ? after : endRefunds(stores, after, by);
 }
 
-/** Ends the refunds of a payment. No refund is added while the payment is locked, so none is missed. */
+/** Completes the refunds of a payment. No refund is added while the payment is locked, so none is missed. */
 function endRefunds({ postgres }: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
   return retryTransaction({ postgres }, async (transaction) => {
     const current = await PaymentModel.fetch(payment, payment.id, { database: transaction, lock: true });
@@ -232,7 +235,7 @@ type EndedRefund = LockedPayment & {
   by: ChangeAuthor;
 };
 
-/** Ends a pending refund. */
+/** Records the outcome of a pending refund. */
 export async function endRefund(
   stores: Stores,
   transaction: Transaction,

@@ -1,6 +1,7 @@
 /**
- * Decisions of a person about payments and refunds whose account at the provider is gone, so that nobody can ask it for the outcome
- * (docs/rules/payments.md, "Manual updates"). The reason is stored with the payment, and so in the audit log.
+ * Decisions of a person about payments and refunds whose account at the provider no longer exists, so that their
+ * outcome cannot be queried (docs/rules/payments.md, "Manual updates"). The reason is stored with the payment, and so
+ * in the audit log.
  */
 import { invalid, notAllowed } from '../../../core/foundation/error.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
@@ -15,7 +16,7 @@ import { endRefund, listRefunds } from './refund-payment.ts';
 
 type ResolutionRequest = { readonly request: UpdatePayment; readonly author: Author };
 
-/** Whether only the provider knows what becomes of the payment. */
+/** Whether only the provider knows the outcome of the payment. */
 export function isDecidedByProvider(payment: PaymentModel): boolean {
   return payment.payment_status === 'PROCESSING' || (hasPaymentPage(payment) && payment.payment_status === 'INITIATED');
 }

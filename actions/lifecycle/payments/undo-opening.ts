@@ -15,7 +15,7 @@ type UndoneOpening = {
   readonly author: Author;
 };
 
-/** The subscription remains as a cancelled record; its invoice is void and its coupons are released. */
+/** Cancels the subscription, which remains as a record, voids its invoice and releases its coupons. */
 export async function undoOpening(
   stores: Stores,
   transaction: Transaction,

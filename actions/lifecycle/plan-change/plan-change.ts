@@ -118,7 +118,7 @@ type LeavingLines = {
   subscription: SubscriptionModel;
   items: readonly BillableItem[];
   at: Milliseconds;
-  /** Whether a line ends with the plan. */
+  /** Whether a line ends because the plan does. */
   leaves(item: BillableItem): boolean;
   restarts: boolean;
 };

@@ -1,7 +1,8 @@
 /**
- * Executes a scheduled plan change at the end of its period, before the period is invoiced (docs/rules/subscriptions.md, "Plan changes"). A
- * change that has become impossible is recorded as failed in the schedule. The subscription then continues unchanged, because no caller can
- * get the refusal. Any other error rolls everything back, and the billing run records the attempt.
+ * Executes a scheduled plan change at the end of its period, before the period is invoiced
+ * (docs/rules/subscriptions.md, "Plan changes"). A change that has become impossible is recorded as failed in the
+ * schedule, because no caller can get the error; the subscription continues unchanged. Any other error rolls everything
+ * back, and the billing run records the attempt.
  */
 import { FarthingError } from '../../../core/foundation/error.ts';
 import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';

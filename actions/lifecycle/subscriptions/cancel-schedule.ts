@@ -39,7 +39,7 @@ type CancelScheduleTarget = {
   readonly subscription_id?: string | null;
   readonly schedule_type?: SubscriptionSchedule['schedule_type'] | null;
 };
-/** `version`: the version that the caller has read, if the request names it. */
+/** Request to cancel a schedule. `version` is the subscription's version that the caller has read, if the request names it. */
 type CancelScheduleInput = {
   readonly named: CancelScheduleTarget;
   readonly version?: number | null | undefined;
@@ -112,8 +112,8 @@ async function resume(
 }
 
 /**
- * Charges cut at the withdrawn end are extended. Lines that ended meanwhile are credited for the time after their end. Returns the open
- * invoices that the credits lowered.
+ * Extends the charges that the withdrawn cancellation had shortened. Lines that ended meanwhile are credited for the
+ * time after their end. Returns the open invoices that the credits lowered.
  */
 async function chargeResumedTime(
   transaction: Transaction,
@@ -137,7 +137,7 @@ async function chargeResumedTime(
   return lowered;
 }
 
-/** Whether the line still exists. A line that a change ended at its own start is deleted: it was never active. */
+/** Whether the line still exists. A change that ends a line at the line's own start deletes it, because it was never active. */
 function isThere({ line_item }: BillableItem): boolean {
   return line_item.status === 'published';
 }

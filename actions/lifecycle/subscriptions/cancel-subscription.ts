@@ -59,7 +59,7 @@ export async function cancelSubscription(
   });
 }
 
-/** The invoice and the page of an open checkout would remain open after the cancellation. */
+/** Refuses to cancel a subscription with an open checkout, whose invoice and page would remain open. */
 async function checkNoOpenCheckout(transaction: Transaction, scope: Scope, subscription_id: string): Promise<void> {
   const session = await CheckoutSessionModel.findOpen(scope, { subscription_id }, transaction);
   if (session)
@@ -68,7 +68,7 @@ async function checkNoOpenCheckout(transaction: Transaction, scope: Scope, subsc
     });
 }
 
-/** Cancels within a transaction that has other work to do at the same time. */
+/** Cancels a subscription in a transaction that the caller also uses for other writes. */
 export async function cancelWithin(
   stores: Stores,
   transaction: Transaction,
@@ -143,7 +143,7 @@ const ALONE = { subscription_type: 'STANDALONE', parent_subscription_id: null } 
 
 type AcceptedCancellation = { request: CancelRequest; effective_date: string };
 
-/** Schedules a change. Only one is scheduled at a time; it can be cancelled until it happens. */
+/** Schedules a change. A subscription has at most one scheduled change, which can be cancelled until it happens. */
 async function schedule(
   transaction: Transaction,
   running: SubscriptionModel,

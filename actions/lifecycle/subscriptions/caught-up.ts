@@ -1,6 +1,6 @@
 /**
- * Does the work that the scheduler has not done yet, before a subscription is changed. That is its opening, and the end of its trial if the
- * change takes effect after it.
+ * Does due work of a subscription that the scheduler has not done yet, before the subscription is changed: its opening,
+ * and the end of its trial if the change takes effect later.
  */
 import { toInstant } from '../../../core/foundation/time/instant.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
@@ -9,7 +9,10 @@ import { endTrial } from './end-trial.ts';
 import { openDue } from './open-due.ts';
 import { propagateToChildren } from './propagate-to-children.ts';
 
-/** `at`: when the change takes effect; default now. `transaction` holds the lock on the subscription's row. */
+/**
+ * Brings the subscription up to date. `at` is the instant at which the change takes effect, by default now.
+ * `transaction` holds the lock on the subscription's row.
+ */
 export async function catchUpSubscription(
   stores: Stores,
   transaction: Transaction,

@@ -51,9 +51,9 @@ export type LineStart = {
   readonly terms: LineItemTerms;
   readonly price: PriceModel;
   readonly meter: MeterModel | null;
-  /** The line that it replaces; periods of the line's own continue unchanged. */
+  /** The line that the new line replaces. If the replaced line has billing periods of its own, they continue unchanged. */
   readonly follows?: BillableItem;
-  /** The line whose commitment it takes over; a commitment term continues. */
+  /** The line whose commitment the new line takes over; the commitment's term continues. */
   readonly continues?: BillableItem;
 };
 
@@ -179,8 +179,8 @@ export function buildSettlements(settling: Omit<Settlement, 'lines'>, { credits,
 }
 
 /**
- * Returns the subscription as it was charged: without a scheduled cancellation that will credit unused time, because it has not cut the
- * advance charges. A line that ends earlier is therefore credited in full now.
+ * Returns the subscription as it was charged. A scheduled cancellation that will credit unused time is left out,
+ * because it has not shortened the advance charges. A line that ends earlier is therefore credited in full now.
  */
 async function loadChargedSubscription(
   database: Database,
@@ -225,7 +225,7 @@ function buildBegunItems(change: LineChange, { retained, running, isProrated }: 
     const record = buildBegunRecord(start, change);
     const priced = { price, meter, subscription: change.subscription };
     const item = toBillableItem(record, priced);
-    // Without proration, a new line is charged in full from its next period on.
+    // If the change is not prorated, a new line is charged in full from its next period on.
     const isLater = !isProrated && isBilledImmediately(item) && item.billing_period !== 'ONETIME';
     const restarts = change.after !== undefined;
     const from = isLater ? computeChargedFrom(item, retained, { follows, running, restarts }) : null;

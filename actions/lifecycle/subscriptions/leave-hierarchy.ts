@@ -1,7 +1,7 @@
 /**
- * Ends a subscription of a hierarchy before the end of the parent's period. The parent moves the periods of such subscriptions, but their
- * ends are their own (docs/rules/subscriptions.md, "Families"). The amount that a grouped subscription owes until its end is on the
- * parent's next invoice.
+ * Ends a subscription of a hierarchy before the end of the parent's period. The parent moves the periods of its
+ * children, but a child may end earlier (docs/rules/subscriptions.md, "Families"). The amount that a grouped
+ * subscription owes until its end is on the parent's next invoice.
  */
 
 import type { Scope } from '../../../core/foundation/scope.ts';

@@ -20,7 +20,7 @@ export function lockWithParent(scope: Scope, id: string, transaction: Transactio
   return lockWithOthers(scope, { id, others: [] }, transaction);
 }
 
-/** `others`: subscriptions that the request names. */
+/** Locks the subscription, its parent, and the subscriptions that the request names (`others`). */
 async function lockWithOthers(
   scope: Scope,
   { id, others }: { id: string; others: readonly string[] },

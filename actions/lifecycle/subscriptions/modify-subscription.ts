@@ -17,7 +17,10 @@ import { lockUpToDate, readUpToDate } from './lock-with-parent.ts';
 import { propagateToChildren } from './propagate-to-children.ts';
 
 export type ModifySubscriptionInput = { readonly id: string; readonly request: ModifyRequest; readonly author: Author };
-/** `version`: the version that the caller has read, if the request names it. */
+/**
+ * Request to execute a modification. `version` is the subscription's version that the caller has read, if the request
+ * names it.
+ */
 type ExecuteModificationInput = ModifySubscriptionInput & { readonly version?: number | null | undefined };
 export type ModifiedSubscription = {
   readonly subscription: SubscriptionModel;

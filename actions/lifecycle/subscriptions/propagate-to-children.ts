@@ -27,7 +27,7 @@ export async function propagateToChildren(
   await propagateToGroup(stores, transaction, following);
 }
 
-/** Passes the parent's state, period and end on to inherited subscriptions. */
+/** Copies the parent's state, period and end to inherited subscriptions. */
 async function propagateToInherited(transaction: Transaction, { parent, by }: ParentPropagation): Promise<void> {
   const inheritedSubscriptions = await buildChildrenQuery(
     parent,
@@ -67,8 +67,8 @@ async function propagateToGroup(
 }
 
 /**
- * Invoices children that were cancelled earlier and wait for an invoice of the parent, if that invoice is not created or ends before their
- * end.
+ * Drafts the final invoices of cancelled child subscriptions whose end is later than the period that the parent has
+ * invoiced. The parent was cancelled, so no later invoice of it will charge them.
  */
 async function invoiceEnded(
   stores: Stores,
@@ -100,7 +100,7 @@ async function advanceChild(
     return changeChild(transaction, { child, changes: { opens_at: null }, by, name: 'subscription.updated' });
   }
   if (child.subscription_status === 'trialing')
-    // Without its parent, the child ends its trial like a standalone subscription.
+    // If the parent is cancelled, the child ends its trial like a standalone subscription.
     return parent.subscription_status === 'cancelled' ? child : endChildTrial(transaction, { child, parent, by });
   if (child.subscription_status === 'incomplete' && parent.subscription_status === 'active')
     return changeChild(transaction, { child, changes: PAID, by, name: 'subscription.activated' });

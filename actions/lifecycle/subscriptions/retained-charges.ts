@@ -1,7 +1,7 @@
 /**
- * Without proration, advance charges stay and pay for the replacing lines until the next period (docs/rules/proration.md, "Without
- * proration"). A final invoice and a draft are treated alike. A later change with proration credits the part that such a charge has not
- * served.
+ * Advance charges that remain because a change is not prorated: they pay for the replacing lines until the next period
+ * (docs/rules/proration.md, "Without proration"). A final invoice and a draft are treated alike. A later change with
+ * proration credits the part that such a charge has not served.
  */
 
 import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
@@ -19,7 +19,10 @@ export type LineChangeEnd = { readonly item: BillableItem; readonly at: Millisec
 
 type ChargedRunningPeriod = { readonly subscription: BilledSubscription; readonly current: Period };
 
-/** Paid time of a line that ends without proration: its end, and the lines whose charges pay for it. */
+/**
+ * Paid time of a line that ends in a change without proration: the end of that time, and the lines whose charges pay
+ * for it.
+ */
 export type RetainedCharge = {
   readonly item_id: string;
   readonly until: Milliseconds;

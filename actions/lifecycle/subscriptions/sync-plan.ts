@@ -66,7 +66,7 @@ export async function enqueuePlanSync(
 
 type PlanSyncOutcome = 'completed' | 'failed' | 'overtaken';
 
-/** `overtaken`: others waited for the slot, and another job continues the run. */
+/** Runs the sync of a plan. `overtaken` means that other jobs waited for the slot, and another job continues the run. */
 export function trySync(stores: Stores, place: RunReference, attempt: RunAttempt): Promise<PlanSyncOutcome> {
   return tryRun(stores, place, attempt, () => syncAll(stores, place, attempt));
 }

@@ -1,7 +1,8 @@
 /**
- * Changes a subscription in place: metadata (replaced whole), lookup_key and the threshold of its invoices. Every change increments
- * `version`. A request that names the version it has read is refused with version_conflict after another change
- * (docs/rules/subscriptions.md, "One change at a time"). Requested cancellations and parents are handled by their own operations.
+ * Changes a subscription in place: metadata (replaced whole), lookup_key and the threshold of its invoices. Every
+ * change increments `version`. A request with an outdated version is refused with version_conflict
+ * (docs/rules/subscriptions.md, "One change at a time"). Requested cancellations and parents are handled by their own
+ * operations.
  */
 
 import type { Scope } from '../../../core/foundation/scope.ts';

@@ -42,7 +42,7 @@ export async function topUpDueWallets(
     } catch (error) {
       report.failed.push({ id, error });
     }
-    // False excludes the wallet from the rest of the run, which visits each wallet once.
+    // False excludes the wallet from the rest of this run, so each wallet is checked once.
     return false;
   };
   await runBatches({ next: (left) => listWalletsWithAutoTopUp(stores.postgres, { left, only }), act, workers: 1 });

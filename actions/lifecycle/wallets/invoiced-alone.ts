@@ -6,8 +6,8 @@ import type { SubscriptionModel } from '../../../storage/models/subscriptions/su
 import { currentPeriod, toBilledSubscription } from '../../rating/billable-items.ts';
 
 /**
- * `child`: the child in its current state as a standalone subscription; null if the parent's invoices contain all of its usage.
- * `starts_ms`: instant from which it may be invoiced by itself.
+ * A child subscription as a standalone one. `child` is its current state; null if the parent's invoices contain all of
+ * its usage. `starts_ms` is the instant from which it may be invoiced by itself.
  */
 type StandaloneChild = { readonly child: SubscriptionModel | null; readonly starts_ms?: Milliseconds };
 

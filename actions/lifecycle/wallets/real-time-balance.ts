@@ -28,7 +28,7 @@ import { SubscriptionModel } from '../../../storage/models/subscriptions/subscri
 import { planCurrentCharge } from '../invoices/preview-invoice.ts';
 import { buildStandaloneChild } from './invoiced-alone.ts';
 
-/** `as_of`: the balance contains all usage that was accepted before this instant. */
+/** A real-time balance that contains all usage accepted before the instant `as_of`. */
 export type RealTimeSnapshot = RealTimeBalance & { readonly as_of: string };
 
 export async function loadRealTimeBalance(stores: Stores, wallet: WalletModel, now: Date): Promise<RealTimeSnapshot> {
@@ -100,7 +100,7 @@ function toChargesKey({ customer_id, currency }: OwingCustomer): string {
 
 const CHARGES = /^\S+ charges (\S+) (\S+)$/;
 
-/** Describes how cached charges differ from a preview. Null if the entry holds no charges or is not valid now. */
+/** Describes how cached charges differ from a preview. Null if the cache entry has no charges or is not valid now. */
 export async function compareCachedCharges(stores: Stores, entry: CacheEntry, now: Date): Promise<string[] | null> {
   const [, customer_id, currency] = CHARGES.exec(entry.key) ?? [];
   if (customer_id === undefined || currency === undefined) return null;
@@ -178,8 +178,8 @@ async function listUnpaidInvoices(
 }
 
 /**
- * Lists the subscriptions with their own invoices. A grouped one is included if it is invoiced separately after its parent's end.
- * `starts_ms`: instants at which the list changes.
+ * Lists the subscriptions with their own invoices. A grouped one is included if it is invoiced separately after its
+ * parent's end. `starts_ms` has the instants at which this list changes.
  */
 async function listInvoiced(scope: Scope, charged: readonly SubscriptionModel[], { database, now }: GatherContext) {
   const grouped = charged.filter(({ subscription_type }) => subscription_type === 'grouped_invoicing');
@@ -197,7 +197,10 @@ async function listInvoiced(scope: Scope, charged: readonly SubscriptionModel[],
   return { invoiced, starts_ms };
 }
 
-/** Includes drafts: their period is over, and they will be paid. An invoice that buys credits is not counted. */
+/**
+ * Lists the customer's unpaid invoices, including drafts, because the customer will have to pay these too. An invoice
+ * that buys credits is not counted.
+ */
 async function gatherUnpaid(of: OwingCustomer, database: Database): Promise<UnpaidInvoice[]> {
   const { customer_id, currency } = of;
   const key = toBatchKey('unpaid', InvoiceModel, of.tenant_id, of.environment_id, currency);

@@ -261,7 +261,10 @@ async function createPurchaseDraft(
   return createInvoiceWithin(transaction, wallet, { request: keyed, author });
 }
 
-/** Returns the first answer with its balances from that time. A purchase that was paid since is returned as the payment left it. */
+/**
+ * Returns the answer of the first request, with the balances of that time. If the purchase was paid since, its current
+ * record is returned.
+ */
 async function findDone(transaction: Transaction, wallet: WalletModel, request: TopUp): Promise<TopUpResult | null> {
   const { idempotency_key: key, transaction_reason } = request;
   if (key === null) return null;

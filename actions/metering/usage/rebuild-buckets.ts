@@ -46,9 +46,9 @@ export type Rebuild = {
   readonly own_before?: bigint;
   /** A version that becomes live with this rebuild: its rows are written although no query reads them yet. */
   readonly settling?: { readonly meter_id: string; readonly version: number } | null;
-  /** Called with the bucket rows locked, before the recount; prepares other inputs of the rows. */
+  /** Prepares other inputs of the rows. Called before the recount, with the bucket rows locked. */
   prepare?(attempt: WriteAttempt): Promise<void>;
-  /** Called with the bucket rows locked. */
+  /** Lists the rows to rebuild. Called with the bucket rows locked. */
   targets(): Promise<readonly RebuildTarget[]>;
   /**
    * Rows of the slice that contains the rebuild. They are written with it, except rows that it recounts. `getVersion` returns the meter

@@ -29,7 +29,10 @@ export const CHECKS = [
 ] as const;
 export type CheckName = (typeof CHECKS)[number];
 
-/** `spoils_recount`: a recount from the raw rows is not reliable, so bucket rows must not be rewritten. */
+/**
+ * Kinds of findings. `spoils_recount` is true if a recount from the raw rows is not reliable, so that bucket rows must
+ * not be rewritten.
+ */
 export const KINDS = {
   ledger_gap: { check: 'ledger', spoils_recount: true },
   ledger_overlap: { check: 'ledger', spoils_recount: true },

@@ -10,7 +10,7 @@ export type IdentityFiles = {
   readonly partition: number;
   /** The files contain the ids of records before this offset. */
   readonly until: bigint;
-  /** `count`: number of ids in the files. `missing`: number of ids of the table that the files lack. */
+  /** Number of ids in the files (`count`), and of ids of the table that the files lack (`missing`). */
   readonly count: number;
   readonly missing: number;
   /** Reason why the files are unusable; the other numbers are then meaningless. */

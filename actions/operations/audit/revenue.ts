@@ -60,7 +60,7 @@ export async function rebuildRevenue(stores: AuditStores): Promise<number> {
   return enqueued;
 }
 
-/** Includes customers that have rows but are unknown to Postgres. */
+/** Yields the ids of all customers, including those that have rows but are unknown to Postgres. */
 async function* allCustomers(stores: AuditStores, scope: Scope): AsyncGenerator<string[]> {
   for (let after = ''; ; ) {
     const page = { after, limit: CUSTOMERS_AT_ONCE };

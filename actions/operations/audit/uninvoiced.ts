@@ -58,7 +58,7 @@ async function auditSubscriptions(
     for (let from = 0; from < those.length; from += AT_ONCE) {
       const scope = toScope(those[0]);
       const ids = those.slice(from, from + AT_ONCE).map(({ id }) => id);
-      // One snapshot, because periods advance and drafts are recomputed meanwhile.
+      // Both reads use one snapshot, because periods advance and drafts are recomputed meanwhile.
       const { lines, open } = await stores.postgres.transaction(
         (transaction) => listUninvoicedTimes(transaction, scope, ids),
         {

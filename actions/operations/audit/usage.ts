@@ -244,7 +244,7 @@ async function recheckDifferences(
   });
 }
 
-/** `expected`: the recounted base rows. */
+/** Compares the stored rows with the recounted base rows (`expected`). */
 async function compareStoredRows(
   stores: AuditStores,
   counted: AuditedMeter,

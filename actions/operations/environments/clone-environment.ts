@@ -107,7 +107,7 @@ function loadCloneTarget(
   return addEnvironment(transaction, tenant_id, { ...target, author });
 }
 
-/** Result of the run: created, existing and skipped records, the latter with reasons. */
+/** Result of the run: created and existing records, and skipped records with reasons. */
 type CloneResult = {
   readonly target_environment_id: string;
   /** Number of copied records by kind. */

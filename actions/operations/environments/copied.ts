@@ -41,12 +41,13 @@ export type CopiedNoun = {
   /** Whether the existing record can stand for the copy in references. */
   isSame?(record: Copyable, there: Copyable): boolean;
   /**
-   * For records that belong to another one: lists older source records that this one may have replaced. If one of them
-   * was copied before, this one is not copied.
+   * Lists older source records that this record may have replaced. If one of them was copied before, this one is not
+   * copied. Only for records that belong to another record.
    */
   before?(scope: Scope, record: Copyable, database: Database): Promise<Copyable[]>;
   /**
-   * For records that belong to another one: finds a target record with the same references, which prevents the copy.
+   * Finds a target record with the same references, which prevents the copy. Only for records that belong to another
+   * record.
    */
   rival?(scope: Scope, named: Readonly<Record<string, string>>, database: Database): Promise<Copyable | undefined>;
   /** Returns the fields that reference other records, with the noun of each. */
@@ -64,7 +65,7 @@ export type CopiedNoun = {
   add(
     scope: Scope,
     record: Record<string, unknown>,
-    /** `source_now`: time of the source environment's clock; the author has that of the target. */
+    /** Time of the source environment's clock (`source_now`); the author has that of the target. */
     given: { author: Author; database: Transaction; source_now: Date },
   ): Promise<{ id: string }>;
 };
@@ -231,7 +232,10 @@ const SOLD: Readonly<Record<string, string>> = { PLAN: 'plan', ADDON: 'addon', C
 /** Roots in the order of their copying: features before the plans and add-ons that entitle to them. */
 export const ROOTS = ['feature', 'plan', 'addon', 'coupon', 'tax_rate', 'costsheet'] as const;
 
-/** Starts the price now, if it is current in the source: it is then current in the target, also if the target's clock is behind. */
+/**
+ * Starts the price now, if it is current in the source. It is then current in the target too, even if the target's
+ * clock shows an earlier time.
+ */
 function toStartedPrice(record: Record<string, unknown>, { now, source_now }: { now: Date; source_now: Date }) {
   const { start_date } = record as Pick<PriceModel, 'start_date'>;
   if (!start_date || toInstant(start_date) > source_now.getTime() || toInstant(start_date) <= now.getTime())

@@ -23,7 +23,7 @@ type CopyContext = {
   readonly stand_ins: Map<string, string>;
 };
 
-/** `reason`: why the root was not copied. */
+/** Result for one record that belongs to no other. `reason` is why it was not copied. */
 export type RootOutcome =
   | { readonly kind: 'copied' | 'copied before'; readonly left_out: readonly SkippedRecord[] }
   | { readonly kind: 'skipped'; readonly reason: string };

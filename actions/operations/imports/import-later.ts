@@ -14,9 +14,12 @@ import { createFile, writeChunks } from '../../../storage/models/operations/impo
 import { sumWaitingUploadBytes, TaskModel } from '../../../storage/models/reporting/task.ts';
 import { addRun } from '../../foundation/workflows/run.ts';
 
-/** Job of an uploaded file: its rows are read as fast as they are processed. */
+/** Job that imports an uploaded file. Fetched files have a separate job, because a slow sender would hold a slot. */
 export const IMPORT_JOB = { task: 'import-records', time_sliced: true, in_order: true } as const;
-/** Job of a fetched file, which is as fast as its sender. A tenant's imports of both kinds run one after the other. */
+/**
+ * Job that imports a file from a URL. It shares the queue of `IMPORT_JOB`, so a tenant's imports of both kinds run one
+ * after the other.
+ */
 export const FETCHED_IMPORT_JOB = { task: 'import-fetched', queue: IMPORT_JOB.task, time_sliced: true } as const;
 
 /**

@@ -58,7 +58,7 @@ type ImportRun = {
   readonly mayGoOn: RunAttempt['mayGoOn'];
 };
 
-/** `overtaken`: others waited for the slot, and another job continues the import. */
+/** Runs an import. `overtaken` means that other jobs waited for the slot, and another job continues the import. */
 export function tryImport(
   stores: Stores,
   place: RunReference,

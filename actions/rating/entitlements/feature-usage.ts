@@ -28,7 +28,7 @@ export type FeatureUsage = UsageAgainstLimit & {
   granted?: {
     readonly measure: GrantMeasure;
     readonly grants: readonly GrantState[];
-    /** Set for grants in money: values further units. */
+    /** Values further units; set for grants in money. */
     readonly valuation?: UnitValuation | undefined;
   };
 };

@@ -51,7 +51,7 @@ export async function gatherLimitedUsage(stores: Stores, query: FeatureUsageQuer
 /** Time ahead of now that a window without an end includes, for events that a process with a faster clock has just committed. */
 const AHEAD_MS = 60_000;
 
-/** Reads the stores without the cache. */
+/** Gathers the limited usage directly from the stores, because the caller needs the exact log position it includes. */
 export async function gatherUsageSnapshot(stores: Stores, query: FeatureUsageQuery): Promise<FeatureUsageSnapshot[]> {
   const { scope, now } = query.reading;
   const toWindow = ({ window }: LimitedFeature) => ({

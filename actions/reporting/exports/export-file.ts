@@ -15,7 +15,7 @@ import type { ExportInput, ExportKind } from './export-kind.ts';
 export type BuildExportFileInput = ExportInput & {
   readonly format: ExportFormat;
   readonly compression: Compression;
-  /** For CSV: writes a byte order mark, by which Excel recognizes UTF-8. */
+  /** Whether a CSV file begins with a byte order mark, by which Excel recognizes UTF-8. */
   readonly bom?: boolean;
 };
 

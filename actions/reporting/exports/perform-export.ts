@@ -35,7 +35,7 @@ type ExportAttempt = RunAttempt & {
   readonly slice: AbortSignal | null;
 };
 
-/** `overtaken`: another job continues the export. */
+/** Runs an export. `overtaken` means that another job continues it. */
 export async function tryExport(
   stores: Stores,
   place: RunReference,

@@ -33,7 +33,7 @@ export type InvoicedUsageLine = {
 };
 
 export type InvoicedUsageLines = {
-  /** By `chargeKey`, oldest first: a charge's own lines, then its corrections. */
+  /** Lines by `chargeKey`, oldest first: a charge's own lines, then its corrections. */
   readonly byCharge: ReadonlyMap<string, readonly InvoicedUsageLine[]>;
   /** Lines of progressive billing by line item, oldest first. */
   readonly partial: ReadonlyMap<string, readonly InvoicedUsageLine[]>;

@@ -1,6 +1,6 @@
 /**
  * Charges at instants within their periods, as if the period ended there. Customers with the same meter, start, instant and clock share one
- * query; so do the days of a meter with running windows.
+ * query; so do the days of a meter with cumulative windows.
  */
 
 import { ZERO } from '../../../core/foundation/decimal.ts';
@@ -77,8 +77,9 @@ export async function measureCuts(
 }
 
 /**
- * Cuts at midnights of one period share a query if the meter supports running windows. A meter with windows of its own must also use the
- * time zone of the query. A cut at any other instant has a query of its own.
+ * Builds the key by which cuts share a query. Cuts at midnights of one period share one if the meter supports
+ * cumulative windows. A meter with windows of its own must also use the time zone of the query. A cut at any other
+ * instant has a query of its own.
  */
 function buildQuestionKeys({ timezone }: MeasureCutsQuery, cuts: readonly UsageCut[]): (cut: UsageCut) => string {
   const midnights = new Map<number, boolean>();

@@ -212,7 +212,7 @@ function toCosting({ subject: { item }, report }: MeasuredSubject, { query, invo
   return { item, report, isWhole: isWhole(query), by_time_of_day, now, invoiced, chained: charge };
 }
 
-/** True if the query covers all usage of a line. */
+/** Whether the query covers all usage of a line. */
 function isWhole(query: UsageAnalyticsQuery): boolean {
   return !isFiltered(query) && !hasEventGroups(query.group_by);
 }

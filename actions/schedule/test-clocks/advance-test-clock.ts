@@ -32,7 +32,7 @@ import { ADVANCE_JOB } from './move-test-clock.ts';
 
 type AdvanceOutcome = 'completed' | 'failed' | 'overtaken';
 
-/** `overtaken`: the run waits for others, and another job continues it. */
+/** Runs an advance. `overtaken` means that the run waits for others, and another job continues it. */
 export async function tryAdvance(
   stores: Stores,
   place: RunReference,

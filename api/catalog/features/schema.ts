@@ -9,7 +9,7 @@ import { GroupAnswer } from '../groups/schema.ts';
 
 const { name } = featureShape.shape;
 
-/** `filters` belong to the feature's meter. */
+/** Request to change a feature. Its `filters` replace those of the feature's meter. */
 export const UpdateFeature = featureInputShape
   .extend({
     name: name.optional(),

@@ -2,7 +2,7 @@
 import { Counter, register } from 'prom-client';
 import { FarthingError } from '../../../core/foundation/error.ts';
 
-/** `failed`: it could not be stored, so the provider sends it again. */
+/** Results of a webhook. `failed` means that it could not be stored, so the provider sends it again. */
 const OUTCOMES = ['stored', 'bad_signature', 'bad_body', 'failed'] as const;
 
 const webhooks = new Counter({

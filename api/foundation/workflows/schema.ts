@@ -12,7 +12,7 @@ const shared = {
   ...ids,
   workflow_type: z.string().meta({ description: 'Kind of work, such as ComputeInvoiceWorkflow.' }),
   status: workflowStatus.meta({ description: 'Status of the run.' }),
-  start_time: WorkflowRun.shape.start_time.meta({ description: 'Instant of the request.' }),
+  start_time: WorkflowRun.shape.start_time.meta({ description: 'Instant at which the run was requested.' }),
   close_time: WorkflowRun.shape.close_time.meta({
     description: 'Instant at which the run ended, with or without success; null before.',
   }),

@@ -119,8 +119,8 @@ export const scheduleRoutes: Route[] = [
     operation_id: 'cancelSubscriptionSchedule',
     summary: 'Cancel a subscription schedule',
     description:
-      'Cancels a scheduled change. If it was a cancellation, the subscription continues, and charges that were ' +
-      'limited to its end are extended to the end of the period. If it was a plan change, it does not happen.',
+      'Cancels a scheduled change. If it was a cancellation, the subscription continues, and charges shortened to the ' +
+      'cancellation date are extended to the end of the period. If it was a plan change, it does not happen.',
     params: scheduleParams,
     body: CancelSchedule.nullish(),
     answer: CancelScheduleAnswer,

@@ -130,7 +130,7 @@ export class FairShare {
         const oldest_us = Math.min(...moving.map(({ oldest_unprocessed_at_us: at }) => at ?? Infinity));
         this.#applyLag(oldest_us === Infinity ? now_ms : toMs(oldest_us), now_ms);
       },
-      // Without a known lag nothing is rejected. If the log is unavailable, the append fails by itself.
+      // If the lag is unknown, nothing is rejected here. If the log is unavailable, the append fails by itself.
       () => this.#applyLag(now_ms, now_ms),
     );
   }

@@ -61,7 +61,7 @@ const GetUsageRequest = z
       description: `Property with the value. All types except ${formatTypesWithoutValue()} need it, or an expression.`,
     }),
     multiplier: orNull(decimalText).meta({
-      description: `Factor for ${formatTypesTaking('multiplier')} only, greater than 0.`,
+      description: `Number by which the sum is multiplied, greater than 0. Only for ${formatTypesTaking('multiplier')}.`,
     }),
     group_by_property: orNull(z.string()).meta({
       description: `Property to group by, for ${formatTypesTaking('group_by')} with a bucket_size only. Each of its values has its own maximum, and these add up.`,

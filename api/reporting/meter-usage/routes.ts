@@ -97,7 +97,7 @@ export const MeterUsageAnswer = z
     meter_id: z.string(),
     aggregation_type: z.enum(AGGREGATION_TYPES).meta({ description: 'Aggregation of the event values.' }),
     total_value: decimalText.meta({
-      description: 'Usage of the whole range, in the unit of the aggregation.',
+      description: 'Aggregated value of the whole time range.',
     }),
     event_count: z.int().meta({ description: 'Number of events in the total.' }),
     points: z

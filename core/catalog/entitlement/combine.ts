@@ -29,7 +29,10 @@ export type CombinedEntitlement = {
   config_values: Record<string, unknown>[];
 };
 
-/** `of_feature`: all grants of the feature, including those with independent limits, which are not added up here. */
+/**
+ * Combines grants. `of_feature` are all grants of the feature, including those with independent limits, which are not
+ * added up here.
+ */
 export function combineGrants(
   feature_type: Entitlement['feature_type'],
   grants: readonly EntitlementGrant[],
@@ -48,7 +51,7 @@ export function combineGrants(
 
 const isEnabled = (grant: EntitlementGrant) => grant.is_enabled;
 
-/** Without any enabled grant the sum is 0, not unlimited. */
+/** Sums the limits. If no grant is enabled, the sum is 0, not unlimited. */
 function sumLimits(grants: readonly EntitlementGrant[], of_feature: readonly EntitlementGrant[]): Decimal | null {
   if (grants.length > 0 && of_feature.some((grant) => toGrantLimit(grant) === null)) return null;
   return sumDecimals(grants.map((grant) => new Decimal(toGrantLimit(grant)!).times(String(grant.quantity))));

@@ -110,7 +110,7 @@ function checkAvailable({ lots }: WalletHolding, { credits, at_ms, of_kind, prom
     });
 }
 
-/** Without holds, no check is needed. */
+/** Throws if the remaining credits do not cover the wallet's reservations. */
 function checkPromises(left: readonly Lot[], { promised = [] }: Spend): void {
   if (promised.length > 0 && !canKeepPromises(left, promised))
     throw notAllowed('the credits that this would use are held, and the others expire before that ends', {

@@ -159,7 +159,7 @@ const TRUE = toCodes('true');
 const FALSE = toCodes('false');
 export const NULL = toCodes('null');
 
-/** `text` must be ASCII. */
+/** Converts a text to its character codes. It must be ASCII. */
 export function toCodes(text: string): readonly number[] {
   return Array.from(text, (letter) => letter.charCodeAt(0));
 }

@@ -173,8 +173,10 @@ export const Invoice = z.object({
     .meta({ description: 'Billing period of the subscription, such as MONTHLY; null without one.' }),
   period_start: timestampText
     .nullish()
-    .meta({ description: 'Start of the period that ended or was opened; null without one.' }),
-  period_end: timestampText.nullish().meta({ description: 'Exclusive end of the period that ended or was opened.' }),
+    .meta({ description: 'Start of the billing period that the invoice covers; null if it covers none.' }),
+  period_end: timestampText
+    .nullish()
+    .meta({ description: 'Exclusive end of the billing period that the invoice covers; null if it covers none.' }),
   issue_date: timestampText.nullish().meta({ description: 'Issue date from the request; null without one.' }),
   due_date: timestampText
     .nullish()

@@ -20,7 +20,10 @@ const VOLATILE_FIELDS = new Set([
 type StoredInvoice = { readonly invoice: Invoice; readonly line_items: readonly InvoiceLineItem[] };
 type ComputedInvoice = { readonly fields: Partial<Invoice>; readonly lines: readonly InvoiceLineItem[] };
 
-/** `fields` and `lines` have a value or null for every field that a computation writes. */
+/**
+ * Whether a computation changes nothing of the stored invoice. `fields` and `lines` have a value or null for every
+ * field that a computation writes.
+ */
 export function isSameInvoice({ invoice, line_items }: StoredInvoice, { fields, lines }: ComputedInvoice): boolean {
   const isSameLine = (line: InvoiceLineItem, index: number) => hasSameFields(line_items[index]!, line);
   return line_items.length === lines.length && hasSameFields(invoice, fields) && lines.every(isSameLine);

@@ -75,7 +75,10 @@ const CouponProof = z
       .string()
       .nullable()
       .meta({ description: 'Association by which a subscription has the coupon; null without one.' }),
-    line_id: z.string().nullable().meta({ description: 'Discounted line; null if the invoice was discounted.' }),
+    line_id: z
+      .string()
+      .nullable()
+      .meta({ description: 'Id of the discounted line; null if the discount applies to the whole invoice.' }),
     terms: z
       .record(z.string(), z.unknown())
       .nullable()

@@ -19,7 +19,7 @@ type FinishRange = {
 export type ChainRule = 'additive' | 'shared' | 'integral';
 
 export type MeterAggregator = {
-  /** `none` counts events and needs neither field nor expression. */
+  /** Value that the type needs of each event. With `none`, events are counted, and neither field nor expression is needed. */
   readonly value_kind: ValueKind;
   /** Additional settings of this type. A multiplier, if listed, is required. */
   readonly takes: readonly ('multiplier' | 'bucket_size' | 'group_by')[];

@@ -1,4 +1,4 @@
-/** Questions about the listed aggregation types: which have a property, and how descriptions name them. */
+/** Lists aggregation types by a property, and formats their names for descriptions. */
 import type { MeterAggregator } from './aggregation.ts';
 import { AGGREGATIONS, type AggregationType } from './index.ts';
 
@@ -8,7 +8,7 @@ export function listAggregationTypes(accepts: (aggregator: MeterAggregator) => b
   return types.filter((type) => accepts(AGGREGATIONS[type]));
 }
 
-/** Names for descriptions, as in `SUM and MAX`. */
+/** Formats the names of the types that have this setting, as in `SUM and MAX`. */
 export function formatTypesTaking(setting: MeterAggregator['takes'][number]): string {
   return listAggregationTypes(({ takes }) => takes.includes(setting)).join(' and ');
 }
@@ -17,7 +17,7 @@ export function formatTypesWithoutValue(): string {
   return listAggregationTypes(({ value_kind }) => value_kind === 'none').join(' and ');
 }
 
-/** Whether the units of events are added up, so that each unit has its place in an order and a price of its own. */
+/** Whether the type adds up the units of events, so that each unit has a position in the order and a price of its own. */
 export function isAdditive({ type }: { readonly type: string }): boolean {
   return AGGREGATIONS[type as AggregationType].chain_rule === 'additive';
 }

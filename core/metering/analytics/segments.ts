@@ -13,7 +13,10 @@ import type { CompiledMeter } from '../compiled-meter.ts';
 
 export type SegmentRange = readonly [start_us: Microseconds, end_us: Microseconds];
 
-/** `window_us` is the start of the requested window, `own_us` the start of the meter's bucket_size window. */
+/**
+ * An interval of the query. `window_us` is the start of the requested window, `own_us` the start of the meter's
+ * bucket_size window.
+ */
 export type UsageSegment = {
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
@@ -227,7 +230,7 @@ function extendRanges(ranges: OpenRange[], start_us: Microseconds, end_us: Micro
   else ranges.push([start_us, end_us]);
 }
 
-/** The fewest ranges that cover the given ones, which may overlap. */
+/** Merges ranges, which may overlap, to the fewest that cover the same time. */
 export function mergeRanges(ranges: readonly SegmentRange[]): SegmentRange[] {
   const result: OpenRange[] = [];
   for (const [start, end] of ranges.toSorted((a, b) => a[0] - b[0])) {

@@ -104,7 +104,7 @@ export function tooManyEvents(field: string, count: number): FarthingError {
   return invalid(field, `must not hold more than ${EVENTS_PER_REQUEST_MAX} events`, { count });
 }
 
-/** The error names the first faulty field by its index and lists all faults. */
+/** Builds the error of a bulk body: it names the first faulty field by its index and lists all faults. */
 export function bulkFault(faults: readonly { index: number; field: string; why: string }[]): FarthingError {
   const first = faults[0]!;
   const path = `events[${first.index}]${first.field === '' ? '' : `.${first.field}`}`;

@@ -51,7 +51,7 @@ export function eventSpan({ marks }: CheckedEvents, index: number): TextSpan {
   return { start: marks[MARKS_PER_EVENT * index]!, end: marks[MARKS_PER_EVENT * index + 1]! };
 }
 
-/** The end is 0 if the event has no id. */
+/** Returns the start and the end of an event's id; the end is 0 if the event has no id. */
 export function idSpan({ marks }: CheckedEvents, index: number): TextSpan {
   return { start: marks[MARKS_PER_EVENT * index + 2]!, end: marks[MARKS_PER_EVENT * index + 3]! };
 }
@@ -62,7 +62,7 @@ export function idSpan({ marks }: CheckedEvents, index: number): TextSpan {
  */
 export type EventRules = 'events' | { readonly canHold: (key: string) => boolean };
 
-/** The body must be an object with the array `events` only. */
+/** Checks a body that must be an object with only the array `events`. */
 export function checkBulk(bytes: Uint8Array, rules: EventRules): CheckedEvents | undefined {
   const brace = skipBlanks(bytes, 0);
   const key = skipBlanks(bytes, brace + 1);
@@ -254,7 +254,10 @@ function isSurelyVisible(first: number): boolean {
 }
 const BEGIN_BLANKS: readonly number[] = [0xc2, 0xe1, 0xe2, 0xe3, 0xef];
 
-/** The common form in UTC is checked in the bytes, any other form as a string; an empty text is absent. */
+/**
+ * Whether the text is a timestamp. The common form in UTC is checked in the bytes, any other form as a string; an empty
+ * text counts as absent.
+ */
 function isTimestamp(bytes: Uint8Array, start: number, end: number): boolean {
   if (start === end || isCommonInstant(bytes, start, end)) return true;
   const instant = parseEventTime(String.fromCharCode(...bytes.subarray(start, end)));

@@ -4,7 +4,7 @@
  */
 import { findEventFault } from './accept.ts';
 
-/** `data`: JSON text with one character per byte, and its parsed value; undefined if the event has none. */
+/** A CloudEvent. `data` is JSON text with one character per byte, and its parsed value; undefined if the event has none. */
 export type CloudEvent = {
   readonly attributes: Readonly<Record<string, unknown>>;
   readonly data: { readonly text: string; readonly value: unknown } | undefined;
@@ -12,7 +12,7 @@ export type CloudEvent = {
 
 export type AttributeFault = { field: string; why: string };
 
-/** `text` has one character per byte. */
+/** Result of the conversion. `text` has one character per byte. */
 type CloudEventTranslation = { readonly text: string } | { readonly fault: AttributeFault };
 
 const REQUIRED = ['specversion', 'id', 'source', 'type', 'subject'] as const;
@@ -86,7 +86,10 @@ function findNamesFault(attributes: Readonly<Record<string, unknown>>): Attribut
 const MEANT = new Map(Object.entries(ATTRIBUTE_BY_FIELD).map(([field, name]) => [field.replaceAll('_', ''), name]));
 for (const known of CLOUD_EVENT_ATTRIBUTES) MEANT.delete(known);
 
-/** Equal letters in another order, one letter too many or one too few. A misspelt `time` would count the event at another time. */
+/**
+ * Whether the name is the known one with its letters in another order, one letter too many or one too few. A misspelt
+ * `time` would count the event at another time.
+ */
 function isMisspelt(name: string, known: string): boolean {
   if (name === known) return false;
   if (name.length === known.length) return [...name].sort().join('') === [...known].sort().join('');
@@ -120,14 +123,14 @@ function isJson(value: unknown): boolean {
   return type === 'application/json' || type.endsWith('+json');
 }
 
-/** JSON may have null for an attribute that is not set. */
+/** Whether an attribute is set; one that is not may be null in JSON. */
 function isSet(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
 
 const encoder = new TextEncoder();
 
-/** Decodes each byte to one character. */
+/** Encodes the text as UTF-8 and returns one character per byte. The raw `data` appended to it has the same form. */
 function characters(text: string): string {
   let all = '';
   for (const byte of encoder.encode(text)) all += String.fromCharCode(byte);

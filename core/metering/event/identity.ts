@@ -6,7 +6,7 @@
  */
 import type { Scope } from '../../foundation/scope.ts';
 
-/** Can never change: the assignment of ids to shards depends on it. */
+/** Number of shards. It can never change, because the assignment of ids to shards depends on it. */
 const SHARD_COUNT = 4096;
 
 /** Hashes ids of one scope; the text of the scope is hashed once. */

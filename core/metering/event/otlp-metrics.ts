@@ -186,7 +186,7 @@ function toPointEvent(point: Point, event_name: string, of: Origin): PointEvent 
 
 const member = (key: string, json: string) => `${JSON.stringify(key)}:${json}`;
 
-/** For a histogram the sum is the value, and `count` is the number of measurements. */
+/** Reads a histogram: the value is its sum, and `count` is the number of measurements. */
 function readMeasurements({ asInt, asDouble, sum, count }: Point): [string, string][] | string {
   const isHistogram = count !== undefined && count !== null;
   const value = isHistogram ? numberText(sum) : isPresent(asInt) ? wholeText(asInt) : numberText(asDouble);

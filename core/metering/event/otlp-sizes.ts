@@ -27,7 +27,7 @@ export function checkSizes(request: unknown): void {
   }
 }
 
-/** Counts unknown kinds and the other spelling too, because each of these points is reported. */
+/** Counts the points of a metric, including those of unknown kinds and of misspelt keys, because each of these is reported. */
 function countPoints(metric: unknown, counted: OtlpCounts): void {
   for (const kind of Object.values(toMembers(metric)))
     for (const points of [listIn(kind, 'dataPoints'), listIn(kind, 'data_points')]) {

@@ -36,7 +36,7 @@ export function isTimestampSent(timestamp: string): boolean {
   return !timestamp.endsWith(UNKNOWN_OFFSET);
 }
 
-/** Microseconds; undefined if the event has no time. */
+/** Parses the time of an event to microseconds; undefined if the event has none. */
 export function parseEventTimestamp(text: string): number | undefined {
   if (text === '') return undefined;
   const instant = parseEventTime(text);

@@ -131,7 +131,7 @@ function countDigits(value: number): number {
 
 const TWICE_POWERS_OF_TEN: readonly bigint[] = Array.from({ length: 80 }, (_, places) => 2n * toPowerOfTen(places));
 
-/** Gives 60 significant digits: the numerator is scaled so that the integer quotient has 60 or 61 digits. */
+/** Divides to 60 significant digits: the numerator is scaled so that the integer quotient has 60 or 61 digits. */
 function divideBig(a: Exact, b: Exact): Exact {
   const numerator = toMantissa(a);
   const divisor = toMantissa(b);

@@ -16,11 +16,11 @@ export function readNumber(name: string, properties: PropertySource): Exact {
   return value;
 }
 
-/** Characters; the text of a number up to this length is read in one pass. */
+/** Maximum characters of a number whose text is read in one pass. */
 const SHORT_NUMBER = 17;
 const CHARACTERS_PER_UNIT = 16;
 
-/** Only texts of equal length are charged: texts of different lengths differ without a comparison. */
+/** Compares two texts. Only texts of equal length cost work, because texts of different lengths differ without a comparison. */
 export function isSame(a: string | boolean, b: string | boolean): boolean {
   if (typeof a === 'string' && typeof b === 'string' && a.length === b.length && a.length > COMPARED_AT_ONCE)
     spend(a.length / COMPARED_PER_UNIT);

@@ -90,7 +90,7 @@ function roundToNearest(calculate: (guard: number) => Fixed): Rounded {
 /** Largest error of a calculation, in units of the last bit: each step truncates one unit, and so does each power of two of a logarithm. */
 const CALCULATION_ERROR = 1n << 13n;
 
-/** Compares values: mantissas such as 10^60 and 10^59 may represent one value at different scales. */
+/** Whether two results have the same value. Mantissas such as 10^60 and 10^59 may represent one value at different scales. */
 function isSame(a: Rounded, b: Rounded): boolean {
   const scale = Math.max(a.scale, b.scale);
   return a.mantissa * toPowerOfTen(scale - a.scale) === b.mantissa * toPowerOfTen(scale - b.scale);

@@ -52,7 +52,7 @@ export class UnusableEvent extends Error {
   }
 }
 
-/** The operators && and || do not ignore this error: the budget is used up, even if the other operand could still decide. */
+/** Thrown when the budget is used up. The operators && and || do not ignore this error. */
 export class TooMuchWork extends UnusableEvent {}
 
 /** Outside of an evaluation, while literals are read and results are added up, nothing is counted. */

@@ -43,7 +43,7 @@ export function isSynced(
   return config === null || config[entity]?.[direction] === true;
 }
 
-/** Whether money and payment methods are read from the provider; `sync_config` has no name for the latter. */
+/** Whether money and payment methods are read from the provider. `sync_config` has no entry for payment methods. */
 export function isMoneyRead(config: SyncConfig | null): boolean {
   const inbound = { direction: 'inbound' } as const;
   return isSynced(config, { ...inbound, entity: 'invoice' }) || isSynced(config, { ...inbound, entity: 'payment' });

@@ -36,7 +36,7 @@ function checkSeparator(name: string, known: readonly string[]): void {
   }
 }
 
-/** Only the first dot separates, because a key of a free map may contain dots; deeper values are written as JSON. */
+/** Splits a column name at its first dot. Further dots belong to the key of a free map; deeper values are written as JSON. */
 function parseColumnPath(name: string): string[] {
   const dot = name.indexOf('.');
   return dot <= 0 || dot === name.length - 1 ? [name] : [name.slice(0, dot), name.slice(dot + 1)];

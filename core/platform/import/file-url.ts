@@ -1,4 +1,4 @@
-/** The URL of an imported file (docs/rules/imports.md, "Files behind a URL"). */
+/** Checks the URL of an imported file (docs/rules/imports.md, "Files behind a URL"). */
 import { invalid } from '../../foundation/error.ts';
 
 const FIELD = 'file_url';

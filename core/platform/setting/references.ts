@@ -4,7 +4,10 @@ import { type SettingKey, type SettingValue, toWholeSetting } from './record.ts'
 export type SettingReference = { readonly kind: 'plan' | 'feature' | 'meter' | 'payment_gateway'; readonly id: string };
 type SettingReferenceFields = Readonly<Record<string, unknown>>;
 
-/** Only sent fields count: a record that was named earlier may have been archived since. */
+/**
+ * Lists the records that a change of a setting names. Only sent fields count, because a record that was named earlier
+ * may have been archived since.
+ */
 export function listSettingReferences(
   key: SettingKey,
   value: SettingReferenceFields,

@@ -3,7 +3,7 @@
  * A new operation adds its line here and calls `emit` with the change. Names and validators come from this list.
  */
 
-/** `body_key`: key of the record in the body, if it is not the entity type. */
+/** A system event. `body_key` is the key of the record in the body, if it is not the entity type. */
 type CatalogueEntry = { readonly entity_type: string; readonly emitted_when: string; readonly body_key?: string };
 const defineEntries =
   (entity_type: string) =>

@@ -16,8 +16,8 @@ export type GrantDuration =
     };
 
 /**
- * `cycle` is the billing period. `free_from` is the earliest start of the next grant: the end of the preceding one, or the start of the
- * cycle.
+ * Input for the window of the next grant. `cycle` is the billing period. `free_from` is the earliest start of that
+ * window: the end of the preceding grant, or the start of the cycle.
  */
 type GrantOpening = { readonly cycle: Period; readonly free_from: Milliseconds; readonly timezone: string };
 

@@ -18,7 +18,10 @@ export type GrantMeasure = (typeof GRANT_MEASURES)[number];
 /** Grants of one duration, summed over all sources. */
 export type Grants = { readonly quota: Decimal; readonly duration: GrantDuration };
 
-/** Groups are independent; the grants within a group add up. `cycles` are consecutive whole billing periods. */
+/**
+ * Terms of all groups of grants. Groups are independent; the grants within a group add up. `cycles` are consecutive
+ * whole billing periods.
+ */
 export type Granting = {
   readonly measure: GrantMeasure;
   readonly groups: readonly (readonly Grants[])[];
@@ -45,7 +48,10 @@ type GrantSourceTerms = Pick<
   | 'aggregation_mode'
 > & { readonly entitlement_id: string; readonly quantity: number };
 
-/** Sources with an equal key are one group. A parallel entitlement is a group by itself, with all its holdings. */
+/**
+ * Returns the key of the group to which a grant source belongs. Each parallel entitlement forms its own group; other
+ * sources are grouped by measure.
+ */
 export function deriveGrantGroup({ aggregation_mode, grant_measure, entitlement_id }: GrantSourceTerms): string {
   return aggregation_mode === 'parallel' ? entitlement_id : grant_measure!;
 }
@@ -84,7 +90,7 @@ type ExhaustedInterval = Period & {
   /** Usage in the interval before the continued history begins. */
   readonly before?: Decimal;
 };
-/** History of one group. `opened` has one list per grant, in the order of the group; each list is in order of time. */
+/** History of one group. `opened` has one list per grant duration, in the order of the group; each list is in order of time. */
 type GrantGroupHistory = {
   readonly opened: readonly (readonly OpenedGrant[])[];
   readonly used_up: readonly ExhaustedInterval[];
@@ -120,8 +126,8 @@ function sumUsedWhile(over: ExhaustedInterval, usage: OrderedUsage): Decimal {
 }
 
 /**
- * Yields after each portion: there may be a million, and the caller's time slicer lets other tasks run. `before`
- * continues a known state of the cycle with later usage only.
+ * Computes the history of a group. It yields after each portion, because there may be a million and other tasks have to
+ * run in between. `before` is a known state of the cycle, which later usage continues.
  */
 export function* computeGrantHistory(
   group: readonly Grants[],
@@ -230,7 +236,7 @@ export type GrantState = {
 };
 type GrantGroupState = {
   readonly limit: Decimal;
-  /** Includes charged usage. */
+  /** Usage in the interval, including the charged part. */
   readonly used: Decimal;
   /** Interval in which further usage would count against the grants. It ends at the latest when usage resets to 0. */
   readonly window: Period;
@@ -264,7 +270,7 @@ export function computeGrantGroupState(
     const window = running || isAlways ? { start: begins, end: ends } : null;
     return { begins, ends, now: { quota, used: running?.used ?? ZERO, window } };
   });
-  // Without grants all usage of the cycle is compared with a limit of 0.
+  // If no grant applies, all usage of the cycle is compared with a limit of 0.
   if (placed.length === 0) {
     const used = usage.sumBetween(cycle).plus(before?.used ?? ZERO);
     return { limit: ZERO, used, window: cycle, grants: [] };

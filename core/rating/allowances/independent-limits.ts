@@ -30,7 +30,7 @@ export function splitAtLimits(
   return cuts.slice(1).map((until, index) => ({ start: cuts[index]!, end: until }));
 }
 
-/** Units that the limits leave to be charged. `parts` are in order of time. */
+/** Computes the units that are charged because they are above any of the limits. `parts` are in order of time. */
 export function computeAboveAnyLimit(allowances: readonly LimitUsage[], parts: readonly UsageInterval[]): Decimal {
   const growths = allowances.map(buildGrowth);
   return sumDecimals(parts.map((part) => Decimal.max(...growths.map((growth) => growth(part)))));

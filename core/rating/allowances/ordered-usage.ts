@@ -19,7 +19,7 @@ export class OrderedUsage {
     this.#before = before;
   }
 
-  /** The range is half-open. */
+  /** Sums the usage from `start` up to but not including `end`. */
   sumBetween({ start, end }: Period): Decimal {
     if (start >= end) return ZERO;
     return this.#before[this.findIndex(end)]!.minus(this.#before[this.findIndex(start)]!);

@@ -14,7 +14,7 @@ import { type BilledSubscription, periodRule } from '../charges.ts';
 import { applyPeriodGridAt, periodGridEnd } from '../earlier-periods.ts';
 import { computeShare, prorate } from '../proration.ts';
 
-/** Half-open. Without an end usage never resets. */
+/** Interval in which usage adds up, without its end. A null end means that usage never resets. */
 export type ResetWindow = { readonly start: Milliseconds; readonly end: Milliseconds | null };
 
 type ResetRule = Pick<BilledSubscription, 'start_ms' | 'end_ms' | 'billing_anchor_ms' | 'timezone'> & {

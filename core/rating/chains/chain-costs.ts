@@ -169,7 +169,7 @@ function computeSharedTimes(lines: readonly PricedLine[], time: Period): Decimal
   ).map((ms) => new Decimal(ms));
 }
 
-/** Returns null if only one reset period, or none, leaves units to charge. */
+/** Computes the shares by reset period. Null if at most one reset period leaves units to charge. */
 function resetShares(
   lines: readonly PricedLine[],
   whole: Period,

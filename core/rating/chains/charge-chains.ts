@@ -64,7 +64,7 @@ export class ChainCharges<Item extends PricedItem> {
   readonly #costs = new Map<Chain<Item>, readonly LineCost[]>();
   readonly #charged = new Map<Chain<Item>, Decimal>();
 
-  /** `usage` has the result of each of `usageToRead`, by `chargeKey`. */
+  /** `usage` contains the result of each query of `usageToRead`, by `chargeKey`. */
   constructor(usage: ReadonlyMap<string, MeasuredUsage>) {
     this.#usage = usage;
   }
@@ -78,8 +78,8 @@ export class ChainCharges<Item extends PricedItem> {
     const cost = this.#ensureCosts(chain)[chain.lines.findIndex(isIn)];
     if (!cost) throw new FarthingError('system_error', `line item ${item.id} is not in its chain`);
     if (!chain.lines.some((line) => line.item.commitment)) return priceLine({ chain, cost });
-    // With a commitment, a line does not add exactly the cost of its usage. So the sum of the committed charges is carried from line to
-    // line.
+    // A line with a commitment does not add exactly the cost of its usage. So the sum of the committed charges is
+    // carried from line to line.
     const charged_before = this.#charged.get(chain) ?? cost.until_begin;
     const line = priceLine({ chain, cost, charged_before });
     this.#charged.set(chain, charged_before.plus(line.exact ?? ZERO));

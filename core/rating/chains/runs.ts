@@ -18,7 +18,7 @@ export class BucketCost {
   #cost = ZERO;
   #isCorrected = false;
 
-  /** `first`: the line that adds first. */
+  /** `first` is the index of the first line that adds units. */
   constructor(lines: readonly Omit<PricedUnits, 'units'>[], first: number) {
     this.#lines = lines;
     this.#next = first;

@@ -45,8 +45,9 @@ export type CommitmentPart = {
 export const WHOLE_COMMITMENT: CommitmentPart = { share: new Decimal(1), used: ZERO, is_last: true, is_term: false };
 
 /**
- * Charges the priced usage of a period under the commitment. `amount` is the committed amount that applies: for lines of one period, the
- * rest that earlier lines left, rounded like their charges. `is_trued_up`: whether the shortfall is charged.
+ * Charges the priced usage of a period under the commitment. `amount` is the committed amount that applies: for lines
+ * of one period, the rest that earlier lines left, rounded like their charges. If `is_trued_up`, the shortfall is
+ * charged.
  */
 export function committedCharge(
   usage: Decimal,

@@ -90,7 +90,7 @@ export function deriveDrawPeriod(
     siblings: activeIntervals,
     subscription: ended,
   });
-  // A query for any other interval is charged with the share of that interval.
+  // A query for an interval that is no single period is charged with the share of that interval.
   const isOne = services.some(({ start, end }) => start === service.start && end === service.end);
   if (services.length < 2 || !isOne) return null;
   const [starts, ends] = [services.map(({ start }) => start), services.map(({ end }) => end)];

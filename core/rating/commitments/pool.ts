@@ -20,7 +20,7 @@ export type CommitmentPool = Omit<CommittedAmount, 'true_up'> & {
 };
 
 type PoolDraw = {
-  /** Covered by the committed amount. */
+  /** Cost covered by the committed amount. */
   readonly utilized: Decimal;
   /** Overage before the factor. */
   readonly above: Decimal;

@@ -29,7 +29,7 @@ const LENGTHS: Record<RecurringPeriod, number> = {
 
 type Length = { readonly billing_period: RecurringPeriod; readonly billing_period_count: number };
 
-/** Negative if the duration is shorter than the billing period, 0 if it is the same. */
+/** Compares a commitment's duration with the billing period: negative if it is shorter, 0 if both are equal. */
 export function compareDuration(duration: RecurringPeriod, { billing_period, billing_period_count }: Length): number {
   const isSame = duration === billing_period && billing_period_count === 1;
   return isSame ? 0 : LENGTHS[duration] - LENGTHS[billing_period] * billing_period_count;

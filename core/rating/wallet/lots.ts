@@ -1,7 +1,7 @@
 /**
- * Order in which the lots of a wallet are used (docs/rules/wallets.md, "Which credits are used first"). A lot is one credit with its
- * remaining credits. Lots that pay before taxes come first. Within a kind the order is: lower priority (null last), earlier expiry (null
- * last), larger credit, older credit.
+ * Order in which the credit lots of a wallet are used (docs/rules/wallets.md, "Which credits are used first"). A credit
+ * lot is one credit with its remaining credits. Credit lots that pay before taxes come first. Among those, and among
+ * the others, the order is: lower priority (null last), earlier expiry (null last), larger credit, older credit.
  */
 import { Decimal, ZERO } from '../../foundation/decimal.ts';
 import type { Milliseconds } from '../../foundation/time/instant.ts';
@@ -17,10 +17,10 @@ export type Lot = {
   readonly pays_after_tax: boolean;
 };
 
-/** When credits pay an invoice: before its taxes, or the rest after them. */
+/** Whether a credit lot pays an invoice before its taxes, or pays the rest after them. */
 export type LotKind = 'before_tax' | 'after_tax';
 
-/** Returns all lots if `kind` is undefined. */
+/** Selects the credit lots of a kind; all credit lots if `kind` is undefined. */
 export function filterLotsByKind(lots: readonly Lot[], kind: LotKind | undefined): readonly Lot[] {
   return kind === undefined ? lots : lots.filter(({ pays_after_tax }) => pays_after_tax === (kind === 'after_tax'));
 }

@@ -1,6 +1,7 @@
 /**
- * Decides whether a wallet can cover its holds (docs/rules/reservations.md, "Credits"). Credits are used in a fixed order. So a shorter
- * hold may use lots with a late expiry and leave lots that expire before a longer hold ends.
+ * Decides whether a wallet can cover its reservations (docs/rules/reservations.md, "Credits"). Credits are used in a
+ * fixed order. So a reservation that ends soon may use credits with a late expiry and leave credits that expire before
+ * a longer reservation ends.
  */
 import { Decimal, sumDecimals, ZERO } from '../../foundation/decimal.ts';
 import type { Milliseconds } from '../../foundation/time/instant.ts';

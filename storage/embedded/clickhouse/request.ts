@@ -68,7 +68,7 @@ export async function readRequest(incoming: IncomingMessage): Promise<Request> {
   };
 }
 
-/** True if the request has the user's name and password, in any of the three ways that a server accepts. */
+/** Whether the request has the user's name and password, in any of the three forms that a server accepts. */
 export function isAuthorised(incoming: IncomingMessage, { username, password }: Credentials): boolean {
   const basic = /^Basic (.+)$/i.exec(header(incoming, 'authorization') ?? '')?.[1];
   const parameters = new URL(incoming.url ?? '/', 'http://localhost').searchParams;

@@ -43,7 +43,10 @@ export class EmbeddedConsumer {
   readonly #assigned = new Map<number, AssignedPartition>();
   /** The loop of each partition; a new loop begins after the old one has ended. */
   readonly #loops = new Map<number, Promise<void>>();
-  /** Loops that wait for records, and loops that wait for time to pass; only the end of the consumer wakes the latter. */
+  /**
+   * Loops that wait for records, and loops that wait for a timeout. Only the end of the consumer wakes loops of the
+   * second type.
+   */
   readonly #waiting = new Set<() => void>();
   readonly #pausing = new Set<() => void>();
   #stopping = false;

@@ -17,7 +17,7 @@ type AppenderOptions = {
   readonly partition_count: number;
   readonly append_timeout_ms: number;
   readonly queued_bytes_max?: number;
-  /** Called if the number of partitions of the topic differs from `partition_count`. */
+  /** Reports that the number of partitions of the topic differs from `partition_count`. */
   otherCountSeen(): void;
   /** Creates a client whose requests time out after this bound. */
   client(request_timeout_ms: number): Kafka;

@@ -28,7 +28,7 @@ type KafkaConsumerOptions = {
   bounds(): Promise<readonly PartitionBounds[]>;
   /** Rejects if partitions were added after this process started. */
   checkLayout(): Promise<void>;
-  /** Called if the consumer has failed repeatedly; a new process may succeed. */
+  /** Reports that the consumer has failed repeatedly; a new process may succeed. */
   onFatal(error: Error): void;
 };
 
@@ -158,7 +158,7 @@ export class KafkaConsumer {
     this.#aliveUntil = performance.now() + (this.#options.session_timeout_ms * 5) / 6;
   }
 
-  /** Runs within the join, before any fetch: partitions that do not wait for records are paused. */
+  /** Called when the consumer joins, before any fetch. Pauses partitions whose loop is not ready to take records. */
   #joined(memberId: string, partitions: readonly number[]): void {
     if (memberId !== this.#memberId) this.#loseAll();
     this.#memberId = memberId;
@@ -323,7 +323,7 @@ export class KafkaConsumer {
     }
   }
 
-  /** Called by kafkajs with a fetched batch; passes it to the loop of the partition if it waits for exactly these records. */
+  /** Passes a fetched batch to the loop of the partition, if the loop waits for exactly these records. */
   #arrived({ batch, isRunning }: EachBatchPayload): void {
     const assigned = this.#assigned.get(batch.partition);
     if (!assigned?.take || !isRunning()) return;

@@ -6,7 +6,7 @@ export interface AlertLogModel extends AlertLog {}
 export class AlertLogModel extends ScopedModel {
   static override tableName = 'alert_logs';
   static override recordName = 'alert log';
-  /** The table is a log itself. */
+  /** The table is a log itself, so its rows need no audit entries. */
   static override isAudited = false as const;
   static override record = alertLogShape;
 }

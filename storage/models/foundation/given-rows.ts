@@ -9,7 +9,7 @@ import { encodeTextArray } from './text-array.ts';
 
 export type InputRows = readonly Readonly<Record<string, unknown>>[];
 
-/** `sql` selects the rows in their order, with the types of the table's columns. */
+/** Source of given rows. `sql` selects them in their order, with the types of the table's columns. */
 type RowsSource = { readonly sql: string; readonly values: readonly unknown[] };
 
 type RowsTable = { readonly tableName: string; readonly jsonAttributes: readonly string[] | null | undefined };

@@ -17,8 +17,8 @@ export type Claim = Scope & {
 };
 
 /**
- * `ours`: the caller handles the request, then calls `recordClaimAnswer` or `releaseKey`. For the other kinds it
- * answers at once.
+ * Result of a claim. With `ours` the caller handles the request and then calls `recordClaimAnswer` or `releaseKey`.
+ * With any other kind it answers at once.
  */
 export type ClaimVerdict =
   | { kind: 'ours' }
@@ -73,7 +73,7 @@ async function loadClaimVerdict(database: Database, claim: Claim): Promise<Claim
   return { kind: 'answered', http_status: row.http_status, answer: row.answer };
 }
 
-/** Called while the request is handled, so that another process does not take over a long one. */
+/** Renews the lease of a request in progress, so that no other process takes over a long one. */
 export async function renewLease(database: Database, claim: Claim): Promise<void> {
   await database.raw(
     `update idempotency_keys set leased_until = now() + ? * interval '1 second'

@@ -41,7 +41,7 @@ export function narrow<M extends PageRecord>(query: PageQuery<M>, conditions: re
   return conditions.reduce((narrowed, condition) => {
     const [column, operator, value] = condition.length === 2 ? withOperator(...condition) : condition;
     if (value === undefined || value === null) return narrowed;
-    // Without the cast, an integer column cannot be compared with a fraction.
+    // The cast is necessary, because an integer column cannot be compared with a fraction.
     const sql = typeof value === 'number' ? `${SQL[operator]}::numeric` : SQL[operator];
     const columns = [...sql.matchAll(/\?\?/g)].map(() => column);
     return narrowed.where(raw(sql, [...columns, bound(operator, value)] as never));

@@ -29,7 +29,7 @@ export type Class<M extends Model> = {
 
 export type FetchOptions = { database: Database; lock?: boolean | 'shared' };
 export type AddOptions = { database: Database; conflict?: string };
-/** `by`: author of the change, a user or only the clock. */
+/** Options of a change. `by` is its author: a user, or only a time. */
 export type ChangeOptions = AddOptions & { by: Author | Pick<Author, 'now'> };
 /** Ids referenced by records; may contain nulls and duplicates. */
 export type Ids = Iterable<string | null | undefined>;

@@ -15,7 +15,7 @@ type LineModels = {
   subscription_id: typeof SubscriptionLineItemModel;
 };
 
-/** `parent` is the column of the parent's id. */
+/** A query for the lines of several parents. `parent` is the column of the parent's id. */
 type ParentLinesQuery<Parent extends keyof LineModels> = {
   readonly model: LineModels[Parent];
   readonly parent: Parent;

@@ -7,7 +7,7 @@ export class MeterModel extends ScopedModel {
   static override tableName = 'meters';
   static override recordName = 'meter';
   static override record = meterShape;
-  /** `backfilling` until the events from before the meter are counted. */
+  /** State of the meter: `backfilling` until earlier events are counted, then `live`. */
   declare state: 'backfilling' | 'live';
   /** Increases with each change to the meter's counting rules. */
   declare version: number;

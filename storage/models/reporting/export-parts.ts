@@ -24,7 +24,10 @@ export async function recordPart(
     .merge({ upload_id });
 }
 
-/** Called before the first part gets its name, which persists even after a rollback. */
+/**
+ * Records that parts of the file may have names. Called before the first part gets its name, because the name persists
+ * even after a rollback.
+ */
 export async function markPartsNamed(database: Database, task: OfTask, parts: number): Promise<void> {
   await database('export_parts').where(toTaskKey(task)).where('part', '<=', parts).update({ is_named: true });
 }

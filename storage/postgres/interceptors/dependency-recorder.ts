@@ -11,7 +11,7 @@ import { onAnswered } from './when-answered.ts';
 export type DependencyRecorder = {
   /** Records a row of Postgres. */
   row(row: Readonly<Record<string, unknown>>): void;
-  /** Called before usage is read. */
+  /** Records a usage query as a dependency, before the usage is read. */
   recordUsageQuery(tenant_id: string, environment_id: string, query: MeterUsageQuery): void;
   read(read: UsageResult): void;
 };

@@ -7,7 +7,10 @@ import type { Logger } from 'pino';
 import { runWithTimeout } from '../../foundation/in-time.ts';
 import type { Database } from '../../foundation/stores.ts';
 
-/** Seconds ahead of Postgres, or behind (below 0). A difference within the round trip counts as none. */
+/**
+ * Measures the seconds by which this process's clock is ahead of that of Postgres; negative if it is late. A difference
+ * within the round trip counts as none.
+ */
 export async function measureClockSkew(postgres: Database, clock: () => Date): Promise<number> {
   const sent = clock().getTime();
   const { rows } = await postgres.raw('select extract(epoch from clock_timestamp()) * 1000 as now_ms');

@@ -11,7 +11,7 @@ type ListenOptions = {
   readonly channel: string;
   heard(payload: string): void;
   begun(): void;
-  /** Called if the connection is lost or cannot be opened; it is opened again. */
+  /** Reports that the connection was lost or cannot be opened; it is opened again. */
   lost(error: Error): void;
 };
 

@@ -14,7 +14,7 @@ import { deriveWrittenRows } from './written.ts';
 export type Demand = Value & { readonly scope_column: ScopeColumn; readonly table: string };
 export type StatementVerdict = { readonly demands: readonly Demand[] } | { readonly rejected: string };
 
-/** `ctes`: names that stand for a query of the statement. */
+/** Context of a checked statement. `ctes` are the names that stand for a query of the statement. */
 type StatementContext = { readonly ctes: ReadonlySet<string>; readonly bound: BoundColumns };
 const NOTHING: StatementContext = { ctes: new Set(), bound: new Map() };
 
