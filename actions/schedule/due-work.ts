@@ -74,7 +74,10 @@ export type DueWork = {
 type DueWorkRun = DueEnvironments & {
   readonly now: Date;
   readonly onDone?: OnDone;
-  /** Plan cache of a clock advance; absent otherwise. */
+  /** Set by the scheduler: the time during the run, which starts at `now`, and its end for work that waits for other services. */
+  readonly clock?: () => Date;
+  readonly until?: Date;
+  /** Set by a clock advance. */
   readonly plans?: ClockAdvancePlanCache;
 } & Interruptible;
 

@@ -19,29 +19,55 @@ import {
 
 export type DuePayment = DueRecord & { readonly payment_gateway: string | null };
 
-/** Lists the next payments to process or to query at the provider. Those of a connection that pauses wait for the end of the pause. */
+/**
+ * Lists the next payments to process or to query at the provider. Those of a connection that pauses wait for the end of the pause. The gateways
+ * of an environment alternate, and the environments of a tenant: each connection has few payments at work, so those of another would wait for
+ * all of its payments.
+ */
 export async function listDuePayments(
   database: Database,
-  { now, ...filter }: DueQuery & { now: Date },
+  { now, left, only }: DueQuery & { now: Date },
 ): Promise<DuePayment[]> {
   const due = database('payments')
     .where('status', 'published')
     .where('next_attempt_at', '<=', now)
+    .whereRaw('id <> all(?)', [left as never])
     .whereNotExists((paused) => {
-      void paused
-        .from('connections')
+      void buildAccountsQuery(paused.from('connections'))
         .whereRaw('connections.tenant_id = payments.tenant_id')
         .whereRaw('connections.environment_id = payments.environment_id')
         .whereRaw('connections.provider_type = payments.payment_gateway')
-        .where({ 'connections.has_account': true, 'connections.status': 'published' })
         .where('connections.paused_until', '>', now)
         .select('connections.id');
     });
-  return listRoundRobin(database, narrowToEnvironments(due, 'payments', filter), {
-    by: ['next_attempt_at'],
+  const lane_turn = database.raw(
+    `row_number() over (partition by tenant_id, environment_id, payment_gateway order by next_attempt_at, id) as lane_turn`,
+  );
+  const numbered = narrowToEnvironments(due, 'payments', { only }).select(
+    ...['id', 'tenant_id', 'environment_id', 'payment_gateway', 'next_attempt_at'],
+    lane_turn,
+  );
+  return listRoundRobin(database, database.from(numbered.as('in_lanes')), {
+    by: ['lane_turn', 'next_attempt_at'],
     also: ['payment_gateway'],
-    ...filter,
+    left: [],
   });
+}
+
+/** End of the pause of the connection that this payment calls; null if it does not pause. */
+export async function findPauseEnd(
+  database: Database,
+  { tenant_id, environment_id, payment_gateway }: DuePayment,
+): Promise<Date | null> {
+  const own = { tenant_id, environment_id, provider_type: payment_gateway };
+  const [found]: { paused_until: string | Date | null }[] = await buildAccountsQuery(database('connections'))
+    .where(own)
+    .select('paused_until');
+  return found?.paused_until ? new Date(found.paused_until) : null;
+}
+
+function buildAccountsQuery(connections: Knex.QueryBuilder): Knex.QueryBuilder {
+  return connections.where({ 'connections.has_account': true, 'connections.status': 'published' });
 }
 
 /** Finds the earliest instant at which a payment of this environment is due. */

@@ -1,4 +1,4 @@
-/** Creates, changes and archives connections; their credentials are stored sealed (docs/integrations/README.md, "Connections"). */
+/** Creates and changes connections; their credentials are stored sealed (docs/integrations/README.md, "Connections"). */
 
 import { alreadyExists, invalid, notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -10,11 +10,8 @@ import { listCapable } from '../../../integrations/find-capability.ts';
 import type { OAuthCapability } from '../../../integrations/oauth.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import { createSealer } from '../../../storage/foundation/secrets/sealing.ts';
-import type { Postgres, Transaction } from '../../../storage/foundation/stores.ts';
+import type { Postgres } from '../../../storage/foundation/stores.ts';
 import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
-import { PaymentModel } from '../../../storage/models/payments/payment.ts';
-import { PaymentRefundModel } from '../../../storage/models/payments/payment-refund.ts';
-import { ScheduledTaskModel } from '../../../storage/models/reporting/scheduled-task.ts';
 import { activateConnection } from '../../foundation/connections/activate-connection.ts';
 import {
   type AccountCallSettings,
@@ -26,7 +23,6 @@ import {
   toAnswerError,
 } from '../../foundation/connections/call-account.ts';
 import { sealConnectionSecrets } from '../../foundation/connections/connection-secrets.ts';
-import { dropSomeMappings } from '../../foundation/connections/mappings.ts';
 import {
   refreshTokens,
   type StoredTokens,
@@ -239,69 +235,3 @@ export async function changeConnection(
 function replaceTokens(oauth_tokens: string) {
   return { oauth_tokens, refreshing_by: null, refreshing_until: null };
 }
-
-/**
- * Archives a connection with its mappings. Refused while a scheduled task exports to it, or while one of its payments
- * has no outcome: a new connection may be to another account, which would charge the payment again. The lock of the
- * connection serializes this check with new payments. The mappings are archived in short transactions of their own,
- * because the dispatch of events waits for the lock.
- */
-export async function archiveConnection(
-  { postgres }: Postgres,
-  scope: Scope,
-  { id, author }: { id: string; author: Author },
-): Promise<void> {
-  for (let isLast = false; !isLast; )
-    isLast = await postgres.transaction(async (database) => {
-      const connection = await ConnectionModel.fetchPublished(scope, id, { database, lock: true });
-      const [used] = await ScheduledTaskModel.in(scope, database)
-        .where({ connection_id: id, status: 'published' })
-        .select('id')
-        .limit(1);
-      if (used) throw notAllowed(`the scheduled task ${used.id} writes to it: archive that first`);
-      await checkNothingPends(database, connection);
-      if (await dropSomeMappings(database, connection, author)) {
-        await ConnectionModel.change(connection, BEING_ARCHIVED, { by: author, database });
-        return false;
-      }
-      await ConnectionModel.change(connection, ARCHIVED, { by: author, database });
-      return true;
-    });
-}
-
-/** Refuses to archive a connection with pending charges or refunds, because only its account knows their outcome. */
-async function checkNothingPends(database: Transaction, connection: ConnectionModel): Promise<void> {
-  const find = () =>
-    PaymentModel.in(connection, database)
-      .where({ status: 'published' })
-      .whereRaw('payment_gateway = ?', [connection.provider_type])
-      .select('id')
-      .limit(1);
-  const [charge] = await find()
-    .whereIn('payment_status', ['INITIATED', 'PROCESSING'])
-    .whereNotNull('gateway_tracking_id');
-  if (charge)
-    throw notAllowed(`the payment ${charge.id} has no outcome yet: wait for it, or void its page`, {
-      payment_id: charge.id,
-    });
-  // If the connection is not active, the page can be neither closed nor paid, so it does not matter.
-  const [page] =
-    connection.connection_state !== 'active'
-      ? []
-      : await find()
-          .where({ payment_status: 'VOIDED', payment_method_type: 'PAYMENT_LINK' })
-          .whereNotNull('gateway_tracking_id')
-          .whereNotNull('next_attempt_at');
-  if (page)
-    throw notAllowed(`the page of the payment ${page.id} is not closed yet: wait for it`, { payment_id: page.id });
-  const pending = PaymentRefundModel.in(connection, database).where({ refund_status: 'pending' }).select('payment_id');
-  const [refunded] = await find().whereIn('id', pending);
-  if (refunded)
-    throw notAllowed(`a refund of the payment ${refunded.id} is pending: wait for its outcome`, {
-      payment_id: refunded.id,
-    });
-}
-
-/** State between the first and the last batch of archived mappings: nothing new is sent or charged. */
-const BEING_ARCHIVED = { connection_state: 'needs_attention', attention_reason: 'it is being archived' } as const;
-const ARCHIVED = { status: 'archived', secret: '', ...replaceTokens('') } as const;

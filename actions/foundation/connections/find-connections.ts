@@ -1,6 +1,7 @@
 /** Published connections of an environment to accounts at providers. */
 import { invalid } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
+import { isBeingArchived } from '../../../core/platform/connection/record.ts';
 import type { Database, Transaction } from '../../../storage/foundation/stores.ts';
 import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 
@@ -14,8 +15,8 @@ export async function lockAccountConnections(scope: Scope, transaction: Transact
 }
 
 /**
- * Whether the environment has a connection to the provider. The lock prevents its archival until the transaction ends,
- * so an archival sees the payments and refunds that the transaction requests.
+ * Whether the environment has a connection to the provider that is not being archived. It cannot be archived before the transaction ends, so it sees the payments and
+ * refunds that the transaction requests.
  */
 export async function lockConnectionTo(
   scope: Scope,
@@ -23,7 +24,7 @@ export async function lockConnectionTo(
   transaction: Transaction,
 ): Promise<boolean> {
   const locked = await buildListQuery(scope, transaction).whereRaw('provider_type = ?', [provider_type]).forKeyShare();
-  return locked.length > 0;
+  return locked.some((connection) => !isBeingArchived(connection));
 }
 
 function buildListQuery(scope: Scope, database: Database) {

@@ -4,21 +4,30 @@
  * pauses, and its other payments wait for the end of the pause.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
+import { runWithTimeout } from '../../../storage/foundation/in-time.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import type { DueEnvironments } from '../../../storage/queue/due-billing.ts';
-import { type DuePayment, listDuePayments } from '../../../storage/queue/due-payments.ts';
+import { type DuePayment, findPauseEnd, listDuePayments } from '../../../storage/queue/due-payments.ts';
 import type { Interruptible } from '../../foundation/batch-loop.ts';
 import { listOwnGateways } from '../../foundation/connections/payment-gateways.ts';
 import { resumePayment } from './process-payment.ts';
 
 type DuePaymentsReport = { processed: number; failed: { id: string; error: unknown }[] };
-type DuePaymentsInput = { readonly now: Date } & DueEnvironments & Interruptible;
+type DuePaymentsInput = { readonly now: Date } & RunTime & DueEnvironments & Interruptible;
+type RunTime = {
+  /** Clock of a run, which starts at `now`. Default: the time stays at `now`. */
+  readonly clock?: (() => Date) | undefined;
+  /** Nothing begins after this instant of the clock; the next run continues. Default: the run processes all that is due. */
+  readonly until?: Date | undefined;
+};
 
 /** Payments at work, of all connections. A payment that waits for its provider holds no connection to the database. */
 const AT_ONCE = 32;
 /** Payments at work of a tenant that call no connection. */
 const AT_ONCE_TENANT = 4;
+/** Maximum age of the list while slots are free. Payments that become due during a run wait no longer for one. */
+const LIST_AGE_MS = 2_000;
 
 export async function processDuePayments(stores: Stores, input: DuePaymentsInput): Promise<DuePaymentsReport> {
   return new DuePaymentsRun(stores, input).runToEnd();
@@ -27,10 +36,14 @@ export async function processDuePayments(stores: Stores, input: DuePaymentsInput
 class DuePaymentsRun {
   readonly #stores: Stores;
   readonly #input: DuePaymentsInput;
+  readonly #clock: () => Date;
   readonly #report: DuePaymentsReport = { processed: 0, failed: [] };
   /** Payments that were listed and have not begun. */
   #listed: DuePayment[] = [];
+  #listedAt = Number.NEGATIVE_INFINITY;
   readonly #atWork = new Map<string, { readonly lane: string; readonly ended: Promise<void> }>();
+  /** Ends of the pauses that began during this run, by lane. */
+  readonly #pausedUntil = new Map<string, Date>();
   /** Payments that are still due after their step: the next run makes the next one, so that no provider is called in a loop. */
   readonly #left: string[] = [];
   #isInterrupted = false;
@@ -38,63 +51,93 @@ class DuePaymentsRun {
   constructor(stores: Stores, input: DuePaymentsInput) {
     this.#stores = stores;
     this.#input = input;
+    this.#clock = input.clock ?? (() => input.now);
   }
 
   async runToEnd(): Promise<DuePaymentsReport> {
     for (;;) {
-      await this.#beginListed();
-      if (this.#atWork.size < AT_ONCE && !this.#isInterrupted) {
+      const begun = await this.#beginListed();
+      if (this.#mayBegin() && (begun === 0 || this.#isListOld())) {
         await this.#list();
         await this.#beginListed();
       }
       if (this.#atWork.size === 0) return this.#report;
-      await Promise.race(Array.from(this.#atWork.values(), ({ ended }) => ended));
+      await this.#waitForNext();
     }
   }
 
-  /** Replaces the list: the tenants alternate in it, so the many payments of one of them never hide those of another. */
-  async #list(): Promise<void> {
-    const { now, only } = this.#input;
-    const left = [...this.#left, ...this.#atWork.keys()];
-    this.#listed = await listDuePayments(this.#stores.postgres, { now, left, only });
+  /** Waits until a payment ends. While slots are free, the wait is limited: other payments may become due. */
+  async #waitForNext(): Promise<void> {
+    const waitForEnd = () => Promise.race(Array.from(this.#atWork.values(), ({ ended }) => ended));
+    await (this.#mayBegin() ? runWithTimeout(waitForEnd, LIST_AGE_MS) : waitForEnd());
   }
 
-  async #beginListed(): Promise<void> {
-    while (this.#atWork.size < AT_ONCE && !this.#isInterrupted) {
+  #mayBegin(): boolean {
+    const { until } = this.#input;
+    if (until !== undefined && this.#clock() >= until) this.#isInterrupted = true;
+    return this.#atWork.size < AT_ONCE && !this.#isInterrupted;
+  }
+
+  #isListOld(): boolean {
+    return this.#clock().getTime() - this.#listedAt >= LIST_AGE_MS;
+  }
+
+  /**
+   * Replaces the list: the tenants alternate in it, and so do the lanes of each, so that many payments of one connection never hide those of
+   * another.
+   */
+  async #list(): Promise<void> {
+    const { only } = this.#input;
+    const left = [...this.#left, ...this.#atWork.keys()];
+    const now = this.#clock();
+    this.#listed = await listDuePayments(this.#stores.postgres, { now, left, only });
+    this.#listedAt = now.getTime();
+  }
+
+  /** Returns the number of payments that were begun. */
+  async #beginListed(): Promise<number> {
+    for (let begun = 0; ; begun++) {
+      if (!this.#mayBegin()) return begun;
       const index = this.#listed.findIndex((due) => this.#hasRoom(due));
-      if (index < 0) return;
+      if (index < 0) return begun;
       this.#isInterrupted = (await this.#input.mayGoOn?.()) === false;
-      if (!this.#isInterrupted) this.#begin(this.#listed.splice(index, 1)[0]!);
+      if (this.#isInterrupted) return begun;
+      this.#begin(this.#listed.splice(index, 1)[0]!);
     }
   }
 
   #hasRoom(due: DuePayment): boolean {
     const lane = toLane(due);
+    const paused_until = this.#pausedUntil.get(lane);
+    if (paused_until !== undefined && paused_until > this.#clock()) return false;
     const busy = [...this.#atWork.values()].filter((one) => one.lane === lane).length;
     return busy < (isConnected(due) ? 1 : AT_ONCE_TENANT);
   }
 
   #begin(due: DuePayment): void {
-    const lane = toLane(due);
-    const ended = this.#process(due).finally(() => {
-      this.#atWork.delete(due.id);
-      // The connection may pause now, so its payments are listed again.
-      if (isConnected(due)) this.#listed = this.#listed.filter((one) => toLane(one) !== lane);
-    });
-    this.#atWork.set(due.id, { lane, ended });
+    const ended = this.#process(due).finally(() => this.#atWork.delete(due.id));
+    this.#atWork.set(due.id, { lane: toLane(due), ended });
   }
 
-  async #process({ id, tenant_id, environment_id }: DuePayment): Promise<void> {
-    const { now } = this.#input;
+  async #process(due: DuePayment): Promise<void> {
+    const { id, tenant_id, environment_id } = due;
     const scope = { tenant_id, environment_id };
+    const now = this.#clock();
     try {
       await resumePayment(this.#stores, scope, { id, by: { now } });
+      if (isConnected(due)) await this.#notePause(due);
       if (await isStillDue(this.#stores, scope, { id, now })) this.#left.push(id);
       else this.#report.processed += 1;
     } catch (error) {
       this.#left.push(id);
       this.#report.failed.push({ id, error });
     }
+  }
+
+  /** The list may be older than a pause that this payment caused. */
+  async #notePause(due: DuePayment): Promise<void> {
+    const paused_until = await findPauseEnd(this.#stores.postgres, due);
+    if (paused_until !== null) this.#pausedUntil.set(toLane(due), paused_until);
   }
 }
 

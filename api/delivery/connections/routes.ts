@@ -1,9 +1,6 @@
 /** Connections: accounts at providers, destinations of exports, and their credentials. */
-import {
-  archiveConnection,
-  changeConnection,
-  createConnection,
-} from '../../../actions/delivery/connections/connections.ts';
+import { archiveConnection } from '../../../actions/delivery/connections/archive-connection.ts';
+import { changeConnection, createConnection } from '../../../actions/delivery/connections/connections.ts';
 import { testConnection } from '../../../actions/delivery/connections/test-connection.ts';
 import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { narrow } from '../../../storage/models/foundation/page.ts';

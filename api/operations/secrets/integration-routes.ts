@@ -1,5 +1,5 @@
 /** Credentials of providers by their older operations: each belongs to a connection. */
-import { archiveConnection } from '../../../actions/delivery/connections/connections.ts';
+import { archiveConnection } from '../../../actions/delivery/connections/archive-connection.ts';
 import {
   findProviderConnection,
   listProviders,

@@ -60,3 +60,10 @@ export const connectionShape = z.object({
   ...baseFields,
 });
 export type Connection = z.output<typeof connectionShape>;
+
+/** Reason of `needs_attention` from the first to the last transaction of an archive. */
+export const BEING_ARCHIVED_REASON = 'it is being archived';
+
+export function isBeingArchived(connection: Pick<Connection, 'connection_state' | 'attention_reason'>): boolean {
+  return connection.connection_state === 'needs_attention' && connection.attention_reason === BEING_ARCHIVED_REASON;
+}

@@ -7,8 +7,10 @@ import { beginAttempt } from '../../../actions/lifecycle/payments/begin-attempt.
 import { processDuePayments } from '../../../actions/lifecycle/payments/due-payments.ts';
 import { refreshPayment } from '../../../actions/lifecycle/payments/process-payment.ts';
 import { importSavedPaymentMethods } from '../../../actions/payments/card-setups.ts';
+import { BEING_ARCHIVED_REASON } from '../../../core/platform/connection/record.ts';
 import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
+import { listDuePayments } from '../../../storage/queue/due-payments.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { ageKeys } from '../../support/providers/aged-keys.ts';
 import { StripeFake } from '../../support/providers/stripe-fake.ts';
@@ -371,7 +373,6 @@ describe('payments through a connection', () => {
     it('of a provider that does not answer wait for one another, and nothing else waits for them', async () => {
       const ids: string[] = [];
       for (let count = 0; count < 6; count++) ids.push(await newDue(card('pm_card_visa')));
-      const sandbox = { payment_gateway: 'sandbox', payment_method_id: 'pm_sandbox_card', payment_method_type: 'CARD' };
       const other = await newDue(sandbox);
       const before = countRequests();
       const held = fake.hold(/POST payment_intents$/);
@@ -381,6 +382,55 @@ describe('payments through a connection', () => {
       expect(countRequests() - before).to.equal(1);
       held.release();
       expect((await run).failed).to.deep.equal([]);
+      for (const id of ids) expect((await stateOf(id))[0]).to.equal('SUCCEEDED');
+    });
+
+    const sandbox = { payment_gateway: 'sandbox', payment_method_id: 'pm_sandbox_card', payment_method_type: 'CARD' };
+    const dueAt = (id: string, at: Date) =>
+      api.services.postgres('payments').where({ id }).update({ next_attempt_at: at });
+
+    it('are listed with the first of each connection before the second of any', async () => {
+      const many = [];
+      for (let count = 0; count < 3; count++) many.push(await newDue(card('pm_card_visa')));
+      const other = await newDue(sandbox);
+      await dueAt(other, new Date(now.getTime() + 1_000));
+      const later = new Date(now.getTime() + 1_000);
+      const listed = await listDuePayments(api.services.postgres, { now: later, left: [], only: api.scope });
+      const gateways = listed.map(({ payment_gateway }) => payment_gateway);
+      expect(gateways).to.deep.equal(['stripe', 'sandbox', 'stripe', 'stripe']);
+      await runDue(later);
+      for (const id of [...many, other]) expect((await stateOf(id))[0]).to.equal('SUCCEEDED');
+    });
+
+    it('during a run are made by it, and have the time at which they begin', async () => {
+      let time = now;
+      const slow = await newDue(card('pm_card_visa'));
+      const held = fake.hold(/POST payment_intents$/);
+      const run = processDuePayments(api.services, { now, clock: () => time });
+      await held.arrived;
+      time = new Date(now.getTime() + 60_000);
+      const next = await newDue({ ...sandbox, payment_method_id: 'pm_sandbox_pays_late' });
+      await dueAt(next, time);
+      await until('the next payment is made', async () => (await stateOf(next))[0] === 'PROCESSING');
+      held.release();
+      expect((await run).failed).to.deep.equal([]);
+      expect((await stateOf(slow))[0]).to.equal('SUCCEEDED');
+      const { next_attempt_at } = await PaymentModel.fetch(api.scope, next, { database: api.services.postgres });
+      expect(Date.parse(next_attempt_at!)).to.be.greaterThan(time.getTime());
+      await api.services.postgres('payments').where({ id: next }).update({ next_attempt_at: null });
+    });
+
+    it('are left to the next run at the end of the time of a run', async () => {
+      let time = now;
+      const ids = [await newDue(card('pm_card_visa')), await newDue(card('pm_card_visa'))];
+      const end = new Date(now.getTime() + 60_000);
+      const held = fake.hold(/POST payment_intents$/);
+      const run = processDuePayments(api.services, { now, clock: () => time, until: end });
+      await held.arrived;
+      time = end;
+      held.release();
+      expect(await run).to.deep.equal({ processed: 1, failed: [] });
+      expect((await processDuePayments(api.services, { now: end })).processed).to.equal(1);
       for (const id of ids) expect((await stateOf(id))[0]).to.equal('SUCCEEDED');
     });
 
@@ -784,6 +834,52 @@ describe('payments through a connection', () => {
         `the payment ${id} has no outcome yet: wait for it, or void its page`,
       ]);
       await ok('PUT', `/payments/${id}`, { payment_status: 'VOIDED' });
+    });
+
+    it('that was interrupted lets no refund begin and no test undo it, and can be repeated', async () => {
+      const payment = await pay(await newInvoice(await newCustomer()), card('pm_card_visa'));
+      const { postgres } = api.services;
+      await postgres('connections')
+        .where({ id: connection_id })
+        .update({ connection_state: 'needs_attention', attention_reason: BEING_ARCHIVED_REASON });
+      const encrypted_secret_data = { stripe: { secret_key: 'sk_test_fake' } };
+      for (const [method, path, body] of [
+        ['POST', `/payments/${payment.id}/refund`, { amount: '40' }],
+        ['POST', `/connections/${connection_id}/test`, undefined],
+        ['PUT', `/connections/${connection_id}`, { encrypted_secret_data }],
+      ] as const) {
+        const answer = await api.request<Shown>(method, path, body === undefined ? {} : { body });
+        expect([path, answer.status, /archived/.test(answer.body.message)]).to.deep.equal([path, 400, true]);
+      }
+      expect((await connection()).connection_state).to.equal('needs_attention');
+      expect((await archiveRefusal())[0]).to.be.lessThan(300);
+      await connect();
+    });
+
+    it('in rounds checks its payments once', async () => {
+      const { id } = await pay(await newInvoice(await newCustomer()), link);
+      const { postgres } = api.services;
+      await postgres('connections')
+        .where({ id: connection_id })
+        .update({ connection_state: 'needs_attention', attention_reason: BEING_ARCHIVED_REASON });
+      expect((await archiveRefusal())[0]).to.be.lessThan(300);
+      await connect();
+      await ok('PUT', `/payments/${id}`, { payment_status: 'VOIDED' });
+    });
+
+    it('that is stopped names the void pages that may be open, and they are not closed any more', async () => {
+      const { id } = await pay(await newInvoice(await newCustomer()), link);
+      const { postgres } = api.services;
+      await postgres('connections')
+        .where({ id: connection_id })
+        .update({ connection_state: 'needs_attention', attention_reason: 'the key was revoked' });
+      await ok('PUT', `/payments/${id}`, { payment_status: 'VOIDED' });
+      expect((await PaymentModel.fetch(api.scope, id, { database: postgres })).next_attempt_at).to.not.equal(null);
+      expect((await archiveRefusal())[0]).to.be.lessThan(300);
+      const after = await PaymentModel.fetch(api.scope, id, { database: postgres });
+      expect(after.next_attempt_at).to.equal(null);
+      expect(after.error_message).to.match(/^the page may still be open at stripe/);
+      await connect();
     });
 
     it('is refused while a refund is pending, and possible afterwards', async () => {
