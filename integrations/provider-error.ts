@@ -12,6 +12,8 @@ export class ProviderError extends Error {
   readonly is_unauthorized: boolean;
   /** The fault lies in the state of this record alone: other calls of the connection succeed. */
   readonly is_of_record: boolean;
+  /** The provider has no such record. */
+  readonly is_missing: boolean;
   /** Wait that the provider requests; null if it requests none. */
   readonly retry_after_seconds: number | null;
   /** Error code of the provider, for a person who searches its documentation. */
@@ -25,6 +27,7 @@ export class ProviderError extends Error {
     {
       is_unauthorized = false,
       is_of_record = false,
+      is_missing = false,
       retry_after_seconds = null,
       provider_code = null,
       provider_entity_id = null,
@@ -32,6 +35,7 @@ export class ProviderError extends Error {
     }: {
       is_unauthorized?: boolean;
       is_of_record?: boolean;
+      is_missing?: boolean;
       retry_after_seconds?: number | null;
       provider_code?: string | null;
       provider_entity_id?: string | null;
@@ -43,6 +47,7 @@ export class ProviderError extends Error {
     this.error_class = error_class;
     this.is_unauthorized = is_unauthorized;
     this.is_of_record = is_of_record;
+    this.is_missing = is_missing;
     this.retry_after_seconds = retry_after_seconds;
     this.provider_code = provider_code;
     this.provider_entity_id = provider_entity_id;

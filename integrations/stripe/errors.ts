@@ -50,7 +50,7 @@ export function toProviderError(error: unknown): unknown {
   const is_unauthorized = status === 401 || status === 403 || (code !== null && UNAUTHORIZED_CODES.has(code));
   // The cause of a refused key is omitted, because it quotes the key.
   if (is_unauthorized) return new ProviderError('person', message, { provider_code: code, is_unauthorized });
-  return new ProviderError('person', message, details);
+  return new ProviderError('person', message, { ...details, is_missing: status === 404 });
 }
 
 /**

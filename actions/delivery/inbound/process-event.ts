@@ -23,6 +23,7 @@ import {
 } from '../../foundation/connections/call-account.ts';
 import { findBeingSent } from '../../foundation/connections/mappings.ts';
 import { emit } from '../../foundation/emit.ts';
+import { findEarlierAttempts, refreshEarlierAttempt } from '../../lifecycle/payments/earlier-attempts.ts';
 import { refreshPayment } from '../../lifecycle/payments/process-payment.ts';
 import { importSavedPaymentMethods } from '../../payments/card-setups.ts';
 import { applyPulled, lockPulled, type PulledInvoice, pullMapping } from './pull-invoice.ts';
@@ -53,9 +54,11 @@ export async function processEvent(stores: Stores, { connection, event, settings
   const call = await prepareCalls(stores, connection, { settings, by: { now } });
   const saved = await importPaymentMethods(stores, setup_ids, { connection, call, now });
   const requested = await listRequestedPayments(stores.postgres, connection, subjects);
-  for (const payment of requested) await refreshRequested(stores, payment, now);
-  const pulled = await pullConcerned(stores.postgres, { connection, subjects, call, requested });
-  if (saved + requested.length + pulled.length === 0) {
+  for (const payment of requested) await rethrowCause(() => refreshPayment(stores, payment, { now }));
+  const earlier = await refreshEarlier(stores, { connection, subjects, now });
+  const known = new Set([...requested.map(({ gateway_payment_id }) => gateway_payment_id), ...earlier]);
+  const pulled = await pullConcerned(stores.postgres, { connection, subjects, call, known });
+  if (saved + known.size + pulled.length === 0) {
     if (await isAwaited(stores.postgres, connection)) throw new UnknownRecord('its record is not known yet');
     return ignoreEvent(stores, event, { reason: 'it concerns no record of this environment', now });
   }
@@ -68,12 +71,28 @@ export async function processEvent(stores: Stores, { connection, event, settings
 }
 
 /** Rethrows the provider's own error, because its class decides whether the connection pauses. */
-async function refreshRequested(stores: Stores, payment: PaymentModel, now: Date): Promise<void> {
+async function rethrowCause(refresh: () => Promise<unknown>): Promise<void> {
   try {
-    await refreshPayment(stores, payment, { now });
+    await refresh();
   } catch (error) {
     throw error instanceof FarthingError && error.cause instanceof ProviderError ? error.cause : error;
   }
+}
+
+/** Applies charges of attempts that a later attempt has replaced. Returns their ids at the provider. */
+async function refreshEarlier(
+  stores: Stores,
+  { connection, subjects, now }: Pick<EventInput, 'connection' | 'now'> & Pick<ConcernedInput, 'subjects'>,
+): Promise<(string | null)[]> {
+  const gateway = findGateway(connection);
+  if (gateway === undefined) return [];
+  const found = await findEarlierAttempts(connection, listIds(subjects, 'payment'), stores.postgres);
+  for (const one of found) await rethrowCause(() => refreshEarlierAttempt(stores, one, { gateway, by: { now } }));
+  return found.map(({ attempt }) => attempt.gateway_payment_id);
+}
+
+function findGateway({ provider_type }: ConnectionModel) {
+  return PAYMENT_GATEWAYS.find((gateway) => gateway === provider_type);
 }
 
 /** Imports the payment methods of the customers that the event names. Returns how many were saved or archived. */
@@ -100,7 +119,7 @@ async function listRequestedPayments(
   connection: ConnectionModel,
   subjects: readonly ProviderEventSubject[],
 ): Promise<PaymentModel[]> {
-  const payment_gateway = PAYMENT_GATEWAYS.find((gateway) => gateway === connection.provider_type);
+  const payment_gateway = findGateway(connection);
   const ids = listIds(subjects, 'payment');
   if (payment_gateway === undefined || ids.length === 0) return [];
   return PaymentModel.in(connection, database)
@@ -117,7 +136,8 @@ type ConcernedInput = {
   readonly connection: ConnectionModel;
   readonly subjects: readonly ProviderEventSubject[];
   readonly call: AccountCaller;
-  readonly requested: readonly PaymentModel[];
+  /** Ids of payments that this service requested. */
+  readonly known: ReadonlySet<string | null | undefined>;
 };
 
 /**
@@ -126,9 +146,8 @@ type ConcernedInput = {
  */
 async function pullConcerned(
   database: Database,
-  { connection, subjects, call, requested }: ConcernedInput,
+  { connection, subjects, call, known }: ConcernedInput,
 ): Promise<PulledInvoice[]> {
-  const known = new Set(requested.map(({ gateway_payment_id }) => gateway_payment_id));
   const ids = new Set(listIds(subjects, 'invoice'));
   for (const subject of subjects) {
     if (subject.kind === 'invoice' || known.has(subject.provider_entity_id)) continue;

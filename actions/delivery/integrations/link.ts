@@ -1,10 +1,12 @@
 /** Links records to counterparts that exist at a provider, and unlinks them (docs/integrations/README.md, "Mappings"). */
-import { notFound } from '../../../core/foundation/error.ts';
+import { invalid, notFound } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import type { IntegrationMapping } from '../../../core/platform/integration/mapping.ts';
-import type { Postgres } from '../../../storage/foundation/stores.ts';
+import type { Postgres, Transaction } from '../../../storage/foundation/stores.ts';
+import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
+import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { findAccountConnection } from '../../foundation/connections/find-connections.ts';
 import { dropMapping, linkEntity, type MappedEntity } from '../../foundation/connections/mappings.ts';
 import { checkEntityExists } from './entities.ts';
@@ -37,6 +39,7 @@ export async function removeLink(
   const { id: connection_id } = await findAccountConnection(scope, { provider_type, field: 'provider_type' }, postgres);
   await postgres.transaction(async (database) => {
     const key = { connection_id, entity_type, entity_id };
+    await checkUnlinkable(database, scope, { ...key, field: 'entity_id' });
     const mapping = await IntegrationMappingModel.findCurrent(scope, key, { database, lock: true });
     if (!mapping) throw notFound(`mapping of ${entity_type}`, entity_id);
     await dropMapping(database, mapping, author);
@@ -49,7 +52,45 @@ export async function removeMapping(
   { id, author }: { id: string; author: Author },
 ): Promise<void> {
   await postgres.transaction(async (database) => {
+    const seen = await IntegrationMappingModel.fetchPublished(scope, id, { database });
+    await checkUnlinkable(database, scope, { ...seen, field: 'id' });
     const mapping = await IntegrationMappingModel.fetchPublished(scope, id, { database, lock: true });
     await dropMapping(database, mapping, author);
   });
+}
+
+type UnlinkTarget = MappedEntity & Pick<IntegrationMapping, 'connection_id'> & { readonly field: string };
+
+/**
+ * Refuses to unlink a customer whose payment at the provider has no outcome: a charge is searched among those of the linked customer there, so
+ * it would be made again. The lock of the connection decides between this and a payment that begins.
+ */
+async function checkUnlinkable(
+  transaction: Transaction,
+  scope: Scope,
+  { connection_id, entity_type, entity_id: customer_id, field }: UnlinkTarget,
+): Promise<void> {
+  if (entity_type !== 'customer') return;
+  const connection = await ConnectionModel.fetchPublished(scope, connection_id, { database: transaction, lock: true });
+  const find = () =>
+    PaymentModel.in(scope, transaction)
+      .where({ customer_id, status: 'published' })
+      .whereRaw('payment_gateway = ?', [connection.provider_type])
+      .whereNotNull('gateway_tracking_id')
+      .select('id')
+      .limit(1);
+  const [charge] = await find().whereIn('payment_status', ['INITIATED', 'PROCESSING']);
+  if (charge)
+    throw invalid(field, `the payment ${charge.id} of the customer has no outcome yet: wait for it, or void its page`, {
+      payment_id: charge.id,
+    });
+  // Without its account a page cannot be closed, so nothing waits for that.
+  if (connection.connection_state !== 'active') return;
+  const [page] = await find()
+    .where({ payment_status: 'VOIDED', payment_method_type: 'PAYMENT_LINK' })
+    .whereNotNull('next_attempt_at');
+  if (page)
+    throw invalid(field, `the page of the payment ${page.id} of the customer is not closed yet: wait for it`, {
+      payment_id: page.id,
+    });
 }

@@ -16,6 +16,7 @@ export function redactError(error: unknown, secrets: ProviderSecrets): unknown {
   return new ProviderError(error.error_class, redact(error.message), {
     is_unauthorized: error.is_unauthorized,
     is_of_record: error.is_of_record,
+    is_missing: error.is_missing,
     retry_after_seconds: error.retry_after_seconds,
     provider_code: error.provider_code === null ? null : redact(error.provider_code),
     provider_entity_id: error.provider_entity_id,

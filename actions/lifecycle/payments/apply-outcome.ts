@@ -232,10 +232,16 @@ async function endAttempt(
 ): Promise<void> {
   const [attempt] = await PaymentAttemptModel.in(payment, transaction).where({
     payment_id: payment.id,
-    attempt_number: payment.attempt_count,
+    attempt_number: findAttemptNumber(payment),
     payment_status: is_late ? 'FAILED' : 'PROCESSING',
   });
   if (!attempt) return;
   const payment_status = error === null ? ('SUCCEEDED' as const) : ('FAILED' as const);
   await PaymentAttemptModel.change(attempt, { payment_status, error_message: error }, { by, database: transaction });
+}
+
+/** Number in the key of the attempt. A late success may be that of an attempt before the last one. */
+function findAttemptNumber({ gateway_tracking_id, attempt_count }: PaymentModel): number {
+  const number = /\/(\d+)$/.exec(gateway_tracking_id ?? '')?.[1];
+  return number === undefined ? attempt_count : Number(number);
 }

@@ -31,6 +31,7 @@ import {
 import { type LockedPayment, lockPayment } from '../../payments/lock-payment.ts';
 import { applySuccess, failPayment } from './apply-outcome.ts';
 import { changeInvoicePayment } from './change-invoice-payment.ts';
+import { storeAttemptId } from './earlier-attempts.ts';
 
 /** A begun attempt. `calls_provider` is true if the caller has to call the provider next. */
 type StartedAttempt = {
@@ -234,6 +235,7 @@ async function claimPayment(
     next_attempt_at: computeOutcomeCheckAt(by.now).toISOString(),
   };
   const conflict = 'this invoice is being paid: wait until that payment has ended';
+  await storeAttemptId(transaction, payment, by);
   const claimed = await PaymentModel.change(payment, changes, { by, database: transaction, conflict });
   await PaymentAttemptModel.add(
     claimed,

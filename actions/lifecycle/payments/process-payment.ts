@@ -22,6 +22,7 @@ import { markPageOpen } from '../checkout/complete-checkout.ts';
 import { endCheckoutOfPayment } from '../checkout/end-checkout.ts';
 import { applyFailure, applySuccess } from './apply-outcome.ts';
 import { beginAttempt, isDue } from './begin-attempt.ts';
+import { applyEarlierSuccess } from './earlier-attempts.ts';
 import { cancelAtProvider, chargeOrFindOutcome, type ProviderOutcome, toUnknown } from './provider-outcome.ts';
 import { applyReportedRefunds } from './record-provider-payment.ts';
 import { processRefunds, refundOverpayment, updateNextAttempt } from './refund-payment.ts';
@@ -103,7 +104,7 @@ function hasRefund({ refunded_amount }: PaymentModel): boolean {
 
 /**
  * Reads the outcome of the last attempt before the next one charges: a bank may accept a declined charge later. Null if another attempt is
- * safe: the last one has failed, or the provider does not know it.
+ * safe: the last one has failed, or the provider does not have it. Null, too, if the connection is stopped or archived: an attempt then waits.
  */
 async function findLateOutcome(
   stores: Stores,
@@ -118,8 +119,8 @@ async function findLateOutcome(
     return found?.outcome === 'failed' ? null : found;
   } catch (error) {
     if (!(error instanceof FarthingError)) throw error;
-    const isAway = error.cause instanceof ProviderError && error.cause.error_class === 'wait';
-    return isAway ? toUnknown(error) : null;
+    const { cause } = error;
+    return cause instanceof ProviderError && !cause.is_missing ? toUnknown(error) : null;
   }
 }
 
@@ -174,12 +175,17 @@ async function applyOutcome(
   const applied = await retryTransaction(stores, async (transaction) => {
     const current = await lockPayment(transaction, scope, id);
     const { payment } = current;
-    if (payment.gateway_tracking_id !== gateway_tracking_id) return payment;
+    if (payment.gateway_tracking_id !== gateway_tracking_id) {
+      if (outcome.outcome !== 'succeeded' || !gateway_tracking_id) return payment;
+      return applyEarlierSuccess(stores, transaction, { ...current, key: gateway_tracking_id, outcome, by });
+    }
     const isOpen = payment.payment_status === 'PROCESSING' || payment.payment_status === 'INITIATED';
     const apply = isOpen ? applyToOpenPayment : chooseLateEffect(payment);
     const after = await apply(stores, transaction, { ...current, outcome, by });
     return applyRefundsAtProvider(stores, transaction, { payment: after, outcome, by });
   });
+  // The next attempt has begun, and `next_attempt_at` belongs to it.
+  if (applied.gateway_tracking_id !== gateway_tracking_id) return applied;
   if (applied.next_attempt_at !== null && outcome.outcome === 'succeeded') return processRefunds(stores, applied, by);
   const isEnded = outcome.outcome === 'failed' && hasCheckoutToEnd(applied);
   return isEnded ? resumePayment(stores, applied, { id, by }) : applied;

@@ -45,7 +45,7 @@ export const integrationRoutes: Route[] = [
     operation_id: 'unlinkIntegrationMapping',
     summary: 'Unlink a record from a provider',
     description:
-      'Separates the two records without a change to either. A record that is being sent is unlinked too; its counterpart may still be created.',
+      'Separates the two records without a change to either. A record that is being sent is unlinked too; its counterpart may still be created. A customer is refused with 400 while its payment at the provider has no outcome or its page there is open.',
     tag,
     access: 'integration:write',
     body: RemoveLink,
@@ -131,7 +131,8 @@ export const integrationRoutes: Route[] = [
     path: '/entity-integration-mappings/:id',
     operation_id: 'deleteEntityIntegrationMapping',
     summary: 'Delete a mapping',
-    description: 'Unlinks the record of this mapping, like `DELETE /integrations/link`; for older clients.',
+    description:
+      'Unlinks the record of this mapping, like `DELETE /integrations/link`, with the same refusals; for older clients.',
     tag,
     access: 'integration:write',
     params: idParams,

@@ -9,4 +9,6 @@ export class PaymentAttemptModel extends ScopedModel {
   /** Not audited on its own: the entry of its payment covers it. */
   static override isAudited = false;
   static override record = PaymentAttempt;
+  /** Provider's id of the charge, stored when the next attempt begins; null before. */
+  declare gateway_payment_id: string | null;
 }

@@ -17,7 +17,7 @@ import { STRIPE_OPERATIONS } from './stripe-fake-routes.ts';
  * Disturbance of the next request at a path. `lost_request` breaks the connection within the answer before the request
  * takes effect, `lost_answer` after it. `closed` closes it after the effect and before the answer, so the library
  * repeats the request once. `fault` answers 500 and is stored under the key, `lost_fault` also takes effect.
- * `unavailable` answers 503 and is not stored. `html` answers the page of a proxy with status 200.
+ * `unavailable` answers 503 and `refused` 400; neither is stored. `html` answers the page of a proxy with status 200.
  */
 export type Disturbance =
   | 'closed'
@@ -27,6 +27,7 @@ export type Disturbance =
   | 'lost_fault'
   | 'unavailable'
   | 'rate_limit'
+  | 'refused'
   | 'html';
 
 type Answer = { status: number; body: unknown; headers?: Record<string, string> };
@@ -113,6 +114,7 @@ export class StripeFake extends FakeServer<Disturbance> {
       this.#checkRate(call.disturbance);
       if (call.disturbance === 'unavailable' || this.isAway)
         throw new StripeRefusal(503, { type: 'api_error', message: 'Unavailable' });
+      if (call.disturbance === 'refused') throw new StripeRefusal(400, { message: 'Refused' });
       const key = request.headers['idempotency-key'];
       if (typeof key !== 'string' || request.method !== 'POST') return this.#run(call);
       return await this.#runOnce(key, call);
