@@ -74,7 +74,7 @@ describe('the topic of the dead letters', function () {
     expect(row!.body).to.equal(letter.body);
   });
 
-  it('tells of an event that the stores reject, which counts once it is replayed', async () => {
+  it('reports an event that the stores reject, which counts once it is replayed', async () => {
     const { clickhouse } = cluster.database;
     await clickhouse.command({ query: `alter table events add constraint refused check source != 'bad'` });
     const bad = { event_id: 'refused', event_name: 'call', external_customer_id: 'acme', source: 'bad' };

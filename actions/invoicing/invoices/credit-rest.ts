@@ -28,7 +28,7 @@ export function computeInvoiceNet(invoice: Pick<Invoice, AmountOfNet>): Decimal 
 
 type AmountOfNet = 'subtotal' | 'total_discount' | 'total_prepaid_credits_applied' | 'total_tax';
 
-/** Computes the amount that the invoice gives back; 0 if nothing. */
+/** Computes the amount that the invoice returns to the customer; 0 if it returns nothing. */
 export function computeRest(invoice: Pick<Invoice, 'billing_reason' | 'invoice_type' | AmountOfNet>): Decimal {
   const isGiven = invoice.invoice_type === 'CREDIT' || OF_A_PERIOD.includes(invoice.billing_reason);
   const rest = computeInvoiceNet(invoice).negated();
