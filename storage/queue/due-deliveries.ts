@@ -5,6 +5,7 @@
 import type { Scope } from '../../core/foundation/scope.ts';
 import { ORDERED_FAILURES_MAX } from '../../core/platform/webhook/schedule.ts';
 import type { Database } from '../foundation/stores.ts';
+import { IN_NO_ANSWER } from '../postgres/interceptors/own-writes.ts';
 
 /** Duration of a lease: longer than an attempt can take. */
 const LEASE_SECONDS = 60;
@@ -140,7 +141,7 @@ export async function takeDue(database: Database, wanted: DueDeliveriesQuery): P
      )
      select id, tenant_id, environment_id, endpoint_id, system_event_id, event_name, entity_id, told_at, attempt_count,
             failure_count
-       from taken order by sequence ${direction}`,
+       from taken order by sequence ${direction} ${IN_NO_ANSWER}`,
     {
       ...(which === 'again' ? { now: wanted.now } : {}),
       lease: wanted.lease,

@@ -9,6 +9,7 @@ import pg from 'pg';
 import { openSpan } from '../../tracing/spans.ts';
 import type { Database } from '../foundation/stores.ts';
 import { END_BROKEN_ADVANCES } from '../models/schedule/clock-advances.ts';
+import { IN_NO_ANSWER } from '../postgres/interceptors/own-writes.ts';
 import { watchForUnresponsivePostgres } from '../postgres/interceptors/unresponsive-server.ts';
 
 /** Pool of connections that only the job queue uses. */
@@ -71,7 +72,7 @@ export async function addTick(
      select exists (select from added) as added,
             extract(epoch from starts_at + every * interval '1 second' - clock_timestamp())::double precision
               as next_in_seconds
-       from slot`,
+       from slot ${IN_NO_ANSWER}`,
     [name, every_seconds, TICK_ATTEMPTS, TICK_PRIORITY],
   );
   return rows[0];

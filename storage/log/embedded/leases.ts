@@ -8,6 +8,7 @@
  * suspended, both stop, and its leases have expired when it resumes.
  */
 import type { Knex } from 'knex';
+import { IN_NO_ANSWER } from '../../postgres/interceptors/own-writes.ts';
 import { readUrl } from '../../postgres/pool/postgres.ts';
 import { continueRenewing, type Holder, startRenewing, stopRenewing } from './lease-renewals.ts';
 
@@ -55,7 +56,9 @@ export class EmbeddedLeases {
   /** Does the periodic upkeep of the leases, except their renewal. */
   async tend(): Promise<void> {
     await continueRenewing(this.#holder);
-    await this.#postgres.raw(`delete from log_consumers where seen_until < now() - interval '1 minute'`);
+    await this.#postgres.raw(
+      `delete from log_consumers where seen_until < now() - interval '1 minute' ${IN_NO_ANSWER}`,
+    );
   }
 
   async fairShare(): Promise<number> {

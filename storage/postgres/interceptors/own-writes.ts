@@ -6,13 +6,17 @@
 import type pg from 'pg';
 import { type AnswerCallback, onAnswered, readStatementText } from './when-answered.ts';
 
-/** Marks a frequent statement whose changes are in no cached answer: statements of the log, and of slices before they end. */
+/**
+ * Marks a frequent statement whose changes are in no cached answer: statements of the log, of slices before they end, and of the
+ * queues that the process polls while it is idle. An unmarked one makes the next cached reads wait for a new snapshot.
+ */
 export const IN_NO_ANSWER = '/* in no answer */';
 
 export type OwnWrites = { count: number };
 
 /** Matches a single statement that only reads. A text of several statements counts as a write. */
-const READ = /^\s*(?:select|show|set|listen|notify|savepoint|release|rollback\s+to)\b[^;]*;?\s*$/i;
+const READ =
+  /^\s*(?:select|show|set|listen|notify|savepoint|release|rollback\s+to|with\b(?![^;]*\b(?:insert|update|delete|merge)\b))\b[^;]*;?\s*$/i;
 const BEGIN = /^\s*(?:begin|start\s+transaction)\b[^;]*;?\s*$/i;
 const END = /^\s*(?:commit|rollback|end|abort)\b[^;]*;?\s*$/i;
 

@@ -28,7 +28,11 @@ const ROWS: [statements: string[], count: number][] = [
   [[`begin; ${WRITE}`, 'commit'], 2],
   [['begin', WRITE, 'commit and chain', WRITE, 'commit'], 3],
   [[`with one as (select 1) ${WRITE}`], 1],
-  [['with one as (select 1) select * from one'], 1],
+  [['with one as (select 1) select * from one'], 0],
+  [['with recursive one as (select 1 as updated_at) select * from one'], 0],
+  [['with one as (delete from customers returning id) select * from one'], 1],
+  [['with one as (select 1) select * from one; delete from customers'], 1],
+  [['begin', 'with one as (select 1) select * from one', 'commit'], 0],
   [[`${READ}; ${WRITE}`], 1],
   [[`-- a comment\n${WRITE}`], 1],
   // A failed statement counts: without an answer of the server it may have taken effect.
