@@ -20,7 +20,8 @@ const stripeEvent = z.object({
   account: z.string().nullish().catch(null),
   data: z.object({
     object: z.object({
-      id: z.string().min(1).max(255),
+      // The object of `balance.available`, and that of a preview, has no id.
+      id: z.string().min(1).max(255).nullish().catch(null),
       object: z.string().nullish().catch(null),
       invoice: reference,
       payment_intent: reference,

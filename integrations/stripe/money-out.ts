@@ -6,6 +6,7 @@
  */
 import type { Stripe } from 'stripe';
 import type { ProviderRecord, PushedCreditNote, PushedPayment } from '../account.ts';
+import type { RequestedPayment } from '../account-payments.ts';
 import { sumMinorUnits } from '../minor-units.ts';
 import { ProviderError } from '../provider-error.ts';
 import { fromMinorUnits, toMinorUnits } from './amounts.ts';
@@ -100,6 +101,38 @@ export async function attachStripePayment(stripe: Stripe, invoice: string, payme
   } catch (error) {
     if (!isRefused(error) || !(await isAttached(stripe, invoice, payment_intent))) throw error;
   }
+}
+
+type ReceivedPayment = {
+  readonly intent: Stripe.PaymentIntent;
+  readonly payment: RequestedPayment;
+  readonly provider_invoice_id: string;
+};
+
+/**
+ * Lets a received payment pay the invoice. If less than the payment remains there, for example after a credit note, a payment record pays
+ * the rest: Stripe would credit the surplus to the customer's balance, although it is refunded or credited here.
+ */
+export async function payInvoice(
+  stripe: Stripe,
+  { intent, payment, provider_invoice_id }: ReceivedPayment,
+): Promise<void> {
+  const invoice = await stripe.invoices.retrieve(provider_invoice_id);
+  if (invoice.status !== 'open' || (await isAttached(stripe, invoice.id, intent.id))) return;
+  if (intent.amount_received <= invoice.amount_remaining) {
+    await stripe.invoices.attachPayment(invoice.id, { payment_intent: intent.id });
+    return;
+  }
+  await pushStripePayment(stripe, {
+    ...payment,
+    key_created_at: payment.requested_at,
+    is_key_renewed: false,
+    provider_invoice_id,
+    amount: fromMinorUnits(intent.amount_received, intent.currency),
+    currency: intent.currency,
+    paid_at: new Date(intent.created * 1_000).toISOString(),
+    reference: intent.id,
+  });
 }
 
 async function isAttached(stripe: Stripe, invoice: string, payment_intent: string): Promise<boolean> {

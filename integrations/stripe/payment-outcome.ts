@@ -68,12 +68,23 @@ function toReceivedAmount(intent: Stripe.PaymentIntent, { amount, currency }: Re
   );
 }
 
-/** Reads the page on which the customer acts. Micro-deposits take days to arrive, so their page has no time limit. */
+/**
+ * Reads the page on which the customer acts. Micro-deposits and vouchers (OXXO, Konbini, bank transfers) take days, so their pages have no
+ * time limit here; a voucher expires at Stripe.
+ */
 function readAction({ next_action }: Stripe.PaymentIntent): { url: string | null; is_limited: boolean } {
-  const deposits = next_action?.verify_with_microdeposits?.hosted_verification_url ?? null;
-  if (deposits !== null) return { url: deposits, is_limited: false };
-  return { url: next_action?.redirect_to_url?.url ?? null, is_limited: true };
+  const redirect = next_action?.redirect_to_url?.url ?? null;
+  if (next_action === null || redirect !== null) return { url: redirect, is_limited: true };
+  const details = Object.values(next_action).filter((value) => typeof value === 'object' && value !== null);
+  for (const name of UNLIMITED_PAGES) {
+    const page = details.map((value) => (value as Record<string, unknown>)[name]).find(Boolean);
+    if (typeof page === 'string') return { url: page, is_limited: false };
+  }
+  return { url: null, is_limited: true };
 }
+
+/** Fields of a next action whose page has no time limit (docs.stripe.com/api/payment_intents/object, `next_action`). */
+const UNLIMITED_PAGES = ['hosted_verification_url', 'hosted_voucher_url', 'hosted_instructions_url'] as const;
 
 /** Describes a failure by its code, or by its status, because not every error has a code. */
 function describeFailure({ status, last_payment_error, cancellation_reason }: Stripe.PaymentIntent): string {

@@ -18,7 +18,9 @@ import type {
 } from '../account-payments.ts';
 import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
 import { toMinorUnits } from './amounts.ts';
+import { ProviderError } from '../provider-error.ts';
 import { findDeclinedIntent, isMissing, isRefused, translate } from './errors.ts';
+import { payInvoice } from './money-out.ts';
 import { isWaitingForCustomer, toIntentOutcome, toRefundOutcome } from './payment-outcome.ts';
 import { listRefunds } from './pulled-invoice.ts';
 import { listPaymentMethods, readPaymentMethod, startCardSetup } from './saved-cards.ts';
@@ -136,24 +138,27 @@ export class StripePayments implements AccountPayments {
 
   async #conclude(intent: Stripe.PaymentIntent, payment: RequestedPayment): Promise<PaymentOutcome> {
     const outcome = toIntentOutcome(intent, payment, new Date());
-    if (outcome.outcome === 'failed' && intent.status === 'requires_action') {
-      await this.cancel(intent.id);
-      return await this.#conclude(await this.#stripe.paymentIntents.retrieve(intent.id, INTENT_EXPANDED), payment);
-    }
     if (outcome.outcome === 'succeeded') await this.#payInvoice(intent, payment);
-    return outcome;
+    if (outcome.outcome !== 'failed' || intent.status !== 'requires_action') return outcome;
+    await this.cancel(intent.id);
+    const ended = await this.#stripe.paymentIntents.retrieve(intent.id, INTENT_EXPANDED);
+    if (ended.status !== 'requires_action') return await this.#conclude(ended, payment);
+    // Stripe refuses to cancel the payment of a Checkout page. Until it ends there, the customer can still pay it.
+    return { outcome: 'processing', gateway_payment_id: intent.id, url: null, check_at: null };
   }
 
   /**
    * Lets the payment pay the pushed invoice, so that the customer cannot pay it there again. A refusal changes nothing about the money that
    * was received: the invoice may be paid there already, be void, or be gone.
    */
-  async #payInvoice({ id }: Stripe.PaymentIntent, { provider_invoice_id }: RequestedPayment): Promise<void> {
+  async #payInvoice(intent: Stripe.PaymentIntent, payment: RequestedPayment): Promise<void> {
+    const { provider_invoice_id } = payment;
     if (provider_invoice_id === null) return;
     try {
-      await this.#stripe.invoices.attachPayment(provider_invoice_id, { payment_intent: id });
+      await payInvoice(this.#stripe, { intent, payment, provider_invoice_id });
     } catch (error) {
-      if (!isRefused(error) && !isMissing(error)) throw error;
+      const isNeeded = error instanceof ProviderError && error.error_class === 'person';
+      if (!isRefused(error) && !isMissing(error) && !isNeeded) throw error;
     }
   }
 
@@ -174,15 +179,16 @@ export class StripePayments implements AccountPayments {
 
   async refund(refund: AccountRefund): Promise<RefundOutcome> {
     return await translate(async () => {
-      const { gateway_payment_id: payment_intent, amount, currency, refund_id } = refund;
+      const { gateway_payment_id, amount, currency, refund_id } = refund;
+      const paid = toRefundedPayment(gateway_payment_id);
       const terms = {
-        payment_intent,
+        ...paid,
         amount: toMinorUnits(amount, currency),
         metadata: { farthing_refund_id: refund_id },
       };
       const find = () =>
         findByMetadata<Stripe.Refund>(['farthing_refund_id', refund_id], {
-          list: () => this.#stripe.refunds.list({ payment_intent, limit: PAGE }),
+          list: () => this.#stripe.refunds.list({ ...paid, limit: PAGE }),
           search: NOTHING_FOUND,
           accepts: () => true,
         });
@@ -214,6 +220,11 @@ const SESSION_EXPANDED = { expand: ['payment_intent.payment_method'] };
 
 function isSession(id: string): boolean {
   return id.startsWith('cs_');
+}
+
+/** Names the payment of a refund: payments that Stripe reported may be charges without an intent. */
+function toRefundedPayment(id: string): { payment_intent: string } | { charge: string } {
+  return /^(ch|py)_/.test(id) ? { charge: id } : { payment_intent: id };
 }
 
 /** Returns the payment intent of a charge. If the charge was declined, Stripe's error contains it. */

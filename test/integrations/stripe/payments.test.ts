@@ -177,6 +177,20 @@ describe('integrations/stripe/payments', () => {
     });
   });
 
+  it('a charge that is greater than the rest of the pushed invoice pays the rest', async () => {
+    const invoice = fake.book.createInvoice({ customer, currency: 'usd' });
+    fake.book.addLines(invoice.id, [{ amount: 1_250 }]);
+    fake.book.finalizeInvoice(invoice.id);
+    fake.book.lowerRemaining(invoice, 250);
+    const charge = build({ provider_invoice_id: invoice.id });
+    fake.disturb(/POST invoices.*attach_payment$/, 'lost_answer');
+    await catchFailure(() => payments.charge!(charge));
+    expect((await payments.charge!(charge)).outcome).to.equal('succeeded');
+    await payments.findOutcome(charge);
+    const paid = fake.book.listPayments(invoice.id).filter(({ status }) => status === 'paid');
+    expect([invoice.status, paid.map(({ amount_paid }) => amount_paid)]).to.deep.equal(['paid', [1_000]]);
+  });
+
   describe('a page', () => {
     it('is opened once, paid, and closed by the payment', async () => {
       const page = buildPage();
@@ -200,6 +214,24 @@ describe('integrations/stripe/payments', () => {
         });
       expect(intent.metadata).to.include({ farthing_payment_id: page.payment_id, farthing_key: page.key });
     });
+
+    for (const [method, address] of [
+      ['pm_oxxo', 'https://payments.stripe.example/voucher/1'],
+      ['pm_wechat_pay', null],
+    ] as const)
+      it(`that is completed by ${method} is processing until the customer has paid`, async () => {
+        const page = buildPage();
+        await payments.openPage!(page);
+        const [session] = fake.book
+          .list('checkout.session')
+          .filter(({ metadata }) => metadata['farthing_key'] === page.key);
+        const { id } = completeSession(fake.book, session!.id, method)!;
+        const waiting = { outcome: 'processing', gateway_payment_id: id, url: address, check_at: null };
+        for (const gateway_payment_id of [session!.id, id])
+          expect(await payments.findOutcome({ ...page, gateway_payment_id })).to.deep.equal(waiting);
+        actOnIntent(fake.book, id, 'succeeded');
+        expect((await payments.findOutcome({ ...page, gateway_payment_id: id }))!.outcome).to.equal('succeeded');
+      });
 
     it('that is cancelled can no longer be paid', async () => {
       const page = buildPage();
@@ -249,6 +281,15 @@ describe('integrations/stripe/payments', () => {
       const outcome = { outcome: 'succeeded', gateway_refund_id: made!.id };
       expect(await payments.refund!(refund)).to.deep.equal(outcome);
       expect(listRefunds(fake.book, id).map(({ amount }) => amount)).to.deep.equal([500]);
+    });
+
+    it('of a payment that Stripe reported as a charge is made for the charge', async () => {
+      const id = `ch_${(await charged()).slice(3)}`;
+      const refund = buildRefund(id);
+      const { outcome } = await payments.refund!(refund);
+      await payments.refund!(refund);
+      const made = fake.book.list('refund').filter((one) => one['charge'] === id);
+      expect([outcome, made.length]).to.deep.equal(['succeeded', 1]);
     });
 
     it('of more than was paid is refused', async () => {

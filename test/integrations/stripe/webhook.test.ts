@@ -119,4 +119,15 @@ describe('integrations/stripe/webhook', () => {
       }),
     );
   });
+
+  for (const [name, object] of [
+    ['balance.available', { object: 'balance' }],
+    ['invoice.paid', { object: 'invoice', id: null }],
+  ] as const)
+    it(`an event names no record if its object has no id: ${name}`, () => {
+      const event = { id: 'evt_1', type: name, created: TIME, data: { object } };
+      const [parsed] = stripe.account!.parseWebhook!({ body: Buffer.from(JSON.stringify(event)) } as never);
+      expect(parsed).to.include({ provider_event_id: 'evt_1', event_type: name });
+      expect(parsed!.subjects).to.deep.equal([]);
+    });
 });

@@ -29,7 +29,13 @@ export type SessionRecord = StripeRecord & {
 };
 type RefundRecord = StripeRecord & { payment_intent: string; amount: number; status: string };
 
-type Behaviour = { readonly error?: Record<string, string>; readonly acts?: true; readonly debit?: true };
+type Behaviour = {
+  readonly error?: Record<string, string>;
+  readonly acts?: true;
+  readonly debit?: true;
+  /** Next action of a payment that the customer makes later, for example in a shop. */
+  readonly next_action?: Record<string, unknown>;
+};
 const DECLINED = { type: 'card_error', code: 'card_declined', message: 'Your card was declined.' };
 const METHODS: Readonly<Record<string, Behaviour>> = {
   pm_card_visa: {},
@@ -37,6 +43,15 @@ const METHODS: Readonly<Record<string, Behaviour>> = {
   pm_card_declinedWithoutCode: { error: { type: 'card_error', message: 'Your bank said no.' } },
   pm_card_authenticationRequired: { acts: true },
   pm_usBankAccount_success: { debit: true },
+  pm_oxxo: {
+    next_action: {
+      type: 'oxxo_display_details',
+      oxxo_display_details: { number: '1', hosted_voucher_url: 'https://payments.stripe.example/voucher/1' },
+    },
+  },
+  pm_wechat_pay: {
+    next_action: { type: 'wechat_pay_display_qr_code', wechat_pay_display_qr_code: { data: 'weixin://1' } },
+  },
 };
 /**
  * Smallest charge in USD (docs.stripe.com/currencies, "Minimum and maximum charge amounts"); other currencies have
@@ -68,7 +83,7 @@ const SETUP: Grammar = {
   ...{ customer: 'text', usage: ['off_session', 'on_session'], metadata: 'map' },
   allowed_payment_method_types: { list_of: 'text' },
 };
-const REFUND: Grammar = { payment_intent: 'text', amount: 'integer', metadata: 'map' };
+const REFUND: Grammar = { payment_intent: 'text', charge: 'text', amount: 'integer', metadata: 'map' };
 
 type Call = { readonly id: string; readonly parameters: Parameters; readonly book: StripeBook };
 export type PaymentOperation<Listing> = {
@@ -120,7 +135,7 @@ export function listPaymentOperations<Listing>({
     ),
     get(/^payment_methods\/(\w+)$/, {}, ({ book, id }) => book.find('payment_method', id)),
     post(/^refunds$/, REFUND, ({ book, parameters }) => createRefund(book, parameters)),
-    list(/^refunds$/, 'refund', ['payment_intent']),
+    list(/^refunds$/, 'refund', ['payment_intent', 'charge']),
     get(/^refunds\/(\w+)$/, {}, ({ book, id }) => book.find('refund', id)),
   ];
 }
@@ -161,7 +176,7 @@ function confirmIntent(book: StripeBook, intent: IntentRecord, parameters: Param
       message: `You cannot confirm this PaymentIntent because it has a status of ${intent.status}.`,
     });
   const method = String(parameters['payment_method']);
-  const { error, acts, debit } = findBehaviour(book, method);
+  const { error, acts, debit, next_action } = findBehaviour(book, method);
   Object.assign(intent, { payment_method: method, last_payment_error: null });
   if (error) throw declineIntent(book, intent, error);
   if (acts && parameters['off_session'] === true)
@@ -173,6 +188,11 @@ function confirmIntent(book: StripeBook, intent: IntentRecord, parameters: Param
     const url = `https://hooks.stripe.example/redirect/${intent.id}`;
     const redirect_to_url = { url, return_url: parameters['return_url'] };
     Object.assign(intent, { status: 'requires_action', next_action: { type: 'redirect_to_url', redirect_to_url } });
+    book.announce('payment_intent.requires_action', intent);
+    return intent;
+  }
+  if (next_action) {
+    Object.assign(intent, { status: 'requires_action', next_action });
     book.announce('payment_intent.requires_action', intent);
     return intent;
   }
@@ -203,6 +223,8 @@ function cancelIntent(book: StripeBook, intent: IntentRecord): IntentRecord {
       code: 'payment_intent_unexpected_state',
       message: `You cannot cancel this PaymentIntent because it has a status of ${intent.status}.`,
     });
+  if (book.list<SessionRecord>('checkout.session').some(({ payment_intent }) => payment_intent === intent.id))
+    throw new StripeRefusal(400, { message: 'You cannot cancel this PaymentIntent because it is used by Checkout.' });
   Object.assign(intent, { status: 'canceled', next_action: null });
   book.announce('payment_intent.canceled', intent);
   return intent;
@@ -304,8 +326,11 @@ export function detachMethod(book: StripeBook, id: string): void {
 }
 
 /** Creates a refund. Refunds of bank debits stay pending, because they take days. */
-function createRefund(book: StripeBook, { payment_intent, amount, metadata = {} }: Parameters): RefundRecord {
-  const intent = book.find<IntentRecord>('payment_intent', String(payment_intent));
+function createRefund(book: StripeBook, parameters: Parameters): RefundRecord {
+  const { amount, metadata = {} } = parameters;
+  const charge = parameters['charge'] === undefined ? null : String(parameters['charge']);
+  const payment_intent = charge === null ? String(parameters['payment_intent']) : `pi_${charge.slice(3)}`;
+  const intent = book.find<IntentRecord>('payment_intent', payment_intent);
   const earlier = listRefunds(book, intent.id).filter(({ status }) => status !== 'failed');
   const left = intent.amount_received - earlier.reduce((sum, one) => sum + one.amount, 0);
   if (left <= 0)
@@ -317,7 +342,8 @@ function createRefund(book: StripeBook, { payment_intent, amount, metadata = {} 
     });
   const isSlow = Boolean(intent.payment_method) && findBehaviour(book, String(intent.payment_method)).debit === true;
   const refund = book.add('re', 'refund', {
-    ...{ payment_intent: intent.id, amount: Number(amount), currency: intent.currency, failure_reason: null },
+    ...{ payment_intent: intent.id, charge: `ch_${intent.id.slice(3)}` },
+    ...{ amount: Number(amount), currency: intent.currency, failure_reason: null },
     ...{ status: isSlow ? 'pending' : 'succeeded', metadata: { ...(metadata as Record<string, string>) } },
   });
   book.announce('refund.created', refund);
