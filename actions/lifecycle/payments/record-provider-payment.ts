@@ -27,7 +27,9 @@ import { loadCharges } from '../../invoicing/credit-notes/load-charges.ts';
 import { type LockedInvoice, lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
 import { lockReceivedPayment } from '../../payments/lock-payment.ts';
 import { applySuccess } from './apply-outcome.ts';
-import { listRefunds, recordMadeRefund, reverseMadeRefund } from './refund-payment.ts';
+import { listRefunds } from './book-refund.ts';
+import { recordMadeRefund } from './refund-payment.ts';
+import { reverseMadeRefund } from './reverse-refund.ts';
 
 type InvoiceReport = {
   readonly connection: ConnectionModel;
