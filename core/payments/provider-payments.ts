@@ -63,6 +63,8 @@ type RecordedPayment = Pick<
 type ReportInput = {
   readonly invoice: Pick<Invoice, 'invoice_status' | 'currency' | 'amount_remaining'>;
   readonly recorded: readonly RecordedPayment[];
+  /** Ids of the invoice and of all its payments, also of archived ones, with which payments of this service are marked at the provider. */
+  readonly own_ids: ReadonlySet<string>;
   /** Ids at the provider of payments that were pushed to it. */
   readonly sent_ids: ReadonlySet<string>;
   /** Ids there of payments of this service that were sent, by payment. */
@@ -84,11 +86,8 @@ type ReportPlan = {
 };
 
 export function planReport(input: ReportInput): ReportPlan {
-  const { invoice, recorded, sent_ids, reported, provider_type } = input;
-  const known = new Set(recorded.map(({ gateway_payment_id }) => gateway_payment_id));
-  const isOurs = ({ provider_payment_id: id, reported_payment_id }: ReportedPayment) =>
-    known.has(id) || sent_ids.has(id) || Boolean(reported_payment_id);
-  const paid = reported.payments.filter((payment) => hasBrought(payment) && !isOurs(payment));
+  const { invoice, reported, provider_type } = input;
+  const paid = reported.payments.filter((payment) => hasBrought(payment) && !isOurs(payment, input));
   const differences = describeChanged(input);
   if (paid.length === 0) return { received: [], differences, is_undecided: false };
   if (invoice.invoice_status === 'DRAFT' || isUncertain(input))
@@ -108,6 +107,19 @@ export function planReport(input: ReportInput): ReportPlan {
   function describe({ provider_payment_id, amount, currency }: ReportedPayment): string {
     return `payment ${provider_payment_id} of ${amount} ${currency} at ${provider_type}`;
   }
+}
+
+/**
+ * Whether the reported payment is a recorded, sent or requested one. A person may have copied a sent payment with its mark, for this invoice or
+ * another one: such a copy is money of its own.
+ */
+function isOurs(
+  { provider_payment_id: id, reported_payment_id }: ReportedPayment,
+  { recorded, own_ids, sent_ids, pushed_ids }: ReportInput,
+): boolean {
+  if (sent_ids.has(id) || recorded.some(({ gateway_payment_id }) => gateway_payment_id === id)) return true;
+  if (!reported_payment_id || !own_ids.has(reported_payment_id)) return false;
+  return (pushed_ids.get(reported_payment_id) ?? id) === id;
 }
 
 function hasBrought({ payment_status, amount }: ReportedPayment): boolean {

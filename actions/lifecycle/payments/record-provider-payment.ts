@@ -54,9 +54,11 @@ export async function recordInvoiceReport(
   const { connection, invoice_id, reported } = report;
   const { invoice } = await lockInvoice(transaction, connection, invoice_id);
   const recorded = await listPayments(transaction, report);
-  const sent = await loadSentPayments(transaction, connection, { payment_ids: recorded.map(({ id }) => id) });
+  const payment_ids = await listPaymentIds(transaction, report);
+  const sent = await loadSentPayments(transaction, connection, { payment_ids });
+  const own_ids = new Set([invoice_id, ...payment_ids]);
   const { id: connection_id, provider_type } = connection;
-  const plan = planReport({ invoice, recorded, ...sent, connection_id, provider_type, reported });
+  const plan = planReport({ invoice, recorded, own_ids, ...sent, connection_id, provider_type, reported });
   for (const payment of plan.received) await recordPayment(stores, transaction, { ...report, payment });
   const unbooked: string[] = [];
   const payments = await listPayments(transaction, report);
@@ -77,6 +79,15 @@ export async function recordInvoiceReport(
 function listPayments(transaction: Transaction, { connection, invoice_id }: InvoiceReport): Promise<PaymentModel[]> {
   const where = { status: 'published' };
   return PaymentModel.listBy(connection, { column: 'destination_id', value: invoice_id, where }, transaction);
+}
+
+/** Lists the ids of all payments of the invoice, also of archived ones, which the provider may still name. */
+async function listPaymentIds(
+  transaction: Transaction,
+  { connection, invoice_id }: InvoiceReport,
+): Promise<readonly string[]> {
+  const payments = await PaymentModel.in(connection, transaction).where({ destination_id: invoice_id }).select('id');
+  return payments.map(({ id }) => id);
 }
 
 /** Records a payment that the provider received. It is booked in full, even above the remaining amount. */
