@@ -13,7 +13,7 @@ import { toInstant } from '../../../core/foundation/time/instant.ts';
 import { computeRefundablePayment } from '../../../core/invoicing/credit-note/creditable.ts';
 import { applyRefund } from '../../../core/invoicing/invoice/payment-status.ts';
 import type { RefundPayment } from '../../../core/payments/record.ts';
-import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../../core/payments/schedule.ts';
+import { computeProviderRecheckAt } from '../../../core/payments/schedule.ts';
 import type { RefundOutcome } from '../../../integrations/payment-provider.ts';
 import { isUnavailable } from '../../../storage/foundation/failure.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
