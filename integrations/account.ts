@@ -92,7 +92,7 @@ export type PushedCreditNote = IdempotentPush & {
   readonly reason: string;
 };
 
-export type ProviderInvoice = ProviderRecord & ReportedInvoice & { readonly total: string; readonly currency: string };
+export type ProviderInvoice = ProviderRecord & ReportedInvoice;
 
 export type AccountSettings = {
   /** Address that replaces the provider's public one, for tests and proxies. Set per installation. */

@@ -26,6 +26,7 @@ import { type StripeLine, toStripeLines, toUnixSeconds } from './lines.ts';
 import { attachStripePayment, pushStripeCreditNote, pushStripePayment, voidStripeCreditNote } from './money-out.ts';
 import { StripePayments } from './payments.ts';
 import {
+  listCredits,
   listRefunds,
   PAYMENTS_EXPANDED,
   RECORDS_EXPANDED,
@@ -262,7 +263,8 @@ class StripeAccount implements ProviderAccount {
       );
       if (invoice === null) return null;
       const payments = await this.#listPayments(invoice);
-      return toProviderInvoice(invoice, payments, await this.#listRefunds(payments));
+      const refunded = await this.#listRefunds(payments);
+      return toProviderInvoice(invoice, { payments, refunded, credits: await listCredits(this.#stripe, invoice) });
     });
   }
 

@@ -5,6 +5,7 @@
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { createdBy } from '../../../core/foundation/stamp.ts';
 import { computeRefundablePayment } from '../../../core/invoicing/credit-note/creditable.ts';
+import { planChanges } from '../../../core/payments/provider-changes.ts';
 import {
   computeFailedPart,
   describeClosed,
@@ -21,7 +22,7 @@ import type { Stores, Transaction } from '../../../storage/foundation/stores.ts'
 import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { loadRefundLimit } from '../../credits/wallets/pending-credits.ts';
-import { loadSentPayments } from '../../foundation/connections/sent-payments.ts';
+import { loadSentCredits, loadSentPayments } from '../../foundation/connections/sent-payments.ts';
 import { emit } from '../../foundation/emit.ts';
 import { loadCharges } from '../../invoicing/credit-notes/load-charges.ts';
 import { type LockedInvoice, lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
@@ -36,6 +37,8 @@ type InvoiceReport = {
   /** Whether refunds of these payments can be requested from the provider; otherwise they are only recorded. */
   readonly can_refund: boolean;
   readonly invoice_id: string;
+  /** Total with which the invoice was sent; null if it was linked by hand. */
+  readonly sent_total: string | null;
   readonly reported: ReportedInvoice;
   readonly now: Date;
 };
@@ -71,9 +74,13 @@ export async function recordInvoiceReport(
   }
   const { invoice: current } = await lockInvoice(transaction, connection, invoice_id);
   const closed = plan.is_undecided ? null : describeClosed({ invoice: current, reported, provider_type });
-  const is_undecided = plan.is_undecided || (closed !== null && isCharging(recorded, provider_type));
+  const credits = await loadSentCredits(transaction, connection, { invoice_id });
+  const changes = planChanges({ ...report, invoice: current, ...credits, provider_type });
+  const isCharged = closed !== null && isCharging(recorded, provider_type);
+  const is_undecided = plan.is_undecided || changes.is_undecided || isCharged;
   const still_open = closed === null || is_undecided ? [] : [closed];
-  return { differences: [...plan.differences, ...unbooked, ...still_open], is_undecided };
+  const differences = [...plan.differences, ...unbooked, ...still_open, ...changes.differences];
+  return { differences, is_undecided };
 }
 
 function listPayments(transaction: Transaction, { connection, invoice_id }: InvoiceReport): Promise<PaymentModel[]> {

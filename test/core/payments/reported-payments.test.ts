@@ -15,9 +15,9 @@ const recorded = (gateway_payment_id: string | null = null) => ({
 const plan = (payment: ReportedPayment, input: Partial<ReportInput> = {}) =>
   planReport({
     ...{ invoice: { invoice_status: 'FINALIZED', currency: 'usd', amount_remaining: '60' }, recorded: [recorded()] },
-    ...{ own_ids: new Set(['inv_ours', 'pay_ours']), sent_ids: new Set(), pushed_ids: new Map(), is_sending: false },
-    ...{ connection_id: 'conn_1', provider_type: 'quickbooks' },
-    reported: { invoice_status: 'open', payments: [payment] },
+    ...{ own_ids: new Set(['inv_ours', 'pay_ours']), sent_ids: new Set(), pushed_ids: new Map(), overpaid: new Map() },
+    ...{ is_sending: false, connection_id: 'conn_1', provider_type: 'quickbooks' },
+    reported: { invoice_status: 'open', total: '100', currency: 'usd', payments: [payment] },
     ...input,
   } as ReportInput);
 const pushed = { sent_ids: new Set(['7']), pushed_ids: new Map([['pay_ours', '7']]) };
