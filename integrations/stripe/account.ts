@@ -16,6 +16,7 @@ import type {
   PushedCustomer,
   PushedInvoice,
   PushedPayment,
+  SearchedCreditNote,
   SearchedInvoice,
 } from '../account.ts';
 import { ProviderError } from '../provider-error.ts';
@@ -23,7 +24,13 @@ import { fromMinorUnits, toMinorUnits } from './amounts.ts';
 import { openStripeClient } from './client.ts';
 import { isForbidden, isMissing, toProviderError, translate } from './errors.ts';
 import { type StripeLine, toStripeLines, toUnixSeconds } from './lines.ts';
-import { attachStripePayment, pushStripeCreditNote, pushStripePayment, voidStripeCreditNote } from './money-out.ts';
+import {
+  attachStripePayment,
+  findStripeCreditNote,
+  pushStripeCreditNote,
+  pushStripePayment,
+  voidStripeCreditNote,
+} from './money-out.ts';
 import { StripePayments } from './payments.ts';
 import {
   listCredits,
@@ -249,6 +256,10 @@ class StripeAccount implements ProviderAccount {
 
   async pushCreditNote(note: PushedCreditNote): Promise<ProviderRecord> {
     return await translate(() => pushStripeCreditNote(this.#stripe, note));
+  }
+
+  async findCreditNote(note: SearchedCreditNote): Promise<ProviderRecord | null> {
+    return await translate(() => findStripeCreditNote(this.#stripe, note));
   }
 
   async voidCreditNote(provider_entity_id: string, key: string): Promise<void> {

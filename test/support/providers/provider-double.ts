@@ -27,6 +27,8 @@ export interface ProviderDouble {
     start(): Promise<unknown>;
     stop(): Promise<void>;
     clearDisturbances(): void;
+    /** Stops the next request with this name before it takes effect. */
+    hold(at: RegExp): { readonly arrived: Promise<void>; release(): void };
   };
   /** Disturbs the next request that creates such a record, or that reads an invoice. */
   disturb(request: PushedEntityType | 'read', failure: CallFailure): void;
