@@ -42,7 +42,8 @@ describeProviders('refunds that fail', ({ name, exchanges, there, given }) => {
     const { push_error } = await given.account.findMapping(payment_id);
     expect(there.listSentNotes(refund_id)).to.deep.equal(isWithdrawn ? [] : ['30']);
     if (isWithdrawn) expect(push_error).to.equal(null);
-    else expect(push_error).to.match(/^the refund of 30 usd of payment pay_\w+ has failed, but cn_\w+ is still counted/);
+    else
+      expect(push_error).to.match(/^the refund of 30 usd of payment pay_\w+ has failed, but cn_\w+ is still counted/);
   };
 
   it('after they were sent are withdrawn, or a person is asked; others stay', async () => {
