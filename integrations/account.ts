@@ -92,7 +92,12 @@ export type PushedCreditNote = IdempotentPush & {
   readonly reason: string;
 };
 
-export type ProviderInvoice = ProviderRecord & ReportedInvoice & { readonly total: string; readonly currency: string };
+export type SearchedCreditNote = Pick<
+  PushedCreditNote,
+  'credit_note_id' | 'provider_customer_id' | 'provider_invoice_id' | 'key_created_at'
+>;
+
+export type ProviderInvoice = ProviderRecord & ReportedInvoice;
 
 export type AccountSettings = {
   /** Address that replaces the provider's public one, for tests and proxies. Set per installation. */
@@ -120,6 +125,8 @@ export interface ProviderAccount {
   /** Applies a payment received by this account to its invoice. No effect if it is already applied. */
   attachPayment?(provider_entity_id: string, gateway_payment_id: string): Promise<void>;
   pushCreditNote?(note: PushedCreditNote): Promise<ProviderRecord>;
+  /** Finds the credit note that a push created and that is not void; null if there is none. */
+  findCreditNote?(note: SearchedCreditNote): Promise<ProviderRecord | null>;
   /** Voids the credit note, so that its amount is due again; no effect if the note is already void. */
   voidCreditNote?(provider_entity_id: string, key: string): Promise<void>;
   /**

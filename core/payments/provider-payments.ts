@@ -3,7 +3,7 @@
  * a provider"). A payment is recorded once, with the amount that was paid. An outdated report never undoes a later
  * state.
  */
-import { Decimal, sumDecimals } from '../foundation/decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../foundation/decimal.ts';
 import type { Invoice } from '../invoicing/invoice/record.ts';
 import { RECEIVED } from './moves.ts';
 import type { Payment, PaymentRefund } from './record.ts';
@@ -41,8 +41,22 @@ export type ReportedPayment = {
   readonly is_outside?: boolean;
 };
 
+/** Amount that a credit note, or a similar record of the provider, credits of an invoice. Its refunds are reported with their payments. */
+export type ReportedCredit = {
+  readonly provider_credit_id: string;
+  readonly amount: string;
+  /** Our credit note or refund from which the provider was sent the record; null or absent if the provider does not store it. */
+  readonly reported_credit_note_id?: string | null;
+};
+
 export type ReportedInvoice = {
   readonly invoice_status: 'draft' | 'open' | 'paid' | 'void' | 'uncollectible';
+  /** Total without payments and credits. */
+  readonly total: string;
+  /** ISO 4217, lowercase. */
+  readonly currency: string;
+  /** Credits that are in force; absent if the provider has none. */
+  readonly credits?: readonly ReportedCredit[];
   /** All payments that the provider knows for the invoice, including failed and refunded ones. */
   readonly payments: readonly ReportedPayment[];
 };
@@ -63,10 +77,14 @@ type RecordedPayment = Pick<
 type ReportInput = {
   readonly invoice: Pick<Invoice, 'invoice_status' | 'currency' | 'amount_remaining'>;
   readonly recorded: readonly RecordedPayment[];
+  /** Ids of the invoice and of all its payments, also of archived ones, with which payments of this service are marked at the provider. */
+  readonly own_ids: ReadonlySet<string>;
   /** Ids at the provider of payments that were pushed to it. */
   readonly sent_ids: ReadonlySet<string>;
   /** Ids there of payments of this service that were sent, by payment. */
   readonly pushed_ids: ReadonlyMap<string, string>;
+  /** Refunded overpaid amounts, by payment. The provider was sent the rest of the payment. */
+  readonly overpaid: ReadonlyMap<string, Decimal>;
   /** A payment is being sent to the provider, so a reported one may be it. */
   readonly is_sending: boolean;
   readonly connection_id: string;
@@ -84,11 +102,8 @@ type ReportPlan = {
 };
 
 export function planReport(input: ReportInput): ReportPlan {
-  const { invoice, recorded, sent_ids, reported, provider_type } = input;
-  const known = new Set(recorded.map(({ gateway_payment_id }) => gateway_payment_id));
-  const isOurs = ({ provider_payment_id: id, reported_payment_id }: ReportedPayment) =>
-    known.has(id) || sent_ids.has(id) || Boolean(reported_payment_id);
-  const paid = reported.payments.filter((payment) => hasBrought(payment) && !isOurs(payment));
+  const { invoice, reported, provider_type } = input;
+  const paid = reported.payments.filter((payment) => hasBrought(payment) && !isOurs(payment, input));
   const differences = describeChanged(input);
   if (paid.length === 0) return { received: [], differences, is_undecided: false };
   if (invoice.invoice_status === 'DRAFT' || isUncertain(input))
@@ -110,6 +125,19 @@ export function planReport(input: ReportInput): ReportPlan {
   }
 }
 
+/**
+ * Whether the reported payment is a recorded, sent or requested one. A person may have copied a sent payment with its mark, for this invoice or
+ * another one: such a copy is money of its own.
+ */
+function isOurs(
+  { provider_payment_id: id, reported_payment_id }: ReportedPayment,
+  { recorded, own_ids, sent_ids, pushed_ids }: ReportInput,
+): boolean {
+  if (sent_ids.has(id) || recorded.some(({ gateway_payment_id }) => gateway_payment_id === id)) return true;
+  if (!reported_payment_id || !own_ids.has(reported_payment_id)) return false;
+  return (pushed_ids.get(reported_payment_id) ?? id) === id;
+}
+
 function hasBrought({ payment_status, amount }: ReportedPayment): boolean {
   return (payment_status === 'succeeded' || payment_status === 'refunded') && new Decimal(amount).gt(0);
 }
@@ -129,18 +157,26 @@ function isUncertain({ recorded, provider_type, is_sending }: ReportInput): bool
 }
 
 /** Payments that the provider has reported or was sent, and has with another amount or no longer. A person may have changed them there. */
-function describeChanged({ recorded, connection_id, pushed_ids, reported, provider_type }: ReportInput): string[] {
+function describeChanged(input: ReportInput): string[] {
+  const { recorded, connection_id, pushed_ids, overpaid, reported, provider_type } = input;
   const received = recorded.filter(({ payment_status }) => RECEIVED.includes(payment_status));
-  return received.flatMap(({ id, gateway_payment_id, amount, currency, ...payment }) => {
+  return received.flatMap(({ id, gateway_payment_id, currency, ...payment }) => {
     const pushed_id = pushed_ids.get(id);
     const id_there = pushed_id ?? (payment.connection_id === connection_id ? gateway_payment_id : null);
     if (!id_there) return [];
     const found = reported.payments.find(({ provider_payment_id }) => provider_payment_id === id_there);
     const there = new Decimal(found && hasBrought(found) ? found.amount : 0);
-    // The invoice there may have taken a part of a payment that was sent.
-    if (there.eq(amount) || (pushed_id !== undefined && there.gt(0))) return [];
-    return [`payment ${id} of ${amount} ${currency} is ${there.toFixed()} at ${provider_type} (${id_there})`];
+    const amount =
+      pushed_id === undefined ? new Decimal(payment.amount) : computeSent(payment.amount, overpaid.get(id));
+    // An invoice that takes only a part of a sent payment is paid by it. The part is not 0.
+    const isPart = pushed_id !== undefined && there.gt(0) && there.lt(amount) && reported.invoice_status !== 'open';
+    if (there.eq(amount) || isPart) return [];
+    return [`payment ${id} of ${amount.toFixed()} ${currency} is ${there.toFixed()} at ${provider_type} (${id_there})`];
   });
+}
+
+function computeSent(amount: string, overpaid: Decimal = ZERO): Decimal {
+  return new Decimal(amount).minus(overpaid);
 }
 
 /** Whether a charge is in progress, which pays the invoice at the provider before it is recorded here. */

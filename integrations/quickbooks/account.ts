@@ -14,6 +14,7 @@ import type {
   PushedCustomer,
   PushedInvoice,
   PushedPayment,
+  SearchedCreditNote,
   SearchedInvoice,
 } from '../account.ts';
 import type { ExactJson } from '../exact-json.ts';
@@ -147,6 +148,11 @@ export class QuickBooksAccount implements ProviderAccount {
     if (memo === null || new Decimal(memo.RemainingCredit ?? memo.TotalAmt).isZero()) return;
     const { key } = credit_note;
     await this.#client.create('Payment', toApplicationBody(credit_note, id), { key: `${key}:apply:${memo.SyncToken}` });
+  }
+
+  async findCreditNote({ credit_note_id, ...searched }: SearchedCreditNote): Promise<ProviderRecord | null> {
+    const found = await this.#findSent('CreditMemo', { ...searched, note: toNote('credit note', credit_note_id) });
+    return found === null ? null : toRecord(found);
   }
 
   /** QuickBooks cannot void a credit memo, so it is deleted, after the payments of 0 that apply it. */

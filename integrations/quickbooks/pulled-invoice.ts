@@ -1,6 +1,6 @@
 /** An invoice of QuickBooks as pulled, with the money that its payments apply to it. */
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
-import type { ReportedPayment } from '../../core/payments/provider-payments.ts';
+import type { ReportedCredit, ReportedPayment } from '../../core/payments/provider-payments.ts';
 import type { ProviderInvoice } from '../account.ts';
 import { ProviderError } from '../provider-error.ts';
 import { isVoided, type QuickBooksInvoice, type QuickBooksPayment } from './records.ts';
@@ -17,6 +17,7 @@ export function toProviderInvoice(
     total: toText(invoice.TotalAmt),
     currency,
     payments: payments.flatMap((payment) => toProviderPayment(payment, invoice.Id, currency)),
+    credits: payments.flatMap((payment) => listCredits(payment, invoice.Id)),
   };
 }
 
@@ -66,9 +67,25 @@ function computeMoney(payment: QuickBooksPayment, invoice_id: string): Decimal {
   );
 }
 
-function sumLinked({ Line = [] }: QuickBooksPayment, isWanted: (type: string, id: string) => boolean): Decimal {
-  const lines = Line.filter(({ LinkedTxn = [] }) => LinkedTxn.some(({ TxnType, TxnId }) => isWanted(TxnType, TxnId)));
-  return sumDecimals(lines.map(({ Amount }) => new Decimal(Amount)));
+/**
+ * Lists the credits that a payment applies to the invoice, such as credit memos. If a payment of 0 applies credits to several invoices, their
+ * share of each is unknown, so the applied amount is one credit with the id of the payment.
+ */
+function listCredits(payment: QuickBooksPayment, invoice_id: string): ReportedCredit[] {
+  const applied = sumLinked(payment, (type, id) => type === 'Invoice' && id === invoice_id);
+  const others = sumLinked(payment, (type, id) => type === 'Invoice' && id !== invoice_id);
+  const credits = listLinked(payment, (type) => type !== 'Invoice');
+  if (credits.length === 0 || applied.isZero()) return [];
+  if (!others.isZero()) return [{ provider_credit_id: payment.Id, amount: applied.toFixed() }];
+  return credits.map(({ Amount, LinkedTxn = [] }) => ({ provider_credit_id: LinkedTxn[0]!.TxnId, amount: Amount }));
+}
+
+function sumLinked(payment: QuickBooksPayment, isWanted: (type: string, id: string) => boolean): Decimal {
+  return sumDecimals(listLinked(payment, isWanted).map(({ Amount }) => new Decimal(Amount)));
+}
+
+function listLinked({ Line = [] }: QuickBooksPayment, isWanted: (type: string, id: string) => boolean) {
+  return Line.filter(({ LinkedTxn = [] }) => LinkedTxn.some(({ TxnType, TxnId }) => isWanted(TxnType, TxnId)));
 }
 
 function toText(amount: string): string {

@@ -16,6 +16,7 @@ import type {
   PushedCustomer,
   PushedInvoice,
   PushedPayment,
+  SearchedCreditNote,
   SearchedInvoice,
 } from '../account.ts';
 import { ProviderError } from '../provider-error.ts';
@@ -23,9 +24,16 @@ import { fromMinorUnits, toMinorUnits } from './amounts.ts';
 import { openStripeClient } from './client.ts';
 import { isForbidden, isMissing, toProviderError, translate } from './errors.ts';
 import { type StripeLine, toStripeLines, toUnixSeconds } from './lines.ts';
-import { attachStripePayment, pushStripeCreditNote, pushStripePayment, voidStripeCreditNote } from './money-out.ts';
+import {
+  attachStripePayment,
+  findStripeCreditNote,
+  pushStripeCreditNote,
+  pushStripePayment,
+  voidStripeCreditNote,
+} from './money-out.ts';
 import { StripePayments } from './payments.ts';
 import {
+  listCredits,
   listRefunds,
   PAYMENTS_EXPANDED,
   RECORDS_EXPANDED,
@@ -250,6 +258,10 @@ class StripeAccount implements ProviderAccount {
     return await translate(() => pushStripeCreditNote(this.#stripe, note));
   }
 
+  async findCreditNote(note: SearchedCreditNote): Promise<ProviderRecord | null> {
+    return await translate(() => findStripeCreditNote(this.#stripe, note));
+  }
+
   async voidCreditNote(provider_entity_id: string, key: string): Promise<void> {
     await translate(() => voidStripeCreditNote(this.#stripe, provider_entity_id, key));
   }
@@ -262,7 +274,8 @@ class StripeAccount implements ProviderAccount {
       );
       if (invoice === null) return null;
       const payments = await this.#listPayments(invoice);
-      return toProviderInvoice(invoice, payments, await this.#listRefunds(payments));
+      const refunded = await this.#listRefunds(payments);
+      return toProviderInvoice(invoice, { payments, refunded, credits: await listCredits(this.#stripe, invoice) });
     });
   }
 

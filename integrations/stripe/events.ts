@@ -58,6 +58,7 @@ type SubjectList = (object: StripeObject) => ProviderEventSubject[];
 /** Event types that are used, and the records that each names. A refund or dispute also names its payment. */
 const LISTED: readonly (readonly [RegExp, SubjectList])[] = [
   [/^invoice\.(paid|voided|marked_uncollectible)$/, ({ id }) => toSubjects('invoice', id)],
+  [/^credit_note\.(created|updated|voided)$/, ({ invoice }) => toSubjects('invoice', invoice)],
   [/^invoice_payment\.paid$/, ({ invoice }) => toSubjects('invoice', invoice)],
   [/^payment_intent\.(succeeded|payment_failed|processing|canceled)$/, ({ id }) => toSubjects('payment', id)],
   [/^setup_intent\.succeeded$/, ({ id }) => toSubjects('setup', id)],

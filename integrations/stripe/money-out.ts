@@ -5,7 +5,7 @@
  * (docs.stripe.com/api/credit_notes).
  */
 import type { Stripe } from 'stripe';
-import type { ProviderRecord, PushedCreditNote, PushedPayment } from '../account.ts';
+import type { ProviderRecord, PushedCreditNote, PushedPayment, SearchedCreditNote } from '../account.ts';
 import type { RequestedPayment } from '../account-payments.ts';
 import { sumMinorUnits } from '../minor-units.ts';
 import { ProviderError } from '../provider-error.ts';
@@ -164,13 +164,18 @@ export async function pushStripeCreditNote(stripe: Stripe, note: PushedCreditNot
 /** Finds the credit note of an earlier attempt in the full list, because an invoice has few notes. */
 async function findCreditNote(
   stripe: Stripe,
-  { provider_invoice_id, credit_note_id }: PushedCreditNote,
+  { provider_invoice_id, credit_note_id }: SearchedCreditNote,
 ): Promise<Stripe.CreditNote | null> {
   return await findByMetadata(['farthing_credit_note_id', credit_note_id], {
     list: () => stripe.creditNotes.list({ invoice: provider_invoice_id, limit: PAGE }),
     search: null,
     accepts: () => true,
   });
+}
+
+export async function findStripeCreditNote(stripe: Stripe, note: SearchedCreditNote): Promise<ProviderRecord | null> {
+  const found = await findCreditNote(stripe, note);
+  return found?.status === 'issued' ? { provider_entity_id: found.id, url: null } : null;
 }
 
 /** Builds a credit note. Its sums are checked first, because it takes effect at its creation. */

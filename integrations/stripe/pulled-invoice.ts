@@ -1,7 +1,13 @@
 /** An invoice of Stripe as pulled: its status, and the payments that Stripe counts towards it. */
 import type { Stripe } from 'stripe';
-import { type ReportedPayment, type ReportedRefund, sumSucceeded } from '../../core/payments/provider-payments.ts';
+import {
+  type ReportedCredit,
+  type ReportedPayment,
+  type ReportedRefund,
+  sumSucceeded,
+} from '../../core/payments/provider-payments.ts';
 import type { ProviderInvoice } from '../account.ts';
+import { sumMinorUnits } from '../minor-units.ts';
 import { ProviderError } from '../provider-error.ts';
 import { fromMinorUnits } from './amounts.ts';
 import { toRefundOutcome } from './payment-outcome.ts';
@@ -13,10 +19,16 @@ export const PAYMENTS_EXPANDED = 'data.payment.payment_intent';
 /** Path in a list of payments that expands the payment records, which `pushPayment` creates. */
 export const RECORDS_EXPANDED = 'data.payment.payment_record';
 
+/** Records that are read beside the invoice. */
+type PulledMoney = {
+  readonly payments: readonly Stripe.InvoicePayment[];
+  readonly refunded: RefundsById;
+  readonly credits: readonly ReportedCredit[];
+};
+
 export function toProviderInvoice(
   invoice: Stripe.Invoice,
-  payments: readonly Stripe.InvoicePayment[],
-  refunded: RefundsById,
+  { payments, refunded, credits }: PulledMoney,
 ): ProviderInvoice {
   return {
     provider_entity_id: invoice.id,
@@ -25,6 +37,7 @@ export function toProviderInvoice(
     total: fromMinorUnits(invoice.total, invoice.currency),
     currency: invoice.currency,
     payments: payments.map((payment) => toProviderPayment(payment, refunded)).filter((payment) => payment !== null),
+    credits,
   };
 }
 
@@ -106,7 +119,7 @@ export async function listRefunds(
   currency: string,
 ): Promise<ReportedRefund[]> {
   const refunds: ReportedRefund[] = [];
-  for await (const refund of stripe.refunds.list({ ...by, limit: REFUNDS_PAGE })) {
+  for await (const refund of stripe.refunds.list({ ...by, limit: PAGE })) {
     const outcome = toRefundOutcome(refund);
     refunds.push({
       provider_refund_id: refund.id,
@@ -119,7 +132,26 @@ export async function listRefunds(
   return refunds;
 }
 
-const REFUNDS_PAGE = 100;
+/** Lists the credit notes of an invoice. Their refunds are no part of the amounts, because those are read with the payments. */
+export async function listCredits(stripe: Stripe, invoice: Stripe.Invoice): Promise<ReportedCredit[]> {
+  const { id, currency, pre_payment_credit_notes_amount, post_payment_credit_notes_amount } = invoice;
+  if (pre_payment_credit_notes_amount === 0 && post_payment_credit_notes_amount === 0) return [];
+  const credits: ReportedCredit[] = [];
+  for await (const note of stripe.creditNotes.list({ invoice: id, limit: PAGE })) {
+    if (note.status !== 'issued') continue;
+    const refunds = note.refunds.filter(({ type }) => type !== 'payment_record_refund');
+    const refunded = sumMinorUnits(refunds.map(({ amount_refunded }) => amount_refunded));
+    const credited = sumMinorUnits([note.pre_payment_amount, note.post_payment_amount]).minus(refunded);
+    credits.push({
+      provider_credit_id: note.id,
+      amount: fromMinorUnits(credited.toNumber(), currency),
+      reported_credit_note_id: note.metadata?.['farthing_credit_note_id'] ?? null,
+    });
+  }
+  return credits;
+}
+
+const PAGE = 100;
 
 function toInstant(seconds: number | null): string | null {
   return seconds === null ? null : new Date(seconds * 1_000).toISOString();

@@ -1,8 +1,9 @@
 /** What is not paid: openings that are refused, subscriptions that wait for their money, debits on their way. */
 import { expect } from 'chai';
+import { listRefunds } from '../../actions/lifecycle/payments/book-refund.ts';
 import { processDuePayments } from '../../actions/lifecycle/payments/due-payments.ts';
 import { cancelOverdue } from '../../actions/lifecycle/payments/end-overdue.ts';
-import { endRefund, listRefunds, refundOverpayment } from '../../actions/lifecycle/payments/refund-payment.ts';
+import { endRefund, refundOverpayment } from '../../actions/lifecycle/payments/refund-payment.ts';
 import { lockPayment } from '../../actions/payments/lock-payment.ts';
 import { Decimal } from '../../core/foundation/decimal.ts';
 import type { Invoice } from '../support/answers.ts';

@@ -264,6 +264,37 @@ describe('rows from before a migration', () => {
     });
   });
 
+  it('0440: money that did not pass through Stripe has no gateway, and its refunds are made', async () => {
+    await before('0440');
+    await put('connections', { id: 'conn_1', name: 'Stripe', provider_type: 'stripe', has_account: true });
+    const ids = ['pr_1', 'inpay_1', 'pi_1', 'ch_1', 'py_1'];
+    for (const gateway_payment_id of ids) {
+      const id = `pay_${gateway_payment_id}`;
+      const paid = { amount_paid: 100, amount_remaining: 0, payment_status: 'PARTIALLY_REFUNDED', refunded_amount: 5 };
+      await invoice(`inv_${gateway_payment_id}`, paid);
+      await line(`inv_${gateway_payment_id}`, 0);
+      await put('payments', {
+        ...{ id, gateway_payment_id, idempotency_key: id, customer_id: 'cust_1', amount: 100, currency: 'usd' },
+        ...{ destination_type: 'INVOICE', destination_id: `inv_${gateway_payment_id}`, connection_id: 'conn_1' },
+        ...{ payment_method_type: 'OFFLINE', payment_gateway: 'stripe', payment_status: 'PARTIALLY_REFUNDED' },
+        refunded_amount: 5,
+      });
+      const refund = { amount: 5, refund_status: 'pending', idempotency_key: 'one' };
+      await put('payment_refunds', { ...refund, id: `refund ${id}`, payment_id: id });
+    }
+    await migratePostgres(database.postgres);
+    const rows = await database
+      .postgres('payments')
+      .join('payment_refunds', 'payment_refunds.payment_id', 'payments.id')
+      .select('gateway_payment_id', 'payment_gateway', 'refund_status');
+    const found = rows.map((row) => [row.gateway_payment_id, `${row.payment_gateway} ${row.refund_status}`]);
+    expect(Object.fromEntries(found)).to.deep.equal({
+      ...{ pr_1: 'null succeeded', inpay_1: 'null succeeded' },
+      ...{ pi_1: 'stripe pending', ch_1: 'stripe pending', py_1: 'stripe pending' },
+    });
+    expect(await audited()).to.deep.equal([]);
+  });
+
   it('0220: a final invoice of who is exempt now was that then, and drafts are nothing', async () => {
     await before('0220');
     const customer = (id: string, tax_exempt: string) =>

@@ -57,7 +57,8 @@ export async function applyPulled(
     });
   }
   const can_refund = findAccountCapability(connection).exchanges.includes('refund');
-  const report = { connection, can_refund, invoice_id: mapping.entity_id, reported: pulled, now };
+  const sent_total = mapping.sent_invoice?.amount_remaining ?? null;
+  const report = { connection, can_refund, invoice_id: mapping.entity_id, sent_total, reported: pulled, now };
   const { differences, is_undecided } = await recordInvoiceReport(stores, transaction, report);
   await setNextPull(transaction, seen, chooseNextPull({ pulled, is_undecided, mapping, now }));
   await noteDifferences(transaction, { mapping, now, differences });

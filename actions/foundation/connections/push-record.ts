@@ -67,13 +67,13 @@ export async function pushBegun(
 
 /**
  * Loads the key with its age by the clock of the database. By a wrong clock of this process, a key that the provider
- * has forgotten could seem new.
+ * has forgotten could seem new. A mapping that was linked by hand has no key; what follows it is younger than the link.
  */
 export async function loadPushKey(
   { postgres }: Postgres,
-  { idempotency_key, key_created_at: created_at, is_key_renewed }: IntegrationMappingModel,
+  { idempotency_key, key_created_at: called_at, is_key_renewed, created_at }: IntegrationMappingModel,
 ): Promise<PushKey> {
-  const key_created_at = new Date(toInstant(created_at!));
+  const key_created_at = new Date(toInstant(called_at ?? created_at));
   const age_ms = (await loadDatabaseTime(postgres)).getTime() - key_created_at.getTime();
   const key_age_seconds = Math.max(0, Math.floor(age_ms / 1_000));
   return { key: idempotency_key!, key_created_at, key_age_seconds, is_key_renewed };

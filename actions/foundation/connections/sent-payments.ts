@@ -1,10 +1,15 @@
 /**
- * Payments that this service pushed to a provider. The provider reports them with the other payments of the invoice, so
- * they must not be recorded again.
+ * Payments and credit notes that this service pushed to a provider. The provider reports them with the others of the invoice, so they must
+ * not be recorded again.
  */
+import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
+import { groupBy } from '../../../core/foundation/group-by.ts';
+import { isOverpaymentKey } from '../../../core/payments/record.ts';
 import type { Transaction } from '../../../storage/foundation/stores.ts';
 import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
+import { CreditNoteModel } from '../../../storage/models/invoicing/credit-note.ts';
+import { PaymentRefundModel } from '../../../storage/models/payments/payment-refund.ts';
 import { findBeingSent } from './mappings.ts';
 
 type SentPayments = {
@@ -12,6 +17,8 @@ type SentPayments = {
   readonly sent_ids: ReadonlySet<string>;
   /** Ids of completed pushes, by payment. A payment that was linked by hand may have another id at the provider. */
   readonly pushed_ids: ReadonlyMap<string, string>;
+  /** Refunded overpaid amounts, by payment. */
+  readonly overpaid: ReadonlyMap<string, Decimal>;
   /** A push of one of these payments has begun, and its answer is not known. */
   readonly is_sending: boolean;
 };
@@ -28,9 +35,59 @@ export async function loadSentPayments(
   const ids = mappings.flatMap(({ provider_entity_id }) => provider_entity_id ?? []);
   const pushed = mappings.filter(({ mapping_state, key_created_at }) => mapping_state === 'made' && key_created_at);
   const pushed_ids = new Map(pushed.map(({ entity_id, provider_entity_id }) => [entity_id, provider_entity_id!]));
+  const is_sending = await isBeingSent(transaction, connection, { entity_type: 'payment', entity_ids: payment_ids });
+  const overpaid = await sumOverpaid(transaction, connection, [...pushed_ids.keys()]);
+  return { sent_ids: new Set(ids), pushed_ids, overpaid, is_sending };
+}
+
+async function isBeingSent(
+  transaction: Transaction,
+  connection: ConnectionModel,
+  { entity_type, entity_ids }: { entity_type: 'payment' | 'credit_note'; entity_ids: readonly string[] },
+): Promise<boolean> {
   const [sending] = await findBeingSent(transaction, connection)
-    .where({ entity_type: 'payment' })
-    .whereIn('entity_id', [...payment_ids])
+    .where({ entity_type })
+    .whereIn('entity_id', [...entity_ids])
     .limit(1);
-  return { sent_ids: new Set(ids), pushed_ids, is_sending: sending !== undefined };
+  return sending !== undefined;
+}
+
+/** Sums the refunds of overpaid amounts, which no invoice contains, by payment. */
+async function sumOverpaid(
+  transaction: Transaction,
+  connection: ConnectionModel,
+  payment_ids: readonly string[],
+): Promise<ReadonlyMap<string, Decimal>> {
+  const refunds = await PaymentRefundModel.in(connection, transaction)
+    .whereIn('payment_id', [...payment_ids])
+    .where({ refund_status: 'succeeded' });
+  const overpaid = refunds.filter(({ idempotency_key }) => isOverpaymentKey(idempotency_key));
+  const byPayment = groupBy(overpaid, ({ payment_id }) => payment_id);
+  return new Map(
+    Array.from(byPayment, ([id, some]) => [id, sumDecimals(some.map(({ amount }) => new Decimal(amount)))]),
+  );
+}
+
+type SentCredits = {
+  /** Ids of the credit notes at the provider, also of those that were unlinked. */
+  readonly credit_ids: ReadonlySet<string>;
+  /** A push of one of these credit notes has begun, and its answer is not known. */
+  readonly is_crediting: boolean;
+};
+
+export async function loadSentCredits(
+  transaction: Transaction,
+  connection: ConnectionModel,
+  { invoice_id }: { invoice_id: string },
+): Promise<SentCredits> {
+  const notes = await CreditNoteModel.in(connection, transaction).where({ invoice_id }).select('id');
+  const entity_ids = notes.map(({ id }) => id);
+  const mappings = await IntegrationMappingModel.in(connection, transaction)
+    .where({ connection_id: connection.id, entity_type: 'credit_note' })
+    .whereIn('entity_id', entity_ids);
+  const credit_ids = new Set(mappings.flatMap(({ provider_entity_id }) => provider_entity_id ?? []));
+  return {
+    credit_ids,
+    is_crediting: await isBeingSent(transaction, connection, { entity_type: 'credit_note', entity_ids }),
+  };
 }

@@ -5,6 +5,7 @@
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { createdBy } from '../../../core/foundation/stamp.ts';
 import { computeRefundablePayment } from '../../../core/invoicing/credit-note/creditable.ts';
+import { planChanges } from '../../../core/payments/provider-changes.ts';
 import {
   computeFailedPart,
   describeClosed,
@@ -21,19 +22,23 @@ import type { Stores, Transaction } from '../../../storage/foundation/stores.ts'
 import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { loadRefundLimit } from '../../credits/wallets/pending-credits.ts';
-import { loadSentPayments } from '../../foundation/connections/sent-payments.ts';
+import { loadSentCredits, loadSentPayments } from '../../foundation/connections/sent-payments.ts';
 import { emit } from '../../foundation/emit.ts';
 import { loadCharges } from '../../invoicing/credit-notes/load-charges.ts';
 import { type LockedInvoice, lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
 import { lockReceivedPayment } from '../../payments/lock-payment.ts';
 import { applySuccess } from './apply-outcome.ts';
-import { listRefunds, recordMadeRefund, reverseMadeRefund } from './refund-payment.ts';
+import { listRefunds } from './book-refund.ts';
+import { recordMadeRefund } from './refund-payment.ts';
+import { reverseMadeRefund } from './reverse-refund.ts';
 
 type InvoiceReport = {
   readonly connection: ConnectionModel;
   /** Whether refunds of these payments can be requested from the provider; otherwise they are only recorded. */
   readonly can_refund: boolean;
   readonly invoice_id: string;
+  /** Total with which the invoice was sent; null if it was linked by hand. */
+  readonly sent_total: string | null;
   readonly reported: ReportedInvoice;
   readonly now: Date;
 };
@@ -52,9 +57,11 @@ export async function recordInvoiceReport(
   const { connection, invoice_id, reported } = report;
   const { invoice } = await lockInvoice(transaction, connection, invoice_id);
   const recorded = await listPayments(transaction, report);
-  const sent = await loadSentPayments(transaction, connection, { payment_ids: recorded.map(({ id }) => id) });
+  const payment_ids = await listPaymentIds(transaction, report);
+  const sent = await loadSentPayments(transaction, connection, { payment_ids });
+  const own_ids = new Set([invoice_id, ...payment_ids]);
   const { id: connection_id, provider_type } = connection;
-  const plan = planReport({ invoice, recorded, ...sent, connection_id, provider_type, reported });
+  const plan = planReport({ invoice, recorded, own_ids, ...sent, connection_id, provider_type, reported });
   for (const payment of plan.received) await recordPayment(stores, transaction, { ...report, payment });
   const unbooked: string[] = [];
   const payments = await listPayments(transaction, report);
@@ -67,14 +74,27 @@ export async function recordInvoiceReport(
   }
   const { invoice: current } = await lockInvoice(transaction, connection, invoice_id);
   const closed = plan.is_undecided ? null : describeClosed({ invoice: current, reported, provider_type });
-  const is_undecided = plan.is_undecided || (closed !== null && isCharging(recorded, provider_type));
+  const credits = await loadSentCredits(transaction, connection, { invoice_id });
+  const changes = planChanges({ ...report, invoice: current, ...credits, provider_type });
+  const isCharged = closed !== null && isCharging(recorded, provider_type);
+  const is_undecided = plan.is_undecided || changes.is_undecided || isCharged;
   const still_open = closed === null || is_undecided ? [] : [closed];
-  return { differences: [...plan.differences, ...unbooked, ...still_open], is_undecided };
+  const differences = [...plan.differences, ...unbooked, ...still_open, ...changes.differences];
+  return { differences, is_undecided };
 }
 
 function listPayments(transaction: Transaction, { connection, invoice_id }: InvoiceReport): Promise<PaymentModel[]> {
   const where = { status: 'published' };
   return PaymentModel.listBy(connection, { column: 'destination_id', value: invoice_id, where }, transaction);
+}
+
+/** Lists the ids of all payments of the invoice, also of archived ones, which the provider may still name. */
+async function listPaymentIds(
+  transaction: Transaction,
+  { connection, invoice_id }: InvoiceReport,
+): Promise<readonly string[]> {
+  const payments = await PaymentModel.in(connection, transaction).where({ destination_id: invoice_id }).select('id');
+  return payments.map(({ id }) => id);
 }
 
 /** Records a payment that the provider received. It is booked in full, even above the remaining amount. */

@@ -11,10 +11,9 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
 import { computeRefundablePayment } from '../../../core/invoicing/credit-note/creditable.ts';
-import { applyPaidAmount, applyRefund } from '../../../core/invoicing/invoice/payment-status.ts';
-import { RECEIVED } from '../../../core/payments/moves.ts';
-import { isOverpaymentKey, type RefundPayment } from '../../../core/payments/record.ts';
-import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../../core/payments/schedule.ts';
+import { applyRefund } from '../../../core/invoicing/invoice/payment-status.ts';
+import type { RefundPayment } from '../../../core/payments/record.ts';
+import { computeProviderRecheckAt } from '../../../core/payments/schedule.ts';
 import type { RefundOutcome } from '../../../integrations/payment-provider.ts';
 import { isUnavailable } from '../../../storage/foundation/failure.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
@@ -33,7 +32,8 @@ import { loadCharges } from '../../invoicing/credit-notes/load-charges.ts';
 import { deriveKeys, isWithinMinute } from '../../payments/derived-keys.ts';
 import { type LockedPayment, lockPayment } from '../../payments/lock-payment.ts';
 import { createProvider } from '../../payments/providers.ts';
-import { changeInvoicePayment } from './change-invoice-payment.ts';
+import { hasPendingRefund, isOfProvider, isOverpaymentRefund, listRefunds, updateRefunded } from './book-refund.ts';
+import { reverseRefund } from './reverse-refund.ts';
 
 export async function refundPayment(
   stores: Stores,
@@ -120,10 +120,6 @@ export async function recordMadeRefund(
   const { payment, amount, by } = refund;
   await addRefund(transaction, payment, { amount, reason, idempotency_key, gateway_refund_id, by, is_made: true });
   return bookRefund(transaction, refund);
-}
-
-function isOfProvider({ payment_gateway, gateway_payment_id }: PaymentModel): boolean {
-  return Boolean(payment_gateway && gateway_payment_id);
 }
 
 /**
@@ -290,10 +286,6 @@ export async function refundOverpayment(
   return updateRefunded(transaction, { payment, amount, by });
 }
 
-function isOverpaymentRefund({ idempotency_key }: PaymentRefundModel): boolean {
-  return isOverpaymentKey(idempotency_key);
-}
-
 /**
  * Writes the refund to the payment and its invoice before the provider is called, so that no other request refunds the same money
  * meanwhile.
@@ -308,93 +300,4 @@ async function bookRefund(
   const changed = await InvoiceModel.change(invoice, changes, { by, database: transaction });
   await emit(transaction, 'invoice.update.payment', { record: changed, by });
   return record;
-}
-
-/** Updates the payment without its invoice. A payment that was never received retains its status. */
-async function updateRefunded(
-  transaction: Transaction,
-  { payment, amount, by }: { payment: PaymentModel; amount: string; by: ChangeAuthor },
-): Promise<PaymentModel> {
-  const refunded = new Decimal(payment.refunded_amount).plus(amount);
-  const received_status = refunded.lte(0)
-    ? 'SUCCEEDED'
-    : refunded.gte(payment.amount)
-      ? 'REFUNDED'
-      : 'PARTIALLY_REFUNDED';
-  const changes = {
-    refunded_amount: refunded.toFixed(),
-    refunded_at: refunded.gt(0) ? by.now.toISOString() : null,
-    next_attempt_at: await computeRefundCheck(transaction, { payment, amount, by }),
-    ...(RECEIVED.includes(payment.payment_status)
-      ? { payment_status: received_status as PaymentModel['payment_status'] }
-      : {}),
-  };
-  const record = await PaymentModel.change(payment, changes, { by, database: transaction });
-  await emit(transaction, 'payment.updated', { record, by });
-  return record;
-}
-
-/**
- * A new refund is requested soon. A reversed one needs no request: a due FAILED payment without refunds would be taken for one whose retries
- * are exhausted. The end of a checkout remains due.
- */
-async function computeRefundCheck(
-  transaction: Transaction,
-  { payment, amount, by }: { payment: PaymentModel; amount: string; by: ChangeAuthor },
-): Promise<string | null> {
-  if (!isOfProvider(payment)) return null;
-  const isNew = new Decimal(amount).gt(0);
-  if (isNew || (await hasPendingRefund(payment, transaction))) return computeOutcomeCheckAt(by.now).toISOString();
-  return payment.checkout_session_id ? (payment.next_attempt_at ?? null) : null;
-}
-
-async function hasPendingRefund(payment: PaymentModel, transaction: Transaction): Promise<boolean> {
-  return (await listRefunds(payment, transaction)).some(({ refund_status }) => refund_status === 'pending');
-}
-
-type FailedRefund = LockedPayment & { refund: PaymentRefundModel; error: string; by: ChangeAuthor };
-
-/** Reverses a refund that had succeeded: the bank of the customer has returned the money to the provider. */
-export async function reverseMadeRefund(
-  stores: Stores,
-  transaction: Transaction,
-  { refund, error, ...locked }: FailedRefund,
-): Promise<PaymentModel> {
-  const { by } = locked;
-  const failed = { refund_status: 'failed' as const, error_message: error };
-  await PaymentRefundModel.change(refund, failed, { by, database: transaction });
-  const error_message = `a refund of ${refund.amount} ${locked.payment.currency} has failed after it was made: ${error}`;
-  const payment = await PaymentModel.change(locked.payment, { error_message }, { by, database: transaction });
-  return reverseRefund(stores, transaction, { ...locked, payment, refund, error });
-}
-
-/** Reverses a failed refund by its negative amount; an overpaid amount that could not be refunded is applied as a receipt. */
-async function reverseRefund(
-  stores: Stores,
-  transaction: Transaction,
-  { refund, error, ...locked }: FailedRefund,
-): Promise<PaymentModel> {
-  const { by, invoice, subscription } = locked;
-  const amount = new Decimal(refund.amount).negated().toFixed();
-  const payment = await updateRefunded(transaction, { ...locked, amount });
-  if (!isOverpaymentRefund(refund)) {
-    const { by_notes } = await loadCharges(invoice, transaction);
-    const changes = applyRefund(invoice, { refunded: amount, by_notes, at: by.now });
-    await changeInvoicePayment(stores, transaction, { invoice, subscription, changes, by });
-    return payment;
-  }
-  if (!RECEIVED.includes(payment.payment_status)) {
-    // Money of a closed payment pays no invoice, and the refund is not repeated: a person has to resolve it.
-    const error_message = `${refund.amount} ${payment.currency} was received and could not be refunded: ${error}`;
-    const record = await PaymentModel.change(payment, { error_message }, { by, database: transaction });
-    await emit(transaction, 'payment.updated', { record, by });
-    return record;
-  }
-  const changes = applyPaidAmount(invoice, refund.amount, by.now);
-  await changeInvoicePayment(stores, transaction, { invoice, subscription, changes, by });
-  return payment;
-}
-
-export function listRefunds(payment: PaymentModel, database: Stores['postgres']): Promise<PaymentRefundModel[]> {
-  return PaymentRefundModel.listBy(payment, { column: 'payment_id', value: payment.id }, database);
 }

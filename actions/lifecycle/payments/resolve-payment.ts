@@ -12,7 +12,8 @@ import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { listAccountConnections } from '../../foundation/connections/find-connections.ts';
 import { listOwnGateways } from '../../foundation/connections/payment-gateways.ts';
 import { type LockedPayment, lockPayment } from '../../payments/lock-payment.ts';
-import { endRefund, listRefunds } from './refund-payment.ts';
+import { listRefunds } from './book-refund.ts';
+import { endRefund } from './refund-payment.ts';
 
 type ResolutionRequest = { readonly request: UpdatePayment; readonly author: Author };
 

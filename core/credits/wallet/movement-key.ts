@@ -23,6 +23,8 @@ export type KeyKind =
   | 'convert'
   | 'credit_note'
   | 'expired'
+  /** A refund of a payment that failed after its invoice was voided. */
+  | 'failed_refund'
   /** A credit grant; the key contains the key of the grant's application. */
   | 'grant'
   | 'initial'

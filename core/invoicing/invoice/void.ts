@@ -1,8 +1,9 @@
 /** Checks whether an invoice may be voided and plans its refund (docs/rules/invoices.md, "Voiding"). */
 
-import { Decimal } from '../../foundation/decimal.ts';
+import { Decimal, ZERO } from '../../foundation/decimal.ts';
 import { invalid } from '../../foundation/error.ts';
 import { computePaidTotal } from '../credit-note/creditable.ts';
+import { derivePaymentState } from './payment-status.ts';
 import type { Invoice, InvoiceStatus, PaymentStatus } from './record.ts';
 
 const STATUSES: readonly InvoiceStatus[] = ['DRAFT', 'FINALIZED', 'SKIPPED'];
@@ -31,4 +32,17 @@ export function planVoidedPayment(invoice: Invoice): Partial<Invoice> {
     refunded_amount: Decimal.max(given, invoice.refunded_amount).toFixed(),
     ...(new Decimal(credits).gt(0) ? { prepaid_credits_returned: credits } : {}),
   };
+}
+
+/**
+ * Payment fields of a void invoice whose refund has failed. `uncounted`: received money that `amount_paid` does not contain, of which the
+ * refund may be a part. The invoice has then returned all that was paid, because the failed refund is credited.
+ */
+export function planFailedRefund(
+  invoice: Invoice,
+  { refunded, uncounted }: { readonly refunded: Decimal; readonly uncounted: Decimal },
+): Partial<Invoice> {
+  const paid = Decimal.min(refunded, Decimal.max(uncounted, ZERO)).plus(invoice.amount_paid);
+  const state = derivePaymentState(invoice, { payment_status: 'REFUNDED', paid });
+  return { ...state, ...planVoidedPayment({ ...invoice, ...state }) };
 }

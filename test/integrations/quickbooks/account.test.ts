@@ -391,6 +391,7 @@ describe('integrations/quickbooks/account', () => {
             reported_payment_id: PAYMENT_ID,
           },
         ],
+        credits: [],
       });
     });
 
@@ -463,6 +464,25 @@ describe('integrations/quickbooks/account', () => {
   });
 
   describe('credit notes', () => {
+    it('that a payment of 0 applies to several invoices are read with the amount applied to each', async () => {
+      const { provider_entity_id: one } = await account.pushInvoice!(invoice());
+      const second = invoice({ key: 'imap_2', invoice_id: 'inv_2', invoice_number: '2' });
+      const { provider_entity_id: other } = await account.pushInvoice!(second);
+      const memo = await account.pushCreditNote!(note(one, { effect: 'refunded_elsewhere' }));
+      const toLine = (Amount: string, TxnType: string, TxnId: string) => ({ Amount, LinkedTxn: [{ TxnId, TxnType }] });
+      const { Id } = fake.books.create('Payment', {
+        CustomerRef: { value: customer_id },
+        TotalAmt: '0',
+        Line: [
+          toLine('4', 'Invoice', one),
+          toLine('5.05', 'Invoice', other),
+          toLine('9.05', 'CreditMemo', memo.provider_entity_id),
+        ],
+      });
+      const { payments, credits } = (await account.pullInvoice!(other))!;
+      expect([payments, credits]).to.deep.equal([[], [{ provider_credit_id: Id, amount: '5.05' }]]);
+    });
+
     for (const applies of [false, true])
       it(`lower what is open once${applies ? ', also if the company applies credits by itself' : ''}, and are no money`, async () => {
         fake.books.applies_credits = applies;

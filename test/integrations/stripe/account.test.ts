@@ -498,7 +498,7 @@ describe('integrations/stripe/account', () => {
     it('reads an open invoice that nobody has tried to pay', async () => {
       const url = `https://invoice.stripe.example/i/${id}`;
       const common = { provider_entity_id: id, url, total: '99.05', currency: 'usd' };
-      expect(await pull()).to.deep.equal({ ...common, invoice_status: 'open', payments: [] });
+      expect(await pull()).to.deep.equal({ ...common, invoice_status: 'open', payments: [], credits: [] });
     });
 
     it('reads a payment', async () => {

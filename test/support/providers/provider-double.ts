@@ -27,6 +27,8 @@ export interface ProviderDouble {
     start(): Promise<unknown>;
     stop(): Promise<void>;
     clearDisturbances(): void;
+    /** Stops the next request with this name before it takes effect. */
+    hold(at: RegExp): { readonly arrived: Promise<void>; release(): void };
   };
   /** Disturbs the next request that creates such a record, or that reads an invoice. */
   disturb(request: PushedEntityType | 'read', failure: CallFailure): void;
@@ -41,6 +43,12 @@ export interface ProviderDouble {
   payCopy(copy_id: string): string;
   /** Absent if payments cannot be deleted there. */
   deletePayment?(id: string): void;
+  /** A person credits a part of the copy. Returns the id of the credit. Absent if the provider has no credits. */
+  creditCopy?(copy_id: string, amount: string): string;
+  /** A person changes the total of the copy. Absent if a final invoice cannot be changed there. */
+  editCopy?(copy_id: string, total: string): void;
+  /** A person changes the amount of a payment. Absent if that is not possible there. */
+  editPayment?(id: string, amount: string): void;
   /** A person voids the copy. */
   voidCopy(copy_id: string): void;
   /** From now on the provider changes new invoices, so that their total or currency is another than ours, or no longer does. */

@@ -66,6 +66,38 @@ export class QuickBooksDouble implements ProviderDouble {
     this.#changes.push({ name: 'invoice', id: copy_id, operation: 'voided' });
   }
 
+  /** A bookkeeper makes a credit memo and applies it by a payment of 0. */
+  creditCopy(copy_id: string, Amount: string): string {
+    const { books } = this.fake;
+    const { CustomerRef, Line } = books.read('Invoice', copy_id);
+    const [{ SalesItemLineDetail }] = Line as [{ SalesItemLineDetail: object }];
+    const memo = books.create('CreditMemo', { CustomerRef, Line: [{ Amount, SalesItemLineDetail }] });
+    const toLine = (TxnType: string, TxnId: string) => ({ Amount, LinkedTxn: [{ TxnId, TxnType }] });
+    const links = [toLine('Invoice', copy_id), toLine('CreditMemo', memo.Id)];
+    const { Id: id } = books.create('Payment', { CustomerRef, TotalAmt: '0', Line: links });
+    this.#changes.push({ name: 'payment', id, operation: 'created' });
+    return memo.Id;
+  }
+
+  editCopy(copy_id: string, total: string): void {
+    const invoice = this.fake.books.read('Invoice', copy_id);
+    const change = Number(total) - Number(invoice['TotalAmt']);
+    Object.assign(invoice, { TotalAmt: total, Balance: String(Number(invoice['Balance']) + change) });
+    this.fake.books.touch(invoice);
+    this.#changes.push({ name: 'invoice', id: copy_id, operation: 'updated' });
+  }
+
+  editPayment(id: string, amount: string): void {
+    const payment = this.fake.books.read('Payment', id);
+    const [line] = payment['Line'] as [{ Amount: string; LinkedTxn: [{ TxnId: string }] }];
+    const invoice = this.fake.books.read('Invoice', line.LinkedTxn[0].TxnId);
+    invoice['Balance'] = String(Number(invoice['Balance']) + Number(line.Amount) - Number(amount));
+    Object.assign(payment, { TotalAmt: amount });
+    line.Amount = amount;
+    this.fake.books.touch(payment);
+    this.#changes.push({ name: 'payment', id, operation: 'updated' });
+  }
+
   /** A bookkeeper deletes the payment, so the invoice is due again. */
   deletePayment(id: string): void {
     this.fake.books.end('Payment', 'delete', this.fake.books.read('Payment', id));

@@ -1,8 +1,8 @@
 import type { PushedEntityType } from '../../../core/platform/integration/pushed-events.ts';
 import type { CallFailure, InvoiceCopy, ProviderDouble, SignedWebhook } from './provider-double.ts';
 import { StripeFake, signStripeBody } from './stripe-fake.ts';
-import type { CreditNoteRecord } from './stripe-fake-money-out.ts';
-import { type StripeRecord, seconds } from './stripe-fake-records.ts';
+import { type CreditNoteRecord, createNote } from './stripe-fake-money-out.ts';
+import { type InvoiceRecord, type StripeRecord, seconds } from './stripe-fake-records.ts';
 
 const REQUESTS = {
   customer: /^POST customers$/,
@@ -52,6 +52,15 @@ export class StripeDouble implements ProviderDouble {
   payCopy(copy_id: string): string {
     this.fake.book.payInvoice(copy_id, { card: 'pm_card_visa' });
     return this.fake.book.listPayments(copy_id).find(({ status }) => status === 'paid')!.payment.payment_intent!;
+  }
+
+  /** What exceeds the remaining amount is credited outside Stripe. */
+  creditCopy(copy_id: string, amount: string): string {
+    const { amount_remaining } = this.fake.book.find<InvoiceRecord>('invoice', copy_id);
+    const unit_amount = Number(amount) * 100;
+    const out_of_band_amount = Math.max(0, unit_amount - amount_remaining);
+    const lines = [{ type: 'custom_line_item', unit_amount, quantity: 1 }];
+    return createNote(this.fake.book, { invoice: copy_id, lines, out_of_band_amount }).id;
   }
 
   voidCopy(copy_id: string): void {

@@ -114,8 +114,8 @@ function isPaymentOf(payment: unknown, record_id: string): boolean {
   return (payment as { payment_record?: string }).payment_record === record_id;
 }
 
-/** Creates a credit note. It lowers the remaining amount first; the request must say how the excess is returned. */
-function createNote(book: StripeBook, parameters: Parameters): CreditNoteRecord {
+/** Creates a credit note, as a request or a person in the dashboard does. It lowers the remaining amount first; the request must say how the excess is returned. */
+export function createNote(book: StripeBook, parameters: Parameters): CreditNoteRecord {
   const invoice = book.find<InvoiceRecord>('invoice', String(parameters['invoice']));
   if (invoice.status !== 'open' && invoice.status !== 'paid')
     throw new StripeRefusal(400, { message: `You cannot credit an invoice that is ${invoice.status}.` });
@@ -137,10 +137,21 @@ function createNote(book: StripeBook, parameters: Parameters): CreditNoteRecord 
   const note = book.add('cn', 'credit_note', {
     ...{ invoice: invoice.id, customer: invoice.customer, currency: invoice.currency, total, amount: total },
     ...{ pre_payment_amount, post_payment_amount, out_of_band_amount, status: 'issued' as const },
+    refunds: refund_amount === 0 ? [] : [refundPart(book, invoice.id, refund_amount)],
     metadata: (parameters['metadata'] ?? {}) as Record<string, string>,
   });
+  book.announce('credit_note.created', note);
+  invoice['post_payment_credit_notes_amount'] =
+    Number(invoice['post_payment_credit_notes_amount']) + post_payment_amount;
   if (pre_payment_amount > 0) book.lowerRemaining(invoice, pre_payment_amount);
   return note;
+}
+
+/** Refunds the payment of the invoice, as a credit note with a refund amount does. */
+function refundPart(book: StripeBook, invoice_id: string, amount: number) {
+  const paid = book.listPayments(invoice_id).find(({ status }) => status === 'paid')!;
+  const refund = book.refundPayment(paid.payment.payment_intent!, amount).id;
+  return { amount_refunded: amount, payment_record_refund: null, refund, type: 'refund' };
 }
 
 function voidNote(book: StripeBook, id: string): CreditNoteRecord {
@@ -149,6 +160,7 @@ function voidNote(book: StripeBook, id: string): CreditNoteRecord {
   if (note.status === 'void' || invoice.status !== 'open')
     throw new StripeRefusal(400, { message: 'You can only void credit notes of open invoices.' });
   note.status = 'void';
+  book.announce('credit_note.voided', note);
   book.lowerRemaining(invoice, -Number(note['pre_payment_amount']));
   return note;
 }

@@ -133,6 +133,7 @@ export class StripeBook {
         hosted_invoice_url: null,
         number: null,
       },
+      ...{ pre_payment_credit_notes_amount: 0, post_payment_credit_notes_amount: 0 },
       ...{
         due_date: toDueDate(parameters),
         metadata: toTexts(metadata),

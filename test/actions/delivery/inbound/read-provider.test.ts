@@ -10,6 +10,7 @@ import { findInvoiceFaults } from '../../../../storage/audit/invoices.ts';
 import { countProviderEvents, listConnectionsToRead } from '../../../../storage/queue/provider-events.ts';
 import { startTestApi, type TestApi } from '../../../support/api.ts';
 import { StripeFake, signStripeBody } from '../../../support/providers/stripe-fake.ts';
+import { createNote } from '../../../support/providers/stripe-fake-money-out.ts';
 import {
   actOnIntent,
   completeSession,
@@ -270,6 +271,24 @@ describe('payments that a provider reports', () => {
     const refunds = await api.services.postgres('payment_refunds').where({ payment_id: payment!.id });
     expect(refunds.map(({ refund_status }) => refund_status)).to.deep.equal(['succeeded', 'succeeded']);
   });
+
+  for (const [how, parameters, expected] of [
+    ['refunds by itself', { refund_amount: 3_000 }, { refunded_amount: '30', told: 'nothing' }],
+    ['returns to the balance there', { credit_amount: 3_000 }, { refunded_amount: '0', told: '30 usd .* credited' }],
+  ] as const)
+    it(`a credit note of a paid invoice that Stripe ${how}`, async () => {
+      const { invoice_id, there } = await newPushed();
+      fake.book.payInvoice(there, { card: 'pm_card_visa' });
+      await deliver();
+      await read();
+      seen = fake.events.length;
+      const lines = [{ type: 'custom_line_item', unit_amount: 3_000, quantity: 1 }];
+      createNote(fake.book, { invoice: there, lines, ...parameters });
+      await deliver();
+      await read();
+      expect((await invoice(invoice_id)).refunded_amount).to.equal(expected.refunded_amount);
+      expect((await mapping(invoice_id)).attention_reason ?? 'nothing').to.match(new RegExp(expected.told));
+    });
 
   it('a payment that was refunded before it was read is recorded with its refund', async () => {
     const { invoice_id, there } = await newPushed();

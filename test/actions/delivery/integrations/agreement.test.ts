@@ -4,13 +4,16 @@
  */
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { reverseMadeRefund } from '../../../../actions/lifecycle/payments/reverse-refund.ts';
+import { lockPayment } from '../../../../actions/payments/lock-payment.ts';
 import { PUSHED_ENTITY_TYPES } from '../../../../core/platform/integration/pushed-events.ts';
+import { PaymentRefundModel } from '../../../../storage/models/payments/payment-refund.ts';
 import { describeProviders } from '../../../support/providers/describe-providers.ts';
 import { CALL_FAILURES, type CallFailure } from '../../../support/providers/provider-double.ts';
 
 type Step =
   | { readonly do: 'pay' | 'credit' | 'set_paid'; readonly amount: number }
-  | { readonly do: 'refund' | 'void_note' | 'void_payment' | 'void' | 'push' | 'day' | 'pay_there' }
+  | { readonly do: 'refund' | 'fail_refund' | 'void_note' | 'void_payment' | 'void' | 'push' | 'day' | 'pay_there' }
   | { readonly do: 'disturb'; readonly failure: CallFailure; readonly request: number };
 
 const amount = fc.integer({ min: 1, max: 60 });
@@ -23,6 +26,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       do: fc.constantFrom(
         'refund' as const,
+        'fail_refund' as const,
         'void_note' as const,
         'void_payment' as const,
         'void' as const,
@@ -46,6 +50,16 @@ describeProviders('both sides of a connection', ({ exchanges, there, given }) =>
   const requests = PUSHED_ENTITY_TYPES.filter((one) => exchanges.includes(one));
   const newest = async (name: string, where: object) =>
     (await table(name).where(where).orderBy('id', 'desc').first())?.id;
+  /** The bank of the customer returns the money. */
+  const failRefund = async (payment_id: string, refund_id: string): Promise<void> => {
+    const { services, scope } = given.account.api;
+    await services.postgres.transaction(async (transaction) => {
+      const locked = await lockPayment(transaction, scope, payment_id);
+      const refund = await PaymentRefundModel.fetch(scope, refund_id, { database: transaction });
+      const failed = { ...locked, refund, error: 'account closed', by: { now: new Date() } };
+      await reverseMadeRefund(services, transaction, failed);
+    });
+  };
   /** A step that this service refuses changes nothing. */
   const take = async (invoice_id: string, one: Step): Promise<unknown> => {
     const { account } = given;
@@ -77,6 +91,11 @@ describeProviders('both sides of a connection', ({ exchanges, there, given }) =>
         return api.request('POST', `/payments/${await newest('payments', { destination_id: invoice_id })}/refund`, {
           body: {},
         });
+      case 'fail_refund': {
+        const payment_id = await newest('payments', { destination_id: invoice_id });
+        const refund_id = await newest('payment_refunds', { payment_id: payment_id ?? '', refund_status: 'succeeded' });
+        return refund_id && failRefund(payment_id, refund_id);
+      }
       case 'void_payment': {
         const id = await newest('payments', { destination_id: invoice_id });
         return api.request('PUT', `/payments/${id}`, { body: { payment_status: 'VOIDED' } });

@@ -114,8 +114,8 @@ describe('refunds that a provider reports', () => {
       await api.services.postgres.transaction(async (transaction) => {
         await transaction.raw(`set local lock_timeout = '2s'`);
         await recordInvoiceReport(api.services, transaction, {
-          ...{ connection, can_refund: true, invoice_id, now },
-          reported: { invoice_status: 'paid', payments: [reported] },
+          ...{ connection, can_refund: true, invoice_id, sent_total: null, now },
+          reported: { invoice_status: 'paid', total: '100', currency: 'usd', payments: [reported] },
         });
       });
     });

@@ -1,0 +1,71 @@
+/**
+ * Changes of a sent invoice at the provider that are no payments: another total, and credits that were given there
+ * (docs/integrations/README.md, "Reading an invoice"). They change nothing here, because only a person knows their reason.
+ */
+import { Decimal, sumDecimals } from '../foundation/decimal.ts';
+import type { Invoice } from '../invoicing/invoice/record.ts';
+import type { ReportedCredit, ReportedInvoice } from './provider-payments.ts';
+
+type ChangesInput = {
+  readonly invoice: Pick<Invoice, 'invoice_status' | 'currency'>;
+  /** Total with which the invoice was sent; null if it was linked by hand. */
+  readonly sent_total: string | null;
+  /** Ids at the provider of credit notes of the invoice that were sent or linked. */
+  readonly credit_ids: ReadonlySet<string>;
+  /** Whether a credit note of the invoice is being sent, so that a reported credit may be it. */
+  readonly is_crediting: boolean;
+  readonly provider_type: string;
+  readonly reported: ReportedInvoice;
+};
+
+type PlannedChanges = {
+  /** Differences that a person has to resolve. */
+  readonly differences: readonly string[];
+  /** Whether the invoice must be read again, because a reported credit may be one whose id is not stored yet. */
+  readonly is_undecided: boolean;
+};
+
+export function planChanges(input: ChangesInput): PlannedChanges {
+  const { invoice, reported, is_crediting } = input;
+  const isClosed = reported.invoice_status === 'draft' || reported.invoice_status === 'void';
+  if (invoice.invoice_status !== 'FINALIZED' || isClosed) return { differences: [], is_undecided: false };
+  const { credits = [] } = reported;
+  const unknown = credits.filter((credit) => isUnknown(credit, input));
+  const is_undecided = is_crediting && unknown.length > 0;
+  const credited = unknown.length === 0 || is_undecided ? [] : [describeCredits(input, { credits, unknown })];
+  return { differences: [...describeTotal(input), ...credited], is_undecided };
+}
+
+/** A credit whose refunds were all reported is 0. */
+function isUnknown(
+  { provider_credit_id, reported_credit_note_id, amount }: ReportedCredit,
+  { credit_ids }: ChangesInput,
+): boolean {
+  return !reported_credit_note_id && !credit_ids.has(provider_credit_id) && new Decimal(amount).gt(0);
+}
+
+type Credits = { readonly credits: readonly ReportedCredit[]; readonly unknown: readonly ReportedCredit[] };
+
+function describeCredits(
+  { reported: { currency }, provider_type }: ChangesInput,
+  { credits, unknown }: Credits,
+): string {
+  const there = sumCredits(credits);
+  const here = there.minus(sumCredits(unknown));
+  const named = unknown.map(({ provider_credit_id: id, amount }) => `${id} of ${new Decimal(amount).toFixed()}`);
+  return `${there.toFixed()} ${currency} of the invoice is credited at ${provider_type}, but ${here.toFixed()} from here: ${named.join(', ')} is not known here`;
+}
+
+function sumCredits(credits: readonly ReportedCredit[]): Decimal {
+  return sumDecimals(credits.map(({ amount }) => new Decimal(amount)));
+}
+
+function describeTotal({ invoice, sent_total, reported, provider_type }: ChangesInput): string[] {
+  if (sent_total === null) return [];
+  const { total, currency } = reported;
+  if (currency === invoice.currency && new Decimal(total).eq(sent_total)) return [];
+  const there = `${new Decimal(total).toFixed()} ${currency} at ${provider_type}`;
+  return [
+    `the total of the invoice is ${there}, but ${new Decimal(sent_total).toFixed()} ${invoice.currency} was sent`,
+  ];
+}

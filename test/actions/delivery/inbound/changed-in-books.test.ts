@@ -1,0 +1,62 @@
+/** docs/integrations/README.md, "Reading an invoice": records that a bookkeeper copies or changes in QuickBooks. */
+import { expect } from 'chai';
+import { findInvoiceFaults } from '../../../../storage/audit/invoices.ts';
+import { ConnectedAccount } from '../../../support/providers/connected-account.ts';
+import { QuickBooksDouble } from '../../../support/providers/quickbooks-double.ts';
+
+describe('records that are changed in QuickBooks', () => {
+  const there = new QuickBooksDouble();
+  const { books } = there.fake;
+  let account: ConnectedAccount;
+
+  before(async () => {
+    account = await ConnectedAccount.open(there);
+  });
+  afterEach(async () => {
+    expect(await findInvoiceFaults(account.api.services.postgres, { invoices: null, limit: 5 })).to.deep.equal([]);
+  });
+  after(() => account.stop());
+
+  /** Reads the copy as if it were due. */
+  const read = async (invoice_id: string) => {
+    const body = { entity_type: 'invoice', entity_id: invoice_id, method: 'pull' };
+    await account.request('POST', '/integrations/sync', body);
+    account.passSeconds(1);
+    expect((await account.read()).ended).to.equal('done');
+    return (await account.findMapping(invoice_id)).attention_reason;
+  };
+  const newPaid = async (amount: string) => {
+    const { invoice_id, copy_id } = await account.newPushed();
+    const payment_id = await account.pay(invoice_id, amount);
+    await account.push();
+    const { provider_entity_id } = await account.findMapping(payment_id);
+    return { invoice_id, copy_id, payment_id, sent: books.read('Payment', provider_entity_id) };
+  };
+
+  for (const [name, isSame] of [
+    ['for the same invoice', true],
+    ['for another invoice', false],
+  ] as const)
+    it(`a copy of a sent payment ${name} is money of its own`, async () => {
+      const { invoice_id, copy_id, sent } = await newPaid('40');
+      const target = isSame ? { invoice_id, copy_id } : await account.newPushed();
+      const Line = [{ Amount: '40', LinkedTxn: [{ TxnId: target.copy_id, TxnType: 'Invoice' }] }];
+      const { CustomerRef, PrivateNote } = sent;
+      const copy = books.create('Payment', { CustomerRef, PrivateNote, TotalAmt: '40', Line });
+      for (let times = 0; times < 2; times++) expect(await read(target.invoice_id)).to.equal(null);
+      expect(await account.listPayments(target.invoice_id)).to.include(`40 ${copy.Id}`);
+      expect(await account.showPaid(target.invoice_id)).to.equal(`PENDING ${isSame ? '80' : '40'}`);
+    });
+
+  it('a sent payment that a bookkeeper also applies to another invoice pays that one with its part', async () => {
+    const { invoice_id, sent } = await newPaid('40');
+    const other = await account.newPushed();
+    const invoice = books.read('Invoice', other.copy_id);
+    const link = { TxnId: other.copy_id, TxnType: 'Invoice' };
+    (sent['Line'] as object[]).push({ Amount: '25', LinkedTxn: [link] });
+    Object.assign(invoice, { Balance: '75', LinkedTxn: [{ TxnId: sent.Id, TxnType: 'Payment' }] });
+    expect([await read(invoice_id), await read(other.invoice_id)]).to.deep.equal([null, null]);
+    expect(await account.showPaid(invoice_id)).to.equal('PENDING 40');
+    expect(await account.showPaid(other.invoice_id)).to.equal('PENDING 25');
+  });
+});
