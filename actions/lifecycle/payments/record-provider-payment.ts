@@ -57,7 +57,7 @@ export async function recordInvoiceReport(
   const { connection, invoice_id, reported } = report;
   const { invoice } = await lockInvoice(transaction, connection, invoice_id);
   const recorded = await listPayments(transaction, report);
-  const payment_ids = await listPaymentIds(transaction, report);
+  const payment_ids = recorded.map(({ id }) => id);
   const sent = await loadSentPayments(transaction, connection, { payment_ids });
   const own_ids = new Set([invoice_id, ...payment_ids]);
   const { id: connection_id, provider_type } = connection;
@@ -83,18 +83,9 @@ export async function recordInvoiceReport(
   return { differences, is_undecided };
 }
 
+/** Lists all payments of the invoice, also archived ones, which the provider may still report. */
 function listPayments(transaction: Transaction, { connection, invoice_id }: InvoiceReport): Promise<PaymentModel[]> {
-  const where = { status: 'published' };
-  return PaymentModel.listBy(connection, { column: 'destination_id', value: invoice_id, where }, transaction);
-}
-
-/** Lists the ids of all payments of the invoice, also of archived ones, which the provider may still name. */
-async function listPaymentIds(
-  transaction: Transaction,
-  { connection, invoice_id }: InvoiceReport,
-): Promise<readonly string[]> {
-  const payments = await PaymentModel.in(connection, transaction).where({ destination_id: invoice_id }).select('id');
-  return payments.map(({ id }) => id);
+  return PaymentModel.listBy(connection, { column: 'destination_id', value: invoice_id }, transaction);
 }
 
 /** Records a payment that the provider received. It is booked in full, even above the remaining amount. */

@@ -48,6 +48,25 @@ describe('records that are changed in QuickBooks', () => {
       expect(await account.showPaid(target.invoice_id)).to.equal(`PENDING ${isSame ? '80' : '40'}`);
     });
 
+  it('a payment there that was voided and archived here is not recorded again, and later ones are', async () => {
+    const { invoice_id, copy_id } = await account.newPushed();
+    const { CustomerRef } = books.read('Invoice', copy_id);
+    const payThere = (amount: string) => {
+      const Line = [{ Amount: amount, LinkedTxn: [{ TxnId: copy_id, TxnType: 'Invoice' }] }];
+      return books.create('Payment', { CustomerRef, TotalAmt: amount, Line });
+    };
+    payThere('20');
+    await read(invoice_id);
+    const { body } = await account.api.request('GET', `/payments?destination_id=${invoice_id}`);
+    const path = `/payments/${body.items[0].id}` as const;
+    await account.request('PUT', path, { payment_status: 'VOIDED' });
+    await account.request('DELETE', path);
+    const later = payThere('30');
+    await read(invoice_id);
+    expect(await account.listPayments(invoice_id)).to.deep.equal([`30 ${later.Id}`]);
+    expect(await account.showPaid(invoice_id)).to.equal('PENDING 30');
+  });
+
   it('a sent payment that a bookkeeper also applies to another invoice pays that one with its part', async () => {
     const { invoice_id, sent } = await newPaid('40');
     const other = await account.newPushed();
