@@ -57,7 +57,10 @@ describe('records that are changed in QuickBooks', () => {
     };
     payThere('20');
     await read(invoice_id);
-    const { body } = await account.api.request('GET', `/payments?destination_id=${invoice_id}`);
+    const { body } = await account.api.request<{ items: [{ id: string }] }>(
+      'GET',
+      `/payments?destination_id=${invoice_id}`,
+    );
     const path = `/payments/${body.items[0].id}` as const;
     await account.request('PUT', path, { payment_status: 'VOIDED' });
     await account.request('DELETE', path);
