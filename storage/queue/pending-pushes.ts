@@ -5,7 +5,7 @@ import type { Database, Transaction } from '../foundation/stores.ts';
 import { IntegrationMappingModel } from '../models/foundation/integration-mapping.ts';
 import { buildConnectionJob, type JobConnection } from './connection-jobs.ts';
 import { toEnvironmentKey } from './due-deliveries.ts';
-import { addContinuation, addJobAt, addJobFairly } from './fair-jobs.ts';
+import { addContinuation, addDelayedJob, addJobFairly } from './fair-jobs.ts';
 
 export const PUSH_TASK = 'push-records';
 
@@ -18,8 +18,12 @@ export async function continuePushJob(transaction: Transaction, connection: JobC
   await addContinuation(transaction, buildConnectionJob(PUSH_TASK, connection));
 }
 
-export async function delayPushJob(transaction: Transaction, connection: JobConnection, run_at: Date): Promise<void> {
-  await addJobAt(transaction, buildConnectionJob(PUSH_TASK, connection), run_at);
+export async function delayPushJob(
+  transaction: Transaction,
+  connection: JobConnection,
+  delay_ms: number,
+): Promise<void> {
+  await addDelayedJob(transaction, buildConnectionJob(PUSH_TASK, connection), delay_ms);
 }
 
 /** Lists the keys of these environments that have a connection to an account, with one statement. */
