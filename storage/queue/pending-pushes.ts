@@ -99,6 +99,30 @@ export async function movePendingBack(
     .update({ pending_since: database.raw('clock_timestamp()') });
 }
 
+const CONNECTIONS_AT_ONCE = 1_000;
+
+/**
+ * Lists the connections of all tenants that have pending records and no push job that runs, is due or is being retried.
+ * Stopped and paused connections are excluded.
+ */
+export async function listConnectionsToPush(database: Database, now: Date): Promise<JobConnection[]> {
+  const { rows } = await database.raw(
+    `select c.id, c.tenant_id, c.environment_id from connections as c
+      where c.has_account and c.status = 'published' and c.connection_state = 'active'
+        and (c.paused_until is null or c.paused_until <= :now)
+        and exists (select from integration_mappings as pending
+                     where pending.tenant_id = c.tenant_id and pending.environment_id = c.environment_id
+                       and pending.connection_id = c.id and pending.pending_since is not null
+                       and pending.mapping_state <> 'gone')
+        and not exists (select from graphile_worker.jobs as job
+                         where job.key = '${PUSH_TASK}:' || c.id
+                           and (job.locked_at is not null or job.attempts > 0 or job.run_at <= clock_timestamp()))
+      order by c.id limit ${CONNECTIONS_AT_ONCE}`,
+    { now },
+  );
+  return rows;
+}
+
 type PushCounts = {
   readonly pending: number;
   /** Wait of the longest waiting record in seconds. Connections that need attention are excluded. */

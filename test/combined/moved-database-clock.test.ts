@@ -6,7 +6,9 @@ import { expect } from 'chai';
 import { processDuePayments } from '../../actions/lifecycle/payments/due-payments.ts';
 import { computePauseSeconds } from '../../core/platform/integration/pushed-events.ts';
 import { listCapable } from '../../integrations/find-capability.ts';
+import { enqueuePushesJob } from '../../scheduler/jobs/enqueue-pushes.ts';
 import { findInvoiceFaults } from '../../storage/audit/invoices.ts';
+import { listConnectionsToPush } from '../../storage/queue/pending-pushes.ts';
 import { moveDatabaseClock } from '../support/moved-clock.ts';
 import { ConnectedAccount } from '../support/providers/connected-account.ts';
 import { PROVIDER_DOUBLES } from '../support/providers/doubles.ts';
@@ -115,6 +117,23 @@ for (const name of Object.keys(listCapable('account')))
         account.passSeconds(PAUSE_SECONDS + 1);
         expect((await account.push()).ended).to.equal('done');
       });
+
+    it('a job that ends a pause is enqueued again if the clock is moved back', async () => {
+      const listIds = async () => (await listConnectionsToPush(postgres(), account.now)).map(({ id }) => id);
+      await account.newInvoice();
+      there.disturb('invoice', 'lost_answer');
+      expect((await account.push()).ended).to.equal('paused');
+      expect(await listIds()).to.deep.equal([]);
+      await moveClock(-HOUR_MS);
+      account.passSeconds(PAUSE_SECONDS + 1);
+      expect(await listIds()).to.deep.equal([account.connection_id]);
+      await enqueuePushesJob(account.api.services, 60).run(account.now);
+      expect(await listIds()).to.deep.equal([]);
+      const [job] = await listJobs('push-records');
+      expect(new Date(job.run_at) <= new Date(job.now)).to.equal(true);
+      expect((await account.push()).ended).to.equal('done');
+      expect(await listIds()).to.deep.equal([]);
+    });
 
     if (there instanceof StripeDouble)
       for (const by_ms of [-HOUR_MS, DAY_MS])
