@@ -11,9 +11,9 @@ export type WritePoint = {
 
 export type HeldWrite = {
   /** Resolves when a process waits at the point. */
-  reached(): Promise<unknown>;
+  readonly reached: () => Promise<unknown>;
   /** Ends the connections that wait at the point, and holds no further write. */
-  release(): Promise<void>;
+  readonly release: () => Promise<void>;
 };
 
 const LOCK = 79;
@@ -30,8 +30,8 @@ export async function holdWrite(postgres: Knex, { table, on, when = 'true' }: Wr
       .where({ locktype: 'advisory', granted: false, objid: LOCK })
       .whereRaw('database = (select oid from pg_database where datname = current_database())');
   return {
-    reached: () => until('a process waits at the write', async () => (await listWaiting()).length > 0),
-    async release() {
+    reached: () => until('a process waits at the write', async () => (await listWaiting()).length > 0, 60_000),
+    release: async () => {
       // Without this, the statement of a dead process would end and could commit.
       await listWaiting().select(postgres.raw('pg_terminate_backend(pid, 5000)'));
       await holding.rollback();
