@@ -77,6 +77,7 @@ const FIRST = [
   'test/kafka/processes.test.ts',
   'test/kafka/broker.test.ts',
   'test/storage/log/embedded/leases.test.ts',
+  'test/storage/log/embedded/lease-thread.test.ts',
   'test/tracing/traces.test.ts',
 ];
 // What a customer sees, asked while one works: rules, worked examples, what each route takes and answers, and a story for each rule; of the random cases and of

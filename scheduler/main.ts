@@ -29,6 +29,7 @@ import { computeInvoiceWork } from './jobs/compute-invoice.ts';
 import { createConnectionWork } from './jobs/connection-work.ts';
 import { createDueJobs } from './jobs/due-work.ts';
 import { enqueueReadsJob } from './jobs/enqueue-provider-reads.ts';
+import { enqueuePushesJob } from './jobs/enqueue-pushes.ts';
 import { createExportWork, EXPORT_SLICE_MS } from './jobs/export.ts';
 import { finalizeInvoiceWork } from './jobs/finalize-invoice.ts';
 import { createImportWork } from './jobs/import-records.ts';
@@ -125,6 +126,7 @@ function createJobs(services: SchedulerServices): ScheduledJob[] {
     streamRevenueJob(services, TWO_SECONDS),
     ...createEventJobs(services),
     enqueueReadsJob(services, MINUTE),
+    enqueuePushesJob(services, MINUTE),
     purgeOAuthSessionsJob(services, HOUR),
   ];
 }

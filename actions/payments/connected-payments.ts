@@ -16,7 +16,7 @@ import type {
 } from '../../integrations/payment-provider.ts';
 import { ProviderError } from '../../integrations/provider-error.ts';
 import { IntegrationMappingModel } from '../../storage/models/foundation/integration-mapping.ts';
-import { loadDatabaseTime } from '../../storage/postgres/database-time.ts';
+import { measureKeyAge } from '../../storage/postgres/database-time.ts';
 import { endPause, pauseConnection } from '../foundation/connections/connection-runs.ts';
 import { pushCustomer } from '../foundation/connections/push-record.ts';
 import { type CallingStores, getPayments, type OpenedGateway, openGateway } from './open-gateway.ts';
@@ -122,13 +122,8 @@ export class ConnectedPayments implements PaymentProvider {
     }
   }
 
-  /**
-   * The age of the key is computed by the database, because the clock of this process may be wrong. With a wrong clock
-   * an old key, which the provider has forgotten, could seem new.
-   */
   async #measureAge({ requested_at }: Pick<PaymentRequest, 'requested_at'>) {
-    const age_ms = (await loadDatabaseTime(this.#stores.postgres)).getTime() - requested_at.getTime();
-    return { requested_at, key_age_seconds: Math.max(0, age_ms / 1_000) };
+    return { requested_at, key_age_seconds: await measureKeyAge(this.#stores.postgres, requested_at) };
   }
 
   async refund(scope: Scope, { now, requested_at, ...request }: Refund): Promise<RefundOutcome> {

@@ -1,13 +1,16 @@
 /**
- * Requests that create one record, however often they are repeated. While Stripe remembers the idempotency key, it
- * prevents a second record. Afterwards, or if the key is unusable, the record is searched for first.
+ * Requests that create one record, however often they are repeated. The idempotency key prevents a second record while
+ * Stripe remembers it. If the key is old or unusable, the record is searched for first.
  */
 import type { Stripe } from 'stripe';
 import { ProviderError } from '../provider-error.ts';
 import { isKeyUnusable, isRefused } from './errors.ts';
 
-/** Stripe may forget a key after 24 hours (docs.stripe.com/api/idempotent_requests). */
-const KEY_LIFE_SECONDS = 23 * 3_600;
+/**
+ * Age of a key from which the record is searched for first. Stripe may forget a key after 24 hours
+ * (docs.stripe.com/api/idempotent_requests). The difference is for a clock of the database that was moved back.
+ */
+const SEARCHED_FROM_SECONDS = 3_600;
 /** Maximum number of keys for one step. A key can become unusable. */
 const KEYS_MAX = 5;
 /** Maximum number of listed records; beyond it the search is used. */
@@ -31,7 +34,7 @@ export async function sendOnce<Result>({
   find,
   send,
 }: KeyedStep<Result>): Promise<Result> {
-  if (is_key_renewed || key_age_seconds >= KEY_LIFE_SECONDS) {
+  if (is_key_renewed || key_age_seconds >= SEARCHED_FROM_SECONDS) {
     const earlier = await find();
     if (earlier !== null) return earlier;
   }

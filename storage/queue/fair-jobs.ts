@@ -28,7 +28,8 @@ const WAITS = `task_identifier = ? and queue_name = ? and locked_at is null and 
 
 /**
  * Adds a job in the transaction that makes it necessary. The job is in front if no job of its tenant is there yet. Two
- * concurrent calls may both add a job in front; the next turn corrects that.
+ * concurrent calls may both add a job in front; the next turn corrects that. A turn in the future, from before the clock
+ * of the database was moved back, delays nothing.
  */
 export async function addJobFairly(transaction: Database, job: NewJob): Promise<void> {
   const { task, queue, key } = job;
@@ -36,7 +37,7 @@ export async function addJobFairly(transaction: Database, job: NewJob): Promise<
   const { rows } = await transaction.raw(
     `select exists (select from graphile_worker.jobs where ${WAITS} and priority = ? and run_at <= clock_timestamp()
                       and key is distinct from ?) as is_behind,
-            greatest(max(turn_at), clock_timestamp() - ${LONGEST_AGO}) as since
+            least(clock_timestamp(), greatest(max(turn_at), clock_timestamp() - ${LONGEST_AGO})) as since
        from job_turns where task = ? and queue = ?`,
     [task, queue, IN_FRONT, key, task, queue],
   );
@@ -67,9 +68,14 @@ export async function addContinuation(transaction: Database, job: NewJob): Promi
   await addAtPriority(transaction, job, { priority: IN_FRONT, run_at: rows[0].run_at });
 }
 
-/** Adds a job that becomes due at the given time. It then runs before the other jobs of its task and queue. */
-export async function addJobAt(transaction: Database, job: NewJob, run_at: Date): Promise<void> {
-  await addAtPriority(transaction, job, { priority: IN_FRONT, run_at: run_at.toISOString() });
+/**
+ * Adds a job that becomes due after a delay. It then runs before the other jobs of its task and queue. The queue goes by
+ * the clock of the database, so a time of this process would be due too early or too late there.
+ */
+export async function addDelayedJob(transaction: Database, job: NewJob, delay_ms: number): Promise<void> {
+  const sql = `select clock_timestamp() + ? * interval '1 millisecond' as run_at`;
+  const { rows } = await transaction.raw(sql, [delay_ms]);
+  await addAtPriority(transaction, job, { priority: IN_FRONT, run_at: rows[0].run_at });
 }
 
 /**

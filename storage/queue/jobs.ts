@@ -50,8 +50,9 @@ const TICK_ATTEMPTS = 3;
 
 /**
  * Enqueues the job of the current slot, unless another scheduler did. A slot is a multiple of the interval since 1970
- * and enqueued once, even long after its job has run. Returns whether this call enqueued it, and the start of the next
- * slot.
+ * and enqueued once, even long after its job has run. If the clock of the database was moved back, the stored slot is in
+ * the future; then the current slot is enqueued, because no job would run until the old time. Returns whether this call
+ * enqueued it, and the start of the next slot.
  */
 export async function addTick(
   database: Database,
@@ -63,7 +64,8 @@ export async function addTick(
          from (select ?::text as name, ?::integer as every) as asked
      ), taken as (
        insert into job_ticks as known (name, slot_start) select name, starts_at from slot
-       on conflict (name) do update set slot_start = excluded.slot_start where known.slot_start < excluded.slot_start
+       on conflict (name) do update set slot_start = excluded.slot_start
+         where known.slot_start < excluded.slot_start or known.slot_start > clock_timestamp()
        returning known.name, extract(epoch from known.slot_start)::bigint as slot
      ), added as (
        select graphile_worker.add_job(name, payload := json_build_object('slot', slot), queue_name := 'tick:' || name,
@@ -101,14 +103,16 @@ export async function deleteWorker(pool: JobsPool, worker_id: string): Promise<v
 
 /**
  * Unlocks the jobs of workers without a heartbeat for this time, so that another worker takes them. A younger lock is left alone:
- * its worker may have returned a moment ago. Returns the number of unlocked jobs.
+ * its worker may have returned a moment ago. Times in the future are from before the clock of the database was moved back, and count
+ * as old. Returns the number of unlocked jobs.
  */
 export async function freeLostJobs(pool: JobsPool, dead_after_ms: number): Promise<number> {
-  await pool.query(`delete from job_workers where seen_at < now() - $1 * interval '1 millisecond'`, [dead_after_ms]);
+  const isRecent = (column: string) => `abs(extract(epoch from now() - ${column})) * 1000 <= $1`;
+  await pool.query(`delete from job_workers where not ${isRecent('seen_at')}`, [dead_after_ms]);
   const { rows } = await pool.query(
     `with lost as (
        select array_agg(distinct locked_by) as workers, count(*)::integer as jobs from graphile_worker.jobs
-        where locked_at < now() - $1 * interval '1 millisecond'
+        where not ${isRecent('locked_at')}
           and locked_by not in (select id from job_workers)
      )
      select jobs, graphile_worker.force_unlock_workers(workers) from lost where jobs > 0`,

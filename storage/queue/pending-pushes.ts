@@ -5,7 +5,7 @@ import type { Database, Transaction } from '../foundation/stores.ts';
 import { IntegrationMappingModel } from '../models/foundation/integration-mapping.ts';
 import { buildConnectionJob, type JobConnection } from './connection-jobs.ts';
 import { toEnvironmentKey } from './due-deliveries.ts';
-import { addContinuation, addJobAt, addJobFairly } from './fair-jobs.ts';
+import { addContinuation, addDelayedJob, addJobFairly } from './fair-jobs.ts';
 
 export const PUSH_TASK = 'push-records';
 
@@ -18,8 +18,12 @@ export async function continuePushJob(transaction: Transaction, connection: JobC
   await addContinuation(transaction, buildConnectionJob(PUSH_TASK, connection));
 }
 
-export async function delayPushJob(transaction: Transaction, connection: JobConnection, run_at: Date): Promise<void> {
-  await addJobAt(transaction, buildConnectionJob(PUSH_TASK, connection), run_at);
+export async function delayPushJob(
+  transaction: Transaction,
+  connection: JobConnection,
+  delay_ms: number,
+): Promise<void> {
+  await addDelayedJob(transaction, buildConnectionJob(PUSH_TASK, connection), delay_ms);
 }
 
 /** Lists the keys of these environments that have a connection to an account, with one statement. */
@@ -93,6 +97,30 @@ export async function movePendingBack(
   await database('integration_mappings')
     .where({ id, tenant_id, environment_id, pending_since })
     .update({ pending_since: database.raw('clock_timestamp()') });
+}
+
+const CONNECTIONS_AT_ONCE = 1_000;
+
+/**
+ * Lists the connections of all tenants that have pending records and no push job that runs, is due or is being retried.
+ * Stopped and paused connections are excluded.
+ */
+export async function listConnectionsToPush(database: Database, now: Date): Promise<JobConnection[]> {
+  const { rows } = await database.raw(
+    `select c.id, c.tenant_id, c.environment_id from connections as c
+      where c.has_account and c.status = 'published' and c.connection_state = 'active'
+        and (c.paused_until is null or c.paused_until <= :now)
+        and exists (select from integration_mappings as pending
+                     where pending.tenant_id = c.tenant_id and pending.environment_id = c.environment_id
+                       and pending.connection_id = c.id and pending.pending_since is not null
+                       and pending.mapping_state <> 'gone')
+        and not exists (select from graphile_worker.jobs as job
+                         where job.key = '${PUSH_TASK}:' || c.id
+                           and (job.locked_at is not null or job.attempts > 0 or job.run_at <= clock_timestamp()))
+      order by c.id limit ${CONNECTIONS_AT_ONCE}`,
+    { now },
+  );
+  return rows;
 }
 
 type PushCounts = {

@@ -6,9 +6,11 @@ import { once } from 'node:events';
 import { expect } from 'chai';
 import { pushPending } from '../../actions/delivery/integrations/push-pending.ts';
 import { dispatchBatch } from '../../actions/delivery/webhooks/dispatch-events.ts';
+import { startScheduler } from '../../scheduler/main.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
+import { holdWrite } from '../support/held-write.ts';
 import { StripeFake } from '../support/providers/stripe-fake.ts';
-import { startSchedulerProcess } from '../support/scheduler-process.ts';
+import { QUICK, startSchedulerProcess } from '../support/scheduler-process.ts';
 import { until } from '../support/until.ts';
 
 const KEY = 'a key of the settings that has 32 characters';
@@ -61,11 +63,12 @@ describe('a scheduler that is killed while it sends', () => {
     await ended;
   };
   const runUntilSent = async (count: number) => {
-    const child = await startSchedulerProcess(api.services, new Date());
+    const now = new Date();
+    const scheduler = startScheduler(api.services, { clock: () => now, liveness: QUICK });
     try {
       await until('all is sent', () => sent(count), 60_000);
     } finally {
-      await kill(child);
+      await scheduler.stop();
     }
   };
 
@@ -102,7 +105,7 @@ describe('a scheduler that is killed while it sends', () => {
     expect(await pushPending(api.services, api.scope, run)).to.deep.equal({ ended: 'done', sent: 2 });
   };
 
-  type Death = { readonly isMoney: boolean; readonly reached: () => Promise<unknown>; readonly revive: () => void };
+  type Death = { readonly isMoney: boolean; readonly reached: () => Promise<unknown>; readonly revive: () => unknown };
 
   /** The scheduler dies when `reached` resolves; the next one sends the rest. Money is sent after its invoice. */
   async function sendWithDeath({ isMoney, reached, revive }: Death) {
@@ -114,7 +117,7 @@ describe('a scheduler that is killed while it sends', () => {
     const child = await startSchedulerProcess(api.services, new Date());
     await reached();
     await kill(child);
-    revive();
+    await revive();
     await runUntilSent(isMoney ? 4 : 2);
     await expectOnce(invoice_id, isMoney);
   }
@@ -128,20 +131,9 @@ describe('a scheduler that is killed while it sends', () => {
 
   for (const entity_type of MAPPED)
     it(`when the ${entity_type} is there and its mapping is being written`, async () => {
-      const holding = await postgres().transaction();
-      await holding.raw('select pg_advisory_xact_lock(78)');
-      await postgres().raw(`
-        create function wait_here() returns trigger language plpgsql as $$
-          begin perform pg_advisory_xact_lock_shared(78); return new; end $$;
-        create trigger wait_here before update on integration_mappings
-          for each row when (new.mapping_state = 'made' and new.entity_type = '${entity_type}') execute function wait_here()`);
-      const waiting = () => postgres()('pg_locks').where({ locktype: 'advisory', granted: false, objid: 78 });
-      try {
-        const reached = () => until('it waits', async () => (await waiting()).length > 0, 60_000);
-        const revive = () => void holding.rollback();
-        await sendWithDeath({ isMoney: entity_type === 'payment', reached, revive });
-      } finally {
-        if (!holding.isCompleted()) await holding.rollback();
-      }
+      const when = `new.mapping_state = 'made' and new.entity_type = '${entity_type}'`;
+      const held = await holdWrite(postgres(), { table: 'integration_mappings', on: 'update', when });
+      const { reached, release: revive } = held;
+      await sendWithDeath({ isMoney: entity_type === 'payment', reached, revive });
     });
 });

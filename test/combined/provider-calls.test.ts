@@ -95,7 +95,8 @@ describe('calls of providers', function () {
   let collector: Collector;
   let stopTracing: () => Promise<void>;
   let customers = 0;
-  let now = new Date();
+  /** Set when the tests begin: webhooks that are older than five minutes are refused. */
+  let now: Date;
 
   before(async () => {
     collector = await startCollector();
@@ -110,6 +111,7 @@ describe('calls of providers', function () {
       const { buildError } = PLAYS[name];
       proxies[name] = await new QuotingProxy({ target: fakes[name].url, buildError, onRequest: noteOpen }).start();
     }
+    now = new Date();
     api = await startTestApi({ now, config: { SECRETS_KEYS: KEY, PROVIDER_ADDRESSES: settings().join(',') } });
   });
   after(async () => {

@@ -84,6 +84,16 @@ describe('the walls around a tenant and an environment', () => {
     return JSON.stringify(rows);
   }
 
+  /** Returns a check that names the request after which the one inside has a new audit entry, and the request that wrote it. */
+  async function watchAudit(): Promise<(request: string) => Promise<void>> {
+    const list = () => api.services.postgres('audit_entries').where(api.scope).orderBy('id');
+    const known = (await list()).map(({ id }) => id);
+    return async (request) => {
+      const added = await list().whereNotIn('id', known);
+      expect(added, `audit entries after ${request}`).to.deep.equal([]);
+    };
+  }
+
   it('403 for who has no role that allows it, on every route', async () => {
     const key = await api.keyWithRoles([], { user_type: 'service_account' });
     for (const route of asked) {
@@ -94,8 +104,9 @@ describe('the walls around a tenant and an environment', () => {
 
   for (const who of ['another tenant', 'another environment'] as const) {
     it(`${who} names every record, on every route, and learns and changes nothing`, async function () {
-      this.timeout(120_000);
+      this.timeout(240_000);
       const before = await picture();
+      const expectNoChange = await watchAudit();
       const { key } = who === 'another tenant' ? stranger : other;
       const own = new Set([...inside.values()].flat());
       // By which key its own one was made, the audit log of the other environment says.
@@ -104,6 +115,7 @@ describe('the walls around a tenant and an environment', () => {
         for (const id of namedBy(route)) {
           const answer = await send(route, { key, ...(id === undefined ? {} : { id }) });
           expectNothing(answer, { route, id, own });
+          await expectNoChange(`${route.method} ${route.path} ${id ?? ''}`);
         }
       }
       expect(await picture()).to.equal(before);

@@ -1,14 +1,25 @@
-/** Moves the clock of a test's database: its function comes before the built-in one of the same name. */
+/** Moves the clock of a test's database: functions come before the built-in ones of the same names. */
 import type { Knex } from 'knex';
 
-/** Called before the test does anything else, because it replaces all connections. Returns what sets the clock. */
-export async function moveDatabaseClock(postgres: Knex): Promise<(instant: Date) => Promise<void>> {
+type ClockFunction = 'clock_timestamp' | 'now';
+
+/**
+ * Called before the test does anything else, because it replaces all connections. Returns what sets the clock. The queue
+ * of jobs goes by `now`, too.
+ */
+export async function moveDatabaseClock(
+  postgres: Knex,
+  functions: readonly ClockFunction[] = ['clock_timestamp'],
+): Promise<(instant: Date) => Promise<void>> {
+  const moved = functions.map(
+    (name) => `create function moved.${name}() returns timestamptz language sql volatile as
+       $$ select pg_catalog.${name}() + (select by from moved.shift) $$`,
+  );
   await postgres.raw(
     `create schema moved;
      create table moved.shift (by interval not null);
      insert into moved.shift values ('0');
-     create function moved.clock_timestamp() returns timestamptz language sql volatile as
-       $$ select pg_catalog.clock_timestamp() + (select by from moved.shift) $$`,
+     ${moved.join(';')}`,
   );
   const { rows } = await postgres.raw('select current_database() as name');
   await postgres.raw('alter database ?? set search_path = moved, public, pg_catalog', [rows[0].name]);

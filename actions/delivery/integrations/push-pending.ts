@@ -7,6 +7,7 @@
 import { FarthingError } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
+import { toInstant } from '../../../core/foundation/time/instant.ts';
 import { ProviderError } from '../../../integrations/provider-error.ts';
 import type { Postgres } from '../../../storage/foundation/stores.ts';
 import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
@@ -46,9 +47,9 @@ export async function pushPending(
     const connection = await ConnectionModel.fetch(scope, connection_id, { database: postgres });
     if (connection.status !== 'published' || connection.connection_state !== 'active')
       return { ended: 'stopped', sent };
-    const paused_until = connection.paused_until ? new Date(connection.paused_until) : null;
-    if (paused_until !== null && paused_until > clock()) {
-      await postgres.transaction((transaction) => delayPushJob(transaction, connection, paused_until));
+    const pause_ms = connection.paused_until ? toInstant(connection.paused_until) - clock().getTime() : 0;
+    if (pause_ms > 0) {
+      await postgres.transaction((transaction) => delayPushJob(transaction, connection, pause_ms));
       return { ended: 'paused', sent };
     }
     const mapping = await findFirstPending(postgres, scope, connection_id);

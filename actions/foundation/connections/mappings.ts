@@ -13,7 +13,7 @@ import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Database, Postgres, Transaction } from '../../../storage/foundation/stores.ts';
 import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
-import { loadDatabaseTime } from '../../../storage/postgres/database-time.ts';
+import { loadKeyTime } from '../../../storage/postgres/database-time.ts';
 import { addReadJob } from '../../../storage/queue/provider-events.ts';
 
 export type MappedEntity = { readonly entity_type: MappedEntityType; readonly entity_id: string };
@@ -73,7 +73,7 @@ export async function beginCalls(
   const { entity_type, entity_id, mapping_state } = current;
   if (mapping_state === 'gone') throw notAllowed(`${entity_type} ${entity_id} was unlinked meanwhile`);
   if (hasCallBegun(current)) return current;
-  const key_created_at = (await loadDatabaseTime(transaction)).toISOString();
+  const key_created_at = await loadKeyTime(transaction, author.now);
   const begun = { ...(await describe()), idempotency_key: makeKey(author), key_created_at };
   return IntegrationMappingModel.change(current, begun, { by: author, database: transaction });
 }

@@ -13,7 +13,7 @@ import type { Postgres } from '../../../storage/foundation/stores.ts';
 import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import type { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
-import { loadDatabaseTime } from '../../../storage/postgres/database-time.ts';
+import { measureKeyAge } from '../../../storage/postgres/database-time.ts';
 import type { AccountCaller } from './call-account.ts';
 import { beginCalls, completeMapping, intendMapping, renewMappingKey } from './mappings.ts';
 
@@ -65,17 +65,13 @@ export async function pushBegun(
   return completeMapping(stores, mapping, { made, author });
 }
 
-/**
- * Loads the key with its age by the clock of the database. By a wrong clock of this process, a key that the provider
- * has forgotten could seem new. A mapping that was linked by hand has no key; what follows it is younger than the link.
- */
+/** Loads the key with its age. A mapping that was linked by hand has no key; records that follow it are younger than the link. */
 export async function loadPushKey(
   { postgres }: Postgres,
   { idempotency_key, key_created_at: called_at, is_key_renewed, created_at }: IntegrationMappingModel,
 ): Promise<PushKey> {
   const key_created_at = new Date(toInstant(called_at ?? created_at));
-  const age_ms = (await loadDatabaseTime(postgres)).getTime() - key_created_at.getTime();
-  const key_age_seconds = Math.max(0, Math.floor(age_ms / 1_000));
+  const key_age_seconds = Math.floor(await measureKeyAge(postgres, key_created_at));
   return { key: idempotency_key!, key_created_at, key_age_seconds, is_key_renewed };
 }
 

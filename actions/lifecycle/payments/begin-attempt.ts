@@ -15,7 +15,7 @@ import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { PaymentAttemptModel } from '../../../storage/models/payments/payment-attempt.ts';
-import { loadDatabaseTime } from '../../../storage/postgres/database-time.ts';
+import { loadKeyTime } from '../../../storage/postgres/database-time.ts';
 import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
 import { lockWalletInOrder } from '../../credits/wallets/lock-wallet.ts';
 import { debitPayment, findPayingWallet, lockCoveredByCredits } from '../../credits/wallets/pay-with-credits.ts';
@@ -196,7 +196,7 @@ async function openPaymentPage(
   const changes = {
     gateway_tracking_id: `${payment.id}/link`,
     // A repeated request has the same key, and its first one counts.
-    requested_at: payment.requested_at ?? (await loadDatabaseTime(transaction)).toISOString(),
+    requested_at: payment.requested_at ?? (await loadKeyTime(transaction, by.now)),
     next_attempt_at: computeOutcomeCheckAt(by.now).toISOString(),
   };
   return PaymentModel.change(payment, changes, { by, database: transaction });
@@ -229,7 +229,7 @@ async function claimPayment(
     payment_status: 'PROCESSING' as const,
     attempt_count: attempt_number,
     gateway_tracking_id,
-    requested_at: (await loadDatabaseTime(transaction)).toISOString(),
+    requested_at: await loadKeyTime(transaction, by.now),
     gateway_payment_id: null,
     error_message: null,
     next_attempt_at: computeOutcomeCheckAt(by.now).toISOString(),

@@ -1,4 +1,7 @@
-/** The interface in a process of its own, to be killed: `api-process.ts <postgres url> <clickhouse url> <now>` writes its address. */
+/**
+ * The interface in a process of its own, to be killed: `api-process.ts <postgres url> <clickhouse url> <now> <directory of exports> <keys of
+ * secrets> <addresses of providers>` writes its address.
+ */
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
@@ -10,9 +13,10 @@ import { connectClickHouse } from '../../../storage/clickhouse/clickhouse.ts';
 import { openEmbeddedLog } from '../../../storage/log/embedded/embedded.ts';
 import { connectPostgres } from '../../../storage/postgres/pool/postgres.ts';
 
-const [postgres_url = '', clickhouse_url = '', now = ''] = process.argv.slice(2);
+const [postgres_url = '', clickhouse_url = '', now = '', directory = '', keys = '', addresses = ''] =
+  process.argv.slice(2);
 const postgres = connectPostgres(postgres_url);
-const config = readConfig({});
+const config = readConfig({ EXPORT_DIRECTORY: directory, SECRETS_KEYS: keys, PROVIDER_ADDRESSES: addresses });
 const log = await openEmbeddedLog(postgres, {
   partition_count: config.LOG_PARTITIONS ?? 1,
   append_timeout_ms: config.LOG_APPEND_TIMEOUT_MS,

@@ -116,7 +116,10 @@ export class StripeFake extends FakeServer<Disturbance> {
         throw new StripeRefusal(503, { type: 'api_error', message: 'Unavailable' });
       if (call.disturbance === 'refused') throw new StripeRefusal(400, { message: 'Refused' });
       const key = request.headers['idempotency-key'];
-      if (typeof key !== 'string' || request.method !== 'POST') return this.#run(call);
+      if (typeof key !== 'string' || request.method !== 'POST') {
+        await this.passBarrier(call.name);
+        return this.#run(call);
+      }
       return await this.#runOnce(key, call);
     } catch (error) {
       return toAnswer(error);

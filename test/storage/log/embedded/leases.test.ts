@@ -1,7 +1,5 @@
 /** Leases of the embedded log while the main loop of their holder is busy, frozen, or its process is stopped. */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { isUnavailable } from '../../../../storage/foundation/failure.ts';
@@ -14,74 +12,28 @@ import { cutTo } from '../../../support/cut.ts';
 import { type FreshDatabase, freshDatabase } from '../../../support/stores.ts';
 import { until } from '../../../support/until.ts';
 import { entry, Reader } from '../contract.ts';
+import { LeaseStage, waitForRenewal } from './lease-stage.ts';
 
 const LEASE_MS = 1_000;
 
 describe('leases of the embedded log', () => {
-  let database: FreshDatabase;
-  let log: EmbeddedLog;
-  /** Wants the partition, and gets it when the lease of the other is over. */
-  let rival: Reader;
-  let consumer: LogConsumer;
-  let child: ChildProcess | undefined;
-  let said: string[];
-
-  beforeEach(async () => {
-    database = await freshDatabase();
-    rival = new Reader();
-  });
-  afterEach(async () => {
-    child?.kill('SIGKILL');
-    await consumer.stop();
-    await log.close();
-    await database.close();
-  });
-
-  const startHolder = async (alive_ms: number, consumers = 1, lease_ms = LEASE_MS) => {
-    said = [];
-    const options = { append_timeout_ms: 5_000, linger_ms: 0, lease_ms };
-    log = await openEmbeddedLog(database.postgres, { ...options, partition_count: consumers });
-    const file = fileURLToPath(new URL('./reading-process.ts', import.meta.url));
-    const args = [
-      '--import',
-      './process/typescript.mjs',
-      file,
-      database.postgres_url,
-      ...[lease_ms, alive_ms, consumers].map(String),
-    ];
-    child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
-    child.stdout!.setEncoding('utf8').on('data', (text: string) => said.push(...text.trim().split('\n')));
-    // Not before: a partition that the first consumer has given back would go to the rival.
-    await hears('shared');
-    consumer = await log.consume(rival);
+  let stage: LeaseStage;
+  const startHolder = async (alive_ms: number, consumers = 1) => {
+    stage = await LeaseStage.start({ alive_ms, consumers, lease_ms: LEASE_MS });
+    return stage;
   };
-  const heard = (word: string) => said.filter((each) => each === word).length;
-  const hears = (word: string, times = 1) => until(`it says ${word}`, async () => heard(word) >= times);
-  const leases = async () => {
-    const { rows } = await database.postgres.raw(
-      `select owner, lease_until > now() as holds from log_partitions order by partition`,
-    );
-    return rows as { owner: string; holds: boolean }[];
-  };
-  const lease = async () => (await leases())[0]!;
-  const renewed = async (partitions: readonly number[]) => {
-    const ends = async () => {
-      const { rows } = await database.postgres.raw(`select lease_until from log_partitions order by partition`);
-      return partitions.map((partition) => Date.parse(rows[partition].lease_until));
-    };
-    const before = await ends();
-    await until('all of them are renewed', async () => (await ends()).every((end, index) => end > before[index]!));
-  };
+  const lease = async () => (await stage.listLeases())[0]!;
+  afterEach(() => stage.stop());
 
   it('are kept while the main loop is busy for twice as long', async () => {
-    await startHolder(60_000);
+    const { log, rival, said } = await startHolder(60_000);
     const { owner } = await lease();
     await log.append([entry(0, `block ${2 * LEASE_MS}`)]);
-    await hears('blocked');
-    await hears('ours');
+    await stage.hears('blocked');
+    await stage.hears('ours');
     expect(await lease()).to.deep.equal({ owner, holds: true });
     await log.append([entry(0, `block ${2 * LEASE_MS}`)]);
-    await until('it is busy again', async () => heard('ours') === 2);
+    await until('it is busy again', async () => stage.heard('ours') === 2);
     expect(rival.assignments(0)).to.equal(0);
     expect(said.filter((word) => word === 'assigned' || word === 'revoked' || word === 'lost')).to.deep.equal([
       'assigned',
@@ -89,36 +41,36 @@ describe('leases of the embedded log', () => {
   });
 
   it('are lost by a main loop that does not come back, though the thread lives', async () => {
-    await startHolder(LEASE_MS);
+    const { log, rival, said } = await startHolder(LEASE_MS);
     await log.append([entry(0, `block ${6 * LEASE_MS}`)]);
-    await hears('blocked');
+    await stage.hears('blocked');
     await until('the other has it', async () => rival.owns(0));
     expect(said).to.not.include('lost');
-    await hears('lost');
-    await hears('revoked');
+    await stage.hears('lost');
+    await stage.hears('revoked');
   });
 
   it('are over when a process that was stopped goes on, and another has the partition', async () => {
-    await startHolder(60_000);
+    const { log, rival } = await startHolder(60_000);
     await log.append([entry(0, `block ${3 * LEASE_MS}`)]);
-    await hears('blocked');
-    child!.kill('SIGSTOP');
+    await stage.hears('blocked');
+    stage.child.kill('SIGSTOP');
     await until('the other has it', async () => rival.owns(0));
     const { owner } = await lease();
-    child!.kill('SIGCONT');
-    await hears('lost');
-    await hears('revoked');
+    stage.child.kill('SIGCONT');
+    await stage.hears('lost');
+    await stage.hears('revoked');
     await log.append([entry(0, 'to the other')]);
     await rival.until(() => rival.records.length >= 1);
     expect(await lease()).to.deep.equal({ owner, holds: true });
   });
 
   it('are kept when the connection of their thread is broken', async () => {
-    await startHolder(60_000);
-    child!.kill('SIGKILL');
-    await once(child!, 'exit');
+    const { rival } = await startHolder(60_000);
+    stage.child.kill('SIGKILL');
+    await once(stage.child, 'exit');
     await until('the other has it', async () => rival.owns(0));
-    const ended = await database.postgres.raw(
+    const ended = await stage.database.postgres.raw(
       `select pg_terminate_backend(pid) from pg_stat_activity
         where application_name = 'farthing leases' and datname = current_database()`,
     );
@@ -130,102 +82,26 @@ describe('leases of the embedded log', () => {
   });
 
   it('are kept by a consumer when another of its process stops', async () => {
-    await startHolder(60_000, 2);
-    const before = await leases();
+    const { log, rival, said } = await startHolder(60_000, 2);
+    const before = await stage.listLeases();
     said.length = 0;
     await log.append([entry(0, 'stop')]);
-    await hears('stopped');
+    await stage.hears('stopped');
     await until('the other has it', async () => rival.owns(0));
-    await renewed([1]);
+    await stage.waitForRenewal([1]);
     await log.append([entry(1, `block ${2 * LEASE_MS}`)]);
-    await hears('ours');
+    await stage.hears('ours');
     expect(rival.assignments(1)).to.equal(0);
-    expect((await leases())[1]).to.deep.equal(before[1]);
-    expect([heard('revoked'), heard('lost'), heard('thread')]).to.deep.equal([1, 0, 0]);
-  });
-
-  it('are kept by all consumers of a process when the thread of them dies: there is another soon', async () => {
-    // A third of the lease is what a new thread and its connection have: several seconds on a busy machine.
-    const lease_ms = 10 * LEASE_MS;
-    await startHolder(60_000, 2, lease_ms);
-    const before = await leases();
-    said.length = 0;
-    await log.append([entry(0, 'end')]);
-    await hears('thread');
-    await renewed([0, 1]);
-    expect([rival.assignments(0), rival.assignments(1)], 'the new thread was in time').to.deep.equal([0, 0]);
-    // Both consumers share the main loop: while one blocks it, the leases of both depend on the new thread.
-    await log.append([entry(0, `block ${2 * lease_ms}`), entry(1, 'block 1')]);
-    await hears('ours', 2);
-    expect([rival.assignments(0), rival.assignments(1)]).to.deep.equal([0, 0]);
-    expect(await leases()).to.deep.equal(before);
-    expect([heard('revoked'), heard('lost'), heard('thread')]).to.deep.equal([0, 0, 1]);
-  });
-
-  describe('of one that cannot renew', () => {
-    const options = { id: 'another', lease_ms: 60_000, partition_count: 1 };
-    let pool: Knex;
-    let threads: number;
-    const made = () => void threads++;
-
-    beforeEach(async () => {
-      log = await openEmbeddedLog(database.postgres, {
-        partition_count: 1,
-        append_timeout_ms: 5_000,
-        lease_ms: LEASE_MS,
-      });
-      consumer = await log.consume(rival);
-      threads = 0;
-      process.on('worker', made);
-    });
-    afterEach(async () => {
-      await pool.destroy();
-      // The other one of the process has gone on all the while.
-      await renewed([0]);
-      process.off('worker', made);
-      expect([threads, rival.assignments(0), rival.owns(0)]).to.deep.equal([0, 1, true]);
-    });
-
-    it('are not begun, and who starts hears why as the driver says it', async () => {
-      const nowhere = new URL(database.postgres_url);
-      nowhere.pathname = '/nowhere';
-      pool = connectPostgres(nowhere.href);
-      const failed = await new EmbeddedLeases(pool, options).start().catch((error: unknown) => error);
-      expect(failed).to.be.an('error').with.property('code', '3D000');
-      expect(failed).to.have.property('message', 'database "nowhere" does not exist');
-      nowhere.port = '1';
-      pool = connectPostgres(nowhere.href);
-      const unreached = await new EmbeddedLeases(pool, options).start().catch((error: unknown) => error);
-      expect(isUnavailable(unreached), String(unreached)).to.equal(true);
-    });
-
-    it('are let go of though Postgres does not answer', async () => {
-      const url = new URL(database.postgres_url);
-      const way = await cutTo({ host: url.hostname, port: Number(url.port || 5432) });
-      url.hostname = '127.0.0.1';
-      url.port = String(way.port);
-      pool = connectPostgres(url.href);
-      way.hang();
-      const holder = {
-        ...options,
-        url: url.href,
-        alive_ms: 60_000,
-        shared: new BigInt64Array(new SharedArrayBuffer(16)),
-      };
-      Atomics.store(holder.shared, 0, process.hrtime.bigint());
-      const starting = startRenewing(holder).catch((error: unknown) => error);
-      await stopRenewing(holder);
-      expect(await starting).to.be.an('error');
-      await way.close();
-    });
+    expect((await stage.listLeases())[1]).to.deep.equal(before[1]);
+    expect([stage.heard('revoked'), stage.heard('lost'), stage.heard('thread')]).to.deep.equal([1, 0, 0]);
   });
 
   it('are those of the partitions that are free, and no more than asked for', async () => {
     await startHolder(60_000);
     const [one, other] = ['one', 'other'].map(
-      (id) => new EmbeddedLeases(database.postgres, { id, lease_ms: 60_000, partition_count: 4 }),
+      (id) => new EmbeddedLeases(stage.database.postgres, { id, lease_ms: 60_000, partition_count: 4 }),
     ) as [EmbeddedLeases, EmbeddedLeases];
-    await database.postgres.raw(`insert into log_partitions (partition) select generate_series(1, 3)`);
+    await stage.database.postgres.raw(`insert into log_partitions (partition) select generate_series(1, 3)`);
     expect(await one.takeFree(2, [])).to.deep.equal([1, 2]);
     expect([0, 1, 2, 3].map((partition) => one.holds(partition))).to.deep.equal([false, true, true, false]);
     expect(await other.takeFree(5, [])).to.deep.equal([3]);
@@ -234,5 +110,73 @@ describe('leases of the embedded log', () => {
     await one.stop();
     expect(await other.takeFree(5, [3])).to.deep.equal([1, 2]);
     await other.stop();
+  });
+});
+
+describe('leases of an embedded log that cannot renew them', () => {
+  let database: FreshDatabase;
+  let log: EmbeddedLog;
+  let consumer: LogConsumer;
+  let rival: Reader;
+  const options = { id: 'another', lease_ms: 60_000, partition_count: 1 };
+  let pool: Knex;
+  let threads: number;
+  const made = () => void threads++;
+
+  beforeEach(async () => {
+    database = await freshDatabase();
+    rival = new Reader();
+    log = await openEmbeddedLog(database.postgres, {
+      partition_count: 1,
+      append_timeout_ms: 5_000,
+      lease_ms: LEASE_MS,
+    });
+    consumer = await log.consume(rival);
+    threads = 0;
+    process.on('worker', made);
+  });
+  afterEach(async () => {
+    await pool.destroy();
+    // The other one of the process has gone on all the while.
+    await waitForRenewal(database, [0]);
+    process.off('worker', made);
+    const seen = [threads, rival.assignments(0), rival.owns(0)];
+    await consumer.stop();
+    await log.close();
+    await database.close();
+    expect(seen).to.deep.equal([0, 1, true]);
+  });
+
+  it('are not begun, and who starts hears why as the driver says it', async () => {
+    const nowhere = new URL(database.postgres_url);
+    nowhere.pathname = '/nowhere';
+    pool = connectPostgres(nowhere.href);
+    const failed = await new EmbeddedLeases(pool, options).start().catch((error: unknown) => error);
+    expect(failed).to.be.an('error').with.property('code', '3D000');
+    expect(failed).to.have.property('message', 'database "nowhere" does not exist');
+    nowhere.port = '1';
+    pool = connectPostgres(nowhere.href);
+    const unreached = await new EmbeddedLeases(pool, options).start().catch((error: unknown) => error);
+    expect(isUnavailable(unreached), String(unreached)).to.equal(true);
+  });
+
+  it('are let go of though Postgres does not answer', async () => {
+    const url = new URL(database.postgres_url);
+    const way = await cutTo({ host: url.hostname, port: Number(url.port || 5432) });
+    url.hostname = '127.0.0.1';
+    url.port = String(way.port);
+    pool = connectPostgres(url.href);
+    way.hang();
+    const holder = {
+      ...options,
+      url: url.href,
+      alive_ms: 60_000,
+      shared: new BigInt64Array(new SharedArrayBuffer(16)),
+    };
+    Atomics.store(holder.shared, 0, process.hrtime.bigint());
+    const starting = startRenewing(holder).catch((error: unknown) => error);
+    await stopRenewing(holder);
+    expect(await starting).to.be.an('error');
+    await way.close();
   });
 });
