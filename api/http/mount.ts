@@ -28,7 +28,10 @@ import type { Services } from './services.ts';
 export function mountRoutes(routes: readonly Route[], services: Services): Router {
   checkDistinct(routes);
   const router = Router({ caseSensitive: true });
-  const static_routes = routes.filter(({ path }) => !path.includes(':'));
+  const static_routes = groupBy(
+    routes.filter(({ path }) => !path.includes(':')),
+    ({ path }) => path.split('/').length,
+  );
   const mounted = routes.map((route) => ({
     ...route,
     readable: readableKeys(route, routes),
@@ -58,13 +61,20 @@ type MountedRoute = Route & {
   readonly static_paths: ReadonlyMap<string, readonly string[]>;
 };
 
-function findStaticPaths({ method, path }: Route, static_routes: readonly Route[]): Map<string, string[]> {
+/** `static_routes` are grouped by their number of segments. */
+function findStaticPaths(
+  { method, path }: Route,
+  static_routes: ReadonlyMap<number, readonly Route[]>,
+): Map<string, string[]> {
   // A static path matches itself alone.
   if (!path.includes(':')) return new Map();
   const own = path.split('/');
+  const prefix = path.slice(0, path.indexOf(':'));
   const fits = (segments: readonly string[]) =>
-    segments.length === own.length && own.every((part, index) => part.startsWith(':') || part === segments[index]);
-  const others = static_routes.filter((one) => fits(one.path.split('/')));
+    own.every((part, index) => part.startsWith(':') || part === segments[index]);
+  const others = (static_routes.get(own.length) ?? []).filter(
+    (one) => one.path.startsWith(prefix) && fits(one.path.split('/')),
+  );
   const methods = groupBy(others, (one) => one.path);
   const free = [...methods].filter(([, some]) => !some.some((one) => one.method === method));
   return new Map(free.map(([word, some]) => [word, some.map((one) => one.method.toUpperCase())]));
@@ -89,10 +99,11 @@ function readableKeys({ method, path }: Route, routes: readonly Route[]): string
 
 /** Must be called after all routes are mounted: a path may match several of them, and the allowed methods are those of all matches. */
 function refuseOtherMethods(router: Router, routes: readonly MountedRoute[]): void {
-  for (const { method, path, static_paths, ids_are_texts } of routes) {
+  for (const [path, own] of groupBy(routes, (route) => route.path)) {
     router.all(path, (request, response, next) => {
-      const takes = ids_are_texts || !static_paths.has(request.path);
-      if (takes) response.locals.allowed = [...(response.locals.allowed ?? []), method.toUpperCase()];
+      const allowed = own.filter(({ static_paths, ids_are_texts }) => ids_are_texts || !static_paths.has(request.path));
+      const methods = allowed.map(({ method }) => method.toUpperCase());
+      if (methods.length > 0) response.locals.allowed = [...(response.locals.allowed ?? []), ...methods];
       next();
     });
   }

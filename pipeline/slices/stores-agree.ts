@@ -5,12 +5,12 @@
 import { findLastLedgerRange } from '../../storage/audit/ledger.ts';
 import { countRawRows } from '../../storage/audit/offset-ranges.ts';
 import {
+  type CountedWriters,
   findMissingCorrectionNumbers,
-  listBackfilledVersions,
-  listCountedPartitions,
+  listCountedWriters,
 } from '../../storage/events/known-numbers.ts';
-import { findFirstRowFrom, LOG_TABLES } from '../../storage/events/present.ts';
-import type { Stores } from '../../storage/foundation/stores.ts';
+import { findFirstRowFrom } from '../../storage/events/present.ts';
+import type { Database, Stores } from '../../storage/foundation/stores.ts';
 import { PartitionStopped } from '../../storage/log/continuity.ts';
 import { findNewestApplied } from '../../storage/progress/corrections.ts';
 import { loadGreatestVersions } from '../../storage/progress/meter-versions.ts';
@@ -21,10 +21,7 @@ type AgreeingStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 
 export async function checkStoresAgree(stores: AgreeingStores, state: PartitionProgress): Promise<void> {
   const why =
-    (await findRowsAhead(stores, state)) ??
-    (await findUnknownPartition(stores)) ??
-    (await findUnknownVersion(stores)) ??
-    (await findRowsBehind(stores, state));
+    (await findRowsAhead(stores, state)) ?? (await findUnknownWriter(stores)) ?? (await findRowsBehind(stores, state));
   if (why === undefined) return;
   const advice = 'restore both stores to one moment (docs/operations.md, "Stores of different moments")';
   throw new PartitionStopped(state.partition, `${why}: the two are of different moments; ${advice}`);
@@ -36,34 +33,33 @@ async function findRowsAhead(
   { partition, next_offset, slice_to }: PartitionProgress,
 ): Promise<string | undefined> {
   const from = slice_to ?? next_offset;
-  for (const table of LOG_TABLES) {
-    const found = await findFirstRowFrom(clickhouse, { table, partition, from });
-    if (found !== null)
-      return `ClickHouse has rows of ${table} at offset ${found}, and Postgres says that they end at ${from}`;
-  }
-  return undefined;
+  const found = await findFirstRowFrom(clickhouse, { partition, from });
+  return found === null
+    ? undefined
+    : `ClickHouse has rows of ${found.table} at offset ${found.offset}, and Postgres says that they end at ${from}`;
 }
 
-/**
- * Finds a partition whose events ClickHouse has counted, although no worker has taken it according to Postgres. Its ids could be accepted
- * again on another partition.
- */
-async function findUnknownPartition({ postgres, clickhouse }: AgreeingStores): Promise<string | undefined> {
-  const counted = await listCountedPartitions(clickhouse);
+/** Finds a partition or a meter version whose events ClickHouse has counted, and which Postgres does not know. */
+async function findUnknownWriter({ postgres, clickhouse }: AgreeingStores): Promise<string | undefined> {
+  const counted = await listCountedWriters(clickhouse);
+  return (await findUnknownPartition(postgres, counted)) ?? (await findUnknownVersion(postgres, counted));
+}
+
+/** No worker has taken such a partition according to Postgres. Its ids could be accepted again on another partition. */
+async function findUnknownPartition(postgres: Database, { partitions }: CountedWriters): Promise<string | undefined> {
   // The taken partitions are read after the counted ones: a writer takes its partition before it writes, so every counted partition must be
   // among them.
   const taken = new Set((await readProgress(postgres)).map(({ partition }) => partition));
-  const unknown = counted.find((partition) => !taken.has(partition));
+  const unknown = partitions.find((partition) => !taken.has(partition));
   return unknown === undefined
     ? undefined
     : `ClickHouse has counted events of partition ${unknown}, and Postgres has none of it`;
 }
 
-/** Finds a meter version in ClickHouse that Postgres does not know. Postgres would assign its number to another definition. */
-async function findUnknownVersion({ postgres, clickhouse }: AgreeingStores): Promise<string | undefined> {
-  const counted = await listBackfilledVersions(clickhouse);
-  const known = await loadGreatestVersions(postgres, [...new Set(counted.map(({ meter_id }) => meter_id))]);
-  const unknown = counted.find(({ meter_id, version }) => version > (known.get(meter_id) ?? 0));
+/** Postgres would assign the number of such a meter version to another definition. */
+async function findUnknownVersion(postgres: Database, { versions }: CountedWriters): Promise<string | undefined> {
+  const known = await loadGreatestVersions(postgres, [...new Set(versions.map(({ meter_id }) => meter_id))]);
+  const unknown = versions.find(({ meter_id, version }) => version > (known.get(meter_id) ?? 0));
   return (
     unknown &&
     `ClickHouse has counted version ${unknown.version} of meter ${unknown.meter_id}, and Postgres knows ${known.get(unknown.meter_id) ?? 0}`

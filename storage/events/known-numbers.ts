@@ -9,34 +9,33 @@ export async function findGreatestCorrection(clickhouse: ClickHouseClient): Prom
   return BigInt(row!.greatest);
 }
 
-/** Meter versions with back-filled rows: each part of such rows has a mark with the name of its writer. */
-export async function listBackfilledVersions(
-  clickhouse: ClickHouseClient,
-): Promise<{ readonly meter_id: string; readonly version: number }[]> {
-  const names = await listWriterNames(clickhouse, 'backfill:');
-  return names.map((name) => {
-    const [meter_id, version] = name.split(':') as [string, string];
-    return { meter_id, version: Number(version) };
-  });
-}
+export type CountedWriters = {
+  /** Partitions with bucket rows of a slice or a rebuild. */
+  readonly partitions: readonly number[];
+  /** Meter versions with back-filled rows. */
+  readonly versions: readonly { readonly meter_id: string; readonly version: number }[];
+};
 
-/** Partitions with bucket rows of a slice or a rebuild. */
-export async function listCountedPartitions(clickhouse: ClickHouseClient): Promise<number[]> {
-  return (await listWriterNames(clickhouse, 'partition:')).map(Number);
-}
+const PARTITION = 'partition:';
+const BACKFILL = 'backfill:';
 
 /**
- * Lists the writer names in the marks of bucket rows, without the prefix for the kind of writer. The condition matches the sort key of the
+ * Lists who wrote bucket rows: each part of such rows has a mark with the name of its writer. The condition matches the sort key of the
  * table.
  */
-async function listWriterNames(clickhouse: ClickHouseClient, kind: string): Promise<string[]> {
+export async function listCountedWriters(clickhouse: ClickHouseClient): Promise<CountedWriters> {
   const rows = await loadRows<{ writer: string }>(clickhouse, 'writers of bucket rows', {
     query: `select distinct group_key as writer from usage_buckets
              where tenant_id = '' and environment_id = '' and meter_id = '' and meter_version = 0 and size = '${MARK}'
-               and external_customer_id = '' and startsWith(group_key, {kind:String})`,
-    params: { kind },
+               and external_customer_id = '' and (startsWith(group_key, '${PARTITION}') or startsWith(group_key, '${BACKFILL}'))`,
   });
-  return rows.map(({ writer }) => writer.slice(kind.length));
+  const listNames = (kind: string) =>
+    rows.flatMap(({ writer }) => (writer.startsWith(kind) ? [writer.slice(kind.length)] : []));
+  const versions = listNames(BACKFILL).map((name) => {
+    const [meter_id, version] = name.split(':') as [string, string];
+    return { meter_id, version: Number(version) };
+  });
+  return { partitions: listNames(PARTITION).map(Number), versions };
 }
 
 /** Numbers without a stored correction. */
@@ -44,6 +43,7 @@ export async function findMissingCorrectionNumbers(
   clickhouse: ClickHouseClient,
   numbers: readonly string[],
 ): Promise<string[]> {
+  if (numbers.length === 0) return [];
   const rows = await loadRows<{ nth: string }>(clickhouse, 'numbers of corrections', {
     query: `select distinct toString(sequence) as nth from event_corrections where sequence in {numbers:Array(UInt64)}`,
     params: { numbers: numbers.map(BigInt) },

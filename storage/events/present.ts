@@ -54,20 +54,27 @@ function toPlaceText<Row extends RowWithPlace>(row: Row, kind: ((row: Row) => st
 export const LOG_TABLES = ['events', 'event_identities', 'event_outcomes', 'event_corrections'] as const;
 export type LogTable = (typeof LOG_TABLES)[number];
 
-/** Lowest offset of a partition's rows from `from` on, where no row should exist yet; null if there is none. */
+export type FoundRow = { readonly table: LogTable; readonly offset: bigint };
+
+/** The first row of a partition from `from` on, where no row should exist yet; null if no table has one. */
 export async function findFirstRowFrom(
   clickhouse: ClickHouseClient,
-  { table, partition, from }: { table: LogTable; partition: number; from: bigint },
-): Promise<bigint | null> {
+  { partition, from }: { partition: number; from: bigint },
+): Promise<FoundRow | null> {
+  const counts = LOG_TABLES.map(
+    (table) => `select '${table}' as name, toString(min(offset)) as first, toString(count()) as found from ${table}
+                 where partition = {partition:UInt16} and offset >= {from:UInt64}`,
+  );
   try {
     const answer = await clickhouse.query({
-      query: `select toString(min(offset)) as first, toString(count()) as found from ${table}
-               where partition = {partition:UInt16} and offset >= {from:UInt64}`,
+      query: counts.join(' union all '),
       query_params: { partition, from },
       format: 'JSONEachRow',
     });
-    const [row] = await answer.json<{ first: string; found: string }>();
-    return row!.found === '0' ? null : BigInt(row!.first);
+    const rows = await answer.json<{ name: LogTable; first: string; found: string }>();
+    const byTable = new Map(rows.map((row) => [row.name, row]));
+    const table = LOG_TABLES.find((name) => byTable.get(name)!.found !== '0');
+    return table === undefined ? null : { table, offset: BigInt(byTable.get(table)!.first) };
   } catch (error) {
     throw toClickHouseFailure('rows behind a partition', error);
   }
