@@ -1,7 +1,7 @@
 /**
  * Processes due payments: attempts and status checks, concurrently and outside transactions. A connection has one payment at work at a time,
- * and a slot of its own, so a provider that does not answer delays only the payments of its own account. After such a failure the connection
- * pauses, and its other payments wait for the end of the pause.
+ * so a provider that does not answer delays only the payments of its own account. After such a failure the connection pauses, and its other
+ * payments wait for the end of the pause. A slow payment frees its slot, so many connections that hang at once delay no others.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { runWithTimeout } from '../../../storage/foundation/in-time.ts';
@@ -20,10 +20,19 @@ type RunTime = {
   readonly clock?: (() => Date) | undefined;
   /** Nothing begins after this instant of the clock; the next run continues. Default: the run processes all that is due. */
   readonly until?: Date | undefined;
+  /** Time after which a payment at work is slow. Tests set a short one. */
+  readonly slow_after_ms?: number;
 };
+type PaymentAtWork = { readonly lane: string; readonly begun_ms: number; readonly ended: Promise<void> };
 
-/** Payments at work, of all connections. A payment that waits for its provider holds no connection to the database. */
+/** Payments at work, of all connections, except slow ones. */
 const AT_ONCE = 32;
+/**
+ * Payments at work with the slow ones. A payment that waits for its provider holds no connection to the database. A provider has 30 seconds to
+ * answer, in which 32 payments every 3 seconds begin: 320.
+ */
+const AT_ONCE_WITH_SLOW = 512;
+const SLOW_AFTER_MS = 3_000;
 /** Payments at work of a tenant that call no connection. */
 const AT_ONCE_TENANT = 4;
 /** Maximum age of the list while slots are free. Payments that become due during a run wait no longer for one. */
@@ -41,7 +50,8 @@ class DuePaymentsRun {
   /** Payments that were listed and have not begun. */
   #listed: DuePayment[] = [];
   #listedAt = Number.NEGATIVE_INFINITY;
-  readonly #atWork = new Map<string, { readonly lane: string; readonly ended: Promise<void> }>();
+  readonly #atWork = new Map<string, PaymentAtWork>();
+  readonly #slow_after_ms: number;
   /** Ends of the pauses that began during this run, by lane. */
   readonly #pausedUntil = new Map<string, Date>();
   /** Payments that are still due after their step: the next run makes the next one, so that no provider is called in a loop. */
@@ -52,6 +62,7 @@ class DuePaymentsRun {
     this.#stores = stores;
     this.#input = input;
     this.#clock = input.clock ?? (() => input.now);
+    this.#slow_after_ms = input.slow_after_ms ?? SLOW_AFTER_MS;
   }
 
   async runToEnd(): Promise<DuePaymentsReport> {
@@ -66,16 +77,34 @@ class DuePaymentsRun {
     }
   }
 
-  /** Waits until a payment ends. While slots are free, the wait is limited: other payments may become due. */
+  /**
+   * Waits until a payment ends. While slots are free, the wait is limited: other payments may become due. Otherwise it also ends when a payment
+   * is slow, which frees its slot.
+   */
   async #waitForNext(): Promise<void> {
     const waitForEnd = () => Promise.race(Array.from(this.#atWork.values(), ({ ended }) => ended));
-    await (this.#mayBegin() ? runWithTimeout(waitForEnd, LIST_AGE_MS) : waitForEnd());
+    const limit_ms = this.#mayBegin() ? LIST_AGE_MS : this.#computeSlotWait();
+    await (limit_ms === null ? waitForEnd() : runWithTimeout(waitForEnd, limit_ms));
+  }
+
+  /** Time until a slot is free although no payment ends; null if that does not happen. */
+  #computeSlotWait(): number | null {
+    if (this.#isInterrupted || this.#atWork.size >= AT_ONCE_WITH_SLOW) return null;
+    const [oldest] = this.#listPrompt();
+    return oldest ? oldest.begun_ms + this.#slow_after_ms - performance.now() : 0;
+  }
+
+  /** Lists the payments at work that are not slow, the oldest first. */
+  #listPrompt(): PaymentAtWork[] {
+    const slow_before_ms = performance.now() - this.#slow_after_ms;
+    return [...this.#atWork.values()].filter(({ begun_ms }) => begun_ms > slow_before_ms);
   }
 
   #mayBegin(): boolean {
     const { until } = this.#input;
     if (until !== undefined && this.#clock() >= until) this.#isInterrupted = true;
-    return this.#atWork.size < AT_ONCE && !this.#isInterrupted;
+    const hasSlot = this.#atWork.size < AT_ONCE_WITH_SLOW && this.#listPrompt().length < AT_ONCE;
+    return hasSlot && !this.#isInterrupted;
   }
 
   #isListOld(): boolean {
@@ -116,7 +145,7 @@ class DuePaymentsRun {
 
   #begin(due: DuePayment): void {
     const ended = this.#process(due).finally(() => this.#atWork.delete(due.id));
-    this.#atWork.set(due.id, { lane: toLane(due), ended });
+    this.#atWork.set(due.id, { lane: toLane(due), begun_ms: performance.now(), ended });
   }
 
   async #process(due: DuePayment): Promise<void> {
