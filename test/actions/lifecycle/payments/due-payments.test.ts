@@ -1,6 +1,9 @@
 /** docs/rules/payments.md, "Never twice": many connections whose provider does not answer delay no other tenant. */
 import { expect } from 'chai';
 import { processDuePayments } from '../../../../actions/lifecycle/payments/due-payments.ts';
+import { ConnectedPayments } from '../../../../actions/payments/connected-payments.ts';
+import { buildPaymentRequest } from '../../../../actions/payments/payment-request.ts';
+import { FarthingError } from '../../../../core/foundation/error.ts';
 import type { Scope } from '../../../../core/foundation/scope.ts';
 import { PaymentModel } from '../../../../storage/models/payments/payment.ts';
 import { startTestApi, type TestApi } from '../../../support/api.ts';
@@ -64,5 +67,19 @@ describe('due payments', () => {
     for (const { release } of holds) release();
     expect((await run).failed).to.deep.equal([]);
     expect(await Promise.all(hanging.map(readStatus))).to.deep.equal(hanging.map(() => 'SUCCEEDED'));
+  });
+
+  it('whose answer never ends have an unknown outcome, and their connection pauses', async () => {
+    const { id, scope } = await newCharge();
+    const payment = await PaymentModel.fetch(scope, id, { database: api.services.postgres });
+    const held = fake.hold(/POST payment_intents$/);
+    const provider = new ConnectedPayments(api.services, 'stripe', 200);
+    const request = { ...buildPaymentRequest(payment, { key: `${id}/1`, now }), payment_method_id: 'pm_card_visa' };
+    const failure = await provider.charge(scope, request).catch((error: FarthingError) => error);
+    expect(failure).to.be.instanceOf(FarthingError);
+    expect((failure as FarthingError).message).to.match(/no answer within 200 ms/);
+    const [connection] = await api.services.postgres('connections').where(scope);
+    expect([connection.pause_count, Date.parse(connection.paused_until) > now.getTime()]).to.deep.equal([1, true]);
+    held.release();
   });
 });
