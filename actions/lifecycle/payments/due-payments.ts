@@ -4,6 +4,7 @@
  * payments wait for the end of the pause. A slow payment frees its slot, so many connections that hang at once delay no others.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
+import { PromptSlots } from '../../../storage/concurrency/prompt-slots.ts';
 import { runWithTimeout } from '../../../storage/foundation/in-time.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
@@ -23,7 +24,6 @@ type RunTime = {
   /** Time after which a payment at work is slow. Tests set a short one. */
   readonly slow_after_ms?: number;
 };
-type PaymentAtWork = { readonly lane: string; readonly begun_ms: number; readonly ended: Promise<void> };
 
 /** Payments at work, of all connections, except slow ones. */
 const AT_ONCE = 32;
@@ -50,8 +50,8 @@ class DuePaymentsRun {
   /** Payments that were listed and have not begun. */
   #listed: DuePayment[] = [];
   #listedAt = Number.NEGATIVE_INFINITY;
-  readonly #atWork = new Map<string, PaymentAtWork>();
-  readonly #slow_after_ms: number;
+  readonly #atWork = new Map<string, { readonly lane: string; readonly ended: Promise<void> }>();
+  readonly #slots: PromptSlots;
   /** Ends of the pauses that began during this run, by lane. */
   readonly #pausedUntil = new Map<string, Date>();
   /** Payments that are still due after their step: the next run makes the next one, so that no provider is called in a loop. */
@@ -62,7 +62,8 @@ class DuePaymentsRun {
     this.#stores = stores;
     this.#input = input;
     this.#clock = input.clock ?? (() => input.now);
-    this.#slow_after_ms = input.slow_after_ms ?? SLOW_AFTER_MS;
+    const slow_after_ms = input.slow_after_ms ?? SLOW_AFTER_MS;
+    this.#slots = new PromptSlots({ at_once: AT_ONCE, with_slow: AT_ONCE_WITH_SLOW, slow_after_ms });
   }
 
   async runToEnd(): Promise<DuePaymentsReport> {
@@ -83,28 +84,14 @@ class DuePaymentsRun {
    */
   async #waitForNext(): Promise<void> {
     const waitForEnd = () => Promise.race(Array.from(this.#atWork.values(), ({ ended }) => ended));
-    const limit_ms = this.#mayBegin() ? LIST_AGE_MS : this.#computeSlotWait();
-    await (limit_ms === null ? waitForEnd() : runWithTimeout(waitForEnd, limit_ms));
-  }
-
-  /** Time until a slot is free although no payment ends; null if that does not happen. */
-  #computeSlotWait(): number | null {
-    if (this.#isInterrupted || this.#atWork.size >= AT_ONCE_WITH_SLOW) return null;
-    const [oldest] = this.#listPrompt();
-    return oldest ? oldest.begun_ms + this.#slow_after_ms - performance.now() : 0;
-  }
-
-  /** Lists the payments at work that are not slow, the oldest first. */
-  #listPrompt(): PaymentAtWork[] {
-    const slow_before_ms = performance.now() - this.#slow_after_ms;
-    return [...this.#atWork.values()].filter(({ begun_ms }) => begun_ms > slow_before_ms);
+    const limit_ms = this.#mayBegin() ? LIST_AGE_MS : this.#slots.computeWait();
+    await (limit_ms === null || this.#isInterrupted ? waitForEnd() : runWithTimeout(waitForEnd, limit_ms));
   }
 
   #mayBegin(): boolean {
     const { until } = this.#input;
     if (until !== undefined && this.#clock() >= until) this.#isInterrupted = true;
-    const hasSlot = this.#atWork.size < AT_ONCE_WITH_SLOW && this.#listPrompt().length < AT_ONCE;
-    return hasSlot && !this.#isInterrupted;
+    return this.#slots.hasFree && !this.#isInterrupted;
   }
 
   #isListOld(): boolean {
@@ -144,8 +131,12 @@ class DuePaymentsRun {
   }
 
   #begin(due: DuePayment): void {
-    const ended = this.#process(due).finally(() => this.#atWork.delete(due.id));
-    this.#atWork.set(due.id, { lane: toLane(due), begun_ms: performance.now(), ended });
+    this.#slots.take(due.id);
+    const ended = this.#process(due).finally(() => {
+      this.#atWork.delete(due.id);
+      this.#slots.free(due.id);
+    });
+    this.#atWork.set(due.id, { lane: toLane(due), ended });
   }
 
   async #process(due: DuePayment): Promise<void> {
