@@ -1,4 +1,4 @@
-/** Slots for concurrent work that waits for other services. Slow work frees its slot, so work that hangs keeps no other from beginning. */
+/** Slots for concurrent work, of which some waits for other services. Such work frees its slot when it is slow, so it keeps no other from beginning. */
 
 type SlotLimits = {
   /** Work at once, except slow work. */
@@ -10,8 +10,8 @@ type SlotLimits = {
 
 export class PromptSlots {
   readonly #limits: SlotLimits;
-  /** Instants at which the work has begun, by its name, the oldest first. */
-  readonly #begun = new Map<string, number>();
+  /** Instants at which the work becomes slow, by its name; infinite for work that retains its slot. */
+  readonly #slow_at = new Map<string, number>();
 
   constructor(limits: SlotLimits) {
     this.#limits = limits;
@@ -19,27 +19,30 @@ export class PromptSlots {
 
   get hasFree(): boolean {
     const { at_once, with_slow } = this.#limits;
-    return this.#begun.size < with_slow && this.#listPrompt().length < at_once;
+    return this.#slow_at.size < with_slow && this.#listPrompt().length < at_once;
   }
 
-  take(name: string): void {
-    this.#begun.set(name, performance.now());
+  /** `can_hang`: the work waits for another service and frees its slot when it is slow. */
+  take(name: string, { can_hang }: { can_hang: boolean }): void {
+    this.#slow_at.set(name, can_hang ? performance.now() + this.#limits.slow_after_ms : Number.POSITIVE_INFINITY);
   }
 
   free(name: string): void {
-    this.#begun.delete(name);
+    this.#slow_at.delete(name);
   }
 
   /** Time until a slot is free although no work ends; null if that does not happen. */
   computeWait(): number | null {
-    const { with_slow, slow_after_ms } = this.#limits;
-    if (this.#begun.size >= with_slow) return null;
-    const [oldest] = this.#listPrompt();
-    return oldest === undefined ? 0 : oldest + slow_after_ms - performance.now();
+    const { at_once, with_slow } = this.#limits;
+    if (this.#slow_at.size >= with_slow) return null;
+    const prompt = this.#listPrompt();
+    if (prompt.length < at_once) return 0;
+    const earliest = Math.min(...prompt);
+    return earliest === Number.POSITIVE_INFINITY ? null : earliest - performance.now();
   }
 
   #listPrompt(): number[] {
-    const slow_before = performance.now() - this.#limits.slow_after_ms;
-    return [...this.#begun.values()].filter((begun) => begun > slow_before);
+    const now = performance.now();
+    return [...this.#slow_at.values()].filter((slow_at) => slow_at > now);
   }
 }
