@@ -44,6 +44,14 @@ export function describeAbandonedPage(
   return `${namePage(gateway_payment_id)} may still be open at ${gateway}, whose connection was archived: close it there, and refund there if it is paid`;
 }
 
+/** Describes the page of a payment that a person has set to FAILED, because its provider could not be called. */
+export function describeDecidedPage(
+  { gateway_payment_id }: Pick<UnclosedPage, 'gateway_payment_id'>,
+  { gateway, reason }: { gateway: string; reason: string },
+): string {
+  return `${reason}; ${namePage(gateway_payment_id)} may still be open at ${gateway}: close it there`;
+}
+
 function namePage(gateway_payment_id: string | null | undefined): string {
   return gateway_payment_id ? `the page ${gateway_payment_id}` : 'a page of this payment';
 }

@@ -807,6 +807,9 @@ describe('payments through a connection', () => {
       await ok('PUT', `/payments/${debit.id}`, { pending_refunds: 'failed', reason });
       expect(await paidOf(invoices[0]!)).to.deep.equal(['SUCCEEDED', '100']);
       expect((await stateOf(page.id))[0]).to.equal('FAILED');
+      expect((await ok('GET', `/payments/${page.id}`)).error_message).to.equal(
+        `${reason}; the page ${page.gateway_payment_id} may still be open at stripe: close it there`,
+      );
       expect(await stateOf(debit.id)).to.deep.equal(['SUCCEEDED', 1, '0']);
       const entries = await api.services.postgres('audit_entries').where({ entity_id: charge.id });
       expect(JSON.stringify(entries)).to.contain(reason);
