@@ -185,7 +185,7 @@ export function measurePushes({ postgres }: Pick<Stores, 'postgres'>): void {
       {
         name: 'farthing_connections_needing_attention',
         count: 'needing_attention',
-        help: 'Connections whose provider refuses the credentials, so that nothing is sent',
+        help: 'Connections whose provider refuses the credentials, or whose archive was interrupted, so that nothing is sent',
       },
     ],
     () => countPushes(postgres),

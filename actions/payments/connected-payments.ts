@@ -17,17 +17,26 @@ import type {
 import { ProviderError } from '../../integrations/provider-error.ts';
 import { IntegrationMappingModel } from '../../storage/models/foundation/integration-mapping.ts';
 import { measureKeyAge } from '../../storage/postgres/database-time.ts';
+import { callWithin } from '../foundation/connections/call-deadline.ts';
 import { endPause, pauseConnection } from '../foundation/connections/connection-runs.ts';
 import { pushCustomer } from '../foundation/connections/push-record.ts';
 import { type CallingStores, getPayments, type OpenedGateway, openGateway } from './open-gateway.ts';
 
+/**
+ * Longest call of a provider, which may be several requests. The libraries limit the silence of a connection, so an answer that arrives byte by
+ * byte would never end.
+ */
+const CALL_MS_MAX = 120_000;
+
 export class ConnectedPayments implements PaymentProvider {
   readonly #stores: CallingStores;
   readonly #gateway: PaymentGateway;
+  readonly #call_ms_max: number;
 
-  constructor(stores: CallingStores, gateway: PaymentGateway) {
+  constructor(stores: CallingStores, gateway: PaymentGateway, call_ms_max = CALL_MS_MAX) {
     this.#stores = stores;
     this.#gateway = gateway;
+    this.#call_ms_max = call_ms_max;
   }
 
   /** If the provider is unavailable, the connection pauses. Due payments then wait, like records to be pushed. */
@@ -36,7 +45,7 @@ export class ConnectedPayments implements PaymentProvider {
     const { connection } = opened;
     const call: OpenedGateway['call'] = async (act) => {
       try {
-        const result = await opened.call(act);
+        const result = await callWithin(this.#call_ms_max, () => opened.call(act));
         await endPause(this.#stores, connection);
         return result;
       } catch (error) {

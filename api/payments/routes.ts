@@ -99,7 +99,7 @@ export const paymentRoutes: Route[] = [
     operation_id: 'processPayment',
     summary: 'Process a payment now',
     description:
-      'Processes a payment that is INITIATED or PENDING, even before its next attempt is due. The answer reports the outcome.',
+      'Processes a payment that is INITIATED or PENDING, even before its next attempt is due. The answer reports the outcome. For a VOIDED payment whose page is not closed yet, it closes the page.',
     idempotency: asItIs,
     handle: async ({ params }, context) => {
       const options = { id: params.id, by: toAuthor(context) };

@@ -83,7 +83,7 @@ export const Payment = z.object({
   error_message: z
     .string()
     .nullish()
-    .meta({ description: 'Reason of the failure, or why the provider could not be queried.' }),
+    .meta({ description: 'Reason of the failure, why the provider could not be queried, or why a void page is open.' }),
   save_card_and_make_default: z
     .boolean()
     .meta({ description: 'Whether a successful payment saves its payment method for the customer as the default.' }),

@@ -25,5 +25,13 @@ export function computeProviderRecheckAt(now: Date): Date {
   return new Date(now.getTime() + HOUR_MS);
 }
 
+/** Instant of the next attempt to close a void page: an hour later, doubled by each earlier failure, up to a day. */
+export function computePageClosingAt(failures: number, now: Date): Date {
+  const doublings = Math.min(failures, MAX_DOUBLINGS);
+  return new Date(now.getTime() + Math.min(HOUR_MS * 2 ** doublings, DAY_MS));
+}
+
+const MAX_DOUBLINGS = 5;
+
 /** Statuses of subscriptions that an unpaid invoice can still end. */
 export const OPEN_SUBSCRIPTIONS: readonly SubscriptionStatus[] = ['active', 'trialing', 'incomplete'];

@@ -142,7 +142,7 @@ export async function countPushes(database: Database): Promise<PushCounts> {
               as oldest_seconds,
             count(*) filter (where mapping.push_error is not null)::integer as refused,
             (select count(*)::integer from connections
-              where has_account and status = 'published' and connection_state = 'needs_attention') as needing_attention
+              where has_account and status = 'published' and connection_state <> 'active') as needing_attention
        from integration_mappings as mapping left join active on active.id = mapping.connection_id
       where mapping.mapping_state <> 'gone' and (mapping.pending_since is not null or mapping.push_error is not null)`,
   );

@@ -312,4 +312,23 @@ describe('rows from before a migration', () => {
       'of reverse': 'reverse',
     });
   });
+
+  it('0441: a connection that is being archived has that state, whatever its reason', async () => {
+    await before('0441');
+    const connection = (id: string, attention_reason: string | null) =>
+      put('connections', {
+        ...{ id, name: id, provider_type: id, has_account: true, attention_reason },
+        connection_state: attention_reason === null ? 'active' : 'needs_attention',
+      });
+    await connection('interrupted', 'it is being archived');
+    await connection('stopped', 'the key was revoked');
+    await connection('used', null);
+    await migratePostgres(database.postgres);
+    const states = await database.postgres('connections').orderBy('id').select('id', 'connection_state');
+    expect(states).to.deep.equal([
+      { id: 'interrupted', connection_state: 'being_archived' },
+      { id: 'stopped', connection_state: 'needs_attention' },
+      { id: 'used', connection_state: 'active' },
+    ]);
+  });
 });

@@ -2,7 +2,7 @@
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
-import { BEING_ARCHIVED_REASON, isBeingArchived } from '../../../core/platform/connection/record.ts';
+import { isBeingArchived } from '../../../core/platform/connection/record.ts';
 import type { Postgres, Transaction } from '../../../storage/foundation/stores.ts';
 import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
@@ -10,10 +10,19 @@ import { PaymentRefundModel } from '../../../storage/models/payments/payment-ref
 import { ScheduledTaskModel } from '../../../storage/models/reporting/scheduled-task.ts';
 import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
 import { dropSomeMappings } from '../../foundation/connections/mappings.ts';
-import { emit } from '../../foundation/emit.ts';
+import { cancelPageClosing } from '../../payments/cancel-page-closing.ts';
+import {
+  buildUnclosedPagesQuery,
+  findOpenCharge,
+  findUnclosedPage,
+  findUnendedCheckout,
+} from '../../payments/unended-payments.ts';
 
 /** From the first transaction to the last, no payment or refund is requested, and the connection cannot become active. */
-const BEING_ARCHIVED = { connection_state: 'needs_attention', attention_reason: BEING_ARCHIVED_REASON } as const;
+const BEING_ARCHIVED = {
+  connection_state: 'being_archived',
+  attention_reason: 'it is being archived; if that was interrupted, archive it again',
+} as const;
 const ARCHIVED = {
   status: 'archived',
   secret: '',
@@ -21,6 +30,16 @@ const ARCHIVED = {
   refreshing_by: null,
   refreshing_until: null,
 } as const;
+
+type ArchiveInput = {
+  readonly id: string;
+  readonly author: Author;
+  /** Mappings that one transaction drops. */
+  readonly mappings_at_once?: number;
+  /** Void pages that one transaction abandons; each has an event of its own. */
+  readonly pages_at_once?: number;
+};
+type ArchiveRound = { readonly author: Author; readonly batch_size: number };
 
 /**
  * Refused while a scheduled task uses the connection: its next file would have no destination. Refused while one of its payments has no
@@ -31,7 +50,7 @@ const ARCHIVED = {
 export async function archiveConnection(
   stores: Postgres,
   scope: Scope,
-  { id, author }: { id: string; author: Author },
+  { id, author, mappings_at_once = 1_000, pages_at_once = 100 }: ArchiveInput,
 ): Promise<void> {
   for (let isLast = false; !isLast; )
     isLast = await retryTransaction(stores, async (database) => {
@@ -40,8 +59,8 @@ export async function archiveConnection(
       // Afterwards nothing new can begin. A later refusal would leave a part of the mappings dropped.
       if (!isBeingArchived(connection)) await checkNothingPends(database, connection);
       const hasMore =
-        (await leaveSomePagesOpen(database, connection, author)) ||
-        (await dropSomeMappings(database, connection, author));
+        (await abandonSomePages(database, connection, { author, batch_size: pages_at_once })) ||
+        (await dropSomeMappings(database, connection, { author, batch_size: mappings_at_once }));
       await ConnectionModel.change(connection, hasMore ? BEING_ARCHIVED : ARCHIVED, { by: author, database });
       return !hasMore;
     });
@@ -57,63 +76,31 @@ async function checkNoTask(database: Transaction, connection: ConnectionModel): 
 
 /** Only the account of this connection knows the outcome of a charge or refund that was requested from it. */
 async function checkNothingPends(database: Transaction, connection: ConnectionModel): Promise<void> {
-  const find = () => buildPaymentsQuery(database, connection).select('id').limit(1);
-  const [charge] = await find()
-    .whereIn('payment_status', ['INITIATED', 'PROCESSING'])
-    .whereNotNull('gateway_tracking_id');
-  if (charge)
-    throw notAllowed(`the payment ${charge.id} has no outcome yet: wait for it, or void its page`, {
-      payment_id: charge.id,
-    });
-  // A stopped connection cannot close the page; the archive names it instead.
-  const isActive = connection.connection_state === 'active';
-  const [page] = isActive ? await buildUnclosedPagesQuery(database, connection).select('id').limit(1) : [];
-  if (page)
-    throw notAllowed(`the page of the payment ${page.id} is not closed yet: wait for it`, { payment_id: page.id });
+  const owner = { connection };
+  // A stopped connection cannot close a page; the archive names it instead.
+  const findPage = connection.connection_state === 'active' ? findUnclosedPage : findUnendedCheckout;
+  const unended = (await findOpenCharge(database, owner)) ?? (await findPage(database, owner));
+  if (unended) throw notAllowed(unended.why, { payment_id: unended.payment_id });
   const pending = PaymentRefundModel.in(connection, database).where({ refund_status: 'pending' }).select('payment_id');
-  const [refunded] = await find().whereIn('id', pending);
+  const [refunded] = await PaymentModel.in(connection, database)
+    .where({ status: 'published' })
+    .whereRaw('payment_gateway = ?', [connection.provider_type])
+    .whereIn('id', pending)
+    .select('id')
+    .limit(1);
   if (refunded)
     throw notAllowed(`a refund of the payment ${refunded.id} is pending: wait for its outcome`, {
       payment_id: refunded.id,
     });
 }
 
-function buildPaymentsQuery(database: Transaction, connection: ConnectionModel) {
-  return PaymentModel.in(connection, database)
-    .where({ status: 'published' })
-    .whereRaw('payment_gateway = ?', [connection.provider_type]);
-}
-
-/** Void pages that the provider may still show. */
-function buildUnclosedPagesQuery(database: Transaction, connection: ConnectionModel) {
-  return buildPaymentsQuery(database, connection)
-    .where({ payment_status: 'VOIDED', payment_method_type: 'PAYMENT_LINK' })
-    .whereNotNull('gateway_tracking_id')
-    .whereNotNull('next_attempt_at');
-}
-
-const PAGES_AT_ONCE = 100;
-
-/**
- * Ends the attempts to close void pages of a stopped connection, and notes in their payments that a customer can still pay there. A page whose
- * checkout has not ended yet is left to that. Returns whether more are left.
- */
-async function leaveSomePagesOpen(
+/** Abandons void pages of a stopped connection. Their checkouts have ended. Returns whether more are left. */
+async function abandonSomePages(
   database: Transaction,
   connection: ConnectionModel,
-  author: Author,
+  { author, batch_size }: ArchiveRound,
 ): Promise<boolean> {
-  const pages = await buildUnclosedPagesQuery(database, connection)
-    .where({ checkout_session_id: null })
-    .orderBy('id')
-    .limit(PAGES_AT_ONCE)
-    .forUpdate();
-  const { provider_type } = connection;
-  const error_message = `the page may still be open at ${provider_type}, whose connection was archived: close it there, and refund there if it is paid`;
-  for (const page of pages) {
-    const changes = { next_attempt_at: null, error_message };
-    const record = await PaymentModel.change(page, changes, { by: author, database });
-    await emit(database, 'payment.updated', { record, by: author });
-  }
-  return pages.length === PAGES_AT_ONCE;
+  const pages = await buildUnclosedPagesQuery(database, { connection }).orderBy('id').limit(batch_size).forUpdate();
+  for (const page of pages) await cancelPageClosing(database, page, { gateway: connection.provider_type, by: author });
+  return pages.length === batch_size;
 }

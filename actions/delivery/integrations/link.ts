@@ -6,9 +6,9 @@ import type { IntegrationMapping } from '../../../core/platform/integration/mapp
 import type { Postgres, Transaction } from '../../../storage/foundation/stores.ts';
 import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
-import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { findAccountConnection } from '../../foundation/connections/find-connections.ts';
 import { dropMapping, linkEntity, type MappedEntity } from '../../foundation/connections/mappings.ts';
+import { findOpenCharge, findUnclosedPage } from '../../payments/unended-payments.ts';
 import { checkEntityExists } from './entities.ts';
 
 type CreateLinkInput = MappedEntity &
@@ -72,25 +72,7 @@ async function checkUnlinkable(
 ): Promise<void> {
   if (entity_type !== 'customer') return;
   const connection = await ConnectionModel.fetchPublished(scope, connection_id, { database: transaction, lock: true });
-  const find = () =>
-    PaymentModel.in(scope, transaction)
-      .where({ customer_id, status: 'published' })
-      .whereRaw('payment_gateway = ?', [connection.provider_type])
-      .whereNotNull('gateway_tracking_id')
-      .select('id')
-      .limit(1);
-  const [charge] = await find().whereIn('payment_status', ['INITIATED', 'PROCESSING']);
-  if (charge)
-    throw invalid(field, `the payment ${charge.id} of the customer has no outcome yet: wait for it, or void its page`, {
-      payment_id: charge.id,
-    });
-  // Without its account a page cannot be closed, so nothing waits for that.
-  if (connection.connection_state !== 'active') return;
-  const [page] = await find()
-    .where({ payment_status: 'VOIDED', payment_method_type: 'PAYMENT_LINK' })
-    .whereNotNull('next_attempt_at');
-  if (page)
-    throw invalid(field, `the page of the payment ${page.id} of the customer is not closed yet: wait for it`, {
-      payment_id: page.id,
-    });
+  const owner = { connection, customer_id };
+  const unended = (await findOpenCharge(transaction, owner)) ?? (await findUnclosedPage(transaction, owner));
+  if (unended) throw invalid(field, unended.why, { payment_id: unended.payment_id });
 }

@@ -6,6 +6,7 @@
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
+import { describeStopped } from '../../../core/platform/connection/record.ts';
 import { isSynced } from '../../../core/platform/connection/sync-config.ts';
 import { PUSHED_ENTITY_TYPES, type PushedEntityType } from '../../../core/platform/integration/pushed-events.ts';
 import { listCapable } from '../../../integrations/find-capability.ts';
@@ -65,10 +66,10 @@ export async function pushEntity(
 }
 
 function checkConnection(connection: ConnectionModel, entity_type: PushedEntityType): void {
-  const { provider_type, connection_state, attention_reason } = connection;
+  const { provider_type, connection_state } = connection;
   if (!canPush(connection, entity_type)) throw notAllowed(`${provider_type} does not receive ${entity_type}s`);
   if (connection_state !== 'active')
-    throw notAllowed(`the connection to ${provider_type} needs attention: ${attention_reason}`);
+    throw notAllowed(`the connection to ${provider_type} ${describeStopped(connection)}`);
   if (!isPushSynced(connection, entity_type))
     throw notAllowed(
       `the connection to ${provider_type} sends no ${entity_type}s (sync_config.${toSyncedEntity(entity_type)}.outbound)`,

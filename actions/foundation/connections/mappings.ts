@@ -157,22 +157,23 @@ export async function dropMapping(database: Database, mapping: IntegrationMappin
 }
 
 const GONE = { mapping_state: 'gone', status: 'archived', next_pull_at: null, pending_since: null } as const;
-const MAPPINGS_AT_ONCE = 1_000;
 
 /** Separates some records of a connection from their counterparts. Returns whether more are left. */
 export async function dropSomeMappings(
   database: Database,
   connection: ConnectionModel,
-  author: Author,
+  { author, batch_size }: { author: Author; batch_size: number },
 ): Promise<boolean> {
   const records = await IntegrationMappingModel.in(connection, database)
     .where({ connection_id: connection.id })
     .whereNot('mapping_state', 'gone')
-    .limit(MAPPINGS_AT_ONCE)
+    // The order of the unique index of current mappings.
+    .orderBy(['entity_type', 'entity_id'])
+    .limit(batch_size)
     .forUpdate();
   if (records.length > 0)
     await IntegrationMappingModel.changeAll(connection, { records, changes: GONE }, { by: author, database });
-  return records.length === MAPPINGS_AT_ONCE;
+  return records.length === batch_size;
 }
 
 type NewLink = NewMapping & { readonly provider_entity_id: string; readonly metadata: IntegrationMapping['metadata'] };

@@ -5,6 +5,7 @@
 import { unavailable } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { GatewayTerms } from '../../../core/payments/request.ts';
+import { describeStopped } from '../../../core/platform/connection/record.ts';
 import { listCapable } from '../../../integrations/find-capability.ts';
 import type { Exchange } from '../../../integrations/provider.ts';
 import type { Database } from '../../../storage/foundation/stores.ts';
@@ -41,6 +42,6 @@ export async function loadGatewayConnection(
   const connection = connections.find(({ provider_type }) => provider_type === gateway);
   if (!connection) throw unavailable(`the connection to ${gateway}, which was archived,`);
   if (connection.connection_state !== 'active')
-    throw unavailable(`the connection to ${gateway}, which needs attention (${connection.attention_reason}),`);
+    throw unavailable(`the connection to ${gateway}, which ${describeStopped(connection)},`);
   return connection;
 }

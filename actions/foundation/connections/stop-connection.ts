@@ -14,7 +14,7 @@ export async function stopConnection(
 ): Promise<void> {
   await postgres.transaction(async (database) => {
     const current = await ConnectionModel.fetch(connection, connection.id, { database, lock: true });
-    if (current.status !== 'published' || current.connection_state === 'needs_attention') return;
+    if (current.status !== 'published' || current.connection_state !== 'active') return;
     // The credentials were replaced while the failed call was running, so its failure says nothing about the new ones.
     if (current.secret !== connection.secret || current.oauth_tokens !== connection.oauth_tokens) return;
     const changes = { connection_state: 'needs_attention', attention_reason: reason } as const;

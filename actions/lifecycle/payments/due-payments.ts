@@ -1,9 +1,10 @@
 /**
  * Processes due payments: attempts and status checks, concurrently and outside transactions. A connection has one payment at work at a time,
- * and a slot of its own, so a provider that does not answer delays only the payments of its own account. After such a failure the connection
- * pauses, and its other payments wait for the end of the pause.
+ * so a provider that does not answer delays only the payments of its own account. After such a failure the connection pauses, and its other
+ * payments wait for the end of the pause. A slow payment of a connection frees its slot, so many that hang at once delay no others.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
+import { PromptSlots } from '../../../storage/concurrency/prompt-slots.ts';
 import { runWithTimeout } from '../../../storage/foundation/in-time.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
@@ -20,10 +21,18 @@ type RunTime = {
   readonly clock?: (() => Date) | undefined;
   /** Nothing begins after this instant of the clock; the next run continues. Default: the run processes all that is due. */
   readonly until?: Date | undefined;
+  /** Time after which a payment at work is slow. Tests set a short one. */
+  readonly slow_after_ms?: number;
 };
 
-/** Payments at work, of all connections. A payment that waits for its provider holds no connection to the database. */
+/** Payments at work, except slow ones of connections. */
 const AT_ONCE = 32;
+/**
+ * Payments at work with the slow ones. A payment that waits for its provider holds no connection to the database. A provider has 30 seconds to
+ * answer, in which 32 payments every 3 seconds begin: 320.
+ */
+const AT_ONCE_WITH_SLOW = 512;
+const SLOW_AFTER_MS = 3_000;
 /** Payments at work of a tenant that call no connection. */
 const AT_ONCE_TENANT = 4;
 /** Maximum age of the list while slots are free. Payments that become due during a run wait no longer for one. */
@@ -42,6 +51,7 @@ class DuePaymentsRun {
   #listed: DuePayment[] = [];
   #listedAt = Number.NEGATIVE_INFINITY;
   readonly #atWork = new Map<string, { readonly lane: string; readonly ended: Promise<void> }>();
+  readonly #slots: PromptSlots;
   /** Ends of the pauses that began during this run, by lane. */
   readonly #pausedUntil = new Map<string, Date>();
   /** Payments that are still due after their step: the next run makes the next one, so that no provider is called in a loop. */
@@ -52,6 +62,8 @@ class DuePaymentsRun {
     this.#stores = stores;
     this.#input = input;
     this.#clock = input.clock ?? (() => input.now);
+    const slow_after_ms = input.slow_after_ms ?? SLOW_AFTER_MS;
+    this.#slots = new PromptSlots({ at_once: AT_ONCE, with_slow: AT_ONCE_WITH_SLOW, slow_after_ms });
   }
 
   async runToEnd(): Promise<DuePaymentsReport> {
@@ -66,16 +78,20 @@ class DuePaymentsRun {
     }
   }
 
-  /** Waits until a payment ends. While slots are free, the wait is limited: other payments may become due. */
+  /**
+   * Waits until a payment ends. While slots are free, the wait is limited: other payments may become due. Otherwise it also ends when a payment
+   * is slow, which frees its slot.
+   */
   async #waitForNext(): Promise<void> {
     const waitForEnd = () => Promise.race(Array.from(this.#atWork.values(), ({ ended }) => ended));
-    await (this.#mayBegin() ? runWithTimeout(waitForEnd, LIST_AGE_MS) : waitForEnd());
+    const limit_ms = this.#mayBegin() ? LIST_AGE_MS : this.#slots.computeWait();
+    await (limit_ms === null || this.#isInterrupted ? waitForEnd() : runWithTimeout(waitForEnd, limit_ms));
   }
 
   #mayBegin(): boolean {
     const { until } = this.#input;
     if (until !== undefined && this.#clock() >= until) this.#isInterrupted = true;
-    return this.#atWork.size < AT_ONCE && !this.#isInterrupted;
+    return this.#slots.hasFree && !this.#isInterrupted;
   }
 
   #isListOld(): boolean {
@@ -115,7 +131,11 @@ class DuePaymentsRun {
   }
 
   #begin(due: DuePayment): void {
-    const ended = this.#process(due).finally(() => this.#atWork.delete(due.id));
+    this.#slots.take(due.id, { can_hang: isConnected(due) });
+    const ended = this.#process(due).finally(() => {
+      this.#atWork.delete(due.id);
+      this.#slots.free(due.id);
+    });
     this.#atWork.set(due.id, { lane: toLane(due), ended });
   }
 

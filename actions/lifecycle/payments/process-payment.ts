@@ -24,13 +24,14 @@ import { applyFailure, applySuccess } from './apply-outcome.ts';
 import { beginAttempt, isDue } from './begin-attempt.ts';
 import { applyEarlierSuccess } from './earlier-attempts.ts';
 import { cancelAtProvider, chargeOrFindOutcome, type ProviderOutcome, toUnknown } from './provider-outcome.ts';
+import { recordPageClosing } from './record-page-closing.ts';
 import { applyReportedRefunds } from './record-provider-payment.ts';
 import { processRefunds, refundOverpayment, updateNextAttempt } from './refund-payment.ts';
 import { handleRetriesExhausted } from './retries-exhausted.ts';
 
 /**
  * Processes a payment on request; throws if it cannot be processed. `isNew` is true if this request created the
- * payment; another request with its key may have made the first attempt already.
+ * payment; another request with its key may have made the first attempt already. A void page that is not closed yet is closed.
  */
 export async function processPayment(
   stores: Stores,
@@ -38,6 +39,7 @@ export async function processPayment(
   { id, by, isNew = false }: { id: string; by: ChangeAuthor; isNew?: boolean },
 ): Promise<PaymentModel> {
   const seen = await PaymentModel.fetchPublished(scope, id, { database: stores.postgres });
+  if (isPageUnclosed(seen) && !isNew) return resumePayment(stores, scope, { id, by });
   const late = await findLateOutcome(stores, seen, by);
   if (late?.outcome === 'succeeded') return applyOutcome(stores, seen, { outcome: late, by });
   if (late) throw unavailable('the outcome of the last attempt');
@@ -70,9 +72,7 @@ export async function resumePayment(
     case 'FAILED':
       return hasRefund(payment) ? processRefunds(stores, payment, by) : handleRetriesExhausted(stores, payment, by);
     case 'VOIDED':
-      return hasPaymentPage(payment) && !hasRefund(payment)
-        ? closePage(stores, payment, by)
-        : processRefunds(stores, payment, by);
+      return isPageUnclosed(payment) ? closePage(stores, payment, by) : processRefunds(stores, payment, by);
     default:
       return processRefunds(stores, payment, by);
   }
@@ -96,6 +96,12 @@ async function expirePage(stores: Stores, payment: PaymentModel, by: ChangeAutho
   const found = payment.gateway_tracking_id ? await cancelAtProvider(stores, payment, by) : null;
   const never = { outcome: 'failed', gateway_payment_id: null, error: 'the page was never opened' } as const;
   return applyOutcome(stores, payment, { outcome: found ?? never, by });
+}
+
+/** Whether the provider may still show the page of the void payment. */
+function isPageUnclosed(payment: PaymentModel): boolean {
+  const isDue = payment.payment_status === 'VOIDED' && Boolean(payment.next_attempt_at);
+  return isDue && hasPaymentPage(payment) && !hasRefund(payment);
 }
 
 function hasRefund({ refunded_amount }: PaymentModel): boolean {
@@ -318,8 +324,10 @@ async function applyToClosedPayment(
   const { gateway_payment_id } = outcome;
   const isOpen = outcome.outcome === 'processing' && hasPaymentPage(payment);
   const received_amount = outcome.outcome === 'succeeded' ? outcome.received_amount : undefined;
+  const wasUnclosed = outcome.outcome === 'succeeded' && payment.close_failures > 0;
   const changes = {
     gateway_payment_id,
+    ...(wasUnclosed ? { close_failures: 0, error_message: null } : {}),
     ...(isOpen ? { next_attempt_at: by.now.toISOString() } : {}),
     ...(received_amount === undefined
       ? {}
@@ -330,24 +338,9 @@ async function applyToClosedPayment(
   return refundOverpayment(transaction, { payment: known, overpaid: new Decimal(known.amount), by });
 }
 
-/**
- * Closes the payment page at its provider. If the customer has paid there already, records the payment, which is then refunded. Without a
- * definite answer, such as for a page that is just being opened, it is checked again later.
- */
+/** Closes the payment page at its provider. If the customer has paid there already, records the payment, which is then refunded. */
 async function closePage(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
   const outcome = await cancelAtProvider(stores, payment, by);
   if (outcome?.outcome === 'succeeded') return applyOutcome(stores, payment, { outcome, by });
-  const isOver = outcome === null ? isLongVoid(payment, by) : outcome.outcome === 'failed';
-  const next_attempt_at = isOver ? null : computeProviderRecheckAt(by.now).toISOString();
-  // The provider's id is stored, so that a notification finds the payment.
-  const gateway_payment_id =
-    (outcome && 'gateway_payment_id' in outcome && outcome.gateway_payment_id) || payment.gateway_payment_id;
-  return updateNextAttempt(stores, payment, { next_attempt_at, gateway_payment_id: gateway_payment_id ?? null, by });
+  return recordPageClosing(stores, payment, { outcome, by });
 }
-
-/** Whether the payment has been void for an hour; then no process is still about to open the page. */
-function isLongVoid({ voided_at }: PaymentModel, { now }: ChangeAuthor): boolean {
-  return !voided_at || Date.parse(voided_at) < now.getTime() - HOUR_MS;
-}
-
-const HOUR_MS = 3_600_000;

@@ -9,6 +9,7 @@ import type { Author } from '../../../core/foundation/stamp.ts';
 import { revertPaidAmount } from '../../../core/invoicing/invoice/payment-status.ts';
 import { hasPaymentPage } from '../../../core/payments/applied-amount.ts';
 import { checkMove, OPEN } from '../../../core/payments/moves.ts';
+import { describeDecidedPage } from '../../../core/payments/page-closing.ts';
 import type { UpdatePayment } from '../../../core/payments/record.ts';
 import { checkAmount, checkPayable } from '../../../core/payments/request.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
@@ -117,7 +118,9 @@ async function writeStatus(
       field: 'payment_status',
     });
   if (status === 'FAILED') {
-    const error = request.error_message ?? request.reason ?? 'recorded by a person';
+    const reason = request.error_message ?? request.reason ?? 'recorded by a person';
+    const gateway = payment.payment_gateway!;
+    const error = hasPaymentPage(payment) ? describeDecidedPage(payment, { gateway, reason }) : reason;
     return failPayment(stores, transaction, { ...input, error, at: request.failed_at ?? undefined, by });
   }
   if (!isDecidedByProvider(payment)) {

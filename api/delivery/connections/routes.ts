@@ -85,7 +85,7 @@ export const connectionRoutes: Route[] = [
     operation_id: 'deleteConnection',
     summary: 'Archive a connection',
     description:
-      'Archives the connection and deletes its credentials. Refused while a scheduled task writes to it, or a payment or refund at its provider has no outcome.',
+      'Archives the connection and deletes its credentials. Refused while a scheduled task writes to it, or a payment or refund at its provider has no outcome, or a void page is not closed; a stopped connection abandons such pages. An interrupted request leaves `being_archived`: repeat it.',
     tag,
     access: 'connection:write',
     params: idParams,

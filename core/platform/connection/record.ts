@@ -28,7 +28,7 @@ const PROVIDER_TYPES = [
 ] as const;
 export type ProviderType = (typeof PROVIDER_TYPES)[number];
 
-const CONNECTION_STATES = ['active', 'needs_attention'] as const;
+const CONNECTION_STATES = ['active', 'needs_attention', 'being_archived'] as const;
 
 /** Credentials of one provider. Its capability declares their shape. */
 export type ProviderSecrets = Readonly<Record<string, unknown>>;
@@ -48,12 +48,13 @@ export const connectionShape = z.object({
       'Records that are exchanged with the provider. Default: null, which means all that the provider supports.',
   }),
   connection_state: z.enum(CONNECTION_STATES).meta({
-    description: 'State: `active`, or `needs_attention` if the provider is not called until somebody acts.',
+    description:
+      'State: `active`; `needs_attention` if the provider is not called until somebody acts; `being_archived` between the transactions of an archive, which a repeated request completes.',
   }),
   attention_reason: z
     .string()
     .nullable()
-    .meta({ description: 'Reason of `needs_attention`, for people; null while the connection is active.' }),
+    .meta({ description: 'Reason why the connection is not active, for people; null while it is.' }),
   provider_account_id: z.string().nullable().meta({
     description: 'Id of the account at the provider; null if the provider names none or was not asked yet.',
   }),
@@ -61,9 +62,12 @@ export const connectionShape = z.object({
 });
 export type Connection = z.output<typeof connectionShape>;
 
-/** Reason of `needs_attention` from the first to the last transaction of an archive. */
-export const BEING_ARCHIVED_REASON = 'it is being archived';
+/** Whether an archive has begun. Then no payment or refund begins, and the connection never becomes active again. */
+export function isBeingArchived({ connection_state }: Pick<Connection, 'connection_state'>): boolean {
+  return connection_state === 'being_archived';
+}
 
-export function isBeingArchived(connection: Pick<Connection, 'connection_state' | 'attention_reason'>): boolean {
-  return connection.connection_state === 'needs_attention' && connection.attention_reason === BEING_ARCHIVED_REASON;
+/** Describes why a connection that is not active cannot be called, as the end of a sentence. */
+export function describeStopped(connection: Pick<Connection, 'connection_state' | 'attention_reason'>): string {
+  return isBeingArchived(connection) ? 'is being archived' : `needs attention (${connection.attention_reason})`;
 }

@@ -81,7 +81,9 @@ export const SYSTEM_EVENTS = {
   'invoice.update.voided': invoice('An invoice is voided.'),
   'invoice.payment.overdue': invoice('The due date of an invoice has passed, and something remains to be paid; once.'),
   'payment.created': payment('A payment is made, by a request or because an invoice became final.'),
-  'payment.updated': payment('A payment is changed by hand, voided, or refunded, or a refund of it has failed.'),
+  'payment.updated': payment(
+    'A payment is changed by hand, voided, or refunded, a refund of it has failed, or its void page cannot be closed.',
+  ),
   'payment.pending': payment('A provider is asked for the money, or the customer has to act.'),
   'payment.success': payment('The money of a payment was received.'),
   'payment.disputed': payment(

@@ -9,4 +9,6 @@ export class PaymentModel extends ScopedModel {
   static override record = Payment;
   /** Instant before the first request with the key `gateway_tracking_id`, by the clock of the database. */
   declare requested_at: string | null;
+  /** Failed attempts to close the void page at the provider; 0 after a success. */
+  declare close_failures: number;
 }

@@ -7,7 +7,6 @@ import { beginAttempt } from '../../../actions/lifecycle/payments/begin-attempt.
 import { processDuePayments } from '../../../actions/lifecycle/payments/due-payments.ts';
 import { refreshPayment } from '../../../actions/lifecycle/payments/process-payment.ts';
 import { importSavedPaymentMethods } from '../../../actions/payments/card-setups.ts';
-import { BEING_ARCHIVED_REASON } from '../../../core/platform/connection/record.ts';
 import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { listDuePayments } from '../../../storage/queue/due-payments.ts';
@@ -808,6 +807,9 @@ describe('payments through a connection', () => {
       await ok('PUT', `/payments/${debit.id}`, { pending_refunds: 'failed', reason });
       expect(await paidOf(invoices[0]!)).to.deep.equal(['SUCCEEDED', '100']);
       expect((await stateOf(page.id))[0]).to.equal('FAILED');
+      expect((await ok('GET', `/payments/${page.id}`)).error_message).to.equal(
+        `${reason}; the page ${page.gateway_payment_id} may still be open at stripe: close it there`,
+      );
       expect(await stateOf(debit.id)).to.deep.equal(['SUCCEEDED', 1, '0']);
       const entries = await api.services.postgres('audit_entries').where({ entity_id: charge.id });
       expect(JSON.stringify(entries)).to.contain(reason);
@@ -839,9 +841,7 @@ describe('payments through a connection', () => {
     it('that was interrupted lets no refund begin and no test undo it, and can be repeated', async () => {
       const payment = await pay(await newInvoice(await newCustomer()), card('pm_card_visa'));
       const { postgres } = api.services;
-      await postgres('connections')
-        .where({ id: connection_id })
-        .update({ connection_state: 'needs_attention', attention_reason: BEING_ARCHIVED_REASON });
+      await postgres('connections').where({ id: connection_id }).update({ connection_state: 'being_archived' });
       const encrypted_secret_data = { stripe: { secret_key: 'sk_test_fake' } };
       for (const [method, path, body] of [
         ['POST', `/payments/${payment.id}/refund`, { amount: '40' }],
@@ -851,7 +851,7 @@ describe('payments through a connection', () => {
         const answer = await api.request<Shown>(method, path, body === undefined ? {} : { body });
         expect([path, answer.status, /archived/.test(answer.body.message)]).to.deep.equal([path, 400, true]);
       }
-      expect((await connection()).connection_state).to.equal('needs_attention');
+      expect((await connection()).connection_state).to.equal('being_archived');
       expect((await archiveRefusal())[0]).to.be.lessThan(300);
       await connect();
     });
@@ -859,9 +859,7 @@ describe('payments through a connection', () => {
     it('in rounds checks its payments once', async () => {
       const { id } = await pay(await newInvoice(await newCustomer()), link);
       const { postgres } = api.services;
-      await postgres('connections')
-        .where({ id: connection_id })
-        .update({ connection_state: 'needs_attention', attention_reason: BEING_ARCHIVED_REASON });
+      await postgres('connections').where({ id: connection_id }).update({ connection_state: 'being_archived' });
       expect((await archiveRefusal())[0]).to.be.lessThan(300);
       await connect();
       await ok('PUT', `/payments/${id}`, { payment_status: 'VOIDED' });
@@ -878,7 +876,9 @@ describe('payments through a connection', () => {
       expect((await archiveRefusal())[0]).to.be.lessThan(300);
       const after = await PaymentModel.fetch(api.scope, id, { database: postgres });
       expect(after.next_attempt_at).to.equal(null);
-      expect(after.error_message).to.match(/^the page may still be open at stripe/);
+      expect(after.error_message).to.match(
+        /^the page cs_\w+ may still be open at stripe, whose connection was archived/,
+      );
       await connect();
     });
 

@@ -216,7 +216,7 @@ describe('charges with a late outcome', () => {
       const customer_id = await newCustomer();
       fake.disturb(/POST payment_intents$/, 'lost_answer');
       const { id } = await pay(await newInvoice(customer_id), CARD);
-      const message = `the payment ${id} of the customer has no outcome yet: wait for it, or void its page`;
+      const message = `the payment ${id} has no outcome yet: wait for it, or void its page`;
       await expectRefused(customer_id, id, message);
       await runDue(61_000);
       expect(await show(id)).to.include({ payment_status: 'SUCCEEDED' });
@@ -228,16 +228,12 @@ describe('charges with a late outcome', () => {
       const customer_id = await newCustomer();
       fake.disturb(/POST checkout\/sessions$/, 'lost_answer');
       const { id } = await pay(await newInvoice(customer_id), LINK);
-      const open = `the payment ${id} of the customer has no outcome yet: wait for it, or void its page`;
+      const open = `the payment ${id} has no outcome yet: wait for it, or void its page`;
       await expectRefused(customer_id, id, open);
       fake.disturb(/checkout\/sessions/, 'unavailable');
       await ok('PUT', `/payments/${id}`, { payment_status: 'VOIDED' });
       fake.clearDisturbances();
-      await expectRefused(
-        customer_id,
-        id,
-        `the page of the payment ${id} of the customer is not closed yet: wait for it`,
-      );
+      await expectRefused(customer_id, id, `the page of the payment ${id} is not closed yet: wait for it`);
       await runDue(2 * 3_600_000);
       expect((await unlink(customer_id)).status).to.equal(200);
     });

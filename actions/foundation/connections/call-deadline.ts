@@ -1,0 +1,19 @@
+/** Limits the time of a provider's call. */
+import { ProviderError } from '../../../integrations/provider-error.ts';
+
+/**
+ * Throws a `ProviderError` of the class `wait` if the call takes longer. The call cannot be stopped: its result is unknown, and is requested
+ * again with the same key.
+ */
+export async function callWithin<Result>(limit_ms: number, call: () => Promise<Result>): Promise<Result> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const end = () => reject(new ProviderError('wait', `no answer within ${limit_ms} ms`));
+    timer = setTimeout(end, limit_ms);
+  });
+  try {
+    return await Promise.race([call(), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
