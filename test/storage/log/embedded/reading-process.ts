@@ -1,8 +1,8 @@
 /**
  * Consumers in a process of their own, one for each partition: `reading-process.ts <postgres_url> <lease_ms> <alive_ms> <consumers>`.
  * It says what happens to them, one word a line, `thread` when one is made, and `shared` when each consumer has a partition: the first
- * may lease all of them, and releases those above its share at its next renewal. A record `block <ms>` keeps its event loop busy for
- * so long, without a pause; `stop` stops the consumer that reads it; `end` ends the thread.
+ * may lease all of them, and releases those above its share at its next renewal. A record `block <ms>` blocks its event loop for
+ * so long; `stop` stops the consumer that reads it; `end` ends the thread.
  */
 import type { Worker } from 'node:worker_threads';
 import { openEmbeddedLog } from '../../../../storage/log/embedded/embedded.ts';
@@ -34,8 +34,8 @@ class BlockedReader extends Reader {
       const [, ms] = /^block (\d+)$/.exec(textOf(record)) ?? [];
       if (ms === undefined) continue;
       say('blocked');
-      const end = performance.now() + Number(ms);
-      while (performance.now() < end);
+      // A wait blocks the event loop as work does, and leaves the CPU to other tests.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(ms));
       say(batch.isOwner() ? 'ours' : 'lost');
     }
     return super.process(batch);
