@@ -17,8 +17,8 @@ import type {
   StartedCardSetup,
 } from '../account-payments.ts';
 import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
-import { toMinorUnits } from './amounts.ts';
 import { ProviderError } from '../provider-error.ts';
+import { toMinorUnits } from './amounts.ts';
 import { findDeclinedIntent, isMissing, isRefused, translate } from './errors.ts';
 import { payInvoice } from './money-out.ts';
 import { isWaitingForCustomer, toIntentOutcome, toRefundOutcome } from './payment-outcome.ts';
