@@ -6,12 +6,19 @@ import { Decimal, sumDecimals } from '../foundation/decimal.ts';
 import type { Invoice } from '../invoicing/invoice/record.ts';
 import type { ReportedCredit, ReportedInvoice } from './provider-payments.ts';
 
+/** A credit note of the invoice that was sent or linked. */
+export type SentCredit = {
+  readonly credit_note_id: string;
+  readonly provider_credit_id: string;
+  /** Amount by which it lowers the invoice at the provider; null if that is not compared. */
+  readonly amount: string | null;
+};
+
 type ChangesInput = {
   readonly invoice: Pick<Invoice, 'invoice_status' | 'currency'>;
   /** Total with which the invoice was sent; null if it was linked by hand. */
   readonly sent_total: string | null;
-  /** Ids at the provider of credit notes of the invoice that were sent or linked. */
-  readonly credit_ids: ReadonlySet<string>;
+  readonly sent_credits: readonly SentCredit[];
   /** Whether a credit note of the invoice is being sent, so that a reported credit may be it. */
   readonly is_crediting: boolean;
   readonly provider_type: string;
@@ -33,15 +40,29 @@ export function planChanges(input: ChangesInput): PlannedChanges {
   const unknown = credits.filter((credit) => isUnknown(credit, input));
   const is_undecided = is_crediting && unknown.length > 0;
   const credited = unknown.length === 0 || is_undecided ? [] : [describeCredits(input, { credits, unknown })];
-  return { differences: [...describeTotal(input), ...credited], is_undecided };
+  return { differences: [...describeTotal(input), ...describeSentCredits(input), ...credited], is_undecided };
 }
 
 /** A credit whose refunds were all reported is 0. */
 function isUnknown(
   { provider_credit_id, reported_credit_note_id, amount }: ReportedCredit,
-  { credit_ids }: ChangesInput,
+  { sent_credits }: ChangesInput,
 ): boolean {
-  return !reported_credit_note_id && !credit_ids.has(provider_credit_id) && new Decimal(amount).gt(0);
+  const isSent = sent_credits.some((sent) => sent.provider_credit_id === provider_credit_id);
+  return !reported_credit_note_id && !isSent && new Decimal(amount).gt(0);
+}
+
+/** Sent credit notes that have another amount there, or no longer lower the invoice. */
+function describeSentCredits({ sent_credits, reported, provider_type }: ChangesInput): string[] {
+  const { credits = [], currency } = reported;
+  return sent_credits.flatMap(({ credit_note_id, provider_credit_id, amount }) => {
+    if (amount === null) return [];
+    const there = sumCredits(credits.filter((credit) => credit.provider_credit_id === provider_credit_id));
+    if (there.eq(amount)) return [];
+    return [
+      `credit note ${credit_note_id} of ${amount} ${currency} is ${there.toFixed()} at ${provider_type} (${provider_credit_id})`,
+    ];
+  });
 }
 
 type Credits = { readonly credits: readonly ReportedCredit[]; readonly unknown: readonly ReportedCredit[] };

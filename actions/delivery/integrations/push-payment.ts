@@ -14,7 +14,7 @@ import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { PaymentRefundModel } from '../../../storage/models/payments/payment-refund.ts';
 import { NothingToSend, type PushTarget, pushIntended } from '../../foundation/connections/push-record.ts';
 import { intendMoney } from './intend-money.ts';
-import { exchangeRefunds } from './push-refunds.ts';
+import { pushRefunds } from './push-refunds.ts';
 import { isTakenThere } from './sent-invoice.ts';
 
 export async function pushPayment(
@@ -48,7 +48,7 @@ export async function pushPayment(
       reference: payment.gateway_payment_id ?? id,
     }),
   );
-  await exchangeRefunds(stores, { payment, sent: { ...sent, mapping: made } }, target);
+  await pushRefunds(stores, { payment, sent: { ...sent, mapping: made } }, target);
   return made;
 }
 

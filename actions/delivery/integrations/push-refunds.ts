@@ -20,8 +20,8 @@ type SentPayment = { readonly payment: PaymentModel; readonly sent: SentMoney };
  * Withdraws after it has pushed: a refund may fail while its credit note is created by another job of this record. A refusal of one does not
  * prevent the other.
  */
-export async function exchangeRefunds(stores: Postgres, sent: SentPayment, target: PushTarget): Promise<void> {
-  const refusals = await collectRefusal(() => pushRefunds(stores, sent, target));
+export async function pushRefunds(stores: Postgres, sent: SentPayment, target: PushTarget): Promise<void> {
+  const refusals = await collectRefusal(() => pushMadeRefunds(stores, sent, target));
   const failed = await listEndedRefunds(stores, sent.payment, 'failed');
   for (const refund of failed)
     refusals.push(...(await collectRefusal(() => withdrawRefund(stores, { ...sent, refund }, target))));
@@ -50,7 +50,7 @@ async function listEndedRefunds(
   return refunds.filter(({ idempotency_key }) => !isOverpaymentKey(idempotency_key));
 }
 
-async function pushRefunds(stores: Postgres, { payment, sent }: SentPayment, target: PushTarget): Promise<void> {
+async function pushMadeRefunds(stores: Postgres, { payment, sent }: SentPayment, target: PushTarget): Promise<void> {
   const refunds = await listEndedRefunds(stores, payment, 'succeeded');
   if (refunds.length === 0) return;
   await checkRefunded(stores, payment);

@@ -4,6 +4,8 @@
  */
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
+import { toInstant } from '../../../core/foundation/time/instant.ts';
+import type { SentCredit } from '../../../core/payments/provider-changes.ts';
 import { isOverpaymentKey } from '../../../core/payments/record.ts';
 import type { Transaction } from '../../../storage/foundation/stores.ts';
 import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
@@ -69,8 +71,8 @@ async function sumOverpaid(
 }
 
 type SentCredits = {
-  /** Ids of the credit notes at the provider, also of those that were unlinked. */
-  readonly credit_ids: ReadonlySet<string>;
+  /** Credit notes that the provider has, also those that were unlinked. */
+  readonly sent_credits: readonly SentCredit[];
   /** A push of one of these credit notes has begun, and its answer is not known. */
   readonly is_crediting: boolean;
 };
@@ -78,16 +80,36 @@ type SentCredits = {
 export async function loadSentCredits(
   transaction: Transaction,
   connection: ConnectionModel,
-  { invoice_id }: { invoice_id: string },
+  { invoice_id, now }: { invoice_id: string; now: Date },
 ): Promise<SentCredits> {
-  const notes = await CreditNoteModel.in(connection, transaction).where({ invoice_id }).select('id');
+  const notes = await CreditNoteModel.in(connection, transaction).where({ invoice_id });
   const entity_ids = notes.map(({ id }) => id);
   const mappings = await IntegrationMappingModel.in(connection, transaction)
     .where({ connection_id: connection.id, entity_type: 'credit_note' })
     .whereIn('entity_id', entity_ids);
-  const credit_ids = new Set(mappings.flatMap(({ provider_entity_id }) => provider_entity_id ?? []));
-  return {
-    credit_ids,
-    is_crediting: await isBeingSent(transaction, connection, { entity_type: 'credit_note', entity_ids }),
-  };
+  const sent_credits = mappings.flatMap((mapping) => {
+    const { entity_id: credit_note_id, provider_entity_id: provider_credit_id } = mapping;
+    if (provider_credit_id === null) return [];
+    const note = notes.find(({ id }) => id === credit_note_id)!;
+    return [{ credit_note_id, provider_credit_id, amount: computeLowered(note, mapping, now) }];
+  });
+  const is_crediting = await isBeingSent(transaction, connection, { entity_type: 'credit_note', entity_ids });
+  return { sent_credits, is_crediting };
+}
+
+const HOUR_MS = 3_600_000;
+
+/**
+ * Amount by which the counterpart of a credit note lowers its invoice. Null if it lowers nothing, is unlinked or not in force, or if the report
+ * of the provider may be older than the push, which has an hour.
+ */
+function computeLowered(
+  { credit_note_type, credit_note_status, total_amount, total_prepaid_credits_returned }: CreditNoteModel,
+  { mapping_state, updated_at }: IntegrationMappingModel,
+  now: Date,
+): string | null {
+  const isLowering = credit_note_type === 'ADJUSTMENT' && credit_note_status === 'FINALIZED';
+  const isRecent = now.getTime() - toInstant(updated_at) < HOUR_MS;
+  if (!isLowering || mapping_state !== 'made' || isRecent) return null;
+  return new Decimal(total_amount).minus(total_prepaid_credits_returned).toFixed();
 }

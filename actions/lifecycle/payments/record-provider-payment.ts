@@ -74,7 +74,7 @@ export async function recordInvoiceReport(
   }
   const { invoice: current } = await lockInvoice(transaction, connection, invoice_id);
   const closed = plan.is_undecided ? null : describeClosed({ invoice: current, reported, provider_type });
-  const credits = await loadSentCredits(transaction, connection, { invoice_id });
+  const credits = await loadSentCredits(transaction, connection, report);
   const changes = planChanges({ ...report, invoice: current, ...credits, provider_type });
   const isCharged = closed !== null && isCharging(recorded, provider_type);
   const is_undecided = plan.is_undecided || changes.is_undecided || isCharged;

@@ -81,4 +81,20 @@ describe('records that are changed in QuickBooks', () => {
     expect(await account.showPaid(invoice_id)).to.equal('PENDING 40');
     expect(await account.showPaid(other.invoice_id)).to.equal('PENDING 25');
   });
+
+  it('a credit memo that was sent and is deleted there needs attention, an hour after it was sent', async () => {
+    const { invoice_id } = await account.newPushed();
+    const note_id = await account.credit(invoice_id, '30');
+    await account.push();
+    const { provider_entity_id } = await account.findMapping(note_id);
+    account.passSeconds(3_600);
+    expect(await read(invoice_id)).to.equal(null);
+    const memo = books.read('CreditMemo', provider_entity_id);
+    const [{ TxnId }] = memo['LinkedTxn'] as [{ TxnId: string }];
+    books.end('Payment', 'delete', books.read('Payment', TxnId));
+    books.end('CreditMemo', 'delete', memo);
+    expect(await read(invoice_id)).to.equal(
+      `credit note ${note_id} of 30 usd is 0 at quickbooks (${provider_entity_id})`,
+    );
+  });
 });

@@ -117,6 +117,15 @@ describeProviders('both sides of a connection', ({ exchanges, there, given }) =>
     }
   };
 
+  /** Reads the copy an hour after the last push. */
+  const readAttention = async (invoice_id: string): Promise<string | null> => {
+    const { account } = given;
+    account.passSeconds(3_601);
+    await table('integration_mappings').where({ entity_id: invoice_id }).update({ next_pull_at: account.now });
+    expect((await account.read()).ended).to.equal('done');
+    return (await account.findMapping(invoice_id)).attention_reason;
+  };
+
   const listRefusals = async (invoice_id: string): Promise<string[]> => {
     const payments = table('payments').where({ destination_id: invoice_id }).select('id');
     const notes = table('credit_notes').where({ invoice_id }).select('id');
@@ -159,6 +168,7 @@ describeProviders('both sides of a connection', ({ exchanges, there, given }) =>
         // It was settled before it was sent, and is due again.
         const { mapping_state, key_created_at } = await account.findMapping(invoice_id);
         if (mapping_state === 'gone' && key_created_at === null) return;
+        expect(await readAttention(invoice_id), 'no difference is reported').to.equal(null);
         const { invoice_status, amount_remaining } = await table('invoices').where({ id: invoice_id }).first();
         const due = invoice_status === 'VOIDED' ? 0 : Number(amount_remaining);
         expect(Number(copies[0]?.remaining ?? 0), 'the same remains').to.equal(due);
