@@ -21,12 +21,13 @@ import { ProviderError } from '../provider-error.ts';
 import { fromSubunits, toPayableSubunits } from './amounts.ts';
 import {
   createRazorpayClient,
+  orNullIfMissing,
   type RazorpayClient,
   type RazorpayCredentials,
   translateErrors,
   unwrapError,
 } from './client.ts';
-import { isMissing, isRefused } from './errors.ts';
+import { isRefused } from './errors.ts';
 import { toRazorpayLines } from './lines.ts';
 import { RazorpayPayments } from './payments.ts';
 import { type RefundablePayment, toProviderInvoice } from './pulled-invoice.ts';
@@ -261,15 +262,6 @@ class RazorpayAccount implements ProviderAccount {
     if (isRazorpayId(id, 'disp'))
       return (await orNullIfMissing(() => this.#razorpay.disputes.fetch(id)))?.payment_id ?? null;
     return null;
-  }
-}
-
-async function orNullIfMissing<Found>(load: () => Promise<Found>): Promise<Found | null> {
-  try {
-    return await translateErrors(load);
-  } catch (error) {
-    if (isMissing(error)) return null;
-    throw error;
   }
 }
 
