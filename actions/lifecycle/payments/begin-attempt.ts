@@ -232,6 +232,7 @@ async function claimPayment(
     requested_at: (await loadDatabaseTime(transaction)).toISOString(),
     gateway_payment_id: null,
     error_message: null,
+    query_failure: null,
     next_attempt_at: computeOutcomeCheckAt(by.now).toISOString(),
   };
   const conflict = 'this invoice is being paid: wait until that payment has ended';

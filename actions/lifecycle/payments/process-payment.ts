@@ -23,7 +23,14 @@ import { endCheckoutOfPayment } from '../checkout/end-checkout.ts';
 import { applyFailure, applySuccess } from './apply-outcome.ts';
 import { beginAttempt, isDue } from './begin-attempt.ts';
 import { applyEarlierSuccess } from './earlier-attempts.ts';
-import { cancelAtProvider, chargeOrFindOutcome, type ProviderOutcome, toUnknown } from './provider-outcome.ts';
+import {
+  cancelAtProvider,
+  chargeOrFindOutcome,
+  classifyQueryFailure,
+  findProviderOutcome,
+  type ProviderOutcome,
+  toUnknown,
+} from './provider-outcome.ts';
 import { applyReportedRefunds } from './record-provider-payment.ts';
 import { processRefunds, refundOverpayment, updateNextAttempt } from './refund-payment.ts';
 import { handleRetriesExhausted } from './retries-exhausted.ts';
@@ -135,11 +142,12 @@ async function startAttempt(
 }
 
 /**
- * Applies the provider's current state of a payment, after a notification or a request. Throws if the provider gave no
+ * Applies the provider's current state of a payment, after a notification or a request; it never charges. Throws if the provider gave no
  * answer, so that the notification is sent again.
  */
 export async function refreshPayment(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
-  const outcome = await chargeOrFindOutcome(stores, payment, { now: by.now, isFirst: false });
+  const outcome = await findProviderOutcome(stores, payment, by);
+  if (outcome === null) return payment;
   const applied = await applyOutcome(stores, payment, { outcome, by });
   if (outcome.outcome === 'unknown' && outcome.failure !== null) throw outcome.failure;
   return applied;
@@ -229,13 +237,17 @@ async function applyToOpenPayment(
       return recordPendingPayment(
         transaction,
         current.payment,
-        { error_message: outcome.error, next_attempt_at: computeRetryAt(current, by) },
+        {
+          error_message: outcome.error,
+          query_failure: classifyQueryFailure(outcome.failure),
+          next_attempt_at: computeRetryAt(current, by),
+        },
         by,
       );
     case 'processing': {
       const { gateway_payment_id, url: payment_url, check_at } = outcome;
       const next_attempt_at = (check_at ?? computeProviderRecheckAt(by.now)).toISOString();
-      const changes = { gateway_payment_id, payment_url, next_attempt_at, error_message: null };
+      const changes = { gateway_payment_id, payment_url, next_attempt_at, error_message: null, query_failure: null };
       return recordPendingPayment(transaction, current.payment, changes, by);
     }
   }

@@ -9,4 +9,6 @@ export class PaymentModel extends ScopedModel {
   static override record = Payment;
   /** Instant before the first request with the key `gateway_tracking_id`, by the clock of the database. */
   declare requested_at: string | null;
+  /** Failure of the last query of the outcome that further queries will not change; null without one. */
+  declare query_failure: 'missing' | 'person' | null;
 }
