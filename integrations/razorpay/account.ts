@@ -89,6 +89,11 @@ class RazorpayAccount implements ProviderAccount {
     });
   }
 
+  async hasCustomer(provider_entity_id: string): Promise<boolean> {
+    if (!isRazorpayId(provider_entity_id, 'cust')) return false;
+    return (await orNullIfMissing(() => this.#razorpay.customers.fetch(provider_entity_id))) !== null;
+  }
+
   /** Creates the customer. A customer with this email that is not ours is refused, not linked. */
   async #createCustomer(
     { customer_id }: PushedCustomer,

@@ -56,7 +56,7 @@ async function checkNoTask(database: Transaction, connection: ConnectionModel): 
 }
 
 /** Only the account of this connection knows the outcome of a charge or refund that was requested from it. */
-async function checkNothingPends(database: Transaction, connection: ConnectionModel): Promise<void> {
+export async function checkNothingPends(database: Transaction, connection: ConnectionModel): Promise<void> {
   const find = () => buildPaymentsQuery(database, connection).select('id').limit(1);
   const [charge] = await find()
     .whereIn('payment_status', ['INITIATED', 'PROCESSING'])

@@ -40,7 +40,7 @@ describe('charges at Razorpay', () => {
     const invoice_id = await account.newInvoice(customer_id);
     await account.request('POST', `/invoices/${invoice_id}/payment/attempt`, {});
     const found = await account.api.request('GET', `/payments?destination_id=${invoice_id}`);
-    const { id } = found.body.items[0];
+    const { id } = found.body.items[0]!;
     expect(await show(id)).to.include({ payment_status: 'PENDING', gateway_payment_id: null });
     there['contact'] = '+919876543210';
     return { id, invoice_id };
