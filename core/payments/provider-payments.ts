@@ -37,6 +37,8 @@ export type ReportedPayment = {
    * provider.
    */
   readonly reported_payment_id?: string | null;
+  /** True if a pending payment brings money only after the customer acts, which may never happen. */
+  readonly is_for_customer?: boolean;
   /** True if the money did not pass through the provider, so the provider cannot refund it. */
   readonly is_outside?: boolean;
 };
@@ -141,6 +143,13 @@ function describeChanged({ recorded, connection_id, pushed_ids, reported, provid
     if (there.eq(amount) || (pushed_id !== undefined && there.gt(0))) return [];
     return [`payment ${id} of ${amount} ${currency} is ${there.toFixed()} at ${provider_type} (${id_there})`];
   });
+}
+
+/** Whether a payment is pending that may still bring money without another act of the customer, such as a bank debit. */
+export function hasMoneyOnTheWay({ payments }: ReportedInvoice): boolean {
+  return payments.some(
+    ({ payment_status, is_for_customer = false }) => payment_status === 'pending' && !is_for_customer,
+  );
 }
 
 /** Whether a charge is in progress, which pays the invoice at the provider before it is recorded here. */

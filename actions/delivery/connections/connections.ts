@@ -31,7 +31,7 @@ import {
 } from '../../foundation/connections/oauth-tokens.ts';
 import { checkNothingPends } from './archive-connection.ts';
 import { deriveBaseConfig } from './base-config.ts';
-import { type ComparedIdentity, chooseAccountId, compareAccounts, findMappedRecords } from './same-account.ts';
+import { type ComparedIdentity, checkSameAccount, chooseAccountId, findMappedRecords } from './same-account.ts';
 import { hasSecrets } from './secret-shapes.ts';
 
 type NewConnection = Pick<Connection, 'name' | 'provider_type' | 'metadata' | 'sync_config'> & {
@@ -165,7 +165,7 @@ async function identifyAccount(
   const mapped = connection ? await findMappedRecords(stores, connection) : null;
   const identify = async (account: ProviderAccount) =>
     connection && mapped
-      ? compareAccounts(account, { known: connection, mapped })
+      ? checkSameAccount(account, { known: connection, mapped })
       : { ...(await account.identify()), is_same: true };
   try {
     if (connection && tokens === null && connection.oauth_tokens !== '') {

@@ -29,7 +29,7 @@ export async function findMappedRecords({ postgres }: Postgres, connection: Conn
  * Compares the account of new credentials with the known one, and returns its identity. If the provider does not name both, the account must
  * contain the newest mapped invoice, else the newest mapped customer.
  */
-export async function compareAccounts(
+export async function checkSameAccount(
   account: ProviderAccount,
   { known, mapped }: { known: KnownAccount; mapped: MappedRecords },
 ): Promise<ComparedIdentity> {

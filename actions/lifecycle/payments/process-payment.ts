@@ -21,16 +21,17 @@ import { createProvider } from '../../payments/providers.ts';
 import { markPageOpen } from '../checkout/complete-checkout.ts';
 import { endCheckoutOfPayment } from '../checkout/end-checkout.ts';
 import { applyFailure, applySuccess } from './apply-outcome.ts';
-import { beginAttempt, isDue } from './begin-attempt.ts';
+import { beginAttempt, isDue, postponeAttempt } from './begin-attempt.ts';
 import { applyEarlierSuccess } from './earlier-attempts.ts';
 import {
   cancelAtProvider,
   chargeOrFindOutcome,
-  classifyQueryFailure,
+  deriveQueryFailure,
   findProviderOutcome,
   type ProviderOutcome,
   toUnknown,
 } from './provider-outcome.ts';
+import { findMoneyAtProviders } from './read-counterparts.ts';
 import { applyReportedRefunds } from './record-provider-payment.ts';
 import { processRefunds, refundOverpayment, updateNextAttempt } from './refund-payment.ts';
 import { handleRetriesExhausted } from './retries-exhausted.ts';
@@ -67,13 +68,13 @@ export async function resumePayment(
   switch (payment.payment_status) {
     case 'PENDING': {
       const late = await findLateOutcome(stores, payment, by);
-      return late ? applyOutcome(stores, payment, { outcome: late, by }) : startAttempt(stores, scope, { id, by });
+      return late ? applyOutcome(stores, payment, { outcome: late, by }) : startAttempt(stores, payment, by);
     }
     case 'INITIATED':
     case 'PROCESSING':
       return payment.gateway_tracking_id
         ? callProviderAndApply(stores, payment, { by, isFirst: false })
-        : startAttempt(stores, scope, { id, by });
+        : startAttempt(stores, payment, by);
     case 'FAILED':
       return hasRefund(payment) ? processRefunds(stores, payment, by) : handleRetriesExhausted(stores, payment, by);
     case 'VOIDED':
@@ -131,13 +132,15 @@ async function findLateOutcome(
   }
 }
 
-/** Begins an attempt without a waiting request: a payment that cannot be processed is left alone or fails. */
-async function startAttempt(
-  stores: Stores,
-  scope: Scope,
-  { id, by }: { id: string; by: ChangeAuthor },
-): Promise<PaymentModel> {
-  const begun = await beginAttempt(stores, scope, { id, by, isRequested: false });
+/**
+ * Begins an attempt without a waiting request: a payment that cannot be processed is left alone or fails. An automatic one waits while its
+ * invoice is being paid at a provider.
+ */
+async function startAttempt(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
+  const isCollected = payment.is_automatic && isDue(payment, by.now);
+  const reason = isCollected ? await findMoneyAtProviders(stores, payment, by) : null;
+  if (reason !== null) return postponeAttempt(stores, payment, { reason, by });
+  const begun = await beginAttempt(stores, payment, { id: payment.id, by, isRequested: false });
   return begun.calls_provider ? callProviderAndApply(stores, begun.payment, { by, isFirst: true }) : begun.payment;
 }
 
@@ -239,7 +242,7 @@ async function applyToOpenPayment(
         current.payment,
         {
           error_message: outcome.error,
-          query_failure: classifyQueryFailure(outcome.failure),
+          query_failure: deriveQueryFailure(outcome.failure),
           next_attempt_at: computeRetryAt(current, by),
         },
         by,

@@ -80,10 +80,10 @@ export function toUnknown(failure: FarthingError): ProviderOutcome {
 }
 
 /**
- * Classifies a failed query. The provider no longer has the charge (`missing`), or reports a state that a person has to resolve (`person`);
+ * Derives the class of a failed query. The provider no longer has the charge (`missing`), or reports a state that a person has to resolve (`person`);
  * null if a later query may find the outcome.
  */
-export function classifyQueryFailure(failure: FarthingError | null): PaymentModel['query_failure'] {
+export function deriveQueryFailure(failure: FarthingError | null): PaymentModel['query_failure'] {
   const cause = failure?.cause;
   if (!(cause instanceof ProviderError) || cause.is_unauthorized) return null;
   if (cause.is_missing) return 'missing';

@@ -42,6 +42,8 @@ type RecordedReport = {
   /** Differences that a person has to resolve. */
   readonly differences: readonly string[];
   readonly is_undecided: boolean;
+  /** Whether reported money was not recorded, because it may be that of a request whose id is not stored yet. */
+  readonly is_money_unrecorded: boolean;
 };
 
 export async function recordInvoiceReport(
@@ -69,7 +71,8 @@ export async function recordInvoiceReport(
   const closed = plan.is_undecided ? null : describeClosed({ invoice: current, reported, provider_type });
   const is_undecided = plan.is_undecided || (closed !== null && isCharging(recorded, provider_type));
   const still_open = closed === null || is_undecided ? [] : [closed];
-  return { differences: [...plan.differences, ...unbooked, ...still_open], is_undecided };
+  const is_money_unrecorded = plan.is_undecided;
+  return { differences: [...plan.differences, ...unbooked, ...still_open], is_undecided, is_money_unrecorded };
 }
 
 function listPayments(transaction: Transaction, { connection, invoice_id }: InvoiceReport): Promise<PaymentModel[]> {
