@@ -1,7 +1,7 @@
 /**
  * Decisions of a person about payments and refunds whose outcome cannot be queried: the account at the provider no longer exists, or the
- * provider does not report the outcome of this payment (docs/rules/payments.md, "Manual updates"). The reason is stored with the payment, and so in
- * the audit log.
+ * provider does not report the outcome of this payment (docs/rules/payments.md, "Manual updates"). The reason is stored with the payment, and
+ * so in the audit log.
  */
 import { invalid, notAllowed } from '../../../core/foundation/error.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
