@@ -116,6 +116,8 @@ export interface ProviderAccount {
   /** Reads the account, so that wrong credentials are found when a connection is made. */
   identify(): Promise<AccountIdentity>;
   pushCustomer?(customer: PushedCustomer): Promise<ProviderRecord>;
+  /** Whether the account has the customer. A deleted customer counts, because it shows which account this is. */
+  hasCustomer?(provider_entity_id: string): Promise<boolean>;
   /**
    * Creates the invoice, compares the provider's total and opens it. If the totals differ, deletes the draft at the
    * provider and throws an error with both.

@@ -89,7 +89,7 @@ export const paymentRoutes: Route[] = [
   payments.archive({
     summary: 'Archive a payment',
     description:
-      'Archives a payment and stops its attempts. Refused if money was received with the payment or may still be.',
+      'Archives a payment and stops its attempts. Refused if money was received with the payment or may still be, also if a connected provider knows the payment.',
     handle: ({ params }, context) =>
       archivePayment(context.services, context.scope, { id: params.id, author: toAuthor(context) }),
   }),

@@ -37,6 +37,8 @@ export type ReportedPayment = {
    * provider.
    */
   readonly reported_payment_id?: string | null;
+  /** True if a pending payment brings money only after the customer acts, which may never happen. */
+  readonly is_for_customer?: boolean;
   /** True if the money did not pass through the provider, so the provider cannot refund it. */
   readonly is_outside?: boolean;
 };
@@ -177,6 +179,13 @@ function describeChanged(input: ReportInput): string[] {
 
 function computeSent(amount: string, overpaid: Decimal = ZERO): Decimal {
   return new Decimal(amount).minus(overpaid);
+}
+
+/** Whether a payment is pending that may still bring money without another act of the customer, such as a bank debit. */
+export function hasMoneyOnTheWay({ payments }: ReportedInvoice): boolean {
+  return payments.some(
+    ({ payment_status, is_for_customer = false }) => payment_status === 'pending' && !is_for_customer,
+  );
 }
 
 /** Whether a charge is in progress, which pays the invoice at the provider before it is recorded here. */

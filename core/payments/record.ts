@@ -225,7 +225,7 @@ export const updatePaymentShape = z.object({
   refunded_at: timestampText.nullish().meta({ description: 'Refused: a refund sets its time.' }),
   reason: z.string().min(1).max(1000).nullish().meta({
     description:
-      'Reason of a decision about a payment or refund whose account at the provider is gone; at most 1000 characters. Refused while the connection is active.',
+      'Reason of a decision about a payment or refund whose outcome the provider cannot tell; at most 1000 characters. Refused while the connection is active, unless the last query needs a person or the provider no longer has the payment.',
   }),
   pending_refunds: z.enum(['succeeded', 'failed']).nullish().meta({
     description: 'Outcome of the pending refunds; only with `reason`.',

@@ -21,12 +21,13 @@ import { ProviderError } from '../provider-error.ts';
 import { fromSubunits, toPayableSubunits } from './amounts.ts';
 import {
   createRazorpayClient,
+  orNullIfMissing,
   type RazorpayClient,
   type RazorpayCredentials,
   translateErrors,
   unwrapError,
 } from './client.ts';
-import { isMissing, isRefused } from './errors.ts';
+import { isRefused } from './errors.ts';
 import { toRazorpayLines } from './lines.ts';
 import { RazorpayPayments } from './payments.ts';
 import { type RefundablePayment, toProviderInvoice } from './pulled-invoice.ts';
@@ -86,6 +87,11 @@ class RazorpayAccount implements ProviderAccount {
       const { id } = found ?? (await this.#createCustomer(customer, body));
       return { provider_entity_id: id, url: null };
     });
+  }
+
+  async hasCustomer(provider_entity_id: string): Promise<boolean> {
+    if (!isRazorpayId(provider_entity_id, 'cust')) return false;
+    return (await orNullIfMissing(() => this.#razorpay.customers.fetch(provider_entity_id))) !== null;
   }
 
   /** Creates the customer. A customer with this email that is not ours is refused, not linked. */
@@ -261,15 +267,6 @@ class RazorpayAccount implements ProviderAccount {
     if (isRazorpayId(id, 'disp'))
       return (await orNullIfMissing(() => this.#razorpay.disputes.fetch(id)))?.payment_id ?? null;
     return null;
-  }
-}
-
-async function orNullIfMissing<Found>(load: () => Promise<Found>): Promise<Found | null> {
-  try {
-    return await translateErrors(load);
-  } catch (error) {
-    if (isMissing(error)) return null;
-    throw error;
   }
 }
 

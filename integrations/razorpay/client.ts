@@ -7,7 +7,7 @@ import type Razorpay from 'razorpay';
 import type { Refunds } from 'razorpay/dist/types/refunds.js';
 import type { AccountSettings } from '../account.ts';
 import { ProviderError } from '../provider-error.ts';
-import { buildUnreadableError, type FailedRequest, toRazorpayError } from './errors.ts';
+import { buildUnreadableError, type FailedRequest, isMissing, toRazorpayError } from './errors.ts';
 
 const TIMEOUT_MS = 30_000;
 const ANSWER_BYTES_MAX = 10 * 1024 * 1024;
@@ -70,6 +70,15 @@ export async function translateErrors<Result>(run: () => Promise<Result>): Promi
     return await run();
   } catch (thrown) {
     throw unwrapError(thrown);
+  }
+}
+
+export async function orNullIfMissing<Found>(load: () => Promise<Found>): Promise<Found | null> {
+  try {
+    return await translateErrors(load);
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw error;
   }
 }
 

@@ -14,12 +14,12 @@ import type {
 } from '../account-payments.ts';
 import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
 import { ProviderError } from '../provider-error.ts';
-import { toPayableSubunits } from './amounts.ts';
-import { type RazorpayClient, translateErrors, unwrapError } from './client.ts';
+import { fromSubunits, toPayableSubunits } from './amounts.ts';
+import { orNullIfMissing, type RazorpayClient, translateErrors, unwrapError } from './client.ts';
 import { isRefused } from './errors.ts';
 import { readRefunds, refundOnce } from './refunds.ts';
 import { toSavedPaymentMethods } from './saved-methods.ts';
-import { isRazorpayId, toNotes, toReference } from './texts.ts';
+import { isRazorpayId, readNote, toNotes, toReference } from './texts.ts';
 
 const PAGE = 100;
 
@@ -166,7 +166,29 @@ export class RazorpayPayments implements AccountPayments {
     });
   }
 
+  /**
+   * The stored id decides, because a person may have stored that of a payment outside the order. A failed payment is compared with the order,
+   * which may have another one that was paid.
+   */
   async #findUnrefunded(payment: PaymentQuery): Promise<PaymentOutcome | null> {
+    const { gateway_payment_id: id } = payment;
+    if (id === null || !isRazorpayId(id, 'pay', 'plink')) return await this.#findByKey(payment);
+    const stored = await orNullIfMissing(() => this.#readStored(id, payment));
+    if (stored !== null && stored.outcome !== 'failed') return stored;
+    const requested = await this.#findByKey(payment);
+    if (requested !== null && (stored === null || requested.outcome !== 'failed')) return requested;
+    if (stored !== null) return stored;
+    throw new ProviderError('person', `Razorpay no longer has the payment ${id}`, { is_missing: true });
+  }
+
+  async #readStored(id: string, payment: PaymentQuery): Promise<PaymentOutcome> {
+    if (isRazorpayId(id, 'plink')) return toLinkOutcome(await this.#razorpay.paymentLink.fetch(id));
+    const stored = await this.#razorpay.payments.fetch(id);
+    const outcome = toOutcome(stored);
+    return outcome.outcome === 'succeeded' ? { ...outcome, ...toReceivedAmount(stored, payment) } : outcome;
+  }
+
+  async #findByKey(payment: PaymentQuery): Promise<PaymentOutcome | null> {
     const link = await this.#findLink(payment);
     if (link !== null) return toLinkOutcome(link);
     const [order] = await this.#listOrders(payment);
@@ -293,6 +315,21 @@ function toOutcome(payment: Payments.RazorpayPayment): PaymentOutcome {
     default:
       throw new ProviderError('person', `the payment ${id} has the status ${String(status)} at Razorpay`);
   }
+}
+
+/**
+ * Reads the received amount of a payment that was not requested from here. The amount of a requested one may contain fees that the customer
+ * pays to Razorpay, so the requested amount counts.
+ */
+function toReceivedAmount(stored: Payments.RazorpayPayment, { payment_id, amount, currency, is_page }: PaymentQuery) {
+  if (is_page || readNote(stored, 'farthing_payment_id') === payment_id) return {};
+  const received = fromSubunits(Number(stored.amount), stored.currency);
+  if (stored.currency.toLowerCase() === currency) return { received_amount: received };
+  throw new ProviderError(
+    'wait',
+    `${amount} ${currency} was requested, but Razorpay received ${received} ${stored.currency.toLowerCase()} (${stored.id})`,
+    { is_of_record: true },
+  );
 }
 
 const ENDED_LINKS: ReadonlySet<string> = new Set(['paid', 'cancelled', 'expired']);

@@ -112,6 +112,18 @@ class StripeAccount implements ProviderAccount {
     });
   }
 
+  async hasCustomer(provider_entity_id: string): Promise<boolean> {
+    return await translate(async () => {
+      try {
+        await this.#stripe.customers.retrieve(provider_entity_id);
+        return true;
+      } catch (error) {
+        if (isMissing(error)) return false;
+        throw error;
+      }
+    });
+  }
+
   async #findCustomer({ customer_id, key_created_at }: PushedCustomer): Promise<Stripe.Customer | null> {
     return await findByMetadata(['farthing_customer_id', customer_id], {
       list: () => this.#stripe.customers.list({ limit: PAGE, created: { gte: toCreatedSince(key_created_at) } }),

@@ -72,7 +72,16 @@ function toProviderPayment(payment: Stripe.InvoicePayment, refunded: RefundsById
   }
   const payment_status = toUnpaidStatus(payment);
   if (payment_status === null) return null;
-  return { ...common, payment_status, amount: fromMinorUnits(amount_requested, currency), paid_at: null };
+  const amount = fromMinorUnits(amount_requested, currency);
+  return { ...common, payment_status, amount, paid_at: null, ...toCustomerWait(payment) };
+}
+
+/** Stripe ends a payment that waits for micro-deposits by itself; one that waits for a confirmation may stay for good. */
+function toCustomerWait({ payment: { payment_intent } }: Stripe.InvoicePayment) {
+  if (payment_intent === undefined || typeof payment_intent === 'string') return {};
+  const { status, next_action } = payment_intent;
+  const isWaiting = status === 'requires_action' || status === 'requires_confirmation';
+  return isWaiting && !next_action?.verify_with_microdeposits ? { is_for_customer: true } : {};
 }
 
 /** Derives the status of an unpaid payment. Stripe retains the error of a declined attempt until the next attempt. */

@@ -75,7 +75,7 @@ async function checkNoTask(database: Transaction, connection: ConnectionModel): 
 }
 
 /** Only the account of this connection knows the outcome of a charge or refund that was requested from it. */
-async function checkNothingPends(database: Transaction, connection: ConnectionModel): Promise<void> {
+export async function checkNothingPends(database: Transaction, connection: ConnectionModel): Promise<void> {
   const owner = { connection };
   // A stopped connection cannot close a page; the archive names it instead.
   const findPage = connection.connection_state === 'active' ? findUnclosedPage : findUnendedCheckout;

@@ -5,7 +5,7 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
 import type { Connection, ConnectionSecrets, ProviderSecrets } from '../../../core/platform/connection/record.ts';
 import { checkSyncConfig } from '../../../core/platform/connection/sync-config.ts';
-import type { AccountIdentity, ProviderAccount } from '../../../integrations/account.ts';
+import type { ProviderAccount } from '../../../integrations/account.ts';
 import { listCapable } from '../../../integrations/find-capability.ts';
 import type { OAuthCapability } from '../../../integrations/oauth.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
@@ -29,8 +29,9 @@ import {
   sealTokens,
   splitTokens,
 } from '../../foundation/connections/oauth-tokens.ts';
+import { checkNothingPends } from './archive-connection.ts';
 import { deriveBaseConfig } from './base-config.ts';
-import { checkSameAccount, chooseAccountId, findMappedInvoice } from './same-account.ts';
+import { type ComparedIdentity, checkSameAccount, chooseAccountId, findMappedRecords } from './same-account.ts';
 import { hasSecrets } from './secret-shapes.ts';
 
 type NewConnection = Pick<Connection, 'name' | 'provider_type' | 'metadata' | 'sync_config'> & {
@@ -146,7 +147,7 @@ type CheckedCredentials = {
   /** Connection that gets the credentials. Its stored tokens are used if the credentials contain none. */
   readonly connection?: ConnectionModel;
 };
-type IdentifiedAccount = { readonly identity: AccountIdentity; readonly tokens: StoredTokens | null };
+type IdentifiedAccount = { readonly identity: ComparedIdentity; readonly tokens: StoredTokens | null };
 
 /**
  * Checks new credentials with the provider. Returns null in an environment with a test clock, which never calls a
@@ -161,9 +162,11 @@ async function identifyAccount(
   checkSealed(settings);
   await checkEnvironment(stores, scope, { provider_type, secrets });
   if (!(await canCall(stores, scope))) return null;
-  const invoice_id = connection ? await findMappedInvoice(stores, connection) : null;
-  const identify = (account: ProviderAccount) =>
-    connection ? checkSameAccount(account, { known: connection, invoice_id }) : account.identify();
+  const mapped = connection ? await findMappedRecords(stores, connection) : null;
+  const identify = async (account: ProviderAccount) =>
+    connection && mapped
+      ? checkSameAccount(account, { known: connection, mapped })
+      : { ...(await account.identify()), is_same: true };
   try {
     if (connection && tokens === null && connection.oauth_tokens !== '') {
       const identity = await callWithAccess(stores, connection, { secrets, settings, now }, identify);
@@ -219,6 +222,8 @@ export async function changeConnection(
   return postgres.transaction(async (database) => {
     const connection = await ConnectionModel.fetchPublished(scope, id, { database, lock: true });
     if (secrets === null) return ConnectionModel.change(connection, changes, { by: author, database });
+    // Another account would not know the outcome of a charge, so it would be made there again.
+    if (found.has_account && !identified?.identity.is_same) await checkNothingPends(database, connection);
     const sealing = createSealer(settings.SECRETS_KEYS);
     const current_tokens = identified?.tokens ?? tokens;
     const renewed = {

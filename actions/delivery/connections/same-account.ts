@@ -9,41 +9,71 @@ import type { ConnectionModel } from '../../../storage/models/foundation/connect
 import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
 
 type KnownAccount = Pick<ConnectionModel, 'provider_type' | 'provider_account_id'>;
+/** The provider's ids of the newest records that this connection sent or linked; null if there is none. */
+type MappedRecords = { readonly invoice_id: string | null; readonly customer_id: string | null };
+/** `is_same` is true if the account is that of the connection; false if nothing shows it. */
+export type ComparedIdentity = AccountIdentity & { readonly is_same: boolean };
 
-/** Returns the provider's id of the newest invoice that this connection pushed or linked; null if there is none. */
-export async function findMappedInvoice({ postgres }: Postgres, connection: ConnectionModel): Promise<string | null> {
-  const [newest] = await IntegrationMappingModel.in(connection, postgres)
-    .where({ connection_id: connection.id, entity_type: 'invoice', mapping_state: 'made' })
-    .orderBy('id', 'desc')
-    .limit(1);
-  return newest?.provider_entity_id ?? null;
+export async function findMappedRecords({ postgres }: Postgres, connection: ConnectionModel): Promise<MappedRecords> {
+  const findNewest = async (entity_type: 'invoice' | 'customer') => {
+    const [newest] = await IntegrationMappingModel.in(connection, postgres)
+      .where({ connection_id: connection.id, entity_type, mapping_state: 'made' })
+      .orderBy('id', 'desc')
+      .limit(1);
+    return newest?.provider_entity_id ?? null;
+  };
+  return { invoice_id: await findNewest('invoice'), customer_id: await findNewest('customer') };
 }
 
 /**
- * Checks that new credentials belong to the known account, and returns its identity. If the provider does not name the
- * account, it must contain the mapped invoice.
+ * Compares the account of new credentials with the known one, and returns its identity. If the provider does not name both, the account must
+ * contain the newest mapped invoice, else the newest mapped customer.
  */
 export async function checkSameAccount(
   account: ProviderAccount,
-  { known, invoice_id }: { known: KnownAccount; invoice_id: string | null },
-): Promise<AccountIdentity> {
+  { known, mapped }: { known: KnownAccount; mapped: MappedRecords },
+): Promise<ComparedIdentity> {
   const identity = await account.identify();
-  if (identity.provider_account_id !== null) return identity;
   const { provider_type, provider_account_id } = known;
-  const field = `encrypted_secret_data.${provider_type}`;
-  if (invoice_id !== null && account.pullInvoice) {
-    if ((await account.pullInvoice(invoice_id)) !== null) return { ...identity, provider_account_id };
-    throw notAllowed(
-      `the account of the credentials at ${provider_type} has no invoice ${invoice_id}, to which an invoice is linked: use credentials of the same account, or remove the link`,
-      { field, provider_entity_id: invoice_id },
-    );
-  }
+  if (identity.provider_account_id !== null && provider_account_id !== null) return { ...identity, is_same: true };
+  if (await containsMapped(account, { provider_type, mapped }))
+    return { ...identity, provider_account_id: identity.provider_account_id ?? provider_account_id, is_same: true };
   if (provider_account_id !== null)
     throw notAllowed(
       `the credentials may not read their account at ${provider_type}, so it is unknown whether it is ${provider_account_id}: give them this right`,
-      { field, provider_account_id },
+      { field: toField(provider_type), provider_account_id },
     );
-  return identity;
+  return { ...identity, is_same: false };
+}
+
+function toField(provider_type: string): string {
+  return `encrypted_secret_data.${provider_type}`;
+}
+
+/** Whether the account contains the newest mapped record; throws if it does not. False if there is none, or if it cannot be read. */
+async function containsMapped(
+  account: ProviderAccount,
+  { provider_type, mapped }: { provider_type: string; mapped: MappedRecords },
+): Promise<boolean> {
+  const { invoice_id, customer_id } = mapped;
+  if (invoice_id !== null && account.pullInvoice) {
+    if ((await account.pullInvoice(invoice_id)) !== null) return true;
+    throw describeAbsent(provider_type, { kind: 'invoice', provider_entity_id: invoice_id });
+  }
+  if (customer_id !== null && account.hasCustomer) {
+    if (await account.hasCustomer(customer_id)) return true;
+    throw describeAbsent(provider_type, { kind: 'customer', provider_entity_id: customer_id });
+  }
+  return false;
+}
+
+type MappedRecord = { readonly kind: 'invoice' | 'customer'; readonly provider_entity_id: string };
+
+function describeAbsent(provider_type: string, { kind, provider_entity_id }: MappedRecord) {
+  return notAllowed(
+    `the account of the credentials at ${provider_type} has no ${kind} ${provider_entity_id}, to which a record is linked: use credentials of the same account, or remove the link`,
+    { field: toField(provider_type), provider_entity_id },
+  );
 }
 
 /**
@@ -58,7 +88,7 @@ export function chooseAccountId(
   if (provider_account_id !== null && identified !== null && identified !== provider_account_id)
     throw notAllowed(
       `the credentials belong to another account at ${provider_type}, ${identified}: archive the connection and create a new one`,
-      { field: `encrypted_secret_data.${provider_type}`, provider_account_id },
+      { field: toField(provider_type), provider_account_id },
     );
   return provider_account_id ?? identified;
 }

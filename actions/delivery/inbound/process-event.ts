@@ -25,8 +25,8 @@ import { findBeingSent } from '../../foundation/connections/mappings.ts';
 import { emit } from '../../foundation/emit.ts';
 import { findEarlierAttempts, refreshEarlierAttempt } from '../../lifecycle/payments/earlier-attempts.ts';
 import { refreshPayment } from '../../lifecycle/payments/process-payment.ts';
+import { applyPulled, lockPulled, type PulledInvoice, pullMapping } from '../../lifecycle/payments/pull-invoice.ts';
 import { importSavedPaymentMethods } from '../../payments/card-setups.ts';
-import { applyPulled, lockPulled, type PulledInvoice, pullMapping } from './pull-invoice.ts';
 
 type EventInput = {
   readonly connection: ConnectionModel;

@@ -8,8 +8,8 @@ import { IntegrationMappingModel } from '../../../storage/models/foundation/inte
 import { PaymentMethodModel } from '../../../storage/models/payments/payment-method.ts';
 import { setNextPull } from '../../../storage/queue/provider-events.ts';
 import type { AccountCaller } from '../../foundation/connections/call-account.ts';
+import { noteDifferences } from '../../lifecycle/payments/pull-invoice.ts';
 import { storePaymentMethod } from '../../payments/payment-methods.ts';
-import { noteDifferences } from './pull-invoice.ts';
 
 export async function listMethods(
   call: AccountCaller,

@@ -6,12 +6,11 @@
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { isMoneyRead, isSynced } from '../../../core/platform/connection/sync-config.ts';
 import { computeEventRetryAt } from '../../../core/platform/integration/provider-event.ts';
-import { computeFirstPull } from '../../../core/platform/integration/pull-schedule.ts';
 import { ProviderError } from '../../../integrations/provider-error.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 import type { ProviderEventModel } from '../../../storage/models/delivery/provider-event.ts';
 import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
-import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
+import type { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
 import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
 import {
   continueReadJob,
@@ -27,9 +26,9 @@ import {
   endPause,
   pauseConnection,
 } from '../../foundation/connections/connection-runs.ts';
+import { applyPulled, lockPulled, pullMapping, recordPullFailure } from '../../lifecycle/payments/pull-invoice.ts';
 import { processEvent, UnknownRecord } from './process-event.ts';
 import { applyMethods, listMethods } from './pull-customer.ts';
-import { applyPulled, lockPulled, noteDifferences, pullMapping } from './pull-invoice.ts';
 
 /**
  * How the run ended. `stopped` means that a person has to act first, `paused` that the periodic sweep resumes after the
@@ -144,18 +143,4 @@ async function recordEventFailure(
   const next_attempt_at = computeEventRetryAt(attempt_count, { now, is_unknown });
   const event_state = next_attempt_at !== null ? 'received' : is_unknown ? 'ignored' : 'failed';
   await endEvent(postgres, event, { event_state, reason, processed_at: null, attempt_count, next_attempt_at });
-}
-
-async function recordPullFailure(
-  { postgres }: Stores,
-  seen: IntegrationMappingModel,
-  { error, now }: StepFailure,
-): Promise<void> {
-  const difference = `it cannot be read: ${describeRefusal(error)}`;
-  await postgres.transaction(async (transaction) => {
-    const mapping = await IntegrationMappingModel.fetch(seen, seen.id, { database: transaction, lock: true });
-    if (mapping.mapping_state !== 'made') return;
-    await noteDifferences(transaction, { mapping, differences: [difference], now });
-    await setNextPull(transaction, seen, new Date(computeFirstPull(now).getTime() + DAY_MS));
-  });
 }

@@ -109,6 +109,21 @@ export function isDue({ next_attempt_at }: PaymentModel, now: Date): boolean {
   return next_attempt_at !== null && next_attempt_at !== undefined && toInstant(next_attempt_at) <= now.getTime();
 }
 
+/** Delays an attempt that has not begun, and says why. */
+export function postponeAttempt(
+  stores: Stores,
+  payment: PaymentModel,
+  { reason, by }: { reason: string; by: ChangeAuthor },
+): Promise<PaymentModel> {
+  return retryTransaction(stores, async (database) => {
+    const current = await PaymentModel.fetch(payment, payment.id, { database, lock: true });
+    if (!OPEN.includes(current.payment_status) || !isDue(current, by.now)) return current;
+    const next_attempt_at = computeProviderRecheckAt(by.now).toISOString();
+    const error_message = `${reason}: the attempt waits`;
+    return PaymentModel.change(current, { next_attempt_at, error_message }, { by, database });
+  });
+}
+
 function findObstacle({ invoice, payment }: LockedPayment): FarthingError | null {
   try {
     checkPayable(invoice);
@@ -232,6 +247,7 @@ async function claimPayment(
     requested_at: await loadKeyTime(transaction, by.now),
     gateway_payment_id: null,
     error_message: null,
+    query_failure: null,
     next_attempt_at: computeOutcomeCheckAt(by.now).toISOString(),
   };
   const conflict = 'this invoice is being paid: wait until that payment has ended';

@@ -21,9 +21,17 @@ import { createProvider } from '../../payments/providers.ts';
 import { markPageOpen } from '../checkout/complete-checkout.ts';
 import { endCheckoutOfPayment } from '../checkout/end-checkout.ts';
 import { applyFailure, applySuccess } from './apply-outcome.ts';
-import { beginAttempt, isDue } from './begin-attempt.ts';
+import { beginAttempt, isDue, postponeAttempt } from './begin-attempt.ts';
 import { applyEarlierSuccess } from './earlier-attempts.ts';
-import { cancelAtProvider, chargeOrFindOutcome, type ProviderOutcome, toUnknown } from './provider-outcome.ts';
+import {
+  cancelAtProvider,
+  chargeOrFindOutcome,
+  deriveQueryFailure,
+  findProviderOutcome,
+  type ProviderOutcome,
+  toUnknown,
+} from './provider-outcome.ts';
+import { findMoneyAtProviders } from './read-counterparts.ts';
 import { recordPageClosing } from './record-page-closing.ts';
 import { applyReportedRefunds } from './record-provider-payment.ts';
 import { processRefunds, refundOverpayment, updateNextAttempt } from './refund-payment.ts';
@@ -62,13 +70,13 @@ export async function resumePayment(
   switch (payment.payment_status) {
     case 'PENDING': {
       const late = await findLateOutcome(stores, payment, by);
-      return late ? applyOutcome(stores, payment, { outcome: late, by }) : startAttempt(stores, scope, { id, by });
+      return late ? applyOutcome(stores, payment, { outcome: late, by }) : startAttempt(stores, payment, by);
     }
     case 'INITIATED':
     case 'PROCESSING':
       return payment.gateway_tracking_id
         ? callProviderAndApply(stores, payment, { by, isFirst: false })
-        : startAttempt(stores, scope, { id, by });
+        : startAttempt(stores, payment, by);
     case 'FAILED':
       return hasRefund(payment) ? processRefunds(stores, payment, by) : handleRetriesExhausted(stores, payment, by);
     case 'VOIDED':
@@ -130,22 +138,25 @@ async function findLateOutcome(
   }
 }
 
-/** Begins an attempt without a waiting request: a payment that cannot be processed is left alone or fails. */
-async function startAttempt(
-  stores: Stores,
-  scope: Scope,
-  { id, by }: { id: string; by: ChangeAuthor },
-): Promise<PaymentModel> {
-  const begun = await beginAttempt(stores, scope, { id, by, isRequested: false });
+/**
+ * Begins an attempt without a waiting request: a payment that cannot be processed is left alone or fails. An automatic one waits while its
+ * invoice is being paid at a provider.
+ */
+async function startAttempt(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
+  const isCollected = payment.is_automatic && isDue(payment, by.now);
+  const reason = isCollected ? await findMoneyAtProviders(stores, payment, by) : null;
+  if (reason !== null) return postponeAttempt(stores, payment, { reason, by });
+  const begun = await beginAttempt(stores, payment, { id: payment.id, by, isRequested: false });
   return begun.calls_provider ? callProviderAndApply(stores, begun.payment, { by, isFirst: true }) : begun.payment;
 }
 
 /**
- * Applies the provider's current state of a payment, after a notification or a request. Throws if the provider gave no
+ * Applies the provider's current state of a payment, after a notification or a request; it never charges. Throws if the provider gave no
  * answer, so that the notification is sent again.
  */
 export async function refreshPayment(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
-  const outcome = await chargeOrFindOutcome(stores, payment, { now: by.now, isFirst: false });
+  const outcome = await findProviderOutcome(stores, payment, by);
+  if (outcome === null) return payment;
   const applied = await applyOutcome(stores, payment, { outcome, by });
   if (outcome.outcome === 'unknown' && outcome.failure !== null) throw outcome.failure;
   return applied;
@@ -235,13 +246,17 @@ async function applyToOpenPayment(
       return recordPendingPayment(
         transaction,
         current.payment,
-        { error_message: outcome.error, next_attempt_at: computeRetryAt(current, by) },
+        {
+          error_message: outcome.error,
+          query_failure: deriveQueryFailure(outcome.failure),
+          next_attempt_at: computeRetryAt(current, by),
+        },
         by,
       );
     case 'processing': {
       const { gateway_payment_id, url: payment_url, check_at } = outcome;
       const next_attempt_at = (check_at ?? computeProviderRecheckAt(by.now)).toISOString();
-      const changes = { gateway_payment_id, payment_url, next_attempt_at, error_message: null };
+      const changes = { gateway_payment_id, payment_url, next_attempt_at, error_message: null, query_failure: null };
       return recordPendingPayment(transaction, current.payment, changes, by);
     }
   }

@@ -47,6 +47,8 @@ type RecordedReport = {
   /** Differences that a person has to resolve. */
   readonly differences: readonly string[];
   readonly is_undecided: boolean;
+  /** Whether reported money was not recorded, because it may be that of a request whose id is not stored yet. */
+  readonly is_money_unrecorded: boolean;
 };
 
 export async function recordInvoiceReport(
@@ -80,7 +82,7 @@ export async function recordInvoiceReport(
   const is_undecided = plan.is_undecided || changes.is_undecided || isCharged;
   const still_open = closed === null || is_undecided ? [] : [closed];
   const differences = [...plan.differences, ...unbooked, ...still_open, ...changes.differences];
-  return { differences, is_undecided };
+  return { differences, is_undecided, is_money_unrecorded: plan.is_undecided };
 }
 
 /** Lists all payments of the invoice, also archived ones, which the provider may still report. */

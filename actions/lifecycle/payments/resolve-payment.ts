@@ -1,7 +1,7 @@
 /**
- * Decisions of a person about payments and refunds whose account at the provider no longer exists, so that their
- * outcome cannot be queried (docs/rules/payments.md, "Manual updates"). The reason is stored with the payment, and so
- * in the audit log.
+ * Decisions of a person about payments and refunds whose outcome cannot be queried: the account at the provider no longer exists, or the
+ * provider does not report the outcome of this payment (docs/rules/payments.md, "Manual updates"). The reason is stored with the payment, and
+ * so in the audit log.
  */
 import { invalid, notAllowed } from '../../../core/foundation/error.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
@@ -22,7 +22,7 @@ export function isDecidedByProvider(payment: PaymentModel): boolean {
   return payment.payment_status === 'PROCESSING' || (hasPaymentPage(payment) && payment.payment_status === 'INITIATED');
 }
 
-/** Stores the reason. Throws while the account can be queried. */
+/** Stores the reason. Throws while the account can be queried, unless its last answer about this payment needs a person. */
 export async function storeReason(
   transaction: Transaction,
   payment: PaymentModel,
@@ -39,7 +39,8 @@ export async function storeReason(
   const connections = await listAccountConnections(payment, transaction);
   const connection = connections.find(({ provider_type }) => provider_type === payment.payment_gateway);
   const { payment_gateway: gateway } = payment;
-  if ((gateway && listOwnGateways()[gateway]) || connection?.connection_state === 'active')
+  const isUnknowable = isDecidedByProvider(payment) && payment.query_failure && !pending_refunds;
+  if ((gateway && listOwnGateways()[gateway]) || (connection?.connection_state === 'active' && !isUnknowable))
     throw notAllowed(`${gateway} can still tell the outcome: wait for it`, { field: 'reason' });
   const gateway_metadata = { ...payment.gateway_metadata, resolved_by_hand: reason };
   return PaymentModel.change(payment, { gateway_metadata }, { by: author, database: transaction });

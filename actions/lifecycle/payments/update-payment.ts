@@ -16,6 +16,7 @@ import type { Stores, Transaction } from '../../../storage/foundation/stores.ts'
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
 import { loadRefundLimit } from '../../credits/wallets/pending-credits.ts';
+import { listOwnGateways } from '../../foundation/connections/payment-gateways.ts';
 import { emit } from '../../foundation/emit.ts';
 import { loadUsableGateway } from '../../invoicing/collection/find-payment-method.ts';
 import { type LockedPayment, lockPayment } from '../../payments/lock-payment.ts';
@@ -207,9 +208,28 @@ export async function archivePayment(
           next_attempt_at: payment.next_attempt_at,
         },
       );
+    checkNotAtProvider(payment);
     const changes = { status: 'archived' as const, next_attempt_at: null };
     await PaymentModel.change(payment, changes, { by: author, database: transaction });
   });
+}
+
+/**
+ * Refuses a payment that a connected provider knows: a bank may accept a declined charge later, and the report of its money finds no archived
+ * payment.
+ */
+function checkNotAtProvider(payment: PaymentModel): void {
+  const { payment_gateway: gateway, gateway_payment_id, gateway_tracking_id, connection_id } = payment;
+  if (gateway && listOwnGateways()[gateway]) return;
+  const isKnown = gateway_tracking_id || connection_id || (gateway && gateway_payment_id);
+  if (!isKnown) return;
+  throw notAllowed(
+    'its provider may still report money for it: a payment that was requested or paid there cannot be archived',
+    {
+      payment_gateway: gateway,
+      gateway_payment_id,
+    },
+  );
 }
 
 const ARCHIVED: readonly PaymentModel['payment_status'][] = ['INITIATED', 'PENDING', 'FAILED', 'VOIDED'];

@@ -11,4 +11,6 @@ export class PaymentModel extends ScopedModel {
   declare requested_at: string | null;
   /** Failed attempts to close the void page at the provider; 0 after a success. */
   declare close_failures: number;
+  /** Failure of the last query of the outcome that further queries will not change; null without one. */
+  declare query_failure: 'missing' | 'person' | null;
 }

@@ -196,6 +196,49 @@ describe('charges with a late outcome', () => {
     });
   });
 
+  describe('that Stripe cannot tell', () => {
+    const decide = (id: string, payment_status: 'SUCCEEDED' | 'FAILED') =>
+      api.request<Shown>('PUT', `/payments/${id}`, { body: { payment_status, reason: 'says the bank statement' } });
+    /** A charge whose answer is lost. */
+    const newUnknown = async () => {
+      fake.disturb(/POST payment_intents$/, 'lost_answer');
+      const { id } = await pay(await newInvoice(await newCustomer()), CARD);
+      return id;
+    };
+    const expectUndecided = async (id: string) => {
+      // The lost answer pauses the connection.
+      await runDue(2 * 3_600_000);
+      expect(await show(id)).to.include({ payment_status: 'PROCESSING' });
+    };
+
+    it('are decided by a person if Stripe no longer has them, but not before it was queried', async () => {
+      const id = await newUnknown();
+      await api.services.postgres('payments').where({ id }).update({ gateway_payment_id: 'pi_gone' });
+      const early = await decide(id, 'FAILED');
+      expect([early.status, early.body.details.field]).to.deep.equal([400, 'reason']);
+      await expectUndecided(id);
+      expect((await decide(id, 'FAILED')).status).to.equal(200);
+      expect(await show(id)).to.include({ payment_status: 'FAILED', error_message: 'says the bank statement' });
+    });
+
+    it('are decided by a person if another currency was received', async () => {
+      const id = await newUnknown();
+      intents(id)[0]!.currency = 'eur';
+      await expectUndecided(id);
+      expect((await decide(id, 'SUCCEEDED')).status).to.equal(200);
+      expect(await show(id)).to.include({ payment_status: 'SUCCEEDED' });
+    });
+
+    it('are not decided by a person while Stripe does not answer', async () => {
+      const id = await newUnknown();
+      fake.disturb(/GET payment_intents/, 'unavailable');
+      await expectUndecided(id);
+      expect((await decide(id, 'FAILED')).status).to.equal(400);
+      await runDue(4 * 3_600_000);
+      expect(await show(id)).to.include({ payment_status: 'SUCCEEDED' });
+    });
+  });
+
   describe('of a customer', () => {
     const unlink = (entity_id: string) =>
       api.request<Shown>('DELETE', '/integrations/link', {

@@ -138,6 +138,13 @@ describe('the credentials of a connection', () => {
       const mapping = { entity_type: 'invoice', entity_id, provider_type: 'stripe', provider_entity_id };
       expect((await api.request('POST', '/integrations/link', { body: mapping })).status).to.equal(200);
     };
+    /** A customer of ours that has this counterpart. */
+    const linkCustomer = async (provider_entity_id: string) => {
+      const body = { external_id: `linked to ${provider_entity_id}`, name: 'Acme' };
+      const { id: entity_id } = (await api.request('POST', '/customers', { body })).body;
+      const mapping = { entity_type: 'customer', entity_id, provider_type: 'stripe', provider_entity_id };
+      expect((await api.request('POST', '/integrations/link', { body: mapping })).status).to.equal(200);
+    };
     const createThere = () =>
       fake.book.createInvoice({ customer: fake.book.createCustomer({}).id, currency: 'usd' }).id;
 
@@ -169,6 +176,17 @@ describe('the credentials of a connection', () => {
       await api.services.postgres('connections').where({ id }).update({ provider_account_id: 'acct_fake' });
       expect((await change(id, RESTRICTED)).status).to.equal(200);
       expect(await show(id)).to.include({ provider_account_id: 'acct_fake' });
+    });
+
+    it('replace others if the account has the newest linked customer, and are refused without it', async () => {
+      const { id } = (await create('rk_test_fake')).body;
+      await api.services.postgres('connections').where({ id }).update({ provider_account_id: 'acct_fake' });
+      await linkCustomer(fake.book.createCustomer({}).id);
+      expect((await change(id, RESTRICTED)).status).to.equal(200);
+      await linkCustomer('cus_of_another_account');
+      const { status, text } = await change(id, RESTRICTED);
+      expect(status).to.equal(400);
+      expect(text).to.match(/has no customer cus_of_another_account/);
     });
 
     it('are refused if the account has not the linked invoice', async () => {

@@ -4,15 +4,16 @@ import { toInstant } from '../../../core/foundation/time/instant.ts';
 import { isReportFinal } from '../../../core/payments/provider-payments.ts';
 import { computeFirstPull, computeNextPull } from '../../../core/platform/integration/pull-schedule.ts';
 import type { ProviderInvoice } from '../../../integrations/account.ts';
-import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import type { Postgres, Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { setNextPull } from '../../../storage/queue/provider-events.ts';
 import { type AccountCaller, findAccountCapability } from '../../foundation/connections/call-account.ts';
+import { describeRefusal } from '../../foundation/connections/connection-runs.ts';
 import { emit } from '../../foundation/emit.ts';
 import { lockInvoices } from '../../invoicing/invoices/lock-invoice.ts';
-import { recordInvoiceReport } from '../../lifecycle/payments/record-provider-payment.ts';
+import { recordInvoiceReport } from './record-provider-payment.ts';
 
 /** A mapping, and its counterpart as it was read; null if the provider no longer has it. */
 export type PulledInvoice = { readonly mapping: IntegrationMappingModel; readonly pulled: ProviderInvoice | null };
@@ -40,28 +41,30 @@ export async function lockPulled(
 
 type PullTerms = { readonly connection: ConnectionModel; readonly now: Date };
 
-/** Records the payments and refunds of one counterpart. The caller has locked the invoice. */
+/**
+ * Records the payments and refunds of one counterpart. The caller has locked the invoice. Returns whether money there is not recorded yet,
+ * because it may be that of a request whose id is not stored.
+ */
 export async function applyPulled(
   stores: Stores,
   transaction: Transaction,
   { connection, now, mapping: seen, pulled }: PullTerms & PulledInvoice,
-): Promise<void> {
+): Promise<{ is_money_unrecorded: boolean }> {
   const mapping = await IntegrationMappingModel.fetch(seen, seen.id, { database: transaction, lock: true });
-  if (mapping.mapping_state !== 'made') return;
+  if (mapping.mapping_state !== 'made') return { is_money_unrecorded: false };
   if (pulled === null) {
     await setNextPull(transaction, seen, null);
-    return noteDifferences(transaction, {
-      mapping,
-      now,
-      differences: [`${connection.provider_type} no longer has it`],
-    });
+    const differences = [`${connection.provider_type} no longer has it`];
+    await noteDifferences(transaction, { mapping, now, differences });
+    return { is_money_unrecorded: false };
   }
   const can_refund = findAccountCapability(connection).exchanges.includes('refund');
   const sent_total = mapping.sent_invoice?.amount_remaining ?? null;
   const report = { connection, can_refund, invoice_id: mapping.entity_id, sent_total, reported: pulled, now };
-  const { differences, is_undecided } = await recordInvoiceReport(stores, transaction, report);
+  const { differences, is_undecided, is_money_unrecorded } = await recordInvoiceReport(stores, transaction, report);
   await setNextPull(transaction, seen, chooseNextPull({ pulled, is_undecided, mapping, now }));
   await noteDifferences(transaction, { mapping, now, differences });
+  return { is_money_unrecorded };
 }
 
 type NextPullInput = { pulled: ProviderInvoice; is_undecided: boolean; mapping: IntegrationMappingModel; now: Date };
@@ -71,6 +74,22 @@ function chooseNextPull({ pulled, is_undecided, mapping, now }: NextPullInput): 
   return isReportFinal(pulled) ? null : computeNextPull({ made_at: new Date(toInstant(mapping.created_at)), now });
 }
 
+/** A counterpart that cannot be read is noted for a person, and read again in a day. */
+export async function recordPullFailure(
+  { postgres }: Postgres,
+  seen: IntegrationMappingModel,
+  { error, now }: { readonly error: unknown; readonly now: Date },
+): Promise<void> {
+  const difference = `it cannot be read: ${describeRefusal(error)}`;
+  await postgres.transaction(async (transaction) => {
+    const mapping = await IntegrationMappingModel.fetch(seen, seen.id, { database: transaction, lock: true });
+    if (mapping.mapping_state !== 'made') return;
+    await noteDifferences(transaction, { mapping, differences: [difference], now });
+    await setNextPull(transaction, seen, new Date(computeFirstPull(now).getTime() + DAY_MS));
+  });
+}
+
+const DAY_MS = 86_400_000;
 const REASON_LENGTH_MAX = 1_000;
 
 /** Emits a system event for each new difference, so that a repeated pull emits none. */
