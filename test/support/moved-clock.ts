@@ -1,7 +1,9 @@
-/** Moves the clock of a test's database: its function comes before the built-in one of the same name. */
+/** Moves the clock of a test database: the search path finds this `now()` before the built-in function. */
 import type { Knex } from 'knex';
 
-/** Called before the test does anything else, because it replaces all connections. Returns what sets the clock. */
+/**
+ * Must run before the rest of the test, because it replaces all connections. Returns a function that sets the clock.
+ */
 export async function moveDatabaseClock(postgres: Knex): Promise<(instant: Date) => Promise<void>> {
   await postgres.raw(
     `create schema moved;
@@ -12,7 +14,7 @@ export async function moveDatabaseClock(postgres: Knex): Promise<(instant: Date)
   );
   const { rows } = await postgres.raw('select current_database() as name');
   await postgres.raw('alter database ?? set search_path = moved, public, pg_catalog', [rows[0].name]);
-  // This connection is not new, so it gets the path by itself.
+  // This connection was opened earlier, so its search path is set here.
   await postgres.transaction(async (transaction) => {
     await transaction.raw('set search_path = moved, public, pg_catalog');
     await transaction.raw(
