@@ -136,8 +136,9 @@ function applyToLines(by: CouponInForce, taking: DiscountState): void {
 }
 
 /**
- * Returns the discount of each part of a chain by its index: the discount on all parts up to it, less the discounts of the earlier parts.
- * The discount on the whole chain is the maximum. So the discounts of the parts add up to that of the whole, also if a part is below 0.
+ * Returns the discount of each part of a chain, by the index of the part: the discount on all parts up to it, less the
+ * discounts of the earlier parts. No part gets more than the discount on the whole chain leaves. So the discounts of
+ * the parts add up to that of the whole, even if a part is below 0.
  */
 function computeChainDiscounts(by: CouponInForce, { lines, currency }: DiscountState): (index: number) => Decimal {
   const isDiscounted = (line: DiscountableLine) => isTargeted(by, line) && isApplicable(by, line);

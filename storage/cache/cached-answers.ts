@@ -94,7 +94,7 @@ class SnapshotView implements CacheView {
   }
 }
 
-/** The valid answer without its freshness, or undefined; for the audit. */
+/** Finds the cached answer if it is valid, for the audit, which does not need its freshness. */
 export async function findCached<Answer>(stores: Stores, { key, ...query }: CacheQuery): Promise<Answer | undefined> {
   if (stores.usage_cache === undefined) return undefined;
   const cache = getCache(stores.usage_cache);

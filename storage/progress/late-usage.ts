@@ -114,7 +114,7 @@ export async function takeLateUsage(database: Database, { tenant_id, environment
   return rows.map(({ id }: { id: string }) => id) as string[];
 }
 
-/** Runs in the transaction that has billed: the rows are deleted, or due again at `again_at`. */
+/** Finishes taken rows in the transaction that has billed them: deletes them, or makes them due again at `again_at`. */
 export async function finishLateUsage(
   transaction: Database,
   { tenant_id, environment_id }: Scope,

@@ -137,7 +137,10 @@ type StartedGrants = {
   readonly by: ChangeAuthor;
 };
 
-/** Plans the next application of grants whose first one exists, because the subscription left and returned at that instant. */
+/**
+ * Plans the next application of grants whose first application exists already: the subscription ended and began again
+ * at the same instant.
+ */
 async function resumeGrants(
   transaction: Transaction,
   subscription: SubscriptionModel,

@@ -44,8 +44,8 @@ export function hasCallBegun({ mapping_state, key_created_at }: IntegrationMappi
 }
 
 /**
- * Mappings whose counterpart may be created at this moment or by the next attempt. A refused push waits for a person: it has a `push_error`. A
- * request leaves none, but its refusal renews the key of a mapping that is not pending.
+ * Mappings whose counterpart may be created at this moment or by the next attempt. Refused pushes are excluded. A
+ * refused push of the job has a `push_error`. A refused push by request is not pending, and its key was renewed.
  */
 export function findBeingSent(database: Database, connection: ConnectionModel) {
   return IntegrationMappingModel.in(connection, database)

@@ -174,8 +174,8 @@ function isRetried({ payment, invoice, subscription }: LockedPayment): boolean {
 }
 
 /**
- * Whether this is the outcome of a first attempt to which the request still waits for an answer. If the attempt took
- * long or had no outcome, the request was answered with an incomplete subscription, so the payment is retried as usual.
+ * Whether the request still waits for this outcome of the first attempt. If the attempt took long or had no outcome,
+ * the request was answered with an incomplete subscription, and the payment is retried as usual.
  */
 function isFirstOutcome({ attempt_count, gateway_payment_id, error_message }: PaymentModel): boolean {
   return attempt_count <= 1 && !gateway_payment_id && !error_message;

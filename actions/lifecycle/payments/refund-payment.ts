@@ -335,8 +335,9 @@ async function updateRefunded(
 }
 
 /**
- * A new refund is requested soon. A reversed one needs no request: a due FAILED payment without refunds would be taken for one whose retries
- * are exhausted. The end of a checkout remains due.
+ * Computes when the payment is processed next. A pending refund is requested soon. After a reversal nothing is
+ * requested, so the payment is not due: a due FAILED payment without refunds would count as one whose retries are
+ * exhausted. The end of a checkout remains due.
  */
 async function computeRefundCheck(
   transaction: Transaction,

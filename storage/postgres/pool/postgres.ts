@@ -51,7 +51,8 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
       afterCreate: (connection: pg.Client, done: (error: Error | null | undefined, connection: pg.Client) => void) => {
         connection.query(sessionSettings(statement_timeout_ms), (error, results) => {
           if (!error) watchForUnresponsivePostgres({ connection, url, pid: pidIn(results) });
-          // This is installed inside the wrappers that need the caller's context.
+          // The last wrapper installed is called first. The wrappers below need the caller's context, so they are
+          // installed after this one.
           if (!error) serializeStatements(connection);
           if (!error && isTracing()) traceStatements(connection);
           if (!error) recordRows(connection);
