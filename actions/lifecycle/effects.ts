@@ -55,8 +55,9 @@ export async function activateIncompleteSubscription(
 }
 
 /**
- * Activates subscriptions that waited for invoices which the credit of a change or of another invoice lowered. An incomplete parent may
- * wait for one of them. A subscription is locked only if it does, because the transaction has locked the invoices.
+ * Activates subscriptions that waited for invoices which the credit of a change or of another invoice lowered. An
+ * incomplete parent may wait for one of them. A subscription is locked only if it is waiting, because the transaction
+ * has locked the invoices.
  */
 export async function activateAfterLowered(
   stores: Stores,

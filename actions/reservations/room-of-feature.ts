@@ -29,7 +29,7 @@ import {
 import type { FeatureUsageSnapshot } from '../rating/entitlements/feature-usage.ts';
 import { gatherUsageSnapshot } from '../rating/entitlements/limited-usage.ts';
 
-/** Room without commits after the usage was read: these are known only under the pool's lock. */
+/** Room without the commits made after the usage was read, because those are known only under the pool's lock. */
 export type GatheredRoom =
   | Exclude<FeatureRoom, { kind: 'limited' }>
   | { readonly kind: 'counted'; readonly usages: FeatureUsageSnapshot[]; readonly inherited: InheritedSubscriptions };

@@ -17,7 +17,10 @@ export interface EmbeddedOptions {
   postgres_url?: string | undefined;
   clickhouse_url?: string | undefined;
   clickhouse_memory_bytes?: number;
-  /** A part has ended unexpectedly. It is not restarted, because the state of its statements in flight is unknown. */
+  /**
+   * Called when a part has ended unexpectedly. The part is not restarted, because the state of its statements in flight
+   * is unknown.
+   */
   onDeath?: (part: PartName, detail: string) => void;
 }
 

@@ -39,7 +39,10 @@ export function isFenceFailure(error: unknown): boolean {
 const STATEMENTS_END_WITHIN_MS = 20_000;
 const PAUSE_MS = 50;
 
-/** Resolves when no statement of an earlier attempt runs, no late one can pass, and all its rows are visible. */
+/**
+ * Resolves when no statement of an earlier attempt runs, no delayed one can pass any more, and all rows of earlier
+ * attempts are visible.
+ */
 export async function raiseFence(clickhouse: ClickHouseClient, own: WriteAttempt): Promise<void> {
   try {
     await setFence(clickhouse, own);

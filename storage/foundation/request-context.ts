@@ -27,7 +27,7 @@ export type RequestKey = Scope & {
   has_effects: boolean;
   /** An earlier holder of the key has committed something: the rest is done, and no further effects are recorded. */
   readonly goes_on: boolean;
-  /** The answer stored for a transaction, if it cannot be read again later. */
+  /** Returns the answer to store with a transaction; set if that answer cannot be read again later. */
   shows?: (made: never) => unknown;
 };
 

@@ -100,9 +100,9 @@ export interface PartitionHandler {
   process(batch: PartitionBatch): Promise<ConsumerProgress>;
   /** Called when another consumer gets the partition; the handler drops its state. */
   revoked(partition: number): Promise<void>;
-  /** A batch failed: its state is dropped, and `assigned` is called again. */
+  /** Called after a batch failed: the handler drops its state, and `assigned` is called again. */
   failed?(partition: number, error: unknown): void;
-  /** A failure outside the batch; no work is repeated for it. */
+  /** Called after a failure outside of a batch; no work is repeated for it. */
   failedInBackground?(partition: number, error: unknown): void;
   /** Called when the stores contain everything in the log. */
   caughtUp?(partition: number): void;

@@ -59,7 +59,7 @@ export type StoredCells = {
   readonly cells: BucketCell[];
   readonly outside: OutsideEvents;
   readonly ends: EventEnds;
-  /** Base rows exist after the last range, or the query did not request this. */
+  /** True if base rows exist after the last range, or if the query did not request this check. */
   readonly has_later: boolean;
 };
 

@@ -37,7 +37,10 @@ type FollowedPartition = { readonly epoch: bigint; at: bigint; announced: Announ
 /** Limit of the whole cache, about fifty megabytes. The limit per tenant prevents one tenant from evicting all others. */
 const ALL_CELLS_MAX = 100_000;
 const TENANT_CELLS_MAX = 40_000;
-/** Maximum number of entries per customer and meter: each row of theirs is added to all of these. */
+/**
+ * Maximum number of entries per customer and meter, because each new row of the customer is added to every one of its
+ * entries.
+ */
 const SERIES_MAX = 32;
 /** Maximum number of rebuilds that are published and not yet seen to be committed. */
 const REBUILDS_MAX = 64;

@@ -54,14 +54,17 @@ export type InvoiceSubject = {
   readonly now: Date;
 };
 
-/** Decides which charges the invoice has, and which other invoices have some of them. Every planner states all of it. */
+/** Decides which charges the invoice has, and which other invoices have some of them. Every planner sets all fields. */
 export type InvoiceBasis = {
   readonly reference: ReferencePoint;
   /** The recomputed invoice, or the void one that is billed again: its own lines do not count as invoiced elsewhere. Null for a new one. */
   readonly before: InvoiceBefore | null;
   /** Invoices of earlier periods that are planned, but not made yet. They contain the late usage of the periods before them. */
   readonly earlier: EarlierInvoices | null;
-  /** All earlier charges were checked and no usage of them can have changed (clock-advance-plan-cache.ts); they are not read again. */
+  /**
+   * All earlier charges were checked, and their usage cannot have changed since (clock-advance-plan-cache.ts); they are
+   * not read again.
+   */
   readonly is_settled: boolean;
 };
 

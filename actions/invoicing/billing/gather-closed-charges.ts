@@ -262,7 +262,10 @@ export function invoicedUntil(lines: readonly InvoicedLine[], itemId?: string): 
   return those.length === 0 ? null : Math.max(...those.map(({ service }) => service.end));
 }
 
-/** Whether events were voided or replaced, which may leave the count unchanged; after this, every usage charge is measured again. */
+/**
+ * Whether events were voided or replaced since, which may leave the count unchanged. If so, every usage charge is
+ * measured again.
+ */
 export async function isCorrected(database: Database, lines: readonly InvoicedLine[]): Promise<boolean> {
   const final = lines.filter(({ invoice_status, line }) => invoice_status !== 'DRAFT' && line.price_type === 'USAGE');
   if (final.length === 0) return false;

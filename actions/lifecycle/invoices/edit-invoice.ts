@@ -265,7 +265,7 @@ async function loadChargedInstants({ invoice, transaction }: InvoiceEditing, rec
   });
 }
 
-/** Converts the shares of a credit, which retains those of its original charge, regardless of the other lines. */
+/** Converts the shares of a credit line. They are those of its original charge, regardless of the other lines. */
 function toCreditedShares(record: LineRecord) {
   return {
     ...parseAdjustments(record),

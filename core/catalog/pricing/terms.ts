@@ -87,7 +87,7 @@ export type PricingModel = {
   check(price: ModelTerms): void;
   /** Returns unrounded amounts; the quantity is always greater than 0. */
   parts(price: ModelTerms, quantity: Decimal): ChargePart[];
-  /** The price for a table cell. */
+  /** Formats the price for a table cell. */
   text(price: ModelTerms): string;
 };
 

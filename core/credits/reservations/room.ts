@@ -38,7 +38,10 @@ export type FeatureLimit = {
   readonly doubtful: Decimal;
   /** Units held for other customers that share the limit. */
   readonly held_by_others: Decimal;
-  /** Set if the limit is in money: `limit` and `counted` are amounts, and this values the other numbers, which are units. */
+  /**
+   * Set if the limit is in money. `limit` and `counted` are then amounts; this field values the other numbers, which
+   * are units.
+   */
   readonly valuation?: UnitValuation;
 };
 

@@ -105,7 +105,10 @@ export function listLinesOnInvoices(
   });
 }
 
-/** Condition for the lines of the requested items. It has the earliest bound of all queries, and none if one of them has none. */
+/**
+ * Condition for the lines of the requested items. Its lower bound is the earliest of all queries; it has no lower bound
+ * if one of the queries has none.
+ */
 function within(
   either: Knex.QueryBuilder,
   items: readonly InvoicedItem[],

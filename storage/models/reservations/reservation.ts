@@ -249,7 +249,7 @@ export type EndOf = {
   readonly updated_by: string;
 };
 
-/** Ends all of them in one statement, and returns them in their new state. */
+/** Ends the given reservations in one statement, and returns them in their new state. */
 export async function endReservations(
   transaction: Transaction,
   scope: Scope,
