@@ -54,7 +54,7 @@ export type PricedItem = BilledItem & {
   readonly commitment?: LineCommitment | null;
   /** Consecutive lines that have the same commitment as this line. */
   readonly committed_lines?: CommittedLines | null;
-  /** Free units of its meter by entitlements: unlimited, or a limit for each reset period. */
+  /** Free units that entitlements grant on the line's meter: unlimited, or a limit for each reset period. */
   readonly allowances?: readonly Allowance[];
 };
 

@@ -6,7 +6,7 @@ type SlicePhase = 'idle' | 'raw' | 'buckets';
 export type PartitionProgress = {
   readonly partition: number;
   readonly epoch: bigint;
-  /** Everything before it is in the stores. */
+  /** Everything before this offset is in the stores. */
   readonly next_offset: bigint;
   /** The slice in progress, if any; after a crash it runs again with the same bounds. */
   readonly slice_from: bigint | null;
@@ -25,7 +25,7 @@ export type PartitionProgress = {
   readonly wide_slices: bigint;
   /** Whether the bucket rows of the slice in progress, or of the last one, are in several months. */
   readonly is_wide: boolean;
-  /** UTC days (since 1970) before it have daily rollups; a writer of their base rows also writes daily rollups. */
+  /** UTC days before this one (since 1970) have daily rollups; a writer of their base rows also writes daily rollups. */
   readonly days_before: number;
 };
 

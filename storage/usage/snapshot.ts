@@ -9,7 +9,7 @@ import { nextOffsets, type PartitionProgress, readDaysBefore, sumRebuilds } from
 
 export type Snapshot = {
   readonly before: ReadonlyMap<number, bigint>;
-  /** UTC days before it have daily rollups. Days that are rolled up during the read leave their base rows in place. */
+  /** UTC days before this one have daily rollups. Days that are rolled up during the read leave their base rows in place. */
   readonly days_before: number;
 };
 

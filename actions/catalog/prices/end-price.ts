@@ -23,7 +23,7 @@ export async function endPrice(
     // A price that has not started yet ends, by default, the moment it would start.
     const endsAt = request.end_date === undefined ? Math.max(now, startsAt) : toInstant(request.end_date);
     if (endsAt < startsAt) throw invalid('end_date', `must not lie before the price's start at ${price.start_date}`);
-    // A successor may start at its end: a later end would charge that time twice.
+    // A successor may start where this price ends: a later end would charge that time twice.
     if (endsAt > endedAt) throw invalid('end_date', `must not lie after the price's end at ${price.end_date}`);
 
     await PriceModel.change(price, { end_date: formatMs(endsAt) }, { by: author, database });

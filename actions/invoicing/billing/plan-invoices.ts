@@ -117,7 +117,7 @@ type PreviewInput = InvoiceSubject & {
   readonly taxed: Pick<TaxableInvoice, 'customer_id' | 'subscription_id' | 'invoice_type' | 'at'>;
   readonly change: PreviewedChange | null;
   readonly earlier: EarlierInvoices | null;
-  /** Another invoice is planned after it. */
+  /** True if another invoice is planned after this one. */
   readonly is_followed: boolean;
 };
 

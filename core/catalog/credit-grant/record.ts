@@ -154,7 +154,7 @@ function checkExpiration(input: CreditGrantFields): void {
 type CreditGrantDates = Pick<CreditGrant, 'start_date' | 'end_date'>;
 type SubscriptionTerm = { readonly start_date: string; readonly end_date?: string | null | undefined };
 
-/** A grant of a subscription lies within its active interval. */
+/** Checks that a grant of a subscription begins and ends within the subscription's active interval. */
 export function checkWithinSubscription(
   { start_date, end_date }: CreditGrantDates,
   subscription: SubscriptionTerm,
