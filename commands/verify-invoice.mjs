@@ -2644,7 +2644,7 @@ function inTurn(bases, { used, amount }) {
 }
 
 /**
- * Splits a total in proportion, rounded down. The remaining minor units go to the largest remainders; of equal ones,
+ * Splits a total in proportion, rounded down. The remaining minor units go to the largest remainders; of equal remainders,
  * the last comes first.
  */
 function partsOf(total, weights, places) {
@@ -2680,7 +2680,7 @@ function checkTrueUps(pools, lines, report) {
 
 /**
  * Splits an amount in proportion, in whole minor units and rounded down. The remaining units go to the largest
- * remainders; of equal ones, the last comes first.
+ * remainders; of equal remainders, the last comes first.
  */
 function spread(amount, weights, places) {
   const whole = sumOf(weights);
@@ -2734,7 +2734,7 @@ function takesOff(coupon, { name, path, left, rooms, returned, places }, report)
   rooms.set(key, room.minus(off));
 }
 
-/** Discounts that the invoice of a change credits; null for any other invoice, and without credits. */
+/** Sum of the discounts that the invoice of a change credits; null for any other invoice, and for an invoice without credits. */
 function discountsReturned({ billing_reason }, lines) {
   if (billing_reason !== 'SUBSCRIPTION_UPDATE' || !lines.some(isBack)) return null;
   const given = lines

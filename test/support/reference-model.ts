@@ -167,7 +167,7 @@ function scalarText(value: unknown): string | undefined {
   return typeof value === 'string' || typeof value === 'boolean' ? String(value) : undefined;
 }
 
-/** Parses a number, or a text that is one, rounded to 24 decimals. Its magnitude must be below 10^24. */
+/** Parses a number, or a text that contains a number, rounded to 24 decimals. Its magnitude must be below 10^24. */
 function quantity(value: unknown): Decimal | undefined {
   const text = typeof value === 'number' ? String(value) : value;
   if (typeof text !== 'string' || !/^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$/.test(text)) return undefined;

@@ -155,8 +155,8 @@ class DraftPlanCache {
   }
 
   /**
-   * Caches a draft with its inputs, and returns true. Caches nothing and returns false if the draft is not settled, or if the
-   * subscription has other open charges or corrections.
+   * Caches a draft with its inputs, and returns true. Caches nothing and returns false if the plan has not checked all
+   * earlier charges, or if the subscription has other open charges or corrections.
    */
   #keep({ invoice, subscription, is_settled }: PlannedDraft, snapshot: number, made_of: PlanDependencies): boolean {
     if (!is_settled || invoice.invoice_status !== 'DRAFT' || made_of.is_other) return false;

@@ -188,8 +188,8 @@ type AllowanceReading = MeasuredIn & {
 type GrantsMet = { readonly allowance: MeasuredAllowance; readonly usage: OrderedUsage };
 
 /**
- * Reads the usage outside the charge that allowances need. Nothing is read if a reset period begins with the charge and contains it, the
- * usual case.
+ * Reads the usage that allowances need from outside the period of the charge. Usually there is nothing to read, because a reset period
+ * begins with the charge and contains it.
  */
 export async function measureAllowances(
   limited: readonly AllowanceWindows[],

@@ -26,8 +26,8 @@ export class InvoiceLineItemModel extends ScopedModel {
   /** Index among the lines of the invoice, from 0; null if an earlier version wrote it. */
   declare position: number | null;
   /**
-   * The subscription's coupons that discounted the line, or whose discount it returns; null without one, and for lines of an
-   * earlier version.
+   * The subscription's coupons that discounted the line, or whose discount it returns; null for a line without coupons, and for
+   * lines of an earlier version.
    */
   declare discounts: LineDiscount[] | null;
 }

@@ -18,7 +18,7 @@ export class QuotingProxy extends FakeServer<never> {
   status: number | null = null;
   /** Everything that was quoted. */
   quoted = '';
-  /** Target of redirects, for a status that is one. */
+  /** Target of the redirect, if the status is a redirect. */
   location = '';
   readonly #options: QuotingOptions;
 
