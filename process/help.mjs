@@ -4,7 +4,7 @@
 const FILES = ['[file or folder …]', 'these tests alone'];
 const MOCHA = ['-g <text>, --bail, …', 'any option of mocha'];
 
-/** By script: its effect, and the meaning of its options. A script without options refuses any. */
+/** The effect of each script, and the meaning of its options. A script without options refuses every option. */
 export const HELP = {
   start: { does: 'the whole service in one process; its settings are in .env.example' },
   demo: {

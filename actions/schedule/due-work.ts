@@ -89,7 +89,7 @@ export type DueWorkReport = {
   /** Ids of records that wait because their usage is not complete. */
   readonly waiting: readonly string[];
   readonly failed: readonly { readonly id: string; readonly error: unknown }[];
-  /** Done, but their alert checks could not be enqueued; the hourly sweep will run them. */
+  /** Records whose work is done, but whose alert checks could not be enqueued; the hourly sweep will run the checks. */
   readonly without_alert_checks?: readonly UnqueuedAlertChecks[];
 };
 

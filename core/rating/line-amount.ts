@@ -141,7 +141,7 @@ export function priceUsageCharge(
     measured: MeasuredUsage;
     currency: string;
     part?: CommitmentPart | undefined;
-    /** Set if the line is charged with others: its share of the cost of the chain. */
+    /** The line's share of the cost of its chain; absent if the line is charged alone. */
     chained?: ChainedLine | undefined;
   },
 ): LineAmount {

@@ -14,7 +14,7 @@ import { quoteName, quoteText } from '../clickhouse/literals.ts';
 /** An attempt of a writer: `partition:3`, `backfill:<meter>:<version>`. A writer has one attempt in progress at a time. */
 export type WriteAttempt = { readonly writer: string; readonly attempt: bigint };
 
-/** Makes its statement fail if a later attempt of the writer has raised the fence. */
+/** SQL condition that makes a statement fail if a later attempt of the writer has raised the fence. */
 export function buildFenceCondition({ writer, attempt }: WriteAttempt): string {
   const fence = `(SELECT max(attempt) FROM write_fences WHERE writer = ${quoteText(writer)})`;
   return `throwIf(${fence} > ${attempt}, '${LATE}') = 0`;

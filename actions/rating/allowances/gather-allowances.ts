@@ -110,7 +110,7 @@ function groupGrants(sources: readonly SubscriptionEntitlementSource[]): Granted
   }));
 }
 
-/** A limit with the reset periods that a charge overlaps. A short reset period has a limit of its own. */
+/** A limit, and the reset periods that overlap a charge. A reset period that is cut short has a lower limit of its own. */
 type LimitedWindows = Omit<FreeWindows, 'limit'> & { readonly limit: Decimal | null };
 /** A limit, or grants, whose intervals begin with usage. */
 export type AllowanceWindows = LimitedWindows | Granting;

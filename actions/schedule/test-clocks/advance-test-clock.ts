@@ -1,7 +1,7 @@
 /**
  * Advances the clock of an environment to its target (docs/rules/clock.md, "Advancing"). Repeatedly it finds the next due instant, moves
- * the clock there, and runs the same due work as the scheduler. The progress is stored in the clock's row, so that any worker can continue;
- * row locks separate two concurrent ones, as they do schedulers.
+ * the clock there, and runs the same due work as the scheduler. The progress is stored in the clock's row, so that any worker can continue.
+ * If two workers run at the same time, row locks prevent that both process the same record, as with two schedulers.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';

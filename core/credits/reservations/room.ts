@@ -57,7 +57,8 @@ export type ReservationVerdict = {
   readonly allowed: boolean;
   readonly reason: ReservationReason;
   /**
-   * If rejected: true if it would be allowed without the doubtful units. If allowed: true if its numbers are doubtful. Retrying may help.
+   * A rejected reservation: true if it would be allowed without the doubtful units. An allowed one: true if its numbers are doubtful.
+   * Retrying may help.
    */
   readonly is_doubtful: boolean;
   /** True if the request is refused in any case, although the returned numbers are doubtful. */

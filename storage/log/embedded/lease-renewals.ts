@@ -138,6 +138,6 @@ class PendingRenewal {
       this.begin = resolve;
       void this.over.then(reject);
     });
-    this.first.catch(() => {}); // If another consumer began it, no caller awaits it; its own consumer tries again.
+    this.first.catch(() => {}); // If another holder's consumer started the thread, nothing awaits this promise; this holder's consumer tries again.
   }
 }
