@@ -2308,7 +2308,7 @@ class LineCheck {
     this.breakdown(this.isWindowed() ? addedUp(parts) : parts);
     const base = lessGranted(amountOf(parts), left, from.allowances ?? []);
     if (!info) return { base, charge: base };
-    // `drawn_from` of a subscription whose commitment does not change the line has the same effect.
+    // A subscription in `drawn_from` whose commitment does not change the line cannot be checked.
     this.report.fields.add(this.path('line.computed_from.drawn_from'));
     return { base, charge: this.committed(base, info) };
   }

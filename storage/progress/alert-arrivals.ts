@@ -1,6 +1,7 @@
 /**
- * After usage or a wallet movement, the alerts of the affected customers are checked within seconds (docs/rules/alerts.md, "When alerts are checked"), and so are their self-filling wallets (docs/rules/wallets.md, "Automatic top-up"). At most one check per customer is queued
- * until it begins; usage that arrives while it runs queues another. If a check is lost in a crash, the hourly sweep covers it.
+ * After usage or a wallet movement, the alerts of the affected customers are checked within seconds (docs/rules/alerts.md, "When alerts are
+ * checked"), and so are their wallets with automatic top-up (docs/rules/wallets.md, "Automatic top-up"). At most one check per customer is
+ * queued until it begins; usage that arrives while it runs queues another. If a check is lost in a crash, the hourly sweep repeats it.
  */
 import type { Knex } from 'knex';
 import type { Scope } from '../../core/foundation/scope.ts';
@@ -133,7 +134,7 @@ function listScopesOfArrivals(rows: readonly AlertArrival[]): Scope[] {
 
 /**
  * Finds the subscriptions that the usage affects: the customer's own, and the parent's for an inherited one. Enqueues checks for their
- * spending alerts, and for the wallets of the paying customers, if any of that is watched or fills itself.
+ * spending alerts, and for the wallets of the paying customers that have alerts or an automatic top-up.
  */
 const ENQUEUE_SQL = `
   with arrived as (

@@ -1,6 +1,6 @@
 /**
  * Table `late_usage`: usage arrived, or was corrected, for the time of a subscription that has ended. It is recorded after the bucket rows
- * and before the progress of the partition moves, so that a crash loses nothing; a repeat has no effect. A subscription has one waiting
+ * and before the progress of the partition is raised, so that a crash loses nothing; a repeat has no effect. A subscription has one waiting
  * row, however much arrives. The biller takes the row first, so that later usage creates a new one (actions/lifecycle/billing/bill-late-usage.ts).
  */
 import { groupBy } from '../../core/foundation/group-by.ts';

@@ -71,7 +71,7 @@ export class StatementRecorder {
     }
   }
 
-  /** A statement with the same values is explained once. */
+  /** Explains a statement in Postgres, once for the same values. */
   async explain(statement: Statement): Promise<Explained> {
     const name = JSON.stringify(statement);
     const known = this.#known.get(name) ?? (await this.#ask(statement));

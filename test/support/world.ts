@@ -1,6 +1,6 @@
 /**
- * A small language of timelines: on a date somebody subscribes, uses, cancels; the clock moves on, the scheduler runs, and
- * the invoices read so. On real databases, over real HTTP, with the real pipeline and a clock that only the test moves.
+ * Functions with which a test describes a timeline: on a date a customer subscribes, uses or cancels; the clock advances, the
+ * scheduler runs, and the invoices are compared. The databases, HTTP and the pipeline are real; only the test advances the clock.
  *
  *   const world = await startWorld();
  *   await world.plan('Pro', [fixed('10', { invoice_cadence: 'ADVANCE' }), usage('calls', '0.01')]);

@@ -1,4 +1,7 @@
-/** Deleting a price sets its end, now by default, so that earlier charges remain explained (docs/rules/pricing.md, "Changing a price"). */
+/**
+ * Deleting a price only sets its end (default: now), so that the price of earlier charges can still be read (docs/rules/pricing.md,
+ * "Changing a price").
+ */
 
 import { invalid, notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';

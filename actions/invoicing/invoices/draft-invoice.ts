@@ -1,7 +1,7 @@
 /**
  * Creates the invoices of a subscription: the draft of an ended period, the opening invoice of advance charges, and the last one of a
- * cancellation. Each runs in the transaction that locks the subscription and moves it on, so that a crash leaves both or neither. A second
- * worker finds the existing invoice (unique per period and reason).
+ * cancellation. An invoice is created in the transaction that locks the subscription and changes its period, so that after a crash both are
+ * stored or neither is. A second worker finds the existing invoice (unique per period and reason).
  */
 
 import { toInstant } from '../../../core/foundation/time/instant.ts';
