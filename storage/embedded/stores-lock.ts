@@ -1,6 +1,6 @@
 /**
  * The lock of the store servers of a data directory. The servers and their children inherit it: when it is free, none of them runs
- * any more, in any container. The lock of the directory shows that their owner has ended; this one shows that the servers have.
+ * any more, in any container. The lock of the directory shows that their owner has ended; this lock shows that the servers have ended.
  */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, statSync } from 'node:fs';

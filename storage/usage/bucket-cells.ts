@@ -28,7 +28,7 @@ export type BucketQuery = Scope & {
   /** Distinct values are also counted cumulatively, over all segments up to each one. */
   readonly running_uniques?: boolean;
   readonly bounds?: QueryBounds | undefined;
-  /** Whether to report if base rows exist after the last range. Only `loadBatchedCells` does. */
+  /** Whether to report if base rows exist after the last range. Only `loadBatchedCells` sets this. */
   readonly wants_later?: boolean;
 };
 

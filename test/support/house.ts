@@ -207,7 +207,7 @@ function isProduct(file: string): boolean {
 type ParsedSource = { code: string; comments: string[] };
 type NamedSource = ParsedSource & { file: string };
 
-/** Code without comments and the contents of strings, and each comment as one line of text. */
+/** Code without its comments and without the contents of its strings, and each comment as one line of text. */
 function parseSource(text: string): ParsedSource {
   const comments: { text: string; isLine: boolean; end: number }[] = [];
   const token =

@@ -244,7 +244,7 @@ export function signalTo(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Resolves to the processes that are still alive after the time, or to [] as soon as none is. */
+/** Resolves to the processes that are still alive after the time, or to [] as soon as all have ended. */
 export async function stillAlive(processes: readonly Process[], patience_ms = 10_000): Promise<Process[]> {
   const until = performance.now() + patience_ms;
   for (;;) {

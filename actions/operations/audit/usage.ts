@@ -31,7 +31,7 @@ export type UsageAuditInput = {
   readonly tenant_id?: string | undefined;
   readonly environment_id?: string | undefined;
   readonly meter_id?: string | undefined;
-  /** Half-open; every day that it touches is checked. */
+  /** Half-open range; every day that overlaps it is checked. */
   readonly start_us?: Microseconds | undefined;
   readonly end_us?: Microseconds | undefined;
 };

@@ -161,7 +161,7 @@ async function findNamesToMeasure(
   return new Set(names.map(({ event_name }) => event_name));
 }
 
-/** Whether the query is cheap: without filters and groups, which buckets cannot answer, and without windows. */
+/** Whether the query is cheap: it has no filter, no group and no windows. Filters and groups need the raw events. */
 function isSmall(query: UsageAnalyticsQuery): boolean {
   return !isFiltered(query) && !hasEventGroups(query.group_by) && query.window_size === null;
 }
