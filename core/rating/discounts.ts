@@ -41,7 +41,7 @@ type DiscountableLine = {
   readonly credit_adjustments?: LineDiscounts | undefined;
   /** Earlier discounts on the line. */
   readonly discounted?: LineDiscounts | undefined;
-  /** Lines with one `chain` are parts of one charge: a coupon discounts them like the whole. */
+  /** Lines with one `chain` are parts of one charge, and a coupon discounts them as one line. */
   readonly chain?: string | undefined;
 };
 

@@ -38,7 +38,7 @@ export function computeRetainedCharge(
   const isBilled = filterFinalLines(invoiced, id).length > 0;
   // A line deleted for lack of active time is on no draft.
   const isCharged = at > toInstant(start_date) || isBilled;
-  // The subscription counts as without an end, as when the line was charged: a cancellation scheduled since can be undone.
+  // A scheduled cancellation is ignored: the line was charged before it was scheduled, and the cancellation can be undone.
   const uncut = { ...running, subscription: { ...running.subscription, end_ms: null } };
   const until = isCharged ? computeChargedUntil(item, at, uncut) : null;
   // Time that charges of earlier lines pay for stays paid, even if this line was active only briefly.
