@@ -20,7 +20,7 @@ export type CouponInForce = {
   readonly line: string | null;
   /** Keys of the lines that replaced the discounted line. */
   readonly followers?: ReadonlySet<string>;
-  /** Interval in which the coupon applies, from `start_ms` until `end_ms`, exclusive; null is open. */
+  /** Interval in which the coupon applies, from `start_ms` until `end_ms`, exclusive; null without an end. */
   readonly start_ms: Milliseconds | null;
   readonly end_ms: Milliseconds | null;
   /** Number of other invoices that the coupon discounted; not counted for `forever`. */

@@ -9,7 +9,7 @@ import { anyCase, decimalText, orDefault, orNull, wholeNumber } from '../../foun
 export const tierShape = z.object({
   up_to: orNull(wholeNumber).meta({
     description:
-      'Last unit of the tier, greater than 0 and greater than that of the tier before. Null is the last tier, which has no end.',
+      'Last unit of the tier, greater than 0 and greater than that of the tier before. Null marks the last tier, which has no end.',
   }),
   unit_amount: decimalText.meta({ description: 'Price of each unit in the tier. A negative amount is refused.' }),
   flat_amount: orNull(decimalText).meta({
