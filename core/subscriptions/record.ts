@@ -322,7 +322,7 @@ const termsShape = z.object({
   ...subscriptionCommitmentFields,
   credit_grants: orNull(z.array(ownCreditGrantFields).max(100)).meta({
     description:
-      'Credit grants beside those of the plan and add-ons, into the wallet that [credits](/docs/rules/credits.md#which-wallet) names. At most 100.',
+      'Credit grants in addition to those of the plan and the add-ons, at most 100. [Credits](/docs/rules/credits.md#which-wallet) states which wallet gets them.',
   }),
   tax_rate_overrides: taxOverrides.meta({
     description: 'Tax rates of this subscription instead of those of its customer.',

@@ -30,5 +30,8 @@ export const quickbooksSecrets = z.object({
   access_token: tokenText.optional().meta({ description: 'Access token. Default: the service requests one.' }),
   refresh_token: tokenText
     .optional()
-    .meta({ description: 'Refresh token, which `POST /oauth/init` obtains. An update without this field keeps the stored token.' }),
+    .meta({
+      description:
+        'Refresh token, which `POST /oauth/init` obtains. An update without this field keeps the stored token.',
+    }),
 });

@@ -335,9 +335,8 @@ async function updateRefunded(
 }
 
 /**
- * Computes when the payment is processed next. A pending refund is requested soon. After a reversal nothing is
- * requested, so the payment is not due: a due FAILED payment without refunds would count as one whose retries are
- * exhausted. The end of a checkout remains due.
+ * Computes when the payment is processed next: soon for a pending refund, at the end of a checkout, else never. A reversal makes no
+ * payment due: a due FAILED payment without refunds would count as one whose retries are exhausted.
  */
 async function computeRefundCheck(
   transaction: Transaction,

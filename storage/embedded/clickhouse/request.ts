@@ -87,7 +87,7 @@ function parseSurroundings(parameters: URLSearchParams, incoming: IncomingMessag
     name.startsWith('param_') ? [[name.slice('param_'.length), value]] : [],
   );
   const database = parameters.get('database') ?? header(incoming, 'x-clickhouse-database');
-  // A mark that the client set is kept. It is unique, as our own marks are.
+  // A mark that the client set is used as it is. It is unique, as our own marks are.
   const id = parameters.get('log_comment') || randomUUID();
   return { id, settings, params, ...(database ? { database } : {}) };
 }
