@@ -28,10 +28,8 @@ export const quickbooksSecrets = z.object({
     .optional()
     .meta({ description: 'Income account of the item that all lines name. Required until this item exists.' }),
   access_token: tokenText.optional().meta({ description: 'Access token. Default: the service requests one.' }),
-  refresh_token: tokenText
-    .optional()
-    .meta({
-      description:
-        'Refresh token, which `POST /oauth/init` obtains. An update without this field keeps the stored token.',
-    }),
+  refresh_token: tokenText.optional().meta({
+    description:
+      'Refresh token, which `POST /oauth/init` obtains. An update without this field keeps the stored token.',
+  }),
 });
