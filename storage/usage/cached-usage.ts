@@ -15,7 +15,7 @@ import {
   type StoredCells,
 } from './bucket-cells.ts';
 
-/** Maximum number of cells of a cached query. The limit is needed because the number of groups has none. */
+/** Maximum number of cells of a cached query. The limit is needed because the number of groups is not limited. */
 export const CELLS_MAX = 200;
 
 const OWN_WEIGHT = 5;

@@ -159,7 +159,7 @@ function termsText(terms: ModelTerms): string {
   return JSON.stringify([terms.model, tiers]);
 }
 
-// Peaks, levels and sets: measured once, shared by time.
+// Maxima, levels and sets of distinct values are measured once for all lines, and split by the times of the lines.
 
 function pricePeaks(lines: readonly Line[], measured: Measured): Decimal[] {
   const charges = lines.map(() => ZERO);
