@@ -7,7 +7,7 @@ import { runWithTimeout } from '../../storage/foundation/in-time.ts';
 import type { DueRecord } from '../../storage/queue/due-billing.ts';
 
 type BatchLoop = {
-  /** The next due records, without the records in `left`. */
+  /** Loads the next due records, except those whose ids are in `left`. */
   readonly next: (left: readonly string[]) => Promise<DueRecord[]>;
   /** Processes a record. Resolves to false if it is left for the next run. */
   readonly act: (due: DueRecord) => Promise<boolean>;

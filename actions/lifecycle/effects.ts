@@ -1,11 +1,9 @@
 /**
- * Effects of a lower remaining amount of an invoice in other domains (docs/rules/subscriptions.md, "States"; docs/rules/payments.md,
- * "What becomes of the invoice"). Payments, credit notes, voiding, credits of changes and recomputed invoices all call this list:
- * - its other open payments are voided;
- * - nothing remains: the credits that it sells are granted, the subscription that waits for it becomes active, and its checkout is
- *   completed.
- *
- * A collection that has failed for the last time acts on the subscription in `payments/retries-exhausted.ts`.
+ * Applies the effects that a lower remaining amount of an invoice has in other domains (docs/rules/subscriptions.md, "States";
+ * docs/rules/payments.md, "What becomes of the invoice"). Payments, credit notes, voiding, credits of changes and recomputed invoices all
+ * call this list: - its other open payments are voided; - nothing remains: the credits that it sells are granted, the subscription that
+ * waits for it becomes active, and its checkout is completed. A collection that has failed for the last time acts on the subscription in
+ * `payments/retries-exhausted.ts`.
  */
 import { Decimal } from '../../core/foundation/decimal.ts';
 import type { Scope } from '../../core/foundation/scope.ts';

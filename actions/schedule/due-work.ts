@@ -1,8 +1,8 @@
 /**
  * All work with a due time of its own. Work due at one instant runs in the order of DUE_WORK_NAMES. The scheduler makes a job of each kind,
  * for all environments that follow the machine's clock. The clock of an environment reads when each kind is due next and runs it at that
- * instant (actions/schedule/test-clocks/advance-test-clock.ts). A new kind needs its name there and an entry here; the compiler asks for
- * both.
+ * instant (actions/schedule/test-clocks/advance-test-clock.ts). A new kind needs a name in DUE_WORK_NAMES and an entry in DUE_WORK; the
+ * compiler requires both.
  */
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database, Stores } from '../../storage/foundation/stores.ts';
@@ -44,7 +44,7 @@ import { findAlertCheck, findThresholdCheck } from './next-threshold-check.ts';
 
 export type DueWork = {
   readonly name: DueWorkName;
-  /** Interval of the job, if it differs from that of billing. */
+  /** Interval of the scheduler's job; default: that of the billing jobs. */
   readonly every_seconds?: number;
   /**
    * When the next work of this environment is due, possibly in the past; null if no work has a due time. `from` is the time of its clock.
@@ -59,7 +59,7 @@ export type DueWork = {
   run(stores: Stores, due: DueWorkRun): Promise<DueWorkReport>;
   /**
    * Effect of this kind of work on the draft-plan cache. `minds`: it manages the cache itself. `leaves`: it writes no
-   * input of a plan. Any other kind may change inputs, so the cache is cleared.
+   * input of a plan. Default: it may change inputs, so the cache is cleared.
    */
   readonly draft_plan_cache?: 'minds' | 'leaves';
   /**
@@ -86,7 +86,7 @@ type OnDone = (done: DueWorkReport['done']) => void | Promise<void>;
 
 export type DueWorkReport = {
   readonly done: Readonly<Record<string, number>>;
-  /** Ids of records that wait because their usage is not complete. */
+  /** Ids of records that wait until their usage is complete. */
   readonly waiting: readonly string[];
   readonly failed: readonly { readonly id: string; readonly error: unknown }[];
   /** Records whose work is done, but whose alert checks could not be enqueued; the hourly sweep will run the checks. */
@@ -130,7 +130,7 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
         return { done: { granted }, waiting: [], failed };
       },
     },
-    // Drafts that have rested since their computation (docs/rules/invoices.md, "From draft to final").
+    // Drafts whose delay after their computation is over (docs/rules/invoices.md, "From draft to final").
     'finalize-due-invoices': {
       is_interruptible: true,
       next: (database, scope) => nextDraftRested(database, scope, { delay_seconds }),

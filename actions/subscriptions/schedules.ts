@@ -67,7 +67,7 @@ export class ScheduleNotDone extends FarthingError {
     return this.http_status_code < 500;
   }
 
-  /** The stores are unavailable; the schedule is not the cause. */
+  /** Whether the stores were unavailable, so that the failure is not the fault of the schedule. */
   get isOutage(): boolean {
     return this.http_status_code === 503;
   }

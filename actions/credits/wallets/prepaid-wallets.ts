@@ -63,7 +63,9 @@ export async function listPayingWallets(
   return rankWallets(transaction, wallets, { ...invoice, at_ms: computeReference(invoice, now), now });
 }
 
-/** Credits that had expired at the end of the period do not pay for it. */
+/**
+ * Returns the instant at which credits must be unexpired to pay the invoice: the end of its period, at the latest now.
+ */
 export function computeReference({ period_end }: Pick<Invoice, 'period_end'>, now: Date): Milliseconds {
   return period_end ? Math.min(toInstant(period_end), now.getTime()) : now.getTime();
 }

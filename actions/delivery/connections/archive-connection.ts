@@ -66,7 +66,8 @@ async function checkNothingPends(database: Transaction, connection: ConnectionMo
     throw notAllowed(`the payment ${charge.id} has no outcome yet: wait for it, or void its page`, {
       payment_id: charge.id,
     });
-  // A stopped connection cannot close the page; the archive names it instead.
+  // Without an active connection the page cannot be closed. The archival then records in the payment that the page may
+  // be open.
   const isActive = connection.connection_state === 'active';
   const [page] = isActive ? await buildUnclosedPagesQuery(database, connection).select('id').limit(1) : [];
   if (page)
@@ -96,8 +97,8 @@ function buildUnclosedPagesQuery(database: Transaction, connection: ConnectionMo
 const PAGES_AT_ONCE = 100;
 
 /**
- * Ends the attempts to close void pages of a stopped connection, and notes in their payments that a customer can still pay there. A page whose
- * checkout has not ended yet is left to that. Returns whether more are left.
+ * Stops closing the void payment pages of an inactive connection. The error message of each payment states that a customer may still pay
+ * there. A page with a checkout session is excluded, because the end of that session closes it. Returns whether more pages may remain.
  */
 async function leaveSomePagesOpen(
   database: Transaction,

@@ -62,8 +62,8 @@ export type InvoiceBasis = {
   /** Invoices of earlier periods that are planned, but not made yet. They contain the late usage of the periods before them. */
   readonly earlier: EarlierInvoices | null;
   /**
-   * All earlier charges were checked, and their usage cannot have changed since (clock-advance-plan-cache.ts); they are
-   * not read again.
+   * True if all earlier charges were checked, and their usage cannot have changed since (clock-advance-plan-cache.ts).
+   * They are not read again.
    */
   readonly is_settled: boolean;
 };
@@ -81,8 +81,8 @@ export type GatheredCharges = {
   /** Every event before this instant is in the usage; null if no usage was read. */
   readonly usage_as_of_ms: Milliseconds | null;
   /**
-   * Every usage charge on another invoice was checked, by this plan or before. The next plan need not check them until new events are
-   * counted.
+   * True if every usage charge on another invoice was checked, by this plan or an earlier one. The next plan need not check these charges
+   * until new events are counted.
    */
   readonly is_settled: boolean;
 };
@@ -107,7 +107,7 @@ export async function gatherInvoice(
       subscriptions: [subscription, ...others],
       invoice_id: basis.before?.invoice.id,
       since: basis.earlier?.coupon_uses,
-      // Coupons of a fixed amount were applied on the invoice of the period itself.
+      // Coupons of a fixed amount were already applied on the invoice of the period.
       ...(basis.reference === 'late' ? { inside: 'usage' as const } : {}),
     });
   if (others.length === 0) {
@@ -219,16 +219,16 @@ export async function loadMeasuredUsage<Item extends PricedItem>(
 }
 
 /**
- * A correction on a draft does not count as invoiced. If an earlier invoice that was skipped is recomputed with late events, it gets the
- * charge. The draft is recomputed before it is final, and then finds the charge on the earlier invoice.
+ * A correction on a draft does not count as invoiced. A skipped invoice that is recomputed with late events may contain the corrected
+ * charge itself. The draft is recomputed before it is final, and then omits the correction.
  */
 function isOpenCorrection(one: InvoicedLine): boolean {
   return one.invoice_status === 'DRAFT' && isCorrection(one);
 }
 
 /**
- * Corrections on later final invoices, for an invoice that was skipped and is recomputed, or voided and billed again. The invoice charges
- * its amounts less these corrections. So no amount is offset twice, and late usage is charged once.
+ * Lists corrections on later final invoices, for an invoice that is recomputed after a skip or billed again after a void. The invoice
+ * charges its amounts less these corrections. So no amount is offset twice, and late usage is charged once.
  */
 function listLaterCorrections(lines: readonly InvoicedLine[], input: ChargeInput<BillableItem>): InvoicedLine[] {
   const corrections = lines.filter((one) => isCorrection(one) && !isCredit(one) && one.invoice_status !== 'DRAFT');
@@ -238,7 +238,10 @@ function listLaterCorrections(lines: readonly InvoicedLine[], input: ChargeInput
   return corrections.filter(({ key }) => due.has(key) && !own.has(key));
 }
 
-/** Credits of changes are left out: a credit does not show that its interval was charged. */
+/**
+ * Lists the keys of charges on other invoices. Credits of changes are omitted: a credit does not show that its interval
+ * was charged.
+ */
 export function listInvoicedElsewhere(lines: readonly InvoicedLine[]): Set<string> {
   const charges = lines.filter((one) => !isOpenCorrection(one) && !isCredit(one) && !one.is_partial);
   return new Set(charges.flatMap(({ line, service }) => invoicedKeys(line.subscription_line_item_id ?? '', service)));
@@ -257,7 +260,7 @@ function isClosed({ invoice_status, is_partial, line, service }: InvoicedLine, p
   return invoice_status !== 'DRAFT' && !is_partial && (line.price_type !== 'USAGE' || service.end <= period.end);
 }
 
-/** Whether a commitment applies. Earlier usage determines the rest of it. */
+/** Whether a commitment applies. Earlier usage determines its remaining amount. */
 function isCommitted(subscription: SubscriptionModel, items: readonly BillableItem[]): boolean {
   return subscriptionCommitment(subscription) !== null || items.some((item) => item.commitment);
 }

@@ -1,7 +1,7 @@
 /**
- * Lines of a subscription on other invoices, and its final usage charges with new or corrected events since: the source of correction
- * lines. A meter whose definition has changed since is not read again: its new counts of the past are never billed to a closed period
- * (docs/rules/invoices.md, "Late events").
+ * Gathers the subscription's lines on other invoices, and its final usage charges whose events were added or corrected since. The latter
+ * are the source of correction lines. A meter whose definition has changed is not read again: its new counts of the past are never billed
+ * to a closed period (docs/rules/invoices.md, "Late events").
  */
 
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
@@ -81,7 +81,7 @@ type ClosedChargesInput = {
   readonly lines: readonly InvoicedLine[];
   readonly items: readonly BillableItem[];
   readonly before: number;
-  /** Whether events were corrected since (`isCorrected`). */
+  /** Whether events were corrected since the lines were computed (`isCorrected`). */
   readonly corrected: boolean;
 };
 
@@ -119,7 +119,10 @@ export async function gatherClosedCharges(
   return [...closed, ...(await gatherClosedChains(chained, { items, corrected }, measure))];
 }
 
-/** A later draft's correction of an earlier charge is recomputed after this invoice, before that draft is final. */
+/**
+ * Whether a later draft corrects an earlier charge. That correction is recomputed after this invoice, before the draft
+ * is final.
+ */
 function isCorrectedLater(one: InvoicedLine, before: Milliseconds): boolean {
   return isCorrection(one) && one.invoice_status === 'DRAFT' && (one.invoiced_until ?? before) > before;
 }
@@ -181,10 +184,7 @@ function closedWindow(item: BillableItem, group: ClosedWindow['group']): ClosedW
   return { own, group, newest, window, event_count: newest.event_count ?? 0 };
 }
 
-/**
- * Whether a limit of the charge begins before the item's first window. Late usage from the time before that window is in the count of no
- * window.
- */
+/** Whether a limit of the charge begins before the item's first window. No window counts late usage from before that first window. */
 function hasUseBefore(windows: readonly ClosedWindow[]): (one: ClosedWindow) => boolean {
   const first = Math.min(...windows.map(({ window }) => window.start));
   return ({ newest }) => computeLimitedSince(recordedWindows(newest)) < first;
@@ -263,8 +263,8 @@ export function invoicedUntil(lines: readonly InvoicedLine[], itemId?: string): 
 }
 
 /**
- * Whether events were voided or replaced since, which may leave the count unchanged. If so, every usage charge is
- * measured again.
+ * Whether events were voided or replaced since the lines were computed. A correction may leave the event count
+ * unchanged, so every usage charge is then measured again.
  */
 export async function isCorrected(database: Database, lines: readonly InvoicedLine[]): Promise<boolean> {
   const final = lines.filter(({ invoice_status, line }) => invoice_status !== 'DRAFT' && line.price_type === 'USAGE');

@@ -167,7 +167,7 @@ type FinalTerms = Pick<InvoiceTerms, 'rates' | 'prepaid' | 'taxes_before_credits
 
 type LinePlanning = {
   readonly planMemberLines: (input: LinePlanInput<BillableItem>) => readonly PlannedLine<BillableItem>[];
-  /** Lines that come before the planned ones. */
+  /** Lines placed before the planned ones. */
   readonly credits: readonly PlannedLine<BillableItem>[];
   readonly final: FinalTerms;
 };

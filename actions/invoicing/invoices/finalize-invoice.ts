@@ -29,7 +29,7 @@ import { takeNextNumbers } from './next-numbers.ts';
 import { returnCredits } from './return-credits.ts';
 import { type ReadyDraft, writeFinal } from './write-final.ts';
 
-/** Final invoice. `lowered` are other open invoices of the customer, which a negative rest of this invoice has lowered. */
+/** Final invoice. `lowered` are other open invoices of the customer, from which a negative amount of this invoice was deducted. */
 type FinalizedInvoice = { readonly invoice: InvoiceWithLines; readonly lowered: readonly InvoiceModel[] };
 
 /** Finalizes the invoice in the transaction of the caller. */

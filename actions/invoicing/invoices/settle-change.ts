@@ -42,7 +42,7 @@ export type Settlement = {
 };
 
 type SettlementTerms = Pick<InvoiceTerms, 'coupons' | 'rates' | 'taxes_before_credits'> & {
-  /** Preview only: payable prepaid credits. An executed change applies them at finalization. */
+  /** Preview only: prepaid credits that can pay the invoice. An executed change applies credits at finalization. */
   readonly previewed?: Pick<InvoiceTerms, 'prepaid'>;
 };
 

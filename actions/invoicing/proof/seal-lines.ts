@@ -1,6 +1,6 @@
 /**
- * Seals the usage lines of an invoice: reads the events of each once, up to its marks, compares their count and quantity with the line, and
- * stores the root of their tree (docs/decisions/0016-invoice-proof.md).
+ * Seals the usage lines of an invoice. It reads the events of each line once, up to the recorded log positions (marks), and compares their
+ * count and quantity with the line. Then it stores the root of their proof tree (docs/decisions/0016-invoice-proof.md).
  */
 import { hash } from 'node:crypto';
 import { groupBy } from '../../../core/foundation/group-by.ts';

@@ -39,7 +39,7 @@ type BillingOutcome = 'billed' | 'waiting' | 'idle';
 
 export type BillingReport = {
   billed: number;
-  /** Subscriptions left for the next run because their usage is not complete. */
+  /** Ids of subscriptions that this run did not bill because their usage is not complete. */
   waiting: string[];
   failed: { id: string; error: unknown }[];
   /** Billed subscriptions whose alert checks could not be enqueued; the hourly sweep will run the checks. */
@@ -81,7 +81,7 @@ export async function billDuePeriods(
   return report;
 }
 
-/** Bills one period of the subscription. Resolves to false if the subscription is left for the next run. */
+/** Bills one period of the subscription. Resolves to false if the next run has to bill it. */
 async function billOne(
   stores: Stores,
   { id, ...scope }: DueRecord,

@@ -63,8 +63,8 @@ export async function closePeriod(
 
 /**
  * Closes the periods that are over and that the scheduler has not closed yet, before the subscription is changed. Each
- * draft rests as usual and includes late events when it becomes final. For a backdated change, only periods that end
- * before the instant `before` are closed.
+ * draft becomes final after the usual delay and then includes late events. For a backdated change, only periods that
+ * end before the instant `before` are closed.
  */
 export async function closeDuePeriods(
   stores: Stores,

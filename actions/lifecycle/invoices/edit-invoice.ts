@@ -90,7 +90,7 @@ function checkEditable({ invoice, before }: InvoiceEditing): void {
     throw notAllowed(`the lines of an invoice of ${invoice.billing_reason} cannot be edited`, { id: invoice.id });
 }
 
-/** Sums requested without lines are checked against the existing lines. */
+/** If sums are requested without lines, checks that they equal the sums of the existing lines. */
 function checkRequestedSum(edit: EditInvoice, before: readonly InvoiceLineItem[]): void {
   if (edit.line_items === null) checkSum(edit, sumDecimals(before.map(({ amount }) => new Decimal(amount))));
 }
@@ -265,7 +265,10 @@ async function loadChargedInstants({ invoice, transaction }: InvoiceEditing, rec
   });
 }
 
-/** Converts the shares of a credit line. They are those of its original charge, regardless of the other lines. */
+/**
+ * Converts the discount, credit and tax of a credit line. They are a part of those of the original charge, regardless
+ * of the other lines.
+ */
 function toCreditedShares(record: LineRecord) {
   return {
     ...parseAdjustments(record),

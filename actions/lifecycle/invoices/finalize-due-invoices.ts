@@ -1,6 +1,6 @@
 /**
- * Finalizes drafts that have rested for the configured delay since their last computation. Each is recomputed first, so that late usage is
- * on it and not on an adjustment line of the next invoice. A draft waits while its usage is not complete. Concurrent runs are safe: the
+ * Finalizes drafts after the configured delay since their last computation. Each is recomputed first, so that it contains late usage, which
+ * otherwise would be an adjustment line of the next invoice. A draft waits while its usage is not complete. Concurrent runs are safe: the
  * second one finds the invoice final.
  */
 import { indexById } from '../../../core/foundation/by-id.ts';
@@ -27,7 +27,9 @@ import { activateAfterLowered, activateIfNothingDue } from '../effects.ts';
 
 export type FinalizationReport = {
   finalized: number;
-  /** Number of invoices that were computed to 0: such an invoice has no number and is never final. */
+  /**
+   * Number of invoices whose total was computed as 0. Such an invoice is skipped: it has no number and is never final.
+   */
   skipped: number;
   waiting: string[];
   failed: { id: string; error: unknown }[];
@@ -71,7 +73,7 @@ export async function finalizeDueInvoices(
 type LastBatch = { families: ReadonlySet<string> };
 type BatchOrder = { readonly handoff: BatchHandoff; readonly last: LastBatch };
 
-/** Finalizes one draft. Resolves to true if the invoice is no draft any more; otherwise it is left for the next run. */
+/** Finalizes one draft. Resolves to true if the invoice is no draft any more; otherwise the next run tries again. */
 async function finalizeOne(
   stores: Stores,
   { id, ...scope }: DueRecord,
@@ -107,8 +109,8 @@ async function finalizeBatch(
 type FinalizationOutcome = 'finalized' | 'skipped' | 'waiting' | 'not_due';
 
 /**
- * Counts the outcome in the report. Returns true if the invoice is no draft any more; otherwise it is left for the next
- * run.
+ * Counts the outcome in the report. Returns true if the invoice is no draft any more; otherwise the next run tries
+ * again.
  */
 function recordOutcome(report: FinalizationReport, id: string, outcome: FinalizationOutcome): boolean {
   if (outcome === 'waiting') report.waiting.push(id);

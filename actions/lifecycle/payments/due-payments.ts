@@ -1,7 +1,7 @@
 /**
- * Processes due payments: attempts and status checks, concurrently and outside transactions. A connection has one payment at work at a time,
- * and a slot of its own, so a provider that does not answer delays only the payments of its own account. After such a failure the connection
- * pauses, and its other payments wait for the end of the pause.
+ * Processes due payments: attempts and status checks, concurrently and outside transactions. Payments of one connection are processed one
+ * at a time and in a separate slot. So a provider that does not answer delays only the payments of its own account. After such a failure
+ * the connection pauses, and its other payments wait for the end of the pause.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { runWithTimeout } from '../../../storage/foundation/in-time.ts';
@@ -22,11 +22,17 @@ type RunTime = {
   readonly until?: Date | undefined;
 };
 
-/** Payments at work, of all connections. A payment that waits for its provider holds no connection to the database. */
+/**
+ * Maximum number of payments in progress, of all connections. A payment that waits for its provider holds no connection
+ * to the database.
+ */
 const AT_ONCE = 32;
-/** Payments at work of a tenant that call no connection. */
+/** Maximum number of payments of one tenant that are in progress and need no connection. */
 const AT_ONCE_TENANT = 4;
-/** Maximum age of the list while slots are free. Payments that become due during a run wait no longer for one. */
+/**
+ * Maximum age of the list while slots are free. So a payment that becomes due during a run waits at most this long for
+ * a free slot.
+ */
 const LIST_AGE_MS = 2_000;
 
 export async function processDuePayments(stores: Stores, input: DuePaymentsInput): Promise<DuePaymentsReport> {
@@ -42,9 +48,15 @@ class DuePaymentsRun {
   #listed: DuePayment[] = [];
   #listedAt = Number.NEGATIVE_INFINITY;
   readonly #atWork = new Map<string, { readonly lane: string; readonly ended: Promise<void> }>();
-  /** Ends of the pauses that began during this run, by lane. */
+  /**
+   * End of the pause per lane, for pauses that began during this run. A lane is a connection, or a tenant's payments
+   * without one.
+   */
   readonly #pausedUntil = new Map<string, Date>();
-  /** Payments that are still due after their step: the next run makes the next one, so that no provider is called in a loop. */
+  /**
+   * Ids of payments that are still due after one step. The next run processes them again, so that this run never calls a provider in a
+   * loop.
+   */
   readonly #left: string[] = [];
   #isInterrupted = false;
 
@@ -83,8 +95,8 @@ class DuePaymentsRun {
   }
 
   /**
-   * Replaces the list: the tenants alternate in it, and so do the lanes of each, so that many payments of one connection never hide those of
-   * another.
+   * Replaces the list. Tenants alternate in it, and so do the lanes of each tenant. So many payments of one connection do not delay the
+   * payments of another.
    */
   async #list(): Promise<void> {
     const { only } = this.#input;
@@ -134,7 +146,7 @@ class DuePaymentsRun {
     }
   }
 
-  /** The list may be older than a pause that this payment caused. */
+  /** Records the pause that this payment caused. The list may have been loaded before the pause began. */
   async #notePause(due: DuePayment): Promise<void> {
     const paused_until = await findPauseEnd(this.#stores.postgres, due);
     if (paused_until !== null) this.#pausedUntil.set(toLane(due), paused_until);
@@ -145,7 +157,10 @@ function isConnected({ payment_gateway }: DuePayment): boolean {
   return payment_gateway !== null && !listOwnGateways()[payment_gateway];
 }
 
-/** Returns the lane of a payment. Payments of one lane are processed one after another. */
+/**
+ * Returns the lane of a payment: its connection, otherwise its tenant. The limits of concurrency and the pauses are per
+ * lane.
+ */
 function toLane(due: DuePayment): string {
   const { tenant_id, environment_id, payment_gateway } = due;
   return isConnected(due) ? `${tenant_id} ${environment_id} ${payment_gateway}` : tenant_id;

@@ -274,8 +274,8 @@ async function requestRefund(stores: Stores, { payment, refund, by }: RefundAtte
 }
 
 /**
- * Key prefix of a refund that the invoice does not show: an overpaid amount, or money for a closed payment. The automatic one is at most one
- * per payment; the key of a retry by request follows its id.
+ * Key prefix of a refund that the invoice does not show: of an overpaid amount, or of money for a closed payment. A payment has at most one
+ * automatic refund of this kind. A requested retry has a key that is derived from the refund's id.
  */
 const OVERPAYMENT = 'surplus';
 
@@ -368,7 +368,7 @@ export async function reverseMadeRefund(
   return reverseRefund(stores, transaction, { ...locked, payment, refund, error });
 }
 
-/** Reverses a failed refund by its negative amount; an overpaid amount that could not be refunded is applied as a receipt. */
+/** Reverses a failed refund: its amount counts as paid again on the payment and, if the payment was received, on the invoice. */
 async function reverseRefund(
   stores: Stores,
   transaction: Transaction,

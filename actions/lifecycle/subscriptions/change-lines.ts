@@ -61,7 +61,7 @@ type LineChange = {
   readonly subscription: SubscriptionModel;
   /** The subscription after the change, if a new period begins with the change. */
   readonly after?: SubscriptionModel | undefined;
-  /** Lines that had ended before or are charged once; set only if a new period begins. */
+  /** Lines that ended before the change, or are charged once; set only if a new period begins. */
   readonly ended?: readonly BillableItem[];
   readonly ends: readonly LineChangeEnd[];
   readonly begins: readonly LineStart[];
@@ -87,11 +87,14 @@ export type LineChangePlan = {
   readonly drafts: readonly string[];
   /** Charges that remain without proration. */
   readonly retained: readonly RetainedCharge[];
-  /** Lines that ended before: their retained charges paid for other lines, and now count only until the change. */
+  /**
+   * Lines that ended before this change. Their retained charges paid for other lines, and now count only until this
+   * change.
+   */
   readonly released: readonly LineChangeEnd[];
   /** Anchor of the old periods, in which the ended lines were charged; set only if a new period begins. */
   readonly anchor: string | null;
-  /** Other lines that retain the old periods. */
+  /** Lines that this change does not end and that retain the old periods. */
   readonly anchored: readonly BillableItem[];
   readonly author: Author;
 };

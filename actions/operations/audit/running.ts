@@ -36,7 +36,7 @@ export async function auditRunning({ postgres }: Pick<Stores, 'postgres'>, found
 
 type SampleInput = { readonly chance: () => number; readonly now: Date };
 
-/** Compares a sample of cached entries, if there are any. `found` reports the findings; null leaves that to another process. */
+/** Compares a sample of cached entries, if there are any. `found` reports the findings; null means that another process reports them. */
 export async function sampleRunning(stores: Stores, sampling: SampleInput, found: OnFinding | null): Promise<void> {
   const answers = await compareAnswers(stores, sampling);
   const histories = await compareHistories(stores, sampling);

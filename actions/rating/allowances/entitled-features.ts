@@ -38,7 +38,7 @@ export type EntitledFeature = {
   /** Reset period of a metered feature; null for other features and for usage-ordered grants. */
   usage_reset_period: string | null;
   sources: SubscriptionEntitlementSource[];
-  /** All sources of the feature, including those of its other entries. */
+  /** All sources of the feature, including those with other reset periods. */
   of_feature: readonly SubscriptionEntitlementSource[];
 };
 

@@ -174,7 +174,7 @@ export function isLimit(one: AllowanceWindows): one is LimitedWindows {
 
 type MeasuredIn = { readonly window: Period; readonly measured: MeasuredUsage };
 
-/** Allowances that apply to a charge; `parts` is set if several of them split it. */
+/** Allowances that apply to a charge; `parts` is set if the boundaries of several limits divide the charge. */
 type MetAllowances = {
   readonly allowances: readonly MeasuredAllowance[];
   readonly parts: readonly UsageInterval[];

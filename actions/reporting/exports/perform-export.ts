@@ -164,7 +164,7 @@ async function finishExport(
     await deleteParts(database, task);
     const done = moveTask(task, 'COMPLETED', { now: clock() });
     const by = { user_id: task.updated_by, now: clock() };
-    // A scheduled file has the freshness of its cut.
+    // The `as_of` of a scheduled file was stored when its content was fixed (cut.ts).
     const fresh = task.is_scheduled ? {} : { as_of };
     await TaskModel.change(task, { ...done, ...counts, ...file, ...fresh, upload_id: null }, { by, database });
     return completeRun(database, place, { result: { task_id: task.id, records, size_bytes, sha256 }, now: clock() });

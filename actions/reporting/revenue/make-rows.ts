@@ -116,7 +116,7 @@ export async function loadCustomersRecurring(
   return loadSubscriptionsRecurring(database, scope, subscriptions);
 }
 
-/** Lists stored rows that Postgres no longer has, as rows with 0. */
+/** Lists the stored revenue rows that can no longer be computed from Postgres, each with the amount 0. */
 export async function listGoneRows(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   scope: Scope,

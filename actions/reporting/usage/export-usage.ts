@@ -90,7 +90,10 @@ function compareRecords(a: BatchRecord, b: BatchRecord): number {
   return at < 0 ? a.start_us - b.start_us : left[at]! < right[at]! ? -1 : 1;
 }
 
-/** Exports usage that is not charged; all usage if amounts are not requested. Customers with the same gaps share their queries. */
+/**
+ * Exports usage that no charge covers; all usage if amounts are not requested. Customers with the same uncharged intervals share their
+ * queries.
+ */
 async function* exportUncharged(
   stores: Stores,
   scope: Scope,

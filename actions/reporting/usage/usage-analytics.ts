@@ -142,7 +142,8 @@ async function gatherUnbilled(
 const MEASURED_UNSEEN_MAX = 20;
 
 /**
- * Returns the event names to measure. Null means all meters, because a few queries of buckets cost less than a query of the event names.
+ * Returns the names of the events that occurred. Null means that all meters are measured: for few meters, this costs less than the query of
+ * the names.
  */
 async function findNamesToMeasure(
   stores: Stores,

@@ -109,8 +109,8 @@ class ClockAdvancer {
   }
 
   /**
-   * Whether the advance still has to wait for the log. The environment is not written during the advance, so its log is complete after the
-   * first move.
+   * Whether the advance still has to wait for the log. No event is accepted in the environment during the advance, so its log is complete
+   * after the first move.
    */
   async #waitsForLog(): Promise<boolean> {
     const clock = await this.#clock();
