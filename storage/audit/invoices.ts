@@ -177,7 +177,7 @@ export async function loadInvoiceSums(database: Database): Promise<InvoiceSums> 
   return rows[0];
 }
 
-/** Maximum size of a counter in the continuous audit, because all its numbers are read. Larger counters are left to the full audit. */
+/** Maximum number of a counter in the continuous audit, because all its numbers are read. Only the full audit checks larger counters. */
 const NUMBERS_MAX = 50_000;
 
 /** Some counters of invoice numbers at random, in the form that the gap query expects. */

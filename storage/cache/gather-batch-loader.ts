@@ -74,7 +74,7 @@ export class GatherBatchLoader {
     await Promise.all(left.map((one) => gatherOne(one, { database: this.#postgres, now })));
   }
 
-  /** Computes the requests in one transaction. Returns those without an answer, because one may have failed because of another. */
+  /** Computes the requests in one transaction. Returns those that got no answer; the failure of another request may be the cause. */
   async #gatherBatch(group: readonly QueuedGather[], now: Date): Promise<QueuedGather[]> {
     const left = new Set(group);
     const gather = async (one: QueuedGather, database: Database): Promise<void> => {

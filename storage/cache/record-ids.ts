@@ -9,7 +9,7 @@ export function isRecordId(column: string, value: string): boolean {
   return (column === 'id' || column.endsWith('_id')) && !NO_RECORDS.has(column) && TRACKED_ID.test(value);
 }
 
-/** Record ids in a text, such as the key of a cached answer. */
+/** Lists the record ids in a text, such as the key of a cached answer. */
 export function listRecordIds(text: string): readonly string[] {
   return text.match(TRACKED_IDS) ?? [];
 }

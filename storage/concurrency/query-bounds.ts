@@ -9,7 +9,7 @@ import { Semaphore } from './semaphore.ts';
 import type { Asker } from './time-slicer.ts';
 
 export type QueryBounds = {
-  /** Owner of the queue; queries of one owner wait for each other. */
+  /** Tenant in whose queue the query waits for a slot. */
   readonly asker: Asker;
   /** Aborted when the caller disconnects. */
   readonly signal: AbortSignal;

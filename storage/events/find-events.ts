@@ -76,7 +76,8 @@ async function findPassing(
   { passes, ...wanted }: FoundEventsQuery & { passes: EventFilter },
   { order, offset, limit }: EventPageRequest,
 ): Promise<FoundPage> {
-  // The store preselects events that may pass, and this code decides: nearly always all of them pass, and one page is enough.
+  // The store preselects events that may match the filter, and this code checks them exactly. Nearly always all of them match, and one page
+  // is enough.
   const found: FoundEvent[] = [];
   let skip = offset;
   let bytes = 0;
@@ -195,7 +196,10 @@ async function readPage(
   return events ? { events, is_cut: false } : correctedPage(clickhouse, wanted, page);
 }
 
-/** Installations with a correction; corrections are permanent. */
+/**
+ * Clients of installations in which an event was corrected. Corrections are permanent, so they are not searched for
+ * again.
+ */
 const CORRECTED = new WeakSet<ClickHouseClient>();
 
 /** Whether any event of any tenant was corrected: the number of rows of a table is known without reading it. */

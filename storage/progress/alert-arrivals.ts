@@ -65,8 +65,8 @@ async function addAlertCheck(
 }
 
 /**
- * New periods of these subscriptions and of their children have begun: spending restarts at zero, and usage since then belongs to the new
- * periods. Those with spending alerts are checked.
+ * Enqueues alert checks for subscriptions, and their children, whose new period has begun: spending restarts at zero, and usage since then
+ * belongs to the new period. Only subscriptions with spending alerts are checked.
  */
 export async function enqueuePeriodAlertChecks(
   database: Database,
@@ -92,9 +92,9 @@ export async function enqueuePeriodAlertChecks(
 type OwedInvoice = Scope & { readonly id: string; readonly customer_id: string };
 
 /**
- * The amount due of an invoice has changed, and with it the real-time balance of its customer's wallets, without a credit movement. The key
- * is the invoice's, because the transaction holds its lock; a transaction that locks a wallet next enqueues under the customer's key. Only
- * alerts are checked: a purchase by a top-up must not trigger the next one.
+ * Enqueues an alert check after the amount due of an invoice has changed: this changes the real-time balance of its customer's wallets
+ * without a credit movement. The job key contains the invoice's id, because the transaction holds the invoice's lock and not the
+ * customer's. Only alerts are checked: a purchase by a top-up must not trigger the next one.
  */
 export async function enqueueInvoiceAlertChecks(
   database: Database,
@@ -109,8 +109,8 @@ export async function enqueueInvoiceAlertChecks(
 }
 
 /**
- * The default levels of an environment have changed. A job checks its wallets without levels of their own, some at a time, and enqueues the
- * next job. Each change restarts at the first wallet, because earlier jobs may have passed it.
+ * Enqueues alert checks after the default thresholds of an environment have changed. A job checks some of the wallets without thresholds of
+ * their own, and enqueues the next job. Each change restarts at the first wallet, because earlier jobs may have passed it.
  */
 export async function enqueueDefaultAlertChecks(
   database: Database,

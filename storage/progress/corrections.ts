@@ -176,8 +176,8 @@ export async function markCorrectionApplied(
 }
 
 /**
- * Makes the pipeline apply corrections again whose records in ClickHouse are missing or wrong. Corrections whose state has changed
- * meanwhile are skipped.
+ * Makes the pipeline repeat corrections whose rows in ClickHouse are missing or wrong. Corrections whose state has changed meanwhile are
+ * skipped.
  */
 export async function requestCorrectionsAgain(database: Database, ids: readonly string[]): Promise<void> {
   await database.transaction(async (transaction) => {

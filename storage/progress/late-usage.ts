@@ -1,7 +1,8 @@
 /**
- * Table `late_usage`: usage arrived, or was corrected, for the time of a subscription that has ended. It is recorded after the bucket rows
- * and before the progress of the partition is raised, so that a crash loses nothing; a repeat has no effect. A subscription has one waiting
- * row, however much arrives. The biller takes the row first, so that later usage creates a new one (actions/lifecycle/billing/bill-late-usage.ts).
+ * Table `late_usage`: ended subscriptions for whose time usage arrived or was corrected. A row is written after the bucket rows and before
+ * the progress of the partition is raised, so that a crash loses nothing; a repeat has no effect. A subscription has one waiting row,
+ * however much arrives. The biller takes the row first, so that later usage creates a new one
+ * (actions/lifecycle/billing/bill-late-usage.ts).
  */
 import { groupBy } from '../../core/foundation/group-by.ts';
 import { type Scope, scopeKey } from '../../core/foundation/scope.ts';

@@ -154,7 +154,7 @@ export type CurrentBackfillPart = {
   readonly day: number;
   /** Number of the part within the day, from 0 on. */
   readonly part: number;
-  /** Days done, and total days. */
+  /** Number of days done, and of all days. */
   readonly done: number;
   readonly days: number;
 };

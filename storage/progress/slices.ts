@@ -43,9 +43,9 @@ export async function serializeBucketLockChanges(transaction: Database): Promise
 type SlicePlan = {
   /** Number of this attempt, greater than that of every earlier attempt of any worker. */
   readonly attempt: bigint;
-  /** The slice was planned before: an earlier attempt may have written some of it. */
+  /** True if an earlier attempt planned the slice, and may have written a part of it. */
   readonly again: boolean;
-  /** The slice was finished, and only the answer was lost. */
+  /** True if the slice was finished before, and only the answer to the caller was lost. */
   readonly done: boolean;
 };
 
@@ -206,7 +206,7 @@ export type FinishedSlice = {
 /** Number of events after which the ledger begins a new range. */
 const LEDGER_EVENTS_MAX = 1_000_000;
 
-/** Moves `next_offset` and adds the records to the ledger in one statement. */
+/** Advances `next_offset` and adds the records to the ledger in one statement. */
 export async function finishSlice(
   database: Database,
   owned_partition: OwnedPartition,

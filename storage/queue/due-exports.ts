@@ -58,8 +58,9 @@ const OPEN = (task: string) => `${task}.task_status in ('PENDING', 'PROCESSING')
 const PATIENCE = `interval '10 minutes'`;
 
 /**
- * SQL condition of a file for which the advance of a clock does not wait: it failed three times, moved to the slow
- * queue, or waited too long for its turn. Its store may take any time, and tenants wait for each other's stores.
+ * SQL condition of a file for which the advance of a clock does not wait: its run failed three times, was moved to the
+ * job for slow exports, or waited too long for a slot. Its store may take any time, and tenants wait for each other's
+ * stores.
  */
 const PUT_OFF = (run: string) =>
   `(${run}.error is not null and ${run}.attempt >= 3 or ${run}.task_queue = 'slow-export'

@@ -132,7 +132,7 @@ function isSmall({ external_customer_ids: customers }: BucketQuery): boolean {
 
 type BucketStatement = { sql: string; params: Record<string, unknown> };
 
-/** Value of `max` over a condition that is true for at least one row. */
+/** Value of `max` over a condition, if the condition is true for at least one row. */
 const IS_OUTSIDE = 1;
 
 function buildBucketStatement(query: BucketQuery, event_range: EventRange | undefined): BucketStatement {

@@ -159,7 +159,7 @@ function toMeterKey({ tenant_id, environment_id, meter_id, version }: CountedMet
   return { tenant_id, environment_id, meter_id, meter_version: version };
 }
 
-/** Rows that contain only a set. */
+/** SQL for rows that contain only a set of distinct values. */
 const UNITED = `
     union all
     select x.1, x.2, x.3, x.4, 0, 0, 0, ${UNKNOWN_US}, -${UNKNOWN_US}, null, null, ${NO_LATEST},

@@ -1,9 +1,8 @@
 /**
  * Caches usage in memory. Each slice updates the cached results, so that a repeated query of a dashboard, preview or balance needs no
- * statement (docs/decisions/0007-cached-answers.md).
- *
- * The cache follows the progress that Postgres commits. It returns nothing if it cannot know the changes in between: another worker moved a
- * partition, rows were rebuilt, or an offset is missing. Then the rows answer.
+ * statement (docs/decisions/0007-cached-answers.md). The cache follows the progress that Postgres commits. It returns nothing if it cannot
+ * know the changes in between: another worker took over a partition, rows were rebuilt, or an offset is missing. The query then reads the
+ * stored rows.
  */
 import type { BucketRow } from '../../core/metering/bucket-aggregator.ts';
 import { type OwnedPartition, type PartitionProgress, sumRebuilds } from '../progress/partition-progress.ts';
@@ -146,7 +145,7 @@ export class UsageCache {
     if (cached.open_key !== null) this.#open.set(cached.open_key, key);
   }
 
-  /** Caches the cells that were read while the progress did not move. */
+  /** Caches cells if the progress did not change while they were read. */
   cache(
     query: BucketQuery,
     {
@@ -204,7 +203,10 @@ export class UsageCache {
     }
   }
 
-  /** Whether the cache is at this progress, or was brought there; false if it is further, or must be fed first. */
+  /**
+   * Brings the cache to this progress if possible. False if the cache is at a later progress, or if slices up to this
+   * progress must be fed first.
+   */
   #follow(progress: readonly PartitionProgress[]): boolean {
     if (this.#isFed && this.#isAhead(progress)) return false;
     return this.#followTo(progress);
@@ -218,7 +220,7 @@ export class UsageCache {
     });
   }
 
-  /** Brings the cache to this progress; false if it is further. */
+  /** Brings the cache to this progress; false if the cache is at a later progress. */
   #followTo(progress: readonly PartitionProgress[]): boolean {
     const rebuilds = sumRebuilds(progress);
     if (rebuilds < this.#rebuilds || progress.some((state) => this.#isLagging(state))) return false;
@@ -230,7 +232,7 @@ export class UsageCache {
     return true;
   }
 
-  /** Clears the cache if the partition moved by anything other than the announced slice. */
+  /** Advances a partition. Clears the cache unless the announced slice explains the new offset. */
   #moveTo({ partition, epoch, next_offset }: PartitionPosition): FollowedPartition {
     const followed = this.#followed.get(partition);
     if (followed?.epoch === epoch && this.#isAt(followed, next_offset)) return followed;

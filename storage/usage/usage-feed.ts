@@ -1,7 +1,7 @@
 /**
  * Feeds the usage cache of an API process with the slices of other processes, before any reader uses a progress that includes them
  * (docs/decisions/0007-cached-answers.md). A slice is missing if it was not published (not requested yet, or too large) or was read too
- * late. The cache then clears itself, as it does when another worker moves a partition.
+ * late. The cache then clears itself, as it does when another worker takes over a partition.
  */
 
 import type { Database } from '../foundation/stores.ts';

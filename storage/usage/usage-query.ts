@@ -42,7 +42,7 @@ export type MeterUsageQuery = {
   readonly key_of?: ((event: KeyedEvent) => string) | undefined;
   /** The keys are requested groups, whose number is bounded for a tenant's own query. */
   readonly is_grouped?: boolean;
-  /** Part of many similar queries: few raw events are read in one batch with those of the others. */
+  /** True if the caller runs many similar queries. If each needs few raw events, one batch reads the events of all. */
   readonly is_of_many?: boolean;
   readonly now_ms?: Milliseconds;
   /** Bounds of a tenant's own query, which may be rejected or aborted; billing has none. */

@@ -32,7 +32,7 @@ type AssignedPartition = {
 /** Number of events below which a batch counts as small. */
 const TRICKLE_EVENTS = 1_000;
 const IDLE_WAIT_MS = 250;
-/** Number of records before the committed offset that remain for inspection; the archive is the raw events in ClickHouse. */
+/** Number of records before the committed offset that are not deleted, for inspection. The archive is the raw events in ClickHouse. */
 const RETAINED_RECORDS = 1_000;
 
 export class EmbeddedConsumer {
@@ -215,7 +215,10 @@ export class EmbeddedConsumer {
     if (stored_until > assigned.committed) await this.#commit(assigned, stored_until);
   }
 
-  /** The commit excludes records that were read but not stored: after a crash they are only in the log. */
+  /**
+   * Commits the stored offset. Records that were read but not stored are excluded, because after a crash only the log
+   * has them.
+   */
   async #commit(assigned: AssignedPartition, stored_until: bigint): Promise<void> {
     const { postgres, segments } = this.#source;
     const commit = `update log_partitions set committed_offset = ? where partition = ? and committed_offset < ?`;

@@ -67,8 +67,8 @@ export class EmbeddedLeases {
   }
 
   /**
-   * Leases up to `most` free partitions. Partitions with our own id are included: the local clock is more cautious, so a lease may expire
-   * here just before the thread renews it.
+   * Leases up to `most` free partitions. Partitions that this consumer still owns in Postgres are included: its local lease may have
+   * expired just before the thread renewed it.
    */
   async takeFree(most: number, except: readonly number[]): Promise<number[]> {
     if (most <= 0) return [];

@@ -37,7 +37,7 @@ export type KafkaLogOptions = KafkaConnection & {
   readonly linger_ms?: number;
   /** Approximate size of a batch of one partition. */
   readonly batch_bytes_max?: number;
-  /** Time after which a silent worker has lost its partitions. */
+  /** Session timeout in milliseconds: after it, a worker without heartbeats loses its partitions. */
   readonly session_timeout_ms?: number;
   /** Maximum wait for Kafka at the first start. */
   readonly open_timeout_ms?: number;

@@ -15,7 +15,9 @@ export type AlertSubject = {
 /** First key of the advisory locks for alerts, distinct from other kinds of locks. */
 const ALERTS = 14_101;
 
-/** Serializes the comparisons for this id until the transaction ends, so that a value that was read earlier does not win later. */
+/**
+ * Serializes the comparisons for this id until the transaction ends, so that an older value does not overwrite the result of a newer one.
+ */
 export async function lockAlerts(transaction: Transaction, id: string): Promise<void> {
   await transaction.raw('select pg_advisory_xact_lock(?, hashtext(?))', [ALERTS, id]);
 }

@@ -40,7 +40,7 @@ const INVOICE = [
 
 type EarnedLinesQuery = {
   readonly subscription_ids: readonly string[];
-  /** Customers whose invoices without a subscription are included. */
+  /** Ids of customers; their invoices without a subscription are included. */
   readonly customer_ids: readonly string[];
   readonly range: Period;
 };
