@@ -1,6 +1,6 @@
 /**
- * Processes due records of all tenants in rounds, in the order of the query, until nothing is left. A record that cannot be processed now
- * is left for the next run and does not block the others.
+ * Processes due records of all tenants in rounds, in the order of the query, until no record is due. A record that cannot be processed now
+ * is skipped until the next run and does not block the others.
  */
 import { groupBy } from '../../core/foundation/group-by.ts';
 import { runWithTimeout } from '../../storage/foundation/in-time.ts';
@@ -9,7 +9,7 @@ import type { DueRecord } from '../../storage/queue/due-billing.ts';
 type BatchLoop = {
   /** Loads the next due records, except those whose ids are in `left`. */
   readonly next: (left: readonly string[]) => Promise<DueRecord[]>;
-  /** Processes a record. Resolves to false if it is left for the next run. */
+  /** Processes a record. Resolves to false if the next run has to try again. */
   readonly act: (due: DueRecord) => Promise<boolean>;
   /**
    * Processes several records of one environment in one transaction, all or none. `act` processes those in `alone`, one by one and in this

@@ -63,8 +63,8 @@ export type DueWork = {
    */
   readonly draft_plan_cache?: 'minds' | 'leaves';
   /**
-   * True if a run calls `mayGoOn` and may leave the rest to a later run. Work that checks each record once per run is not interruptible,
-   * because a later run would begin with the first record again.
+   * True if a run calls `mayGoOn` and may stop early, so that a later run continues. Work that checks each record once per run is not
+   * interruptible, because a later run would begin with the first record again.
    */
   readonly is_interruptible?: true;
   /** Other processes do the work and may take long. The clock advance waits for them and gives its slot to other clocks meanwhile. */

@@ -1,6 +1,6 @@
 /**
- * Trial balance of the credit ledger: postings against lots, wallets and wallet transactions. Each query is one statement, so it
- * reads one snapshot while credits move; for all tenants, or for some wallets.
+ * Trial balance of the credit ledger: postings against lots, wallets and wallet transactions. Each query is one statement, so it reads one
+ * snapshot while credits change. Queries are for all tenants or for some wallets.
  */
 import type { Database } from '../foundation/stores.ts';
 import { type AuditFault, findFaults } from './questions.ts';

@@ -1,6 +1,6 @@
 /**
  * Invoices against the sums of their lines, payments, refunds and credit notes, and against the issued numbers. Each query is one
- * statement, so it reads one snapshot while money moves; for all tenants, or for some invoices.
+ * statement, so it reads one snapshot while invoices change. Queries are for all tenants or for some invoices.
  */
 
 import type { Scope } from '../../core/foundation/scope.ts';

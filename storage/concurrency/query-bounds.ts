@@ -57,9 +57,9 @@ class QueryWork {
 }
 
 /**
- * Reads raw events for a query, first as a small one. A query that exceeds the small limit is stopped and starts again among the large
- * ones. So a small query never waits for a large one, and no query holds a connection to the store while it waits. `read` returns undefined
- * if it was stopped.
+ * Reads raw events for a query, first as a small one. A query that exceeds the small limit is stopped and restarted in a slot for large
+ * queries. So a small query never waits for a large one, and no query holds a connection to the store while it waits. `read` returns
+ * undefined if it was stopped.
  */
 export async function readWithin<Answer>(
   owner: QueryOwner,

@@ -25,7 +25,10 @@ export type RequestKey = Scope & {
   readonly holder: string;
   /** An effect was recorded, whether or not its transaction has committed. */
   has_effects: boolean;
-  /** An earlier holder of the key has committed something: the rest is done, and no further effects are recorded. */
+  /**
+   * An earlier request with this key has committed its effects. This request completes the remaining work, and no
+   * further effects are recorded.
+   */
   readonly goes_on: boolean;
   /** Returns the answer to store with a transaction; set if that answer cannot be read again later. */
   shows?: (made: never) => unknown;

@@ -1,6 +1,6 @@
 /**
- * Prometheus metrics of the stores: whether each answers, how busy the connections to Postgres are, and how full the visible disks
- * are. A number that is not available is left out; it is never reported as 0.
+ * Prometheus metrics of the stores: whether each answers, how busy the connections to Postgres are, and how full the visible disks are. A
+ * number that is not available is omitted and never reported as 0.
  */
 import { statfs } from 'node:fs/promises';
 import { Gauge, register } from 'prom-client';

@@ -60,7 +60,7 @@ export function toOffsetsText(offsets: ReadonlyMap<number, bigint>): Record<stri
   return Object.fromEntries(Array.from(offsets, ([partition, offset]) => [String(partition), String(offset)]));
 }
 
-/** Columns of a `PartitionProgress`, for a row that goes through JSON. */
+/** Columns of a `PartitionProgress`, as text where JSON would round a number. */
 export const STATE_COLUMNS = `partition, epoch::text, next_offset::text, slice_from::text, slice_to::text, phase, watermark_us::text,
   last_record::text, gate, rebuilds::text, wide_slices::text, is_wide, days_before`;
 

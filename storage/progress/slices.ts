@@ -88,8 +88,8 @@ export async function planSlice(
 }
 
 /**
- * Whether an earlier attempt of this owner has finished the slice: while the epoch is unchanged, only the owner moves
- * the offset.
+ * Whether an earlier attempt of this owner has finished the slice: while the epoch is unchanged, only the owner
+ * advances the offset.
  */
 async function isFinished(
   database: Database,

@@ -100,7 +100,9 @@ export async function beginPlanGrants(
   await startGrants(transaction, subscription, { beginnings, by });
 }
 
-/** Starts a grant of the subscription at its start or, if its end moved, continues it from its last application. */
+/**
+ * Starts a grant of the subscription at its start or, if its end was changed, continues it from its last application.
+ */
 export async function continueGrant(
   transaction: Transaction,
   { subscription, grant, by }: { subscription: SubscriptionModel; grant: CreditGrantModel; by: ChangeAuthor },

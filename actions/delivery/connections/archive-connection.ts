@@ -38,7 +38,8 @@ export async function archiveConnection(
     isLast = await retryTransaction(stores, async (database) => {
       const connection = await ConnectionModel.fetchPublished(scope, id, { database, lock: true });
       await checkNoTask(database, connection);
-      // After this check no payment can begin. A later refusal would leave some mappings dropped.
+      // After this check no payment can begin. A refusal after this point would come too late: some mappings are then
+      // already dropped.
       if (!isBeingArchived(connection)) await checkNothingPends(database, connection);
       const hasMore =
         (await leaveSomePagesOpen(database, connection, author)) ||

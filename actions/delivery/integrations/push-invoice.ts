@@ -152,7 +152,7 @@ function isOpen({ invoice_status, amount_remaining }: InvoiceModel): boolean {
   return invoice_status === 'FINALIZED' && new Decimal(amount_remaining).gt(0);
 }
 
-/** Refuses a draft, which may change, and an invoice without a remaining amount, of which nothing is payable. */
+/** Refuses a draft, which may change, and an invoice of which nothing remains to be paid. */
 function checkPushable(invoice: InvoiceModel): void {
   if (isOpen(invoice)) return;
   const { id, invoice_status } = invoice;

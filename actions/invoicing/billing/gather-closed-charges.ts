@@ -173,7 +173,7 @@ function closedWindows(item: BillableItem, own: readonly InvoicedLine[]): Closed
 }
 
 function closedWindow(item: BillableItem, group: ClosedWindow['group']): ClosedWindow | undefined {
-  // If only corrections are left, the charge itself is void; it is open until its period is billed again.
+  // If only corrections remain, the charge itself was voided; it is open until its period is billed again.
   const own = group.find((one) => !isCorrection(one));
   const newest = group.at(-1)!.line.computed_from;
   // A draft is recomputed before it becomes final and includes its late events.

@@ -82,7 +82,7 @@ export function planForgivenInvoice(
   );
 }
 
-/** Plans the invoice of usage that came after the subscription had ended. */
+/** Plans the invoice of usage that arrived after the end of the subscription. */
 export function planLateInvoice(stores: Stores, database: Database, subject: InvoiceSubject): Promise<PlannedInvoice> {
   return gatherAndPlan(stores, database, subject, { ...NEW, reference: 'late' });
 }

@@ -1,7 +1,8 @@
 /**
  * Voiding an invoice also voids changes that credited only charges of this invoice, if their excess credit lowered only
  * this invoice (docs/rules/invoices.md, "Voiding"). If credits from charges of other invoices had paid a part of the
- * voided invoice, they are returned: they lower the debt of the subscription, and the rest goes to the wallet.
+ * voided invoice, they are returned: they lower the open debt of the subscription, and the remainder goes to the
+ * wallet.
  */
 
 import { Decimal, sumDecimals, ZERO } from '../../../core/foundation/decimal.ts';

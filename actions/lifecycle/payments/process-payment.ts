@@ -124,7 +124,7 @@ async function findLateOutcome(
   }
 }
 
-/** Begins an attempt without a waiting request: a payment that cannot be processed is left alone or fails. */
+/** Begins an attempt for which no request waits. A payment that cannot be processed now stays unchanged, or fails. */
 async function startAttempt(
   stores: Stores,
   scope: Scope,

@@ -182,8 +182,8 @@ export function buildSettlements(settling: Omit<Settlement, 'lines'>, { credits,
 }
 
 /**
- * Returns the subscription as it was charged. A scheduled cancellation that will credit unused time is left out,
- * because it has not shortened the advance charges. A line that ends earlier is therefore credited in full now.
+ * Returns the subscription as it was charged. A scheduled cancellation that will credit unused time is ignored, because
+ * it has not shortened the advance charges. A line that ends earlier is therefore credited in full now.
  */
 async function loadChargedSubscription(
   database: Database,

@@ -127,7 +127,7 @@ async function gatherOwed(
   of: OwingCustomer,
   gathering: GatherContext,
 ): Promise<ComputedAnswer<WalletOwed>> {
-  // Usage is read before invoices: a charge that a concurrent finalization moves from usage to an invoice is then not missed.
+  // Usage is read before invoices. A charge that a concurrent finalization invoices between the two reads is therefore not missed.
   const { running, until_ms } = await gatherCurrentUsage(stores, of, gathering);
   const unpaid = await gatherUnpaid(of, gathering.database);
   const owed = (usage: readonly Decimal[]): WalletOwed => ({ current_usage: sumDecimals(usage), unpaid });

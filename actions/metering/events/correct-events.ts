@@ -41,7 +41,7 @@ type CorrectionBatch = {
   readonly owned_partition: OwnedPartition;
   /** Corrections in the order of the log. */
   readonly records: readonly { readonly offset: bigint; readonly correction_id: string }[];
-  /** When the last record of the slice came. */
+  /** Instant at which the last record of the slice was received. */
   readonly received_at_us: Microseconds;
   /** End of the slice: earlier events of this partition are in its raw rows and are recounted. */
   readonly own_before: bigint;

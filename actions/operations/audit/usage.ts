@@ -252,7 +252,7 @@ async function compareStoredRows(
 ): Promise<ComparedRows> {
   const expected = withDailyRollups(wanted.expected, counted.days_before);
   const all = await listStoredRows(stores.clickhouse, counted, { ...wanted, expected });
-  // Daily rollups of later days are left over from an attempt to make them, and are never read.
+  // An attempt to make daily rollups may have left rows of later days, which no query reads.
   const stored = all.filter((row) => row.size !== 'DAY' || toUtcDay(row) < counted.days_before);
   const { tenant_id, environment_id, meter_id, version } = counted;
   const place = { tenant_id, environment_id, meter_id, meter_version: version };

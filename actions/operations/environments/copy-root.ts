@@ -49,7 +49,7 @@ export async function copyRoot(copying: CopyContext, entity: string, record: Cop
   return { kind: known && known.workflow_id !== copying.workflow_id ? 'copied before' : 'copied', left_out };
 }
 
-/** Copies the parts of a root that have no copy yet. If an earlier run copied the root, parts whose predecessor was copied are left out. */
+/** Copies the parts of a root that have no copy yet. If an earlier run copied the root, parts whose predecessor was copied are skipped. */
 async function copyParts(
   copying: CopyContext,
   part: NonNullable<CopiedNoun['parts']>[number],

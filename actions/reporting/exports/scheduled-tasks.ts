@@ -62,8 +62,8 @@ export async function createScheduledTask(
 }
 
 /**
- * Enables or disables a scheduled task. After it is enabled again, it exports the ranges that passed while it was disabled: its ranges have
- * no gap.
+ * Enables or disables a scheduled task. After it is enabled again, it also exports the ranges that passed while it was disabled, so its
+ * ranges are contiguous.
  */
 export async function enableScheduledTask(
   { postgres }: Postgres,

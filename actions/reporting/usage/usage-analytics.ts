@@ -105,7 +105,7 @@ type UnbilledInput = {
 };
 
 /**
- * Meters with events of the customers that no line item bills, with or without a feature. A query of all customers leaves them out, because
+ * Meters with events of the customers that no line item bills, with or without a feature. A query of all customers excludes them, because
  * the result would be unreadable. Event names are read before customers are combined with meters: an environment may have a thousand of
  * each.
  */

@@ -1,7 +1,7 @@
 /**
- * Advances the clock of an environment to its target (docs/rules/clock.md, "Advancing"). Repeatedly it finds the next due instant, moves
- * the clock there, and runs the same due work as the scheduler. The progress is stored in the clock's row, so that any worker can continue.
- * If two workers run at the same time, row locks prevent that both process the same record, as with two schedulers.
+ * Advances the clock of an environment to its target (docs/rules/clock.md, "Advancing"). Repeatedly it finds the next due instant, sets the
+ * clock to that instant, and runs the same due work as the scheduler. The progress is stored in the clock's row, so that any worker can
+ * continue. If two workers run at the same time, row locks prevent that both process the same record, as with two schedulers.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -147,8 +147,8 @@ class ClockAdvancer {
   }
 
   /**
-   * Repeats the step at the clock's current instant. An earlier worker may have crashed or failed after the move, and the search for due
-   * work covers later instants only. Work that was done is not repeated.
+   * Repeats the step at the clock's current instant. An earlier worker may have crashed or failed after it set the clock, and the search
+   * for due work covers later instants only. Work that was done is not repeated.
    */
   async #endBrokenStep(): Promise<void> {
     const clock = await this.#clock();

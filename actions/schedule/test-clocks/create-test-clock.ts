@@ -63,7 +63,7 @@ async function movePriceStarts(
 }
 
 /**
- * Moves the starts of exports. A schedule without files starts with the interval that contains the clock's time; any other continues after
+ * Sets the next range of export schedules without files to the interval that contains the clock's time. Any other schedule continues after
  * its last file.
  */
 async function moveExportStarts(

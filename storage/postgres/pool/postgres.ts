@@ -23,7 +23,10 @@ interface PostgresOptions {
   log?: (message: string) => void;
 }
 
-/** How long a request waits for a connection. With the time until a silent Postgres is given up, an answer comes within half a minute. */
+/**
+ * How long a request waits for a connection. Including the time until an unresponsive Postgres is detected, a request is answered within
+ * half a minute.
+ */
 export const PROCESS_POOL = { pool_max: 30, acquire_timeout_ms: 10_000 } as const;
 
 /**
