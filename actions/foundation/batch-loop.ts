@@ -118,7 +118,7 @@ class OrderedWorker {
     return { turn: handoff, begun };
   }
 
-  /** Ids left by the last group. */
+  /** Waits for the last group; returns the ids of records that it skipped. */
   async end(): Promise<string[]> {
     const last = this.#last;
     this.#last = undefined;
@@ -152,7 +152,9 @@ export class BatchHandoff {
     if (!(await runWithTimeout(() => before, PATIENCE_MS))) throw new Error('what comes before is not done');
   }
 
-  /** Allows the next group to begin. Called when the rest of this group's work depends on no lock of the next one. */
+  /**
+   * Allows the next group to begin. Called when the remaining work of this group depends on no lock of the next one.
+   */
   allowNext(): void {
     this.#passOn();
   }

@@ -67,14 +67,20 @@ export type DueWork = {
    * interruptible, because a later run would begin with the first record again.
    */
   readonly is_interruptible?: true;
-  /** Other processes do the work and may take long. The clock advance waits for them and gives its slot to other clocks meanwhile. */
+  /**
+   * True if other processes do the work, which may take long. The clock advance waits for them and yields its slot to other clocks
+   * meanwhile.
+   */
   readonly is_done_elsewhere?: true;
 };
 
 type DueWorkRun = DueEnvironments & {
   readonly now: Date;
   readonly onDone?: OnDone;
-  /** Set by the scheduler: the time during the run, which starts at `now`, and its end for work that waits for other services. */
+  /**
+   * Set by the scheduler: `clock` is the current time during the run, which starts at `now`; `until` is the end of work that waits for
+   * other services.
+   */
   readonly clock?: () => Date;
   readonly until?: Date;
   /** Set by a clock advance. */

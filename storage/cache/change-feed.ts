@@ -64,7 +64,7 @@ const CHANGES_SQL = `
             from (select ${STATE_COLUMNS} from slices order by partition) as s) as progress
     from (select coalesce($1::pg_snapshot, pg_current_snapshot()) as seen) as last`;
 
-/** Columns as text. `changed` and `progress` are JSON, and null if there is nothing. */
+/** Columns as text. `changed` and `progress` are JSON; null if nothing changed. */
 type ChangesRow = { snapshot: string; horizon: string; changed: string | null; progress: string | null };
 
 class ChangeTracker {
@@ -245,7 +245,7 @@ class ChangeFeed {
     const age_ms = known === null ? Number.POSITIVE_INFINITY : performance.now() - known.read_ms;
     if (age_ms > RECENT_MS) {
       this.#reading_freshness ??= this.#readFreshness(log, now);
-      // The failure is ignored here, because the callers that wait receive it.
+      // The failure is ignored here, because callers that wait for the freshness receive it.
       this.#reading_freshness.catch(() => undefined);
     }
     return age_ms <= FRESHNESS_MS ? known! : this.#reading_freshness!;

@@ -53,7 +53,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
 /** Steps that undo the start, in the order of the start. */
 type EmbeddedStackStops = (() => unknown)[];
 
-/** Runs in reverse order; a failure does not prevent the other stops. */
+/** Runs the steps in reverse order; the failure of one does not prevent the others. */
 async function runStops(stops: EmbeddedStackStops): Promise<void> {
   const failures: unknown[] = [];
   for (const stop of stops.splice(0).reverse()) {

@@ -54,7 +54,7 @@ type EventOrder = { readonly by: 'timestamp' | 'event_name'; readonly direction:
 /** A page of events. `is_cut` is true if more events belong to the page, but their properties exceed the size limit. */
 type FoundPage = { readonly events: FoundEvent[]; readonly is_cut: boolean };
 
-/** Maximum length of all properties of a page; the event that exceeds it is the last one. */
+/** Maximum length of all properties of a page. A page ends with the event that exceeds it. */
 export const PAGE_BYTES = 8 * 1024 * 1024;
 
 /** Up to `limit` events from an offset on, in order. */

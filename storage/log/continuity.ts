@@ -35,7 +35,7 @@ export function checkContinues(
   }
 }
 
-/** Returns the records up to the first gap. They take effect, and the partition halts exactly at the gap. */
+/** Returns the records up to the first gap. These records are processed, and the partition halts exactly at the gap. */
 export function takeUntilHole<Record extends { readonly offset: bigint }>(records: readonly Record[]): Record[] {
   const hole = records.findIndex(({ offset }, index) => index > 0 && offset !== records[index - 1]!.offset + 1n);
   return hole < 0 ? [...records] : records.slice(0, hole);

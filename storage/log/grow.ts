@@ -78,7 +78,7 @@ const embeddedGrowth: GrowthStrategy = {
   },
 };
 
-/** Throws unless the log is drained. The offsets of the stores decide, and not those committed to the log, which may be lost or expire. */
+/** Throws unless the log is drained. The offsets of the stores decide, because the offsets committed to the log may be lost or expire. */
 async function checkDrained(log: EventLog, database: Database): Promise<void> {
   const { rows: slices } = await database.raw(`select partition, next_offset, phase from slices`);
   const stored = new Map(

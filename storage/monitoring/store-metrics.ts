@@ -93,7 +93,7 @@ function measureDisks(measured: MeasuredStores): void {
   }
 }
 
-/** Measures the disk of the data directory; a process without one has no such metric. */
+/** Measures the disk of the data directory. A process without a data directory has no such metric. */
 async function dataDisk({ data_dir }: MeasuredStores): Promise<Disk[]> {
   const { bavail, bsize, blocks } = await statfs(data_dir);
   return [{ disk: 'data', free: bavail * bsize, size: blocks * bsize }];

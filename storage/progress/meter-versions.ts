@@ -159,7 +159,7 @@ export type CurrentBackfillPart = {
   readonly days: number;
 };
 
-/** Number of this attempt at a part, and the first number under which the part may have been written. */
+/** Number of this attempt to write a part, and number of the first attempt that may have written it. */
 export type PartBegun = { readonly attempt: bigint; readonly since: bigint };
 
 /** Number of events of a part, fixed when the back-fill began, so that a resumed back-fill divides the day equally. */

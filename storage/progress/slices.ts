@@ -17,7 +17,7 @@ export class FencedError extends Error {
   }
 }
 
-/** Takes the partition over: from here on every older epoch is fenced. An existing lock on the bucket rows applies to it too. */
+/** Takes the partition over: afterwards every older epoch is fenced. An existing lock on the bucket rows also applies to the new owner. */
 export async function takePartition(database: Database, partition: number, owner: string): Promise<PartitionProgress> {
   return database.transaction(async (transaction) => {
     await serializeBucketLockChanges(transaction);

@@ -172,7 +172,7 @@ export async function listDueDrafts(
   });
 }
 
-/** Selects those of these drafts that are still due. The caller holds their locks. */
+/** Selects the drafts that are still due. The caller has locked all of them. */
 export async function findDueDrafts(
   transaction: Database,
   { tenant_id, environment_id }: Scope,
@@ -312,7 +312,9 @@ export async function loadInstants(database: Database, filter: readonly Instant[
 
 type Earliest = { of(): Knex.QueryBuilder; readonly columns: readonly string[] };
 
-/** Builds a query for the earliest instant of an environment in any of these columns, each found by its own index. */
+/**
+ * Builds a query for the earliest instant of an environment in any of the given columns; each column has its own index.
+ */
 export function buildEarliestQuery(
   database: Database,
   { tenant_id, environment_id }: Scope,

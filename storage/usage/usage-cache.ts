@@ -274,7 +274,10 @@ export class UsageCache {
     );
   }
 
-  /** Whether the partition is at this offset. An announced slice that ends there is committed, and is added now. */
+  /**
+   * Whether the partition is at this offset. If an announced slice ends at the offset, it is committed, and its rows
+   * are added now.
+   */
   #isAt(followed: FollowedPartition, offset: bigint): boolean {
     const { announced } = followed;
     if (followed.at !== offset && announced?.from === followed.at && announced.to === offset) {

@@ -10,11 +10,11 @@ import type { QueryBounds } from '../concurrency/query-bounds.ts';
 /** Query for the value of a meter in the half-open range [start_us, end_us), divided into windows if requested. */
 export type MeterUsageQuery = {
   readonly meter: Pick<Meter, 'id'>;
-  /** Counts by this definition instead of the meter's; such a query reads raw rows. */
+  /** Definition by which events count instead of the meter's own. A query with a definition reads raw rows. */
   readonly definition?: MeterDefinition | undefined;
   /** Null means all customers. Several customers are counted as one set. */
   readonly external_customer_ids: readonly string[] | null;
-  /** Customers that count only in these ranges; their other events are excluded. */
+  /** Customers that count only in the given ranges. Their events outside these ranges are excluded. */
   readonly clipped?: ClippedRanges | undefined;
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
@@ -38,7 +38,7 @@ export type MeterUsageQuery = {
         readonly passes?: ((properties: PropertySource) => boolean) | undefined;
       }
     | undefined;
-  /** One answer per key of an event; such a query reads raw rows. */
+  /** Groups the answer by a key of each event. A query with this function reads raw rows. */
   readonly key_of?: ((event: KeyedEvent) => string) | undefined;
   /** The keys are requested groups, whose number is bounded for a tenant's own query. */
   readonly is_grouped?: boolean;

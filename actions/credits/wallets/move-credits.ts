@@ -203,8 +203,8 @@ async function findDone(
 type MovementReason = Pick<MovementInput, 'transaction_reason'>;
 
 /**
- * Checks that a repeated key has the same movement. A key of another movement is an error of its request alone; the others of the batch are
- * not affected.
+ * Checks that a repeated key has the same movement. If the key belongs to another movement, only this request fails, and the others of the
+ * batch succeed.
  */
 export function checkSame(entry: MovementReason, wallet: Wallet, before: WalletTransactionModel | undefined): void {
   if (!before) return;

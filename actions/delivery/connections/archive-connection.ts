@@ -12,7 +12,7 @@ import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.
 import { dropSomeMappings } from '../../foundation/connections/mappings.ts';
 import { emit } from '../../foundation/emit.ts';
 
-/** From the first transaction to the last, no payment or refund is requested, and the connection cannot become active. */
+/** State during the archival. It prevents requests of payments and refunds, and the connection cannot become active. */
 const BEING_ARCHIVED = { connection_state: 'needs_attention', attention_reason: BEING_ARCHIVED_REASON } as const;
 const ARCHIVED = {
   status: 'archived',

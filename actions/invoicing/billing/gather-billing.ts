@@ -54,10 +54,13 @@ export type InvoiceSubject = {
   readonly now: Date;
 };
 
-/** Decides which charges the invoice has, and which other invoices have some of them. Every planner sets all fields. */
+/** Determines which charges an invoice has, given the charges of other invoices. Every planner sets all fields. */
 export type InvoiceBasis = {
   readonly reference: ReferencePoint;
-  /** The recomputed invoice, or the void one that is billed again: its own lines do not count as invoiced elsewhere. Null for a new one. */
+  /**
+   * The invoice that is recomputed, or the void invoice that is billed again. Its own lines do not count as invoiced elsewhere. Null for a
+   * new invoice.
+   */
   readonly before: InvoiceBefore | null;
   /** Invoices of earlier periods that are planned, but not made yet. They contain the late usage of the periods before them. */
   readonly earlier: EarlierInvoices | null;

@@ -44,7 +44,7 @@ export type PlannedInvoice = { readonly plan: InvoicePlan<BillableItem> } & Omit
 /** Basis of a new invoice: it replaces no invoice, follows no other planned invoice, and checks earlier charges. */
 const NEW = { before: null, earlier: null, is_settled: false } as const;
 
-/** Plans the advance charges of the first period, or of the first one after a trial. */
+/** Plans the advance charges of the first period, or of the first paid period after a trial. */
 export function planOpeningInvoice(
   stores: Stores,
   database: Database,

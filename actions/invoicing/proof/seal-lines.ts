@@ -57,7 +57,7 @@ export async function sealLines(
     if (fault === null) fresh.set(line.id, { event_count, root, sealed_at: now.toISOString() });
     else faults.set(line.id, fault);
   }
-  // A skipped invoice may be recomputed and then has other lines.
+  // The lines of a skipped invoice may change at a recomputation, so their seals are not stored.
   const isStored = invoice.invoice_status !== 'SKIPPED';
   if (isStored) await createSeals(scope, fresh, stores.postgres);
   const storedSeals = isStored && fresh.size > 0 ? await loadSeals(scope, [...fresh.keys()], stores.postgres) : fresh;
@@ -121,7 +121,7 @@ async function startDigest(
   const grid = { timezone, billing_anchor: toInstant(billing_anchor) };
   const bounds = { asker: scope.tenant_id, ...(signal ? { signal } : {}) };
   const plan = await runYielding(planSegments(meter, { ...range, grid }), bounds);
-  // A meter with its own windows has many values, any other has one.
+  // A meter with its own windows has one value per window; any other meter has one value.
   const cells = new EventCells({ meter, plan, grid, key_of: () => '' });
   const bucket = new UsageBucket();
   const tree = new MerkleTree(sha256);

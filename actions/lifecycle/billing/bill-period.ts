@@ -2,7 +2,7 @@
  * Bills every period that is over, with one transaction per subscription and period. It locks the subscription, drafts the invoice of the
  * closed period and advances the current period. It repeats this while a period is due. A subscription locked by another worker is skipped.
  * Any number of schedulers may run this at once, and a crash leaves no partial state. A period is invoiced only if its usage is complete:
- * all events sent before its end have passed the pipeline. Until then the subscription is left for the next run and listed in the report.
+ * all events sent before its end have passed the pipeline. Until then the subscription is skipped and listed in the report.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { mapBatched } from '../../../storage/concurrency/batched.ts';

@@ -83,7 +83,10 @@ type InvoiceEditing = LockedInvoice & {
 };
 type WrittenEdit = { readonly line_items: InvoiceLineItemModel[]; readonly changes: Partial<InvoiceModel> };
 
-/** Refuses to edit lines that other rules compute, because the subscription depends on their charges (docs/rules/invoices.md, "Edits"). */
+/**
+ * Refuses to edit computed lines of an invoice that is not derived from the subscription alone, e.g. of a plan change: later computations
+ * depend on its charges (docs/rules/invoices.md, "Edits").
+ */
 function checkEditable({ invoice, before }: InvoiceEditing): void {
   const isComputed = before.some(({ computed_from }) => computed_from);
   if (isComputed && !isDerivedFromSubscription(invoice))
@@ -250,8 +253,8 @@ function isLate({ period_start, period_end }: InvoiceModel, subscription: Subscr
 }
 
 /**
- * Loads the dates of the charges. An advance charge is dated at the start of its time, any other charge at the end; a manual line is dated
- * with the invoice.
+ * Loads the dates of the charges. An advance charge has the date of its interval's start, any other charge that of the end; a manual line
+ * has the invoice's date.
  */
 async function loadChargedInstants({ invoice, transaction }: InvoiceEditing, records: readonly LineRecord[]) {
   const ids = records.map((record) => record.subscription_line_item_id);

@@ -15,7 +15,7 @@ import { applySuccess } from './apply-outcome.ts';
 
 type EarlierAttempt = { readonly attempt: PaymentAttemptModel; readonly payment: PaymentModel };
 
-/** Stores the provider's id of the last attempt, which the next attempt replaces in the payment. */
+/** Stores the provider's id of the last attempt, because the next attempt overwrites it in the payment. */
 export async function storeAttemptId(
   transaction: Transaction,
   { gateway_payment_id, attempt_count: attempt_number, ...payment }: PaymentModel,
@@ -29,7 +29,7 @@ export async function storeAttemptId(
     await PaymentAttemptModel.change(attempt, { gateway_payment_id }, { by, database: transaction });
 }
 
-/** Finds the attempts that the provider knows by these ids, and that a later attempt has replaced. */
+/** Finds attempts by their ids at the provider, if a later attempt has replaced them. */
 export async function findEarlierAttempts(
   scope: Scope,
   gateway_payment_ids: readonly string[],

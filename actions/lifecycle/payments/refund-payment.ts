@@ -106,7 +106,7 @@ function addRefund(
     ...createdBy({ user_id: 'user_id' in by ? by.user_id : '', now: by.now }),
     id: newId('payment_refund', by.now.getTime()),
     payment_id: payment.id,
-    // A refund without a provider, or one that was made there already, needs no call and is complete at once.
+    // A refund without a provider, or one that was already made at the provider, needs no call and is complete at once.
     refund_status: is_made ? 'succeeded' : 'pending',
   };
   return PaymentRefundModel.add(payment, record, { database: transaction });

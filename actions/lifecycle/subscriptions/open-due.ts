@@ -1,6 +1,6 @@
 /**
  * Opens a subscription at its start (docs/rules/subscriptions.md, "A start that lies ahead"). The opening invoice is created then, and the
- * payment behaviour applies then. A subscription that ends before its start only ends.
+ * payment behaviour applies then. A subscription that ends at or before its start is ended and never opened.
  */
 import { formatMs, toInstant } from '../../../core/foundation/time/instant.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';

@@ -100,7 +100,7 @@ async function gatherEffects(
   { postgres, clickhouse }: Stores,
   { owned_partition, records }: CorrectionBatch,
 ): Promise<CorrectionEffect[]> {
-  // The first of repeated messages counts.
+  // If a message was appended twice, its first offset counts.
   const offsets = new Map(records.toReversed().map(({ correction_id, offset }) => [correction_id, offset]));
   const corrections = await listPendingCorrections(postgres, [...offsets.keys()]);
   const effects: CorrectionEffect[] = [];
@@ -169,7 +169,8 @@ function buildEffect(
   const { tenant_id, environment_id, event_id, action, id: sequence } = correction;
   const after = action === 'void' ? null : buildReplacement(correction, before);
   const contentBefore = before.action === 'void' ? [] : [before];
-  // An earlier attempt or a manual change may have stored other content under this number, and the bucket rows may count that content.
+  // An earlier attempt or a manual change may have stored other content under this number. Bucket rows that count that content are rebuilt,
+  // too.
   const stored = history.corrections.filter((known) => String(known.sequence) === sequence);
   const { event_partition, event_offset, event_position } = history.original;
   const row = {

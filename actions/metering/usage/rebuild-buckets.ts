@@ -43,7 +43,7 @@ export type Rebuild = {
   readonly own_before?: bigint;
   /** A version that becomes live with this rebuild: its rows are written although no query reads them yet. */
   readonly settling?: { readonly meter_id: string; readonly version: number } | null;
-  /** Prepares other inputs of the rows. Called before the recount, with the bucket rows locked. */
+  /** Prepares further inputs of the rebuild. Called before the recount, with the bucket rows locked. */
   prepare?(attempt: WriteAttempt): Promise<void>;
   /** Lists the rows to rebuild. Called with the bucket rows locked. */
   targets(): Promise<readonly RebuildTarget[]>;

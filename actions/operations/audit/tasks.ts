@@ -54,8 +54,8 @@ function toTaskFinding({ kind, id, stored, found }: TaskFault): Finding {
 type FileAuditCounts = Pick<TaskAuditCounts, 'files' | 'files_gone' | 'files_unread'>;
 
 /**
- * Audits files. The owner of the directory or bucket may have removed files or revoked access; such files are counted, and are no
- * difference.
+ * Audits files. The owner of the directory or bucket may have removed files or revoked access; such files are counted and not reported as
+ * differences.
  */
 async function auditFiles(stores: Postgres, input: TaskAuditInput): Promise<FileAuditCounts> {
   const counts: Record<FileAuditState, number> = { there: 0, gone: 0, unread: 0, elsewhere: 0 };

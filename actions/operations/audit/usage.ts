@@ -46,7 +46,7 @@ type UsageAuditReport = {
   readonly differences: number;
 };
 
-/** Limits of one recount: each of these events may be a row of each of these meters. A longer day is split into ranges. */
+/** Limits of one recount: in the worst case each event becomes a row of each meter. A longer day is split into ranges. */
 const EVENTS_MAX = 100_000;
 const METERS_MAX = 5;
 const CUSTOMERS_MAX = 500;
@@ -229,7 +229,7 @@ async function auditDays(stores: AuditStores, group: AuditedMeters, { days, size
   return result;
 }
 
-/** Checks these customers again while no slice writes their rows; the meter's version may have been superseded meanwhile. */
+/** Checks these customers again while no slice writes their rows. Skips the meter if its version was replaced meanwhile. */
 async function recheckDifferences(
   stores: AuditStores,
   counted: AuditedMeter,

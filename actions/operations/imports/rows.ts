@@ -39,7 +39,7 @@ export function readRows({ file_type, known, pieces }: ImportFile): AsyncGenerat
 
 const PART_BYTES = 16_384;
 
-/** Yields to other work between parts: a chunk may hold some hundred thousand rows, which are parsed without a pause. */
+/** Splits chunks into parts, and yields to other work between them: a chunk may contain some hundred thousand rows. */
 async function* splitPieces(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   for await (const piece of pieces)
     for (let from = 0; from < piece.length; from += PART_BYTES) {

@@ -245,8 +245,8 @@ export function computeMetAllowances(
 }
 
 /**
- * Computes the free usage of grants since the first cycle began, for a charge or a part of it. For grants of an amount, usage is its cost
- * by the price.
+ * Computes the free usage of grants since the first cycle began, for a charge or a part of it. For grants in money, the usage is converted
+ * to its cost by the price.
  */
 export async function computeGrants(
   granting: Granting,

@@ -203,7 +203,7 @@ async function buildUsageQuery(
 
 type GrantPrice = PricedItem['price'];
 
-/** Loads the price that charges the usage now: that of the first line of the meter. Without a line the usage costs nothing. */
+/** Loads the price by which the usage is charged now: the price of the first line of the meter. Without a line the usage costs nothing. */
 async function loadGrantPrice(
   subscription: SubscriptionModel,
   { reading, meter }: GrantMeterContext,

@@ -158,7 +158,7 @@ async function finishExport(
     const { run, ended } = await lockRun(database, place);
     const task = await TaskModel.fetch(place, run.entity_id, { database, lock: true });
     if (ended || task.task_status !== 'PROCESSING') throw notAllowed(`the task is ${task.task_status} meanwhile`);
-    // The file exists from here on. If the process crashes before the commit, another attempt writes a file of the same name.
+    // After `commit` the file is visible. If the process crashes before the commit, another attempt writes a file of the same name.
     await written.commit();
     const counts = { total_records: records, processed_records: records, successful_records: records };
     await deleteParts(database, task);

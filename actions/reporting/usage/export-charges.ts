@@ -109,7 +109,10 @@ function listOtherCharges(
   ]);
 }
 
-/** Loads the customers of the parents whose subscriptions these customers inherit: their charges include the usage of these customers. */
+/**
+ * Loads the customers of the parent subscriptions that these customers inherit, because the parents' charges include the usage of these
+ * customers.
+ */
 async function loadPayingCustomers(
   database: Database,
   scope: Scope,

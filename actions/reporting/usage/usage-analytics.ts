@@ -191,7 +191,10 @@ type RowParts = AnalyticsCosting & {
  */
 const PRICED_AT_ONCE = 16;
 
-/** The cost of a line may need queries of its own, for the free units of its period or the draws of its term; these are batched. */
+/**
+ * The cost of a line may need queries of its own: for the free units of its period, or for earlier draws from its commitment. These queries
+ * are batched.
+ */
 async function priceAhead(
   stores: Stores,
   measured: readonly MeasuredSubject[],

@@ -52,7 +52,7 @@ const RETRY_MS = 20;
 const IDLE_MAX = 500;
 /** Longest pause while other jobs do the due work; the pause grows up to it. */
 const ELSEWHERE_MS_MAX = 500;
-/** Time after which the slot is yielded to other clocks: those of the tenant's other environments and of other tenants wait for it. */
+/** Time after which the run yields its slot to waiting clocks of other environments and tenants. */
 const SLOT_MS = 3_000;
 
 /**
@@ -173,7 +173,10 @@ class ClockAdvancer {
     return due.map((one) => one?.getTime() ?? Number.POSITIVE_INFINITY);
   }
 
-  /** Runs all work of these kinds at the instant; work that follows at the same instant is the next step. */
+  /**
+   * Runs all work of these kinds at the instant. If that makes further work due at the same instant, the next step runs
+   * it.
+   */
   async #step(clock: TestClockModel, { at, kinds }: { at: Milliseconds; kinds: readonly DueWork[] }): Promise<void> {
     if (!(await this.#move(clock, at))) return;
     const { tenant_id, environment_id } = this.#place;

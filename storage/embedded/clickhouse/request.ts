@@ -87,7 +87,7 @@ function parseSurroundings(parameters: URLSearchParams, incoming: IncomingMessag
     name.startsWith('param_') ? [[name.slice('param_'.length), value]] : [],
   );
   const database = parameters.get('database') ?? header(incoming, 'x-clickhouse-database');
-  // A mark that the client set is used as it is. It is unique, as our own marks are.
+  // If the client has set a mark, it is used unchanged; it is unique, like a generated one.
   const id = parameters.get('log_comment') || randomUUID();
   return { id, settings, params, ...(database ? { database } : {}) };
 }

@@ -77,7 +77,7 @@ function loadPassword(home: string, run_as: RunAs): string {
     renameSync(`${file}.new`, file);
     syncDirectory(home);
   }
-  // A copy, or a restored backup, may have other permissions.
+  // A copied or restored password file may have other permissions.
   chmodSync(file, 0o600);
   return readFileSync(file, 'utf8').trim();
 }

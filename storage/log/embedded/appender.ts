@@ -36,8 +36,8 @@ type AppendRows = {
   entries: readonly LogEntry[];
   positions: readonly SegmentPosition[] | null;
   /**
-   * Whether the statement is named, so that each connection parses and plans it once. A pooler lends the connection to other clients, so
-   * then it has no name.
+   * Whether the statement is named, so that each connection parses and plans it once. Behind a pooler it must be unnamed, because the
+   * pooler lends the connection to other clients.
    */
   is_named: boolean;
 };

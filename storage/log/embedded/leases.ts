@@ -41,7 +41,7 @@ export class EmbeddedLeases {
     this.#holder = { url: readUrl(postgres), id, lease_ms, alive_ms, shared: this.#shared };
   }
 
-  /** Resolves after the first renewal, when other consumers count this one. */
+  /** Resolves after the first renewal. From then on other consumers count this one. */
   async start(): Promise<void> {
     this.#beat();
     this.#beating ??= setInterval(() => this.#beat(), BEAT_MS).unref();

@@ -21,7 +21,7 @@ export type SegmentPosition = {
 
 type SegmentOptions = {
   directory: string;
-  /** No other process uses the directory, so unreferenced files are removed. */
+  /** True if no other process uses the directory, so that unreferenced files can be removed. */
   sole_owner?: boolean;
   segment_bytes_max?: number;
 };

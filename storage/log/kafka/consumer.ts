@@ -323,7 +323,7 @@ export class KafkaConsumer {
     }
   }
 
-  /** Passes a fetched batch to the loop of the partition, if the loop waits for exactly these records. */
+  /** Passes a fetched batch to the loop of the partition, if the loop waits for records from this offset on. */
   #arrived({ batch, isRunning }: EachBatchPayload): void {
     const assigned = this.#assigned.get(batch.partition);
     if (!assigned?.take || !isRunning()) return;

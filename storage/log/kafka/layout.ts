@@ -5,7 +5,7 @@
 import type { Database } from '../../foundation/stores.ts';
 
 export type LogLayout = {
-  /** The number in use; the first call stores the given number. */
+  /** Returns the number of partitions in use; the first call stores the given number. */
   claim(partitionCount: number): Promise<number>;
   read(): Promise<number>;
 };

@@ -224,7 +224,7 @@ export async function loadUncountedCommitted(
   return { committed: new Decimal(rows[0].committed), doubtful: new Decimal(rows[0].doubtful) };
 }
 
-/** The ids among these whose events are not in the log yet. */
+/** Filters the ids of reservations whose events are not in the log yet. */
 export async function findUncommitted(scope: Scope, ids: readonly string[], database: Database): Promise<Set<string>> {
   const found = await ReservationModel.in(scope, database)
     .select('id')
