@@ -57,7 +57,7 @@ export async function checkWalletsWithDefaults(
   return { last: wallets.length < AT_A_TIME ? null : wallets.at(-1)!.id, errors };
 }
 
-/** Checks are serialized, so an older balance does not override a newer one. */
+/** Checks one wallet. Checks of a wallet are serialized, so an older balance does not override a newer one. */
 function checkWallet(stores: Stores, scope: Scope, { id, now }: { id: string; now: Date }): Promise<number> {
   return stores.postgres.transaction(async (transaction) => {
     await lockAlerts(transaction, id);

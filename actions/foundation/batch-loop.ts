@@ -88,7 +88,7 @@ class OrderedWorker {
     this.#round = round;
   }
 
-  /** Resolves when the next group may begin. Returns the ids left by groups that have ended meanwhile. */
+  /** Resolves when the next group may begin. Returns the ids of records that ended groups have skipped meanwhile. */
   async begin(group: readonly DueRecord[]): Promise<string[]> {
     const { act, actBatch: actTogether } = this.#round;
     const left: string[] = [];

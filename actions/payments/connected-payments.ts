@@ -30,7 +30,10 @@ export class ConnectedPayments implements PaymentProvider {
     this.#gateway = gateway;
   }
 
-  /** If the provider is unavailable, the connection pauses. Due payments then wait, like records to be pushed. */
+  /**
+   * Opens the account for a call. If the provider is unavailable, the connection pauses, and due payments wait like
+   * records to be pushed.
+   */
   async #open(scope: Scope, now: Date): Promise<OpenedGateway> {
     const opened = await openGateway(this.#stores, scope, { gateway: this.#gateway, now });
     const { connection } = opened;
@@ -123,8 +126,8 @@ export class ConnectedPayments implements PaymentProvider {
   }
 
   /**
-   * The age of the key is computed by the database, because the clock of this process may be wrong. With a wrong clock
-   * an old key, which the provider has forgotten, could seem new.
+   * Loads the age of the key from the database, because the clock of this process may be wrong. With a wrong clock an
+   * old key, which the provider has forgotten, could seem new.
    */
   async #measureAge({ requested_at }: Pick<PaymentRequest, 'requested_at'>) {
     const age_ms = (await loadDatabaseTime(this.#stores.postgres)).getTime() - requested_at.getTime();

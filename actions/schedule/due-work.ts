@@ -1,7 +1,7 @@
 /**
  * All work with a due time of its own. Work due at one instant runs in the order of DUE_WORK_NAMES. The scheduler makes a job of each kind,
  * for all environments that follow the machine's clock. The clock of an environment reads when each kind is due next and runs it at that
- * instant (actions/schedule/test-clocks/advance-test-clock.ts). A new kind needs a name in DUE_WORK_NAMES and an entry in DUE_WORK; the
+ * instant (actions/schedule/test-clocks/advance-test-clock.ts). A new kind needs a name in DUE_WORK_NAMES and an entry in this file; the
  * compiler requires both.
  */
 import type { Scope } from '../../core/foundation/scope.ts';

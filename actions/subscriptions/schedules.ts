@@ -51,7 +51,10 @@ export async function noteExecuted(
   await SubscriptionScheduleModel.change(schedule, changes, { by, database: transaction });
 }
 
-/** A scheduled change failed and all its writes are rolled back. The caller of another request gets the original error. */
+/**
+ * Thrown if a scheduled change failed; all its writes are rolled back. If a request triggered the change, its caller gets the original
+ * error.
+ */
 export class ScheduleNotDone extends FarthingError {
   readonly schedule: SubscriptionScheduleModel;
 

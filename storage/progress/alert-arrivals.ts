@@ -39,8 +39,8 @@ export async function enqueueAlertChecks(database: Database, rows: readonly Aler
 
 /**
  * Enqueues the check of one customer, which runs after the transaction commits. In an environment with its own clock, the check runs when
- * the clock advances. After a self-fill only alerts are checked (`fills` false), under a separate key: otherwise each fill would enqueue
- * the next check for ever.
+ * the clock advances. After an automatic top-up only alerts are checked (`fills` is false), under a separate key. Otherwise each top-up
+ * would enqueue the next check for ever.
  */
 export async function enqueueCustomerAlertCheck(
   database: Database,
@@ -51,7 +51,7 @@ export async function enqueueCustomerAlertCheck(
   await addAlertCheck(database, { tenant_id, environment_id, customer_id, fills }, { key });
 }
 
-/** Enqueues a check. `key`: at most one queued check has it; null makes each check separate. */
+/** Enqueues a check. A queued check with the same `key` is not added again; null makes each check separate. */
 async function addAlertCheck(
   database: Database,
   payload: Scope & ({ readonly customer_id: string; readonly fills: boolean } | { readonly wallets_behind: string }),

@@ -93,8 +93,8 @@ export async function listEventsCorrectedSince(
 }
 
 /**
- * Whether any event was corrected since. A margin of one hour covers messages in flight and clock differences. Corrections take effect by
- * the machine's clock, so in an environment with its own clock any correction may have been since.
+ * Whether any event was corrected since `since`. A margin of one hour covers messages in flight and clock differences. Corrections have
+ * instants of the machine's clock, so in an environment with a test clock every correction counts.
  */
 export async function hasCorrectionsSince(database: Database, scope: Scope, since: Date): Promise<boolean> {
   const key = `corrections since ${scope.tenant_id} ${scope.environment_id} ${since.getTime()}`;

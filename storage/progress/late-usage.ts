@@ -71,7 +71,10 @@ function toColumns(arrivals: readonly LateArrival[]) {
   ];
 }
 
-/** Usage of an inherited subscription belongs to its parent. Rows are inserted in the order of ids, which prevents deadlocks. */
+/**
+ * SQL that records late usage. Usage of an inherited subscription is recorded for its parent. Rows are inserted in the order of ids, which
+ * prevents deadlocks.
+ */
 const RECORD_SQL = `
   with arrived as (
     select * from unnest(?::text[], ?::text[], ?::timestamptz[], ?::text[]) as row (tenant_id, environment_id, at, external_id)

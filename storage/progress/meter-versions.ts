@@ -84,7 +84,7 @@ export async function recordBarrier(
   );
 }
 
-/** Lists the versions that every partition has met and that are not yet live, oldest first. */
+/** Lists the versions whose barrier every partition has passed and that are not yet live, oldest first. */
 export async function listVersionsToBackfill(database: Database, partitionCount: number): Promise<MeterVersion[]> {
   const { rows } = await database.raw(
     `select v.* from meter_versions v where v.state in ('announced', 'backfilling') and v.settling_rebuild is null
@@ -131,8 +131,8 @@ export async function lockBackfill(
 }
 
 /**
- * Loads the offset at which each partition met the version. It is 0 for a partition that was added later, because such a partition counts
- * by the version from its first record on.
+ * Loads the offset at which each partition passed the barrier of the version. It is 0 for a partition that was added later, because such a
+ * partition counts by the version from its first record on.
  */
 export async function loadBarriers(
   database: Database,

@@ -34,7 +34,7 @@ export type OwnedPartition = { readonly partition: number; readonly epoch: bigin
 /** Value of `days_before` in an installation that writes daily rollups with every slice. */
 export const EVERY_DAY = 2_147_483_647;
 
-/** All partitions have one value. */
+/** Returns `days_before`, which is equal in all partitions. */
 export function readDaysBefore(progress: readonly PartitionProgress[]): number {
   return progress[0]?.days_before ?? 0;
 }

@@ -25,7 +25,7 @@ export type BucketQuery = Scope & {
   readonly plan: SegmentPlan;
   /** Distinct values found in raw rows, to be united with the stored sets. */
   readonly extra_uniques: readonly ExtraUniques[];
-  /** Distinct values are also counted cumulatively, over all segments up to each one. */
+  /** If true, distinct values are also counted cumulatively, over all segments up to each one. */
   readonly running_uniques?: boolean;
   readonly bounds?: QueryBounds | undefined;
   /** Whether to report if base rows exist after the last range. Only `loadBatchedCells` sets this. */

@@ -99,7 +99,7 @@ async function attach(
   await TaxAssociationModel.add(scope, record, { database: transaction, conflict });
 }
 
-/** Attaches the requested rates to a new subscription, or else its payer's. */
+/** Attaches the requested rates to a new subscription; without requested rates, attaches those of its payer. */
 export async function taxSubscription(
   subscription: SubscriptionModel,
   overrides: readonly TaxOverride[],

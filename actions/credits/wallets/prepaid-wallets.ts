@@ -64,7 +64,8 @@ export async function listPayingWallets(
 }
 
 /**
- * Returns the instant at which credits must be unexpired to pay the invoice: the end of its period, at the latest now.
+ * Returns the instant at which credits must be unexpired to pay the invoice: the end of its period, or now if that is
+ * earlier.
  */
 export function computeReference({ period_end }: Pick<Invoice, 'period_end'>, now: Date): Milliseconds {
   return period_end ? Math.min(toInstant(period_end), now.getTime()) : now.getTime();
@@ -107,7 +108,7 @@ async function loadUnreservedLots(
   return { lots, promised: await loadPromised(database, toWalletPool(wallet), { now, expiries: listExpiries(lots) }) };
 }
 
-/** Wallets for one price type pay before wallets for all types. */
+/** Ranks a wallet by its price types: wallets for one price type pay before wallets for all types. */
 function computeRank(types: readonly string[]): number {
   if (types.includes('ALL') || types.length > 1) return 2;
   return types.includes('USAGE') ? 0 : 1;

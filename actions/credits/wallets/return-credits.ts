@@ -78,7 +78,7 @@ function isAfterTax({ transaction_reason, pays_after_tax }: WalletTransactionMod
   return transaction_reason === 'INVOICE_PAYMENT' && pays_after_tax;
 }
 
-/** Returns the part of the amount that has no lot to return to. */
+/** Returns an amount to lots of the debits. The result is the remainder that no lot could receive. */
 async function returnToLots(
   transaction: Transaction,
   debits: readonly WalletTransactionModel[],
@@ -119,7 +119,7 @@ function listDebits(transaction: Transaction, invoice: Invoice): Promise<WalletT
     ]) as unknown as Promise<WalletTransactionModel[]>;
 }
 
-/** Returns the returned amount; it is 0 if the wallet is closed. */
+/** Returns credits to one lot. The result is the returned amount; 0 if the wallet is closed. */
 async function returnToLot(
   transaction: Transaction,
   debit: WalletTransactionModel,

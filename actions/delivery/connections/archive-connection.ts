@@ -57,7 +57,10 @@ async function checkNoTask(database: Transaction, connection: ConnectionModel): 
   if (used) throw notAllowed(`the scheduled task ${used.id} writes to it: archive that first`);
 }
 
-/** Only the account of this connection knows the outcome of a charge or refund that was requested from it. */
+/**
+ * Refuses the archival while a charge or refund has no outcome, because only the account of this connection knows that
+ * outcome.
+ */
 async function checkNothingPends(database: Transaction, connection: ConnectionModel): Promise<void> {
   const find = () => buildPaymentsQuery(database, connection).select('id').limit(1);
   const [charge] = await find()

@@ -190,7 +190,7 @@ export async function linkEntity(
   const { author, connection } = input;
   const current = await lockCurrentMapping(transaction, scope, input);
   if (current && hasCallBegun(current)) throw alreadyExists(describeLinked(current), { id: current.id });
-  // The record was waiting for its first push, which the link replaces.
+  // The record was waiting for its first push. The link makes that push unnecessary.
   if (current) await dropMapping(transaction, current, author);
   const mapping = buildMapping(input);
   const isDue = hasImportedMethods(mapping);

@@ -23,7 +23,7 @@ export type PushTarget = {
   readonly call: AccountCaller;
 };
 
-/** The provider does not need the record. A request for the push is refused; a pending push is dropped. */
+/** Thrown if the provider does not need the record. A request for the push is refused; a pending push is dropped. */
 export class NothingToSend extends FarthingError {
   constructor(message: string, details: Readonly<Record<string, string>> = {}) {
     super('invalid_operation', message, { details });
@@ -66,8 +66,8 @@ export async function pushBegun(
 }
 
 /**
- * Loads the key with its age by the clock of the database. By a wrong clock of this process, a key that the provider
- * has forgotten could seem new.
+ * Loads the key with its age by the clock of the database. If this process used its own clock and that was wrong, a key
+ * that the provider has forgotten could seem new.
  */
 export async function loadPushKey(
   { postgres }: Postgres,

@@ -84,7 +84,10 @@ class PlanDependencies implements DependencyRecorder, LiveUsageWatcher {
     if (!adds_rows) this.is_other = true;
   }
 
-  /** Usage of the next month does not affect the draft of this month. */
+  /**
+   * Marks the plan as outdated if the row is within its time. Usage of the next month does not affect the draft of this
+   * month.
+   */
   onRow(subject: LiveUsageSubject, first_us: Microseconds): void {
     if (this.watched.some((one) => one.subject === subject && first_us < one.end_us)) this.is_other = true;
   }
@@ -182,7 +185,7 @@ class DraftPlanCache {
     return cached;
   }
 
-  /** The usage cache continues to receive updates while drafts are cached. */
+  /** Keeps the usage cache updated while drafts are cached. */
   async stay(stores: Stores): Promise<void> {
     if (this.#drafts.size > 0) await this.#readChanges(stores);
   }

@@ -73,7 +73,7 @@ export type InvoiceBasis = {
 
 export type EarlierInvoices = {
   readonly invoiced: ReadonlySet<string>;
-  /** Empty while the earlier invoices are not priced: their commitment draws and coupon uses are not known yet. */
+  /** Empty until the earlier invoices are priced: until then their commitment draws and coupon uses are unknown. */
   readonly lines: readonly PlannedLine<BillableItem>[];
   readonly coupon_uses: CouponUses;
 };
@@ -204,7 +204,7 @@ export async function createMeasure(
     usage_as_of_ms = Math.min(usage_as_of_ms, toInstant(answer.as_of));
     return answer;
   };
-  /** Earliest time up to which all reads so far are complete. */
+  /** Returns the earliest time up to which all reads so far are complete. */
   const readInstant = (): Milliseconds | null => (Number.isFinite(usage_as_of_ms) ? usage_as_of_ms : null);
   return { measure, readInstant };
 }

@@ -127,7 +127,9 @@ function isCorrectedLater(one: InvoicedLine, before: Milliseconds): boolean {
   return isCorrection(one) && one.invoice_status === 'DRAFT' && (one.invoiced_until ?? before) > before;
 }
 
-/** Amounts that credit notes and refunds have credited are not credited again by a correction. */
+/**
+ * Subtracts the amounts that credit notes and refunds have credited, so that a correction does not credit them again.
+ */
 export async function subtractReturned(
   database: Database,
   closed: readonly ClosedCharge<BillableItem>[],
@@ -273,7 +275,7 @@ export async function isCorrected(database: Database, lines: readonly InvoicedLi
   return hasCorrectionsSince(database, final[0]!.line, new Date(since));
 }
 
-/** One read over all closed windows shows whether any event came late; most often none did. */
+/** Whether any event of the closed windows came late. One read covers all windows, because most often none did. */
 async function hasGrown(item: BillableItem, windows: readonly ClosedWindow[], measure: UsageMeasure): Promise<boolean> {
   if (windows.length <= 1) return windows.length === 1;
   const expected = expectedEventCount(windows);

@@ -35,7 +35,7 @@ import {
 import { loadNextBillingSequence, loadWithLines, toInvoiceParts, toInvoiceRecord } from '../records/invoice-records.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 
-/** One invoice exists for each period and reason. `payer_id`: the invoiced customer. */
+/** Describes a draft. At most one invoice exists for each period and reason. `payer_id`: the invoiced customer. */
 type DraftDescription = InvoiceSubject & { readonly reason: BillingReason; readonly payer_id: string };
 
 /**
@@ -72,7 +72,10 @@ function draftOpeningInvoice(stores: Stores, transaction: Transaction, input: Op
   return draftOnce(transaction, description, () => planOpeningInvoice(stores, transaction, input));
 }
 
-/** Returns null also if the late usage costs nothing, because no invoice is expected after the end of the subscription. */
+/**
+ * Drafts an invoice of late usage. Returns null also if the late usage costs nothing, because no invoice is expected after the end of the
+ * subscription.
+ */
 export function draftLateInvoice(
   stores: Stores,
   transaction: Transaction,
@@ -211,7 +214,7 @@ export async function draftFinalInvoice(
 }
 
 /**
- * A subscription that ends without an invoice of its arrears still credits overbilled usage (docs/rules/invoices.md, "Before the period is
+ * Credits overbilled usage of a subscription that ends without an invoice of its arrears (docs/rules/invoices.md, "Before the period is
  * over"). The invoice is final at once, because a recomputation would charge the arrears. Returns the open invoices that the credit
  * lowered.
  */

@@ -148,7 +148,10 @@ async function startDigest(
   };
 }
 
-/** A correction line has the old count if its amount could not be applied in full, so that the next invoice checks the charge again. */
+/**
+ * Compares the events with the line. A correction line has the old count if its amount could not be applied in full, so that the next
+ * invoice checks the charge again.
+ */
 function findCountFault(line: InvoiceLineItemModel, { event_count, quantity }: EventsDigest): string | null {
   const computed = line.computed_from;
   const isCounted = computed?.event_count === event_count || line.parent_line_item_id !== null;

@@ -69,7 +69,7 @@ export async function finalizeDueInvoices(
   return report;
 }
 
-/** Hierarchies in the group of drafts that began most recently. */
+/** Hierarchies of the drafts in the most recently begun group. */
 type LastBatch = { families: ReadonlySet<string> };
 type BatchOrder = { readonly handoff: BatchHandoff; readonly last: LastBatch };
 

@@ -139,7 +139,10 @@ export async function applyReportedRefunds(
   return [...failed, ...unfitting].join('; ') || null;
 }
 
-/** A failed refund that was recorded as a part of a sum cannot be reversed by itself, so the difference is returned. */
+/**
+ * Reverses refunds that failed after they were recorded. A refund that was recorded only as a part of a sum cannot be
+ * reversed, and is returned as a difference.
+ */
 async function reverseFailedRefunds(
   stores: Stores,
   transaction: Transaction,

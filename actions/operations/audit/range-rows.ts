@@ -1,8 +1,8 @@
 /**
  * Audit of the outcome of each record of the log. The rows of a range of offsets in `events`, `event_identities` and `event_outcomes` match
- * the counts of the ledger, each once. Raw rows and identities are of equal events at equal positions. A range is in the ledger after all
- * of its rows are written, and these never change, so other ranges may arrive meanwhile. A range with a difference is checked again, and
- * the finding names the first differing positions.
+ * the counts of the ledger, each once. Raw rows and identities are of equal events at equal positions. A range enters the ledger after all
+ * of its rows are written, and these rows never change. So the audit may run while other ranges arrive. A range with a difference is
+ * checked again, and the finding names the first differing positions.
  */
 import {
   findLedgerRange,

@@ -24,7 +24,7 @@ import type { OnFinding } from './findings.ts';
 const ANSWERS = 50;
 /** Maximum number of audited histories and their events, because all their raw events are read. */
 const HISTORIES = { count: 20, events: 200_000 };
-/** Number of tries of a comparison. Data that arrive during it are no difference: it is repeated. */
+/** Number of tries of a comparison, which is repeated if data arrive during it. */
 const TRIES = 5;
 const PAUSE_MS = 200;
 

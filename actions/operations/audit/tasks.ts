@@ -1,6 +1,6 @@
 /**
- * Audit of tasks: the files of a schedule are contiguous, and and the counts and reports of tasks equal those of their ended runs. Stored
- * files are unchanged since they were written; files in S3 are read only on request (docs/rules/exports.md, docs/rules/imports.md).
+ * Audit of tasks: the files of a schedule are contiguous, and the counts and reports of tasks equal those of their ended runs. Stored files
+ * are unchanged since they were written; files in S3 are read only on request (docs/rules/exports.md, docs/rules/imports.md).
  */
 import { createHash } from 'node:crypto';
 import { FarthingError, unavailable } from '../../../core/foundation/error.ts';

@@ -1,6 +1,6 @@
 /**
- * Table of the records that a clone copies, one entry per noun. A root is copied in its own transaction, with its parts (`parts`) and the
- * records that it references (`refs`); a referenced record without a copy is copied first.
+ * Table of the records that a clone copies, one entry per noun (type of record). A root is copied in its own transaction, with its parts
+ * (`parts`) and the records that it references (`refs`); a referenced record without a copy is copied first.
  */
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -118,7 +118,7 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
       return coupon;
     },
     refs: () => ({}),
-    // The copy has no redemptions.
+    // A copied coupon has no redemptions yet.
     fresh: { total_redemptions: 0 },
     add: (scope, record, { database }) => CouponModel.add(scope, record, { database }),
   },

@@ -18,7 +18,7 @@ import { toRowFault } from './take-records.ts';
 
 type ImportEventRow = ImportedEventRow | { readonly fault: RowFault };
 
-/** Returns each row as an event or its fault, after the pipeline has room for the events. */
+/** Waits until the pipeline has room for the events, then returns each row as an event or its fault. */
 export async function readEventRows(
   stores: Stores,
   scope: Scope,

@@ -166,7 +166,9 @@ function toPeriodKey(source: SubscriptionEntitlementSource): string {
   return feature_type === 'metered' ? deriveResetPeriod(usage_reset_period, subscription) : '';
 }
 
-/** Lists all sources of the subscriptions, one for each subscription that has it. */
+/**
+ * Lists all sources that entitle the subscriptions. A source that several subscriptions have is listed once for each.
+ */
 async function listSubscriptionSources(
   subscriptions: readonly SubscriptionModel[],
   feature_ids: readonly string[] | undefined,

@@ -1,7 +1,7 @@
 /**
  * Free usage that entitlements grant on the meters of a subscription, and the part of it that applies to a charge
- * (docs/rules/entitlements.md, "What is free"). Usage of each reset period before and within the charge comes from the reader of the
- * charge.
+ * (docs/rules/entitlements.md, "What is free"). The caller passes a function that reads the usage of each reset period before and within
+ * the charge.
  */
 
 import { combineGrants } from '../../../core/catalog/entitlement/combine.ts';
@@ -112,7 +112,7 @@ function groupGrants(sources: readonly SubscriptionEntitlementSource[]): Granted
 
 /** A limit, and the reset periods that overlap a charge. A reset period that is cut short has a lower limit of its own. */
 type LimitedWindows = Omit<FreeWindows, 'limit'> & { readonly limit: Decimal | null };
-/** A limit, or grants, whose intervals begin with usage. */
+/** A limit with its reset periods; or usage-ordered grants, whose intervals begin with usage. */
 export type AllowanceWindows = LimitedWindows | Granting;
 
 export function limitedWindows(
@@ -184,7 +184,7 @@ type AllowanceReading = MeasuredIn & {
   read: (window: Period) => Promise<MeasuredUsage>;
   granted: (granting: Granting) => Promise<GrantsMet>;
 };
-/** A limit of grants for a charge, and the charge's `usage` in units. */
+/** Allowance that usage-ordered grants give to a charge, and the `usage` of the charge in units. */
 type GrantsMet = { readonly allowance: MeasuredAllowance; readonly usage: OrderedUsage };
 
 /**

@@ -47,7 +47,10 @@ export async function createTestClock(
   return clock;
 }
 
-/** Prices that are current by the machine's clock become current at the clock's first instant. */
+/**
+ * Changes the start of prices that are current by the machine's clock, so that they are current at the clock's first
+ * instant.
+ */
 async function movePriceStarts(
   database: Transaction,
   scope: Scope,

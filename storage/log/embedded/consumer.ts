@@ -25,7 +25,7 @@ type AssignedPartition = {
   committed: bigint;
   lost: boolean;
   readonly recent: RecentRecords;
-  /** The previous batch was small. */
+  /** Whether the previous batch was small. */
   trickles: boolean;
 };
 

@@ -15,7 +15,7 @@ type LeaseOptions = {
   readonly id: string;
   readonly lease_ms: number;
   readonly partition_count: number;
-  /** Longer than the longest uninterrupted work. */
+  /** Time without a heartbeat after which the leases are not renewed; longer than the longest uninterrupted work. */
   readonly alive_ms?: number;
 };
 
