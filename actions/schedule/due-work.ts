@@ -226,7 +226,8 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
         return { done: { invoiced }, waiting: [], failed };
       },
     },
-    // Alert checks that usage and wallets did not enqueue because a process ended in between (docs/rules/alerts.md, "When alerts are checked").
+    // Alert checks that usage and wallets did not enqueue because a process ended in between (docs/rules/alerts.md, "When alerts are
+    // checked").
     'watch-alerts': {
       every_seconds: 3600,
       next: (database, scope, from) => nextAlertCheck(database, scope, { from }),

@@ -1,7 +1,7 @@
 /**
  * Computes uncached answers in batches (docs/decisions/0007-cached-answers.md). Concurrent requests of one environment run in one batched
- * transaction, in which equal queries become one statement (storage/concurrency/batched.ts). A single request, and any request that fails in the
- * batch, is computed alone.
+ * transaction, in which equal queries become one statement (storage/concurrency/batched.ts). A single request, and any request that fails
+ * in the batch, is computed alone.
  */
 import { AsyncResource } from 'node:async_hooks';
 import type { Scope } from '../../core/foundation/scope.ts';

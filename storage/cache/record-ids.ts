@@ -14,7 +14,9 @@ export function listRecordIds(text: string): readonly string[] {
   return text.match(TRACKED_IDS) ?? [];
 }
 
-/** Corrections of events have one id per environment (sql/postgres, 0251). A cached answer needs none: it watches the usage that it reads. */
+/**
+ * Corrections of events have one id per environment (sql/postgres, 0251). A cached answer needs none: it watches the usage that it reads.
+ */
 const CORRECTIONS_ID = /^env_[0-9A-Z]{26}\/corrections$/;
 
 export function isCorrectionsId(column: string, value: string): boolean {

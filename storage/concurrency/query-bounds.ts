@@ -129,7 +129,7 @@ export function checkGroups(count: number): void {
   );
 }
 
-/** Maximum number of running queries, and of waiting queries per asker and in total. A query above the limits is rejected. */
+/** Maximum number of running queries, and of waiting queries per tenant (`asker`) and in total. A query above the limits is rejected. */
 type QuerySlotLimits = {
   readonly at_once: number;
   readonly waiting_per_asker: number;

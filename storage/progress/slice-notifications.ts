@@ -16,7 +16,10 @@ type SliceNotification = {
   getVersion(meter_id: string): number;
 };
 
-/** Maximum length of a notification. A larger slice sends none: to recompute the cached answers costs less than to read it. */
+/**
+ * Maximum length of a notification. A larger slice sends none, because the cached answers that it would update are much smaller and can be
+ * recomputed.
+ */
 const TEXT_MAX = 4 * 1024 * 1024;
 /** Time for which a request of a reader is valid. An active reader renews it. */
 const WANTED_SECONDS = 60;

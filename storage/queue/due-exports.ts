@@ -74,7 +74,7 @@ const UNCUT = (task: string) => `(${task}.is_scheduled and ${task}.cut_number is
 
 /**
  * SQL condition that the advance of a test clock waits for a file of this environment. A schedule with a file that is
- * put off delays the advance only until the records of its files are fixed.
+ * put off (`PUT_OFF`) delays the advance only until the records of its files are fixed.
  */
 function isWriting(database: Database, { tenant_id, environment_id }: Scope): Knex.Raw {
   return database.raw(

@@ -99,8 +99,8 @@ export async function deleteWorker(pool: JobsPool, worker_id: string): Promise<v
 }
 
 /**
- * Unlocks the jobs of workers without a heartbeat for this time, so that another worker takes them. A younger lock is left alone:
- * its worker may have returned a moment ago. Returns the number of unlocked jobs.
+ * Unlocks the jobs of workers without a heartbeat for this time, so that another worker takes them. A younger lock is not removed,
+ * because its worker may just have resumed after a pause. Returns the number of unlocked jobs.
  */
 export async function freeLostJobs(pool: JobsPool, dead_after_ms: number): Promise<number> {
   await pool.query(`delete from job_workers where seen_at < now() - $1 * interval '1 millisecond'`, [dead_after_ms]);

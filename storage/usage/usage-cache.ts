@@ -51,7 +51,10 @@ const RUNNING_IDLE_MS = 3_600_000;
 export class UsageCache {
   /** Live usage of current periods; it is updated and cleared with this cache. */
   readonly running = new LiveUsage();
-  /** Another process feeds the slices (usage-feed.ts): a progress that was not fed yet does not clear the cache. */
+  /**
+   * True if another process feeds the slices (usage-feed.ts). A progress that was not fed yet then does not clear the
+   * cache.
+   */
   readonly #isFed: boolean;
   readonly #followed = new Map<number, FollowedPartition>();
   #rebuilds = 0n;

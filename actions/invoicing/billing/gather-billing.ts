@@ -1,6 +1,7 @@
 /**
- * Gathers the inputs of an invoice plan: line items with prices and meters, lines on other invoices, and usage. The planners (plan-invoices.ts)
- * share these steps, so that preview, draft and recomputation agree (docs/rules/invoices.md, "Preview and invoice agree").
+ * Gathers the inputs of an invoice plan: line items with prices and meters, lines on other invoices, and usage. The planners
+ * (plan-invoices.ts) share these steps, so that preview, draft and recomputation agree (docs/rules/invoices.md, "Preview and invoice
+ * agree").
  */
 
 import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';

@@ -126,8 +126,8 @@ type ReportedRefunds = {
 };
 
 /**
- * Records the refunds that were made at the provider, and reverses those that have failed there after they were recorded as made. `transaction`
- * has locked the invoice. Returns the differences that a person has to resolve; null if there are none.
+ * Records the refunds that were made at the provider, and reverses those that have failed there after they were recorded as made.
+ * `transaction` has locked the invoice. Returns the differences that a person has to resolve; null if there are none.
  */
 export async function applyReportedRefunds(
   stores: Stores,

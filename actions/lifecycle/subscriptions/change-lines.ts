@@ -1,7 +1,8 @@
 /**
  * Ends and begins lines of a subscription inside a period and settles the credits and charges. Modifications, plan changes and
  * cancellations all use it (docs/rules/proration.md, "Changes inside a period"). `planLineChange` gathers and decides, and is all of a
- * preview; `applyLineChange` (apply-line-change.ts) applies the plan. An opening invoice that is still a draft is recomputed and carries the change itself.
+ * preview; `applyLineChange` (apply-line-change.ts) applies the plan. An opening invoice that is still a draft is recomputed and carries
+ * the change itself.
  */
 import { invalid } from '../../../core/foundation/error.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';

@@ -1,7 +1,7 @@
 /**
- * Applies corrections in the pipeline. The corrected content is stored next to the event, and the bucket rows of its old and new content are
- * rebuilt from the raw events. All corrections of a slice share one rebuild, which also writes the bucket rows of the slice's own events.
- * Each applies once: a repeated message, a void of a voided event, and a correction of an unknown id change nothing.
+ * Applies corrections in the pipeline. The corrected content is stored next to the event, and the bucket rows of its old and new content
+ * are rebuilt from the raw events. All corrections of a slice share one rebuild, which also writes the bucket rows of the slice's own
+ * events. Each applies once: a repeated message, a void of a voided event, and a correction of an unknown id change nothing.
  */
 
 import { FarthingError, unavailable } from '../../../core/foundation/error.ts';

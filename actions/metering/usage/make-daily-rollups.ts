@@ -1,9 +1,11 @@
 /**
  * Makes the daily rollups of UTC days that are over (docs/decisions/0001). A day has only base rows until then. Afterwards every writer of
- * its base rows also writes daily rollups, and queries read these. One message in the log triggers the work, like a rebuild: lock the
- * bucket rows → no slice writes bucket rows → sum up the base rows, day by day → unlock: these days have rollups After a crash the next
- * owner of the partition repeats it under a greater attempt number. No query reads the rollups of a day before it is done, so the next
- * attempt deletes the rows of the failed one.
+ * its base rows also writes daily rollups, and queries read these. One message in the log triggers the work, like a rebuild:
+ *
+ *   lock the bucket rows → no slice writes bucket rows → sum up the base rows, day by day → unlock: these days have rollups
+ *
+ * After a crash the next owner of the partition repeats the work under a greater attempt number. No query reads the rollups of a day
+ * before it is done, so the next attempt deletes the rows of the failed one.
  */
 import { FarthingError } from '../../../core/foundation/error.ts';
 import type { WriteAttempt } from '../../../storage/events/write-fence.ts';

@@ -1,8 +1,11 @@
 /**
  * Rewrites bucket rows from the raw events, after a correction or for a repair. The owner of a partition does it as the effect of one
- * message, exactly once: lock the bucket rows → no slice writes bucket rows → recount, and delete the old rows → write the new ones →
- * verify → unlock After a crash or any other failure, everything is repeated under a greater attempt number. Its delete removes the rows of
- * all earlier attempts, and no row of these can arrive later (docs/decisions/0002).
+ * message, exactly once:
+ *
+ *   lock the bucket rows → no slice writes bucket rows → recount, and delete the old rows → write the new ones → verify → unlock
+ *
+ * After a crash or any other failure, everything is repeated under a greater attempt number. The delete of the new attempt removes the rows
+ * of all earlier attempts, and no row of these can arrive later (docs/decisions/0002).
  */
 import { unavailable } from '../../../core/foundation/error.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';

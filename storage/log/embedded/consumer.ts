@@ -65,7 +65,10 @@ export class EmbeddedConsumer {
     this.#keeper = this.#renewShare();
   }
 
-  /** Takes the records that this process has just made durable, and wakes waiting loops, which then need not read the records from Postgres. */
+  /**
+   * Takes the records that this process has just made durable, and wakes waiting loops, which then need not read the records from
+   * Postgres.
+   */
   appended(records: readonly LogRecord[]): void {
     for (const record of records) this.#assigned.get(record.partition)?.recent.add(record);
     wake(this.#waiting);

@@ -5,7 +5,10 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Milliseconds } from '../../../core/foundation/time/instant.ts';
 import type { Database, Transaction } from '../../foundation/stores.ts';
 
-/** A feature is alerted for each wallet, a group for each subscription. */
+/**
+ * Subject of an alert. An alert on a feature is separate for each wallet, and an alert on a group for each
+ * subscription.
+ */
 export type AlertSubject = {
   readonly alert_type: AlertType;
   readonly entity_id: string;

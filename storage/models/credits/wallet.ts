@@ -49,9 +49,9 @@ export class WalletModel extends ScopedModel {
   }
 
   /**
-   * Locks the wallet that receives credits, with the others that may pay in this transaction. If there is none, an advisory lock
-   * reserves its place. If there is one, only rows are locked: a transaction that already holds rows could deadlock with one that
-   * holds the advisory lock.
+   * Locks the wallet that receives credits, with the others that may pay in this transaction. If there is none, an advisory lock replaces
+   * the row lock. If there is one, only rows are locked: a transaction that already holds rows could deadlock with one that holds the
+   * advisory lock.
    */
   static async lockPrepaidWallet(
     scope: Scope,

@@ -249,7 +249,7 @@ export function toEntityType({ recordName }: { recordName: string }): string {
   return recordName.toLowerCase().replaceAll('-', '').replaceAll(' ', '_');
 }
 
-/** Returns tenant and environment of a record. Tables above the environments have none; it is '' for them. */
+/** Returns tenant and environment of a record. The environment is '' for a record that belongs to none. */
 function toRecordOwner<M extends Model>(model: Class<M> & { tenantColumn?: string }, record: M) {
   const row = record as unknown as Record<string, string | null | undefined>;
   const isScoped = model.tenantColumn === undefined;
