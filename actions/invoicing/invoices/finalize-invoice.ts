@@ -1,10 +1,10 @@
 /**
- * Makes a draft final with its computed amounts, an invoice number and a due date; its lines never change afterwards. Numbers have no gaps
- * (docs/rules/invoices.md, "Numbers"), because the finalizing transaction takes them: the counter's row is locked until the transaction
- * ends, and a rollback returns the number.
+ * Makes a draft final with its computed amounts, an invoice number and a due date; its lines never change afterwards. Numbers have no
+ * gaps (docs/rules/invoices.md, "Numbers"), because the finalizing transaction takes them: the counter's row is locked until the
+ * transaction ends, and a rollback returns the number.
  *
- * This module does not recompute the draft. The scheduler recomputes it just before it finalizes (finalize-due-invoices.ts). A manual finalization uses the draft
- * unchanged, and later events go to the next invoice (docs/rules/invoices.md, "Late events").
+ * This module does not recompute the draft. The scheduler recomputes it just before it finalizes (finalize-due-invoices.ts). A manual
+ * finalization uses the draft unchanged, and later events go to the next invoice (docs/rules/invoices.md, "Late events").
  */
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
