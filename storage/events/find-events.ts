@@ -142,7 +142,10 @@ function tooManyPassedOver(): Error {
   return invalid('property_filters', 'too few of the events pass that have to be looked at: ask for a shorter range');
 }
 
-/** The event with this id as it was accepted, without corrections. Its identity has its timestamp, which narrows the search. */
+/**
+ * Finds the event with this id as it was accepted, without corrections. The identity of the event contains its timestamp, which narrows the
+ * search.
+ */
 export async function findEvent(
   clickhouse: ClickHouseClient,
   scope: Scope,

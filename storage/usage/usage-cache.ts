@@ -29,7 +29,10 @@ type AnnouncedRebuild = {
   readonly customers: ReadonlyMap<string, ReadonlySet<string> | null>;
 };
 
-/** A partition at the offset of the whole cache, and a possible next slice. Its rows wait until its commit is seen. */
+/**
+ * Offset up to which the cache contains a partition, and the slice that is announced for it. The slice's rows are added
+ * only after its commit is seen.
+ */
 type PartitionPosition = Pick<PartitionProgress, 'partition' | 'epoch' | 'next_offset'>;
 type FollowedPartition = { readonly epoch: bigint; at: bigint; announced: AnnouncedSlice | null };
 

@@ -119,7 +119,9 @@ async function advanceChild(
 /** Fields of an activated child: the charges that it waited for were on its parent's invoice. */
 const PAID = { subscription_status: 'active' } as const;
 
-/** Ends the trial of a child, which was the parent's. Its advance charges are on the invoice with which the parent's trial ended. */
+/**
+ * Ends the trial of a child together with its parent's. The child's advance charges are on the invoice with which the parent's trial ended.
+ */
 async function endChildTrial(
   transaction: Transaction,
   { child, parent, by }: ParentPropagation & { child: SubscriptionModel },

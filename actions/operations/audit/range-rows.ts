@@ -39,7 +39,7 @@ const EVENTS_MAX = 2_000_000;
 
 export type RangeCounts = { ranges: number; raw_rows: number; outcomes: number; identities: number };
 
-/** Audits some ranges, in order: the identities in one query, the others in batches. */
+/** Audits some ranges, in order. One query reads the identities of all ranges; other rows are read in batches. */
 export async function auditRanges(
   stores: AuditStores,
   ranges: readonly AuditedRange[],

@@ -306,7 +306,7 @@ async function countAsAccepted(
   return [...aggregator.drain()].flat();
 }
 
-/** Adds the event to the rows of the meters that count it, if its offset is before the end of their progress. */
+/** Adds the event to the rows of the meters that count it, unless its offset is after the meter's counted progress. */
 function addSentEvent(aggregator: BucketAggregator, meters: readonly CountedMeter[], sent: SentEvent): void {
   const properties = propertiesIn(sent.properties);
   for (const counted of meters) {

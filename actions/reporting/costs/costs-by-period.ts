@@ -101,7 +101,7 @@ function toCostPeriod({ window_us, cost, quantity, event_count }: CostPeriod): C
   return { window_us, cost, quantity, event_count };
 }
 
-/** Computes the cost that each window adds to the running cost. Its units and events are those of the window alone. */
+/** Computes the cost that each window adds to the running cost. The units and events are those of the window alone. */
 function computeAddedCosts(windows: readonly WindowAnswer[], price: CostLine['price']): CostPeriod[] {
   let before = ZERO;
   return windows.flatMap(({ window_us, value: quantity, event_count, running_value }) => {

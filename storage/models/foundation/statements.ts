@@ -124,7 +124,10 @@ export async function appendOne<M extends Model>(
   await write(database, () => joinBatch(database, queries, append));
 }
 
-/** Inserts several records in one statement; in a batched transaction the next is prepared meanwhile (concurrency/batched.ts). */
+/**
+ * Inserts several records in one statement. In a batched transaction the next statement is prepared while this one runs
+ * (concurrency/batched.ts).
+ */
 export async function appendAll<M extends Model>(
   model: Class<M>,
   rows: InputRows,

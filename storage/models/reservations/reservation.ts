@@ -118,8 +118,8 @@ export async function loadHeldAfterExpiry(
 }
 
 /**
- * Credits held of a wallet, grouped by the first of these sorted expiries that is at or after the end of the hold
- * (docs/rules/reservations.md, "Credits").
+ * Loads the reserved credits of a wallet, grouped by `expiries`, which are sorted. A hold counts to the first expiry at
+ * or after its end (docs/rules/reservations.md, "Credits").
  */
 export async function loadPromised(
   database: Database,

@@ -51,7 +51,7 @@ export async function loadClock(
   try {
     return await read(database, scope, machine_ms);
   } catch (error) {
-    // Known environments continue to send events while Postgres is unavailable.
+    // While Postgres is unavailable, the cached clock is used, so that known environments can continue to send events.
     if (known && isUnavailable(error)) return known.clock;
     throw error;
   }
