@@ -121,11 +121,11 @@ function recordOutcome(report: FinalizationReport, id: string, outcome: Finaliza
 
 /**
  * Finalizes drafts in one transaction; their order decides the invoice numbers. A draft with incomplete usage stays unchanged. Drafts are
- * computed while the previous group is being written, and become final after it. After `allowNext` the group takes no lock that the next
- * one can have: the next group locks no wallet, counter or shared hierarchy before this one has ended. All subscriptions and drafts are
- * locked before the first wallet and the counter, because a manual finalization has locked its subscription when it waits for the
- * counter. `activateAfterLowered` alone may lock another subscription, of a former parent; if the next group holds it, that group gives
- * up and runs later.
+ * computed while the previous group is being written, and become final after it. The two groups cannot deadlock. Until this group ends, the
+ * next one locks no wallet, counter or shared hierarchy, and after `allowNext` this group locks nothing else. All subscriptions and drafts
+ * are locked before the first wallet and the counter, because a manual finalization has locked its subscription when it waits for the
+ * counter. Only `activateAfterLowered` may lock another subscription, of a former parent. If the next group has locked it, that group is
+ * rolled back and repeated.
  */
 function finalizeAll(
   stores: Stores,

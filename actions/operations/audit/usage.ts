@@ -193,7 +193,7 @@ async function listDays(
 /** Days that are checked together; `count` of them have events or rows. */
 type DaySpan = { days: [number, number]; count: number; size: number };
 
-/** Groups as many days as are recounted at once; a larger day is alone. */
+/** Groups as many days as are recounted at once; a larger day forms a group of its own. */
 function toSpans(days: readonly AuditedDay[]): DaySpan[] {
   const spans: DaySpan[] = [];
   for (const { day, size } of days) {

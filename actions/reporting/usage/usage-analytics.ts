@@ -234,7 +234,7 @@ async function* buildRows(stores: Stores, one: MeasuredSubject, parts: RowParts)
     signal: query.bounds?.signal,
   };
   const priced = async (answer: WindowAnswer) => ahead.get(one) ?? priceRange(stores, toCosting(one, parts), answer);
-  // A line without usage is shown, unless a filter selects used ones (docs/rules/usage.md, "Analytics"). It costs its shortfall to a
+  // A line without usage is shown, unless a filter selects used ones (docs/rules/usage.md, "Analytics"). Its cost is the shortfall of its
   // commitment.
   if (usage.length === 0 && item !== null && !isFiltered(query)) {
     const { costs, total } = await priced(buildEmptyAnswer(subject));
