@@ -1,6 +1,6 @@
 /**
- * The pipeline's progress per partition; Postgres is authoritative. It has the slice in progress, the offset of the stores, the epoch that
- * fences a worker which lost its partition, and the numbers of write attempts (ARCHITECTURE.md, "Exactly once").
+ * The pipeline's progress per partition; Postgres is authoritative. It has the slice in progress, the offset of the stores, and the numbers
+ * of write attempts. Its epoch fences a worker that has lost the partition (ARCHITECTURE.md, "Exactly once").
  */
 import { unavailable } from '../../core/foundation/error.ts';
 import type { Microseconds } from '../../core/foundation/time/instant.ts';

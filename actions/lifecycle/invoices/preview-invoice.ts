@@ -191,8 +191,8 @@ function buildEarlierInvoices(plans: readonly PreviewPlan[]): EarlierInvoices {
 type PreviewPlan = InvoicePlan<BillableItem>;
 
 /**
- * Converts an executed change, so that the preview shows the change's credits on the invoice of the period, although the change itself
- * settles them on a separate invoice.
+ * Converts an executed change for the preview. The preview shows the change's credits on the invoice of the period, although the change
+ * itself settles them on a separate invoice.
  */
 function toPreviewedChange({ invoice, lines }: SettledChangeLines): PreviewedChange {
   return { before: { invoice, line_items: [] }, credits: lines.filter(({ amount }) => amount.isNegative()) };

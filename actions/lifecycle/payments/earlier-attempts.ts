@@ -77,8 +77,8 @@ type EarlierSuccess = LockedPayment & {
 };
 
 /**
- * Applies a late success once. A payment that waits for its next attempt is paid by it. Otherwise another attempt is in progress or the
- * payment has ended, so the money is not applied, and the payment's error message asks a person to resolve it.
+ * Applies a late success once. If the payment waits for its next attempt, the success pays it. Otherwise another attempt is in progress or
+ * the payment has ended: the money is then not applied, and the payment's error message asks a person to refund it.
  */
 export async function applyEarlierSuccess(
   stores: Stores,
