@@ -7,7 +7,7 @@ export type AuditPrinter = {
   finding(finding: Finding): void;
   difference(difference: UsageDifference): void;
   check(report: CheckReport): void;
-  /** Reports an action of the audit, as opposed to a finding. */
+  /** Prints a line about an action of the audit, as opposed to a finding. */
   note(line: string): void;
 };
 

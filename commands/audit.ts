@@ -95,8 +95,8 @@ async function checkRecords(
 }
 
 /**
- * The pipeline applies the corrections again as they were accepted; then all checks run once more. No correction is applied while raw rows
- * are in doubt.
+ * The pipeline applies the accepted corrections again; then all checks run once more. No correction is applied while
+ * raw rows are in doubt.
  */
 async function repairCorrections(
   config: Config,

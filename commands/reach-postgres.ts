@@ -37,7 +37,10 @@ export async function startBeside(options: EmbeddedOptions): Promise<EmbeddedSta
   }
 }
 
-/** Addresses of the service that runs in the directory, if it is reachable from here; from another container it is not. */
+/**
+ * Addresses of the service that runs in the directory, if they are reachable from here. They are not reachable from
+ * another container.
+ */
 export async function findRunning(dir: string): Promise<Addresses | undefined> {
   const addresses = readAddresses(dir);
   if (!addresses) return undefined;

@@ -3,10 +3,10 @@
  * npm run verify-invoice -- proof.json [events.ndjson] [--event event-proof.json]      or: node verify-invoice.mjs …
  *
  * Checks an invoice of Farthing: computes every line from its events and every total from the lines, and names the first digit that
- * differs. docs/proof.md describes the documents. This is the whole program: one file, nothing of the service, no network, no
- * packages; so it can be read, copied, and run by whoever gets an invoice, with Node 20 or newer.
+ * differs. docs/proof.md describes the documents. The program is this one file. It uses no code of the service, no network and no
+ * packages, so anyone who gets an invoice can read, copy and run it with Node 20 or newer.
  *
- * Exit codes: 0 all agrees (what had to be taken as stated is printed) · 1 something differs · 2 it could not be checked.
+ * Exit codes: 0 all agrees (facts that had to be taken as stated are printed) · 1 something differs · 2 it could not be checked.
  */
 import { hash } from 'node:crypto';
 import { createReadStream, readFileSync, realpathSync } from 'node:fs';
@@ -16,7 +16,7 @@ import { pathToFileURL } from 'node:url';
 const FORMAT = 'farthing-invoice-proof-1';
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Numbers: fractions of BigInts, always exact. A quantity is kept as an integer, in units of 10^-24.
+// Numbers: fractions of BigInts, always exact. A quantity is an integer, in units of 10^-24.
 
 const PLACES = 24;
 const power = (exponent) => 10n ** BigInt(exponent);
@@ -41,7 +41,7 @@ class Fraction {
   compare = (other) => Number(this.n * other.d > other.n * this.d) - Number(this.n * other.d < other.n * this.d);
   equals = (other) => this.compare(other) === 0;
   isZero = () => this.n === 0n;
-  /** Half away from zero, with so many decimals. */
+  /** Rounds to this number of decimals, half away from zero. */
   rounded = (places) => new Fraction(divided(this.n * power(places), this.d), power(places));
 }
 
@@ -52,7 +52,7 @@ const least = (a, b) => (a.compare(b) <= 0 ? a : b);
 const sumOf = (numbers) => numbers.reduce((sum, one) => sum.plus(one), ZERO);
 const quantityOf = (scaled) => new Fraction(scaled, UNIT);
 
-/** Decimal text; what is none is refused, so that nothing is ever a quiet zero. */
+/** Parses decimal text. Anything else is an error, so a missing number is never read as zero. */
 function decimal(text, what) {
   const parts = /^(-?)([0-9]+)(?:\.([0-9]+))?$/.exec(String(text));
   if (parts === null) throw new Unreadable(`${what} is ${JSON.stringify(text)}, which is no decimal number`);
@@ -61,7 +61,7 @@ function decimal(text, what) {
   return new Fraction(sign === '-' ? -n : n, power(fraction.length));
 }
 
-/** With as many decimals as it has, at most so many. */
+/** Formats a number with as many decimals as it has, and at most `places`. */
 function textOf(number, places = 60) {
   const scaled = divided(number.n * power(places), number.d);
   const digits = abs(scaled)
@@ -78,7 +78,9 @@ class OutOfOrder extends Error {}
 // ---------------------------------------------------------------------------------------------------------------------
 // Events: JSON whose numbers keep their text, because a double would round them.
 
-/** Objects are maps, in which the last of two equal keys counts; a number is {number: its text}. */
+/**
+ * Parses JSON. An object becomes a map, in which the last of two equal keys wins. A number becomes {number: its text}.
+ */
 export function readJson(text) {
   let at = 0;
   const fail = () => {
@@ -134,16 +136,16 @@ export function readJson(text) {
   return at === text.length ? whole : fail();
 }
 
-/** As {number: its text}, or as it is where a double holds it exactly. */
+/** A number is {number: its text}, or a JavaScript number if a double holds it exactly. */
 const isNumber = (value) => typeof value === 'number' || typeof value?.number === 'string';
 const numberText = (value) => (typeof value === 'number' ? String(value) : value.number);
 
-/** A double keeps 15 digits: only a text that may have a longer number, or an exponent, is read letter by letter. */
+/** A double keeps 15 digits. So only a text that may contain a longer number or an exponent needs the exact parser. */
 function readEvent(text) {
   if (/[0-9.]{16,}|[0-9][eE]/.test(text)) return readJson(text);
   try {
     const event = JSON.parse(text);
-    // What is inside of a property is never looked at, and is not to be taken for a number of ours.
+    // Values inside of a property are never read, and no meter may take them for numbers.
     const inner = ([key, value]) => [key, isObject(value) ? new Map() : value];
     const mapped = (object) => (isObject(object) ? new Map(Object.entries(object).map(inner)) : object);
     if (!isObject(event)) return event;
@@ -156,7 +158,7 @@ function readEvent(text) {
 
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The quantity that a property is, times 10^24; undefined where it is none. */
+/** Parses a property to a quantity, times 10^24; undefined if it is not a number. */
 export function quantity(property) {
   const text = isNumber(property) ? numberText(property) : property;
   if (typeof text !== 'string' || text.length > 8192) return undefined;
@@ -169,7 +171,7 @@ export function quantity(property) {
   const zeros = /0*$/.exec(whole + fraction)[0].length;
   const up = Number(exponent) - fraction.length + zeros;
   if (digits.length + up > 24) return undefined;
-  // Finer than 24 places and all of it behind the first digit that counts: nothing.
+  // All digits lie after the 24th decimal place, so the quantity is 0.
   if (digits.length + up < -PLACES) return 0n;
   const shift = up + PLACES;
   const scaled = shift >= 0 ? BigInt(digits) * power(shift) : divided(BigInt(digits), power(-shift));
@@ -179,7 +181,7 @@ export function quantity(property) {
 
 const JSON_NUMBER = /^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/;
 
-/** One text for one number: 1e6, 1000000 and 1000000.0 are the same. */
+/** Formats equal numbers as equal texts: 1e6, 1000000 and 1000000.0 are the same. */
 export function canonical(text) {
   const [, sign, whole, fraction = '', exponent = '0'] = JSON_NUMBER.exec(text);
   const written = (whole + fraction).replace(/^0+/, '');
@@ -193,7 +195,7 @@ export function canonical(text) {
   return `${sign}0.${'0'.repeat(Number(-before))}${digits}`;
 }
 
-/** The text by which values are told apart and grouped; undefined where there is none. */
+/** Formats a property as the text by which values are compared and grouped; undefined if it has none. */
 function identity(property) {
   if (property === true || property === false) return String(property);
   const text = isNumber(property) ? numberText(property) : property;
@@ -210,7 +212,7 @@ function passes({ key, values }, properties) {
 
 const INSTANT = /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)$/;
 
-/** Microseconds since 1970 of RFC 3339 text; finer digits are cut off. */
+/** Parses RFC 3339 text to microseconds since 1970; finer digits are cut off. */
 export function instant(text) {
   const parts = INSTANT.exec(text ?? '');
   const ms = parts === null ? Number.NaN : Date.parse(`${parts[1]}T${parts[2]}${parts[4].toUpperCase()}`);
@@ -260,7 +262,7 @@ const MONDAY = 4 * DAY;
 const floored = (value, step) => Math.floor(value / step) * step;
 const clocks = new Map();
 
-/** What the clock is ahead of UTC. */
+/** Milliseconds by which the clock of the time zone is ahead of UTC. */
 function offsetAt(timezone, at) {
   if (timezone === 'UTC') return 0;
   if (!clocks.has(timezone)) {
@@ -278,7 +280,7 @@ function offsetAt(timezone, at) {
   return Date.UTC(shown.year, shown.month - 1, shown.day, shown.hour, shown.minute, shown.second) - floored(at, 1000);
 }
 
-/** Where the clock jumps between two instants, by seconds; Infinity where it does not. */
+/** Milliseconds by which the clock jumps between two instants; Infinity if it does not jump. */
 function jumpBetween(timezone, from, until) {
   const before = offsetAt(timezone, from);
   for (let low = from; low < until; low += HOUR) {
@@ -323,7 +325,7 @@ function wallGrid(size, { timezone, anchor }) {
   return { at, after: (start) => bound(month(start) + 1) };
 }
 
-/** The half-open window that holds an instant. */
+/** Finds the half-open window that contains an instant. */
 export function windowAt(at, size, grid) {
   const { timezone } = grid;
   if (SHORT[size] !== undefined) {
@@ -346,7 +348,8 @@ export function windowAt(at, size, grid) {
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Expressions of meters, over fractions. sqrt, log and powers with fractions are not computed here: what has them is taken as stated.
+// Expressions of meters, over fractions. sqrt, log and powers with fractions are not computed here: the result of an
+// expression that uses them is taken as stated.
 
 class Unusable extends Error {}
 class NotComputed extends Error {}
@@ -360,7 +363,7 @@ function tokensOf(text) {
   for (let at = 0; text.slice(at).trim() !== ''; at = TOKEN.lastIndex) {
     TOKEN.lastIndex = at;
     const [found, number, name, string, sign] = TOKEN.exec(text) ?? [];
-    // Digits that run into letters are hexadecimal or unsigned, which meters do not have.
+    // Digits followed directly by letters are hexadecimal or unsigned numbers, which meters do not have.
     if (found === undefined || (number && /[A-Za-z0-9_.]/.test(text[TOKEN.lastIndex] ?? ''))) throw new NotComputed();
     tokens.push(number ? { number } : name ? { name } : string ? { string: string.slice(1, -1) } : { sign });
   }
@@ -419,7 +422,7 @@ function parsed(text) {
   return tree;
 }
 
-/** Of decimal text that may have an exponent. */
+/** Parses decimal text that may have an exponent. */
 function numeral(text) {
   const [, digits, fraction = '', exponent = '0'] = /^([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?$/.exec(text);
   const up = Number(exponent) - fraction.length;
@@ -428,7 +431,10 @@ function numeral(text) {
   return up >= 0 ? new Fraction(mantissa * power(up)) : new Fraction(mantissa, power(-up));
 }
 
-/** Properties that are compared with text, or with a property that is, are text; all others are numbers. */
+/**
+ * Names of the properties that are text: those compared with text, or with another text property. All others are
+ * numbers.
+ */
 function textProperties(tree) {
   const names = new Set();
   const comparisons = [];
@@ -485,7 +491,10 @@ const ORDERS = {
   '>=': (sign) => sign >= 0,
 };
 
-/** A function from properties to the quantity, times 10^24, undefined where it is none; throws NotComputed. */
+/**
+ * Compiles an expression to a function from properties to the quantity, times 10^24. The function returns undefined
+ * without a quantity, and throws NotComputed if this program cannot compute it.
+ */
 export function compiledExpression(text) {
   const tree = parsed(text);
   const texts = textProperties(tree);
@@ -515,7 +524,7 @@ export function compiledExpression(text) {
     if (ORDERS[op]) return ORDERS[op](values[0].compare(values[1]));
     return NUMERIC[op](...values);
   };
-  // What cannot be evaluated does not matter where the other side decides.
+  // An operand that cannot be evaluated does not matter if the other operand decides the result.
   const logical = (deciding, [left, right], properties) => {
     let first;
     try {
@@ -532,14 +541,14 @@ export function compiledExpression(text) {
       const scaled = divided(n * UNIT, d);
       return abs(scaled) >= power(24 + PLACES) ? undefined : scaled;
     } catch (error) {
-      // An expression that makes no sense makes of an event what one that fails makes of it.
+      // An invalid expression has the same result for an event as an expression that fails.
       if (error instanceof Unusable || error instanceof TypeError) return undefined;
       throw error;
     }
   };
 }
 
-/** A property as a number of an expression, which is not rounded before it is calculated with. */
+/** Parses a property to a number of an expression, without rounding. */
 function exactly(property) {
   const text = isNumber(property) ? numberText(property) : property;
   if (quantity(property) === undefined) return undefined;
@@ -549,7 +558,7 @@ function exactly(property) {
   const n = BigInt(whole + fraction);
   if (n === 0n) return ZERO;
   const up = Number(exponent) - fraction.length;
-  // Finer than 400 places is nothing.
+  // All digits lie after the 400th decimal place, so the number is 0.
   if (up < -10_000) return ZERO;
   const number = up >= 0 ? new Fraction(n * power(up)) : new Fraction(n, power(-up)).rounded(400);
   return sign === '-' ? ZERO.minus(number) : number;
@@ -568,7 +577,7 @@ function expressionOf({ expression }) {
 // ---------------------------------------------------------------------------------------------------------------------
 // From events to a quantity.
 
-// The block up to its end is written by `GOLDEN=write npm test -- test/core/metering/aggregation-files.test.ts`, of core/metering/aggregations/.
+// `GOLDEN=write npm test -- test/core/metering/aggregation-files.test.ts` generates this block from core/metering/aggregations/.
 const AGGREGATIONS = {
   COUNT: {
     value_kind: 'none',
@@ -613,7 +622,7 @@ const AGGREGATIONS = {
 };
 // End of the written block.
 
-/** What a meter makes of the events of one group in one stretch of time. */
+/** The measure of one group of events in one interval, as the meter aggregates it. */
 class Measure {
   count = 0;
   sum = 0n;
@@ -639,7 +648,7 @@ class Measure {
   }
 }
 
-/** The same for a stretch, cut into the meter's own windows and groups where it has them. */
+/** The measure of an interval, split into the windows and groups of the meter, if it has any. */
 class Stretch {
   windows = new Map();
   current = undefined;
@@ -661,7 +670,7 @@ class Stretch {
     if (!groups.has(group)) groups.set(group, new Measure());
     groups.get(group).add(time, value);
   }
-  /** `windows` in order of time; null of a meter without any. */
+  /** Returns the quantity, and the windows in order of time; `windows` is null if the meter has none. */
   answer() {
     const number = (measure) => measure.number(this.aggregation, this.start, this.end);
     if (!this.aggregation.bucket_size) {
@@ -674,7 +683,9 @@ class Stretch {
   }
 }
 
-/** The integral of a level over the time of a line: each value counts from its event, or the begin of the line, on. */
+/**
+ * The integral of a level over the time of a line. Each value counts from its event on, or from the begin of the line.
+ */
 class Level {
   sum = 0n;
   constructor({ chain, period_start, period_end }) {
@@ -682,7 +693,7 @@ class Level {
     this.end = instant(period_end);
     this.length = BigInt(instant(chain.whole_end) - instant(chain.whole_start));
   }
-  /** A customer that leaves takes its level along. */
+  /** A level counts until its customer leaves. */
   add(time, value, until) {
     const [from, to] = [Math.max(time, this.start), Math.min(until, this.end)];
     if (from < to) this.sum += value * BigInt(to - from);
@@ -705,9 +716,9 @@ class LineEvents {
     const { chain } = line.computed_from;
     this.level = chain?.rule === 'integral' ? new Level({ chain, ...line }) : null;
     this.expression = expressionOf(counted.meter.aggregation);
-    /** Whether what the expression makes of an event had to be taken from beside the event. */
+    /** Whether the result of the expression was taken as stated for at least one event. */
     this.isStated = false;
-    /** Whether it was not even there: then nothing is known of the events of the line. */
+    /** Whether such a result was not even stated: then the quantity of the line is unknown. */
     this.isUnknown = false;
     this.customers = new Map(
       counted.customers.map(({ external_customer_id, times }) => [
@@ -715,7 +726,8 @@ class LineEvents {
         times && times.map(({ start, end }) => [instant(start), instant(end)]),
       ]),
     );
-    // Limits of free units inside of the window; what reaches back before it, and money, cannot be counted from these events.
+    // One measure for each limit of free units. It is null if the limit began before the line, is an amount of money or
+    // applies to a level: these events cannot show its use.
     this.limits = (line.computed_from.allowances ?? []).map(({ windows, grants }) =>
       windows.map(({ start, end }) =>
         instant(start) < this.start || isOfMoney({ grants }) || this.level
@@ -727,7 +739,7 @@ class LineEvents {
       ({ start, end }) => new Stretch(counted, instant(start), instant(end)),
     );
   }
-  /** What the line takes of an event: {leaf parts}, or in words why it takes nothing. */
+  /** Returns the value of an event for this line, or a text that says why the line does not count the event. */
   taken(event) {
     const { meter } = this.counted;
     if (event.name !== meter.event_name.trim()) return 'it has another name';
@@ -753,7 +765,7 @@ class LineEvents {
       ? `its ${field ?? 'value'} is no number`
       : { value, text: textOf(quantityOf(value), PLACES), group };
   }
-  /** What the expression makes of it: computed where that can be, else what is said of it. */
+  /** Evaluates the expression for an event. A result that cannot be computed is taken as stated. */
   expressed(event, { group, value_kind }) {
     const said = event.values.get(this.id);
     const computed = this.computed(event.properties);
@@ -770,16 +782,16 @@ class LineEvents {
       ? { value: canonical(text), text: canonical(text), group }
       : { value, text, group };
   }
-  /** When the customer is not counted any more. */
+  /** The instant from which the customer is not counted any more. */
   leaves(customer) {
     const times = this.customers.get(customer);
     return times ? Math.max(...times.map(([, end]) => end)) : Number.POSITIVE_INFINITY;
   }
-  /** A level is measured by the whole period. */
+  /** A level is averaged over the whole period. */
   answer() {
     return this.level ? this.level.answer() : this.whole.answer();
   }
-  /** null where this program cannot. */
+  /** Evaluates the expression; null if this program cannot compute it. */
   computed(properties) {
     try {
       return this.expression === null ? null : this.expression(properties);
@@ -822,7 +834,7 @@ function eventOf(text, number) {
   };
 }
 
-/** Streams where the events of each line come in order, and sorts them in memory where they do not. */
+/** Streams the events if those of each line arrive in order, and otherwise sorts them in memory. */
 async function readEvents(usage, events, report) {
   try {
     return await collected(usage, events, report.attempt());
@@ -848,7 +860,7 @@ async function collected(usage, events, report) {
     number += 1;
     if (text.trim() === '') continue;
     const event = eventOf(text, number);
-    // Who brings own records does not know which line counts which of them: the rules say it.
+    // A file of the customer's own records names no lines, so the rules decide which lines count an event.
     for (const id of event.lines ?? byLine.keys()) {
       const line = byLine.get(id);
       if (line === undefined) {
@@ -869,7 +881,7 @@ async function collected(usage, events, report) {
 
 const open = ({ up_to }) => up_to === null || up_to === undefined;
 
-/** What took how much; a quantity of 0 costs nothing. */
+/** Splits the charge for a number of units into its parts, such as tiers. 0 units cost nothing. */
 function chargeParts(price, units) {
   if (units.isZero()) return [];
   const part = (tier, count, { unit_amount, flat_amount }) => {
@@ -906,7 +918,7 @@ function chargeParts(price, units) {
 
 const amountOf = (parts) => sumOf(parts.map(({ amount }) => amount));
 
-/** Parts of many windows, by tier. */
+/** Adds up the parts of many windows by tier. */
 function addedUp(parts) {
   const byTier = new Map();
   for (const part of parts) {
@@ -917,7 +929,7 @@ function addedUp(parts) {
   return [...byTier.values()].sort((a, b) => (a.tier ?? 0) - (b.tier ?? 0));
 }
 
-/** What is granted bit by bit may be money: then the limit, and what was used, are what usage costs. */
+/** A grant may be an amount of money. Then its limit and its use are costs of usage, not units. */
 const isOfMoney = ({ grants }) => grants?.measure === 'amount';
 const limitOf = (allowance, window) => decimal(window.limit ?? allowance.limit, 'a limit');
 
@@ -927,7 +939,7 @@ function aboveLimit(allowance) {
   return sumOf(allowance.windows.map((window) => over(window, window.after).minus(over(window, window.before))));
 }
 
-/** Where limits that hold beside each other cut a line: from one bound of them to the next. */
+/** Intervals between the bounds of several limits that apply at the same time. */
 function cutsOf(allowances, { window_start, window_end }) {
   const [start, end] = [instant(window_start), instant(window_end)];
   const units = allowances.filter((one) => !isOfMoney(one));
@@ -936,7 +948,7 @@ function cutsOf(allowances, { window_start, window_end }) {
   return units.length < 2 || cuts.length <= 2 ? [] : cuts.slice(1).map((until, index) => [cuts[index], until]);
 }
 
-/** Of several limits in each stretch between their bounds the most that one of them leaves to be charged. */
+/** Units to charge under several limits: in each interval, the limit that leaves most units decides. */
 function aboveAny(allowances, parts) {
   const counts = allowances.map(() => new Map());
   const growth = (allowance, used, part) => {
@@ -955,7 +967,7 @@ function aboveAny(allowances, parts) {
   );
 }
 
-/** What entitlements leave to be charged: in each reset period the first units up to the limit are free. */
+/** Units to charge after entitlements: in each reset period the first units up to the limit are free. */
 function billable({ quantity: measured, windows }, { allowances: all, allowance_parts: parts }) {
   const used = most(measured, ZERO);
   const allowances = (all ?? []).filter((one) => !isOfMoney(one));
@@ -992,7 +1004,7 @@ function billable({ quantity: measured, windows }, { allowances: all, allowance_
   return { units, windows: left, free: used.minus(units) };
 }
 
-/** Of what usage costs what is above grants of money; beside units that are free the dearer of both. */
+/** Cost after grants of money. If some units are free too, the larger of both costs counts. */
 function lessGranted(cost, { free }, stated) {
   const above = stated.filter(isOfMoney).map(aboveLimit);
   if (above.length === 0) return cost;
@@ -1000,7 +1012,10 @@ function lessGranted(cost, { free }, stated) {
   return free === null ? least(charged, cost) : most(charged, cost);
 }
 
-/** Usage costs what it costs up to the committed amount, of which some was used before; what is above so many times as much; what lacks is charged. */
+/**
+ * Splits the cost of usage by a commitment: the cost within the committed amount, the cost above it times the factor,
+ * and the amount lacking if it is charged. `used` was drawn from the commitment before.
+ */
 function committed(base, { amount, factor, trueUp, used = ZERO }) {
   const above = aboveOf(used.plus(base), amount).minus(aboveOf(used, amount));
   const parts = {
@@ -1021,7 +1036,7 @@ function roundedParts({ utilized, overage, lacking }, places) {
   return { utilized: within, overage: used.minus(within), lacking: charge.minus(used), charge };
 }
 
-/** A period of a term pays what it adds to the rounded charge of the term. */
+/** Charge of one period of a term: the difference that it makes to the rounded charge of the term. */
 function roundedCharge(base, { used = ZERO, ...terms }, places) {
   const before = roundedParts(committed(used, { ...terms, trueUp: false }), places);
   const after = roundedParts(committed(used.plus(base), terms), places);
@@ -1048,7 +1063,7 @@ const PARTS = ['utilized', 'overage', 'lacking'];
 
 const CHAIN_VERSION = 1;
 
-/** Terms are equal as numbers: 1 and 1.00 are one amount. */
+/** Formats terms so that equal amounts are equal texts: 1 and 1.00 are the same. */
 function termsText({ billing_model, currency, tier_mode, amount, tiers, transform_quantity }) {
   const number = (text) => textOf(decimal(text ?? '0', 'a term'));
   const terms = {
@@ -1072,7 +1087,7 @@ const negated = (part) => ({
   amount: ZERO.minus(part.amount),
 });
 
-/** Neighbours with equal terms as one. */
+/** Joins adjacent lines with equal terms to runs. */
 function runsOf(entries) {
   const runs = [];
   for (const entry of entries) {
@@ -1083,7 +1098,9 @@ function runsOf(entries) {
   return runs;
 }
 
-/** A run below 0 is taken off the runs before it, the latest first, and then off later ones. */
+/**
+ * Cost of all runs. A negative run is subtracted from the runs before it, the latest first, and then from later ones.
+ */
 function costOfRuns(entries) {
   const runs = runsOf(entries);
   const left = runs.map(({ units }) => most(units, ZERO));
@@ -1099,7 +1116,9 @@ function costOfRuns(entries) {
   return sumOf(runs.map(({ price }, index) => costOf(price, left[index])));
 }
 
-/** The limits of several lines as one: of a meter with windows each reset period once, with what was used before the first of them. */
+/**
+ * Joins the limits of several lines. With windows, each reset period occurs once, with the use before its first line.
+ */
 function joinedLimits(lines, isWindowed) {
   const all = lines.flatMap(({ from }) => (from.allowances?.length ? [from.allowances] : []));
   const allowances = (all[0] ?? []).map((allowance, index) => {
@@ -1119,7 +1138,7 @@ function joinedLimits(lines, isWindowed) {
   return { allowances, allowance_parts: hasParts && !isWindowed ? parts : [] };
 }
 
-/** By bucket what the first lines have used, and what is left of that to be charged. */
+/** Use of the first lines by bucket, and the units of it that are charged. */
 function prefixOf(lines, isWindowed) {
   const buckets = new Map();
   for (const { measured } of lines)
@@ -1134,7 +1153,10 @@ function prefixOf(lines, isWindowed) {
   return { buckets: new Map(rest), units: left.units, free: left.free, limits };
 }
 
-/** Each event is charged by the line in force; in each window tiers go on as long as terms are equal. */
+/**
+ * Costs by line: each event is charged by the line in force. In each window the tiers continue across lines with equal
+ * terms.
+ */
 function additiveCosts(lines, isWindowed) {
   const terms = lines.map(({ from }) => termsText(from.price));
   const prefixes = lines.map((_, index) => prefixOf(lines.slice(0, index + 1), isWindowed));
@@ -1164,7 +1186,7 @@ function additiveCosts(lines, isWindowed) {
   });
 }
 
-/** By tier what the last line adds to its run. */
+/** Parts by tier that the last line adds to its run. */
 function partsAdded(entries) {
   const last = entries.at(-1);
   if (last.units.isZero()) return [];
@@ -1174,7 +1196,10 @@ function partsAdded(entries) {
   return [...parts, ...chargeParts(last.price, used).map(negated)];
 }
 
-/** How long each line holds in a time: the first reaches back to its begin, the last on to its end, a gap counts to the line before it. */
+/**
+ * How long each line applies between two instants. The first line counts from the start, the last one until the end,
+ * and a gap counts for the line before it.
+ */
 function timesIn(lines, start, end) {
   const those = lines.filter((line) => line.start < end && line.end > start);
   return lines.map((line) => {
@@ -1185,7 +1210,10 @@ function timesIn(lines, start, end) {
   });
 }
 
-/** One quantity, of which each line pays its price for its share of the whole period; each window of the meter by itself. */
+/**
+ * Costs of one quantity that the lines share. Each pays its own price for its share of the period, in each window of
+ * the meter separately.
+ */
 function sharedCosts(lines, { whole, window }) {
   const { from, measured } = lines[0];
   const left = billable(measured, from);
@@ -1200,7 +1228,10 @@ function sharedCosts(lines, { whole, window }) {
   return costsOfShares(lines, shares).map((cost) => ({ ...cost, units, free: left.free }));
 }
 
-/** If limits of several reset periods leave something, lines weigh by what each period leaves. */
+/**
+ * Weights of the lines if a limit of several reset periods leaves units to charge: by the units that each period
+ * leaves.
+ */
 function resetWeights(lines, { allowances, allowance_parts }, whole) {
   const [allowance, ...others] = allowances ?? [];
   if (!allowance || allowance.limit === null || others.length > 0 || allowance_parts?.length) return null;
@@ -1220,7 +1251,10 @@ function resetWeights(lines, { allowances, allowance_parts }, whole) {
   );
 }
 
-/** One integral over time, of which each line pays its price of the whole for its part. A run of equal terms below 0 has no share. */
+/**
+ * Costs of one integral over time that the lines share. Each pays its own price of the whole for its part. A negative
+ * run of equal terms has no share.
+ */
 function integralCosts(lines, { whole }) {
   const length = new Fraction(BigInt(whole.end - whole.start) * 1000n * UNIT);
   const integrals = lines.map(({ measured }) => measured.integral ?? measured.quantity.times(length));
@@ -1274,7 +1308,7 @@ function minorUnits(currency) {
   return found === undefined ? 2 : Number(found[0]);
 }
 
-/** Which digit of two numbers is the first that differs, in words. */
+/** Describes the first digit in which two numbers differ. */
 export function firstDifference(stated, computed) {
   const shape = (text) => /^(-?)([0-9]*)(?:\.([0-9]*))?$/.exec(text);
   const [a, b] = [shape(stated), shape(computed)];
@@ -1292,19 +1326,19 @@ export function firstDifference(stated, computed) {
 class Report {
   differences = [];
   stated = [];
-  /** Each field of the document that is taken as stated, by its path; x.* is all that is under x. */
+  /** Paths of the fields of the document that are taken as stated; `x.*` covers all fields below x. */
   fields = new Set();
   #tried = 0;
   differs(line, field, stated, computed) {
     const digit = firstDifference(String(stated), String(computed));
     this.differences.push({ line, field, stated: String(stated), computed: String(computed), digit });
   }
-  /** `fields`: those that are not computed again because of it. */
+  /** Records a fact that is taken as stated, and the fields that are therefore not computed. */
   takes(line, what, fields = []) {
     this.stated.push({ line, what });
     for (const field of fields) this.fields.add(field);
   }
-  /** Whether a field, or what it is in, is taken as stated. */
+  /** Whether the field at a path, or a record that contains it, is taken as stated. */
   isStated(path) {
     const parts = path.split(/(?=[.[])/);
     return parts.some((_, index) => {
@@ -1315,13 +1349,13 @@ class Report {
   same(line, field, stated, computed) {
     if (String(stated) !== String(computed)) this.differs(line, field, stated, computed);
   }
-  /** A stated decimal; a missing one is a difference, too. */
+  /** Compares a stated decimal with the computed one; a missing decimal is a difference. */
   number(line, field, stated, computed) {
     if (stated === null || stated === undefined) this.differs(line, field, 'nothing', textOf(computed));
     else if (!decimal(stated, `${line}: ${field}`).equals(computed))
       this.differs(line, field, stated, textOf(computed));
   }
-  /** What was found while events were read in a wrong order is forgotten. */
+  /** Begins an attempt to read the events. Differences of an earlier attempt, in the wrong order, are removed. */
   attempt() {
     if (this.#tried++ > 0) this.differences.length = 0;
     return this;
@@ -1329,9 +1363,9 @@ class Report {
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// The document, field by field. Behind a ~ stands what is taken as stated: terms that were agreed on, texts for people, ids and dates
-// on which nothing that is charged depends. Everything else is computed again or compared. A ? behind is for what may be null, a ? in a
-// key for what may be missing; * are all other keys.
+// The document, field by field. `~` before a kind: the field is taken as stated. Such fields are agreed terms, texts for people, and ids
+// and dates that no charge depends on. All other fields are computed again or compared. `?` after a kind: the value may be null. `?` after
+// a key: the field may be missing. `*` is every other key.
 
 const maybe = (of) => ({ '?': of });
 
@@ -1411,7 +1445,7 @@ const COUNTED_OF = {
   billing_anchor: 'instant',
 };
 
-/** The lines of one source on one meter that follow one another in a period, and are charged as one. */
+/** The lines of one source on one meter that follow one another in a period and are charged as one. */
 const CHAIN = {
   version: 'integer',
   rule: 'additive|shared|integral',
@@ -1602,7 +1636,7 @@ const KINDS = {
   timezone: (value) => typeof value === 'string' && doesNotThrow(() => offsetAt(value, 0)),
 };
 
-/** Whether the document has each of its fields, and nothing else in it; what is taken as stated is told to the report. */
+/** Checks that the document has each field and no other. Fields that are taken as stated are added to the report. */
 function checkShape(shape, value, path, report) {
   if (typeof shape === 'string') return checkValue(shape, value, path, report);
   if (shape['?'] !== undefined) return value === null ? undefined : checkShape(shape['?'], value, path, report);
@@ -1620,12 +1654,12 @@ function checkShape(shape, value, path, report) {
   for (const [key, { of, isOptional }] of keys)
     if (Object.hasOwn(value, key)) checkShape(of, value[key], under(key), report);
     else if (!isOptional) report.differs('document', under(key), 'nothing', 'a field of every such document');
-    // An older document has it not, and is then taken to have nothing there.
+    // An older document may lack the field; its value is then taken as empty.
     else if (typeof of !== 'string' || of.startsWith('~')) report.fields.add(under(key));
   if (others?.startsWith('~')) report.fields.add(under('*'));
   for (const key of Object.keys(value)) {
     if (keys.has(key)) continue;
-    // What a newer service says besides is named, because this program knows nothing of it.
+    // A field of a newer service is reported, because this program does not know it.
     checkShape(others ?? '~any', value[key], under(key), report);
   }
 }
@@ -1644,7 +1678,7 @@ function checkValue(shape, value, path, report) {
 const CORRECTIONS = ['late_events', 'corrected_events', 'threshold_surplus'];
 const COMPUTED = ['computed_commitment_utilized_amount', 'computed_overage_amount', 'computed_true_up_amount'];
 
-/** Checks one line; `measured` is what its events come to, undefined where none were given. */
+/** Checks one line; `measured` is the quantity of its events, undefined if no events were given. */
 class LineCheck {
   constructor(entry, { index, invoice, places, events, lines, drawn, report }) {
     const measured = events.get(entry.line.id);
@@ -1655,7 +1689,7 @@ class LineCheck {
     this.amount = decimal(this.line.amount, `${this.line.id}: amount`);
   }
   path = (field) => `lines[${this.index}].${field}`;
-  /** `fields` of the line. */
+  /** Records a fact of this line that is taken as stated; `fields` are fields of the line. */
   takes = (what, fields = []) =>
     this.report.takes(
       this.line.id,
@@ -1665,13 +1699,13 @@ class LineCheck {
   amountTaken = (what) => this.takes(what, ['line.amount', 'line.quantity', 'line.price_unit_amount']);
   number = (field, stated, computed) => this.report.number(this.line.id, field, stated, computed);
   same = (field, stated, computed) => this.report.same(this.line.id, field, stated, computed);
-  /** Of a field that says something of other lines only. */
+  /** Checks that a field is empty, because it applies to other lines only. */
   nothing = (field, stated) => {
     if (stated !== null && stated !== undefined)
       this.report.differs(this.line.id, field, JSON.stringify(stated), 'nothing');
   };
   money = (amount) => amount.rounded(this.places);
-  /** With how many decimals quotients are compared. */
+  /** Number of decimals to which quotients are compared. */
   digits = 40;
 
   run() {
@@ -1707,7 +1741,7 @@ class LineCheck {
     return this.fixed();
   }
 
-  /** Only what is drawn from a commitment over several periods, or of the subscription, is of a term. */
+  /** A term is stated only for a charge under a commitment of the subscription, or under one of several periods. */
   term() {
     const { line, from } = this;
     const isDrawn = from.drawn_from === 'subscription' || Boolean(line.commitment_info?.duration);
@@ -1742,7 +1776,7 @@ class LineCheck {
     this.takes('all of it: it was written by hand', ['line.amount', ...said.map((field) => `line.${field}`)]);
   }
 
-  /** What somebody has changed by hand is said; what it was computed as before that is computed again. */
+  /** Reports values that were edited by hand, and checks the computed values from before the edit. */
   asComputed() {
     const { line, from } = this;
     const { amount, quantity } = from.edited;
@@ -1821,7 +1855,7 @@ class LineCheck {
 
   // Usage.
 
-  /** What was counted, as the line and as the document say it: these are the same facts. */
+  /** Checks that the line and the document state the same facts about the counted events. */
   agreesWithItself() {
     const { line, from, entry } = this;
     const { counted, seal, not_sealed } = entry;
@@ -1883,7 +1917,7 @@ class LineCheck {
     } else this.same('computed_from.event_count', from.event_count, seal.event_count);
   }
 
-  /** The period that the customer reads is the one whose events were counted. */
+  /** The period shown to the customer must be the period whose events were counted. */
   period() {
     const { line, from, entry } = this;
     if (
@@ -1896,7 +1930,7 @@ class LineCheck {
     const [start, end] = [instant(from.window_start), instant(from.window_end)];
     if (from.edited) return;
     if (from.chain) return this.periodInChain(start, end);
-    // A correction keeps the period of its charge, of which the newest line may have counted until an earlier end.
+    // A correction keeps the period of its charge; the newest line of the charge may have counted until an earlier end.
     if (!line.parent_line_item_id || end > instant(line.period_end))
       this.same('period_end', instant(line.period_end), end);
     else if (end !== instant(line.period_end)) this.takes('until when its period lasts', ['line.period_end']);
@@ -1907,7 +1941,7 @@ class LineCheck {
     }
   }
 
-  /** The time in which the line is active, and where the events lie that its chain counts for it. */
+  /** Checks the interval in which the line is active, and the interval of the events that its chain counts for it. */
   periodInChain(start, end) {
     const { line, from } = this;
     const { lines, rule } = from.chain;
@@ -1916,7 +1950,7 @@ class LineCheck {
       (one) => instant(one.start) === period[0] && one.line_item_id === line.subscription_line_item_id,
     );
     if (own === undefined || (line.parent_line_item_id === null && instant(own.end) !== period[1])) {
-      // While the period runs a line has counted until an earlier end.
+      // An invoice during the period counts until an earlier end.
       if (own && this.invoice.billing_reason === 'THRESHOLD_BILLING')
         return this.takes('until when its period lasts', ['line.period_end']);
       return this.report.differs(line.id, 'computed_from.chain.lines', JSON.stringify(lines), 'the period of the line');
@@ -1928,7 +1962,7 @@ class LineCheck {
     else this.same('computed_from.window_end', end, until);
   }
 
-  /** While the period runs all lines of a chain have counted until the end of the invoice. */
+  /** End of counting for a chain: an invoice during the period counts until its own end. */
   countedUntil(end) {
     const { billing_reason, period_end } = this.invoice;
     return billing_reason === 'THRESHOLD_BILLING' && period_end ? Math.min(end, instant(period_end)) : end;
@@ -1957,7 +1991,7 @@ class LineCheck {
     if (isSurplus) return this.surplus();
     const priced = this.priced(left);
     if (priced === undefined) {
-      // What others draw hangs on it.
+      // Without this cost, the draws of other lines on the commitment cannot be computed either.
       if (from.drawn_from === 'subscription') this.drawn.push({ line, isKnown: false });
       return;
     }
@@ -1981,7 +2015,7 @@ class LineCheck {
     this.priceUnit(charge);
   }
 
-  /** A line that is charged with others: what it adds to what all of them cost. */
+  /** Checks a line that is charged with others: its cost is the difference that it makes to the cost of the chain. */
   usageInChain(measured, { isCorrection, isSurplus }) {
     const { line, from } = this;
     const cost = this.inChain(measured, isCorrection || isSurplus);
@@ -2006,7 +2040,7 @@ class LineCheck {
     const less = this.less();
     const amount = this.amount.plus(less.amount);
     if (line.commitment_info) {
-      // A commitment rounds the sum over the chain, so a line has at most a cent of its neighbour.
+      // A commitment rounds the sum over the chain, so a line may differ by one cent, which its neighbour has.
       const charge = this.money(this.committed(base, line.commitment_info));
       const cent = new Fraction(1n, power(this.places));
       const off = amount.minus(charge);
@@ -2028,7 +2062,9 @@ class LineCheck {
       );
   }
 
-  /** Quotients are stated with 60 digits: what is behind the last that is compared is taken as stated. */
+  /**
+   * Compares a quotient up to `digits` decimals. Quotients are stated with 60 digits; later digits are taken as stated.
+   */
   near(field, stated, computed) {
     if (stated === null || stated === undefined) return this.number(field, stated, computed);
     const off = decimal(stated, `${this.line.id}: ${field}`).minus(computed);
@@ -2069,7 +2105,7 @@ class LineCheck {
     }
     const cost = this.chainCosts(lines)[lines.findIndex(({ id }) => id === this.line.id)];
     if (cost === undefined) throw new Unreadable(`${this.line.id} is not in its own chain`);
-    // Without events the integrals of the other lines are known as quantities, which are rounded.
+    // Without events the integrals of other lines are derived from their rounded quantities.
     const isRounded = chain.rule === 'integral' && lines.some((one) => !one.measured.integral) && lines.length > 1;
     this.digits = isRounded ? 15 : 40;
     for (const field of Object.keys(untils)) this.near(`computed_from.chain.${field}`, chain[field], cost[field]);
@@ -2081,7 +2117,7 @@ class LineCheck {
     return this.isWindowed() && lines.some((one) => one?.measured.windows === null);
   }
 
-  /** The lines of the chain in order of time; undefined where one stands on another invoice. */
+  /** The lines of the chain in order of time; undefined for a line of another invoice. */
   chainLines(own) {
     const { chain } = this.from;
     const whole = JSON.stringify(chain.lines);
@@ -2137,7 +2173,7 @@ class LineCheck {
     }
   }
 
-  /** What other invoices say of the charge. */
+  /** The part of the charge that other invoices have billed. */
   less() {
     const { line, from } = this;
     if (!from.less) return { amount: ZERO, quantity: ZERO };
@@ -2151,7 +2187,7 @@ class LineCheck {
     };
   }
 
-  /** Units that entitlements make free. */
+  /** Checks the number of free units. */
   free(left, isBeside) {
     const { line, from } = this;
     const stated = line.adjusted_entitlement_quantity;
@@ -2165,7 +2201,7 @@ class LineCheck {
     return Boolean(this.entry.counted?.meter.aggregation.bucket_size);
   }
 
-  /** The quantity: from the events, or as it is stated where none were given. */
+  /** Quantity of the line: from the events, or as stated if none were given. */
   measure() {
     const { line, from, entry, measured } = this;
     const stated = { quantity: decimal(from.quantity, `${line.id}: computed_from.quantity`), windows: null };
@@ -2195,7 +2231,8 @@ class LineCheck {
       this.same('seal.root', entry.seal.root, tree.root());
     }
     if (measured.isStated) this.takes('what the expression of the meter makes of each event, which the tree holds');
-    // The clock cuts nothing where the meter has no windows; in a NEVER ending count nothing else tells of it.
+    // Without windows the time zone has no effect. Nothing else in the document confirms it for a count that never
+    // resets.
     if (!this.isWindowed())
       this.report.fields.add(this.path('counted.timezone')).add(this.path('counted.billing_anchor'));
     const answer = measured.answer();
@@ -2212,10 +2249,10 @@ class LineCheck {
     return answer;
   }
 
-  /** Where the line says what was used between the bounds of its limits, they are those bounds. */
+  /** Checks that the stated uses of limits lie between the bounds of the limits. */
   cuts() {
     const { from } = this;
-    // Of a meter with windows each window is free or not.
+    // With windows, each window is either free or charged.
     const cuts = this.isWindowed() ? [] : cutsOf(from.allowances ?? [], from);
     const said = (from.allowance_parts ?? []).map(({ start, end }) => [instant(start), instant(end)]);
     if (said.length === 0 && cuts.length > 0) this.takes('how its limits hold beside each other');
@@ -2233,7 +2270,7 @@ class LineCheck {
     this.number(`${field}.after`, window.after, stretch.answer().quantity);
   }
 
-  /** What the quantity costs, before and after a commitment of the line; undefined where that cannot be computed. */
+  /** Cost of the quantity before and after a commitment of the line; undefined if it cannot be computed. */
   priced(left) {
     const { line, from } = this;
     const { price } = from;
@@ -2271,12 +2308,15 @@ class LineCheck {
     this.breakdown(this.isWindowed() ? addedUp(parts) : parts);
     const base = lessGranted(amountOf(parts), left, from.allowances ?? []);
     if (!info) return { base, charge: base };
-    // One of the subscription that leaves the line as it is says the same.
+    // A subscription in `drawn_from` whose commitment does not change the line cannot be checked.
     this.report.fields.add(this.path('line.computed_from.drawn_from'));
     return { base, charge: this.committed(base, info) };
   }
 
-  /** Each window, or the part of it that is charged, has the commitment; one that begins in a time of day has that of the time. */
+  /**
+   * Applies the commitment to each window, or to the charged part of a window. A window that begins in a time bucket
+   * has the commitment of that bucket.
+   */
   byWindow({ windows }, info) {
     const { from, entry } = this;
     const { timezone, billing_anchor, meter } = entry.counted;
@@ -2303,7 +2343,7 @@ class LineCheck {
       seen.add(window.start);
       charge(window, values);
     }
-    // What is lacking is charged of windows without usage, too, as soon as they are over.
+    // The lacking amount is also charged for windows without usage, as soon as they are over.
     const until = Math.min(end, instant(from.as_of) / 1000);
     for (let at = start; at < until; ) {
       const window = windowOf(at);
@@ -2317,7 +2357,7 @@ class LineCheck {
     return { base: amountOf([...byTime.values()].flat()), charge: totals.charge };
   }
 
-  /** What holds in the window that begins then. */
+  /** Terms of the window that begins at an instant. */
   termsAt(at, timezone, info) {
     const { price, window_terms } = this.from;
     const minutes = ({ hour, minute }) => hour * 60 + minute;
@@ -2359,7 +2399,10 @@ class LineCheck {
     return this.parts(info, [roundedCharge(base, terms, this.places), alone]).charge;
   }
 
-  /** The parts of the first rule that the line keeps; else they differ from the first of them. */
+  /**
+   * Compares the parts with the first rule that the line follows. If it follows none, it is compared with the first
+   * rule.
+   */
   parts(info, rules) {
     const whole = this.amount.plus(decimal(this.from.less?.amount ?? '0', `${this.line.id}: computed_from.less`));
     const keeps = (rule) =>
@@ -2371,7 +2414,10 @@ class LineCheck {
     return rule;
   }
 
-  /** Under the commitment of the subscription: a line for what lies within, and one beside it for what is above. */
+  /**
+   * Checks a line under the commitment of the subscription: one line has the part within the commitment, and a second
+   * one the part above it.
+   */
   shared(whole, left) {
     const { line, from } = this;
     const info = line.commitment_info;
@@ -2394,7 +2440,7 @@ class LineCheck {
       this.number(`commitment_info.${field}`, info[field], field === own ? this.amount.plus(amount) : ZERO);
   }
 
-  /** What the charge costs now, less what was billed for it before. */
+  /** A correction is the present cost of the charge less the amount billed before. */
   correction(whole, left) {
     const { line, from } = this;
     const why = this.path('line.computed_from.kind');
@@ -2426,7 +2472,7 @@ class LineCheck {
     this.number('quantity', line.quantity, units);
   }
 
-  /** What was invoiced of the charge before its period was over, and is more than it costs. */
+  /** A surplus is the amount invoiced during the period in excess of the final cost. */
   surplus() {
     const { line, from } = this;
     this.number('computed_from.base_amount', from.base_amount, ZERO);
@@ -2493,7 +2539,7 @@ function offsetOf(text) {
   return BigInt(text);
 }
 
-/** What is above the commitment of a subscription costs so many times as much, over all its lines. */
+/** Usage above the commitment of a subscription costs the factor times as much, over all lines. */
 function checkOverage(lines, places, report) {
   const shared = lines.map(({ line }) => line).filter((line) => line.computed_from?.drawn_from === 'subscription');
   if (shared.length === 0 || shared.some((line) => line.computed_from.less)) return;
@@ -2511,14 +2557,14 @@ function checkOverage(lines, places, report) {
 }
 
 /**
- * What is drawn from the commitment of a subscription in one term: for one billing period in the order of the lines, of a longer term each has
- * its share of what is left. What was used of the term before is stated.
+ * Checks the draws on the commitment of a subscription in one term. Within one billing period the lines draw in their
+ * order; in a longer term each draws its share of the rest. The use earlier in the term is taken as stated.
  */
 function checkPools(drawn, lines, places, report) {
   const pools = grouped(drawn, ({ line }) => instant(line.computed_from.of_term?.since ?? '1970-01-01T00:00:00Z'));
   for (const those of pools.values()) {
     if (!those.every(({ isKnown }) => isKnown)) {
-      // Beside what other invoices say of a charge.
+      // Other invoices have billed a part of these charges, so the draws are taken as stated.
       for (const { line, isKnown } of those)
         if (isKnown) takeField(lines, line, ['line.amount', 'line.quantity', 'line.computed_from.of_term'], report);
       continue;
@@ -2571,7 +2617,10 @@ function checkPool(those, places, report) {
   }
 }
 
-/** The units of a charge stand on one line: on that of the overage where nothing lies within. Earlier versions split them in proportion. */
+/**
+ * Units above the commitment: all units of a charge are on one line, and on the overage line if nothing is within.
+ * Earlier versions split them in proportion.
+ */
 function unitsAbove({ base, units }, { above, within, outside }) {
   if (outside === undefined || base.isZero()) return ZERO;
   const whole = within.isZero() ? units : ZERO;
@@ -2579,7 +2628,7 @@ function unitsAbove({ base, units }, { above, within, outside }) {
   return decimal(outside.quantity, `${outside.id}: quantity`).equals(inProportion) ? inProportion : whole;
 }
 
-/** What is above stands right behind. */
+/** The overage line directly follows its line. */
 function behind(those, one) {
   const next = those[those.indexOf(one) + 1];
   return next?.isAbove ? next : undefined;
@@ -2594,7 +2643,10 @@ function inTurn(bases, { used, amount }) {
   });
 }
 
-/** Parts of a total in proportion, rounded down; a minor unit of what is left goes to each of the largest remainders, of equal ones to the last. */
+/**
+ * Splits a total in proportion, rounded down. The remaining minor units go to the largest remainders; of equal remainders,
+ * the last comes first.
+ */
 function partsOf(total, weights, places) {
   if (total.isZero()) return weights.map(() => ZERO);
   const whole = sumOf(weights);
@@ -2610,7 +2662,7 @@ function partsOf(total, weights, places) {
   return parts.map(({ units }) => new Fraction(units, power(places)));
 }
 
-/** What was used in a term is what was used of it before and what its lines on this invoice cost. */
+/** The use of a term is the earlier use plus the cost of its lines on this invoice. */
 function checkTrueUps(pools, lines, report) {
   const isCorrected = lines.some(({ line }) => CORRECTIONS.includes(line.computed_from?.kind));
   if (isCorrected) return;
@@ -2626,7 +2678,10 @@ function checkTrueUps(pools, lines, report) {
   }
 }
 
-/** An amount in whole minor units, in proportion: rounded down, what is left to the largest remainders, of equal ones to the last. */
+/**
+ * Splits an amount in proportion, in whole minor units and rounded down. The remaining units go to the largest
+ * remainders; of equal remainders, the last comes first.
+ */
 function spread(amount, weights, places) {
   const whole = sumOf(weights);
   if (amount.isZero() || whole.isZero()) return weights.map(() => ZERO);
@@ -2650,8 +2705,8 @@ const of = (record, field) => decimal(record[field], field);
 const isBack = (line) => of(line, 'amount').compare(ZERO) < 0;
 
 /**
- * What the terms of a coupon make of what it works on; `left`: what is left of that, `returned`: what of discounts the invoice gives back,
- * null where it gives back none.
+ * Checks the amount that a coupon takes off. `left` is the amount still left to discount. `returned` is the amount of
+ * discounts that the invoice credits, or null.
  */
 function takesOff(coupon, { name, path, left, rooms, returned, places }, report) {
   const { terms, coupon_id, coupon_association_id, line_id } = coupon;
@@ -2660,25 +2715,26 @@ function takesOff(coupon, { name, path, left, rooms, returned, places }, report)
   const [own, other] = isFixed ? ['amount_off', 'percentage_off'] : ['percentage_off', 'amount_off'];
   if (terms[other] !== null) report.differs(name, `terms.${other}`, terms[other], 'nothing');
   if (terms[own] === null) return report.differs(name, `terms.${own}`, 'nothing', 'what the coupon takes off');
-  // One amount for all lines of what a subscription has the coupon for.
+  // A fixed coupon of a subscription has one amount for all its lines.
   const key = coupon_association_id ?? `${coupon_id}/${line_id}`;
   const value = of(terms, own);
   const room = isFixed ? (rooms.get(key) ?? value) : of(coupon, 'original_price').times(value).over(HUNDRED);
   const expected = least(left, room.rounded(places));
   const off = of(coupon, 'discounted_amount');
-  // A fixed one takes off again what the invoice of a change gives back of it, which may be less, and is all of it elsewhere.
+  // On the invoice of a change, a fixed coupon applies to the credited amount again, which may be less than its full
+  // amount. On other invoices it applies in full.
   const isLess = isFixed && returned !== null && off.compare(expected) < 0 && off.compare(ZERO) >= 0;
   if (!isLess) report.number(name, 'discounted_amount', coupon.discounted_amount, expected);
   else {
     report.takes(name, `${coupon.discounted_amount} of ${terms.amount_off}, what is left of it`);
     if (off.compare(returned) > 0) report.number(name, 'discounted_amount', coupon.discounted_amount, returned);
   }
-  // Terms that are a little otherwise may come to the same money.
+  // Slightly different terms may give the same amount, so the term is taken as stated.
   report.fields.add(`${path}.terms.${own}`);
   rooms.set(key, room.minus(off));
 }
 
-/** What the invoice of a change gives back of discounts; null of any other, and of one that gives back nothing. */
+/** Sum of the discounts that the invoice of a change credits; null for any other invoice, and for an invoice without credits. */
 function discountsReturned({ billing_reason }, lines) {
   if (billing_reason !== 'SUBSCRIPTION_UPDATE' || !lines.some(isBack)) return null;
   const given = lines
@@ -2687,7 +2743,10 @@ function discountsReturned({ billing_reason }, lines) {
   return ZERO.minus(sumOf(given));
 }
 
-/** First the coupons of lines, then those of the invoice, each by what the ones before it left, as the document orders them. */
+/**
+ * Checks the coupons in the order of the document: first those of lines, then those of the invoice. Each applies to the
+ * rest that the ones before it left.
+ */
 function checkDiscounts({ invoice, lines: entries, coupons, minor_units: places }, report) {
   const lines = entries.map(({ line }) => line);
   const returned = discountsReturned(invoice, lines);
@@ -2722,7 +2781,7 @@ function checkDiscounts({ invoice, lines: entries, coupons, minor_units: places 
       for (const [place, part] of spread(off, lefts, places).entries())
         taken[place].invoice = taken[place].invoice.plus(part);
     else {
-      // It may work on what is charged at some time only: then the document does not say on which lines.
+      // The coupon may apply to the charges of certain times only; the document does not name their lines.
       isSpread = false;
       if (price.compare(sums[0]) > 0) report.number(name, 'original_price', coupon.original_price, sums[0]);
       report.takes(name, `that it works on ${coupon.original_price} of the invoice`, [`${path}.original_price`]);
@@ -2752,7 +2811,7 @@ const taxOf = (line, behavior) =>
   sumOf((line.taxes ?? []).filter((tax) => tax.tax_behavior === behavior).map((tax) => of(tax, 'tax_amount')));
 const rateKey = ({ tax_rate_id, tax_behavior }) => `${tax_rate_id} ${tax_behavior}`;
 
-/** What each rate comes to, and what of it each line got. */
+/** Checks the tax of each rate, and the share of each line in it. */
 function checkTaxes(proof, report) {
   const { invoice, lines: entries, taxes } = proof;
   const lines = entries.map(({ line }) => line);
@@ -2766,7 +2825,8 @@ function checkTaxes(proof, report) {
     if (tax[own] === null) report.differs(nameOf(tax), own, 'nothing', 'the terms of the rate');
     if (tax[other] !== null) report.differs(nameOf(tax), other, tax[other], 'nothing');
   }
-  // A skipped one, or one that was void before it was final, gives back what it says and is not taxed itself.
+  // An invoice that was skipped, or void before it was final, is not taxed. The tax that its lines credit is taken as
+  // stated.
   if (invoice.finalized_at === null && taxes.length === 0) {
     const said = lines.flatMap((line, index) => (line.taxes === null ? [] : [`lines[${index}].line.taxes`]));
     if (said.length > 0) report.takes('invoice', 'the tax that its lines give back: it was never final', said);
@@ -2802,13 +2862,13 @@ const nameOf = ({ tax_rate_id, name }) => `tax ${name} (${tax_rate_id})`;
 const netOf = (line) =>
   of(line, 'amount').minus(of(line, 'line_item_discount')).minus(of(line, 'invoice_level_discount'));
 
-/** What a line has of a rate; null where it names none. */
+/** Tax of a line by one rate; null if the line does not have the rate. */
 function shareOf(line, tax) {
   const own = (line.taxes ?? []).filter((one) => rateKey(one) === rateKey(tax));
   return own.length === 0 ? null : sumOf(own.map((one) => of(one, 'tax_amount')));
 }
 
-/** Each rate is what the lines say of it in all, and they say nothing of any other. */
+/** The tax of each rate is the sum over the lines, and no line has another rate. */
 function sharesAddUp({ taxes, lines, what }, report) {
   const byRate = grouped(taxes, rateKey);
   for (const [first, ...others] of byRate.values()) {
@@ -2823,7 +2883,8 @@ function sharesAddUp({ taxes, lines, what }, report) {
 
 function checkRates(applied, { lines: entries, taxes, minor_units: places }, report) {
   const lines = entries.map(({ line }) => line);
-  // What is given back is not taxed, unless it never was; what credits pay is taxed where a setting says so.
+  // Credited lines are taxed only if they were not taxed before; amounts paid by credits are taxed if a setting says
+  // so.
   const bases = [false, true].flatMap((withBack) =>
     [false, true].map((withCredits) =>
       lines.map((line) => {
@@ -2843,7 +2904,7 @@ function checkRates(applied, { lines: entries, taxes, minor_units: places }, rep
   for (const [index, tax] of applied.entries()) {
     report.number(nameOf(tax), 'taxable_amount', tax.taxable_amount, computed[index].taxable);
     report.number(nameOf(tax), 'tax_amount', tax.tax_amount, computed[index].tax);
-    // Terms that are a little otherwise may come to the same money.
+    // Slightly different terms may give the same tax, so they are taken as stated.
     const path = `taxes[${taxes.indexOf(tax)}]`;
     for (const field of ['percentage_value', 'fixed_value']) report.fields.add(`${path}.${field}`);
     if (computed[index].isLimited) report.fields.add(`${path}.tax_rate_type`);
@@ -2863,7 +2924,10 @@ function checkRates(applied, { lines: entries, taxes, minor_units: places }, rep
   }
 }
 
-/** What is in the amounts is spread together, and each rate over what is left of that: so no line holds more tax than it is. */
+/**
+ * Splits the tax over the lines. Inclusive tax is split as one sum first and then by rate, so that no line has more tax
+ * than its amount.
+ */
 function spreadOver(applied, weights, places) {
   const tax = (one) => of(one, 'tax_amount');
   const inclusive = applied.filter(({ tax_behavior }) => tax_behavior === 'inclusive');
@@ -2877,7 +2941,10 @@ function spreadOver(applied, weights, places) {
   return shares;
 }
 
-/** What is taxed and the tax, of each rate: inclusive ones are of what is left without all of them, exclusive ones of the same. */
+/**
+ * Taxable amount and tax of each rate. Both inclusive and exclusive rates apply to the amount without all inclusive
+ * tax.
+ */
 function taxesOn(amounts, applied, places) {
   const base = most(ZERO, sumOf(amounts));
   const value = (tax) => decimal((isFixed(tax) ? tax.fixed_value : tax.percentage_value) ?? '0', 'a rate');
@@ -2937,7 +3004,7 @@ function checkStatus({ invoice }, report) {
     report.differs('invoice', 'overpaid_amount', invoice.overpaid_amount, 'nothing');
 }
 
-/** Credits that include tax are a part of what was paid. An earlier version knew none. */
+/** Credits applied after tax are a part of the paid amount. An earlier version did not have them. */
 function checkCreditsAfterTax(invoice, report) {
   report.fields.add('invoice.total_credits_applied_after_tax');
   if (invoice.total_credits_applied_after_tax === undefined) return;
@@ -3005,15 +3072,16 @@ function checkTotals(proof, report) {
 }
 
 /**
- * `proof` is the document; `events` is a function that answers the lines of the file, from its first each time; null where there are none.
- * Answers {differences, stated, fields}: what is otherwise than stated, what could not be computed, and each field that is taken as stated.
+ * `proof` is the document. `events` is a function that returns the lines of the file, each time from the first; null
+ * without a file. Returns {differences, stated, fields}: the differences, the facts that were not computed, and the
+ * fields taken as stated.
  */
 export async function verify(proof, events = null) {
   if (proof?.format !== FORMAT)
     throw new Unreadable(`the format is ${JSON.stringify(proof?.format)}, and not ${FORMAT}`);
   const report = new Report();
   checkShape(DOCUMENT, proof, '', report);
-  // What lacks a field, or has another kind of thing in it, cannot be computed with.
+  // A document with missing or invalid fields cannot be computed.
   if (report.differences.length > 0) return report;
   const { invoice, lines, minor_units: places } = proof;
   if (new Set(lines.map(({ line }) => line.id)).size < lines.length)
@@ -3033,14 +3101,14 @@ export async function verify(proof, events = null) {
     try {
       check();
     } catch (error) {
-      // Terms of a price that make no sense end in such errors, too.
+      // Invalid terms of a price end in such errors, too.
       if (!(error instanceof Unreadable || error instanceof TypeError || error instanceof RangeError)) throw error;
       report.differs(lines[index]?.line.id ?? 'invoice', 'document', error.message, 'what can be computed with');
     }
   return report;
 }
 
-/** On which sides of the way from a leaf to the root the hashes beside it stand (RFC 9162, 2.1.3.2). */
+/** Side of the sibling hash at each step of the path from a leaf to the root (RFC 9162, 2.1.3.2). */
 function sidesOf(index, size) {
   const sides = [];
   let [at, last] = [index, size - 1];
@@ -3068,7 +3136,7 @@ const EVENT_DOCUMENT = {
   ],
 };
 
-/** Whether one event is in the trees of the lines: from its leaf up to the roots of the document. */
+/** Checks that one event is in the trees of its lines: from its leaf to the roots in the document. */
 export function verifyEvent(proof, shown) {
   const report = new Report();
   checkShape(EVENT_DOCUMENT, shown, '', report);
@@ -3086,7 +3154,7 @@ export function verifyEvent(proof, shown) {
       report.differs(line_id, 'index', index, `less than ${event_count}`);
       continue;
     }
-    // Which event it is decides the way, and not what is said of it.
+    // The sides follow from the index of the event, not from the sides that the document states.
     const sides = sidesOf(index, event_count);
     report.same(line_id, 'path: sides', path.map(({ side }) => side).join(), sides.join());
     for (const [step, side] of sides.entries()) {
@@ -3105,7 +3173,7 @@ export function verifyEvent(proof, shown) {
 
 const USAGE = 'verify-invoice: say which files: proof.json [events.ndjson] [--event event-proof.json]';
 
-/** The fields that are taken as stated, each once, whichever line it is of. */
+/** Formats the fields that are taken as stated, each once for all lines. */
 function fieldsText(fields) {
   const groups = new Map();
   for (const path of fields) {

@@ -96,7 +96,7 @@ export type ReadPaymentMethod = {
   /** Owner at the provider; null if the payment method was detached, so that it can no longer be charged. */
   readonly provider_customer_id: string | null;
   readonly payment_method_type: SavedPaymentMethod['payment_method_type'];
-  /** Whether its setup makes it the default one. */
+  /** Whether the setup makes this payment method the default one. */
   readonly sets_default: boolean;
 };
 

@@ -54,7 +54,7 @@ export class ProviderError extends Error {
   }
 }
 
-/** Parses the seconds of the header `Retry-After`; null without it, and for its other form, a date. */
+/** Parses the seconds of the header `Retry-After`; null if the header is absent or contains a date. */
 export function parseRetryAfter(text: unknown): number | null {
   return typeof text === 'string' && /^\d{1,6}$/.test(text) ? Number(text) : null;
 }

@@ -100,7 +100,7 @@ class Processor implements PartitionHandler {
     checkContinues(batch.partition, next_offset + BigInt(pending.length), batch.records);
     const records = [...pending, ...batch.records];
     const read_from = next_offset + BigInt(records.length);
-    // The slice that a crash left runs again as a whole. Until all its records are read, those that were read wait, and none is stored.
+    // A slice that a crash interrupted runs again as a whole. Until all records of the slice are read, the records read so far wait.
     entry.pending = unfinished && read_from < unfinished.to ? records : [];
     if (entry.pending.length > 0 || records.length === 0) return { stored_until: next_offset, read_from };
     const bounds = { events_max: this.#options.slice_events_max, computeWork: partition.computeWork };

@@ -1,22 +1,23 @@
-// Which files the formatter is given, which rewrites them and shows what it would: never those of a data directory, which may lie anywhere
-// (DATA_DIR), and holds passwords and what ClickHouse writes. Read by run.mjs, so it is plain JavaScript.
+// Selects the files for the formatter, which rewrites and prints them. It must never get those of a data directory,
+// which contains passwords and files of ClickHouse. DATA_DIR may be any folder. run.mjs imports this file, so it is
+// plain JavaScript.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** What stands in a data directory while a service runs there, and what stays behind it. */
+/** Files of a data directory while a service runs in it, or after the service has ended. */
 const MARKS = ['stores.json', 'farthing.lock', 'stores.lock', join('postgres', 'data'), join('clickhouse', 'data')];
-/** What a data directory has besides: in the root it stands beside sources. */
+/** Folders of a data directory. If the repository itself is one, they lie beside its sources. */
 const FOLDERS = ['postgres', 'clickhouse', 'log', 'identities'];
 const KINDS = /\.(?:ts|mjs|json)$/;
 
-/** All of the folder where no data directory is in it; else the files that are none of one. */
+/** All of the root if no data directory is in it; otherwise the files outside of data directories. */
 export function formattedFiles(root) {
   /** @type {{ files: string[], data: string[] }} */
   const found = { files: [], data: [] };
   collectFiles(root, '', found);
   if (found.data.length === 0) return ['.'];
-  // Sources in the same folder as data are told apart by git alone.
+  // If data and sources are in the same folder, only git can distinguish them.
   const tracked = tracks(root).filter((file) => found.data.some((folder) => file.startsWith(`${folder}/`)));
   return [...found.files, ...tracked];
 }
@@ -24,7 +25,7 @@ export function formattedFiles(root) {
 function collectFiles(root, folder, found) {
   const isData = MARKS.some((mark) => existsSync(join(root, folder, mark)));
   if (isData && folder !== '') return found.data.push(folder);
-  // Everything of the root is told by its name.
+  // In the root, names decide which entries are data.
   if (isData) found.data.push('.');
   for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
     const path = folder === '' ? entry.name : `${folder}/${entry.name}`;

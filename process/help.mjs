@@ -1,9 +1,10 @@
-// What `npm run <script> -- --help` says. Read by run.mjs before anything is installed, so it is plain JavaScript.
+// The output of `npm run <script> -- --help`. run.mjs imports it before anything is installed, so it is plain
+// JavaScript.
 
 const FILES = ['[file or folder …]', 'these tests alone'];
 const MOCHA = ['-g <text>, --bail, …', 'any option of mocha'];
 
-/** By script: what it does, and its options with what they mean. A script without options refuses any. */
+/** The effect of each script, and the meaning of its options. A script without options refuses every option. */
 export const HELP = {
   start: { does: 'the whole service in one process; its settings are in .env.example' },
   demo: {
@@ -95,7 +96,7 @@ export function formatHelp(name) {
   return [command, `  ${does}`, ...options.map(([option, means]) => `  ${option.padEnd(width)}   ${means}`)].join('\n');
 }
 
-/** Of every script, in one line each. */
+/** Lists every script, each in one line. */
 export function overview() {
   const width = Math.max(...Object.keys(HELP).map((name) => name.length));
   return Object.entries(HELP)

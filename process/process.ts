@@ -33,7 +33,7 @@ type ProcessServices = Stores & {
 type ProcessPart = {
   /** Handles requests; if absent, the process serves only health and metrics. */
   readonly listener?: RequestListener;
-  /** Ends the work of this process; all requests are answered before. */
+  /** Ends the work of this process, after all requests are answered. */
   stop?(): Promise<void>;
 };
 

@@ -1,6 +1,7 @@
 /**
- * Whether a process can do its work: it pings each store with a timeout. Every `/ready` returns this. Only the stores that the work needs
- * decide. An API that can accept events is ready without ClickHouse, because a balancer that removed it would lose its callers' events.
+ * Reports whether a process can do its work: each store is pinged with a timeout. Every `/ready` returns this. Only the
+ * stores that the process needs decide. An API that can accept events is ready without ClickHouse: if a load balancer
+ * removed it, its clients could not send events.
  */
 import { runWithTimeout } from '../storage/foundation/in-time.ts';
 import type { Stores } from '../storage/foundation/stores.ts';
@@ -18,9 +19,9 @@ type Readiness = {
 };
 
 export const NEEDED_FOR = {
-  /** Events, and the records of the catalogue. */
+  /** Parts needed to accept events and to serve the records of the catalogue. */
   accepting: ['postgres', 'log'],
-  /** Usage queries, and the work of the pipeline and of the scheduler. */
+  /** Parts needed for usage queries, and for the work of the pipeline and of the scheduler. */
   queries: ['postgres', 'clickhouse', 'log'],
 } satisfies Record<string, readonly ReadinessPart[]>;
 

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 
 const require = createRequire(import.meta.url);
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-// Stripped files of earlier starts. An image whose code belongs to another user has none.
+// Cache of stripped files from earlier starts. It is empty in an image whose code belongs to another user.
 const CACHE = fileURLToPath(new URL('../node_modules/.cache/farthing/', import.meta.url));
 const HASH_LENGTH = 64;
 
@@ -23,7 +23,7 @@ export function resolve(specifier, context, nextResolve) {
   return isOurs(href) ? { url: href, format: 'module', shortCircuit: true } : nextResolve(specifier, context);
 }
 
-/** The `load` of Node's module hooks: a module of TypeScript as the JavaScript that is left without its types. */
+/** The `load` of Node's module hooks: returns the JavaScript that remains of a TypeScript module without its types. */
 export function load(url, context, nextLoad) {
   if (!isOurs(url)) return nextLoad(url, context);
   return { format: 'module', source: readStripped(fileURLToPath(url)), shortCircuit: true };
@@ -77,7 +77,7 @@ function strip(source, filename) {
   try {
     return transformSync(source, { mode: 'strip-only', filename }).code;
   } catch (error) {
-    // The compiler throws a record.
+    // The compiler throws a record, not an Error.
     const { startLine = 0, startColumn = 0, message = String(error), snippet = '' } = error ?? {};
     throw new SyntaxError(`${filename}:${startLine}:${startColumn + 1} ${message}\n${snippet}`, { cause: error });
   }

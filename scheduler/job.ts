@@ -22,7 +22,7 @@ export type JobReport = DueWorkReport;
  */
 export type QueuedWork = {
   readonly name: string;
-  /** Lane whose slots it uses; `soon` if absent. */
+  /** Lane whose slots the work uses; `soon` if absent. */
   readonly lane?: WorkerLane;
   /** The jobs of a tenant run in the order of their requests, each to its end: none yields its slot to the tenant's next one. */
   readonly in_order?: true;

@@ -96,7 +96,7 @@ async function deleteSpendAlertState(transaction: Transaction, setting: AlertSet
   await deleteAlertState(transaction, setting, toSpendAlertKey(setting));
 }
 
-/** A threshold that is already reached is reported without further usage. */
+/** Enqueues a check, so that a threshold that is already reached is reported without further usage. */
 async function enqueueSpendAlertChecks(transaction: Transaction, setting: AlertSettingModel): Promise<void> {
   if (!setting.enabled) return;
   const { customer_id } = await SubscriptionModel.fetch(setting, findWatchedSubscription(setting), {

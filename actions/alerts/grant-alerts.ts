@@ -1,6 +1,6 @@
 /**
- * Checks the used share of each current entitlement grant, and whether anything is left (docs/rules/alerts.md, "Grants of entitlements").
- * Each grant has its own state, identified by its entitlement and its start.
+ * Checks the used share and the remainder of each current entitlement grant (docs/rules/alerts.md, "Grants of entitlements"). Each grant
+ * has its own state, identified by its entitlement and its start.
  */
 import { createHash } from 'node:crypto';
 import { EXHAUSTED, findAlertSettings, usageRatio } from '../../core/catalog/alert/grant.ts';

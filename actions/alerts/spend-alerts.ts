@@ -96,7 +96,9 @@ type SpendAlertInput = {
 /** Part of the spend in periods that had begun by `since` and are still running. */
 type CarriedSpend = { carried(since: Milliseconds): Decimal };
 
-/** If a period began and its spend reached the threshold again before a check, the lower state in between is recorded first. */
+/**
+ * If a period began and its spend reached the threshold again since the last check, first records the lower state at the period's start.
+ */
 async function recordPeriodStartAlert(
   transaction: Transaction,
   { carried, ...spent }: SpendAlertInput & CarriedSpend,

@@ -57,7 +57,7 @@ export async function checkWalletsWithDefaults(
   return { last: wallets.length < AT_A_TIME ? null : wallets.at(-1)!.id, errors };
 }
 
-/** Checks are serialized, so an older balance does not override a newer one. */
+/** Checks one wallet. Checks of a wallet are serialized, so an older balance does not override a newer one. */
 function checkWallet(stores: Stores, scope: Scope, { id, now }: { id: string; now: Date }): Promise<number> {
   return stores.postgres.transaction(async (transaction) => {
     await lockAlerts(transaction, id);
@@ -69,7 +69,7 @@ function checkWallet(stores: Stores, scope: Scope, { id, now }: { id: string; no
     const left = await loadRealTimeBalance(stores, seen, now);
     const wallet = await WalletModel.fetch(scope, id, { database: transaction, lock: true });
     if (wallet.wallet_status !== 'active') return 0;
-    // Loads the current settings. If they changed since the check began, that change has compared the balance already.
+    // Loads the current settings. If a request changed them after the check began, that request has already compared the balance.
     const settings = await loadWalletAlertSettings(transaction, wallet, await loadBalanceWatchers(transaction, wallet));
     const features = await listAlertingFeatures(transaction, wallet, watching);
     const value = new Decimal(left.real_time_credit_balance);

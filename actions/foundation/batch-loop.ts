@@ -1,15 +1,15 @@
 /**
- * Processes due records of all tenants in rounds, in the order of the query, until nothing is left. A record that cannot be processed now
- * is left for the next run and does not block the others.
+ * Processes due records of all tenants in rounds, in the order of the query, until no record is due. A record that cannot be processed now
+ * is skipped until the next run and does not block the others.
  */
 import { groupBy } from '../../core/foundation/group-by.ts';
 import { runWithTimeout } from '../../storage/foundation/in-time.ts';
 import type { DueRecord } from '../../storage/queue/due-billing.ts';
 
 type BatchLoop = {
-  /** The next due records, without the records in `left`. */
+  /** Loads the next due records, except those whose ids are in `left`. */
   readonly next: (left: readonly string[]) => Promise<DueRecord[]>;
-  /** Processes a record. Resolves to false if it is left for the next run. */
+  /** Processes a record. Resolves to false if the next run has to try again. */
   readonly act: (due: DueRecord) => Promise<boolean>;
   /**
    * Processes several records of one environment in one transaction, all or none. `act` processes those in `alone`, one by one and in this
@@ -88,7 +88,7 @@ class OrderedWorker {
     this.#round = round;
   }
 
-  /** Resolves when the next group may begin. Returns the ids left by groups that have ended meanwhile. */
+  /** Resolves when the next group may begin. Returns the ids of records that ended groups have skipped meanwhile. */
   async begin(group: readonly DueRecord[]): Promise<string[]> {
     const { act, actBatch: actTogether } = this.#round;
     const left: string[] = [];
@@ -118,7 +118,7 @@ class OrderedWorker {
     return { turn: handoff, begun };
   }
 
-  /** Ids left by the last group. */
+  /** Waits for the last group; returns the ids of records that it skipped. */
   async end(): Promise<string[]> {
     const last = this.#last;
     this.#last = undefined;
@@ -152,7 +152,9 @@ export class BatchHandoff {
     if (!(await runWithTimeout(() => before, PATIENCE_MS))) throw new Error('what comes before is not done');
   }
 
-  /** Allows the next group to begin. Called when the rest of this group's work depends on no lock of the next one. */
+  /**
+   * Allows the next group to begin. Called when the remaining work of this group depends on no lock of the next one.
+   */
   allowNext(): void {
     this.#passOn();
   }

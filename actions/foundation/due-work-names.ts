@@ -1,4 +1,4 @@
-/** Names of the due work in the order in which it runs at one instant; the jobs of the scheduler have them too (schedule/due-work.ts). */
+/** Names of the due work, in the order in which it runs at one instant. The scheduler's jobs have the same names (schedule/due-work.ts). */
 export const DUE_WORK_NAMES = [
   'bill-due-periods',
   'end-unpaid-subscriptions',

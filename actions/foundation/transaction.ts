@@ -1,6 +1,7 @@
 /**
- * A transaction that reads usage holds one connection, and its reads need another. If such transactions held all connections of the pool,
- * no read could run. So only a few run at once per process; the others wait before they take a connection.
+ * Limits the billing transactions per process. A transaction that reads usage holds one connection, and its reads need another. If such
+ * transactions held all connections of the pool, no read could run. So only a few run at once; the others wait before they take a
+ * connection.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { FarthingError } from '../../core/foundation/error.ts';
@@ -18,8 +19,8 @@ const semaphores = new WeakMap<Database, Semaphore>();
 const within = new AsyncLocalStorage<Database>();
 
 /**
- * A nested billing transaction would take a second slot and a second connection. If all did so, none could proceed. Previews and real-time
- * balances are computed before the transaction that uses them (real-time-balance.ts).
+ * Throws inside a billing transaction: a nested one would take a second slot and a second connection, and if all did so, none could
+ * proceed. Previews and real-time balances are computed before the transaction that uses them (real-time-balance.ts).
  */
 function checkOutside(postgres: Database): void {
   if (within.getStore() === postgres)
@@ -29,7 +30,10 @@ function checkOutside(postgres: Database): void {
     );
 }
 
-/** If `shouldCommit` returns false for the answer, all writes are rolled back and the answer is still returned. */
+/**
+ * Runs a billing transaction. If `shouldCommit` returns false for the answer, all writes are rolled back and the answer
+ * is still returned.
+ */
 export async function runBillingTransaction<T>(
   { postgres }: Stores,
   work: (transaction: Transaction) => Promise<T>,

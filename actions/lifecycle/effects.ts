@@ -1,11 +1,9 @@
 /**
- * Effects of a lower remaining amount of an invoice in other domains (docs/rules/subscriptions.md, "States"; docs/rules/payments.md,
- * "What becomes of the invoice"). Payments, credit notes, voiding, credits of changes and recomputed invoices all call this list:
- * - its other open payments are voided;
- * - nothing remains: the credits that it sells are granted, the subscription that waits for it becomes active, and its checkout is
- *   completed.
- *
- * A collection that has failed for the last time acts on the subscription in `payments/retries-exhausted.ts`.
+ * Applies the effects that a lower remaining amount of an invoice has in other domains (docs/rules/subscriptions.md, "States";
+ * docs/rules/payments.md, "What becomes of the invoice"). Payments, credit notes, voiding, credits of changes and recomputed invoices all
+ * call this list: other open payments of the invoice are voided. If nothing remains to be paid, the credits that the invoice sells are
+ * granted, the subscription that waits for it becomes active, and its checkout is completed. A collection that has failed for the last time
+ * acts on the subscription in `payments/retries-exhausted.ts`.
  */
 import { Decimal } from '../../core/foundation/decimal.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
@@ -55,8 +53,9 @@ export async function activateIncompleteSubscription(
 }
 
 /**
- * Activates subscriptions that waited for invoices which the credit of a change or of another invoice lowered. An incomplete parent may
- * wait for one of them. A subscription is locked only if it does, because the transaction has locked the invoices.
+ * Activates subscriptions that waited for invoices which the credit of a change or of another invoice lowered. An
+ * incomplete parent may wait for one of them. A subscription is locked only if it is waiting, because the transaction
+ * has locked the invoices.
  */
 export async function activateAfterLowered(
   stores: Stores,
@@ -71,7 +70,7 @@ export async function activateAfterLowered(
   }
 }
 
-/** A recomputed invoice may be 0 and then needs no payment. */
+/** Activates the subscription if nothing remains to be paid: a recomputed invoice may be 0. */
 export async function activateIfNothingDue(
   stores: Stores,
   transaction: Transaction,

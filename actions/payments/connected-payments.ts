@@ -39,7 +39,10 @@ export class ConnectedPayments implements PaymentProvider {
     this.#call_ms_max = call_ms_max;
   }
 
-  /** If the provider is unavailable, the connection pauses. Due payments then wait, like records to be pushed. */
+  /**
+   * Opens the account for a call. If the provider is unavailable, the connection pauses, and due payments wait like
+   * records to be pushed.
+   */
   async #open(scope: Scope, now: Date): Promise<OpenedGateway> {
     const opened = await openGateway(this.#stores, scope, { gateway: this.#gateway, now });
     const { connection } = opened;

@@ -22,8 +22,8 @@ export async function lockPayment(transaction: Transaction, scope: Scope, id: st
 }
 
 /**
- * Locks a received payment whose invoice this transaction has locked already. The customer comes before the invoice in the order of locks, and
- * a refund stores no payment method, so the customer is not locked.
+ * Locks a received payment whose invoice this transaction has locked already. The customer comes before the invoice in the order of
+ * locks, and a refund stores no payment method, so the customer is not locked.
  */
 export async function lockReceivedPayment(
   transaction: Transaction,

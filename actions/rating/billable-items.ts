@@ -174,7 +174,8 @@ export function deriveChainTerms(
 }
 
 /**
- * Returns the price or meter of a line item. If it is gone, the item cannot be measured or priced. That is an error, never a missing line.
+ * Returns the price or meter of a line item. A missing record is an error, because the item could not be measured or priced, and a missing
+ * line would be worse.
  */
 export function requireRecord<M>(records: ReadonlyMap<string, M>, id: string, what: string): M {
   const record = records.get(id);

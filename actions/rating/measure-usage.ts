@@ -101,7 +101,10 @@ export async function createUsageReader(
 
 type OrderedUsageRead = UsageInOrder & Pick<MeasuredUsage, 'counted'>;
 
-/** Options of a usage reading. `service` is the paid interval; usage in `gaps` is not counted. */
+/**
+ * Options of a usage reading. `service` is the paid interval; usage within `gaps`, which are parts of the window, is
+ * not counted.
+ */
 type ReadUsageOptions = { readonly service: Period; readonly gaps?: readonly Period[] };
 
 /**
@@ -114,8 +117,8 @@ export type UsageReading<Item extends PricedItem> = {
 };
 
 /**
- * Builds a function that measures the usage of a window, with the additional usage that allowances of the item need. The reading decides
- * where usage comes from.
+ * Builds a function that measures the usage of a window, with the additional usage that allowances of the item need. `reading` is the
+ * source of the usage: the stores or memory.
  */
 export function buildMeasure<Item extends PricedItem>(
   billed: BilledSubscription,

@@ -75,7 +75,7 @@ type CheckSubjects = {
 };
 type CheckSubjectsQuery = CheckReservationRequest & { readonly scope: Scope };
 
-/** Concurrent checks with the same references load them once. */
+/** Loads the records that a check names. Concurrent checks that name the same records share one load. */
 const SUBJECTS = new KeyedBatchLoader<Database, CheckSubjectsQuery, CheckSubjects>(async (database, queries) => {
   const named = await findSubjects(database, queries[0]!);
   return queries.map(() => named);

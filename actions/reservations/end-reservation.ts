@@ -73,8 +73,8 @@ export async function releaseReservation(
 }
 
 /**
- * Loads the reservation in its current state. If it has expired and is to be charged then, it is charged first, even if the job has not run
- * yet.
+ * Loads the reservation in its current state. An expired reservation that has to be charged at its expiry is charged first, even if the
+ * expiry job has not run yet.
  */
 async function loadCurrent(
   stores: Stores,

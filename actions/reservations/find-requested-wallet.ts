@@ -10,7 +10,7 @@ import { WalletModel } from '../../storage/models/credits/wallet.ts';
 import { type EntitlementReadContext, listGrantingSubscriptions } from '../rating/allowances/entitled-features.ts';
 import { loadPayer } from '../subscriptions/load-payer.ts';
 
-/** Returns the named wallet or the only one; null if there is none. */
+/** Returns the requested wallet or, without a request, the customer's only wallet; null if there is none. */
 export async function findRequestedWallet(
   customer: CustomerModel,
   { wallet_id, currency }: ReservationCheckInput,

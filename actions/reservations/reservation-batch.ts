@@ -1,7 +1,7 @@
 /**
  * Concurrent checks, commits and releases of one pool share a transaction. The pool is locked once, each operation is decided on the result
- * of the one before it (core/credits/reservations/decide.ts), and all changes are written in one batch. The pool handler, for a feature or a wallet,
- * defines the pool and its room.
+ * of the one before it (core/credits/reservations/decide.ts), and all changes are written in one batch. The pool handler, for a feature or
+ * a wallet, defines the pool and its room: the quantity that may still be reserved.
  */
 
 import {
@@ -39,7 +39,7 @@ import {
 import { emit } from '../foundation/emit.ts';
 
 type OpAuthor = { readonly author: Author };
-/** Events of a committed feature reservation; null for a wallet, which is debited. */
+/** Events of a committed feature reservation; null for a reservation of credits, which debits the wallet. */
 type OpEvents = { readonly events: (CommittedEvents & { readonly at: string }) | null };
 /** Error that prevents the charge. */
 type OpRefusal = { readonly refusal: FarthingError | null };
@@ -61,7 +61,7 @@ export type ReservationPoolHandler<Room> = {
   readonly subject: { readonly feature_id: string } | { readonly wallet_id: string };
   /** Locks the pool until the transaction ends. */
   lock(transaction: Transaction, now: Date): Promise<void>;
-  /** Returns the room of the pool if it was gathered. Runs under the pool's lock, so no other decision is made meanwhile. */
+  /** Returns the room of the pool; null if it was not gathered. Runs under the pool's lock, so no other decision is made meanwhile. */
   readRoom(transaction: Transaction, now: Date): Promise<PoolRoom<Room>>;
   /** Posts the debit of each commit in the same transaction. Returns its id per reservation. */
   postCommits?(transaction: Transaction, commits: readonly EndedReservation[]): Promise<ReadonlyMap<string, string>>;

@@ -29,7 +29,9 @@ import {
 import type { FeatureUsageSnapshot } from '../rating/entitlements/feature-usage.ts';
 import { gatherUsageSnapshot } from '../rating/entitlements/limited-usage.ts';
 
-/** Room without commits after the usage was read: these are known only under the pool's lock. */
+/**
+ * Room before the subtraction of commits made after the usage was read. Those commits are read under the pool's lock.
+ */
 export type GatheredRoom =
   | Exclude<FeatureRoom, { kind: 'limited' }>
   | { readonly kind: 'counted'; readonly usages: FeatureUsageSnapshot[]; readonly inherited: InheritedSubscriptions };

@@ -37,7 +37,7 @@ const SEND_BATCHES = new KeyedBatchLoader<Stores, ReservationModel, void>(
 export async function sendCommitted(stores: Stores, reservation: ReservationModel): Promise<void> {
   if (reservation.is_sent) return;
   const { tenant_id, environment_id } = reservation;
-  // Large batches wait for each other only, so small ones are not delayed.
+  // Large batches wait only for other large batches, so small ones are not delayed.
   const isLarge = computeEventsBytes(reservation) > LARGE_BYTES;
   await SEND_BATCHES.load(
     stores,
@@ -99,7 +99,7 @@ function splitIntoGroups<One>(
   return groups;
 }
 
-/** Sums the units of each reservation per partition, at the last offset in that partition. */
+/** Sums the units of each reservation per partition, with the offset of its last event in that partition. */
 function toPlacedEvents(placed: readonly (AppendedEvent & CommittedEvent)[]): PlacedEvents[] {
   const groups = groupBy(placed, ({ reservation, partition }) => `${reservation.id}/${partition}`);
   return [...groups.values()].map((of) => {

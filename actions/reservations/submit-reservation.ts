@@ -1,6 +1,7 @@
 /**
- * Batches concurrent operations on one pool. An operation is repeated if the room has to be gathered first, or if another operation of the
- * batch created or ended its reservation. A refusal is retried if it may come from usage counted twice while it was being written.
+ * Batches concurrent operations on one pool. An operation is repeated if the available quantity has to be gathered first, or if another
+ * operation of the batch created or ended its reservation. A refusal is retried if usage may have been counted twice while it was being
+ * written.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { FarthingError } from '../../core/foundation/error.ts';
@@ -19,7 +20,7 @@ export type ReservationCounter<Gathered, Room> = {
   readonly pool: ReservationPool;
   /** Runs before the pool is locked, because it takes longer than a lock may last. */
   gather(now: Date): Promise<Gathered>;
-  /** Creates the handler of a pool. Without gathered data it cannot decide whether there is room. */
+  /** Creates the handler of a pool. Without gathered data the handler cannot decide whether enough is available. */
   createPool(gathered: Gathered | null): ReservationPoolHandler<Room>;
   /** Sends commits of a crashed process, so that doubtful counts become certain. */
   mend?(): Promise<void>;

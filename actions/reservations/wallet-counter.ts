@@ -94,7 +94,7 @@ async function loadUnpaid(stores: Stores, wallet: WalletModel, now: Date): Promi
   }
 }
 
-/** Debits the committed credits even if the balance no longer covers them; the rest becomes overdraft. */
+/** Debits the committed credits even if the balance no longer covers them; the uncovered amount becomes overdraft. */
 async function debitCommits(
   transaction: Transaction,
   scope: Scope,

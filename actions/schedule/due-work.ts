@@ -1,8 +1,8 @@
 /**
  * All work with a due time of its own. Work due at one instant runs in the order of DUE_WORK_NAMES. The scheduler makes a job of each kind,
  * for all environments that follow the machine's clock. The clock of an environment reads when each kind is due next and runs it at that
- * instant (actions/schedule/test-clocks/advance-test-clock.ts). A new kind needs its name there and an entry here; the compiler asks for
- * both.
+ * instant (actions/schedule/test-clocks/advance-test-clock.ts). A new kind needs a name in DUE_WORK_NAMES and an entry in this file; the
+ * compiler requires both.
  */
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database, Stores } from '../../storage/foundation/stores.ts';
@@ -44,7 +44,7 @@ import { findAlertCheck, findThresholdCheck } from './next-threshold-check.ts';
 
 export type DueWork = {
   readonly name: DueWorkName;
-  /** Interval of the job, if it differs from that of billing. */
+  /** Interval of the scheduler's job; default: that of the billing jobs. */
   readonly every_seconds?: number;
   /**
    * When the next work of this environment is due, possibly in the past; null if no work has a due time. `from` is the time of its clock.
@@ -59,22 +59,28 @@ export type DueWork = {
   run(stores: Stores, due: DueWorkRun): Promise<DueWorkReport>;
   /**
    * Effect of this kind of work on the draft-plan cache. `minds`: it manages the cache itself. `leaves`: it writes no
-   * input of a plan. Any other kind may change inputs, so the cache is cleared.
+   * input of a plan. Default: it may change inputs, so the cache is cleared.
    */
   readonly draft_plan_cache?: 'minds' | 'leaves';
   /**
-   * True if a run calls `mayGoOn` and may leave the rest to a later run. Work that checks each record once per run is not interruptible,
-   * because a later run would begin with the first record again.
+   * True if a run calls `mayGoOn` and may stop early, so that a later run continues. Work that checks each record once per run is not
+   * interruptible, because a later run would begin with the first record again.
    */
   readonly is_interruptible?: true;
-  /** Other processes do the work and may take long. The clock advance waits for them and gives its slot to other clocks meanwhile. */
+  /**
+   * True if other processes do the work, which may take long. The clock advance waits for them and yields its slot to other clocks
+   * meanwhile.
+   */
   readonly is_done_elsewhere?: true;
 };
 
 type DueWorkRun = DueEnvironments & {
   readonly now: Date;
   readonly onDone?: OnDone;
-  /** Set by the scheduler: the time during the run, which starts at `now`, and its end for work that waits for other services. */
+  /**
+   * Set by the scheduler: `clock` is the current time during the run, which starts at `now`; `until` is the end of work that waits for
+   * other services.
+   */
   readonly clock?: () => Date;
   readonly until?: Date;
   /** Set by a clock advance. */
@@ -86,10 +92,10 @@ type OnDone = (done: DueWorkReport['done']) => void | Promise<void>;
 
 export type DueWorkReport = {
   readonly done: Readonly<Record<string, number>>;
-  /** Ids of records that wait because their usage is not complete. */
+  /** Ids of records that wait until their usage is complete. */
   readonly waiting: readonly string[];
   readonly failed: readonly { readonly id: string; readonly error: unknown }[];
-  /** Done, but their alert checks could not be enqueued; the hourly sweep will run them. */
+  /** Records whose work is done, but whose alert checks could not be enqueued; the hourly sweep will run the checks. */
   readonly without_alert_checks?: readonly UnqueuedAlertChecks[];
 };
 
@@ -130,7 +136,7 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
         return { done: { granted }, waiting: [], failed };
       },
     },
-    // Drafts that have rested since their computation (docs/rules/invoices.md, "From draft to final").
+    // Drafts whose delay after their computation is over (docs/rules/invoices.md, "From draft to final").
     'finalize-due-invoices': {
       is_interruptible: true,
       next: (database, scope) => nextDraftRested(database, scope, { delay_seconds }),
@@ -220,7 +226,8 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
         return { done: { invoiced }, waiting: [], failed };
       },
     },
-    // Alert checks that usage and wallets did not enqueue because a process ended in between (docs/rules/alerts.md, "When alerts are checked").
+    // Alert checks that usage and wallets did not enqueue because a process ended in between (docs/rules/alerts.md, "When alerts are
+    // checked").
     'watch-alerts': {
       every_seconds: 3600,
       next: (database, scope, from) => nextAlertCheck(database, scope, { from }),

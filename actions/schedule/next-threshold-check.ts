@@ -1,7 +1,7 @@
 /**
- * When the clock of an environment checks thresholds and alerts (docs/rules/clock.md, "Advancing"). Both are checked at midnight UTC after
- * days on which a customer with a threshold has usage. Alerts are also checked after days on which credits moved, and when a period begins.
- * The first midnight of an advance is always checked, because thresholds may have been set since the last check.
+ * Finds when the clock of an environment checks thresholds and alerts (docs/rules/clock.md, "Advancing"). Both are checked at midnight UTC
+ * after days on which a customer with a threshold has usage. Alerts are also checked after days with movements of credits, and when a
+ * period begins. The first midnight of an advance is always checked, because thresholds may have been set since the last check.
  */
 import type { Scope } from '../../core/foundation/scope.ts';
 import { toInstant } from '../../core/foundation/time/instant.ts';

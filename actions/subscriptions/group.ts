@@ -1,6 +1,6 @@
 /**
  * Subscriptions of different customers on one invoice (docs/rules/subscriptions.md, "Families"). Each has its own line items. The parent's
- * invoice contains all of them, and the parent moves their periods on.
+ * invoice contains all of them, and their periods advance with the parent's.
  */
 import { invalid, notFound } from '../../core/foundation/error.ts';
 import type { Scope } from '../../core/foundation/scope.ts';

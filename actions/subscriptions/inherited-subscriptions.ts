@@ -44,7 +44,7 @@ type InheritInput = {
   readonly parent: SubscriptionModel;
   readonly customers: readonly CustomerModel[];
   readonly start_date: string;
-  /** Fields that an inherited subscription sets itself. */
+  /** Fields that the request sets on the inherited subscription. */
   readonly requested?: Pick<CreateSubscription, 'end_date' | 'lookup_key' | 'metadata'>;
   readonly author: Author;
   readonly field: string;

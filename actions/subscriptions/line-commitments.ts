@@ -1,6 +1,6 @@
 /**
- * Subscription lines with their commitments (docs/rules/commitments.md, "Possible commitments"). A price stores times of day, so a line with
- * its own times has a price of its own.
+ * Subscription lines with their commitments (docs/rules/commitments.md, "Possible commitments"). A price stores times of day, so a line
+ * with its own times has a price of its own.
  */
 
 import type { Price, PriceDefinition } from '../../core/catalog/price/record.ts';

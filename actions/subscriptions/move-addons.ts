@@ -1,6 +1,7 @@
 /**
- * Moves the add-ons of a draft with its start (docs/rules/subscriptions.md, "Drafts"). Add-ons that began with the draft or before the new
- * start begin with the new start. A one-time add-on of the first period ends with the new first period, and so do its lines.
+ * Changes the dates of a draft's add-ons when the draft's start changes (docs/rules/subscriptions.md, "Drafts"). Add-ons that began with
+ * the draft or before the new start begin with the new start. A one-time add-on of the first period ends with the new first period, and so
+ * do its lines.
  */
 import type { Author } from '../../core/foundation/stamp.ts';
 import { toInstant } from '../../core/foundation/time/instant.ts';

@@ -75,7 +75,7 @@ function listSubscriptions(scope: Scope, customers: readonly CustomerModel[], da
 
 const ENDS = `least(end_date, cancel_at, case when subscription_status = 'cancelled' then cancelled_at end)`;
 
-/** Filters the subscriptions that last beyond an instant and have lasted at all. */
+/** Filters the subscriptions that end after an instant and have any active time. */
 function filterLastingAfter(subscriptions: ReturnType<typeof listSubscriptions>, from: Milliseconds) {
   return subscriptions.whereRaw(`coalesce(${ENDS} > greatest(?::timestamptz, start_date), true)`, [formatMs(from)]);
 }

@@ -1,4 +1,4 @@
-/** Credit grants of a subscription itself: created with it, and moved with the start of a draft (docs/rules/credits.md). */
+/** Credit grants of a subscription itself: created with it, and adjusted when the start of a draft changes (docs/rules/credits.md). */
 import { defineSubscriptionGrant, type OwnCreditGrant } from '../../core/catalog/credit-grant/record.ts';
 import { prefixField } from '../../core/foundation/error.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
@@ -26,8 +26,8 @@ export async function addGrants(
 }
 
 /**
- * Moves the start of grants. Grants that began with the draft, or would begin before the new start, begin with the new start; so do their
- * periods.
+ * Adjusts the start of grants to a new start of their draft. Grants that began with the draft, or would begin before the new start, begin
+ * with the new start; so do their periods.
  */
 export async function moveGrants(
   { draft, started, author }: { draft: SubscriptionModel; started: SubscriptionModel; author: Author },

@@ -1,4 +1,7 @@
-/** Redeems the coupons in a new subscription's request, for it or for a phase (docs/rules/coupons.md, "Coupons in a subscription request"). */
+/**
+ * Redeems the coupons in a new subscription's request, for it or for a phase (docs/rules/coupons.md, "Coupons in a subscription
+ * request").
+ */
 
 import { listRequestedCoupons, type RequestedCoupon } from '../../core/catalog/coupon/requested-coupons.ts';
 import { invalid, prefixField } from '../../core/foundation/error.ts';

@@ -51,7 +51,10 @@ export async function noteExecuted(
   await SubscriptionScheduleModel.change(schedule, changes, { by, database: transaction });
 }
 
-/** A scheduled change failed and all its writes are rolled back. The caller of another request gets the original error. */
+/**
+ * Thrown if a scheduled change failed; all its writes are rolled back. If a request triggered the change, its caller gets the original
+ * error.
+ */
 export class ScheduleNotDone extends FarthingError {
   readonly schedule: SubscriptionScheduleModel;
 
@@ -67,7 +70,7 @@ export class ScheduleNotDone extends FarthingError {
     return this.http_status_code < 500;
   }
 
-  /** The stores are unavailable; the schedule is not the cause. */
+  /** Whether the stores were unavailable, so that the failure is not the fault of the schedule. */
   get isOutage(): boolean {
     return this.http_status_code === 503;
   }

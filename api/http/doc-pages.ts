@@ -81,7 +81,7 @@ function markedFor(page: string): Marked {
       heading({ tokens, depth, text }: Tokens.Heading) {
         return `<h${depth} id="${toAnchor(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
       },
-      // The target of a link in the repository may not be a page here.
+      // A link may point to a file of the repository that is not published here.
       link({ href, tokens }: Tokens.Link) {
         const text = this.parser.parseInline(tokens);
         return leadsSomewhere(page, href) ? `<a href="${escaped(href)}">${text}</a>` : text;

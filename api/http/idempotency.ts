@@ -82,8 +82,8 @@ async function keep({ http_status, body }: Reply, { claim, key, route, context }
 }
 
 /**
- * Logs a failure to write the note. The route's effects are committed whether or not this write succeeds. The caller gets the true answer,
- * and the lease expires by itself.
+ * Logs a failure to store the outcome of a request under its key. The effects of the request are committed in any case,
+ * so the caller gets the true answer. The lease of the key expires by itself.
  */
 async function logFailure(context: Context, note: Promise<void>): Promise<void> {
   await note.catch((error) => context.log.error({ err: error }, 'the outcome of an idempotent request was not kept'));

@@ -153,7 +153,7 @@ const commonShape = {
 };
 
 /** Filter that matches any of the listed values. */
-export const matchAny = (these: string) => textList.optional().meta({ description: `Any of these ${these}.` });
+export const matchAny = (these: string) => textList.optional().meta({ description: `Matches any of these ${these}.` });
 
 /** Request shape of a list: the common filter plus the fields of the resource. */
 export function listShape<S extends z.ZodRawShape>(extra: S) {

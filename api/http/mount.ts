@@ -81,8 +81,8 @@ function findStaticPaths(
 }
 
 /**
- * Refuses a static path as an id: `search` is none. A request for it with a method of a record is answered 405 with the methods of the
- * path, instead of 404.
+ * Refuses a static path, such as `search`, where a record's id is expected. Such a request is answered 405 with the methods of the
+ * static path, instead of 404.
  */
 function refuseStaticPaths(router: Router, routes: readonly MountedRoute[]): void {
   for (const { method, static_paths, ids_are_texts } of routes)

@@ -68,7 +68,9 @@ export const PaymentMethodAnswer = PaymentMethod.meta({ id: 'PaymentMethodRespon
 
 export const PaymentFilter = listShape({
   payment_ids: matchAny('payments'),
-  destination_type: anyCase(DESTINATION_TYPES).optional().meta({ description: 'Always INVOICE.' }),
+  destination_type: anyCase(DESTINATION_TYPES)
+    .optional()
+    .meta({ description: 'Type of the paid record: always INVOICE.' }),
   destination_id: z.string().optional().meta({ description: 'Id of the invoice.' }),
   payment_method_type: anyCase(PAYMENT_METHOD_TYPES).optional().meta({ description: 'Kind of payment method.' }),
   payment_status: paymentStatus.optional().meta({ description: 'Status of the payment.' }),

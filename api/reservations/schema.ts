@@ -49,15 +49,16 @@ export const CheckAnswer = z
     feature_id: z.string().nullable().meta({ description: 'Checked feature; null for credits.' }),
     wallet_id: z.string().nullable().meta({ description: 'Checked wallet; null for a feature.' }),
     quantity: decimalText.meta({ description: 'Number of units or credits in the request.' }),
-    limit: decimalText
-      .nullable()
-      .meta({ description: 'Limit with the least remaining amount; null for credits, and if nothing is limited.' }),
+    limit: decimalText.nullable().meta({
+      description:
+        'The limit of which the smallest amount is left, if several apply. Null for credits, and if usage is not limited.',
+    }),
     is_soft_limit: z.boolean().meta({ description: 'True if usage may continue beyond `limit`.' }),
     used: decimalText.nullable().meta({ description: 'Usage that counts against `limit`.' }),
     held: decimalText.meta({ description: 'Held amount of the feature or the wallet, including this reservation.' }),
     remaining: decimalText.nullable().meta({
       description:
-        'Remaining amount; of credits, those that last until the hold ends. Null if nothing is limited, or if it is unknown.',
+        'Amount that is left. Credits that expire before the hold ends do not count. Null if usage is not limited, or if the amount is unknown.',
     }),
     limits: z.array(CheckedLimit).meta({ description: 'All limits that apply.' }),
     as_of: timestampText

@@ -30,7 +30,8 @@ const InvoiceLineAnswer = InvoiceLineItem.extend({
     description: 'Breakdown by source. Null without `expand_by_source`, and for lines that no meter measured.',
   }),
   usage_breakdown: z.array(UsageBreakdownItem).nullable().meta({
-    description: 'Breakdown by the groups of `group_by`. Null without it, and for lines that no meter measured.',
+    description:
+      'Breakdown by the groups of `group_by`. Null without `group_by`, and for lines that no meter measured.',
   }),
 }).meta({ id: 'InvoiceLineItemResponse' });
 

@@ -49,7 +49,7 @@ export const CancelSubscription = z
     }),
     cancel_immediately_inovice_policy: orNull(anyCase(CANCEL_INVOICE_POLICIES)).meta({
       description:
-        'Policy of an immediate cancellation: generate_invoice invoices the arrears up to then, skip does not. ' +
+        'Policy of an immediate cancellation: generate_invoice invoices the arrears up to the cancellation, skip does not invoice them. ' +
         'Default generate_invoice.',
     }),
     cancel_immediately_invoice_policy: orNull(anyCase(CANCEL_INVOICE_POLICIES)).meta({
@@ -57,7 +57,7 @@ export const CancelSubscription = z
     }),
     proration_behavior: orDefault(anyCase(PRORATION_BEHAVIORS), 'none').meta({
       description:
-        'none: advance charges stand. create_prorations: if the subscription ends within a period, unused advance ' +
+        'none: advance charges are not credited. create_prorations: if the subscription ends within a period, unused advance ' +
         'charges are credited to the prepaid wallet. Default none.',
     }),
     reason: orNull(z.string()).meta({ description: 'Reason for the cancellation, for people.' }),
@@ -85,14 +85,16 @@ export const CancelSubscriptionAnswer = z
     subscription_id: z.string().meta({ description: 'Id of the cancelled subscription.' }),
     cancellation_type: z.enum(CANCELLATION_TYPES).meta({ description: 'Cancellation type of the request.' }),
     effective_date: timestampText.meta({ description: 'Instant at which the subscription ends or ended.' }),
-    status: z.enum(SUBSCRIPTION_STATUSES).meta({ description: 'active until the end, then cancelled.' }),
+    status: z
+      .enum(SUBSCRIPTION_STATUSES)
+      .meta({ description: 'Status of the subscription: active until its end, then cancelled.' }),
     reason: z.string().nullable().meta({ description: 'Reason of the request; null without one.' }),
     proration_invoice: InvoiceWithoutParts.nullable().meta({
       description: 'Invoice with the credited lines; null without credits.',
     }),
     proration_details: z.array(ProrationDetailAnswer).meta({ description: 'Credited amounts per line item.' }),
     total_credit_amount: decimalText.meta({
-      description: 'Amount credited to the wallet: paid and unused; 0 if nothing was paid.',
+      description: 'Amount that was paid for unused time and is credited to the wallet; 0 if nothing was paid.',
     }),
     message: z.string().meta({ description: 'Result of the operation, for people.' }),
     processed_at: timestampText.meta({ description: 'Instant of the request.' }),

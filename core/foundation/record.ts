@@ -138,7 +138,7 @@ export const metadataMap = z
     error: `must not have more than ${METADATA_PAIRS_MAX} keys`,
   })
   .meta({
-    description: `At most ${METADATA_PAIRS_MAX} pairs of your own; a map that is sent replaces the one before.`,
+    description: `At most ${METADATA_PAIRS_MAX} key-value pairs of your own. A new map replaces the previous one.`,
   });
 export const metadata = orNull(metadataMap);
 /** Map of a record that always has one: null clears it. */

@@ -15,7 +15,7 @@ export type ReportedRefund = {
   readonly refund_status: 'succeeded' | 'pending' | 'failed';
   /** Reason of a failure. */
   readonly error: string | null;
-  /** Our refund that requested it; null for one that was made there. */
+  /** Id of the refund here that requested this one; null for a refund that was made at the provider. */
   readonly refund_id: string | null;
 };
 
@@ -83,7 +83,7 @@ type ReportInput = {
   readonly own_ids: ReadonlySet<string>;
   /** Ids at the provider of payments that were pushed to it. */
   readonly sent_ids: ReadonlySet<string>;
-  /** Ids there of payments of this service that were sent, by payment. */
+  /** Ids at the provider of pushed payments, by the id of the payment here. */
   readonly pushed_ids: ReadonlyMap<string, string>;
   /** Refunded overpaid amounts, by payment. The provider was sent the rest of the payment. */
   readonly overpaid: ReadonlyMap<string, Decimal>;
@@ -220,9 +220,9 @@ type UnrecordedRefund = { readonly amount: string; readonly provider_refund_id: 
 type RefundReport = Pick<ReportedPayment, 'refunded_amount' | 'refunds'>;
 
 /**
- * Lists the refunds to record. A recorded refund is never recorded again, also if it has failed meanwhile and the report is older. Without a
- * list of the provider, or if an earlier record contains several refunds, the unrecorded ones are one sum. None for a payment that was not
- * received.
+ * Lists the refunds to record. A recorded refund is never recorded again, even if it has failed since and the report is
+ * older. Unrecorded refunds are one sum if the provider lists no refunds, or if an earlier record contains several of
+ * them. A payment that was not received has no refunds.
  */
 export function listNewRefunds(
   payment: RecordedPayment,
@@ -242,8 +242,8 @@ export function listNewRefunds(
 }
 
 /**
- * Sums the recorded refunds that the report contains: those that were made, and those that have another status here but are reported as made.
- * Other pending refunds may still fail, and the provider counts only successful ones.
+ * Sums the recorded refunds that the report contains: those that succeeded, and those with another status here that the
+ * report shows as succeeded. Other pending refunds may still fail, and the provider counts only successful ones.
  */
 function sumContained(recorded: readonly RecordedRefund[], reported: readonly ReportedRefund[]): Decimal {
   const made = reported.filter(({ refund_status }) => refund_status === 'succeeded');
@@ -261,13 +261,13 @@ function sumAmounts(refunds: readonly { readonly amount: string }[]): Decimal {
   return sumDecimals(refunds.map(({ amount }) => new Decimal(amount)));
 }
 
-/** A refund that was refused here, and was made there all the same, is another one. */
+/** Whether both are one refund. A refund that failed here and succeeded at the provider counts as two. */
 function isSameRefund({ id, gateway_refund_id, refund_status }: RecordedRefund, reported: ReportedRefund): boolean {
   if (gateway_refund_id === reported.provider_refund_id) return true;
   return reported.refund_id === id && refund_status !== 'failed';
 }
 
-/** Finds the recorded refund that was made and has failed at the provider since; undefined if there is none. */
+/** Finds the recorded refund that had succeeded and has failed at the provider since; undefined if there is none. */
 export function findFailedRefund<Recorded extends RecordedRefund>(
   recorded: readonly Recorded[],
   { provider_refund_id, refund_id, refund_status }: ReportedRefund,
@@ -281,8 +281,9 @@ export function findFailedRefund<Recorded extends RecordedRefund>(
 }
 
 /**
- * Computes how much of the refunds that were recorded as a sum is no longer reported as made, although a refund that is not recorded by
- * itself has failed. The failed one may be a part of the sum, which a person has to decide. A sum may also contain pending refunds.
+ * Computes which amount of refunds recorded as a sum the provider no longer reports as succeeded. It is 0 unless the
+ * report has a failed refund that is not recorded individually: that refund may be a part of the sum, which a person
+ * has to decide. A sum may also contain pending refunds.
  */
 export function computeFailedPart(recorded: readonly RecordedRefund[], reported: readonly ReportedRefund[]): Decimal {
   const isRecorded = (refund: ReportedRefund) =>

@@ -56,7 +56,7 @@ export const Payment = z.object({
   gateway_payment_id: z
     .string()
     .nullish()
-    .meta({ description: "Provider's id of the payment; null before it has one." }),
+    .meta({ description: "Provider's id of the payment; null until the provider has assigned one." }),
   gateway_tracking_id: z.string().nullish().meta({
     description: 'Key of the last request to the provider. A repeated request with this key charges nothing.',
   }),
@@ -100,7 +100,8 @@ export const Payment = z.object({
     .nullish()
     .meta({ description: 'Checkout session of the payment page; null without one.' }),
   connection_id: z.string().nullish().meta({
-    description: 'Connection to the provider that reported the payment; null for a payment that was made here.',
+    description:
+      'Connection to the provider that reported the payment; null for a payment that this service requested or recorded.',
   }),
 });
 export type Payment = z.infer<typeof Payment>;
@@ -126,7 +127,10 @@ export const PaymentRefund = z.object({
     .enum(REFUND_STATUSES)
     .meta({ description: 'Status of the refund; pending until the provider answers.' }),
   reason: z.string().nullish().meta({ description: 'Reason for people.' }),
-  gateway_refund_id: z.string().nullish().meta({ description: "Provider's id of the refund; null before it has one." }),
+  gateway_refund_id: z
+    .string()
+    .nullish()
+    .meta({ description: "Provider's id of the refund; null until the provider has assigned one." }),
   error_message: z.string().nullish().meta({ description: 'Reason of the failure; null without a failure.' }),
   idempotency_key: z.string().meta({ description: 'Idempotency key: one key creates one refund of the payment.' }),
   ...baseFields,
@@ -150,7 +154,7 @@ export const PaymentMethod = z.object({
 export type PaymentMethod = z.infer<typeof PaymentMethod>;
 
 const url = orNull(z.url()).meta({
-  description: 'URL to which the page of the provider leads afterwards. Default: none.',
+  description: 'URL to which the page of the provider leads after the payment. Default: none.',
 });
 const gateway = orNull(anyCase(PAYMENT_GATEWAYS)).meta({
   description:
@@ -160,7 +164,8 @@ const gateway = orNull(anyCase(PAYMENT_GATEWAYS)).meta({
 /** Fields of a request for a payment (docs/rules/payments.md, "Making a payment"). */
 export const createPaymentShape = z.object({
   idempotency_key: orNull(keyText).meta({
-    description: 'Idempotency key: one key creates one payment. Without a key, equal payments within a minute are one.',
+    description:
+      'Idempotency key: one key creates one payment. Without a key, equal payments within a minute count as one payment.',
   }),
   destination_type: anyCase(DESTINATION_TYPES).meta({ description: 'Type of the paid record: INVOICE.' }),
   destination_id: z.string().min(1).meta({ description: 'Id of the invoice. It must be final and not paid.' }),
@@ -183,7 +188,8 @@ export const createPaymentShape = z.object({
   cancel_url: url,
   metadata,
   process_payment: orDefault(z.boolean(), true).meta({
-    description: 'Whether the payment is processed at once; otherwise it waits for `process`. Default: true.',
+    description:
+      'Whether the payment is processed at once; otherwise it waits for `POST /payments/{id}/process`. Default: true.',
   }),
   save_card_and_make_default: orDefault(z.boolean(), false).meta({
     description:
@@ -251,7 +257,7 @@ export const refundPaymentShape = z.object({
   reason: orNull(z.string().max(1000)).meta({ description: 'Reason for people; at most 1000 characters.' }),
   idempotency_key: orNull(keyNotMatching(OVERPAYMENT_KEYS)).meta({
     description:
-      'Idempotency key: one key creates one refund of the payment. Without a key, equal refunds within a minute are one.',
+      'Idempotency key: one key creates one refund of the payment. Without a key, equal refunds within a minute count as one refund.',
   }),
 });
 export type RefundPayment = z.output<typeof refundPaymentShape>;
@@ -273,14 +279,14 @@ const NOT_SUPPORTED = 'Not supported yet: refused unless empty.';
 export const startCardSetupShape = z.object({
   provider: anyCase(PAYMENT_GATEWAYS).meta({ description: 'Provider that saves the payment method.' }),
   usage: orDefault(z.enum(['off_session']), 'off_session').meta({
-    description: 'Later charges are made without the customer: off_session.',
+    description: 'Must be off_session: later charges are made while the customer is not present.',
   }),
   payment_method_types: orDefault(z.array(z.enum(['card'])).min(1), ['card']).meta({
     description: 'Kinds of payment methods that the customer can enter: card.',
   }),
   success_url: url.meta({
     description:
-      'URL to which the page leads afterwards. With it the answer has a page of the provider; without it, a secret for a form of your own.',
+      'URL to which the page leads after the setup. With this URL the answer has a page of the provider; without it, the answer has a secret for a form of your own.',
   }),
   cancel_url: url,
   set_default: orDefault(z.boolean(), false).meta({

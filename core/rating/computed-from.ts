@@ -19,7 +19,7 @@ export const CountedScope = z.object({
             }),
           )
           .nullable()
-          .meta({ description: 'Half-open intervals in which events count. Null is the whole window of the line.' }),
+          .meta({ description: 'Half-open intervals in which events count. Null means the whole window of the line.' }),
       }),
     )
     .meta({ description: 'Customers by external id.' }),
@@ -162,7 +162,7 @@ export const ComputedFrom = z.object({
     .meta({ description: 'Terms of a commitment per window at the time of the computation; absent without one.' }),
   allowances: z.array(z.record(z.string(), z.unknown())).nullish().meta({
     description:
-      'Limits up to which usage is free, with their usage before and including this charge. For grants, the intervals that usage began and their terms. Absent without entitlements.',
+      'Limits up to which usage is free, with their usage before and including this charge. For usage-ordered grants, their terms and the intervals that began with a use. Absent without entitlements.',
   }),
   allowance_parts: z
     .array(

@@ -20,7 +20,7 @@ export type CouponInForce = {
   readonly line: string | null;
   /** Keys of the lines that replaced the discounted line. */
   readonly followers?: ReadonlySet<string>;
-  /** Interval in which the coupon applies, from `start_ms` until `end_ms`, exclusive; null is open. */
+  /** Interval in which the coupon applies, from `start_ms` until `end_ms`, exclusive; null without an end. */
   readonly start_ms: Milliseconds | null;
   readonly end_ms: Milliseconds | null;
   /** Number of other invoices that the coupon discounted; not counted for `forever`. */
@@ -41,7 +41,7 @@ type DiscountableLine = {
   readonly credit_adjustments?: LineDiscounts | undefined;
   /** Earlier discounts on the line. */
   readonly discounted?: LineDiscounts | undefined;
-  /** Lines with one `chain` are parts of one charge: a coupon discounts them like the whole. */
+  /** Lines with one `chain` are parts of one charge, and a coupon discounts them as one line. */
   readonly chain?: string | undefined;
 };
 
@@ -136,8 +136,9 @@ function applyToLines(by: CouponInForce, taking: DiscountState): void {
 }
 
 /**
- * Returns the discount of each part of a chain by its index: the discount on all parts up to it, less the discounts of the earlier parts.
- * The discount on the whole chain is the maximum. So the discounts of the parts add up to that of the whole, also if a part is below 0.
+ * Returns the discount of each part of a chain, by the index of the part: the discount on all parts up to it, less the
+ * discounts of the earlier parts. No part gets more than the discount on the whole chain leaves. So the discounts of
+ * the parts add up to that of the whole, even if a part is below 0.
  */
 function computeChainDiscounts(by: CouponInForce, { lines, currency }: DiscountState): (index: number) => Decimal {
   const isDiscounted = (line: DiscountableLine) => isTargeted(by, line) && isApplicable(by, line);

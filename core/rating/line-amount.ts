@@ -54,7 +54,7 @@ export type PricedItem = BilledItem & {
   readonly commitment?: LineCommitment | null;
   /** Consecutive lines that have the same commitment as this line. */
   readonly committed_lines?: CommittedLines | null;
-  /** Free units of its meter by entitlements: unlimited, or a limit for each reset period. */
+  /** Free units that entitlements grant on the line's meter: unlimited, or a limit for each reset period. */
   readonly allowances?: readonly Allowance[];
 };
 
@@ -141,7 +141,7 @@ export function priceUsageCharge(
     measured: MeasuredUsage;
     currency: string;
     part?: CommitmentPart | undefined;
-    /** Set if the line is charged with others: its share of the cost of the chain. */
+    /** The line's share of the cost of its chain; absent if the line is charged alone. */
     chained?: ChainedLine | undefined;
   },
 ): LineAmount {

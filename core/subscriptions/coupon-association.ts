@@ -16,7 +16,7 @@ export const couponAssociationShape = z.object({
     description: 'Phase of the subscription to which the coupon belongs; null without one.',
   }),
   start_date: timestampText.meta({ description: 'Start of the interval in which the coupon applies.' }),
-  end_date: orNull(timestampText).meta({ description: 'End of the interval, exclusive; null is open.' }),
+  end_date: orNull(timestampText).meta({ description: 'End of the interval, exclusive; null without an end.' }),
   metadata,
   ...baseFields,
 });

@@ -7,7 +7,7 @@ const ids = orNull(z.array(z.string().min(1)).max(1000));
 export const parentFields = {
   invoice_billing: orNull(anyCase(['invoice_to_parent', 'invoice_to_self'])).meta({
     description:
-      'Payer of the subscription. With invoice_to_parent the customer of `parent_subscription_id`, which is then required, pays. When absent, the subscription takes part in the parent’s subscription. invoice_to_self with a parent is refused.',
+      'Payer of the subscription. With invoice_to_parent the customer of `parent_subscription_id` pays; that field is then required. Without this field, the subscription takes part in the parent’s subscription. invoice_to_self with a parent is refused.',
   }),
   parent_subscription_id: orNull(z.string()).meta({
     description:
@@ -46,10 +46,7 @@ export function buildChildShape<Shape extends z.ZodRawShape>(terms: z.ZodObject<
  * the shape of one child.
  */
 export function buildInheritanceShape<Child extends z.ZodRawShape>(child: z.ZodObject<Child>) {
-  const external_customer_id = z
-    .string()
-    .min(1)
-    .meta({ description: 'Customer, by the external id that its events carry.' });
+  const external_customer_id = z.string().min(1).meta({ description: 'Customer, by the external id in its events.' });
   return z.object({
     external_customer_ids_to_inherit_subscription: ids.meta({
       description:

@@ -15,10 +15,10 @@ export const overrideLineItemShape = z.object({
 /** A line beside the plan's lines, with its own dates and quantity. Its price exists already or is created with it. */
 export const extraLineItemShape = z.object({
   price_id: orNull(z.string()).meta({
-    description: 'Id of an existing price. Exactly one of this and `price` is required.',
+    description: 'Id of an existing price. Exactly one of `price_id` and `price` is required.',
   }),
   price: orNull(inlinePriceShape).meta({
-    description: 'Price that is created with the line. Exactly one of this and `price_id` is required.',
+    description: 'Price that is created with the line. Exactly one of `price` and `price_id` is required.',
   }),
   quantity: orNull(decimalText).meta({ description: 'Units of a FIXED price. Default: its `min_quantity`, or 1.' }),
   start_date: orNull(timestampText).meta({
@@ -32,7 +32,7 @@ export const extraLineItemShape = z.object({
   }),
   metadata,
   subscription_phase_id: orNull(z.string()).meta({
-    description: 'Refused here: a phase of a new subscription has its own `line_items`.',
+    description: 'Refused, because a phase of a new subscription has its own `line_items`.',
   }),
   // A line of a new subscription is always charged for its own dates.
   proration_behavior: withoutEffect,

@@ -94,7 +94,7 @@ const couponParams = z.object({
   }),
   end_date: orNull(timestampText).meta({
     description:
-      'Exclusive end of the coupon. For the action add the default is open; for remove it is now, and an earlier instant is refused.',
+      'Exclusive end of the coupon. For the action add the default is no end; for remove it is now, and an earlier instant is refused.',
   }),
   subscription_id: orNull(z.string()).meta({
     description: 'Id of the modified subscription; any other id is refused. Default: the subscription in the path.',
@@ -113,7 +113,7 @@ const taxParams = z.object({
   }),
   effective_date: orNull(timestampText).meta({
     description:
-      'Instant at which the rate begins to apply (add) or ends (remove). Default: now. An instant before the running period is refused, and for remove one before now.',
+      'Instant at which the rate begins to apply (add) or ends (remove). Default: now. An instant before the running period is refused; for remove, every instant in the past is refused.',
   }),
 });
 const anything = orNull(z.record(z.string(), z.unknown())).meta(NOT_YET);

@@ -1,5 +1,5 @@
 /**
- * The states of a subscription and the moves between them (docs/rules/subscriptions.md, "States"). `cancelled` is
+ * The statuses of a subscription and the allowed changes of status (docs/rules/subscriptions.md, "States"). `cancelled` is
  * final. `await_payment` follows an unpaid invoice that opens the subscription or ends its trial. A renewal whose
  * payment fails leaves the subscription active.
  */

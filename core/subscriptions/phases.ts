@@ -84,7 +84,7 @@ function parsePhaseEnd(phase: PhaseInput, { field, begins, isLast, life }: Phase
 export type PlanPart = {
   readonly plan_price: Price;
   readonly override: PriceOverride | null;
-  /** Index of the phase that defines the terms; null if none does. */
+  /** Index of the phase that defines the terms; null if no phase defines them. */
   readonly phase: number | null;
   readonly start_date: string | null;
   readonly end_date: string | null;

@@ -1,6 +1,6 @@
 /**
  * A subscription and its line items: the payer, the prices and the billing periods. This file has the shapes and the
- * rules of a single record; core/subscriptions has the moves between states.
+ * rules of a single record; the allowed changes of status are in moves.ts.
  * All statuses and one of the types are lowercase, as the public API defines them.
  */
 import { z } from 'zod';
@@ -78,9 +78,9 @@ export const Subscription = z.object({
   invoicing_customer_id: z
     .string()
     .nullish()
-    .meta({ description: 'Customer who receives the invoices. Null if it is `customer_id`.' }),
+    .meta({ description: 'Customer who receives the invoices. Null if that is the customer in `customer_id`.' }),
   plan_id: z.string().meta({ description: 'Plan whose prices were taken over at the start.' }),
-  lookup_key: z.string().nullish().meta({ description: 'Your own unique name.' }),
+  lookup_key: z.string().nullish().meta({ description: 'Your own name of the subscription. It must be unique.' }),
   subscription_status: z.enum(SUBSCRIPTION_STATUSES).meta({
     description:
       'Status. cancelled is final. incomplete waits for payment of the invoice that opened it or ended its trial.',
@@ -101,15 +101,15 @@ export const Subscription = z.object({
   billing_cadence: z.literal('RECURRING').meta({ description: 'Every subscription is RECURRING.' }),
   billing_period: z
     .enum(SUBSCRIPTION_PERIODS)
-    .meta({ description: 'Unit of the billing period. Its length is this times `billing_period_count`.' }),
+    .meta({ description: 'Unit of the billing period. A period is `billing_period_count` of these units long.' }),
   billing_period_count: z.int().min(1).meta({ description: 'Number of units in a billing period.' }),
   billing_anchor: timestampText.meta({
     description:
-      'Instant at which one period ends. The others end whole periods before or after it, in local time of the timezone.',
+      'Instant at which one period ends. The other periods end whole periods before or after that instant, in local time of the timezone.',
   }),
   timezone: z.string().meta({ description: 'IANA timezone of all dates of the subscription.' }),
   start_date: timestampText.meta({ description: 'Instant from which the subscription is charged.' }),
-  end_date: timestampText.nullish().meta({ description: 'Exclusive end; null if open.' }),
+  end_date: timestampText.nullish().meta({ description: 'Exclusive end; null without an end.' }),
   current_period_start: timestampText.meta({ description: 'Start of the running period.' }),
   current_period_end: timestampText.meta({ description: 'Exclusive end of the running period.' }),
   cancel_at: timestampText
@@ -128,13 +128,12 @@ export const Subscription = z.object({
     .meta({ description: 'Collection of invoices: charged automatically, or sent.' }),
   payment_behavior: z.enum(PAYMENT_BEHAVIORS).meta({ description: 'Behavior until the opening invoice is paid.' }),
   gateway_payment_method_id: z.string().nullish().meta(CHARGED),
-  payment_terms: z
-    .enum(PAYMENT_TERMS)
-    .nullish()
-    .meta({ description: 'Days from the end of a period to the due date of the period’s invoice. Null is one day.' }),
+  payment_terms: z.enum(PAYMENT_TERMS).nullish().meta({
+    description: 'Days from the end of a period to the due date of the period’s invoice. Null means one day.',
+  }),
   proration_behavior: z.enum(PRORATION_BEHAVIORS).meta({
     description:
-      'Proration of changes. With create_prorations a start before today is refused. Unserved time is not charged with either value.',
+      'Proration of changes. With create_prorations a start before today is refused. With both values, time outside the subscription is not charged.',
   }),
   ...committedSubscriptionFields,
   auto_invoice_threshold: decimalText.nullish().meta({
@@ -144,7 +143,7 @@ export const Subscription = z.object({
   synced_price_sequence: z
     .int()
     .nullish()
-    .meta({ description: 'Greatest `sequence` of the plan’s prices that the line items reflect.' }),
+    .meta({ description: 'Greatest `sequence` of the plan’s prices that are included in the line items.' }),
   metadata: metadata.nullish().meta({ description: 'Your own key-value pairs; null without any.' }),
   version: z.int().meta({ description: 'Version number. Every change adds 1.' }),
   ...baseFields,
@@ -185,14 +184,14 @@ export const SubscriptionLineItem = z.object({
   currency: z.string().meta({ description: 'Currency code (ISO 4217), lowercase.' }),
   billing_period: z.enum(LINE_ITEM_PERIODS).meta({
     description:
-      'Unit of the billing period. Its length is this times `billing_period_count`. ONETIME is charged once.',
+      'Unit of the billing period. A period is `billing_period_count` of these units long. ONETIME is charged once.',
   }),
   billing_period_count: z.int().min(1).meta({ description: 'Number of units in a billing period.' }),
   invoice_cadence: z
     .enum(['ARREAR', 'ADVANCE'])
     .meta({ description: 'ARREAR is billed after the period, ADVANCE before it.' }),
   start_date: timestampText.meta({ description: 'Instant from which the line item is charged.' }),
-  end_date: timestampText.nullish().meta({ description: 'Exclusive end; null if open.' }),
+  end_date: timestampText.nullish().meta({ description: 'Exclusive end; null without an end.' }),
   subscription_phase_id: z
     .string()
     .nullish()
@@ -222,7 +221,7 @@ export const attachAddonShape = z.object({
   }),
   cadence: orDefault(anyCase(ADDON_CADENCES), 'recurring').meta({
     description:
-      'Duration. onetime lasts for the period in which it begins; recurring lasts until it is detached. Default: recurring.',
+      'Duration of the attachment. onetime lasts for the period in which it begins; recurring lasts until it is detached. Default: recurring.',
   }),
   proration_behavior: orNull(anyCase(PRORATION_BEHAVIORS)).meta({
     description:
@@ -231,7 +230,7 @@ export const attachAddonShape = z.object({
   start_date: orNull(timestampText).meta({
     description: 'Start of the attachment, not before the running period. Default: now.',
   }),
-  end_date: orNull(timestampText).meta({ description: 'Exclusive end. Default: open.' }),
+  end_date: orNull(timestampText).meta({ description: 'Exclusive end. Default: no end.' }),
   override_line_items: orNull(z.array(overrideLineItemShape)).meta({
     description: 'Terms for this subscription instead of the add-on’s prices.',
   }),
@@ -244,23 +243,26 @@ export type AttachAddon = z.output<typeof attachAddonShape>;
 
 const termsShape = z.object({
   customer_id: orNull(z.string()).meta({
-    description: 'Customer whose usage is charged, by id. This or `external_customer_id` is required.',
+    description: 'Customer whose usage is charged, by id. Either this field or `external_customer_id` is required.',
   }),
-  external_customer_id: orNull(z.string()).meta({ description: 'Customer, by the external id that its events carry.' }),
-  plan_id: z.string().min(1).meta({ description: 'Plan whose prices in the currency are taken over.' }),
-  lookup_key: orNull(requiredKey).meta({ description: 'Your own unique name.' }),
+  external_customer_id: orNull(z.string()).meta({ description: 'Customer, by the external id in its events.' }),
+  plan_id: z
+    .string()
+    .min(1)
+    .meta({ description: 'Plan whose prices in the currency become the lines of the subscription.' }),
+  lookup_key: orNull(requiredKey).meta({ description: 'Your own name of the subscription. It must be unique.' }),
   currency: z
     .string()
     .length(3)
     .meta({ description: 'Currency code (ISO 4217), case-insensitive. The plan must have at least one price in it.' }),
   start_date: orNull(timestampText).meta({
     description:
-      'Instant from which the subscription is charged. Default: now. A start before another charged customer gave up the external id is refused.',
+      'Instant from which the subscription is charged. Default: now. Refused if another customer, who is charged, had the same external id at or after that time.',
   }),
-  end_date: orNull(timestampText).meta({ description: 'Exclusive end. Default: open.' }),
+  end_date: orNull(timestampText).meta({ description: 'Exclusive end. Default: no end.' }),
   billing_cadence: orNull(anyCase(['RECURRING'])).meta({ description: 'Every subscription is RECURRING.' }),
   billing_period: anyCase(SUBSCRIPTION_PERIODS).meta({
-    description: 'Unit of the billing period. Its length is this times `billing_period_count`.',
+    description: 'Unit of the billing period. A period is `billing_period_count` of these units long.',
   }),
   billing_period_count: orNull(int32.refine((count) => count >= 1, { error: 'must be at least 1' })).meta({
     description: 'Number of units in a billing period, at least 1. Default: 1.',
@@ -291,7 +293,7 @@ const termsShape = z.object({
   gateway_payment_method_id: orNull(keyText).meta(CHARGED),
   proration_behavior: orNull(anyCase(PRORATION_BEHAVIORS)).meta({
     description:
-      'Proration of changes. With create_prorations a start before today is refused. Unserved time is not charged with either value.',
+      'Proration of changes. With create_prorations a start before today is refused. With both values, time outside the subscription is not charged.',
   }),
   subscription_status: orNull(anyCase(['active', 'draft'])).meta({
     description: 'Initial status. A draft is not charged until it is activated. Default: active.',
@@ -320,7 +322,7 @@ const termsShape = z.object({
   ...subscriptionCommitmentFields,
   credit_grants: orNull(z.array(ownCreditGrantFields).max(100)).meta({
     description:
-      'Credit grants beside those of the plan and add-ons, into the wallet that [credits](/docs/rules/credits.md#which-wallet) names. At most 100.',
+      'Credit grants in addition to those of the plan and the add-ons, at most 100. [Credits](/docs/rules/credits.md#which-wallet) states which wallet gets them.',
   }),
   tax_rate_overrides: taxOverrides.meta({
     description: 'Tax rates of this subscription instead of those of its customer.',
@@ -357,7 +359,7 @@ export type CreateSubscription = z.output<typeof createSubscriptionShape>;
 /** Fields that an update changes in place. Other changes have endpoints of their own. */
 export const updateSubscriptionShape = z.object({
   metadata: metadataMap.nullish(),
-  lookup_key: optionalKey.optional().meta({ description: 'Your own unique name.' }),
+  lookup_key: optionalKey.optional().meta({ description: 'Your own name of the subscription. It must be unique.' }),
   version: wholeNumber.nullish().meta({
     description:
       'Version that the caller read. If the record changed since, the request is refused with version_conflict.',
@@ -368,15 +370,15 @@ export const updateSubscriptionShape = z.object({
   subscription_status: orNull(anyCase(SUBSCRIPTION_STATUSES)).meta({ description: 'Alternative name of `status`.' }),
   cancel_at: orNull(timestampText).meta({
     description:
-      'Future instant at which the subscription is cancelled. The instant that is already scheduled changes nothing.',
+      'Future instant at which the subscription is cancelled. To send the scheduled instant again changes nothing.',
   }),
   cancel_at_period_end: orNull(z.boolean()).meta({
     description:
-      'With true the subscription is cancelled at the end of its period; false undoes that. The current value changes nothing.',
+      'With true the subscription is cancelled at the end of its period; false undoes that. To send the current value changes nothing.',
   }),
   parent_subscription_id: orNull(z.string()).meta({
     description:
-      'Subscription whose invoice bills this standalone subscription from now on. The current parent changes nothing.',
+      'Subscription whose invoice bills this standalone subscription from now on. To send the current parent changes nothing.',
   }),
   auto_invoice_threshold: decimalText.nullish().meta({
     description:

@@ -15,9 +15,9 @@ export const SubscriptionSchedule = z.object({
   subscription_id: z.string().meta({ description: 'Subscription that changes.' }),
   schedule_type: z.enum(SCHEDULE_TYPES).meta({ description: 'Kind of change: a cancellation or a plan change.' }),
   scheduled_at: timestampText.meta({ description: 'Instant of the change.' }),
-  status: z
-    .enum(SCHEDULE_STATUSES)
-    .meta({ description: 'Status. It is pending until the change is executed, undone or failed for good.' }),
+  status: z.enum(SCHEDULE_STATUSES).meta({
+    description: 'Status. It is pending until the change is executed, undone, or given up after failed attempts.',
+  }),
   configuration: z.record(z.string(), z.unknown()).nullish().meta({ description: 'Requested change.' }),
   executed_at: timestampText.nullish().meta({ description: 'Instant of the execution; null before.' }),
   cancelled_at: timestampText
@@ -32,7 +32,7 @@ export const SubscriptionSchedule = z.object({
   failed_attempts: z.number().int().default(0).meta({ description: 'Number of failed attempts. Default: 0.' }),
   next_attempt_at: timestampText
     .nullish()
-    .meta({ description: 'Instant of the next attempt; null if none has failed.' }),
+    .meta({ description: 'Instant of the next attempt; null if no attempt has failed.' }),
   tenant_id: z.string(),
   environment_id: z.string(),
   created_at: timestampText,

@@ -27,8 +27,9 @@ export const quickbooksSecrets = z.object({
   income_account_id: secretText
     .optional()
     .meta({ description: 'Income account of the item that all lines name. Required until this item exists.' }),
-  access_token: tokenText.optional().meta({ description: 'Access token. Default: one is requested.' }),
-  refresh_token: tokenText
-    .optional()
-    .meta({ description: 'Refresh token. `POST /oauth/init` gets one; a change without it keeps the stored one.' }),
+  access_token: tokenText.optional().meta({ description: 'Access token. Default: the service requests one.' }),
+  refresh_token: tokenText.optional().meta({
+    description:
+      'Refresh token, which `POST /oauth/init` obtains. An update without this field keeps the stored token.',
+  }),
 });

@@ -13,7 +13,7 @@ const secrets = z.object({
   aws_access_key_id: secretText.meta({ description: 'Access key id.' }),
   aws_secret_access_key: secretText.meta({ description: 'Secret access key; it is never shown.' }),
   aws_session_token: orNull(secretText).meta({
-    description: 'Session token of temporary credentials; null for permanent ones.',
+    description: 'Session token of temporary credentials; null for permanent credentials.',
   }),
 });
 

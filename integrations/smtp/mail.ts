@@ -48,8 +48,8 @@ function toAddress(address: string | { readonly address: string }): string {
 }
 
 /**
- * Whether a failure is permanent: a 5xx response for the recipient or the message is (RFC 5321, 4.2.1). A 5xx for the login or the sender
- * is a fault of the configuration, which can be fixed, so it is retried.
+ * Whether a failure is permanent. A 5xx response for the recipient or the message is permanent (RFC 5321, 4.2.1). A 5xx response for the
+ * login or the sender is a fault of the configuration, which can be fixed, so the message is sent again.
  */
 function toRejectedOrThrow(error: SmtpError): MailResult {
   const { responseCode = 0, command = '', message } = error;

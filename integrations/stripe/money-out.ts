@@ -143,7 +143,7 @@ async function isAttached(stripe: Stripe, invoice: string, payment_intent: strin
   return false;
 }
 
-/** Stripe's reasons of a credit note by ours (docs.stripe.com/api/credit_notes/create). */
+/** Reasons of credit notes at Stripe, by the reasons of this service (docs.stripe.com/api/credit_notes/create). */
 const REASONS: Readonly<Record<string, Stripe.CreditNoteCreateParams.Reason>> = {
   DUPLICATE: 'duplicate',
   FRAUDULENT: 'fraudulent',

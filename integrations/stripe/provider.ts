@@ -18,7 +18,7 @@ const stripeSecrets = z.object({
   }),
   account_id: secretText.optional().meta({
     description:
-      'Account of the key, `acct_…`. A key of another account is refused, and so is one that may not read its account.',
+      'Account of the key, `acct_…`. A key of another account is refused, and so is a key that may not read its account.',
   }),
 });
 

@@ -56,7 +56,7 @@ async function completeBackfill(stores: Stores, version: MeterVersion, events_ma
   if (await isSuperseded(stores.postgres, version)) return stopSuperseded(stores, version);
   if (version.definition !== null && !(await countThePast(stores, version, events_max))) return false;
   const settled = await locked(stores, version, async (transaction) => {
-    // Another process may have completed it since the first query.
+    // Another process may have completed the back-fill since the first query.
     const waiting = await listVersionsToBackfill(transaction, stores.log.partition_count);
     if (!waiting.some(({ meter_id, version: n }) => meter_id === version.meter_id && n === version.version))
       return false;

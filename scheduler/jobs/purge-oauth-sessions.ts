@@ -1,4 +1,4 @@
-/** Deletes OAuth sessions that have expired: they contain sealed credentials, and the browser of their flow did not come back. */
+/** Deletes expired OAuth sessions, whose flows nobody completed. They contain sealed credentials. */
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { purgeOAuthSessions } from '../../storage/models/foundation/oauth-sessions.ts';
 import type { ScheduledJob } from '../job.ts';

@@ -1,6 +1,6 @@
 /**
- * Trial balance of the credit ledger: postings against lots, wallets and wallet transactions. Each query is one statement, so it
- * reads one snapshot while credits move; for all tenants, or for some wallets.
+ * Trial balance of the credit ledger: postings against lots, wallets and wallet transactions. Each query is one statement, so it reads one
+ * snapshot while credits change. Queries are for all tenants or for some wallets.
  */
 import type { Database } from '../foundation/stores.ts';
 import { type AuditFault, findFaults } from './questions.ts';
@@ -42,7 +42,7 @@ const QUESTIONS: Readonly<Record<CreditFault['kind'], string>> = {
        and ${isSelectedWallet('w.wallet_id')}`,
 };
 
-/** The first `limit` faults of each kind. */
+/** Finds the first `limit` faults of each kind. */
 export function findCreditFaults(
   database: Database,
   selection: { wallets: Wallets; limit: number },
@@ -60,7 +60,7 @@ export async function loadCreditSums(database: Database): Promise<CreditSums> {
   return rows[0];
 }
 
-/** The most recently changed wallets, and some at random. */
+/** Lists the most recently changed wallets, and some at random. */
 export async function sampleWallets(database: Database, count: number): Promise<string[]> {
   const { rows } = await database.raw(
     `(select id from wallets order by updated_at desc limit ?) union (select id from wallets order by random() limit ?)`,

@@ -56,7 +56,7 @@ async function doubledAmong(
 
 export type HashedId = Scope & { readonly event_id: string; readonly id_hash: bigint };
 
-/** The next ids, starting at a hash. */
+/** Lists the next ids in the order of their hashes, starting at a hash. */
 export async function listHashedIds(clickhouse: ClickHouseClient, hash: bigint, limit: number): Promise<HashedId[]> {
   const rows = await loadRows<Omit<HashedId, 'id_hash'> & { h: string }>(clickhouse, 'ids from a hash on', {
     query: `select toString(id_hash) as h, tenant_id, environment_id, event_id from event_identities

@@ -1,6 +1,7 @@
 /**
- * Final invoices and received payments against their mappings at connected providers. The dispatch of events and a request that is being
- * answered have an hour. Environments with a test clock never call a provider.
+ * Final invoices and received payments against their mappings at connected providers. Only records older than an hour
+ * are checked, because the dispatch of an event or a push may still be in progress before. Environments with a test
+ * clock never call a provider, so they are excluded.
  */
 import type { Database } from '../foundation/stores.ts';
 import { type AuditFault, findFaults } from './questions.ts';

@@ -1,6 +1,6 @@
 /**
  * Invoices against the sums of their lines, payments, refunds and credit notes, and against the issued numbers. Each query is one
- * statement, so it reads one snapshot while money moves; for all tenants, or for some invoices.
+ * statement, so it reads one snapshot while invoices change. Queries are for all tenants or for some invoices.
  */
 
 import type { Scope } from '../../core/foundation/scope.ts';
@@ -159,7 +159,7 @@ const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
        select 1 from steps s where s.tenant_id = c.tenant_id and s.environment_id = c.environment_id and s.token = c.token)`,
 };
 
-/** The first `limit` faults of each kind. */
+/** Finds the first `limit` faults of each kind. */
 export function findInvoiceFaults(
   database: Database,
   { invoices, counters = [], limit }: { invoices: Invoices; counters?: readonly string[]; limit: number },
@@ -177,10 +177,10 @@ export async function loadInvoiceSums(database: Database): Promise<InvoiceSums> 
   return rows[0];
 }
 
-/** Maximum size of a counter in the continuous audit, because all its numbers are read. Larger counters are left to the full audit. */
+/** Maximum number of a counter in the continuous audit, because all its numbers are read. Only the full audit checks larger counters. */
 const NUMBERS_MAX = 50_000;
 
-/** Some counters of invoice numbers at random, in the form that the gap query expects. */
+/** Lists some counters of invoice numbers at random, in the form that the gap query expects. */
 export async function sampleInvoiceCounters(database: Database, count: number): Promise<string[]> {
   const { rows } = await database.raw(
     `select concat_ws(' ', tenant_id, environment_id, token) as id from invoice_numbers
@@ -190,7 +190,7 @@ export async function sampleInvoiceCounters(database: Database, count: number): 
   return rows.map(({ id }: { id: string }) => id);
 }
 
-/** The most recently finalized invoices with usage, and their scopes. */
+/** Lists the most recently finalized invoices with usage, and their scopes. */
 export async function listNewestFinalInvoices(database: Database, count: number): Promise<(Scope & { id: string })[]> {
   const { rows } = await database.raw(
     `select i.tenant_id, i.environment_id, i.id from invoices i

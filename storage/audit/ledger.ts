@@ -1,7 +1,7 @@
 /**
- * Table `slice_ledger` for the audit: the outcome of the records of each partition, in contiguous ranges of offsets. A range is
- * immutable, except the newest of a partition, which grows in the statement that moves next_offset. So a range is complete when it
- * is read, and its rows can be compared while others arrive.
+ * Table `slice_ledger` for the audit: the outcome of the records of each partition, in contiguous ranges of offsets. A range is immutable,
+ * except the newest of a partition, which grows in the statement that advances next_offset. So a range is complete when it is read, and its
+ * rows can be compared while others arrive.
  */
 import type { Database } from '../foundation/stores.ts';
 

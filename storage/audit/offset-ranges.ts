@@ -54,7 +54,7 @@ export async function sumIdentities(
   return found.map((rows) => rows.reduce(withRow, NONE));
 }
 
-/** Outcomes of ranges of one partition, without those of meters, which a backfill writes as well. */
+/** Counts the outcomes in ranges of one partition, except outcomes of meters, which a back-fill writes as well. */
 export async function countOutcomes(clickhouse: ClickHouseClient, ranges: readonly OffsetRange[]): Promise<Outcomes[]> {
   const counts = OUTCOMES.map(
     (outcome) =>

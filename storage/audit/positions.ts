@@ -76,8 +76,8 @@ export async function findUnmatchedRows(
 }
 
 /**
- * Counts the rows at or after `offset`, by partition. They are in progress, or come from a log that was processed further than Postgres has
- * recorded.
+ * Counts the rows at or after `offset`, by partition. They belong to a slice in progress, or to a slice that a restored Postgres no longer
+ * knows.
  */
 export async function countRowsFrom(
   clickhouse: ClickHouseClient,

@@ -22,7 +22,7 @@ export async function findFaults<Kind extends string>(
   return found;
 }
 
-/** Ids of the newest records, and of some at random. */
+/** Lists ids of the newest records, and of some at random. */
 export async function sampleIds(
   database: Database,
   table: 'invoices' | 'reservations' | 'tasks',

@@ -44,7 +44,7 @@ const QUESTIONS: Readonly<Record<ReservationFault['kind'], string>> = {
        and r.committed_quantity <> coalesce(r.counted_units, e.units, t.credit_amount, 0)`,
 };
 
-/** The first `limit` faults of each kind. */
+/** Finds the first `limit` faults of each kind. */
 export function findReservationFaults(
   database: Database,
   selection: { ids: Reservations; limit: number },
@@ -54,7 +54,7 @@ export function findReservationFaults(
 
 export type AuditedReservation = Scope & CommittedEvents & Pick<Reservation, 'id' | 'reservation_status'>;
 
-/** Reservations of any tenant, with their committed events. */
+/** Loads reservations of any tenant, with their committed events. */
 export async function loadReservations(
   database: Database,
   ids: readonly string[],

@@ -54,7 +54,7 @@ const QUESTIONS: Readonly<Record<TaskFault['kind'], string>> = {
                     is distinct from (w.result ->> 'total_records', w.result ->> 'successful_records', w.result ->> 'failed_records')))`,
 };
 
-/** The first `limit` faults of each kind. */
+/** Finds the first `limit` faults of each kind. */
 export function findTaskFaults(database: Database, selection: { ids: Tasks; limit: number }): Promise<TaskFault[]> {
   return findFaults(database, QUESTIONS, selection);
 }
@@ -72,7 +72,7 @@ export async function loadTaskSums(database: Database): Promise<TaskSums> {
 
 type WholeExport = { readonly id: string; readonly tenant_id: string; readonly environment_id: string };
 
-/** Completed exports after this id, in the order of ids. */
+/** Lists completed exports after this id, in the order of ids. */
 export async function listCompletedExports(database: Database, after: string, limit: number): Promise<WholeExport[]> {
   const { rows } = await database.raw(
     `select id, tenant_id, environment_id from tasks

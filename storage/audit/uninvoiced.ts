@@ -9,7 +9,7 @@ export type NamedSubscription = Scope & { readonly id: string };
 /** Inherited subscriptions are excluded: their parent has the lines. */
 const IS_AUDITED = `status = 'published' and subscription_status in ('active', 'cancelled') and subscription_type <> 'INHERITED'`;
 
-/** The subscriptions that ended, advanced or changed most recently. */
+/** Lists the subscriptions that ended, advanced or changed most recently. */
 export async function listLastMovedSubscriptions(database: Database, count: number): Promise<NamedSubscription[]> {
   const { rows } = await database.raw(
     `select tenant_id, environment_id, id from subscriptions where ${IS_AUDITED} order by updated_at desc, id limit ?`,
@@ -18,7 +18,7 @@ export async function listLastMovedSubscriptions(database: Database, count: numb
   return rows;
 }
 
-/** Subscriptions of the newest invoices, their children, and some at random; each part uses an index. */
+/** Lists subscriptions of the newest invoices, their children, and some at random; each part uses an index. */
 export async function sampleMovedSubscriptions(database: Database, count: number): Promise<NamedSubscription[]> {
   const { rows } = await database.raw(
     `with newest as (

@@ -64,7 +64,7 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
   #reads: CachedUsageRead[] = [];
   #earliest_us = Number.POSITIVE_INFINITY;
   #late_before_us = Number.NEGATIVE_INFINITY;
-  /** Customers and meters with rows that arrived while the answer was computed. */
+  /** Customers and meters for which new rows arrived while the answer was computed. */
   #came: Set<LiveUsageSubject> | null = null;
   #made: ComputedAnswer<unknown> | null = null;
   #answer: unknown;
@@ -74,7 +74,10 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
    * Whether the answer contains raw events of a meter without rows, so that any progress of the stores may change it.
    */
   #hasRawUsage = false;
-  /** Subjects with reads that no period updates; set at completion, because every row of the pipeline is checked against it. */
+  /**
+   * Customers and meters whose usage the answer contains in a form that new rows cannot update. Set at completion, because every row of the
+   * pipeline is checked against it.
+   */
   #fixed: Set<LiveUsageSubject> | null = null;
   #isAllFixed = false;
 

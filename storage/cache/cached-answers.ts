@@ -1,7 +1,7 @@
 /**
  * Caches answers in memory with their dependencies (docs/decisions/0007-cached-answers.md). An entry is valid while none of its records has
- * changed (change-feed.ts), no recorded instant has come, and no usage was lost. New usage updates its lines (storage/usage/live-usage.ts),
- * and `again` computes the answer from them. After any other change the answer is recomputed in full.
+ * changed (change-feed.ts), its recorded end of validity is not reached, and no usage update was lost. New usage updates its lines
+ * (storage/usage/live-usage.ts), and `again` computes the answer from them. After any other change the answer is recomputed in full.
  */
 import type { LRUCache } from 'lru-cache';
 import type { Scope } from '../../core/foundation/scope.ts';
@@ -38,7 +38,8 @@ export async function loadCached<Answer>(
   make: Make<Answer>,
 ): Promise<FreshAnswer<Answer>> {
   const { usage_cache } = stores;
-  // If a recorder is active, this answer is a part of another one, and its reads are recorded for that.
+  // If a recorder is active, another answer includes this one, and the reads are recorded as dependencies of that
+  // answer.
   if (usage_cache === undefined || currentRecorder() !== undefined) return computeNow(stores, query, make);
   const cached = getCache(usage_cache);
   const loader = getGatherBatchLoader(stores.postgres);
@@ -94,7 +95,7 @@ class SnapshotView implements CacheView {
   }
 }
 
-/** The valid answer without its freshness, or undefined; for the audit. */
+/** Finds the cached answer if it is valid, without loading the freshness of the log. Used by the audit. */
 export async function findCached<Answer>(stores: Stores, { key, ...query }: CacheQuery): Promise<Answer | undefined> {
   if (stores.usage_cache === undefined) return undefined;
   const cache = getCache(stores.usage_cache);
@@ -161,7 +162,7 @@ class AnswerCache {
     this.#memory = memory;
   }
 
-  /** Runs once per change snapshot, for all its callers. */
+  /** Passes the progress of a new change snapshot to the usage cache, once per snapshot. */
   follow({ number, progress }: ChangeSnapshot): void {
     if (number <= this.#followed) return;
     this.#followed = number;

@@ -72,7 +72,9 @@ export async function readUsageSince<Made>(
   };
 }
 
-/** An entry contains only the id of the meter, because many entries are cached. */
+/**
+ * Builds the query before the instant with the meter's id only: many entries are cached, and a whole meter is large.
+ */
 function toQueryBefore({ meter, ...query }: BilledUsageQuery, end_ms: Milliseconds): BilledUsageQuery {
   return { ...query, meter: { id: meter.id }, end_ms };
 }
@@ -91,7 +93,7 @@ async function readSinceCached(stores: Stores, scope: Scope, { own, query, rebui
 
 type HistoryComparison = { readonly read: UsageInOrder; readonly query: BilledUsageQuery };
 
-/** Must run after the events were read. */
+/** Whether the cached history is valid. Must run after the events were read. */
 async function isHistoryCurrent(
   stores: Stores,
   known: CachedHistory,

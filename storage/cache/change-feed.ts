@@ -27,7 +27,7 @@ export type ChangeSnapshot = {
   readonly known_since: number;
   /** Number of the last snapshot that saw a change of any record. */
   readonly last_change: number;
-  /** Number of the last snapshot in which the progress of the stores had moved. */
+  /** Number of the last snapshot that saw a new progress of the stores. */
   readonly last_move: number;
   /** Number of the snapshot that saw the change of a record, for changes since `known_since`. */
   readonly changed: ReadonlyMap<string, number>;
@@ -42,9 +42,12 @@ const REST_MS = 1;
 
 /** Maximum age of a recent snapshot. */
 const RECENT_MS = 50;
-/** While reads are frequent, a snapshot of this age is renewed before callers must wait for it. */
+/**
+ * While reads are frequent, a snapshot of this age is renewed in the background, so that callers need not wait for a
+ * new one.
+ */
 const RENEWED_MS = 20;
-/** Maximum age of the freshness of the log. If the log answers slowly, callers use an older one up to this age, and then wait. */
+/** Maximum age of the cached lag of the log. While the log answers slowly, callers use the cached value up to this age, and then wait. */
 const FRESHNESS_MS = 500;
 
 /**
@@ -61,7 +64,7 @@ const CHANGES_SQL = `
             from (select ${STATE_COLUMNS} from slices order by partition) as s) as progress
     from (select coalesce($1::pg_snapshot, pg_current_snapshot()) as seen) as last`;
 
-/** Columns as text. `changed` and `progress` are JSON, and null if there is nothing. */
+/** Columns as text. `changed` and `progress` are JSON; null if nothing changed. */
 type ChangesRow = { snapshot: string; horizon: string; changed: string | null; progress: string | null };
 
 class ChangeTracker {
@@ -225,7 +228,7 @@ class ChangeFeed {
         callers = this.#waiting.splice(0);
         recent = { snapshot: await this.read(), as_of, began_ms, writes };
       } catch {
-        // These callers read without the cache, which reports the failure.
+        // The callers get null and read without the cache; that read reports the failure.
       }
       // Callers that arrived during the read also get its failure or, if it is still recent, its snapshot.
       if (recent === null || this.#isRecent(recent)) callers = callers.concat(this.#waiting.splice(0));
@@ -242,7 +245,7 @@ class ChangeFeed {
     const age_ms = known === null ? Number.POSITIVE_INFINITY : performance.now() - known.read_ms;
     if (age_ms > RECENT_MS) {
       this.#reading_freshness ??= this.#readFreshness(log, now);
-      // The failure is ignored here, because the callers that wait receive it.
+      // The failure is ignored here, because callers that wait for the freshness receive it.
       this.#reading_freshness.catch(() => undefined);
     }
     return age_ms <= FRESHNESS_MS ? known! : this.#reading_freshness!;

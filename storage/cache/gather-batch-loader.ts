@@ -1,7 +1,7 @@
 /**
  * Computes uncached answers in batches (docs/decisions/0007-cached-answers.md). Concurrent requests of one environment run in one batched
- * transaction, in which equal queries become one statement (storage/concurrency/batched.ts). A single request, and any request that fails in the
- * batch, is computed alone.
+ * transaction, in which equal queries become one statement (storage/concurrency/batched.ts). A single request, and any request that fails
+ * in the batch, is computed alone.
  */
 import { AsyncResource } from 'node:async_hooks';
 import type { Scope } from '../../core/foundation/scope.ts';
@@ -74,7 +74,7 @@ export class GatherBatchLoader {
     await Promise.all(left.map((one) => gatherOne(one, { database: this.#postgres, now })));
   }
 
-  /** Computes the requests in one transaction. Returns those without an answer, because one may have failed because of another. */
+  /** Computes the requests in one transaction. Returns those that got no answer; the failure of another request may be the cause. */
   async #gatherBatch(group: readonly QueuedGather[], now: Date): Promise<QueuedGather[]> {
     const left = new Set(group);
     const gather = async (one: QueuedGather, database: Database): Promise<void> => {

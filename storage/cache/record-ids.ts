@@ -9,12 +9,14 @@ export function isRecordId(column: string, value: string): boolean {
   return (column === 'id' || column.endsWith('_id')) && !NO_RECORDS.has(column) && TRACKED_ID.test(value);
 }
 
-/** Record ids in a text, such as the key of a cached answer. */
+/** Lists the record ids in a text, such as the key of a cached answer. */
 export function listRecordIds(text: string): readonly string[] {
   return text.match(TRACKED_IDS) ?? [];
 }
 
-/** Corrections of events have one id per environment (sql/postgres, 0251). A cached answer needs none: it watches the usage that it reads. */
+/**
+ * Corrections of events have one id per environment (sql/postgres, 0251). A cached answer needs none: it watches the usage that it reads.
+ */
 const CORRECTIONS_ID = /^env_[0-9A-Z]{26}\/corrections$/;
 
 export function isCorrectionsId(column: string, value: string): boolean {

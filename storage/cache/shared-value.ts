@@ -1,4 +1,6 @@
-/** Values that thousands of cached answers share, such as a price or a feature, are in memory once. Cached values must not be modified. */
+/**
+ * Stores values that thousands of cached answers share, such as a price or a feature, once in memory. Cached values must not be modified.
+ */
 
 const VALUES_MAX = 20_000;
 const values = new Map<string, unknown>();

@@ -7,8 +7,8 @@ type RowsToTake = {
   /** Restricts a table that is partitioned by month (toYYYYMM); all months if absent. */
   readonly month?: number;
   /**
-   * Rows that match any of these are deleted. Only constants, columns and deterministic functions are allowed: each replica
-   * executes the conditions itself, and the results must be equal.
+   * Rows that match any of these conditions are deleted. Only constants, columns and deterministic functions are
+   * allowed: each replica executes the conditions itself, and the results must be equal.
    */
   readonly conditions: readonly string[];
   /** An additional condition for all deleted rows. */

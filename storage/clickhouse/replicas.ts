@@ -128,7 +128,7 @@ function severalAnswer(): Error {
   return unavailable('the usage store (several replicas answer in turn: its address must lead to one at a time)');
 }
 
-/** The answering server fetches the rows that it lacks. Returns the names of the servers that answered. */
+/** Makes the answering server fetch the rows that it lacks. Returns the names of the servers that answered. */
 async function fetchAll(client: ClickHouseClient): Promise<Set<string>> {
   const response = await client.query({
     query: `select table, currentDatabase() as name from system.replicas where database = currentDatabase()`,

@@ -1,6 +1,6 @@
 /**
- * Aborts a query to a hung ClickHouse (storage/foundation/unresponsive-server.ts), but not a slow one: an audit may read for a minute. Writes
- * are never aborted: a retry must know that the statement has ended, and waits for that (storage/events/write-fence.ts).
+ * Aborts a query to a hung ClickHouse (storage/foundation/unresponsive-server.ts), but not a slow one: an audit may read for a minute.
+ * Writes are never aborted: a retry must know that the statement has ended, and waits for that (storage/events/write-fence.ts).
  */
 import type { ClickHouseClient, QueryParams } from '@clickhouse/client';
 import { isHungUp } from '../foundation/failure.ts';

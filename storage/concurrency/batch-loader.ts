@@ -1,8 +1,7 @@
 /**
- * Concurrent queries of one store are batched. A query never waits for others to arrive: each batch contains all queries queued by
- * then, and later ones go into the next batch. So every answer is read after its query was made.
- * While queries wait, the store rests as long as it has just worked, so that batches grow with the load. A slow batch delays only
- * its own kind.
+ * Concurrent queries of one store are batched. A query never waits for others to arrive: each batch contains all queries queued by then,
+ * and later ones go into the next batch. So every answer is read after its query was made. While queries wait, each batch is followed by a
+ * pause as long as the batch took, so that batches grow with the load. A slow batch delays only its own kind.
  */
 
 import { runAsSystem } from '../foundation/request-context.ts';
@@ -19,8 +18,8 @@ type QueuedQuery<Query, Answer> = {
 const REST_MAX_MS = 60;
 
 /**
- * Limits of a batch: number of queries; total length sent to the store (`measureLength` of each; a single query may exceed it); and
- * the rest after a batch while other queries wait.
+ * Limits of a batch: number of queries; total length sent to the store (`measureLength` of each; a single query may exceed it); and maximum
+ * pause after a batch while other queries wait.
  */
 export type BatchLimits<Query> = {
   readonly batchMax?: number;
@@ -137,14 +136,14 @@ export class KeyedBatchLoader<Store extends object, Query, Answer> {
 }
 
 /**
- * Number of items that one answer requests concurrently. Concurrent requests reach the stores as one batch; an answer of a thousand
- * lines that requested a few at a time needed a hundred round trips.
+ * Number of items that one answer requests concurrently. Concurrent requests reach the stores as one batch; with a few at a time, an answer
+ * of a thousand lines needs a hundred round trips.
  */
 export const BATCH_SIZE_MAX = 500;
 
 /**
- * Whether there are so many queries that a check for few events is worth a further statement. A few queries read their raw events one by
- * one.
+ * Whether the queries are so many that an additional statement is worthwhile: it finds the queries with few events, whose events one batch
+ * then reads. Up to 16 queries read their raw events one by one.
  */
 export function hasMany(questions: number): boolean {
   return questions > 16;

@@ -122,7 +122,8 @@ type BatchedQuery = {
 
 const BATCHES = new KeyedBatchLoader<Database, BatchedQuery, unknown>(
   (_, all) => all[0]!.answerAll(all.map(({ query: queries }) => queries)),
-  // No pause between batches is needed, because the units run in step: a late one joins the next statement.
+  // No pause between batches is needed, because the units run in step: a query that arrives late joins the next
+  // statement.
   { restMax_ms: 0 },
 );
 

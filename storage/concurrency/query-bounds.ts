@@ -9,7 +9,7 @@ import { Semaphore } from './semaphore.ts';
 import type { Asker } from './time-slicer.ts';
 
 export type QueryBounds = {
-  /** Owner of the queue; queries of one owner wait for each other. */
+  /** Tenant in whose queue the query waits for a slot. */
   readonly asker: Asker;
   /** Aborted when the caller disconnects. */
   readonly signal: AbortSignal;
@@ -57,9 +57,9 @@ class QueryWork {
 }
 
 /**
- * Reads raw events for a query, first as a small one. A query that exceeds the small limit is stopped and starts again among the large
- * ones. So a small query never waits for a large one, and no query holds a connection to the store while it waits. `read` returns undefined
- * if it was stopped.
+ * Reads raw events for a query, first as a small one. A query that exceeds the small limit is stopped and restarted in a slot for large
+ * queries. So a small query never waits for a large one, and no query holds a connection to the store while it waits. `read` returns
+ * undefined if it was stopped.
  */
 export async function readWithin<Answer>(
   owner: QueryOwner,
@@ -129,7 +129,7 @@ export function checkGroups(count: number): void {
   );
 }
 
-/** Maximum number of running queries, and of waiting queries per asker and in total. A query above the limits is rejected. */
+/** Maximum number of running queries, and of waiting queries per tenant (`asker`) and in total. A query above the limits is rejected. */
 type QuerySlotLimits = {
   readonly at_once: number;
   readonly waiting_per_asker: number;

@@ -1,7 +1,7 @@
 /**
- * Spaces the requests to a receiver that limits them per second. Each process counts in memory, because a round trip per request would cost
- * more than it saves: the records of one receiver are sent by one job at a time, and what several processes send too much is refused by the
- * receiver, which names the time to wait.
+ * Spaces the requests to a receiver that limits them per second. Each process counts in memory, because a shared count would cost a round
+ * trip per request. One job at a time sends the records of a receiver, so processes rarely exceed the limit together. If they do, the
+ * receiver refuses the request and names the time to wait.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { createLru } from '../foundation/lru.ts';

@@ -6,7 +6,10 @@ import { isAliveHere, type LockHolder, readHolder, tryLockFile } from './file-lo
 
 export interface DataDirectory {
   path: string;
-  /** A version without the kernel's lock signed last: its process may run where we cannot see it. */
+  /**
+   * True if a version without the kernel's lock signed the file last: its process may run in a container that is
+   * invisible here.
+   */
   is_of_earlier_version: boolean;
   /** Writes the owner into the lock file. */
   sign(): void;

@@ -97,7 +97,10 @@ function parseHolder(text: string): LockHolder | undefined {
   }
 }
 
-/** Whether the signing process is another one that is visible here. An invisible one may be alive as well. */
+/**
+ * Whether the process that signed the file runs and is visible here. A process in another container is invisible and
+ * may run as well.
+ */
 export function isAliveHere({ pid, started }: LockHolder): boolean {
   return pid !== process.pid && processStart(pid) === started;
 }

@@ -17,7 +17,10 @@ export interface EmbeddedOptions {
   postgres_url?: string | undefined;
   clickhouse_url?: string | undefined;
   clickhouse_memory_bytes?: number;
-  /** A part has ended unexpectedly. It is not restarted, because the state of its statements in flight is unknown. */
+  /**
+   * Called when a part has ended unexpectedly. The part is not restarted, because the state of its statements in flight
+   * is unknown.
+   */
   onDeath?: (part: PartName, detail: string) => void;
 }
 
@@ -50,7 +53,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
 /** Steps that undo the start, in the order of the start. */
 type EmbeddedStackStops = (() => unknown)[];
 
-/** Runs in reverse order; a failure does not prevent the other stops. */
+/** Runs the steps in reverse order; the failure of one does not prevent the others. */
 async function runStops(stops: EmbeddedStackStops): Promise<void> {
   const failures: unknown[] = [];
   for (const stop of stops.splice(0).reverse()) {

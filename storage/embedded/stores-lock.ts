@@ -1,6 +1,6 @@
 /**
  * The lock of the store servers of a data directory. The servers and their children inherit it: when it is free, none of them runs
- * any more, in any container. The lock of the directory shows that their owner has ended; this one shows that the servers have.
+ * any more, in any container. The lock of the directory shows that their owner has ended; this lock shows that the servers have ended.
  */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, statSync } from 'node:fs';
@@ -26,8 +26,8 @@ const REPORT_MS = 10_000;
 const GIVE_UP_MS = 60_000;
 
 /**
- * Ends the servers of an earlier run, and takes the lock when none of them is left. Only the owner of the directory calls it.
- * Servers in another container end by themselves after their owner; they are waited for.
+ * Ends the servers of an earlier run, and takes the lock after all of them have ended. Only the owner of the directory calls it. Servers in
+ * another container end by themselves after their owner; they are waited for.
  */
 export async function lockStores(dir: string, log: Log): Promise<FileLock> {
   const path = join(dir, LOCK);

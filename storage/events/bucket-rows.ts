@@ -66,7 +66,7 @@ function buildWriterMark(writer: string, start_us: Microseconds): BucketRow {
     environment_id: '',
     meter_id: '',
     external_customer_id: '',
-    // The store has it as a label; no other code reads a mark.
+    // The column stores labels, and a mark is one more label. No query of bucket rows reads marks.
     size: MARK as BucketRow['size'],
     bucket_start_us: start_us,
     group_key: writer,

@@ -15,7 +15,10 @@ type EventsOfTime = Scope & {
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
   readonly signal?: AbortSignal | undefined;
-  /** Cut of a scheduled file. */
+  /**
+   * Cut of a scheduled file: the records that existed when its content was fixed
+   * (storage/models/reporting/export-cuts.ts).
+   */
   readonly cut?: CutParts | null | undefined;
   /** First excluded offset of each partition. If absent, all events are included. */
   readonly marks?: Readonly<Record<string, string>> | undefined;

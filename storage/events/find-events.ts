@@ -54,7 +54,7 @@ type EventOrder = { readonly by: 'timestamp' | 'event_name'; readonly direction:
 /** A page of events. `is_cut` is true if more events belong to the page, but their properties exceed the size limit. */
 type FoundPage = { readonly events: FoundEvent[]; readonly is_cut: boolean };
 
-/** Maximum length of all properties of a page; the event that exceeds it is the last one. */
+/** Maximum length of all properties of a page. A page ends with the event that exceeds it. */
 export const PAGE_BYTES = 8 * 1024 * 1024;
 
 /** Up to `limit` events from an offset on, in order. */
@@ -76,7 +76,8 @@ async function findPassing(
   { passes, ...wanted }: FoundEventsQuery & { passes: EventFilter },
   { order, offset, limit }: EventPageRequest,
 ): Promise<FoundPage> {
-  // The store preselects events that may pass, and this code decides: nearly always all of them pass, and one page is enough.
+  // The store preselects events that may match the filter, and this code checks them exactly. Nearly always all of them match, and one page
+  // is enough.
   const found: FoundEvent[] = [];
   let skip = offset;
   let bytes = 0;
@@ -141,7 +142,10 @@ function tooManyPassedOver(): Error {
   return invalid('property_filters', 'too few of the events pass that have to be looked at: ask for a shorter range');
 }
 
-/** The event with this id as it was accepted, without corrections. Its identity has its timestamp, which narrows the search. */
+/**
+ * Finds the event with this id as it was accepted, without corrections. The identity of the event contains its timestamp, which narrows the
+ * search.
+ */
 export async function findEvent(
   clickhouse: ClickHouseClient,
   scope: Scope,
@@ -195,7 +199,10 @@ async function readPage(
   return events ? { events, is_cut: false } : correctedPage(clickhouse, wanted, page);
 }
 
-/** Installations with a correction; corrections are permanent. */
+/**
+ * Clients of installations in which an event was corrected. Corrections are permanent, so they are not searched for
+ * again.
+ */
 const CORRECTED = new WeakSet<ClickHouseClient>();
 
 /** Whether any event of any tenant was corrected: the number of rows of a table is known without reading it. */

@@ -57,7 +57,7 @@ type IdentityRange = {
   readonly first: bigint;
   readonly last: bigint;
   readonly partition: number;
-  /** With 0, ids of these shards that came from partitions drained before are included. */
+  /** First included offset. With 0, ids that these shards got from earlier, drained partitions are included. */
   readonly from: bigint;
   readonly before: bigint;
 };

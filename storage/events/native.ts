@@ -14,7 +14,7 @@ export type NativeColumn<Row> = {
   readonly rare?: { readonly has: (row: Row) => boolean; readonly neutral?: string };
 };
 
-/** Encodes rows as one block of these columns, in pieces. */
+/** Encodes rows as one block of these columns; returns the block in pieces. */
 export function encodeNativeBlock<Row>(columns: readonly NativeColumn<Row>[], rows: readonly Row[]): Buffer[] {
   const pieces: Buffer[] = [varint(columns.length), varint(rows.length)];
   for (const column of columns) pieces.push(shortText(column.name), shortText(column.type), ...column.encode(rows));

@@ -9,7 +9,7 @@ import { isUnavailable } from '../foundation/failure.ts';
 import { writeRows } from './rows.ts';
 import type { RowTarget } from './tables.ts';
 
-/** One search with tables of its own, so that concurrent searches do not drop each other's tables. */
+/** One search for rejected rows. It has its own tables, so that concurrent searches do not drop each other's tables. */
 export class Trial {
   readonly #clickhouse: ClickHouseClient;
   readonly #suffix = `trial_${randomUUID().replaceAll('-', '')}`;

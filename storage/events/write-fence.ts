@@ -14,7 +14,7 @@ import { quoteName, quoteText } from '../clickhouse/literals.ts';
 /** An attempt of a writer: `partition:3`, `backfill:<meter>:<version>`. A writer has one attempt in progress at a time. */
 export type WriteAttempt = { readonly writer: string; readonly attempt: bigint };
 
-/** Makes its statement fail if a later attempt of the writer has raised the fence. */
+/** SQL condition that makes a statement fail if a later attempt of the writer has raised the fence. */
 export function buildFenceCondition({ writer, attempt }: WriteAttempt): string {
   const fence = `(SELECT max(attempt) FROM write_fences WHERE writer = ${quoteText(writer)})`;
   return `throwIf(${fence} > ${attempt}, '${LATE}') = 0`;
@@ -39,7 +39,10 @@ export function isFenceFailure(error: unknown): boolean {
 const STATEMENTS_END_WITHIN_MS = 20_000;
 const PAUSE_MS = 50;
 
-/** Resolves when no statement of an earlier attempt runs, no late one can pass, and all its rows are visible. */
+/**
+ * Resolves when no statement of an earlier attempt runs, no delayed one can pass any more, and all rows of earlier
+ * attempts are visible.
+ */
 export async function raiseFence(clickhouse: ClickHouseClient, own: WriteAttempt): Promise<void> {
   try {
     await setFence(clickhouse, own);

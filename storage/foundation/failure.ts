@@ -34,7 +34,7 @@ function readPostgresCode(error: unknown): string | undefined {
 /** Whether Postgres aborted the transaction to resolve a deadlock. A retry runs after the other transaction. */
 export const isDeadlock = (error: unknown): boolean => readPostgresCode(error) === '40P01';
 
-/** The referenced row does not exist. */
+/** Whether a referenced row does not exist. */
 export const isMissingReference = (error: unknown): boolean => readPostgresCode(error) === '23503';
 
 /** Whether an idle connection was closed in the moment in which it was reused. Nothing was answered then, so a query can be repeated. */

@@ -11,7 +11,7 @@ export function makeDirectory(path: string, mode: number): void {
   try {
     mkdirSync(path, { mode });
   } catch (error) {
-    // Another process may have created it in this moment.
+    // Another process may have just created the directory.
     if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw error;
   }
 }

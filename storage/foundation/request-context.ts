@@ -1,8 +1,8 @@
 /**
- * The caller on whose behalf the process works, along the whole call chain. A request sets it once (api/http/mount.ts), and so does
- * a job that works for one tenant. The tenant guard of Postgres checks every statement against its scope
- * (postgres/tenant-guard/tenant-guard.ts), and the audit log records the caller (models/foundation/record-changes.ts). Without a context the
- * process works for all tenants: the pipeline, the clock, the lookup of a key.
+ * The caller on whose behalf the process works, along the whole call chain. A request sets it once (api/http/mount.ts), and so does a job
+ * that works for one tenant. The tenant guard of Postgres checks every statement against its scope
+ * (postgres/tenant-guard/tenant-guard.ts), and the audit log records the caller (models/foundation/record-changes.ts). Without a context
+ * the process works for all tenants: the pipeline, the clock, the lookup of a key.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Scope } from '../../core/foundation/scope.ts';
@@ -23,11 +23,14 @@ export type RequestContext = {
 export type RequestKey = Scope & {
   readonly id: string;
   readonly holder: string;
-  /** An effect was recorded, whether or not its transaction has committed. */
+  /** True if an effect was recorded, whether or not its transaction has committed. */
   has_effects: boolean;
-  /** An earlier holder of the key has committed something: the rest is done, and no further effects are recorded. */
+  /**
+   * True if an earlier request with this key has committed its effects. This request then completes the remaining work,
+   * and no further effects are recorded.
+   */
   readonly goes_on: boolean;
-  /** The answer stored for a transaction, if it cannot be read again later. */
+  /** Returns the answer to store with a transaction; set if that answer cannot be read again later. */
   shows?: (made: never) => unknown;
 };
 

@@ -12,7 +12,7 @@ export const SILENT_WITHIN_MS = PROBES_MAX * (PROBE_INTERVAL_MS + PROBE_TIMEOUT_
 
 /**
  * Latest result for a server. After it was silent, the next statement is probed at once: a request that sends several statements,
- * or retries, fails about when its first statement would have.
+ * or retries, fails at about the time at which its first statement would have failed.
  */
 export type ResponsivenessState = { is_silent: boolean };
 

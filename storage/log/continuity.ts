@@ -1,12 +1,12 @@
 /**
  * No record of a partition may be missing between the stores and the log, and the log must be the one that filled the stores. Otherwise
- * events are lost or would count twice. The partition then halts with a reason that an operator can act on, and no record is skipped
+ * events are lost or count twice, so the partition halts with a reason that an operator can act on, and no record is skipped
  * (docs/operations.md, "A halted partition").
  */
 import { crc32 } from 'node:zlib';
 import type { LogRecord, StoredPosition } from './log.ts';
 
-/** A retry does not help; an operator must act. */
+/** The partition halts: a retry does not help, and an operator must act. */
 export class PartitionStopped extends Error {
   readonly partition: number;
 
@@ -35,7 +35,7 @@ export function checkContinues(
   }
 }
 
-/** Returns the records up to the first gap. They take effect, and the partition halts exactly at the gap. */
+/** Returns the records up to the first gap. These records are processed, and the partition halts exactly at the gap. */
 export function takeUntilHole<Record extends { readonly offset: bigint }>(records: readonly Record[]): Record[] {
   const hole = records.findIndex(({ offset }, index) => index > 0 && offset !== records[index - 1]!.offset + 1n);
   return hole < 0 ? [...records] : records.slice(0, hole);
@@ -48,8 +48,8 @@ function missing(partition: number, expected: bigint, got: bigint): PartitionSto
 }
 
 /**
- * Checks that the log has all records that the stores lack, and once had all that they have. `low` is its first record, `end` the next
- * offset.
+ * Checks that the log has all records after the stores' position, and that it does not end before that position. `low` is its first record,
+ * `end` the next offset.
  */
 export function checkBounds(
   partition: number,

@@ -1,8 +1,8 @@
 /**
- * Adds partitions to an existing log. Shards are permanent (core/metering/event/identity.ts); the partition of a shard follows from the number of
- * partitions. All ranges change at once, so the log must be drained: producers and workers are stopped, the stores contain everything in
- * the log, and then the log gets its new partitions. A repeated id is still recognized, because `event_identities` is organized by shard,
- * not by partition.
+ * Adds partitions to an existing log. Shards are permanent (core/metering/event/identity.ts); the partition of a shard follows from the
+ * number of partitions. All ranges change at once, so the log must be drained: producers and workers are stopped, the stores contain
+ * everything in the log, and then the log gets its new partitions. A repeated id is still recognized, because `event_identities` is
+ * organized by shard, not by partition.
  *
  * The number in use changes last, in one Postgres transaction. A failure before that leaves the old number in use. A Kafka topic then
  * accepts no events until the command runs again.
@@ -78,7 +78,7 @@ const embeddedGrowth: GrowthStrategy = {
   },
 };
 
-/** Throws unless the log is drained. The offsets of the stores decide, and not those committed to the log, which may be lost or expire. */
+/** Throws unless the log is drained. The offsets of the stores decide, because the offsets committed to the log may be lost or expire. */
 async function checkDrained(log: EventLog, database: Database): Promise<void> {
   const { rows: slices } = await database.raw(`select partition, next_offset, phase from slices`);
   const stored = new Map(

@@ -100,9 +100,9 @@ export interface PartitionHandler {
   process(batch: PartitionBatch): Promise<ConsumerProgress>;
   /** Called when another consumer gets the partition; the handler drops its state. */
   revoked(partition: number): Promise<void>;
-  /** A batch failed: its state is dropped, and `assigned` is called again. */
+  /** Called after a batch failed: the handler drops its state, and `assigned` is called again. */
   failed?(partition: number, error: unknown): void;
-  /** A failure outside the batch; no work is repeated for it. */
+  /** Called after a failure outside of a batch; no work is repeated for it. */
   failedInBackground?(partition: number, error: unknown): void;
   /** Called when the stores contain everything in the log. */
   caughtUp?(partition: number): void;
@@ -110,9 +110,9 @@ export interface PartitionHandler {
 
 /** Position of the stores in a partition. */
 export type StoredPosition = {
-  /** Everything before it is in the stores. */
+  /** Everything before this offset is in the stores. */
   readonly next_offset: bigint;
-  /** Checksum (`recordCrc`) of the record before it, which distinguishes this log from another; null if unknown. */
+  /** Checksum (`recordCrc`) of the record before `next_offset`, which distinguishes this log from another; null if unknown. */
   readonly last_record: number | null;
   /** Minimum end of the log: the end of the slice that a crash left. The log cannot end before it. */
   readonly min_end_offset: bigint;
@@ -120,7 +120,7 @@ export type StoredPosition = {
 
 /** Read records are not yet stored; only stored records may be committed or removed from the log. */
 export type ConsumerProgress = {
-  /** Everything before it is in the stores. */
+  /** Everything before this offset is in the stores. */
   readonly stored_until: bigint;
   /**
    * The next record that the handler needs. The handler has the records between the two offsets in memory; they are read again after a

@@ -1,7 +1,7 @@
 /**
- * The records that this process has just made durable, buffered until its own consumer takes them: reading them from Postgres would cost
- * more than writing them. They are returned only if they continue the consumed records without a gap. So the order of the log is never
- * guessed; all other records are read from the table.
+ * Buffers the records that this process has just made durable, until its own consumer takes them: reading them from Postgres would cost
+ * more than writing them. They are returned only if they continue the consumed records without a gap. All other records are read from the
+ * table.
  */
 import { BATCH_BYTES_MAX, BATCH_RECORDS_MAX } from './batch-limits.ts';
 import type { LogRecord } from './log.ts';
@@ -12,7 +12,10 @@ export class RecentRecords {
   #records: LogRecord[] = [];
   #bytes = 0;
 
-  /** Adds the record if it directly follows the last one and there is room. Later records then do not follow, until the buffer is empty. */
+  /**
+   * Adds the record if it directly follows the last one and the buffer has room. Otherwise the buffer accepts no further record until it is
+   * empty.
+   */
   add(record: LogRecord): void {
     const last = this.#records.at(-1);
     if (last && record.offset !== last.offset + 1n) return;

@@ -1,9 +1,12 @@
-/** Deferrable work yields to live events (docs/rules/imports.md, "Events"). */
+/**
+ * Delays deferrable work while the pipeline has a backlog, so that live events are processed first
+ * (docs/rules/imports.md, "Events").
+ */
 import { setTimeout as pause } from 'node:timers/promises';
 import { toMs } from '../../core/foundation/time/instant.ts';
 import type { EventLog } from './log.ts';
 
-/** Maximum delay that queued work may cause for live events. */
+/** Maximum age of the oldest unprocessed event at which deferrable work may continue. */
 const WAITING_MAX_MS = 500;
 const POLL_INTERVAL_MS = 50;
 /** Longest wait of deferrable work if nothing is processed. */

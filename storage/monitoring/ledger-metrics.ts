@@ -21,7 +21,7 @@ export function measureLedger({ postgres, log }: Pick<Stores, 'postgres' | 'log'
       help: 'Accepted events that have neither become something nor wait in the log, by partition: lost where above 0',
       labelNames,
       async collect() {
-        // While Postgres is unavailable there is no number, and no 0 in its place.
+        // While Postgres is unavailable the metric has no value, because 0 would mean that there is no fault.
         const accounts = (await runWithTimeout(() => logAccounts(postgres))) ?? [];
         this.reset();
         for (const account of accounts) this.set({ partition: account.partition }, countUnaccountedEvents(account));

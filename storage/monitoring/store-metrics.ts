@@ -1,6 +1,6 @@
 /**
- * Prometheus metrics of the stores: whether each answers, how busy the connections to Postgres are, and how full the visible disks
- * are. A number that is not available is left out; it is never reported as 0.
+ * Prometheus metrics of the stores: whether each answers, how busy the connections to Postgres are, and how full the visible disks are. A
+ * number that is not available is omitted and never reported as 0.
  */
 import { statfs } from 'node:fs/promises';
 import { Gauge, register } from 'prom-client';
@@ -93,7 +93,7 @@ function measureDisks(measured: MeasuredStores): void {
   }
 }
 
-/** Measures the disk of the data directory; a process without one has no such metric. */
+/** Measures the disk of the data directory. A process without a data directory has no such metric. */
 async function dataDisk({ data_dir }: MeasuredStores): Promise<Disk[]> {
   const { bavail, bsize, blocks } = await statfs(data_dir);
   return [{ disk: 'data', free: bavail * bsize, size: blocks * bsize }];

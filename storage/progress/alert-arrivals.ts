@@ -1,6 +1,7 @@
 /**
- * After usage or a wallet movement, the alerts of the affected customers are checked within seconds (docs/rules/alerts.md, "When alerts are checked"), and so are their self-filling wallets (docs/rules/wallets.md, "Automatic top-up"). At most one check per customer is queued
- * until it begins; usage that arrives while it runs queues another. If a check is lost in a crash, the hourly sweep covers it.
+ * After usage or a wallet movement, the alerts of the affected customers are checked within seconds (docs/rules/alerts.md, "When alerts are
+ * checked"), and so are their wallets with automatic top-up (docs/rules/wallets.md, "Automatic top-up"). At most one check per customer is
+ * queued until it begins; usage that arrives while it runs queues another. If a check is lost in a crash, the hourly sweep repeats it.
  */
 import type { Knex } from 'knex';
 import type { Scope } from '../../core/foundation/scope.ts';
@@ -38,8 +39,8 @@ export async function enqueueAlertChecks(database: Database, rows: readonly Aler
 
 /**
  * Enqueues the check of one customer, which runs after the transaction commits. In an environment with its own clock, the check runs when
- * the clock advances. After a self-fill only alerts are checked (`fills` false), under a separate key: otherwise each fill would enqueue
- * the next check for ever.
+ * the clock advances. After an automatic top-up only alerts are checked (`fills` is false), under a separate key. Otherwise each top-up
+ * would enqueue the next check for ever.
  */
 export async function enqueueCustomerAlertCheck(
   database: Database,
@@ -50,7 +51,7 @@ export async function enqueueCustomerAlertCheck(
   await addAlertCheck(database, { tenant_id, environment_id, customer_id, fills }, { key });
 }
 
-/** Enqueues a check. `key`: at most one queued check has it; null makes each check separate. */
+/** Enqueues a check. A queued check with the same `key` is not added again; null makes each check separate. */
 async function addAlertCheck(
   database: Database,
   payload: Scope & ({ readonly customer_id: string; readonly fills: boolean } | { readonly wallets_behind: string }),
@@ -64,8 +65,8 @@ async function addAlertCheck(
 }
 
 /**
- * New periods of these subscriptions and of their children have begun: spending restarts at zero, and usage since then belongs to the new
- * periods. Those with spending alerts are checked.
+ * Enqueues alert checks for subscriptions, and their children, whose new period has begun: spending restarts at zero, and usage since then
+ * belongs to the new period. Only subscriptions with spending alerts are checked.
  */
 export async function enqueuePeriodAlertChecks(
   database: Database,
@@ -91,9 +92,9 @@ export async function enqueuePeriodAlertChecks(
 type OwedInvoice = Scope & { readonly id: string; readonly customer_id: string };
 
 /**
- * The amount due of an invoice has changed, and with it the real-time balance of its customer's wallets, without a credit movement. The key
- * is the invoice's, because the transaction holds its lock; a transaction that locks a wallet next enqueues under the customer's key. Only
- * alerts are checked: a purchase by a top-up must not trigger the next one.
+ * Enqueues an alert check after the amount due of an invoice has changed: this changes the real-time balance of its customer's wallets
+ * without a credit movement. The job key contains the invoice's id, because the transaction holds the invoice's lock and not the
+ * customer's. Only alerts are checked: a purchase by a top-up must not trigger the next one.
  */
 export async function enqueueInvoiceAlertChecks(
   database: Database,
@@ -108,8 +109,8 @@ export async function enqueueInvoiceAlertChecks(
 }
 
 /**
- * The default levels of an environment have changed. A job checks its wallets without levels of their own, some at a time, and enqueues the
- * next job. Each change restarts at the first wallet, because earlier jobs may have passed it.
+ * Enqueues alert checks after the default thresholds of an environment have changed. A job checks some of the wallets without thresholds of
+ * their own, and enqueues the next job. Each change restarts at the first wallet, because earlier jobs may have passed it.
  */
 export async function enqueueDefaultAlertChecks(
   database: Database,
@@ -133,7 +134,7 @@ function listScopesOfArrivals(rows: readonly AlertArrival[]): Scope[] {
 
 /**
  * Finds the subscriptions that the usage affects: the customer's own, and the parent's for an inherited one. Enqueues checks for their
- * spending alerts, and for the wallets of the paying customers, if any of that is watched or fills itself.
+ * spending alerts, and for the wallets of the paying customers that have alerts or an automatic top-up.
  */
 const ENQUEUE_SQL = `
   with arrived as (

@@ -172,7 +172,7 @@ async function lockAll(transaction: Database): Promise<LockRow[]> {
   return rows;
 }
 
-/** Whether another holder has locked the rows. An expired lock for reading does not block others; its reader detects the loss. */
+/** Whether another holder has locked the rows. A lock for reading that has expired does not count; its holder detects the loss. */
 function isTaken({ gate, gate_until, now_s }: LockRow, mine: string): boolean {
   if (gate === null || gate === mine) return false;
   return !(gate.startsWith('reading:') && Number(gate_until) < Number(now_s));

@@ -93,8 +93,8 @@ export async function listEventsCorrectedSince(
 }
 
 /**
- * Whether any event was corrected since. A margin of one hour covers messages in flight and clock differences. Corrections take effect by
- * the machine's clock, so in an environment with its own clock any correction may have been since.
+ * Whether any event was corrected since `since`. A margin of one hour covers messages in flight and clock differences. Corrections have
+ * instants of the machine's clock, so in an environment with a test clock every correction counts.
  */
 export async function hasCorrectionsSince(database: Database, scope: Scope, since: Date): Promise<boolean> {
   const key = `corrections since ${scope.tenant_id} ${scope.environment_id} ${since.getTime()}`;
@@ -176,8 +176,8 @@ export async function markCorrectionApplied(
 }
 
 /**
- * Makes the pipeline apply corrections again whose records in ClickHouse are missing or wrong. Corrections whose state has changed
- * meanwhile are skipped.
+ * Makes the pipeline repeat corrections whose rows in ClickHouse are missing or wrong. Corrections whose state has changed meanwhile are
+ * skipped.
  */
 export async function requestCorrectionsAgain(database: Database, ids: readonly string[]): Promise<void> {
   await database.transaction(async (transaction) => {

@@ -1,7 +1,8 @@
 /**
- * Table `late_usage`: usage arrived, or was corrected, for the time of a subscription that has ended. It is recorded after the bucket rows
- * and before the progress of the partition moves, so that a crash loses nothing; a repeat has no effect. A subscription has one waiting
- * row, however much arrives. The biller takes the row first, so that later usage creates a new one (actions/lifecycle/billing/bill-late-usage.ts).
+ * Table `late_usage`: ended subscriptions for whose time usage arrived or was corrected. A row is written after the bucket rows and before
+ * the progress of the partition is raised, so that a crash loses nothing; a repeat has no effect. A subscription has one waiting row,
+ * however much arrives. The biller takes the row first, so that later usage creates a new one
+ * (actions/lifecycle/billing/bill-late-usage.ts).
  */
 import { groupBy } from '../../core/foundation/group-by.ts';
 import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
@@ -70,7 +71,10 @@ function toColumns(arrivals: readonly LateArrival[]) {
   ];
 }
 
-/** Usage of an inherited subscription belongs to its parent. Rows are inserted in the order of ids, which prevents deadlocks. */
+/**
+ * SQL that records late usage. Usage of an inherited subscription is recorded for its parent. Rows are inserted in the order of ids, which
+ * prevents deadlocks.
+ */
 const RECORD_SQL = `
   with arrived as (
     select * from unnest(?::text[], ?::text[], ?::timestamptz[], ?::text[]) as row (tenant_id, environment_id, at, external_id)
@@ -114,7 +118,7 @@ export async function takeLateUsage(database: Database, { tenant_id, environment
   return rows.map(({ id }: { id: string }) => id) as string[];
 }
 
-/** Runs in the transaction that has billed: the rows are deleted, or due again at `again_at`. */
+/** Finishes taken rows in the transaction that has billed them: deletes them, or makes them due again at `again_at`. */
 export async function finishLateUsage(
   transaction: Database,
   { tenant_id, environment_id }: Scope,

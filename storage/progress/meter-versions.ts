@@ -84,7 +84,7 @@ export async function recordBarrier(
   );
 }
 
-/** Lists the versions that every partition has met and that are not yet live, oldest first. */
+/** Lists the versions whose barrier every partition has passed and that are not yet live, oldest first. */
 export async function listVersionsToBackfill(database: Database, partitionCount: number): Promise<MeterVersion[]> {
   const { rows } = await database.raw(
     `select v.* from meter_versions v where v.state in ('announced', 'backfilling') and v.settling_rebuild is null
@@ -131,8 +131,8 @@ export async function lockBackfill(
 }
 
 /**
- * Loads the offset at which each partition met the version. It is 0 for a partition that was added later, because such a partition counts
- * by the version from its first record on.
+ * Loads the offset at which each partition passed the barrier of the version. It is 0 for a partition that was added later, because such a
+ * partition counts by the version from its first record on.
  */
 export async function loadBarriers(
   database: Database,
@@ -154,12 +154,12 @@ export type CurrentBackfillPart = {
   readonly day: number;
   /** Number of the part within the day, from 0 on. */
   readonly part: number;
-  /** Days done, and total days. */
+  /** Number of days done, and of all days. */
   readonly done: number;
   readonly days: number;
 };
 
-/** Number of this attempt at a part, and the first number under which the part may have been written. */
+/** Number of this attempt to write a part, and number of the first attempt that may have written it. */
 export type PartBegun = { readonly attempt: bigint; readonly since: bigint };
 
 /** Number of events of a part, fixed when the back-fill began, so that a resumed back-fill divides the day equally. */

@@ -6,7 +6,7 @@ type SlicePhase = 'idle' | 'raw' | 'buckets';
 export type PartitionProgress = {
   readonly partition: number;
   readonly epoch: bigint;
-  /** Everything before it is in the stores. */
+  /** Everything before this offset is in the stores. */
   readonly next_offset: bigint;
   /** The slice in progress, if any; after a crash it runs again with the same bounds. */
   readonly slice_from: bigint | null;
@@ -25,7 +25,7 @@ export type PartitionProgress = {
   readonly wide_slices: bigint;
   /** Whether the bucket rows of the slice in progress, or of the last one, are in several months. */
   readonly is_wide: boolean;
-  /** UTC days (since 1970) before it have daily rollups; a writer of their base rows also writes daily rollups. */
+  /** UTC days before this one (since 1970) have daily rollups; a writer of their base rows also writes daily rollups. */
   readonly days_before: number;
 };
 
@@ -34,7 +34,7 @@ export type OwnedPartition = { readonly partition: number; readonly epoch: bigin
 /** Value of `days_before` in an installation that writes daily rollups with every slice. */
 export const EVERY_DAY = 2_147_483_647;
 
-/** All partitions have one value. */
+/** Returns `days_before`, which is equal in all partitions. */
 export function readDaysBefore(progress: readonly PartitionProgress[]): number {
   return progress[0]?.days_before ?? 0;
 }
@@ -60,7 +60,7 @@ export function toOffsetsText(offsets: ReadonlyMap<number, bigint>): Record<stri
   return Object.fromEntries(Array.from(offsets, ([partition, offset]) => [String(partition), String(offset)]));
 }
 
-/** Columns of a `PartitionProgress`, for a row that goes through JSON. */
+/** Columns of a `PartitionProgress`, as text where JSON would round a number. */
 export const STATE_COLUMNS = `partition, epoch::text, next_offset::text, slice_from::text, slice_to::text, phase, watermark_us::text,
   last_record::text, gate, rebuilds::text, wide_slices::text, is_wide, days_before`;
 

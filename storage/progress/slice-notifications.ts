@@ -1,7 +1,7 @@
 /**
  * Notifications of the bucket rows that slices added, for API processes that cache answers (docs/decisions/0007-cached-answers.md). A
- * notification is written in the statement that moves `next_offset`, so it exists exactly for moves, and only while a process requests
- * notifications. If one is missing, the reader clears its cache, and the rows answer.
+ * notification is written in the statement that raises `next_offset`, so no notification exists without that change. None is written while
+ * no process requests notifications. If one is missing, the reader clears its cache and reads the rows.
  */
 
 import type { BucketRow } from '../../core/metering/bucket-aggregator.ts';
@@ -16,7 +16,10 @@ type SliceNotification = {
   getVersion(meter_id: string): number;
 };
 
-/** Maximum length of a notification. A larger slice sends none: the cached answers that it would update are small in comparison. */
+/**
+ * Maximum length of a notification. A larger slice sends none, because the cached answers that it would update are much smaller and can be
+ * recomputed.
+ */
 const TEXT_MAX = 4 * 1024 * 1024;
 /** Time for which a request of a reader is valid. An active reader renews it. */
 const WANTED_SECONDS = 60;

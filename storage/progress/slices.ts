@@ -1,6 +1,6 @@
 /**
- * The pipeline's progress per partition; Postgres is authoritative. It has the slice in progress, the offset of the stores, the epoch that
- * fences a worker which lost its partition, and the numbers of write attempts (ARCHITECTURE.md, "Exactly once").
+ * The pipeline's progress per partition; Postgres is authoritative. It has the slice in progress, the offset of the stores, and the numbers
+ * of write attempts. Its epoch fences a worker that has lost the partition (ARCHITECTURE.md, "Exactly once").
  */
 import { unavailable } from '../../core/foundation/error.ts';
 import type { Microseconds } from '../../core/foundation/time/instant.ts';
@@ -17,7 +17,7 @@ export class FencedError extends Error {
   }
 }
 
-/** Takes the partition over: from here on every older epoch is fenced. An existing lock on the bucket rows applies to it too. */
+/** Takes the partition over: afterwards every older epoch is fenced. An existing lock on the bucket rows also applies to the new owner. */
 export async function takePartition(database: Database, partition: number, owner: string): Promise<PartitionProgress> {
   return database.transaction(async (transaction) => {
     await serializeBucketLockChanges(transaction);
@@ -43,9 +43,9 @@ export async function serializeBucketLockChanges(transaction: Database): Promise
 type SlicePlan = {
   /** Number of this attempt, greater than that of every earlier attempt of any worker. */
   readonly attempt: bigint;
-  /** The slice was planned before: an earlier attempt may have written some of it. */
+  /** True if an earlier attempt planned the slice, and may have written a part of it. */
   readonly again: boolean;
-  /** The slice was finished, and only the answer was lost. */
+  /** True if the slice was finished before, and only the answer to the caller was lost. */
   readonly done: boolean;
 };
 
@@ -88,8 +88,8 @@ export async function planSlice(
 }
 
 /**
- * Whether an earlier attempt of this owner has finished the slice: while the epoch is unchanged, only the owner moves
- * the offset.
+ * Whether an earlier attempt of this owner has finished the slice: while the epoch is unchanged, only the owner
+ * advances the offset.
  */
 async function isFinished(
   database: Database,
@@ -206,7 +206,7 @@ export type FinishedSlice = {
 /** Number of events after which the ledger begins a new range. */
 const LEDGER_EVENTS_MAX = 1_000_000;
 
-/** Moves `next_offset` and adds the records to the ledger in one statement. */
+/** Advances `next_offset` and adds the records to the ledger in one statement. */
 export async function finishSlice(
   database: Database,
   owned_partition: OwnedPartition,

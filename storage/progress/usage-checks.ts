@@ -1,7 +1,4 @@
-/**
- * After usage arrives or is corrected, everything that depends on its amount is checked within seconds. Callers enqueue all these checks
- * together.
- */
+/** Enqueues all checks that depend on the amount of usage, after usage arrives or is corrected. The checks run within seconds. */
 import type { BucketRow } from '../../core/metering/bucket-aggregator.ts';
 import type { Database } from '../foundation/stores.ts';
 import { enqueueAlertChecks } from './alert-arrivals.ts';

@@ -1,7 +1,7 @@
 /**
- * Subscriptions whose period is over or whose opening has come, and drafts whose delay is over. The scheduler queries
- * all tenants, except environments with a test clock; the advance of a clock queries its own environment. The results
- * are candidates: a worker locks each record and checks it again.
+ * Lists subscriptions whose period is over or whose opening is due, and drafts whose delay is over. The scheduler
+ * queries all tenants, except environments with a test clock; the advance of a clock queries its own environment. The
+ * results are candidates: a worker locks each record and checks it again.
  */
 import type { Knex } from 'knex';
 import type { Scope } from '../../core/foundation/scope.ts';
@@ -20,15 +20,15 @@ const ROUND = 100;
  */
 const DRAFT_BATCH_SIZE = 1000;
 
-/** `left` contains the records that this run could not finish and skips. */
+/** `left` contains the ids of records that this run skips, because it could not finish them. */
 export type DueQuery = DueEnvironments & { readonly left: readonly string[] };
 
 const BILLED = ['active', 'trialing'];
 /** Subscription types without invoices of their own, whose period advances with that of their parent. */
 export const MOVED_BY_PARENT = ['INHERITED', 'grouped_invoicing'];
 /**
- * Columns with the instants at which a subscription that its parent moves ends by itself. An inherited one has only its
- * own end date; all its other instants are those of its parent.
+ * Columns with the end of a subscription whose periods its parent advances, if it ends before the parent. An inherited
+ * one has only its own end date; all its other instants are those of its parent.
  */
 const ENDS_ALONE: readonly (readonly [type: string, columns: readonly string[]])[] = [
   ['INHERITED', ['end_date']],
@@ -119,7 +119,7 @@ export function nextSubscriptionDue(database: Database, scope: Scope): Instant {
   ]);
 }
 
-/** Lists subscriptions whose first invoice was never paid and whose end has come. */
+/** Lists subscriptions whose first invoice was never paid and that have reached their end. */
 export async function listDueUnpaidSubscriptions(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
@@ -172,7 +172,7 @@ export async function listDueDrafts(
   });
 }
 
-/** Selects those of these drafts that are still due. The caller holds their locks. */
+/** Selects the drafts that are still due. The caller has locked all of them. */
 export async function findDueDrafts(
   transaction: Database,
   { tenant_id, environment_id }: Scope,
@@ -312,7 +312,9 @@ export async function loadInstants(database: Database, filter: readonly Instant[
 
 type Earliest = { of(): Knex.QueryBuilder; readonly columns: readonly string[] };
 
-/** Builds a query for the earliest instant of an environment in any of these columns, each found by its own index. */
+/**
+ * Builds a query for the earliest instant of an environment in any of the given columns; each column has its own index.
+ */
 export function buildEarliestQuery(
   database: Database,
   { tenant_id, environment_id }: Scope,

@@ -63,12 +63,10 @@ export function listDeliveryKeys({ tenant_id, environment_id, endpoint_id }: Due
 }
 
 /**
- * Tenants alternate, and within a tenant its environments, so that none waits for all deliveries of another. A delivery waits for
- * earlier ones of its record and endpoint, so that they arrive in order. It does not wait for one that fails repeatedly
- * (docs/rules/webhooks.md, "Order").
- *
- * The query walks an index from one endpoint to the next and reads at most the allowed number of each. So its cost is independent
- * of the backlog. A first attempt is due at once, whatever the instant of the run.
+ * Takes due deliveries. Tenants alternate, and within a tenant its environments, so that none waits for all deliveries of another. A
+ * delivery waits for earlier ones of its record and endpoint, so that they arrive in order. It does not wait for one that fails repeatedly
+ * (docs/rules/webhooks.md, "Order"). The query walks an index from one endpoint to the next and reads at most the allowed number of each.
+ * So its cost is independent of the backlog. A first attempt is due at once, whatever the instant of the run.
  */
 export async function takeDue(database: Database, wanted: DueDeliveriesQuery): Promise<DueDelivery[]> {
   const { which, allowed_event_types = [], excluded_tenants = [] } = wanted;

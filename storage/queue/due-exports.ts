@@ -58,8 +58,9 @@ const OPEN = (task: string) => `${task}.task_status in ('PENDING', 'PROCESSING')
 const PATIENCE = `interval '10 minutes'`;
 
 /**
- * SQL condition of a file for which the advance of a clock does not wait: it failed three times, moved to the slow
- * queue, or waited too long for its turn. Its store may take any time, and tenants wait for each other's stores.
+ * SQL condition of a file for which the advance of a clock does not wait: its run failed three times, was moved to the
+ * job for slow exports, or waited too long for a slot. Its store may take any time, and tenants wait for each other's
+ * stores.
  */
 const PUT_OFF = (run: string) =>
   `(${run}.error is not null and ${run}.attempt >= 3 or ${run}.task_queue = 'slow-export'
@@ -73,7 +74,7 @@ const UNCUT = (task: string) => `(${task}.is_scheduled and ${task}.cut_number is
 
 /**
  * SQL condition that the advance of a test clock waits for a file of this environment. A schedule with a file that is
- * put off delays the advance only until the records of its files are fixed.
+ * put off (`PUT_OFF`) delays the advance only until the records of its files are fixed.
  */
 function isWriting(database: Database, { tenant_id, environment_id }: Scope): Knex.Raw {
   return database.raw(

@@ -17,10 +17,10 @@ import {
 const OPEN = `application_status in (${OPEN_APPLICATIONS.map((word) => `'${word}'`).join(', ')})`;
 
 /**
- * SQL condition that the state of the application's subscription at its period is known. It is not while the
- * subscription is due to end, begin or change its plan before that: billing decides, and may wait for usage. A
- * subscription that is neither active nor trialing waits for nothing. Its own grants do not wait for a plan change,
- * which may fail for a long time.
+ * SQL condition that the state of the subscription at the start of the application's period is known. It is unknown
+ * while the subscription is due to begin, end or change its plan before then: billing performs that change first, and
+ * may wait for usage. Applications of a subscription that is neither active nor trialing do not wait. Grants of the
+ * subscription itself do not wait for a plan change, which may fail for a long time.
  */
 const DECIDED = `exists (select from subscriptions s
    where s.id = credit_grant_applications.subscription_id and s.tenant_id = credit_grant_applications.tenant_id

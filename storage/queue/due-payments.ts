@@ -20,9 +20,10 @@ import {
 export type DuePayment = DueRecord & { readonly payment_gateway: string | null };
 
 /**
- * Lists the next payments to process or to query at the provider. Those of a connection that pauses wait for the end of the pause. The gateways
- * of an environment alternate, and the environments of a tenant: each connection has few payments at work, so those of another would wait for
- * all of its payments.
+ * Lists the next payments to process or to query at the provider. Payments of a paused connection wait for the end of
+ * the pause. In the list the environments of a tenant alternate, and so do the gateways of an environment. Each
+ * connection processes only a few payments at once, so otherwise many payments of one connection would delay those of
+ * the others.
  */
 export async function listDuePayments(
   database: Database,

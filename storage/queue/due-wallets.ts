@@ -15,9 +15,9 @@ import {
 } from './due-billing.ts';
 
 /**
- * Selects lots with remaining credits that no invoice and no reservation can still use; the callers check the expiry. A
- * lot is still usable by an unbilled period, draft, void or unpaid postpaid invoice whose period ended before its
- * expiry, and by a hold that is charged before it.
+ * Selects lots with remaining credits that no invoice and no reservation can still use; the callers check the expiry.
+ * An unbilled period, or a draft, void or unpaid postpaid invoice, may still use a lot if its period ended before the
+ * lot's expiry. A hold may if it is charged before the expiry.
  */
 function unused(database: Database): Knex.QueryBuilder {
   const own = (table: string) => `${table}.tenant_id = wallet_transactions.tenant_id

@@ -1,7 +1,8 @@
 /**
- * Order of the jobs of tenants that share files and other long work: the tenant whose last turn is longest ago comes first, with
- * its oldest job (docs/decisions/0021-fairness.md). graphile-worker takes jobs by priority and then by `run_at`. So each tenant has
- * one job in front, whose `run_at` is the tenant's last turn; its other jobs have a lower priority and move up one per turn.
+ * Order of jobs with slots that all tenants share, such as exports. The tenant whose last job ran longest ago comes first, with its oldest
+ * job (docs/decisions/0021-fairness.md). graphile-worker takes jobs by priority and then by `run_at`. So each tenant has one job in front,
+ * whose `run_at` is the time of the tenant's last turn (a run of one of its jobs). Its other jobs have a lower priority, and one of them
+ * moves to the front at each turn.
  */
 
 import type { Database } from '../foundation/stores.ts';
@@ -13,8 +14,8 @@ export type JobLane = { readonly task: string; readonly queue: string };
 /** Priority of the one job per tenant that is in front. */
 const IN_FRONT = 0;
 /**
- * Priority of the other jobs of a tenant. They run only if no job is in front, so a job that was never moved up is late
- * but not lost.
+ * Priority of the other jobs of a tenant. They run only if no job is in front, so a job that never moves to the front
+ * is delayed but not lost.
  */
 const BACK_PRIORITY = 1;
 
@@ -79,8 +80,9 @@ export async function addDelayedJob(transaction: Database, job: NewJob, delay_ms
 }
 
 /**
- * Whether a job of these tasks waits for a slot. Jobs that wait for another job of their own queue do not count,
- * because one job of a queue runs at a time. Jobs of the caller's queue count unless they run in order.
+ * Whether a job of these tasks could use the slot of the caller's job. A job of another queue cannot if a job of that
+ * queue is running, because a queue runs one job at a time. A job of the caller's own queue can, unless the queue runs
+ * its jobs in order (`in_order`): then the caller's job continues first.
  */
 export async function hasWaiters(
   database: Database,
@@ -101,9 +103,9 @@ export async function hasWaiters(
 }
 
 /**
- * Records a turn: the tenant moves to the end of the order, and its longest waiting job to the front of its lane. If
- * all of its jobs are to be retried later, the first retry does. Called at the beginning of a job, so that the turn is recorded
- * whatever happens, and at its end, so that a long turn counts as recent.
+ * Records a turn: the tenant moves to the end of the order, and its longest waiting job to the front of its lane. If all jobs of the lane
+ * wait for a retry, the earliest one moves to the front. Called at the beginning of a job, so that the turn is recorded whatever happens,
+ * and at its end, so that a long turn counts as recent.
  */
 export async function recordTurn(database: Database, { task, queue }: JobLane): Promise<void> {
   await database.transaction(async (transaction) => {

@@ -1,4 +1,7 @@
-/** How long runnable jobs wait: reveals a halted queue, and more work than its slots can do (docs/operations.md, "What to watch"). */
+/**
+ * Measures how long runnable jobs wait. A long wait reveals a halted queue, or more work than the slots can do (docs/operations.md, "What
+ * to watch").
+ */
 import type { Database } from '../foundation/stores.ts';
 
 /**

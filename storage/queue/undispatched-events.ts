@@ -43,8 +43,8 @@ export async function listWaitingEnvironments(
 type EnvironmentShare = Scope & { readonly limit: number };
 
 /**
- * Locks and returns events in the order in which they happened. If an event is locked elsewhere, it and later events of
- * its record are left for the next call. Concurrent callers read the same first events, so no delivery is created
+ * Locks and returns events in the order in which they happened. If another transaction has locked an event, this call
+ * skips it and later events of its record. Concurrent callers read the same first events, so no delivery is created
  * before one of an earlier event.
  */
 export async function takeUndispatched(

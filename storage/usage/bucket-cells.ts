@@ -25,10 +25,10 @@ export type BucketQuery = Scope & {
   readonly plan: SegmentPlan;
   /** Distinct values found in raw rows, to be united with the stored sets. */
   readonly extra_uniques: readonly ExtraUniques[];
-  /** Distinct values are also counted cumulatively, over all segments up to each one. */
+  /** If true, distinct values are also counted cumulatively, over all segments up to each one. */
   readonly running_uniques?: boolean;
   readonly bounds?: QueryBounds | undefined;
-  /** Whether to report if base rows exist after the last range. Only `loadBatchedCells` does. */
+  /** Whether to report if base rows exist after the last range. Only `loadBatchedCells` sets this. */
   readonly wants_later?: boolean;
 };
 
@@ -59,7 +59,7 @@ export type StoredCells = {
   readonly cells: BucketCell[];
   readonly outside: OutsideEvents;
   readonly ends: EventEnds;
-  /** Base rows exist after the last range, or the query did not request this. */
+  /** True if base rows exist after the last range, or if the query did not request this check. */
   readonly has_later: boolean;
 };
 
@@ -132,7 +132,7 @@ function isSmall({ external_customer_ids: customers }: BucketQuery): boolean {
 
 type BucketStatement = { sql: string; params: Record<string, unknown> };
 
-/** Value of `max` over a condition that is true for at least one row. */
+/** Value of `max` over a condition, if the condition is true for at least one row. */
 const IS_OUTSIDE = 1;
 
 function buildBucketStatement(query: BucketQuery, event_range: EventRange | undefined): BucketStatement {

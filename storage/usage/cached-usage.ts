@@ -15,7 +15,7 @@ import {
   type StoredCells,
 } from './bucket-cells.ts';
 
-/** Maximum number of cells of a cached query. The limit is needed because the number of groups has none. */
+/** Maximum number of cells of a cached query. The limit is needed because the number of groups is not limited. */
 export const CELLS_MAX = 200;
 
 const OWN_WEIGHT = 5;
@@ -33,13 +33,13 @@ export class CachedUsage {
   #query: BucketQuery;
   #ranges: readonly SegmentRange[];
   readonly #cells = new Map<string, CachedCell>();
-  /** Cell of the last addition. Most queries have one cell, and rows arrive cell by cell. */
+  /** Cell to which the last row was added, as a shortcut: most queries have one cell, and rows arrive cell by cell. */
   #last: CachedCell | null = null;
   #ends: EventEnds;
   #end_us: Microseconds;
   /**
-   * Rows added after the end of the range since the range was read, by position: a query with a later end includes them. Null if such rows
-   * existed when the range was read.
+   * Rows added after the end of the range since the range was read, by position: a query with a later end includes them. Null if later rows
+   * existed already when the range was read.
    */
   #later: Map<string, LaterAddition> | null;
 
@@ -84,7 +84,7 @@ export class CachedUsage {
     return this.#cells.size > CELLS_MAX;
   }
 
-  /** Extends the entry to the end of this query; false if the additions up to there are unknown. */
+  /** Extends the entry to the end of this query; false if the rows added up to that end are unknown. */
   extendTo({ bounds: _bounds, ...query }: BucketQuery): boolean {
     const { plan } = this.#query;
     const before_us = this.#end_us;

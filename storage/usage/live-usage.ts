@@ -52,7 +52,7 @@ export class LiveUsagePeriod {
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
   readonly #bucket = new UsageBucket();
-  /** The period may lack events of its range. */
+  /** True if the period may lack events of its range. */
   is_lost = false;
   /** Increases with each applied row. */
   changes = 0;

@@ -38,7 +38,10 @@ const OUTSIDE_EVENTS = new KeyedBatchLoader<ClickHouseClient, OutsideEventsQuery
 /** Number of characters around each text: quotation marks and a comma. */
 const AROUND = 3;
 
-/** Loads the events outside the ranges. Returns null if there are too many; each query then streams its own. */
+/**
+ * Loads the events outside the ranges. Returns null if they are too many for one answer; each query then streams its
+ * own events.
+ */
 export async function loadEventsOutside(
   clickhouse: ClickHouseClient,
   query: OutsideEventsQuery,

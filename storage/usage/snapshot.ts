@@ -1,15 +1,15 @@
 /**
  * Reads exact usage while data arrive. The rows of a slice reach `usage_buckets` in one part per month, so each month of a slice is visible
- * completely or not at all. Raw rows are read up to the offset that the stores had finished. A partition that moved during the read is in
- * doubt: its slice may or may not be in the rows. A doubt matters only if that slice has an event in the unaligned edges, which is rare; in
- * that case the read is repeated. While rows are rebuilt after a correction they are unusable: the read waits, and finally reads raw rows
- * alone. If the meter changed during the read, the caller must repeat the query, because the rows may be of two versions.
+ * completely or not at all. Raw rows are read up to the offset that the stores had finished. If the offset of a partition advanced during
+ * the read, its slice is in doubt: the rows may or may not contain it. A doubt matters only if that slice has an event in the unaligned
+ * edges. In that rare case the read is repeated. While rows are rebuilt after a correction they are unusable: the read waits, and finally
+ * reads raw rows alone. If the meter changed during the read, the caller must repeat the query, because the rows may be of two versions.
  */
 import { nextOffsets, type PartitionProgress, readDaysBefore, sumRebuilds } from '../progress/partition-progress.ts';
 
 export type Snapshot = {
   readonly before: ReadonlyMap<number, bigint>;
-  /** UTC days before it have daily rollups. Days that are rolled up during the read leave their base rows in place. */
+  /** UTC days before this one have daily rollups. Days that are rolled up during the read leave their base rows in place. */
   readonly days_before: number;
 };
 
@@ -46,9 +46,9 @@ export type SnapshotRead<T> = {
 type Consistent<T> = {
   readonly value: T;
   readonly snapshot: Snapshot;
-  /** Progress of the value, if no partition moved during the read. */
+  /** Progress of the value, if the offset of no partition changed during the read. */
   readonly unmoved_progress: readonly PartitionProgress[] | null;
-  /** Progress at which the value is valid, if known, even if a partition moved. */
+  /** Progress at which the value is valid, if known, even if offsets changed during the read. */
   readonly valid_progress: readonly PartitionProgress[] | null;
 };
 

@@ -107,7 +107,7 @@ export async function deleteRows(
 /** Maximum number of months with a statement each. One statement covers more months, because each statement waits for its own end. */
 const MONTHS_MAX = 3;
 
-/** Maximum length in characters. The last name of a list may exceed it, and a statement has room for that. */
+/** Maximum length in characters. The last name of a list may exceed it; the limit of a statement is larger. */
 const CONDITION_LENGTH_MAX = 100_000;
 
 /** Lists of keys, which the engine turns into sets. A condition per meter would be tested on every row. */
@@ -159,7 +159,7 @@ function toMeterKey({ tenant_id, environment_id, meter_id, version }: CountedMet
   return { tenant_id, environment_id, meter_id, meter_version: version };
 }
 
-/** Rows that contain only a set. */
+/** SQL for rows that contain only a set of distinct values. */
 const UNITED = `
     union all
     select x.1, x.2, x.3, x.4, 0, 0, 0, ${UNKNOWN_US}, -${UNKNOWN_US}, null, null, ${NO_LATEST},

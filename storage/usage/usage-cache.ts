@@ -1,9 +1,8 @@
 /**
  * Caches usage in memory. Each slice updates the cached results, so that a repeated query of a dashboard, preview or balance needs no
- * statement (docs/decisions/0007-cached-answers.md).
- *
- * The cache follows the progress that Postgres commits. It returns nothing if it cannot know the changes in between: another worker moved a
- * partition, rows were rebuilt, or an offset is missing. Then the rows answer.
+ * statement (docs/decisions/0007-cached-answers.md). The cache follows the progress that Postgres commits. It returns nothing if it cannot
+ * know the changes in between: another worker took over a partition, rows were rebuilt, or an offset is missing. The query then reads the
+ * stored rows.
  */
 import type { BucketRow } from '../../core/metering/bucket-aggregator.ts';
 import { type OwnedPartition, type PartitionProgress, sumRebuilds } from '../progress/partition-progress.ts';
@@ -30,14 +29,20 @@ type AnnouncedRebuild = {
   readonly customers: ReadonlyMap<string, ReadonlySet<string> | null>;
 };
 
-/** A partition at the offset of the whole cache, and a possible next slice. Its rows wait until its commit is seen. */
+/**
+ * Offset up to which the cache contains a partition, and the slice that is announced for it. The slice's rows are added
+ * only after its commit is seen.
+ */
 type PartitionPosition = Pick<PartitionProgress, 'partition' | 'epoch' | 'next_offset'>;
 type FollowedPartition = { readonly epoch: bigint; at: bigint; announced: AnnouncedSlice | null };
 
 /** Limit of the whole cache, about fifty megabytes. The limit per tenant prevents one tenant from evicting all others. */
 const ALL_CELLS_MAX = 100_000;
 const TENANT_CELLS_MAX = 40_000;
-/** Maximum number of entries per customer and meter: each row of theirs is added to all of these. */
+/**
+ * Maximum number of entries per customer and meter, because each new row of the customer is added to every one of its
+ * entries.
+ */
 const SERIES_MAX = 32;
 /** Maximum number of rebuilds that are published and not yet seen to be committed. */
 const REBUILDS_MAX = 64;
@@ -49,7 +54,10 @@ const RUNNING_IDLE_MS = 3_600_000;
 export class UsageCache {
   /** Live usage of current periods; it is updated and cleared with this cache. */
   readonly running = new LiveUsage();
-  /** Another process feeds the slices (usage-feed.ts): a progress that was not fed yet does not clear the cache. */
+  /**
+   * True if another process feeds the slices (usage-feed.ts). A progress that was not fed yet then does not clear the
+   * cache.
+   */
   readonly #isFed: boolean;
   readonly #followed = new Map<number, FollowedPartition>();
   #rebuilds = 0n;
@@ -143,7 +151,7 @@ export class UsageCache {
     if (cached.open_key !== null) this.#open.set(cached.open_key, key);
   }
 
-  /** Caches the cells that were read while the progress did not move. */
+  /** Caches cells if the progress did not change while they were read. */
   cache(
     query: BucketQuery,
     {
@@ -201,7 +209,10 @@ export class UsageCache {
     }
   }
 
-  /** Whether the cache is at this progress, or was brought there; false if it is further, or must be fed first. */
+  /**
+   * Brings the cache to this progress if possible. False if the cache is at a later progress, or if slices up to this
+   * progress must be fed first.
+   */
   #follow(progress: readonly PartitionProgress[]): boolean {
     if (this.#isFed && this.#isAhead(progress)) return false;
     return this.#followTo(progress);
@@ -215,7 +226,7 @@ export class UsageCache {
     });
   }
 
-  /** Brings the cache to this progress; false if it is further. */
+  /** Brings the cache to this progress; false if the cache is at a later progress. */
   #followTo(progress: readonly PartitionProgress[]): boolean {
     const rebuilds = sumRebuilds(progress);
     if (rebuilds < this.#rebuilds || progress.some((state) => this.#isLagging(state))) return false;
@@ -227,7 +238,7 @@ export class UsageCache {
     return true;
   }
 
-  /** Clears the cache if the partition moved by anything other than the announced slice. */
+  /** Advances a partition. Clears the cache unless the announced slice explains the new offset. */
   #moveTo({ partition, epoch, next_offset }: PartitionPosition): FollowedPartition {
     const followed = this.#followed.get(partition);
     if (followed?.epoch === epoch && this.#isAt(followed, next_offset)) return followed;
@@ -269,7 +280,10 @@ export class UsageCache {
     );
   }
 
-  /** Whether the partition is at this offset. An announced slice that ends there is committed, and is added now. */
+  /**
+   * Whether the partition is at this offset. If an announced slice ends at the offset, it is committed, and its rows
+   * are added now.
+   */
   #isAt(followed: FollowedPartition, offset: bigint): boolean {
     const { announced } = followed;
     if (followed.at !== offset && announced?.from === followed.at && announced.to === offset) {

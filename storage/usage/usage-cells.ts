@@ -60,7 +60,7 @@ export type CellsRead = {
   readonly cells: readonly UsageCell[];
   readonly raw_ranges: readonly SegmentRange[];
   readonly certainty: Certainty;
-  /** Cells from rows alone; they are cached if nothing moved meanwhile. */
+  /** Cells from rows alone; they are cached if the progress of the stores did not change during the read. */
   readonly stored?: RowsRead;
   /** Progress of the stores after the rows were read, if raw rows were read later. */
   readonly progress?: readonly PartitionProgress[];
@@ -74,7 +74,7 @@ type RowsRead = {
   readonly stored: StoredCells;
 };
 
-/** Caches the cells as of the given progress. Null: the progress moved during the read, so the older entry is discarded. */
+/** Caches the cells as of the given progress. Null means that the progress changed during the read; the older entry is then discarded. */
 export function cacheRead(
   { usage_cache }: Stores,
   progress: readonly PartitionProgress[] | null,
@@ -153,7 +153,10 @@ function isWhole({ edge_ranges, raw_ranges, base_ranges, day_ranges }: SegmentPl
   return edge_ranges.length > 0 || (raw_ranges.length === 0 && base_ranges.length + day_ranges.length > 0);
 }
 
-/** Subtracts events outside the range that the rows contain. If the range ends now, other such events arrive all the time. */
+/**
+ * Subtracts events that the rows contain and that lie outside the range. If the range ends now, more of these events may have arrived since
+ * the rows were read.
+ */
 async function subtractOutside(
   read_plan: UsageReadPlan,
   stored: readonly BucketCell[],

@@ -1,7 +1,7 @@
 /**
  * Feeds the usage cache of an API process with the slices of other processes, before any reader uses a progress that includes them
  * (docs/decisions/0007-cached-answers.md). A slice is missing if it was not published (not requested yet, or too large) or was read too
- * late. The cache then clears itself, as it does when another worker moves a partition.
+ * late. The cache then clears itself, as it does when another worker takes over a partition.
  */
 
 import type { Database } from '../foundation/stores.ts';
@@ -9,7 +9,7 @@ import type { PartitionProgress } from '../progress/partition-progress.ts';
 import { readSliceNotifications, requestSliceNotifications } from '../progress/slice-notifications.ts';
 import type { UsageCache } from './usage-cache.ts';
 
-/** Interval of requests, well within the validity of one. */
+/** Interval at which notifications are requested; shorter than the time for which a request is valid. */
 const WANT_EVERY_MS = 15_000;
 
 export class UsageFeed {
@@ -48,7 +48,10 @@ export class UsageFeed {
 
 const feeds = new WeakMap<Database, UsageFeed>();
 
-/** Starts the feed of this cache, before a reader uses the progress of this pool, and before derived values of its usage are cached. */
+/**
+ * Starts the feed of this cache. Must be called before a reader uses the progress of this pool, and before values derived from its usage
+ * are cached.
+ */
 export function startUsageFeed(database: Database, memory: UsageCache): void {
   feeds.set(database, new UsageFeed(database, memory));
 }

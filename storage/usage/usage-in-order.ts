@@ -1,6 +1,6 @@
 /**
- * Usage in chronological order, for usage-ordered grants (docs/rules/entitlements.md, "Grants"): the addition of each instant, for a meter
- * that adds events up. It is read from raw events, because rows are hourly.
+ * Usage in chronological order, for usage-ordered grants (docs/rules/entitlements.md, "Grants"): the amount that each instant adds, for a
+ * meter that sums events. It is read from raw events, because rows are hourly.
  */
 import { Decimal } from '../../core/foundation/decimal.ts';
 import type { Scope } from '../../core/foundation/scope.ts';

@@ -10,26 +10,26 @@ import type { QueryBounds } from '../concurrency/query-bounds.ts';
 /** Query for the value of a meter in the half-open range [start_us, end_us), divided into windows if requested. */
 export type MeterUsageQuery = {
   readonly meter: Pick<Meter, 'id'>;
-  /** Counts by this definition instead of the meter's; such a query reads raw rows. */
+  /** Definition by which events count instead of the meter's own. A query with a definition reads raw rows. */
   readonly definition?: MeterDefinition | undefined;
   /** Null means all customers. Several customers are counted as one set. */
   readonly external_customer_ids: readonly string[] | null;
-  /** Customers that count only in these ranges; their other events are excluded. */
+  /** Customers that count only in the given ranges. Their events outside these ranges are excluded. */
   readonly clipped?: ClippedRanges | undefined;
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
   readonly window_size?: WindowSize | undefined;
-  /** Each window is computed as if the range ended with it, for meters for which `canRun` is true. */
+  /** If true, each window is computed as if the range ended with it; for meters for which `canRun` is true. */
   readonly running?: boolean;
-  /** Each window also has the value of the range up to its end. */
+  /** If true, each window also has the value of the range up to its end. */
   readonly running_values?: boolean;
-  /** Windows without events are included. */
+  /** If true, windows without events are included. */
   readonly every_window?: boolean;
   /** Start of the windows; all time before it is one window. Default: the start of the range. */
   readonly windows_from_us?: Microseconds | undefined;
   readonly timezone?: string | undefined;
   readonly billing_anchor_ms?: Milliseconds | undefined;
-  /** One answer per customer instead of one for the set. */
+  /** If true, the answer is per customer instead of one answer for the set. */
   readonly by_customer?: boolean;
   /** Filter for events; a query with it reads raw rows. */
   readonly only?:
@@ -38,11 +38,11 @@ export type MeterUsageQuery = {
         readonly passes?: ((properties: PropertySource) => boolean) | undefined;
       }
     | undefined;
-  /** One answer per key of an event; such a query reads raw rows. */
+  /** Groups the answer by a key of each event. A query with this function reads raw rows. */
   readonly key_of?: ((event: KeyedEvent) => string) | undefined;
-  /** The keys are requested groups, whose number is bounded for a tenant's own query. */
+  /** True if the keys are groups that a request names. Their number is bounded for a tenant's own query. */
   readonly is_grouped?: boolean;
-  /** Part of many similar queries: few raw events are read in one batch with those of the others. */
+  /** True if the caller runs many similar queries. If each needs few raw events, one batch reads the events of all. */
   readonly is_of_many?: boolean;
   readonly now_ms?: Milliseconds;
   /** Bounds of a tenant's own query, which may be rejected or aborted; billing has none. */

@@ -212,7 +212,7 @@ type UsagePart = {
   readonly wants: Wants;
 };
 
-/** Distinct counts of windows cannot be added, so their total needs a second part of the query. */
+/** Plans the parts of a query. Distinct counts of windows cannot be added, so their total needs a second part. */
 async function planParts(meter: CompiledMeter, query: MeterUsageQuery): Promise<UsagePart[]> {
   const part = async (of: MeterUsageQuery, wantsTotal: boolean): Promise<UsagePart> => {
     const { start_us, end_us, window_size, windows_from_us, bounds } = of;
@@ -259,7 +259,10 @@ function toGrid({ timezone, billing_anchor_ms }: MeterUsageQuery) {
 const COMPILED_MAX = 1_000;
 const compiledMeters = new Map<string, CompiledMeter>();
 
-/** Parsing an expression costs more than answering a query from rows, and the same meters are queried again. */
+/**
+ * Compiles a definition once: parsing an expression costs more than answering a query from rows, and the same meters
+ * are queried again.
+ */
 function compiled(definition: MeterDefinition): CompiledMeter {
   const key = JSON.stringify(definition);
   const known = compiledMeters.get(key);

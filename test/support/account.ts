@@ -1,9 +1,12 @@
-/** The account of a customer as it can be read: what was done and used, what came of it, and each invoice with its lines, by date. */
+/**
+ * The account of a customer as text: events, changes and grants, the state of its subscriptions and wallets, and each
+ * invoice with its lines, by date.
+ */
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import type { Invoice, InvoiceLine } from './answers.ts';
 import type { World } from './world.ts';
 
-/** At equal instants: what was done, then what became of subscriptions, then invoices and wallets. */
+/** Order at equal instants: first actions, then the state of subscriptions, then invoices and wallets. */
 type Entry = { readonly at: string; readonly order: number; readonly lines: readonly string[] };
 
 type AccountEntry = { readonly at: string; readonly text: string };
@@ -69,14 +72,17 @@ function invoiceEntry(invoice: Invoice): Entry {
   return { at: iso(invoice.created_at), order: 2, lines: [head, ...table(rows)] };
 }
 
-/** What was put into the wallets of the customer. */
+/** Credits that were added to the wallets of the customer. */
 async function givenBack(world: World, customer: string) {
   const wallets = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
   const all = await Promise.all(wallets.map(({ id }) => world.get(`/wallets/${id}/transactions`)));
   return all.flatMap(({ items }) => items);
 }
 
-/** Columns as wide as their widest cell: names and times to the left, numbers to the right. */
+/**
+ * Formats a table with columns as wide as their widest cell. Names and times are aligned to the left, numbers to the
+ * right.
+ */
 function table(rows: readonly string[][]): string[] {
   const widths = [0, 1, 2, 3].map((column) => Math.max(0, ...rows.map((row) => row[column]!.length)));
   return rows.map((row) =>

@@ -507,7 +507,7 @@ type OnWireOf<T> = T extends Plain
       : T;
 
 export type ErrorAnswer = z.infer<typeof ErrorShape>;
-/** The status says which of the two it is; tests check it before they read the answer. */
+/** An answer or an error. The status decides which; tests check it before they read the answer. */
 type OrError<T> = T extends null ? ErrorAnswer | null : T & Omit<Partial<ErrorAnswer>, keyof T>;
 /** Answer of an operation whose path is known at run time only. */
 export type SomeAnswer = Partial<ErrorAnswer> & { [field: string]: unknown };
@@ -517,7 +517,7 @@ type Pattern<Path extends string> = Path extends `${infer Head}/${infer Rest}`
   ? `${Segment<Head>}/${Pattern<Rest>}`
   : Segment<Path>;
 type Segment<Text extends string> = Text extends `:${string}` ? ':' : IsAnyText<Text> extends true ? ':' : Text;
-/** The patterns of a path whose literal parts may be parameters: `/settings/:` of `/settings/tax`. */
+/** Patterns of a path whose literal parts may be parameters: `/settings/:` for `/settings/tax`. */
 type LoosePattern<Text extends string> = Text extends `${infer Noun}/${infer Rest}/${infer More}`
   ? `${Noun}/${Rest}/${LooseWords<More>}`
   : Text;
@@ -549,12 +549,12 @@ type FindPath<Method extends string, Path extends string> = string extends Path
   : Path extends string
     ? Find<`${Method} ${Pattern<Path>}`>
     : never;
-/** A record that is answered alone has its lines, one in a list may lack them. */
+/** A record that is answered alone has its lines. A record in a list may lack them. */
 type Whole<T> = T extends { line_items: unknown } ? T & { line_items: NonNullable<T['line_items']> } : T;
 
 /** Answer of the operation when it succeeds. */
 export type AnswerTo<Method extends string, Path extends string> = Whole<FindPath<Method, WithoutQuery<Path>>>;
-/** Body of what comes back, which may be a refusal. */
+/** Body of a response, which may be an error. */
 export type BodyFrom<Method extends string, Path extends string> = OrError<AnswerTo<Method, Path>>;
 
 export type Meter = AnswerTo<'PUT', '/meters/:'>;
@@ -627,6 +627,6 @@ export type AnalyticsItem = Analytics['items'][number];
 export type AnalyticsPoint = NonNullable<AnalyticsItem['points']>[number];
 export type CostItem = CostAnalytics['cost_analytics'][number];
 export type InvoiceLine = Invoice['line_items'][number];
-/** As a list has them: without lines unless it is asked for them. */
+/** An invoice as lists have it: without lines unless the request expands them. */
 export type ListedInvoice = AnswerTo<'POST', '/invoices/search'>['items'][number];
 export type ListedSubscription = AnswerTo<'POST', '/subscriptions/search'>['items'][number];

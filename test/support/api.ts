@@ -1,6 +1,6 @@
 /**
- * The whole interface on databases of its own, over real HTTP: `const api = await startTestApi()`, then
- * `await api.request('POST', '/meters', { body })`. The clock stands still until `setNow` moves it.
+ * The whole API on databases of its own, over real HTTP: `const api = await startTestApi()`, then `await
+ * api.request('POST', '/meters', { body })`. The clock does not move until `setNow` sets it.
  */
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request as requestHttp } from 'node:http';
@@ -33,7 +33,7 @@ export type TestAnswer<Body = SomeAnswer> = {
   text: string;
 };
 
-/** The path of a literal says what is answered; the caller says it where the path is a variable. */
+/** The type of the answer follows from a literal path. If the path is a variable, the caller names the type. */
 export type Requester<Options> = {
   <const Method extends string, const Path extends string>(
     method: Method,
@@ -44,33 +44,39 @@ export type Requester<Options> = {
 };
 
 export type TestRequest = {
-  /** Sent as JSON; a Buffer or a text goes as it is. */
+  /** Sent as JSON; a Buffer or a text is sent unchanged. */
   body?: unknown;
-  /** Another API key; null sends none. */
+  /** API key other than the default; null sends none. */
   key?: string | null;
   headers?: Record<string, string>;
 };
 
 export type TestApi = {
-  /** `http://127.0.0.1:port`; the base URL of the interface is this and `/v1`. */
+  /** `http://127.0.0.1:port`; the base URL of the API is this and `/v1`. */
   readonly url: string;
-  /** The key of a super_admin. */
+  /** API key of a super_admin. */
   readonly key: string;
   readonly scope: Scope;
   readonly services: Services;
   /** `path` is relative to /v1, unless it is a whole URL. */
   request: Requester<TestRequest>;
   setNow(now: Date | string): void;
-  /** Another tenant with an environment and a user of these roles (super_admin when none are named). */
+  /** Creates another tenant with an environment, and a user with these roles; super_admin by default. */
   otherTenant(roles?: string[]): Promise<{ key: string; scope: Scope; user_id: string }>;
-  /** A key of a new principal with these roles in the first tenant and environment: a private one of a user unless said otherwise. */
+  /**
+   * Creates a principal with these roles in the first tenant and environment, and returns its key. By default it is a
+   * user with a private key.
+   */
   keyWithRoles(roles: string[], kind?: { key_type?: ApiKeyType; user_type?: UserType }): Promise<string>;
-  /** Everything that was logged so far. */
+  /** Everything logged so far. */
   logged(): string;
   stop(): Promise<void>;
 };
 
-/** Events of tests are few, and each test waits until they have had their effect: a quarter of a second, or half of one, for each batch. */
+/**
+ * Tests send few events, and each test waits for their effect: the default interval would add up to half a second per
+ * batch.
+ */
 const SLICE_WAIT_MS = 20;
 
 export async function startTestApi(
@@ -79,9 +85,9 @@ export async function startTestApi(
     routes?: readonly Route[];
     config?: Record<string, string>;
     pipeline?: true;
-    /** As in `npm start`, where API and pipeline are one process, and nobody else writes to Postgres. */
+    /** As in `npm start`: API and pipeline are one process, and no other process writes to Postgres. */
     usage_cache?: UsageCache;
-    /** With `usage_cache`: as `npm run api`, beside others. */
+    /** With `usage_cache`: as in `npm run api`, where other processes write to Postgres, too. */
     beside?: boolean;
   } = {},
 ): Promise<TestApi> {
@@ -102,7 +108,7 @@ export async function startTestApi(
   const key = api_key!;
   const scope = { tenant_id: tenant.id, environment_id: environment.id };
 
-  // Without one, whatever asks for an event that is not there waits for the log until its time is over.
+  // Without a pipeline, a request for an event that does not exist waits until its timeout.
   const pipeline =
     options.pipeline && (await startPipeline(services, { ...services, owner: 't', slice_events_max: 100 }));
   const server = makeHttpServer(buildListener(services, options.routes ?? allRoutes));
@@ -143,7 +149,7 @@ async function send(
     method,
     headers: {
       ...(key === null ? {} : { 'x-api-key': key }),
-      // The length is told of the body of a DELETE, too, which Node would send without.
+      // The length is sent for a DELETE with a body, too; Node would omit it.
       ...(sent === undefined ? {} : { 'content-type': 'application/json', 'content-length': `${sent.length}` }),
       ...headers,
     },
@@ -155,7 +161,7 @@ async function send(
   return { status, headers: answered, body: parsed(text, answered), text };
 }
 
-/** With a text Node would write the headers in the text's encoding, too. */
+/** If the body were a text, Node would send the headers in the encoding of the text. */
 function bytesOf(body: unknown): Buffer {
   if (Buffer.isBuffer(body)) return body;
   return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
@@ -163,7 +169,7 @@ function bytesOf(body: unknown): Buffer {
 
 type Exchange = { method: string; headers: Record<string, string>; sent: Buffer | undefined };
 
-/** Node's own client, and not `fetch`: by that a seventh more of a worker's CPU went into asking. */
+/** Sends a request with Node's own client: `fetch` used a seventh more of a worker's CPU. */
 function exchange(url: string, { method, headers, sent }: Exchange): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const request = requestHttp(url, { method, headers, agent: AGENT }, resolve);
@@ -172,7 +178,7 @@ function exchange(url: string, { method, headers, sent }: Exchange): Promise<Inc
   });
 }
 
-/** Connections are let go before the server does so, which waits for 5 s. */
+/** Idle connections are closed before the server closes them, which it does after 5 s. */
 const AGENT = new Agent({ keepAlive: true, timeout: 3_000 });
 
 function headersOf({ rawHeaders }: IncomingMessage): Headers {
@@ -181,7 +187,7 @@ function headersOf({ rawHeaders }: IncomingMessage): Headers {
   return headers;
 }
 
-/** `never` is assignable to the answer of each operation. */
+/** The return type `never` is assignable to the answer of each operation. */
 function parsed(text: string, headers: Headers): never {
   if (text === '') return null as never;
   return (headers.get('content-type')?.includes('json') ? JSON.parse(text) : text) as never;

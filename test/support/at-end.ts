@@ -1,2 +1,5 @@
-/** What is to be stopped when the run of mocha is over. Apart from what it stops, so that a run without stores loads none. */
+/**
+ * Functions that run after mocha's last test. They are in a module without other imports, so that a run without stores
+ * does not load the code of the stores.
+ */
 export const atEnd: (() => Promise<void>)[] = [];

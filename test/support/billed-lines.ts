@@ -4,7 +4,7 @@ import type { Period } from '../../core/foundation/time/period.ts';
 import { buildAdjustments } from '../../core/rating/adjustment-fields.ts';
 import type { BilledItemLine } from '../../core/rating/billed-before.ts';
 
-/** A credit if the amount is below 0. */
+/** Builds a line. It is a credit if the amount is below 0. */
 export function toBilledLine({
   service,
   amount,

@@ -1,4 +1,7 @@
-/** Compares each invoice of an environment with its copy at Stripe's fake, and the money that both have of it. */
+/**
+ * Compares each invoice of an environment with its copy in Stripe's fake, and the payments, refunds and credit notes on
+ * both sides.
+ */
 
 import type { Services } from '../../api/http/services.ts';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
@@ -27,7 +30,10 @@ type Records = Record<'invoices' | 'payments' | 'refunds' | 'notes', Row[]> & { 
 export type Difference = {
   readonly invoice_id: string;
   readonly what: string;
-  /** What the mappings of the invoice and of its money name for a person, and the payments. */
+  /**
+   * Reasons that the mappings of the invoice, of its payments and of its credit notes state for a person, and the
+   * reasons of its payments.
+   */
   readonly reasons: readonly string[];
 };
 
@@ -39,7 +45,7 @@ export async function listDifferences(services: Services, fake: StripeFake): Pro
   });
 }
 
-/** All that mappings name for a person. */
+/** All reasons that mappings state for a person. */
 export async function listReasons(services: Services): Promise<string[]> {
   const records = await loadRecords(services);
   return records.invoices.flatMap(({ id }) => listMappingReasons(records, id));

@@ -31,15 +31,15 @@ type ModelMember = { customer: string; from?: string; to?: string };
 
 export type ModelChained = {
   meter: ModelMeter;
-  /** The part of the whole period in which the subscription runs. */
+  /** The part of the whole period in which the subscription is active. */
   period: { start: string; end: string };
-  /** The period at its full length, where `period` is shorter. */
+  /** The full period, if `period` is only a part of it. */
   whole?: { start: string; end: string };
-  /** The level of a WEIGHTED_SUM that never resets stands since then. */
+  /** Start of the level of a WEIGHTED_SUM that never resets. */
   since?: string;
-  /** Customers that count, and when; all customers at any time, if none are named. */
+  /** Customers whose events count, and when; if absent, all customers at any time. */
   members?: readonly ModelMember[];
-  /** Free units of the period, of a meter without buckets. */
+  /** Free units of the period, for a meter without buckets. */
   free?: string;
   timezone?: string;
   billing_anchor?: string;
@@ -49,14 +49,14 @@ export type ModelChained = {
 type ModelChainAmounts = { lines: { name: string; amount: string }[]; total: string };
 
 type Line = { name: string; terms: ModelTerms; start: bigint; end: bigint };
-/** An event that belongs to a member, and until when its level counts. */
+/** An event that belongs to a member. `until` is the end of its level. */
 type Owned = { event: ModelEvent; at: bigint; until: bigint | null };
 type Measured = { given: ModelChained; period: Window; whole: Window; events: Owned[] };
 
 const PEAKS = ['MAX', 'LATEST', 'COUNT_UNIQUE', 'AVG'];
 const ZERO = new Decimal(0);
 
-/** The amount of each line in order of time, and of the chain, for each chain. */
+/** Computes the amount of each line, in order of time, and of the chain, for each chain. */
 export function chainsByModel(given: ModelChained, accepted: Iterable<ModelEntry>): ModelChainAmounts[] {
   const period = windowFrom(given.period);
   const whole = given.whole ? windowFrom(given.whole) : period;
@@ -69,7 +69,9 @@ export function chainsByModel(given: ModelChained, accepted: Iterable<ModelEntry
   });
 }
 
-/** A line joins the chain of its source that ended last at or before its begin. One of no length is in none. */
+/**
+ * A line joins the chain of its source that ended last at or before its begin. A line without length is in no chain.
+ */
 export function buildChains(all: readonly ModelChainLine[], period: Window): Line[][] {
   const chains: { source: string; lines: Line[] }[] = [];
   const cut = all.map(({ source = 'plan', ...line }) => ({ ...line, ...windowInside(line, period), source }));
@@ -116,7 +118,7 @@ function withoutFree(quantities: readonly Decimal[], free: string): Decimal[] {
 
 type Run = { terms: ModelTerms; quantity: Decimal };
 
-/** A run below 0 is taken off the runs before it, latest first, then off later ones. */
+/** A run below 0 is subtracted from the runs before it, the latest first, and then from later ones. */
 function netRuns(runs: readonly Run[]): Run[] {
   const left = runs.map((run) => ({ ...run, quantity: notNegative(run.quantity) }));
   for (const [index, { quantity }] of runs.entries()) {
@@ -131,7 +133,7 @@ function netRuns(runs: readonly Run[]): Run[] {
   return left;
 }
 
-/** Lines that follow one another with equal terms. */
+/** Joins adjacent lines with equal terms to runs. */
 function buildRuns(lines: readonly Line[]): { terms: ModelTerms; lines: number[] }[] {
   const runs: { terms: ModelTerms; lines: number[] }[] = [];
   for (const [index, { terms }] of lines.entries()) {
@@ -142,7 +144,7 @@ function buildRuns(lines: readonly Line[]): { terms: ModelTerms; lines: number[]
   return runs;
 }
 
-/** Equal as numbers: 1 and 1.00 are one amount. */
+/** Formats terms so that equal numbers are equal texts: 1 and 1.00 are the same. */
 function termsText(terms: ModelTerms): string {
   const number = (value: string | number) => new Decimal(value).toFixed();
   if (!('tiers' in terms)) {
@@ -157,7 +159,7 @@ function termsText(terms: ModelTerms): string {
   return JSON.stringify([terms.model, tiers]);
 }
 
-// Peaks, levels and sets: measured once, shared by time.
+// Maxima, levels and sets of distinct values are measured once for all lines, and split by the times of the lines.
 
 function pricePeaks(lines: readonly Line[], measured: Measured): Decimal[] {
   const charges = lines.map(() => ZERO);
@@ -183,7 +185,7 @@ function chargedQuantity(value: Decimal, { given }: Measured): Decimal {
   return notNegative(value.minus(given.free ?? 0));
 }
 
-// WEIGHTED_SUM: one integral, shared by its parts.
+// WEIGHTED_SUM: one integral over time, split between the lines by their parts of it.
 
 function priceIntegral(lines: readonly Line[], measured: Measured): Decimal[] {
   const { given, period, whole, events } = measured;
@@ -202,7 +204,7 @@ function priceIntegral(lines: readonly Line[], measured: Measured): Decimal[] {
   return addUp(charges);
 }
 
-/** The value of an event times the microseconds of the line in which it stands. */
+/** The value of an event times the microseconds for which it counts within the line. */
 function integrate({ event, at, until }: Owned, line: Line, meter: ModelMeter): Decimal {
   const from = at > line.start ? at : line.start;
   const to = until !== null && until < line.end ? until : line.end;
@@ -215,7 +217,10 @@ function integrate({ event, at, until }: Owned, line: Line, meter: ModelMeter): 
 
 const EVER = { start: '1970-01-01T00:00:00Z', end: '9000-01-01T00:00:00Z' };
 
-/** The windows of the meter in which the chain has events, cut by the period; the whole period of a meter without. */
+/**
+ * Windows of the meter in which the chain has events, cut at the bounds of the period. Without windows it is the whole
+ * period.
+ */
 function findBuckets(lines: readonly Line[], { given, period, whole, events }: Measured): Window[] {
   const size = given.meter.aggregation.bucket_size;
   if (!size) return [whole];
@@ -239,7 +244,7 @@ function quantityIn(parts: readonly Window[], measured: Measured): Decimal {
   return sum(valuesIn(parts, measured));
 }
 
-/** The value of the events in these parts of one bucket, one for each group. */
+/** Values of the events in these parts of one bucket, one value for each group. */
 function valuesIn(parts: readonly Window[], { given, events }: Measured): Decimal[] {
   const inside = events.filter(({ at }) => parts.some(({ start, end }) => at >= start && at < end));
   const { value, buckets } = usageByModel(

@@ -1,6 +1,6 @@
 /**
- * Subscriptions whose prices change inside January 2026, each in its own way, drawn by chance: how they are made and changed, and
- * what the reference model says that they cost.
+ * Random subscriptions whose prices change inside January 2026: the requests that create and change them, and their
+ * cost by the reference model.
  */
 import { expect } from 'chai';
 import { trySync } from '../../actions/lifecycle/subscriptions/sync-plan.ts';
@@ -41,7 +41,7 @@ export const MEASURES: readonly Measure[] = [
   { name: 'standing', aggregation: { type: 'WEIGHTED_SUM', field: 'n' }, never: true },
 ];
 
-/** Two prices of each model: the one before, and another. */
+/** Two prices of each model: the first one, and its successor. */
 export const TERMS: Record<ModelTerms['model'], readonly [ModelTerms, ModelTerms]> = {
   FLAT_FEE: [
     { model: 'FLAT_FEE', amount: '0.37' },
@@ -91,10 +91,10 @@ export type Changed = {
   kind: Kind;
   measure: Measure;
   timezone: string;
-  /** With what it begins, and what follows it from when on. */
+  /** Terms and the instants from which they apply; the first entry is the begin. */
   cuts: { at: string; terms: ModelTerms }[];
   events: Fields[];
-  /** The subscription begins inside the month, and its periods are those of the calendar. */
+  /** The subscription begins inside the month, and its periods are calendar months. */
   start: string;
   end: string | null;
 };
@@ -108,7 +108,7 @@ function drawChanged(
   const { kind, measure, model } = given;
   const [before, after] = TERMS[model];
   const other = chance.pick([after, after, TERMS.FLAT_FEE[1]]);
-  // A line that is given the terms that it has goes on: no cut.
+  // If a line gets terms that it already has, it continues without a cut.
   const patterns = kind === 'line' ? ['ab', 'aba', 'ba'] : ['aa', 'aaa', 'ab', 'aab', 'aba', 'abb', 'ba'];
   const pattern = kind === 'quantity' ? 'a' : chance.pick(patterns);
   const isShort = measure.never !== true && ['plan', 'line', 'sync'].includes(kind) && chance.next() < 0.25;
@@ -118,7 +118,8 @@ function drawChanged(
     at: index === 0 && kind !== 'addon' ? start : `2026-01-${times[index]}:00Z`,
     terms: letter === 'a' ? before : other,
   }));
-  // By another clock a month ends at another instant, where the calendar or December begins it.
+  // In another time zone the month ends at another instant. UTC is needed if the period follows the calendar or usage
+  // counts since December.
   const timezone = isShort || measure.never ? 'UTC' : chance.pick(['UTC', 'UTC', 'Asia/Kolkata', 'America/New_York']);
   const end = kind === 'cancel' || kind === 'ending' ? '2026-01-24T00:00:00Z' : null;
   const customers = kind === 'family' ? [given.name, `${given.name} child`] : [given.name];
@@ -152,7 +153,7 @@ function makeEvent(
   };
 }
 
-/** As prices, overrides and changes of lines state it. */
+/** Fields of prices, overrides and changes of lines for these terms. */
 function toPriceFields(terms: ModelTerms): Fields {
   const none = { amount: null, tier_mode: null, tiers: null, transform_quantity: null };
   if (terms.model === 'FLAT_FEE') return { ...none, billing_model: 'FLAT_FEE', amount: terms.amount };
@@ -164,7 +165,7 @@ function toPriceFields(terms: ModelTerms): Fields {
   return { ...none, billing_model: 'TIERED', tier_mode: terms.model, tiers };
 }
 
-/** A step at an instant that makes the subscription or changes it. */
+/** A step at an instant that creates the subscription or changes it. */
 export type Deed = { at: string; run: () => Promise<unknown> };
 
 export async function makeMeters(world: World): Promise<void> {
@@ -226,7 +227,7 @@ export function planDeeds(world: World, changed: Changed): Deed[] {
       return [begin, ...changePlan, deed(end!, () => world.cancel(name))];
     case 'ending': {
       const cancel = () => world.cancel(name, { cancellation_type: 'scheduled_date', cancel_at: end });
-      // No plan changes any more once the end is known.
+      // Once the end is set, the plan can no longer change.
       return [begin, ...changePlan, deed(later.at(-1)!.at, cancel)];
     }
     case 'line':
@@ -283,9 +284,9 @@ export function planDeeds(world: World, changed: Changed): Deed[] {
   }
 }
 
-/** When a child takes part in the subscription of its parent. */
+/** Interval in which a child inherits the subscription of its parent. */
 const FAMILY = { from: '2026-01-07T00:00:00Z', to: '2026-01-21T00:00:00Z' };
-/** An add-on is detached two days before its successor comes. */
+/** An add-on is detached two days before the next one is attached. */
 const GAP_MS = 2 * 86_400_000;
 
 type Doing = {
@@ -294,7 +295,7 @@ type Doing = {
   priced(terms: ModelTerms): PriceTerms;
 };
 
-/** One add-on that is attached, detached, and attached again at its price of then. */
+/** Steps of one add-on that is attached, detached, and attached again at its price at that time. */
 function addonDeeds(world: World, { name, cuts, measure }: Changed, { subscribe, request, priced }: Doing): Deed[] {
   const held: { addon_id?: string; association?: string } = {};
   const begin: Deed = {
@@ -329,7 +330,7 @@ function addonDeeds(world: World, { name, cuts, measure }: Changed, { subscribe,
         }),
     };
   });
-  // At one instant it is detached first, and then attached.
+  // At equal instants the add-on is detached first, and then attached.
   return [begin, ...detach, ...attach];
 }
 
@@ -349,7 +350,7 @@ async function syncPlan(world: World, name: string): Promise<void> {
   expect(await trySync(world.api.services, { ...world.api.scope, ...body }, attempt)).to.equal('completed');
 }
 
-/** The amounts that the model gives: of each line by its begin, and in all. */
+/** Amounts by the model: one for each line, with its begin, and the total. */
 export function modelAmounts(changed: Changed): { lines: string[]; total: string } {
   const lines = modelLines(changed);
   const chains = chainsByModel({ ...modelChained(changed), lines }, changed.events as ModelEvent[]);
@@ -360,7 +361,7 @@ export function modelAmounts(changed: Changed): { lines: string[]; total: string
   return { lines: shown.sort(), total: total.toFixed() };
 }
 
-/** The law needs no arithmetic: what is cut between equal terms costs what it costs whole. Usage between two add-ons is not charged. */
+/** A line that is cut between equal terms costs as much as the uncut line. Usage between two add-ons is not charged. */
 export function totalWithoutEqualCuts(changed: Changed): string {
   if (changed.kind === 'addon') return modelAmounts(changed).total;
   const whole = changed.cuts.filter(({ terms }, index) => terms !== changed.cuts[index - 1]?.terms);
@@ -388,7 +389,10 @@ function modelLines({ cuts, kind, end }: Changed): ModelChainLine[] {
   });
 }
 
-/** Each aggregation with so many of the models, and the kinds of changes in turn. */
+/**
+ * Draws a change for each aggregation with this number of price models, and uses the kinds of changes one after
+ * another.
+ */
 export function drawChanges(chance: Chance, models: number): Changed[] {
   const all = Object.keys(TERMS) as ModelTerms['model'][];
   let kinds = chance.shuffled(KINDS);

@@ -18,7 +18,7 @@ export function chaosSeeds(title: string, open: () => Promise<Stage>, { seeds, m
       it(`seed ${seed}`, async () => {
         const report = await chaosOn(stage, { seed, minutes });
         console.log(`      ${lineOf(report)}`);
-        // As a message: chai shows no more than the beginning of a value.
+        // The difference is the message, because chai shortens long values.
         if (report.difference !== undefined) expect.fail(report.difference);
         expect(report.disturbances).to.be.an('array').that.is.not.empty;
         expect(report.counts.invoices).to.be.greaterThan(0);

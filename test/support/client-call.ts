@@ -1,9 +1,9 @@
-/** What asks the example of an operation with the published client, as its documentation shows it. */
+/** Builds the call of the published client that sends the example of an operation, for the documentation. */
 import { Flexprice } from '@flexprice/sdk';
 import { HTTPClient } from '@flexprice/sdk/lib/http.js';
 import type { Route } from '../../api/http/route.ts';
 
-/** Where the client calls an operation otherwise than by its own name. */
+/** Methods of the client whose names differ from the id of the operation. */
 const OTHER_NAMES: Record<string, string> = {
   clonePlan: 'postPlansIdClone',
   listTaxRates: 'getTaxRates',
@@ -13,7 +13,7 @@ const OTHER_NAMES: Record<string, string> = {
 
 type Method = { readonly called: string; readonly parameters: readonly string[] };
 
-/** By name; each is in one group. */
+/** Methods of the client by name; each is in one group. */
 const METHODS = methodsOf(new Flexprice({ serverURL: 'http://localhost' }));
 
 function methodsOf(client: Flexprice): Map<string, Method> {
@@ -30,20 +30,20 @@ function methodsOf(client: Flexprice): Map<string, Method> {
   return new Map(all);
 }
 
-/** As they stand in its source; the last is the options of the call. */
+/** Names of the parameters in the source of a method; the last one is the options of the call. */
 function parametersOf(method: () => unknown): string[] {
   const [, inside] = /\(([^)]*)\)/.exec(method.toString())!;
   return inside!.split(/\s*,\s*/).filter((name) => name !== 'options');
 }
 
 export function hasMethod({ operation_id, signed }: Route): boolean {
-  // Its methods for webhooks of providers send no body.
+  // The client's methods for webhooks of providers send no body.
   return signed === undefined && METHODS.has(OTHER_NAMES[operation_id] ?? operation_id);
 }
 
 /**
- * What it asks otherwise than the example does: undefined is left out, because it does not know it, or takes it of other providers alone.
- * Some of what is a default of ours it requires.
+ * Fields that the client sends in place of those of the example. Undefined omits a field that the client does not know,
+ * or that only other providers have. The client requires some fields that have defaults in the API.
  */
 const RECURRING = { billing_cadence: 'RECURRING' };
 const INSTEAD: Record<string, object> = {
@@ -67,7 +67,7 @@ const INSTEAD: Record<string, object> = {
   queryWalletTransaction: { credits_available_gt: Number },
 };
 const TEXT_EXPAND = new Set(['queryAddon', 'queryEntitlement', 'queryAlertLog']);
-/** Its own names of what stands in a path. */
+/** Names of path parameters that the client has changed. */
 const OTHER_PARAMETERS: Record<string, Record<string, string>> = {
   listSubscriptionSchedules: { id: 'subscriptionId' },
   getWalletTransactions: { id: 'idPathParameter' },
@@ -75,7 +75,7 @@ const OTHER_PARAMETERS: Record<string, Record<string, string>> = {
 
 type Asked = { readonly query: Readonly<Record<string, unknown>>; readonly body: unknown };
 
-/** The example of an operation as the client can ask it, in our words. */
+/** Converts the example of an operation to a request that the client can send, with the names of the API. */
 export function toClientRequest(route: Route, requested: string, example: unknown): Asked {
   const { operation_id: id } = route;
   const query = queryOf(route, requested);
@@ -85,7 +85,7 @@ export function toClientRequest(route: Route, requested: string, example: unknow
   return { query, body: changed(example, instead) };
 }
 
-/** Each entry of a list is changed in the same way. */
+/** Replaces values. Each entry of a list is changed in the same way. */
 function changed(value: unknown, instead: object): unknown {
   if (Array.isArray(value)) return value.map((one) => changed(one, instead));
   if (typeof value !== 'object' || value === null) return value;
@@ -99,7 +99,7 @@ function changed(value: unknown, instead: object): unknown {
   return fields;
 }
 
-/** `asked` is the path with its query string. */
+/** `requested` is the path with its query string. */
 export function clientCall(route: Route, requested: string, example: unknown): string {
   const { called, parameters } = METHODS.get(OTHER_NAMES[route.operation_id] ?? route.operation_id)!;
   const { query, body } = toClientRequest(route, requested, example);
@@ -122,7 +122,7 @@ function pathOf(route: Route, asked: string): Record<string, string> {
   return Object.fromEntries(named);
 }
 
-/** As what the operation reads in them; what to answer beside is a text for the client. */
+/** Parses the query string as the operation does. `expand` stays a text for the client. */
 function queryOf({ query: shape }: Route, asked: string): Record<string, unknown> {
   const given = Object.fromEntries(new URLSearchParams(asked.split('?')[1] ?? ''));
   const read = (shape?.safeParse(given).data ?? {}) as Record<string, unknown>;
@@ -134,7 +134,7 @@ function queryOf({ query: shape }: Route, asked: string): Record<string, unknown
   return Object.fromEntries(Object.entries(given).map(([name, text]) => [name, valueOf(name, text)]));
 }
 
-/** What a customer has named itself is not spelt otherwise. */
+/** Keys below these fields are chosen by customers, so their spelling is not changed. */
 const NAMED_BY_CUSTOMERS = new Set(['metadata', 'properties', 'config_value', 'headers', 'credentials']);
 
 function inClientWords(value: unknown): unknown {
@@ -151,7 +151,7 @@ const camel = (name: string) => name.replace(/_(\w)/g, (_, letter: string) => le
 
 const WIDTH = 72;
 
-/** As a literal of TypeScript. */
+/** Formats a value as a literal of TypeScript. */
 function literal(value: unknown, indent = ''): string {
   if (typeof value === 'string')
     return `'${JSON.stringify(value).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;
@@ -174,7 +174,7 @@ function literal(value: unknown, indent = ''): string {
 
 export type Sent = { readonly method: string; readonly path: string; readonly body: unknown };
 
-/** Runs a sample as it stands, with a client that is answered this and tells what it would have sent. */
+/** Runs a sample as it is written. Its client gets a fixed answer; returns the request that it would have sent. */
 export async function sentByClient(
   source: string,
   answer: { status: number; body: unknown; type: string },

@@ -38,9 +38,9 @@ type ClusterOptions = {
   pipelines?: number;
   schedulers?: number;
   settings?: Record<string, string>;
-  /** A fresh one when absent; closed at the end. */
+  /** Database to use; by default a new one. It is closed at the end. */
   database?: FreshDatabase;
-  /** The topic of another cluster, to go on with. */
+  /** Topic prefix of an earlier cluster, to continue its log. */
   topic_prefix?: string;
 };
 export type Answer<Body = SomeAnswer> = { status: number; headers: Headers; body: Body };
@@ -48,36 +48,36 @@ export type ClusterProcess = {
   readonly role: Role;
   readonly pid: number;
   readonly url: string;
-  /** Everything it has said. */
+  /** Everything that the process has printed. */
   output(): string;
   signal(name: NodeJS.Signals): void;
-  /** Its exit code when it ends, null when a signal ended it. */
+  /** Resolves to its exit code when it ends; null if a signal ended it. */
   readonly ended: Promise<number | null>;
-  /** Sends the signal and waits for the end; answers the exit code, null when a signal ended it. */
+  /** Sends the signal and waits for the end. Returns the exit code, or null if a signal ended it. */
   kill(name?: NodeJS.Signals): Promise<number | null>;
-  /** Answers of the paths that are not below /v1. */
+  /** Gets a path that is not below /v1. */
   get(path: string): Promise<Answer>;
 };
 export type Running = {
   kill(): void;
-  /** What it said, and its exit code; null when it was killed. */
+  /** The printed output and the exit code; null if it was killed. */
   readonly ended: Promise<{ code: number | null; output: string }>;
 };
 export type Cluster = {
   readonly database: FreshDatabase;
-  /** The test's own handle. */
+  /** The log handle of the test. */
   readonly log: EventLog;
   readonly postgresWay: Cut;
   readonly clickhouseWay: Cut;
-  /** Behind it. */
+  /** Proxy between the cut and ClickHouse; it can disturb single statements. */
   readonly statements: StatementWay;
   process(role: Role, index: number): ClusterProcess;
   processes(role: Role): ClusterProcess[];
-  /** Starts one more; resolves when it is ready. */
+  /** Starts one more process; resolves when it is ready. */
   add(role: Role, settings?: Record<string, string>): Promise<ClusterProcess>;
-  /** Starts another in the place of one that has ended. */
+  /** Starts a new process in place of one that has ended. */
   restart(ended: ClusterProcess): Promise<ClusterProcess>;
-  /** To the first API, or the one with this number; paths are relative to /v1. */
+  /** Sends a request to the first API, or to the one with this number; paths are relative to /v1. */
   request<const Method extends string, const Path extends string>(
     method: Method,
     path: Path,
@@ -85,9 +85,9 @@ export type Cluster = {
   ): Promise<Answer<BodyFrom<Method, Path>>>;
   /** Runs a command of the project with the settings of the processes. */
   run(file: string, ...args: string[]): Running;
-  /** A handle of the log as it is now: after partitions were added. */
+  /** Opens the log again, after partitions were added. */
   reopenLog(): Promise<void>;
-  /** Until everything that was accepted has had its effect. */
+  /** Waits until all accepted events have had their effect. */
   waitForPipeline(timeout_ms?: number): Promise<void>;
   stop(): Promise<void>;
 };
@@ -115,7 +115,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const leash = newLeash();
   const running: ClusterProcess[] = [];
   const hold = () => leash.hold(running.filter(lives).map(({ pid }) => pid));
-  // Each process has a disk of its own, and whoever comes in its place finds it empty.
+  // Each process has its own disk. A process that replaces it finds the disk empty.
   const disks = mkdtempSync(join(tmpdir(), 'farthing-cluster-'));
   const start = (role: Role, more: Record<string, string> = {}) =>
     startProcess(role, { ...settings, DATA_DIR: mkdtempSync(join(disks, `${role}-`)), ...more });
@@ -125,7 +125,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     hold();
     return started;
   };
-  // The log's own handle of the test: it makes the topic, and asks how far the workers are.
+  // Opens the log for the test, which creates the topic and reads the progress of the workers.
   const openLog = () => {
     const common = { partition_count: partitions, append_timeout_ms: 5_000, linger_ms: 20 };
     if (!kafka) return openEmbeddedLog(database.postgres, common);

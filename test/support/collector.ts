@@ -1,4 +1,4 @@
-/** A collector of OpenTelemetry: takes OTLP over HTTP in JSON, as the exporter sends it, and keeps the spans. */
+/** An OpenTelemetry collector that accepts OTLP over HTTP in JSON and stores the spans. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -19,7 +19,7 @@ export type Collector = {
   /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
   readonly url: string;
   readonly spans: readonly CollectedSpan[];
-  /** The headers of each request. */
+  /** Headers of each request. */
   readonly headers: readonly Readonly<Record<string, unknown>>[];
   stop(): Promise<void>;
 };
@@ -48,7 +48,7 @@ export async function startCollector(): Promise<Collector> {
   };
 }
 
-/** The wire's own names: https://opentelemetry.io/docs/specs/otlp/, "JSON Protobuf Encoding". */
+/** Names of the wire format: https://opentelemetry.io/docs/specs/otlp/, "JSON Protobuf Encoding". */
 type Pairs = { key: string; value: Record<string, unknown> }[];
 type Sent = {
   resourceSpans: { resource: { attributes: Pairs }; scopeSpans: { spans: SentSpan[] }[] }[];
@@ -82,7 +82,7 @@ function collected(span: SentSpan, resource: Record<string, unknown>): Collected
   };
 }
 
-/** Numbers of 64 bits come as text. */
+/** The wire format writes 64-bit integers as text. */
 function valuesOf(pairs: Pairs): Record<string, unknown> {
   return Object.fromEntries(
     pairs.map(({ key, value }) => [key, 'intValue' in value ? Number(value.intValue) : Object.values(value)[0]]),

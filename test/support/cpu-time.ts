@@ -1,4 +1,7 @@
-/** CPU of this process while it works, in ms: unlike a clock it does not grow where others use the machine. */
+/**
+ * CPU time of this process during the work, in ms. Unlike elapsed time, it does not grow if other processes use the
+ * machine.
+ */
 export function measureCpuMs(work: () => void): number {
   const before = process.cpuUsage();
   work();

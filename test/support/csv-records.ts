@@ -1,13 +1,13 @@
-/** The records of a CSV by the names of its columns, read by RFC 4180 and not by the library that wrote it. */
+/** Parses a CSV to records by column name. It follows RFC 4180 and does not use the library that wrote the file. */
 export function csvRecords(text: string): Record<string, string>[] {
   const [head, ...lines] = recordsOf(text.replace(/^\ufeff/, ''));
   return lines.map((cells) => Object.fromEntries(head!.map((name, column) => [name, cells[column]!])));
 }
 
-/** A cell, in quotes or not, and what ends it: a comma, the end of its line, or that of the text. */
+/** A cell, quoted or not, and its end: a comma, the end of the line, or the end of the text. */
 const CELL = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n|$)/y;
 
-/** Cell by cell: to look for each end of a line whether the quotes behind it are in pairs takes the square of a file's length. */
+/** Parses cell by cell. A search for line ends that checks the quotes after each would take quadratic time. */
 function recordsOf(text: string): string[][] {
   const records: string[][] = [];
   let cells: string[] = [];

@@ -1,4 +1,4 @@
-/** A way to a TCP server that can be cut and made to hang: what an outage looks like from a client. */
+/** A TCP proxy that can break its connections or let them hang, like an outage. */
 
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
@@ -7,13 +7,16 @@ import { Transform } from 'node:stream';
 
 export type Cut = {
   port: number;
-  /** Connections break, new ones are refused. */
+  /** Breaks all connections and refuses new ones. */
   cut(): Promise<void>;
   restore(): Promise<void>;
-  /** Connections stay, new ones are taken, and nothing goes through. */
+  /** Connections stay open and new ones are accepted, but nothing is forwarded. */
   hang(): void;
   goOn(): void;
-  /** Sees what goes through, as latin1: what is sent before the server has it, what is answered before the client has it. */
+  /**
+   * Passes the traffic to the watcher as latin1: requests before the server gets them, answers before the client gets
+   * them.
+   */
   watch(watcher: Watcher | undefined): void;
   close(): Promise<void>;
 };

@@ -1,6 +1,6 @@
 /**
- * A way to a store on which the ends of answers get lost: cleanly, as from a proxy that takes a broken connection behind it
- * for the end of the answer, or with the connection.
+ * A proxy to a store that cuts the ends of answers. Either the answer ends cleanly, as from a proxy that takes a broken
+ * connection for the end of the answer, or the connection breaks.
  */
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 
@@ -8,7 +8,7 @@ export type Cut = { readonly how: 'cleanly' | 'broken'; at(body: Buffer): number
 
 export type CuttingProxy = {
   readonly url: string;
-  /** How answers are cut from now on; null lets them through whole. */
+  /** Way in which the next answers are cut; null forwards them whole. */
   cut: Cut | null;
   close(): Promise<void>;
 };

@@ -1,4 +1,7 @@
-/** A child process that does its worst in one way after the other, as it is told: who measures beside it is not disturbed by it. */
+/**
+ * A child process that puts load on the service in one way after another. It is a separate process, so that the load
+ * does not slow the measuring process.
+ */
 import { type Caller, CORRECTIONS, disturb, WAYS } from './neighbours.ts';
 
 type Told = { readonly caller: Caller; readonly way: string } | 'stop';

@@ -1,4 +1,6 @@
-/** The ids that are made, and those that the documentation shows in their place: of each kind the first, the second … */
+/**
+ * Replaces generated ids by those of the documentation, which count the records of each kind: first, second and so on.
+ */
 
 const SHOWN = '01JZ8K3M5N7P9Q1R3S5T7V9W';
 const DIGITS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
@@ -21,7 +23,7 @@ export class ExampleIds {
     return translated(value, (id, kind) => this.#shown.get(id) ?? this.#add(id, kind));
   }
 
-  /** An id that was not made yet stays as it is. */
+  /** An id that is unknown stays unchanged. */
   asMade<Value>(value: Value): Value {
     return translated(value, (id) => this.#made.get(id) ?? id);
   }

@@ -1,4 +1,7 @@
-/** That the usage export with amounts says what the invoices and the preview of a customer say (docs/rules/usage.md, "Amounts in the export"). */
+/**
+ * Checks that the usage export with amounts equals the invoices and the preview of a customer (docs/rules/usage.md,
+ * "Amounts in the export").
+ */
 import { expect } from 'chai';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import type { InvoiceLine } from './answers.ts';
@@ -7,7 +10,7 @@ import type { World } from './world.ts';
 
 type ExportRows = Record<string, string>[];
 
-/** Rows of usage exports by query. As long as nothing changes, whoever needs an export takes it from here. */
+/** Rows of usage exports by query. Tests share an export as long as nothing changes. */
 export type Exports = Map<string, Promise<ExportRows>>;
 
 export function downloadOnce(world: World, exports: Exports, query: string): Promise<ExportRows> {
@@ -22,7 +25,10 @@ async function downloadExport(world: World, query: string): Promise<ExportRows> 
   return csvRecords(text);
 }
 
-/** Whole and day by day; `range` holds all that was invoiced. Corrections are there once they are invoiced. */
+/**
+ * Compares the whole range and its days; `range` covers everything that was invoiced. Corrections appear once they are
+ * invoiced.
+ */
 export async function expectExport(world: World, customer: string, range: string): Promise<void> {
   const charged = await chargedOf(world, customer);
   for (const split of ['', '&split=day']) {
@@ -33,7 +39,7 @@ export async function expectExport(world: World, customer: string, range: string
   }
 }
 
-/** Of the usage lines of each invoice, and of the preview, which has no id. */
+/** Amounts of the usage lines of each invoice, and of the preview, which has no id. */
 async function chargedOf(world: World, customer: string): Promise<Record<string, string>> {
   const all = [...(await world.invoices(customer)), await world.preview(customer)];
   const lines = all.flatMap(({ id, line_items }) => line_items.map((line) => ({ ...line, id })));
@@ -42,7 +48,7 @@ async function chargedOf(world: World, customer: string): Promise<Record<string,
   return byInvoice(lines.filter(isThere).map(({ id, amount }) => [id, amount] as const));
 }
 
-/** Sums that are not 0. */
+/** Sums by invoice, without those that are 0. */
 function byInvoice(amounts: readonly (readonly [string, string])[]): Record<string, string> {
   const ids = [...new Set(amounts.map(([id]) => id))].sort();
   const sums = ids.map((id) => {

@@ -1,4 +1,4 @@
-/** Who has files behind URLs, and behaves as a path tells it. */
+/** A server of files whose behaviour depends on the path. */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -7,7 +7,7 @@ type Behaviour = string | ((response: ServerResponse) => void);
 
 export type FilesServer = {
   readonly url: string;
-  /** The paths that were asked for. */
+  /** Paths of the requests. */
   readonly requested_paths: string[];
   serve(path: string, behaviour: Behaviour): void;
   stop(): Promise<void>;

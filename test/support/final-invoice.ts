@@ -1,4 +1,4 @@
-/** A request for an invoice by hand that is final at once. */
+/** Builds the request for a manual invoice that is final at once. */
 import { type CreateInvoice, createInvoiceShape } from '../../core/invoicing/invoice/record.ts';
 
 export function finalInvoice(asked: { customer_id: string; amount: string; idempotency_key: string }): CreateInvoice {

@@ -1,4 +1,7 @@
-/** Golden files: what a whole thing looks like, reviewed as a diff. `GOLDEN=write` before the test command rewrites them. */
+/**
+ * Golden files: recorded results whose changes are reviewed as a diff. `GOLDEN=write` before the test command rewrites
+ * them.
+ */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect } from 'chai';
@@ -11,14 +14,14 @@ export function expectGolden(name: string, value: unknown): void {
   expect(text).to.equal(golden(join(DIRECTORY, name), text));
 }
 
-/** A golden file that is read by more than its test, wherever it is: compared by its keys, for it may be formatted. */
+/** Compares a golden file that other code reads, too. It is compared by its keys, because it may be formatted. */
 export function expectGoldenJson(file: string, values: Readonly<Record<string, unknown>>): void {
   const kept = JSON.parse(golden(file, `${JSON.stringify(values, null, 2)}\n`));
   expect(values).to.have.all.keys(kept);
   for (const [key, value] of Object.entries(values)) expect(value, key).to.deep.equal(kept[key]);
 }
 
-/** A file of the product of which a part is written by a test. */
+/** Compares a file of the product, part of which a test generates. */
 export function expectGoldenFile(file: string, text: string): void {
   expect(golden(file, text)).to.equal(text);
 }
@@ -32,7 +35,7 @@ function golden(file: string, text: string): string {
   return readFileSync(file, 'utf8');
 }
 
-/** The value with every id replaced by its kind and the order of its first appearance: `inv_1`. */
+/** Replaces every id by its kind and the order of its first appearance: `inv_1`. */
 export function withoutIds(value: unknown): unknown {
   const names = new Map<string, string>();
   const counts = new Map<string, number>();

@@ -1,9 +1,9 @@
-/** Credits that are given, and those that are to be, in a world of a test. */
+/** Credits granted in a test world, past and future ones. */
 import { fixed, startWorld, type World } from './world.ts';
 
 export const MONTHLY = { cadence: 'RECURRING', period: 'MONTHLY', period_count: 1 };
 
-/** `2026-02-01 100 until 2026-03-01`, oldest first, of all wallets of the customer. */
+/** Lists the credits in all wallets of the customer as `2026-02-01 100 until 2026-03-01`, oldest first. */
 export async function credits(world: World, customer: string): Promise<string[]> {
   const wallets = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
   const all = await Promise.all(
@@ -43,7 +43,10 @@ export async function grantOwn(world: World, customer: string, fields: Record<st
   return world.post('/creditgrants', { name: 'Own', scope: 'SUBSCRIPTION', subscription_id, credits: '10', ...fields });
 }
 
-/** By a clock of its own: what Pro gives each month and at once, Basic at a rate of its own, and Bare not. */
+/**
+ * Starts a world with a test clock and three plans. Pro grants credits monthly and at once, Basic grants them at
+ * another rate, and Bare grants none.
+ */
 export async function startGrantsWorld(): Promise<World> {
   const world = await startWorld({ now: '2026-01-01T00:00:00Z', test_clock: true });
   for (const name of ['Pro', 'Basic', 'Bare'])

@@ -1,4 +1,5 @@
-// A thread of documents that never answers for one of them: what it prints is the first of their notes, or which thread it is.
+// A worker thread in place of the one that makes documents. It never answers for a document whose first note is
+// "hangs". For any other it returns that note, or the id of the thread.
 import { parentPort, threadId } from 'node:worker_threads';
 
 parentPort.on('message', ({ id, document }) => {

@@ -1,16 +1,16 @@
 /**
- * A way to Postgres on which an answer is on its way for as long as a test wants: of a connection on which a statement went by that was to be
- * held, nothing comes back before it is let through.
+ * A proxy to Postgres that holds back answers. After a chosen statement, its connection returns nothing until the test
+ * releases it.
  */
 import { createConnection, createServer, type Socket } from 'node:net';
 
 export type HoldingProxy = {
   readonly url: string;
-  /** From now on, of the next statement in which this stands; resolves when it went by. */
+  /** Holds the answer of the next statement that contains this text; resolves when the statement was sent. */
   hold(text: string): Promise<void>;
-  /** What is held comes. */
+  /** Lets the held answers through. */
   release(): void;
-  /** The connections of what is held are lost for who asked, and go on for the server. */
+  /** Breaks the connections of held answers for the client; for the server they stay open. */
   lose(): void;
   close(): Promise<void>;
 };

@@ -1,8 +1,8 @@
 import { atEnd } from './at-end.ts';
 
 /**
- * Mocha calls this after all files, and after Ctrl-C too. Where files run side by side (`npm test`) each worker calls it after
- * each of its files: there the stores serve all of them, and end with the worker.
+ * Mocha calls this after all files, and after Ctrl-C. In parallel mode (`npm test`) each worker calls it after each of
+ * its files; there the stores serve all files and end with the worker.
  */
 export const mochaHooks = {
   async afterAll(this: Mocha.Context): Promise<void> {

@@ -6,22 +6,22 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-/** Words that have a standard term of the field instead; banned in identifiers and in comments. */
+/** Banned words in identifiers and comments: each has a standard term instead. */
 const BANNED = [
   ...['kept', 'look', 'looks', 'looked', 'told', 'tell', 'tells', 'asked', 'said', 'stated', 'desk', 'desks', 'wall'],
   ...['heir', 'heirs', 'stretch', 'stretches', 'ragged', 'anew', 'whoever', 'pursue', 'pursued', 'noting'],
 ];
-/** Names with a banned word that others rely on: columns of tables, fields of answers and of errors. */
+/** Names with a banned word that are published: columns of tables, fields of answers and of errors. */
 const PUBLISHED = ['told_at', 'told_ms', 'overdue_told_at', 'is_told', 'asked_at', 'taken_as_stated'];
 const PUBLISHED_IN: Record<string, readonly string[]> = {
-  // The progress of a test clock counts what was done.
+  // The progress of a test clock counts the work that was done.
   'actions/schedule/due-work.ts': ['looked', 'pursued', 'told'],
   'actions/lifecycle/billing/bill-late-usage.ts': ['looked'],
   // Labels of the metrics of jobs.
   'scheduler/jobs/make-daily-rollups.ts': ['asked'],
   'scheduler/jobs/stream-revenue.ts': ['told'],
   'scheduler/jobs/stream-system-events.ts': ['told'],
-  // The document of an invoice, which golden files hold.
+  // The document of an invoice, which is in golden files.
   'core/invoicing/document/document.ts': ['look'],
   'integrations/pdf/layout.ts': ['look'],
   // The details of an error.
@@ -29,7 +29,7 @@ const PUBLISHED_IN: Record<string, readonly string[]> = {
 };
 const BANNED_PHRASES = ['stands still', 'stand still', 'goes on', 'side by side'];
 
-/** A function begins with one of these, or is a noun that names its value. */
+/** A function begins with one of these verbs, or is a noun that names its value. */
 const VERBS = new Set(
   `accept acknowledge act attempt audit backfill bootstrap break buy catch contribute correct dedupe edit intern listen mail promote reach relay requeue
   retax silence spend tax tokenize top view acquire activate add adjust advance aggregate align allocate allow amend analyze announce answer append apply
@@ -70,9 +70,9 @@ const PRODUCT = [
 const LAYERS = ['core', 'actions', 'storage', 'api', 'pipeline'];
 const ELLIPTIC = /^(?:what|who|whoever|whatever|however|of|behind|those|that of|the same)\b/i;
 
-/** The numbers that may only fall. */
+/** The figures that may only fall. */
 export const RATCHET = [
-  // Identifiers with a banned word, each once in each file that has it.
+  // Identifiers with a banned word, each counted once per file.
   'banned_identifiers',
   'banned_in_comments',
   'named_of',
@@ -80,7 +80,7 @@ export const RATCHET = [
   'type_names_used_twice',
   'elliptic_comments',
   'unused_exports',
-  // Types of tests that check nothing.
+  // Uses of the type `any` in tests.
   'any_in_tests',
 ] as const;
 
@@ -124,7 +124,7 @@ export function measureHouse(root: string): House {
   };
 }
 
-/** Each place that a number of the ratchet counts, as `file: name or comment`. */
+/** Places that a figure of the ratchet counts, as `file: name or comment`. */
 function listPlaces(root: string, figure: keyof Counted): string[] {
   return listIn(readCheckout(root), figure);
 }
@@ -207,7 +207,7 @@ function isProduct(file: string): boolean {
 type ParsedSource = { code: string; comments: string[] };
 type NamedSource = ParsedSource & { file: string };
 
-/** Code without comments and the contents of strings, and each comment as one line of text. */
+/** Code without its comments and without the contents of its strings, and each comment as one line of text. */
 function parseSource(text: string): ParsedSource {
   const comments: { text: string; isLine: boolean; end: number }[] = [];
   const token =
@@ -276,7 +276,7 @@ function countNames(names: readonly string[]): Map<string, number> {
   return times;
 }
 
-/** A room is a folder or a file directly below the layer; rooms that lead into one another in a circle are a knot. */
+/** A room is a folder or a file directly below the layer. Rooms that import each other in a circle form a knot. */
 function measureRooms(root: string, layer: string, sources: readonly string[]): House['rooms'][string] {
   const arrows = new Map<string, Set<string>>();
   const roomName = (file: string) => file.split('/')[1]!;
@@ -318,7 +318,7 @@ function countLines(root: string, files: readonly string[]): number {
   return files.reduce((sum, file) => sum + readFileSync(join(root, file), 'utf8').split('\n').length - 1, 0);
 }
 
-/** Words have a letter or a digit: the bars of tables and list marks are none. */
+/** A word has a letter or a digit, so bars of tables and list marks do not count. */
 function countWords(root: string, files: readonly string[]): number {
   return files.reduce(
     (sum, file) =>

@@ -26,7 +26,7 @@ export type ModelPrice = {
   name: string;
   terms: ModelTerms;
   meter: ModelMeter;
-  /** The meter never resets: it counts from the start of the subscription on. */
+  /** The meter never resets: it counts from the start of the subscription. */
   cumulative?: boolean;
 };
 
@@ -41,10 +41,10 @@ export type ModelSubscription = {
 
 type ModelLine = { name: string; quantity: string; amount: string };
 export type ModelInvoice = { start: string; end: string; lines: ModelLine[]; total: string };
-/** `whole_end`: where the period would end if the subscription went on. */
+/** `whole_end`: end of the period if the subscription did not end. */
 type ModelPeriod = { start: string; end: string; whole_end: string };
 
-/** One for each period up to the end of the subscription. */
+/** Computes one invoice for each period until the end of the subscription. */
 export function invoicesByModel(subscription: ModelSubscription, accepted: readonly ModelEntry[]): ModelInvoice[] {
   return periodsOf(subscription).map((period) => invoiceOf(subscription, accepted, period));
 }
@@ -66,11 +66,12 @@ function invoiceOf(
       customers: [customer],
       timezone,
       billing_anchor: subscription.start,
-      // A level is divided by the whole period, also when it is cut (docs/rules/metering.md, "Levels over time").
+      // The divisor of a level is the whole period, also if the period is cut (docs/rules/metering.md, "Levels over
+      // time").
       level_period: { start, end: whole_end },
     });
     const amount = chargeByModel(terms, usage).toDecimalPlaces(2);
-    // A line shows at most 18 places; what is priced is exact.
+    // A line shows at most 18 decimals; the exact quantity is priced.
     return { name, quantity: notNegative(new Decimal(usage.value)).toDecimalPlaces(18).toFixed(), amount };
   });
   const total = lines.reduce((sum, { amount }) => sum.plus(amount), new Decimal(0));
@@ -78,18 +79,18 @@ function invoiceOf(
   return { start, end, lines: shown, total: total.toFixed() };
 }
 
-/** Not rounded. Every bucket, and every group in it, is priced on its own. */
+/** Exact charge, not rounded. Every bucket, and every group in it, is priced separately. */
 export function chargeByModel(terms: ModelTerms, { buckets, value }: Pick<ModelUsage, 'buckets' | 'value'>): Decimal {
   const priced = (buckets ?? [new Decimal(value)]).map((quantity) => computeCost(terms, notNegative(quantity)));
   return priced.reduce((total, cost) => total.plus(cost), new Decimal(0));
 }
 
-/** What is measured below nothing is billed as nothing (docs/rules/pricing.md, "Never below zero"). */
+/** A quantity below 0 is billed as 0 (docs/rules/pricing.md, "Never below zero"). */
 export function notNegative(quantity: Decimal): Decimal {
   return quantity.lt(0) ? new Decimal(0) : quantity;
 }
 
-/** The price models (docs/rules/pricing.md); nothing costs nothing in each of them. */
+/** The price models (docs/rules/pricing.md). In each of them a quantity of 0 costs nothing. */
 export function computeCost(terms: ModelTerms, quantity: Decimal): Decimal {
   if (quantity.isZero()) return new Decimal(0);
   switch (terms.model) {
@@ -118,7 +119,7 @@ function costInTier({ unit_amount, flat_amount = '0' }: ModelTier, units: Decima
   return units.times(unit_amount).plus(flat_amount);
 }
 
-/** Half-open, counted from the start on the clock of the timezone, the last one cut at the end. */
+/** Half-open periods, counted from the start in the time zone; the last one is cut at the end. */
 function periodsOf({ start, end, timezone, period }: ModelSubscription): ModelPeriod[] {
   const anchor = Temporal.Instant.from(start).toZonedDateTimeISO(timezone);
   const last = microseconds(end);

@@ -6,10 +6,10 @@ import { dirname, join } from 'node:path';
 
 const JAVA_AT_LEAST = 17;
 
-/** `what` runs on Java; `instead` is what can be done where there is none. */
+/** `what` is the program that runs on Java; `instead` is the alternative without Java. */
 export type JavaServer = { name: string; pom: string; what: string; instead?: string };
 
-/** The directory of the server's jars; asks Maven for them when they are not there yet. */
+/** Finds the directory of the server's jars; Maven fetches them if they are missing. */
 export function ensureJars(server: JavaServer): string {
   requireJava(server);
   const jars = join(homedir(), '.cache', 'farthing', `${server.name}-${pinnedVersion(server)}`);
@@ -35,7 +35,7 @@ function pinnedVersion({ name, pom }: JavaServer): string {
   return version;
 }
 
-// Copies next to the final place and renames, so that an interrupted fetch, or two at once, never leave half a set.
+// Fetches to a new directory and renames it, so that an interrupted or concurrent fetch never leaves half a set.
 function fetchJars({ pom, what, instead }: JavaServer, jars: string): void {
   const fresh = `${jars}.${process.pid}`;
   mkdirSync(dirname(jars), { recursive: true });

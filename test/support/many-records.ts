@@ -1,7 +1,7 @@
 /**
- * Ten thousand records of every noun that has a list, put straight into Postgres: what a list reads is seen at a size, and
- * asking the interface for each would take minutes. `i` counts them, `own` is a letter that all ids of one scope end with;
- * some share the instant at which they were made, some are archived, and every relation is spread over many.
+ * Inserts ten thousand records of every noun with a list directly into Postgres: the cost of a list shows only at such
+ * a size, and the API would take minutes. `i` counts the records, and `own` is a letter at the end of all ids of one
+ * scope. Some records share their time of creation, some are archived, and every relation is spread over many records.
  */
 import type { Knex } from 'knex';
 import pg from 'pg';
@@ -12,17 +12,17 @@ export const MANY = 10_000;
 
 /** The id of the nth record, which a relation names. */
 const nth = (prefix: string, n: string) => `'${prefix}_' || lpad((${n})::text, 6, '0') || own`;
-/** One of `count` records: neighbours name different ones. */
+/** Id of one of `count` records; adjacent rows reference different ones. */
 const one = (prefix: string, count: number = MANY) => nth(prefix, `1 + (i * 7919) % ${count}`);
 const choice = (...these: string[]) => `(array[${these.map((one) => `'${one}'`).join(', ')}])[1 + i % ${these.length}]`;
-/** What all but a few have in common. */
+/** A value that all but a few rows have. */
 const rarely = (rare: string, usual: string) => `case when i % 100 = 7 then '${rare}' else '${usual}' end`;
 const day = (n: string) => `timestamptz '2025-01-01Z' + make_interval(days => (${n})::int)`;
 const sometimes = (value: string) => `case when i % 3 = 0 then ${value} end`;
 const METADATA = `jsonb_build_object('region', 'r' || i % 500)`;
 const MADE_AT = `timestamptz '2026-01-01Z' + make_interval(secs => (i / 3)::int)`;
 
-/** Of each table: the columns that are not the same for all tables, as SQL. */
+/** By table: the columns that differ from those of most tables, as SQL. */
 const SEEDS: Record<string, Record<string, string>> = {
   environments: { id: nth('env', 'i'), type: choice('development', 'production') },
   users: {
@@ -451,7 +451,7 @@ const SEEDS: Record<string, Record<string, string>> = {
 };
 export const SEEDED = Object.keys(SEEDS);
 
-/** What is in most tables; only what a table has is filled. */
+/** Columns of most tables; a column that a table does not have is skipped. */
 const ALL: Record<string, string> = {
   name: `'Name ' || (i * 7919) % 10007`,
   status: `case when i % 40 = 39 then 'archived' else 'published' end`,
@@ -461,12 +461,12 @@ const ALL: Record<string, string> = {
   updated_by: one('user', 50),
 };
 
-/** The same in each of these scopes; then what the server does by itself after a while: statistics, and which pages all see. */
+/** Inserts the same records in each scope, then runs VACUUM ANALYZE, as the server does by itself after a while. */
 export async function seedMany(postgres: Knex, scopes: readonly Scope[]): Promise<void> {
   const client = new pg.Client({ connectionString: readUrl(postgres) });
   await client.connect();
   try {
-    // Stamps of triggers and references are as they are meant above.
+    // Triggers and foreign keys are off, so that the rows keep the values above.
     await client.query(`set session_replication_role = replica; set maintenance_work_mem = '256MB'`);
     const columns = await columnsOf(client);
     await withoutIndexes(client, async () => {
@@ -480,7 +480,7 @@ export async function seedMany(postgres: Knex, scopes: readonly Scope[]): Promis
   }
 }
 
-/** An index is made of all rows in a fraction of the time that it takes to enter each. */
+/** Creating an index over all rows takes a fraction of the time of adding each row to it. */
 async function withoutIndexes(client: pg.Client, work: () => Promise<void>): Promise<void> {
   const { rows } = await client.query(
     `select indexrelid::regclass::text as name, pg_get_indexdef(indexrelid) as definition from pg_index

@@ -1,4 +1,6 @@
-/** A pipeline on databases of its own, without HTTP: events go into the log, meters are announced, usage is asked. */
+/**
+ * A pipeline on databases of its own, without HTTP. Tests append events to the log, announce meters and query usage.
+ */
 import { type Logger, pino } from 'pino';
 import { appendEvents } from '../../actions/metering/events/append-events.ts';
 import { elementSpans } from '../../core/metering/event-text.ts';
@@ -26,38 +28,38 @@ export type Metering = {
   readonly postgres_url: string;
   readonly clickhouse_url: string;
   send(events: readonly SentEvent[]): Promise<void>;
-  /** The next version of a meter; null stops it. */
+  /** Announces the next version of a meter; null stops it. */
   announce(meter_id: string, definition: Omit<MeterDefinition, 'id' | 'reset_usage'> | null): Promise<void>;
-  /** Everything that was sent, announced and asked for has taken effect. */
+  /** Waits until all events, announcements and requests have taken effect. */
   waitForPipeline(): Promise<void>;
-  /** What a meter measured for a customer in a range of instants, as text. */
+  /** Usage of a meter by a customer in a range of instants, as text. */
   usage(meter_id: string, customer: string, range: readonly [string, string]): Promise<string>;
-  /** Daily rollups for the days before this one, asked for. */
+  /** Requests the daily rollups of all days before this one. */
   requestDailyRollups(before: string): Promise<void>;
   rows<Row>(query: string): Promise<Row[]>;
-  /** More partitions of the log, as `npm run partitions` adds them between two starts. */
+  /** Adds partitions to the log, as `npm run partitions` does while the service is stopped. */
   grow(partitions: number): Promise<void>;
   pause(): Promise<void>;
   resume(): Promise<void>;
   stop(): Promise<void>;
 };
 
-/** Corrections take their time, one rebuild each, and longer on a busy machine. */
+/** Corrections need one rebuild each, which takes longer on a busy machine. */
 const SETTLED_WITHIN_MS = 90_000;
 
 type MeteringOptions = {
   partitions?: number;
   slice_events_max?: number;
-  /** Every record of the log in a file below this directory. */
+  /** Directory of the files with all records of the log. */
   log_directory?: string;
   logger?: Logger;
-  /** Another client of the store than its own: one on whose way something happens. */
+  /** Client of ClickHouse in place of the default one, for tests that disturb its connection. */
   clickhouse?: (url: string) => Promise<ClickHouseClient>;
-  /** Migrated; a fresh one when absent. Closed at the end. */
+  /** Migrated database; by default a new one. It is closed at the end. */
   database?: FreshDatabase;
-  /** As a process has it in which API and pipeline are together. */
+  /** Usage cache, as in a process that runs both API and pipeline. */
   usage_cache?: UsageCache;
-  /** Another log than the embedded one. */
+  /** Opens another log in place of the embedded one. */
   open_log?: (postgres: Stores['postgres'], partition_count: number) => Promise<EventLog>;
 };
 

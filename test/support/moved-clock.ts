@@ -23,7 +23,7 @@ export async function moveDatabaseClock(
   );
   const { rows } = await postgres.raw('select current_database() as name');
   await postgres.raw('alter database ?? set search_path = moved, public, pg_catalog', [rows[0].name]);
-  // This connection is not new, so it gets the path by itself.
+  // This connection was opened earlier, so its search path is set here.
   await postgres.transaction(async (transaction) => {
     await transaction.raw('set search_path = moved, public, pg_catalog');
     await transaction.raw(

@@ -1,4 +1,4 @@
-/** A server of names that gives every name the address that it is told, or answers nothing. */
+/** A DNS server that answers every name with one address, or does not answer. */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
@@ -8,9 +8,9 @@ const HEADER_BYTES = 12;
 
 export type NamesServer = {
   readonly address: string;
-  /** The first parts of the names that it was asked for. */
+  /** First labels of the queried names. */
   readonly queried_names: ReadonlySet<string>;
-  /** `NXDOMAIN`: that the name is nowhere. */
+  /** Sets the answer. `NXDOMAIN`: the name does not exist; undefined: no answer. */
   answer(address: string | undefined): void;
   stop(): void;
 };
@@ -35,7 +35,7 @@ export async function startNamesServer(): Promise<NamesServer> {
   };
 }
 
-/** The question again, with an address of it where it is asked for one of four bytes. */
+/** Builds the answer: the query, followed by the address if the query is for an IPv4 address. */
 function answerTo(query: Buffer, address: string): Buffer {
   let end = HEADER_BYTES;
   while (query[end] !== 0) end += query[end]! + 1;

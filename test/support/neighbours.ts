@@ -1,6 +1,6 @@
 /**
- * Two tenants on one service: one does its worst in many ways, the other sends single events and asks its usage, and notes
- * how long that takes. For the test of noisy neighbours and for the benchmark that tells the ratios.
+ * Two tenants on one service. One puts load on it in many ways. The other sends single events, queries its usage, and
+ * measures the delay. Used by the test of noisy neighbours and by the benchmark of the ratios.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -31,7 +31,7 @@ export async function call<Path extends string, const Method extends string = 'P
   return { status: response.status, body: (isJson ? JSON.parse(text) : text) as BodyFrom<Method, Path> };
 }
 
-/** Another tenant of the installation in this directory. */
+/** Creates another tenant of the installation in this directory. */
 export async function makeTenant(data_dir: string, url: string): Promise<Caller> {
   const postgres = connectPostgres(readAddresses(data_dir)!.postgres_url);
   try {
@@ -58,7 +58,7 @@ export async function makeTenant(data_dir: string, url: string): Promise<Caller>
 
 export type Felt = { readonly accepts_ms: number[]; readonly freshness_ms: number[] };
 
-/** Sends an event, asks until it is counted, and again: what a tenant feels of the service. */
+/** Sends one event after another and queries until each is counted, to measure the delays that a tenant sees. */
 export class Neighbour {
   readonly #caller: Caller;
   #meter_id = '';
@@ -74,7 +74,7 @@ export class Neighbour {
     await this.feel(2_000);
   }
 
-  /** Until what came before has been processed, of whomever it was. */
+  /** Waits until the pipeline has processed the backlog of all tenants. */
   async recover(ms: number): Promise<void> {
     const felt: Felt = { accepts_ms: [], freshness_ms: [] };
     do await this.#once(felt);
@@ -112,14 +112,14 @@ export class Neighbour {
 
 export type Way = {
   readonly name: string;
-  /** What has to be there before. */
+  /** Creates records that the load needs. */
   prepare?(caller: Caller): Promise<void>;
-  /** Once more, as fast as the answers come, so many at a time. */
+  /** Number of concurrent requests; each is repeated as soon as it is answered. */
   readonly at_once: number;
   repeat(caller: Caller, turn: number): Promise<unknown>;
 };
 
-/** Does its worst until it is called off; answers how often, and which statuses that had. */
+/** Puts load on the service until it is aborted. Returns the number of requests by status. */
 export async function disturb(caller: Caller, way: Way, signal: AbortSignal): Promise<Record<string, number>> {
   const statuses: Record<string, number> = {};
   let turn = 0;
@@ -129,7 +129,8 @@ export async function disturb(caller: Caller, way: Way, signal: AbortSignal): Pr
       if (signal.aborted) return;
       const status = String((answer as { status?: number } | undefined)?.status ?? 'none');
       statuses[status] = (statuses[status] ?? 0) + 1;
-      // A refusal comes at once: who does his worst comes again, but not from within our own process's last millisecond.
+      // A rejection returns at once, so a client waits a millisecond before it repeats. Otherwise it would only load
+      // its own process.
       if (status !== '200' && status !== '202') await new Promise((resolve) => setTimeout(resolve, 20));
     }
   };
@@ -139,7 +140,7 @@ export async function disturb(caller: Caller, way: Way, signal: AbortSignal): Pr
 
 const NOW_MS = Date.now();
 
-/** A body of events, each with properties of its own; made once where they may be the same, for only ids make them new. */
+/** Builds a body of events with varied properties. It is built once if only the ids must differ. */
 function bulk(event_name: string, count: number, propertiesOf: (index: number) => string): Buffer {
   const events = Array.from({ length: count }, (_, index) => {
     const timestamp = new Date(NOW_MS - (index % 600) * 60_000).toISOString();
@@ -157,7 +158,7 @@ const MINUTES = { window_size: 'MINUTE', aggregation_type: 'SUM', property_name:
 const daysAgo = (days: number) => new Date(NOW_MS - days * 86_400_000).toISOString();
 const numbers = (index: number) => `{"a":1.${index}37,"b":0.${index}51,"c":12345678901234567890.123456789}`;
 
-/** Of each: what a tenant could do to the others. */
+/** Ways in which a tenant could disturb the others. */
 export const WAYS: readonly Way[] = [
   {
     name: 'an expression as heavy as is allowed',
@@ -271,7 +272,7 @@ export const WAYS: readonly Way[] = [
   },
 ];
 
-/** Each correction is a rebuild with the bucket rows locked: told by itself. */
+/** Each correction rebuilds rows while the bucket rows are locked, so it is reported separately. */
 export const CORRECTIONS: Way = {
   name: 'corrections, as many as go',
   at_once: 4,
@@ -283,7 +284,7 @@ export const CORRECTIONS: Way = {
   },
 };
 
-/** A process that disturbs the service of a caller. */
+/** A process that puts load on the service of a caller. */
 export class Disturber {
   readonly #child: ChildProcess;
   readonly #caller: Caller;
@@ -294,7 +295,7 @@ export class Disturber {
     this.#child = fork(file, { execArgv: ['--import', './process/typescript.mjs'] });
   }
 
-  /** Disturbs while `work` goes on; answers what it answered, and how the disturber's requests were. */
+  /** Puts load on the service during `work`; returns the result of `work` and the statistics of the load. */
   async during<Answer>(
     way: Way,
     work: () => Promise<Answer>,
@@ -303,7 +304,7 @@ export class Disturber {
     this.#child.send({ caller: this.#caller, way: way.name });
     await begun;
     const ended = this.#told<{ statuses: Record<string, number> }>();
-    ended.catch(() => {}); // When the work fails, that is what is told.
+    ended.catch(() => {}); // If the work fails, its error is thrown, not that of the disturber.
     try {
       const answer = await work();
       this.#child.send('stop');

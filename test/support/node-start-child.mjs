@@ -1,4 +1,4 @@
-// Says how node was started; with `stay` it then waits to be ended.
+// Prints how node was started; with `stay` it then waits for a signal.
 import { getHeapStatistics } from 'node:v8';
 
 const { heap_size_limit } = getHeapStatistics();

@@ -1,16 +1,16 @@
-/** Starts node in some way, and asks it how it was started. */
+/** Starts node in several ways, and reads how it was started. */
 import { fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './service.ts';
 
-/** The flags of process/node.sh, as they stand there. */
+/** The flags in process/node.sh. */
 export const NODE_FLAGS = /^exec .*?node\}" (.*) "\$@"$/m
   .exec(readFileSync(join(ROOT, 'process/node.sh'), 'utf8'))![1]!
   .split(' ');
 
 export type NodeStart = {
-  /** What the system started, and what answered. */
+  /** Process id of the started process, and of the one that answered. */
   readonly started: number;
   readonly pid: number;
   readonly execArgv: readonly string[];

@@ -1,4 +1,4 @@
-/** The OpenAPI document as tests walk it. */
+/** Types and helpers for tests that read the OpenAPI document. */
 export type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
 
 export type ApiSchema = {
@@ -50,7 +50,7 @@ export type ApiDocument = {
   };
 };
 
-/** The schema that a reference names. */
+/** Finds the schema to which a reference points. */
 export function followReference({ components }: ApiDocument, reference: string): ApiSchema {
   return components.schemas[reference.split('/').at(-1)!]!;
 }

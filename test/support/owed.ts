@@ -1,11 +1,13 @@
-/** What a customer owes of usage, billed or not, as the balance of a wallet in real time says it: from memory, and gathered anew. */
+/**
+ * Usage that a customer owes, billed or not, as in the real-time balance of a wallet: from the cache, and recomputed.
+ */
 import { loadRealTimeBalance } from '../../actions/lifecycle/wallets/real-time-balance.ts';
 import { WalletModel } from '../../storage/models/credits/wallet.ts';
 import type { World } from './world.ts';
 
 type Owed = { cached: string; recomputed: string };
 
-/** A thousand credits that pay for usage. */
+/** Creates a wallet of a thousand credits that pay for usage. */
 export async function createUsageWallet(world: World, customer: string): Promise<string> {
   const terms = { config: { allowed_price_types: ['USAGE'] }, initial_credits_to_load: '1000', currency: 'usd' };
   return (await world.post('/wallets', { customer_id: world.id(`customer ${customer}`), ...terms })).id;
@@ -17,7 +19,7 @@ export async function loadOwed(world: World, wallet: string): Promise<Owed> {
   return { cached, recomputed };
 }
 
-/** From memory, where it is from then on. */
+/** Reads the amount from the cache, and caches it if it is missing. */
 export function loadCachedOwed(world: World, wallet: string): Promise<string> {
   return compute(world, wallet, world.api.services);
 }

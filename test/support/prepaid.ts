@@ -1,8 +1,8 @@
-/** Prepaid wallets, and who fills them and is invoiced, in a world of a test. */
+/** Prepaid wallets of a test world: how they are filled, and the invoices that they pay. */
 import { expect } from 'chai';
 import { fixed, startWorld, usage, type World } from './world.ts';
 
-/** Where calls cost 1 beside a base of 50. */
+/** Calls cost 1 each, and the plan has a base fee of 50. */
 export async function startPrepaidWorld(): Promise<World> {
   const world = await startWorld({ now: '2026-01-01T00:00:00Z' });
   await world.meter('calls');
@@ -10,7 +10,7 @@ export async function startPrepaidWorld(): Promise<World> {
   return world;
 }
 
-/** `worldOf`: it is started later than this is asked for. */
+/** Takes a function, because the world is started later. */
 export function prepaid(getWorld: () => World) {
   async function ok<Method extends string, Path extends string>(method: Method, path: Path, body: object = {}) {
     const answer = await getWorld().api.request(method, path, { body });
@@ -23,7 +23,7 @@ export function prepaid(getWorld: () => World) {
     (await ok('POST', `/wallets/${id}/top-up`, { credits_to_add, transaction_reason: 'FREE_CREDIT_GRANT', ...fields }))
       .wallet_transaction!.id;
 
-  /** Each begins in January, uses 120, and gets credits; then February comes. */
+  /** A customer subscribes in January, uses 120 and gets credits; then the clock moves to February. */
   async function january(customer: string, fill: (wallet_id: string) => Promise<unknown>, fields: object = {}) {
     getWorld().at('2026-01-01T00:00:00Z');
     await getWorld().subscribe(customer, 'Calls');
@@ -40,7 +40,7 @@ export function prepaid(getWorld: () => World) {
     return getWorld().get(`/invoices/${draft!.id}`);
   }
 
-  /** One that pays for everything, of a customer of its own. */
+  /** Creates a wallet that pays for every charge, for a new customer. */
   const purseOf = async (customer: string, fields: object = {}) => {
     await getWorld().customer(customer);
     return walletOf(customer, { config: { allowed_price_types: ['ALL'] }, ...fields });

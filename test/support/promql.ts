@@ -1,7 +1,7 @@
 /**
- * The part of PromQL that ops/ speaks, over scrapes that a test has made. It is read by Prometheus's own grammar; what is not known
- * here is thrown, so that a rule that is written in more than this cannot pass unseen. `increase` is the growth between the
- * scrapes themselves: Prometheus extrapolates it to the whole range, which makes it larger and never zero.
+ * Evaluates the part of PromQL that ops/ uses, over scrapes from a test. Prometheus' own grammar parses it. Unknown
+ * syntax is an error, so that no rule passes without a check. `increase` is the growth between the scrapes. Prometheus
+ * extrapolates it to the whole range, which makes it larger and never zero.
  */
 import type { SyntaxNode } from '@lezer/common';
 import { parser } from '@prometheus-io/lezer-promql';
@@ -13,13 +13,13 @@ type Element = { readonly labels: Labels; readonly value: number };
 type Value = number | Element[];
 type Context = { readonly text: string; readonly scrapes: readonly Scrape[] };
 
-/** As of the last scrape. */
+/** Evaluates an expression at the last scrape. */
 export function evaluate(text: string, scrapes: readonly Scrape[]): Element[] {
   const value = valueOf(parsed(text), { text, scrapes });
   return typeof value === 'number' ? [{ labels: {}, value }] : value;
 }
 
-/** The names of the metrics that an expression asks for. */
+/** Names of the metrics in an expression. */
 export function metricsIn(text: string): string[] {
   const names: string[] = [];
   parsed(text)
@@ -30,7 +30,7 @@ export function metricsIn(text: string): string[] {
   return names;
 }
 
-/** The text that /metrics answers. */
+/** Parses the text of /metrics. */
 export function parseSamples(exposition: string): Sample[] {
   return [...exposition.matchAll(/^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/gm)].map(([, name, labels = '', value]) => ({
     name: name!,
@@ -107,7 +107,7 @@ function called(node: SyntaxNode, context: Context): Value {
   throw new Error(`PromQL: the function ${name} is not known here: ${context.text}`);
 }
 
-/** Where nothing is selected, one element with the labels that were asked to be equal to something. */
+/** If nothing is selected: one element with the labels that the selector compares by equality. */
 function absentOf(node: SyntaxNode, context: Context): Element[] {
   if (node.name !== 'VectorSelector') throw new Error(`PromQL: absent needs a selector: ${context.text}`);
   if (selected(node, context, context.scrapes.at(-1)!).length > 0) return [];
@@ -117,7 +117,7 @@ function absentOf(node: SyntaxNode, context: Context): Element[] {
   return [{ labels: Object.fromEntries(wanted), value: 1 }];
 }
 
-/** Of each series with two points or more in the range. */
+/** Growth of each series that has at least two points in the range. */
 function growth(node: SyntaxNode, context: Context, what: 'increase' | 'rate'): Element[] {
   if (node.name !== 'MatrixSelector') throw new Error(`PromQL: ${what} needs a range: ${context.text}`);
   const now = context.scrapes.at(-1)!.at_seconds;
@@ -131,7 +131,7 @@ function growth(node: SyntaxNode, context: Context, what: 'increase' | 'rate'): 
     }
   return [...series.values()].flatMap(({ labels, points }) => {
     if (points.length < 2) return [];
-    // A counter that fell was begun anew.
+    // A counter that fell was reset.
     const grown = points.slice(1).reduce((sum, [, value], index) => {
       const before = points[index]![1];
       return sum + (value < before ? value : value - before);
@@ -204,7 +204,7 @@ const COMPARISONS: Record<string, (left: number, right: number) => boolean> = {
   Lte: (left, right) => left <= right,
 };
 
-/** Of two vectors those elements are combined that have the same labels. */
+/** Combines the elements of two vectors that have the same labels. */
 function combined(node: SyntaxNode, context: Context): Value {
   const parts = childrenOf(node);
   if (parts.length !== 3) throw new Error(`PromQL: modifiers are not known here: ${context.text}`);
@@ -222,7 +222,7 @@ function combined(node: SyntaxNode, context: Context): Value {
   });
 }
 
-/** The left, and of the right what has other labels. */
+/** The elements of the left vector, and those of the right one with other labels. */
 function either(left: readonly Element[], right: readonly Element[]): Element[] {
   const known = new Set(left.map(({ labels }) => keyOf(labels)));
   return [...left, ...right.filter(({ labels }) => !known.has(keyOf(labels)))];

@@ -1,6 +1,6 @@
 /**
- * What Postgres reads for the statements that a piece of work sends: each is run once more with EXPLAIN ANALYZE, and its plan
- * says by which index, and how many rows of which table it went through to find those that it answered.
+ * Measures the rows that Postgres reads for the statements of a piece of work. Each statement runs again with EXPLAIN
+ * ANALYZE. Its plan shows the index used, and the number of rows read in each table.
  */
 import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
@@ -10,7 +10,7 @@ import { readUrl } from '../../storage/postgres/pool/postgres.ts';
 
 export type Statement = { readonly sql: string; readonly bindings: readonly unknown[] };
 
-/** A table that a plan reads: `rows` is how many it went through, found or not. */
+/** A table that a plan reads: `rows` is the number of rows read, including those that did not match. */
 export type Read = { readonly table: string; readonly way: string; readonly rows: number };
 type Explained = Statement & { readonly reads: readonly Read[]; readonly answered: number };
 
@@ -37,8 +37,8 @@ export class StatementRecorder {
   }
 
   /**
-   * Of three scopes one is a third of each table, of which to read all is cheaper at times. In an installation of many tenants it is
-   * not: the plans are those of a planner that would rather take any index.
+   * Sequential scans are off. The test has three scopes, so one scope is a third of each table, and Postgres may prefer
+   * to read the whole table. In an installation with many tenants it would use an index.
    */
   static async open(postgres: Knex): Promise<StatementRecorder> {
     const beside = new pg.Client({ connectionString: readUrl(postgres) });
@@ -71,7 +71,7 @@ export class StatementRecorder {
     }
   }
 
-  /** The same statement with the same values is explained once. */
+  /** Explains a statement in Postgres, once for the same values. */
   async explain(statement: Statement): Promise<Explained> {
     const name = JSON.stringify(statement);
     const known = this.#known.get(name) ?? (await this.#ask(statement));
@@ -86,14 +86,14 @@ export class StatementRecorder {
   }
 }
 
-/** A bitmap is filled by an index, which reads more than the rows that are fetched after it. */
+/** A bitmap index scan may read more rows than the heap scan above it returns. */
 function readsIn(plan: Plan, above: string | undefined): Read[] {
   const table = plan['Relation Name'] ?? above;
   const inner = (plan.Plans ?? []).flatMap((part) => readsIn(part, table));
   if (table === undefined || !/Scan/.test(plan['Node Type'])) return inner;
   const { 'Rows Removed by Filter': filtered = 0, 'Rows Removed by Index Recheck': rechecked = 0 } = plan;
   const found = Math.round((plan['Actual Rows'] + filtered + rechecked) * plan['Actual Loops']);
-  // An index that is skipped through is entered once for each value of what is skipped.
+  // A skip scan searches the index once for each value of the skipped column.
   const rows = Math.max(found, plan['Index Searches'] ?? 0);
   return [{ table, way: `${plan['Node Type']} ${plan['Index Name'] ?? ''}`.trim(), rows }, ...inner];
 }

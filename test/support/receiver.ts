@@ -1,4 +1,4 @@
-/** Who receives webhooks: checks each signature with the published library, and behaves as it is told. */
+/** A receiver of webhooks. It checks each signature with the published library, and answers as the test sets. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -14,17 +14,17 @@ type Received = {
 
 export type Receiver = {
   readonly url: string;
-  /** Everything that came, in its order, with what was answered. */
+  /** All requests in order of arrival, with their answers. */
   readonly received: Received[];
-  /** What was taken, by the ids of the events. */
+  /** Ids of the accepted events. */
   taken(path?: string): string[];
-  /** The secrets by which a body at this path must be signed; each of its signatures is checked. */
+  /** Sets the secrets that must sign a body at this path; each signature is checked. */
   expectSignedBy(path: string, ...secrets: string[]): void;
   answerWith(answer: Answer): void;
   stop(): Promise<void>;
 };
 
-/** A status, or what is done with the request; nothing at all keeps the sender waiting. */
+/** A status, or a function that handles the request. If it returns nothing, the sender waits. */
 type Answer = (received: Omit<Received, 'status'>, response: ServerResponse) => number | undefined;
 
 export async function startReceiver(): Promise<Receiver> {
@@ -39,7 +39,7 @@ export async function startReceiver(): Promise<Receiver> {
     const text = Buffer.concat(chunks).toString('utf8');
     const headers = request.headers as Record<string, string>;
     const path = request.url!;
-    // A body that is not signed as it should be is refused, as a receiver would.
+    // A body without the expected signatures is refused, as a real receiver would do.
     const isSigned = (secrets.get(path) ?? []).every((secret) => verifies(secret, text, headers));
     const come = { id: headers['webhook-id']!, path, body: JSON.parse(text), headers };
     const status = isSigned ? answer(come, response) : 401;

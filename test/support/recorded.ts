@@ -1,7 +1,7 @@
 /**
- * An installation with one of everything that an audit compares: events of several partitions and months, duplicates,
- * conflicts, dead letters, one that the stores reject, corrections, and meters that came before and after. It can be damaged
- * and made whole again.
+ * An installation with every kind of record that an audit compares: events of several partitions and months,
+ * duplicates, conflicts, dead letters, a rejected event, corrections, and meters announced before and after the events.
+ * Tests can damage and restore it.
  */
 
 import { requestCorrection } from '../../actions/metering/events/request-correction.ts';
@@ -15,13 +15,16 @@ const POSTGRES_TABLES = ['slice_ledger', 'event_corrections'] as const;
 
 export type Recorded = {
   readonly metering: Metering;
-  /** Asks again and again while more events arrive, of which some are sent again and some corrected; and once when all have had their effect. */
+  /**
+   * Calls `ask` repeatedly while events arrive, some of them duplicates or corrections, and once more after all have
+   * had their effect.
+   */
   flooded(name: string, ask: () => Promise<unknown>): Promise<void>;
   audit(checks?: readonly CheckName[], files?: readonly IdentityFiles[]): Promise<Finding[]>;
-  /** A statement to ClickHouse that has had its effect when this resolves. */
+  /** Runs a statement in ClickHouse; its effect is visible when this resolves. */
   clickhouse(query: string): Promise<void>;
   postgres(query: string): Promise<void>;
-  /** Damages it, asks, and takes everything back. */
+  /** Damages the records, calls `ask`, and restores them. */
   damaged<T>(damage: () => Promise<void>, ask: () => Promise<T>): Promise<T>;
 };
 
@@ -40,7 +43,7 @@ export async function startRecorded(): Promise<Recorded> {
   await fill(metering, clickhouse);
   await metering.announce('m_late', { event_name: 'call', filters: [], aggregation: { type: 'MAX', field: 'n' } });
   await metering.waitForPipeline();
-  // An audit reads every part, and each costs a millisecond.
+  // An audit reads every part, and each part costs a millisecond.
   for (const table of TABLES) await clickhouse(`optimize table ${table} final`);
   const copies = copyTables(metering, clickhouse);
   return {
@@ -81,7 +84,9 @@ export async function startRecorded(): Promise<Recorded> {
   };
 }
 
-/** Copies of the tables. A write gives a table other parts: a table with equal parts needs no new copy, and is not restored. */
+/**
+ * Copies the tables. A write changes the parts of a table, so a table with equal parts is neither copied nor restored.
+ */
 function copyTables({ rows }: Metering, clickhouse: (query: string) => Promise<void>) {
   const copied = new Map<string, string>();
   const listChanged = async () => {
@@ -144,7 +149,7 @@ async function fill(metering: Metering, clickhouse: (query: string) => Promise<v
   await metering.send(Array.from({ length: 12 }, (_, n) => ({ event_id: `dead${n}`, external_customer_id: 'c1' })));
   await metering.waitForPipeline();
   await clickhouse(`alter table events drop constraint refused`);
-  // Its raw row is written before its bucket row is refused, and stays, voided.
+  // The raw row is written before the bucket row is rejected. It stays, marked as voided.
   await clickhouse(`alter table usage_buckets add constraint refused check external_customer_id != 'cursed'`);
   await metering.send([recordedEvent('cursed', 1, { external_customer_id: 'cursed' }), ...many('g', 20)]);
   await metering.waitForPipeline();

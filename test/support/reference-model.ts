@@ -19,16 +19,16 @@ export type ModelEvent = {
   event_id: string;
   event_name: string;
   external_customer_id: string;
-  /** RFC 3339, always given: the model does not know when an event was received. */
+  /** RFC 3339. It is required: the model does not know when an event was received. */
   timestamp: string;
   source?: string;
   properties?: Record<string, unknown>;
 };
 
-/** In the order in which they were accepted. A replacement keeps the id of what it replaces. */
+/** Entries in the order in which they were accepted. A replacement keeps the id of the replaced event. */
 export type ModelEntry = ModelEvent | { voids: string } | { replaces: string; event: ModelEvent };
 
-/** From the finest to the coarsest. */
+/** Window sizes from the finest to the coarsest. */
 const SIZES = ['MINUTE', '15MIN', '30MIN', 'HOUR', '3HOUR', '6HOUR', '12HOUR', 'DAY', 'WEEK', 'MONTH'] as const;
 export type ModelWindow = (typeof SIZES)[number];
 
@@ -43,31 +43,31 @@ export type ModelMeter = {
     group_by?: string | null;
   };
   filters?: { key: string; values: string[] }[] | null;
-  /** What the expression gives for these properties; undefined where the event is unusable. */
+  /** Result of the expression for these properties; undefined if the event is unusable. */
   value?: (properties: Record<string, unknown>) => Decimal | undefined;
 };
 
 export type ModelQuestion = {
   start: string;
-  /** Exclusive. */
+  /** End of the range, exclusive. */
   end: string;
-  /** All customers when absent. */
+  /** Customers whose events count; all customers if absent. */
   customers?: readonly string[] | undefined;
   window_size?: ModelWindow | undefined;
-  /** Of windows and buckets; UTC when absent. */
+  /** Time zone of windows and buckets; UTC if absent. */
   timezone?: string | undefined;
-  /** Months begin on its day of the month; on the first when absent. */
+  /** Months begin on the day of the month of this instant; on the first if absent. */
   billing_anchor?: string | undefined;
-  /** The billing period whose length divides the integral of a level; the range itself when absent. */
+  /** The billing period whose length divides the integral of a level; the range if absent. */
   level_period?: { start: string; end: string } | undefined;
 };
 
 export type ModelUsage = {
   value: string;
   event_count: number;
-  /** Those with events, in order of time. */
+  /** Windows that have events, in order of time. */
   windows: { start: string; value: string; event_count: number }[];
-  /** With a bucket_size: the value of each bucket, and of each group in it. */
+  /** For a meter with a bucket_size: the value of each bucket, and of each group in it. */
   buckets: Decimal[] | null;
 };
 
@@ -116,7 +116,9 @@ export function eventsInEffect(accepted: Iterable<ModelEntry>): ModelEvent[] {
   return [...inEffect.values()].filter((event) => event !== null);
 }
 
-/** All filters must hold; in each of them any value may (docs/rules/metering.md, "Which events count"). */
+/**
+ * All filters must match; a filter matches if any of its values does (docs/rules/metering.md, "Which events count").
+ */
 function passes({ filters }: ModelMeter, properties: Record<string, unknown>): boolean {
   return (filters ?? []).every(({ key, values }) => values.some((value) => isSame(own(properties, key), value)));
 }
@@ -133,7 +135,10 @@ function isSame(property: unknown, value: string): boolean {
   return isJsonNumber && new Decimal(value).eq(new Decimal(property));
 }
 
-/** Nothing when the event is unusable for this meter (docs/rules/metering.md, "Unusable events"). */
+/**
+ * Contribution of an event; undefined if the event is unusable for this meter (docs/rules/metering.md, "Unusable
+ * events").
+ */
 function contributionOf(meter: ModelMeter, event: ModelEvent, at_us: bigint): Counted | undefined {
   const { type, field, expression, group_by } = meter.aggregation;
   const properties = event.properties ?? {};
@@ -153,13 +158,16 @@ function contributionOf(meter: ModelMeter, event: ModelEvent, at_us: bigint): Co
   return counted.identity === undefined && counted.value === undefined ? undefined : counted;
 }
 
-/** Numbers are told apart by value, strings by their text: 1 and 1.0 and "1" are one value, "1.0" is another. */
+/**
+ * Formats a value so that equal values are equal texts. Numbers compare by value, strings by text: 1, 1.0 and "1" are
+ * one value, "1.0" is another.
+ */
 function scalarText(value: unknown): string | undefined {
   if (typeof value === 'number') return new Decimal(value).plus(0).toFixed();
   return typeof value === 'string' || typeof value === 'boolean' ? String(value) : undefined;
 }
 
-/** A number, or a text that is one, rounded to 24 places: below 10^24 in magnitude. */
+/** Parses a number, or a text that contains a number, rounded to 24 decimals. Its magnitude must be below 10^24. */
 function quantity(value: unknown): Decimal | undefined {
   const text = typeof value === 'number' ? String(value) : value;
   if (typeof text !== 'string' || !/^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$/.test(text)) return undefined;
@@ -169,7 +177,7 @@ function quantity(value: unknown): Decimal | undefined {
 
 type Range = { from: bigint; to: bigint; question: ModelQuestion };
 
-/** With a bucket_size: the sum over its buckets. */
+/** Usage over the range; with a bucket_size it is the sum over the buckets. */
 function answer(meter: ModelMeter, counted: readonly Counted[], range: Range): string {
   if (!meter.aggregation.bucket_size) return aggregate(meter, counted, range).toFixed();
   return sum(bucketsOf(meter, counted, range)).toFixed();
@@ -189,7 +197,7 @@ function bucketsOf(meter: ModelMeter, counted: readonly Counted[], range: Range)
   return [...groups.values()].map((group) => aggregate(meter, group, range));
 }
 
-/** docs/rules/windows.md, "Never finer than the meter". */
+/** Usage by window (docs/rules/windows.md, "Never finer than the meter"). */
 function windowsOf(meter: ModelMeter, counted: readonly Counted[], { from, to, question }: Range) {
   const { bucket_size } = meter.aggregation;
   const asked = question.window_size!;
@@ -200,7 +208,7 @@ function windowsOf(meter: ModelMeter, counted: readonly Counted[], { from, to, q
   });
 }
 
-/** docs/rules/metering.md, "Aggregations"; over nothing it is 0. */
+/** Aggregates events (docs/rules/metering.md, "Aggregations"); without events the result is 0. */
 function aggregate({ aggregation }: ModelMeter, counted: readonly Counted[], { from, to, question }: Range): Decimal {
   if (counted.length === 0) return new Decimal(0);
   const values = counted.map(({ value }) => value!);
@@ -232,7 +240,7 @@ function sum(values: readonly Decimal[]): Decimal {
   return values.reduce((total, value) => total.plus(value), new Decimal(0));
 }
 
-/** Of two at one instant the greater id, by its bytes. */
+/** Orders events by time; at one instant the greater id in bytes is later. */
 function isLater(a: Counted, b: Counted): boolean {
   if (a.at_us !== b.at_us) return a.at_us > b.at_us;
   return Buffer.compare(Buffer.from(a.event_id), Buffer.from(b.event_id)) > 0;
@@ -240,7 +248,7 @@ function isLater(a: Counted, b: Counted): boolean {
 
 export type Window = { start: bigint; end: bigint };
 
-/** `counted` is in order of time. */
+/** Groups events by window; `counted` is in order of time. */
 function inWindows(counted: readonly Counted[], size: ModelWindow, question: ModelQuestion) {
   const windows: (Window & { inside: Counted[] })[] = [];
   for (const each of counted) {
@@ -252,8 +260,9 @@ function inWindows(counted: readonly Counted[], size: ModelWindow, question: Mod
 }
 
 /**
- * Windows of an hour and less are stretches of real time, cut where the clock is changed; longer ones begin when the clock
- * of the timezone shows 00:00, 03:00, 06:00 …, weeks on Monday (docs/rules/windows.md, "Days of 23 and 25 hours").
+ * Windows of an hour or less are intervals of real time, cut at clock changes. Longer ones begin when the clock of the
+ * time zone shows 00:00, 03:00, 06:00 and so on; weeks begin on Monday (docs/rules/windows.md, "Days of 23 and 25
+ * hours").
  */
 export function windowAt(
   at_us: bigint,
@@ -295,7 +304,7 @@ function instantOf(at: Temporal.ZonedDateTime): bigint {
   return at.epochNanoseconds / 1000n;
 }
 
-/** What is finer than a microsecond is cut off. */
+/** Digits finer than a microsecond are cut off. */
 export function microseconds(timestamp: string): bigint {
   const parts = /^(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)$/.exec(timestamp);
   const whole = Date.parse(`${parts?.[1]}${parts?.[3]}`.toUpperCase());

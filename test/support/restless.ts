@@ -1,6 +1,6 @@
 /**
- * A world of customers of many kinds in which anything may happen while their drafts rest: for laws of what becomes of these. What is asked for and
- * cannot be is refused, and changes nothing.
+ * A world of many kinds of customers in which random actions happen while drafts are cached, for tests of that cache.
+ * An impossible action is refused and changes nothing.
  */
 import { expect } from 'chai';
 import { purgeRecordChanges } from '../../storage/cache/change-feed.ts';
@@ -27,7 +27,7 @@ export const WHO = [
   'heir',
 ];
 
-/** `who` and `which` of what there is, a day of a month, and how many. */
+/** A random action: `who` and `which` select records, `day` is a day of the month, `n` a number. */
 export type Deed = {
   readonly does: string;
   readonly who: string;
@@ -45,9 +45,9 @@ export async function startRestless(world: World, memory: UsageCache) {
   const services = () => world.api.services;
   const scope = () => world.api.scope;
   const has = (who: string) => world.has(`subscription ${who}`);
-  /** Who takes part in another's has none. */
+  /** Subscription of a customer. A child that inherits its parent's subscription has none, so the plain one is used. */
   const of = (who: string) => world.id(`subscription ${has(who) ? who : 'plain'}`);
-  /** Of the month that is invoiced next, or has just begun. */
+  /** Start of the month that is invoiced next, or has just begun. */
   const start = () => Date.UTC(2031, month);
   const iso = (ms: number) => new Date(ms).toISOString();
 
@@ -127,7 +127,7 @@ export async function startRestless(world: World, memory: UsageCache) {
   const ask = async <Method extends string, Path extends string>(method: Method, path: Path, body: Fields = {}) => {
     const answer = await world.api.request(method, path, method === 'GET' ? {} : { body });
     expect(answer.status, `${method} ${path}: ${answer.text}`).to.be.below(500);
-    // What cannot be is refused, and changes nothing.
+    // An impossible request is refused and changes nothing.
     return answer.body;
   };
   const pick = <One>(list: readonly One[], which: number): One | undefined => list[which % list.length];
@@ -314,9 +314,9 @@ export async function startRestless(world: World, memory: UsageCache) {
   await subscribed();
   return {
     deeds: Object.keys(deeds),
-    /** On this day of the month. */
+    /** Uses units on this day of the month. */
     use: (who: string, n: number, day: number) => used(who, n, start() + day * DAY_MS),
-    /** The instant at which it begins. */
+    /** Moves to the next month; returns the instant at which it begins. */
     nextMonth: () => Date.UTC(2031, ++month),
     does: (deed: Deed) => deeds[deed.does]!(deed),
   };

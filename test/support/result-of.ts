@@ -1,4 +1,4 @@
-/** What the steps of a rule come to, without turns for others between them. */
+/** Runs the steps of a computation without a pause between them, and returns the result. */
 export function runSteps<Result>(steps: Iterator<unknown, Result, undefined>): Result {
   for (;;) {
     const { done, value } = steps.next();

@@ -1,4 +1,4 @@
-/** What the sandbox of payments tells, signed as it signs (docs/rules/payments.md, "The sandbox"). */
+/** Webhooks of the sandbox provider with its signature (docs/rules/payments.md, "The sandbox"). */
 import { createHmac } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import type { Scope } from '../../core/foundation/scope.ts';
@@ -7,7 +7,7 @@ import type { TestRequest } from './api.ts';
 export function sandboxNotice(notice: object, secret: string, { tenant_id, environment_id }: Scope): TestRequest {
   const body = JSON.stringify(notice);
   const own = createHmac('sha256', secret).update(`${tenant_id}/${environment_id}`).digest('base64');
-  // By the clock of the world: whoever is told compares it with that.
+  // The timestamp is by the clock of the world, with which the receiver compares it.
   const now = new Date();
   const headers = {
     'content-type': 'application/json',

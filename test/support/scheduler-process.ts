@@ -1,4 +1,4 @@
-/** A scheduler, or the interface, in a process of its own on the stores of a test, to be killed. */
+/** Starts a scheduler or an API as a process of its own on the stores of a test, so that the test can kill it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -6,20 +6,20 @@ import type { Services } from '../../api/http/services.ts';
 import { readUrl } from '../../storage/postgres/pool/postgres.ts';
 import { testStores } from './stores.ts';
 
-/** How soon the jobs of one that died are taken over, for tests. */
+/** Timings for tests, so that the jobs of a dead scheduler are taken over quickly. */
 export const QUICK = { beat_ms: 200, dead_after_ms: 1_500 };
 
 export async function startSchedulerProcess(services: Services, now: Date): Promise<ChildProcess> {
   return (await startOn(services, '../scheduler/worker-process.ts', now)).child;
 }
 
-/** The interface, too; `url` is where it listens. */
+/** Starts an API process; `url` is its address. */
 export async function startApiProcess(services: Services, now: Date): Promise<{ child: ChildProcess; url: string }> {
   const { child, said } = await startOn(services, '../api/http/api-process.ts', now);
   return { child, url: said };
 }
 
-/** Ready when it has said something. */
+/** The process is ready after its first line of output. */
 async function startOn({ postgres, clickhouse, config }: Services, script: string, now: Date) {
   const question = { query: 'SELECT currentDatabase() AS name', format: 'JSONEachRow' } as const;
   const [database] = await (await clickhouse.query(question)).json<{ name: string }>();

@@ -1,6 +1,6 @@
-/** Chance that can be repeated: a test prints its seed; SEED=7 runs that one alone, SEEDS=1-10 or SEEDS=3,5,8 several. */
+/** Repeatable random numbers: a test prints its seed. SEED=7 runs only that seed, SEEDS=1-10 or SEEDS=3,5,8 several. */
 
-/** 1 to `count`, or those that the tester asks for: of all files, or of the one that `own` names among others. */
+/** Seeds 1 to `count`, or those in SEED or SEEDS, or in the variable that `own` names. */
 export function seedsToRun(count: number, own?: 'KILL_SEEDS'): number[] {
   const asked = (own && process.env[own]) || process.env.SEEDS || process.env.SEED || `1-${count}`;
   return asked.split(',').flatMap((part) => {
@@ -11,15 +11,15 @@ export function seedsToRun(count: number, own?: 'KILL_SEEDS'): number[] {
 }
 
 export type Chance = {
-  /** In [0, 1). */
+  /** A number in [0, 1). */
   next(): number;
-  /** A whole number from `from` up to and with `to`. */
+  /** A whole number from `from` to `to`, both included. */
   whole(from: number, to: number): number;
   pick<Item>(items: readonly Item[]): Item;
   shuffled<Item>(items: readonly Item[]): Item[];
 };
 
-/** Mulberry32. */
+/** The Mulberry32 generator. */
 export function createChance(seed: number): Chance {
   let state = seed >>> 0;
   const next = () => {

@@ -1,6 +1,6 @@
 /**
- * The real command `node run.mjs start` as a child process, as a person or a supervisor runs it:
- * `const service = await startServiceProcess({ DATA_DIR: dir })`, then `await service.request('GET', '/meters')`.
+ * The real command `node run.mjs start` as a child process, as a person or a supervisor starts it: `const service =
+ * await startServiceProcess({ DATA_DIR: dir })`, then `await service.request('GET', '/meters')`.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { chownSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -18,7 +18,7 @@ export type Command = {
   readonly pid: number;
   readonly stdout: () => string;
   readonly stderr: () => string;
-  /** The exit, and the end of both outputs. */
+  /** Resolves at the exit and the end of both outputs. */
   readonly ended: Promise<Exit>;
 };
 
@@ -26,20 +26,21 @@ export type Settings = Record<string, string>;
 export type RunAs = { uid: number; gid: number };
 
 /**
- * `npm`: the command that a person types, and the process that gets its signals; the script itself is below it.
- * `apart`: namespaces of their own for pids and shared memory, as in another container on the same volume; `unshare` is above it.
+ * `npm`: the service is started through npm, which gets the signals; the script runs below it. `apart`: the service has
+ * its own namespaces for process ids and shared memory, like another container on the same volume; `unshare` runs above
+ * it.
  */
 export type RunOptions = { user?: RunAs | undefined; npm?: boolean | undefined; apart?: Apart | undefined };
 
-/** `network`: the ports of the others cannot be reached either. */
+/** `network`: the ports of other services are unreachable, too. */
 export type Apart = 'processes' | 'network';
 
-/** As a person's terminal has it, with these settings and none of the tester's own. */
+/** Environment of a person's terminal, with these settings and none of the developer's own. */
 export function environmentWith(settings: Settings): Settings {
   return { ...withoutSettings(), ...settings };
 }
 
-/** `node run.mjs <name> …`, with these settings and none of the tester's own. */
+/** Runs `node run.mjs <name> …` with these settings and none of the developer's own. */
 export function runScript(
   name: string,
   args: string[] = [],
@@ -70,14 +71,14 @@ export function runScript(
 const NPM_RUN = ['npm', 'run'];
 const NODE_RUN = [process.execPath, 'run.mjs'];
 
-/** Needs root. Where it is not permitted the command fails, and with it the test that asks for it. */
+/** Needs root. Without permission the command fails, and so does the test that uses it. */
 export function unshareCommand(apart: Apart | undefined): string[] {
   if (apart === undefined) return [];
   const network = apart === 'network' ? ['--net'] : [];
   return ['unshare', '--pid', '--ipc', ...network, '--fork', '--kill-child', '--mount-proc'];
 }
 
-/** Whatever a failed test left running goes with us. */
+/** Processes that a failed test left running are killed at exit. */
 const running = new Set<ChildProcess>();
 const directories = new Set<string>();
 process.once('exit', () => {
@@ -85,7 +86,7 @@ process.once('exit', () => {
   for (const path of directories) removeDirectory(path);
 });
 
-/** An empty text counts as not set, and keeps a value of the developer's .env from being taken. */
+/** An empty value counts as unset, and hides the value in the developer's .env. */
 function withoutSettings(): Settings {
   const names = [...readFileSync(join(ROOT, '.env.example'), 'utf8').matchAll(/^(?:# )?([A-Z][A-Z_]*)=/gm)];
   const inherited = Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined);
@@ -104,7 +105,7 @@ export type ServiceProcess = Command & {
   readonly url: string;
   readonly api_key: string;
   readonly ready_ms: number;
-  /** `path` is relative to /v1. A request that gets no answer is thrown. */
+  /** `path` is relative to /v1. A request without an answer throws. */
   request: Requester<{ body?: unknown; headers?: Record<string, string> }>;
   /** Every process below the main one. */
   processes(): Process[];
@@ -113,7 +114,7 @@ export type ServiceProcess = Command & {
   stop(signal?: NodeJS.Signals): Promise<Exit>;
 };
 
-/** Resolves when the service says that it is ready; rejects with what it said when it ends before. */
+/** Resolves when the service is ready; rejects with its output if it ends before. */
 export async function startServiceProcess(
   settings: Settings & { DATA_DIR: string },
   { api_key, ...options }: RunOptions & { api_key?: string } = {},
@@ -213,7 +214,7 @@ function processOf(pid: number): Process | undefined {
     const parent = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
     return { pid, parent, command: readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim() };
   } catch {
-    return undefined; // It has ended since it was listed.
+    return undefined; // The process has ended since it was listed.
   }
 }
 
@@ -234,7 +235,7 @@ export function isAlive(pid: number): boolean {
   return processStart(pid) !== '';
 }
 
-/** To a process that may have ended. */
+/** Signals a process, which may have ended. */
 export function signalTo(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
@@ -243,7 +244,7 @@ export function signalTo(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Resolves with those of the processes that are still there when the time is over; [] as soon as none is. */
+/** Resolves to the processes that are still alive after the time, or to [] as soon as all have ended. */
 export async function stillAlive(processes: readonly Process[], patience_ms = 10_000): Promise<Process[]> {
   const until = performance.now() + patience_ms;
   for (;;) {
@@ -253,7 +254,7 @@ export async function stillAlive(processes: readonly Process[], patience_ms = 10
   }
 }
 
-/** A directory of its own, gone with `remove` and at the latest with us. With a user it belongs to that user. */
+/** Creates a directory, which `remove` or the exit of this process deletes. With a user, it belongs to that user. */
 export function temporaryDirectory(user?: RunAs): { path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), 'farthing-start-'));
   if (user) chownSync(path, user.uid, user.gid);

@@ -1,12 +1,12 @@
-/** Whether everything that was accepted has had its effect: the question of every test that looks at the end of something. */
+/** Waits until all accepted events have had their effect. */
 
 import type { Database } from '../../storage/foundation/stores.ts';
 import type { EventLog } from '../../storage/log/log.ts';
 import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
 
 /**
- * Nothing is on its way into the log, in it, or behind it. A message goes from the outbox to the log, and what is
- * processed may leave one in the outbox: looked at once each, in whichever order, one could pass by unseen.
+ * Whether no message is in the outbox, in the log or in progress. A message moves from the outbox to the log, and
+ * processing it may add another to the outbox. So the outbox is checked before and after the log.
  */
 export async function isSettled(postgres: Database, isProcessed: () => Promise<boolean>): Promise<boolean> {
   return (await isNothingOpen(postgres)) && (await isProcessed()) && (await isNothingOpen(postgres));
@@ -16,7 +16,7 @@ export async function isLogProcessed(log: EventLog): Promise<boolean> {
   return (await log.lag()).every(({ unprocessed_records }) => unprocessed_records === 0);
 }
 
-/** A lock for reading whose time is over holds nobody up: whoever had it was killed. */
+/** An expired read lock does not count: its owner was killed. */
 const GATE = `(gate is not null and not (gate like 'reading:%' and gate_until < extract(epoch from now())))`;
 
 async function isNothingOpen(postgres: Database): Promise<boolean> {
@@ -30,7 +30,9 @@ async function isNothingOpen(postgres: Database): Promise<boolean> {
   return rows[0].open === '0';
 }
 
-/** Asks for the daily rollups of all days before this one (days since 1970) until they are there, as the scheduler does. */
+/**
+ * Requests the daily rollups of all days before this one (days since 1970), as the scheduler does, until they exist.
+ */
 export async function untilDailyRollups(
   postgres: Database,
   days_before: number,

@@ -1,6 +1,7 @@
 /**
- * Where the stores of a run of tests keep their data: in memory where there is plenty of it, because they write each commit through
- * to the disk as in production, and thousands of tests wait for that. What ends processes or breaks disks has directories of its own.
+ * Directory of the stores of a test run. It is in memory if there is enough, because the stores write each commit to
+ * disk as in production, and thousands of tests wait for that. Tests that kill processes or break disks have their own
+ * directories.
  */
 import { accessSync, constants, mkdtempSync, readdirSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,11 +9,11 @@ import { join } from 'node:path';
 import { processStart } from '../../storage/embedded/process-start.ts';
 
 const MEMORY = '/dev/shm';
-/** Several runs may go side by side, each with two stores. */
+/** Several runs may be active at the same time, each with two stores. */
 const ROOM_BYTES = 8 * 1024 ** 3;
 const PREFIX = 'farthing-test-';
 
-/** A new one; those of runs that were killed are taken away. */
+/** Creates a directory, and deletes those of killed runs. */
 export function storeDirectory(): string {
   const place = process.env.TMPDIR === undefined && hasRoom() ? MEMORY : tmpdir();
   for (const name of readdirSync(place)) {

@@ -1,7 +1,7 @@
 /**
- * Real stores for tests: one embedded Postgres and one ClickHouse engine per run of mocha, started when the first test asks,
- * and a migrated database of its own in each for whoever wants one. TEST_DATABASE_URL and TEST_CLICKHOUSE_URL name servers
- * to use instead.
+ * Real stores for tests: one embedded Postgres and one ClickHouse engine per run of mocha, started at first use. Each
+ * test that needs one gets its own migrated database in both. TEST_DATABASE_URL and TEST_CLICKHOUSE_URL name servers to
+ * use instead.
  */
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
@@ -33,7 +33,7 @@ interface TestStores {
 
 let running: Promise<{ stores: TestStores; stop: () => Promise<void> }> | undefined;
 
-/** The stores of this run; the first call starts them. */
+/** Returns the stores of this run; the first call starts them. */
 export async function testStores(): Promise<TestStores> {
   if (!running) {
     running = start();
@@ -42,12 +42,12 @@ export async function testStores(): Promise<TestStores> {
   return (await running).stores;
 }
 
-/** Short for what most tests want. */
+/** Creates a database in the stores of this run. */
 export async function freshDatabase(): Promise<FreshDatabase> {
   return (await testStores()).freshDatabase();
 }
 
-/** Called when the run is over. */
+/** Stops the stores after the run. */
 export async function stopTestStores(): Promise<void> {
   const stop = running;
   running = undefined;
@@ -66,7 +66,7 @@ async function start() {
       process.stderr.write(`${part} died during the tests: ${detail}\n${lines.slice(-20).join('\n')}\n`);
     },
   });
-  embedded.unref(); // A run without the root hook, or one that is broken off, ends all the same.
+  embedded.unref(); // The stores must not keep a run alive that has no root hook or was interrupted.
   const pids = embedded.pids();
   process.once('exit', () => endNow(pids, dir));
   const { stores, dropTemplates } = await prepare(
@@ -81,7 +81,7 @@ async function start() {
   return { stores, stop };
 }
 
-/** When the process is about to end nothing can be awaited any more: the stores are told to stop, and waited for. */
+/** An exiting process cannot await anything, so this stops the stores and blocks until they have ended. */
 function endNow(pids: number[], dir: string): void {
   const alive = () => pids.filter((pid) => processStart(pid) !== '');
   for (const pid of alive()) process.kill(pid, 'SIGINT');
@@ -91,8 +91,8 @@ function endNow(pids: number[], dir: string): void {
 }
 
 /**
- * In memory a copy of the files takes half of the time that it takes block by block through Postgres' log; on a disk each of the
- * thousand files would be waited for.
+ * In memory, copying the files takes half the time of copying block by block through the WAL. On a disk, each of the
+ * thousand files would be synced.
  */
 function copyStrategy(dir: string): CopyStrategy {
   return isInMemory(dir) ? 'file_copy' : 'wal_log';
@@ -100,7 +100,7 @@ function copyStrategy(dir: string): CopyStrategy {
 
 type CopyStrategy = 'file_copy' | 'wal_log';
 
-/** The databases of tests are copies of one that was migrated once in each store. */
+/** Test databases are copies of a template that is migrated once in each store. */
 async function prepare({ postgres_url, clickhouse_url }: EmbeddedStack, strategy: CopyStrategy) {
   const run = randomBytes(4).toString('hex');
   const template = `test_${run}_template`;
@@ -118,12 +118,12 @@ async function prepare({ postgres_url, clickhouse_url }: EmbeddedStack, strategy
 
   let count = 0;
   let copying: Promise<unknown> = Promise.resolve();
-  // Those of ClickHouse whose tests are over, as empty as they were made: to make one takes three times the CPU of emptying it.
+  // ClickHouse databases of finished tests, emptied for reuse: creating one takes three times the CPU of emptying it.
   const emptied: string[] = [];
   const fresh = async (): Promise<FreshDatabase> => {
     count += 1;
     const name = `test_${run}_${count}`;
-    // Postgres copies a template only while nobody else does.
+    // Postgres copies a template only if no other session uses it.
     copying = copying.then(() => root.raw(`create database ${name} template ${template} strategy ${strategy}`));
     const clickhouse_name = emptied.pop() ?? name;
     const isNew = clickhouse_name === name;
@@ -158,7 +158,10 @@ type Template = {
   readonly tables: readonly { readonly statement: string; readonly is_view: boolean }[];
 };
 
-/** ClickHouse copies no databases, but tells by which statements one could be made as it is: a tenth of migrating one. */
+/**
+ * ClickHouse cannot copy databases. Its CREATE statements are read once and run again, which takes a tenth of the
+ * migrations.
+ */
 async function templateOf(clickhouse_url: string, name: string): Promise<Template> {
   const root = connectClickHouse(clickhouse_url);
   await root.command({ query: `CREATE DATABASE ${name}` });
@@ -179,7 +182,7 @@ async function templateOf(clickhouse_url: string, name: string): Promise<Templat
 
 const JOURNAL = 'schema_migrations';
 
-/** Also the journal of what was applied: a migration finds nothing to do. */
+/** The journal of migrations is copied, too, so a migration finds nothing to do. */
 async function copyClickHouse(
   root: ClickHouseClient,
   { name: template, tables }: Template,
@@ -194,8 +197,8 @@ async function copyClickHouse(
 }
 
 /**
- * Whether it is as it was made: its tables and its journal are those of the template, nothing is written to it any more, and all else is
- * empty. One that a test has changed otherwise, or in which a statement still runs, is dropped instead.
+ * Empties a database for reuse and returns true. If its tables or its journal differ from the template, or a statement
+ * may still write to it, the database is dropped and false is returned.
  */
 async function emptyClickHouse(root: ClickHouseClient, template: Template, name: string): Promise<boolean> {
   const filled = (await isAsMade(root, template, name)) && (await filledAndAtRest(root, template, name));
@@ -211,7 +214,7 @@ async function isAsMade(root: ClickHouseClient, { name: template, tables }: Temp
   return isDeepStrictEqual(statements, tables.map(({ statement }) => statement).sort());
 }
 
-/** The tables with rows; false while something may still write. */
+/** The tables with rows; false if something may still write. */
 async function filledAndAtRest(root: ClickHouseClient, { name: template }: Template, name: string) {
   const journal = (database: string) =>
     `(SELECT arraySort(groupArray((name, position, checksum))) FROM ${database}.${JOURNAL})`;

@@ -1,6 +1,7 @@
 /**
- * A world with a connection to Stripe's fake, in which all clocks move together: those of the service, of its machine, of the database and of Stripe. `work` does
- * what the scheduler does, and webhooks arrive twice, in an order that the seed decides, some of them months later.
+ * A world with a connection to Stripe's fake. The clocks of the service, of its machine, of the database and of Stripe
+ * move together. `work` runs the jobs of the scheduler. Webhooks arrive twice, in an order chosen by the seed, some of
+ * them months later.
  */
 import { mock } from 'node:test';
 import { expect } from 'chai';
@@ -20,7 +21,7 @@ const SECRET = 'whsec_of_the_endpoint';
 const SETTINGS_KEY = 'a key of the settings that has 32 characters';
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** Milliseconds of the limit of requests that one request uses up. */
+/** Milliseconds of the request limit that one request uses up. */
 const PACE_MS = 40;
 const DUE_WORK: readonly string[] = [
   ...['bill-due-periods', 'end-unpaid-subscriptions', 'finalize-due-invoices', 'bill-late-usage', 'pursue-payments'],
@@ -68,7 +69,7 @@ export class StripeWorld {
     this.#keys_forgotten_at = instant.getTime();
   }
 
-  /** Works at each of some instants up to `end`, which the seed chooses. */
+  /** Moves to `end` and works at random instants before it, chosen by the seed. */
   async passTo(end: Date, times: number): Promise<void> {
     const span = end.getTime() - this.now.getTime();
     const instants = Array.from({ length: times }, () => this.now.getTime() + this.#chance.next() * span);

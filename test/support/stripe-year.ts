@@ -1,6 +1,6 @@
 /**
- * Deeds of a year through Stripe: what customers, the tenant and people at Stripe's dashboard do. A deed returns false if nothing is there to which
- * it could be done.
+ * A year of actions through Stripe, by customers, by the tenant and by people in Stripe's dashboard. An action returns
+ * false if there is no record for it.
  */
 import { expect } from 'chai';
 import type { Row } from './both-sides.ts';
@@ -41,7 +41,7 @@ export class StripeYear {
     this.#fake = there.fake;
   }
 
-  /** Lines about some invoices, and those about none. */
+  /** Log lines about these invoices, and those about none. */
   describe(invoice_ids: readonly string[]): string {
     return this.#log.filter((line) => !line.includes('inv_') || invoice_ids.some((id) => line.includes(id))).join('\n');
   }
@@ -57,7 +57,7 @@ export class StripeYear {
     }
   }
 
-  /** Everybody uses something. */
+  /** Every customer uses something. */
   async use(): Promise<void> {
     for (const name of CUSTOMERS) await this.#there.world.use(name, 'calls', this.#chance.whole(1, 300));
     await this.#there.world.waitForPipeline();

@@ -1,9 +1,9 @@
-/** Plans with trials, and what becomes of who tries them. */
+/** Plans with trials, and the state of the subscriptions that try them. */
 import { expect } from 'chai';
 import type { Subscription } from './answers.ts';
 import { fixed, startWorld, usage, type World } from './world.ts';
 
-/** Pro has a setup fee, Tried states a trial of 14 days, and Free costs what is used. */
+/** Pro has a setup fee, Tried has a trial of 14 days, and Free charges usage only. */
 export async function startTrialsWorld(): Promise<World> {
   const world = await startWorld();
   await world.meter('calls');
@@ -20,7 +20,7 @@ export async function startTrialsWorld(): Promise<World> {
   return world;
 }
 
-/** Its state, its period and where its periods end. */
+/** Status, current period and billing anchor dates of a subscription. */
 export const dates = ({
   subscription_status,
   current_period_start,
@@ -31,7 +31,7 @@ export const dates = ({
   ...[current_period_start, current_period_end, billing_anchor].map((date) => new Date(date!).toISOString()),
 ];
 
-/** The newest invoice of the customer is paid. */
+/** Pays the newest invoice of the customer. */
 export async function payNewest(world: World, customer: string): Promise<void> {
   const invoice = (await world.invoices(customer)).at(-1);
   const path = `/invoices/${invoice!.id}/payment` as const;

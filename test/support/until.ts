@@ -1,4 +1,4 @@
-/** Asks again until the answer is not false, null or undefined: for what another process does in its own time. */
+/** Repeats a call until it returns something other than false, null or undefined, to wait for another process. */
 export async function until<Answer>(
   what: string,
   ask: () => Promise<Answer | false | null | undefined>,

@@ -1,4 +1,4 @@
-/** Each door says the cost of a customer's usage in January 2026: a text for each line, and the total. */
+/** Each door is a way to read the cost of a customer's usage in January 2026: a text for each line, and the total. */
 import { expect } from 'chai';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import type { Invoice, InvoiceLine } from './answers.ts';
@@ -10,7 +10,7 @@ const RANGE = { start_time: '2026-01-01T00:00:00Z', end_time: '2026-02-01T00:00:
 
 export type Doors = Record<string, () => Promise<string[]>>;
 
-/** Amounts of lines as `begin amount`, in order, and then `= total`. */
+/** Formats amounts of lines as `begin amount`, in order, and then `= total`. */
 function formatLines(all: readonly InvoiceLine[]): string[] {
   const lines = all.map(({ period_start, amount }) => {
     const begin = new Date(period_start!).toISOString().slice(0, 16);
@@ -19,7 +19,7 @@ function formatLines(all: readonly InvoiceLine[]): string[] {
   return [...lines.sort(), total(all.map(({ amount }) => amount))];
 }
 
-/** Doors that have parts say the total alone. */
+/** Doors without lines return the total only. */
 export function total(amounts: readonly string[]): string {
   return `= ${sumDecimals(amounts.map((amount) => new Decimal(amount)))
     .toDecimalPlaces(2)
@@ -28,7 +28,7 @@ export function total(amounts: readonly string[]): string {
 
 type Asked = { customer: string; meter_id: string; exports: Exports };
 
-/** While the period runs. */
+/** Doors that work during the period. */
 export function runningDoors(world: World, asked: Asked): Doors {
   const { customer } = asked;
   return {
@@ -44,7 +44,7 @@ export function runningDoors(world: World, asked: Asked): Doors {
   };
 }
 
-/** Once the period is over: `status` of its invoices. */
+/** Doors that work after the period; `status` is that of its invoices. */
 export function overDoors(world: World, asked: Asked, status: 'DRAFT' | 'FINALIZED'): Doors {
   return {
     [status]: async () => {
@@ -60,7 +60,7 @@ export function overDoors(world: World, asked: Asked, status: 'DRAFT' | 'FINALIZ
   };
 }
 
-/** The invoice as whoever gets it computes it: the total where all of it agrees, else each difference. */
+/** The invoice as the verifier computes it: the total if all of it agrees, otherwise each difference. */
 async function proven(world: World, asked: Asked): Promise<string[]> {
   const invoices = (await world.invoices(asked.customer)).filter(({ invoice_status }) => invoice_status !== 'DRAFT');
   const differences: string[] = [];

@@ -1,4 +1,4 @@
-/** What a meter makes of events by the same steps as a question that is answered from raw events, without a store. */
+/** Computes usage from a list of events with the steps of a query over raw events, without a store. */
 import { planSegments, type SegmentPlan } from '../../core/metering/analytics/segments.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import type { MeteredEvent } from '../../core/metering/contribution.ts';
@@ -17,7 +17,7 @@ export function usageOfEvents(meter: CompiledMeter, events: readonly MeteredEven
   return usageOfCells(meter, eventCells(meter, events, range), { ...range, plan });
 }
 
-/** What the store would not answer is not counted: it reads the plan's half-open ranges. */
+/** Events outside the plan's half-open ranges do not count, because the store would not return them. */
 export function eventCells(meter: CompiledMeter, events: readonly MeteredEvent[], range: Range): UsageCell[] {
   const plan = planOf(meter, range);
   const ranges = [...plan.raw_ranges, ...plan.base_ranges, ...plan.day_ranges];
@@ -37,7 +37,7 @@ export function usageOfCells(
   return atOnce(computeUsageByKey(question)).totals.get('')!;
 }
 
-/** Without a turn for anybody between the steps. */
+/** Runs all steps without a pause between them. */
 export function atOnce<Result>(steps: Iterator<unknown, Result, undefined>): Result {
   for (;;) {
     const step = steps.next();

@@ -1,4 +1,4 @@
-/** A world in which usage is charged over changes that are drawn by chance, and what each door said of each subscription, and when. */
+/** A world in which random changes cut usage, and the answers of each door for each subscription. */
 import { type Changed, JANUARY, makeMeters, modelAmounts, planDeeds } from './changed-usage.ts';
 import type { Exports } from './exported.ts';
 import { type Doors, overDoors, runningDoors } from './usage-doors.ts';
@@ -9,7 +9,10 @@ export type UsageByDoor = Map<string, Record<string, string[]>>;
 
 type MakeDoors = (world: World, asked: { customer: string; meter_id: string; exports: Exports }) => Doors;
 
-/** Lives through all changes, and asks every door before the end of the period, of its draft, and of its final invoice. */
+/**
+ * Performs all changes, and asks every door three times: before the end of the period, for the draft and for the final
+ * invoice.
+ */
 export async function liveThrough(all: readonly Changed[]): Promise<UsageByDoor> {
   const world = await startWorld({ now: '2025-12-01T00:00:00Z' });
   const stated: UsageByDoor = new Map(all.map(({ name }) => [name, {}]));
@@ -21,7 +24,7 @@ export async function liveThrough(all: readonly Changed[]): Promise<UsageByDoor>
   const ends = all.filter(({ kind }) => kind === 'ending');
   const beforeEnd = () => ask(world, { of: ends, when: 'before its end', doors: runningDoors, stated });
   deeds.push({ at: '2026-01-23T00:00:00Z', run: beforeEnd });
-  // The periods of December are over at the begin of January; until February no other is.
+  // The periods of December end when January begins; no other period ends before February.
   for (const { at, run } of deeds.sort((a, b) => Date.parse(a.at) - Date.parse(b.at))) {
     if (at === JANUARY.start && world.now.getTime() < Date.parse(at)) await world.on(at);
     world.at(at);

@@ -1,4 +1,4 @@
-/** The program that customers check invoices with, which is no TypeScript and imports nothing of ours. */
+/** The program with which customers check invoices. It is plain JavaScript and imports nothing from the service. */
 import { join } from 'node:path';
 import { expect } from 'chai';
 import * as program from '../../commands/verify-invoice.mjs';
@@ -31,7 +31,7 @@ export const verifier = program as unknown as Verifier;
 
 export type Proven = { proof: InvoiceProof; events: string[] };
 
-/** The proof of an invoice and its events, as they are answered. */
+/** Loads the proof of an invoice and its events through the API. */
 export async function provenBy(api: TestApi, invoice_id: string): Promise<Proven> {
   const proof = await api.request('GET', `/invoices/${invoice_id}/proof`);
   expect(proof.status, proof.text).to.equal(200);

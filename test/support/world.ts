@@ -1,6 +1,6 @@
 /**
- * A small language of timelines: on a date somebody subscribes, uses, cancels; the clock moves on, the scheduler runs, and
- * the invoices read so. On real databases, over real HTTP, with the real pipeline and a clock that only the test moves.
+ * Functions with which a test describes a timeline: on a date a customer subscribes, uses or cancels; the clock advances, the
+ * scheduler runs, and the invoices are compared. The databases, HTTP and the pipeline are real; only the test advances the clock.
  *
  *   const world = await startWorld();
  *   await world.plan('Pro', [fixed('10', { invoice_cadence: 'ADVANCE' }), usage('calls', '0.01')]);
@@ -37,12 +37,12 @@ type Fields = Record<string, unknown>;
 
 export type PriceTerms = Fields & { meter?: string };
 
-/** A charge for something that is there, in arrears unless it says otherwise. */
+/** A fixed charge, in arrears by default. */
 export function fixed(amount: string, fields: Fields = {}): PriceTerms {
   return { type: 'FIXED', billing_model: 'FLAT_FEE', amount, invoice_cadence: 'ARREAR', ...fields };
 }
 
-/** A charge for what the meter of this name measures. */
+/** A charge for the usage of the meter with this name. */
 export function usage(meter: string, amount: string, fields: Fields = {}): PriceTerms {
   return { meter, type: 'USAGE', billing_model: 'FLAT_FEE', amount, invoice_cadence: 'ARREAR', ...fields };
 }
@@ -62,8 +62,9 @@ export function tiers(meter: string, slabs: [number | null, string, string?][], 
 }
 
 /**
- * With `test_clock` its environment has a clock of its own, which starts at `now`, and the machine's stands still: `on` advances it, so
- * that drafts become final on the way, too. With `beside` the interface keeps answers as a process of its own does: the pipeline knows nothing of its memory.
+ * With `test_clock` the environment has its own clock, which starts at `now`, and the machine's clock is frozen. `on`
+ * advances the test clock, so drafts become final on the way, too. With `beside` the API caches as a separate process
+ * does: its pipeline does not update the cache.
  */
 export async function startWorld(
   options: {
@@ -111,7 +112,7 @@ export class World {
     return this.#now;
   }
 
-  /** Moves the clock, lets the scheduler do what has fallen due by then, and then does the deeds of the day. */
+  /** Moves the clock, runs the work that has fallen due by then, and then the actions of the day. */
   async on(date: string, ...deeds: (() => Promise<unknown>)[]): Promise<void> {
     if (this.#clock_id === null) {
       this.at(date);
@@ -120,7 +121,7 @@ export class World {
     for (const deed of deeds) await deed();
   }
 
-  /** Moves the clock and nothing else: the scheduler was away. */
+  /** Moves the clock only, as if the scheduler were not running. */
   at(date: string): void {
     this.#now = instantIn(date);
     this.api.setNow(this.#now);
@@ -135,7 +136,7 @@ export class World {
     return this.get(`/test-clocks/${this.#clock_id}`);
   }
 
-  /** Asks for the advance, does what a scheduler does with it, and answers the clock. */
+  /** Requests an advance of the test clock, runs it as a scheduler does, and returns the clock. */
   async advance(date: string, signal = AbortSignal.timeout(600_000)): Promise<TestClock> {
     const { workflow_id } = await this.requestAdvance(date);
     await this.work(workflow_id!, signal);
@@ -152,7 +153,7 @@ export class World {
     return answer.body;
   }
 
-  /** One try of an advance that was asked for. */
+  /** Runs one attempt of a requested advance. */
   work(workflow_id: string, signal: AbortSignal, mayGoOn?: () => Promise<boolean>): ReturnType<typeof tryAdvance> {
     const { services, scope } = this.api;
     const how = { attempt: 1, is_last: false, clock: services.clock, signal, timeout_ms: 600_000, mayGoOn };
@@ -167,7 +168,7 @@ export class World {
     return report;
   }
 
-  /** The job that makes rested drafts final; without a delay it takes every draft. */
+  /** Runs the job that finalizes drafts after their delay; without a delay it finalizes every draft. */
   async finalize(delay_seconds = 0): Promise<FinalizationReport> {
     const report = await finalizeDueInvoices(this.api.services, { now: this.#now, delay_seconds });
     if (report.failed.length > 0) throw report.failed[0]!.error;
@@ -196,14 +197,14 @@ export class World {
       billing_period_count: 1,
       billing_cadence: 'RECURRING',
       price_unit_type: 'FIAT',
-      // Prices are there from the beginning, whatever the clock of the test shows.
+      // Prices begin in the past, whatever the clock of the test shows.
       start_date: '2020-01-01T00:00:00Z',
       ...(meter === undefined ? {} : { meter_id: this.id(`meter ${meter}`) }),
       ...terms,
     });
   }
 
-  /** Makes the customer, known by this name, when there is none. */
+  /** Creates the customer with this name, unless it exists. */
   async customer(name: string): Promise<void> {
     if (this.#ids.has(`customer ${name}`)) return;
     const made = await this.post('/customers', { external_id: name, name });
@@ -231,7 +232,7 @@ export class World {
     return this.post(`/subscriptions/${this.id(`subscription ${customer}`)}/cancel`, fields);
   }
 
-  /** From now on the one is invoiced with the other. */
+  /** Makes the second subscription inherit from the first, so that both are invoiced as one. */
   group(parent: string, child: string): Promise<Modification> {
     const child_subscription_ids = [this.id(`subscription ${child}`)];
     return this.post(`/subscriptions/${this.id(`subscription ${parent}`)}/modify/execute`, {
@@ -240,7 +241,7 @@ export class World {
     });
   }
 
-  /** One event of so many units, now or at another instant. */
+  /** Sends an event with this number of units, now or at another instant. */
   use(customer: string, event_name: string, n: number | string, fields: Fields = {}): Promise<void> {
     return this.send([this.event(customer, event_name, { n, ...fields })]);
   }
@@ -263,7 +264,7 @@ export class World {
     }
   }
 
-  /** Puts another event in the place of an accepted one. */
+  /** Replaces an accepted event by another. */
   async replace(event_id: string, { event_id: _own, ...event }: Fields): Promise<void> {
     const answer = await this.api.request('POST', `/events/${encodeURIComponent(event_id)}/replace`, {
       body: { event, reason: 'a mistake of the producer' },
@@ -275,7 +276,7 @@ export class World {
     });
   }
 
-  /** Resolves when every event that was accepted has had its effect, and every meter is live. */
+  /** Resolves when every accepted event has had its effect and every meter is live. */
   async waitForPipeline(timeout_ms?: number): Promise<void> {
     const { log, postgres } = this.api.services;
     const isDone = () => isSettled(postgres, () => isLogProcessed(log));
@@ -298,14 +299,14 @@ export class World {
   /** The customer's invoices with their lines, oldest first, skipped ones included. */
   async invoices(customer: string): Promise<Invoice[]> {
     const invoice_status = ['DRAFT', 'FINALIZED', 'SKIPPED', 'VOIDED'];
-    // As one invoice is answered, all of them by one request.
+    // Fetches all invoices with one request, each as `GET /invoices/:id` returns it.
     const expand = 'customer,subscription,coupon_applications,tax_applied';
     const subscription_id = this.id(`subscription ${customer}`);
     const { items } = await this.post('/invoices/search', { subscription_id, invoice_status, expand, limit: 1000 });
     return (items as Invoice[]).sort((a, b) => a.billing_sequence! - b.billing_sequence!);
   }
 
-  /** Everything that remains of the customer's invoices is received. */
+  /** Pays the remaining amount of all the customer's invoices. */
   async pay(customer: string): Promise<void> {
     const invoices = await this.invoices(customer);
     for (const { id, invoice_status, amount_remaining: amount, currency } of invoices) {
@@ -346,7 +347,7 @@ export class World {
     return id;
   }
 
-  /** Events are accepted and stay in the log. */
+  /** Stops the pipeline: events are accepted and stay in the log. */
   async pausePipeline(): Promise<void> {
     await this.#pipeline?.stop();
     this.#pipeline = null;
@@ -360,7 +361,10 @@ export class World {
     this.#pipeline = await startPipeline(own, options);
   }
 
-  /** Whatever has happened in it, every invoice is the sum of its lines and payments, no number is left out, and no usage. */
+  /**
+   * Stops the world after checks of every invoice: it is the sum of its lines and payments, no invoice number is
+   * missing, and no usage is unbilled.
+   */
   async stop(): Promise<void> {
     await this.pausePipeline();
     const findings: string[] = [];
@@ -378,7 +382,7 @@ function instantIn(date: string): Date {
 
 type Period = { period_start: string | null; period_end: string | null };
 
-/** `DRAFT 2026-01-01..2026-02-01 = 12.5`, then one `display name: quantity = amount` per line. */
+/** Formats an invoice as `DRAFT 2026-01-01..2026-02-01 = 12.5`, then one `display name: quantity = amount` per line. */
 export function statement(invoice: Invoice): string {
   const span = (record: Period) => `${shortDate(record.period_start!)}..${shortDate(record.period_end!)}`;
   const head = `${invoice.billing_reason} ${invoice.invoice_status} ${span(invoice)} = ${plain(invoice.total)}`;
@@ -388,7 +392,7 @@ export function statement(invoice: Invoice): string {
   return [head, ...lines].join('\n');
 }
 
-/** What an invoice says, without what makes it this record: for comparing a preview with its draft. */
+/** The content of an invoice without its ids and times, to compare a preview with its draft. */
 export function summarizeInvoice(invoice: Invoice) {
   const { subtotal, total, amount_due, line_items } = invoice;
   const lines = line_items.map((line) => ({

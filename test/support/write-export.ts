@@ -1,4 +1,7 @@
-/** Writes a file of 300 kB to a directory for exports, in a process that is allowed less: says what came of it. */
+/**
+ * Writes a file of 300 kB to a directory for exports, in a process with a smaller file size limit, and prints the
+ * result.
+ */
 import { createDirectoryDestination } from '../../integrations/directory/export-destination.ts';
 
 const [root = ''] = process.argv.slice(2);

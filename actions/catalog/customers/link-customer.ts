@@ -8,7 +8,7 @@ import { linkEntity } from '../../foundation/connections/mappings.ts';
 
 export type CustomerLink = { readonly provider: string; readonly id: string };
 
-/** A link that exists already stays. */
+/** Existing links are not replaced. */
 export async function linkCustomer(
   transaction: Transaction,
   customer: CustomerModel,

@@ -137,7 +137,7 @@ async function checkOverride(request: NewEntitlement, writing: EntitlementWriteC
   if (other) throw alreadyExists(`${formatConflict(request)}, for the same time`);
 }
 
-/** An instant before that of any record. */
+/** An instant before any record was created. */
 const LONG_AGO = '-infinity';
 
 /** Checks the replaced entitlement: it belongs to the subscription's plan or to an attached add-on, and to the same feature. */

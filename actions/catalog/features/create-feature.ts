@@ -1,4 +1,4 @@
-/** Creates a feature, with its meter if that is given inline: both or neither. */
+/** Creates a feature. If the request also defines a meter, both are created in one transaction. */
 
 import {
   checkFeature,

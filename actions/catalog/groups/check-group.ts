@@ -1,4 +1,4 @@
-/** Checks that the group of a price or feature exists, is published and is of that kind. */
+/** Checks that the group of a price or feature exists, is published and groups records of that entity type. */
 
 import { checkMembership, type Group } from '../../../core/catalog/group/record.ts';
 import { notFound } from '../../../core/foundation/error.ts';

@@ -5,8 +5,8 @@ import type { Database } from '../../../storage/foundation/stores.ts';
 import { PriceModel } from '../../../storage/models/catalog/price.ts';
 
 /**
- * Archives the prices of a plan or an add-on in the order of their sequence, as invoice lines are ordered. Repeats until none is left: a
- * price may get a successor during the wait for its lock.
+ * Archives the prices of a plan or an add-on in the order of their sequence, as invoice lines are ordered. Repeats until no unarchived
+ * price remains: a price may get a successor during the wait for its lock.
  */
 export async function archivePrices(
   scope: Scope,

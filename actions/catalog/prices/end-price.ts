@@ -1,4 +1,7 @@
-/** Deleting a price sets its end, now by default, so that earlier charges remain explained (docs/rules/pricing.md, "Changing a price"). */
+/**
+ * Deleting a price only sets its end (default: now), so that the price of earlier charges can still be read (docs/rules/pricing.md,
+ * "Changing a price").
+ */
 
 import { invalid, notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -23,7 +26,7 @@ export async function endPrice(
     // A price that has not started yet ends, by default, the moment it would start.
     const endsAt = request.end_date === undefined ? Math.max(now, startsAt) : toInstant(request.end_date);
     if (endsAt < startsAt) throw invalid('end_date', `must not lie before the price's start at ${price.start_date}`);
-    // A successor may start at its end: a later end would charge that time twice.
+    // A successor may start where this price ends: a later end would charge that time twice.
     if (endsAt > endedAt) throw invalid('end_date', `must not lie after the price's end at ${price.end_date}`);
 
     await PriceModel.change(price, { end_date: formatMs(endsAt) }, { by: author, database });

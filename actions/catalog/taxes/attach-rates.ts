@@ -49,7 +49,7 @@ async function attachNamed(names: readonly string[], field: string, attaching: A
   }
 }
 
-/** Copies the tax rates of its payer to a new subscription; later changes of the payer's rates do not affect it. */
+/** Copies the tax rates of the payer to a new subscription; later changes of those rates do not affect it. */
 async function takeOverRates(
   { customer_id, currency }: { customer_id: string; currency: string },
   attaching: AttachRatesInput,
@@ -99,7 +99,7 @@ async function attach(
   await TaxAssociationModel.add(scope, record, { database: transaction, conflict });
 }
 
-/** Attaches the requested rates to a new subscription, or else its payer's. */
+/** Attaches the requested rates to a new subscription; without requested rates, attaches those of its payer. */
 export async function taxSubscription(
   subscription: SubscriptionModel,
   overrides: readonly TaxOverride[],

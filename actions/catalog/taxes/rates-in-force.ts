@@ -18,7 +18,10 @@ export type TaxableInvoice = Pick<Invoice, 'customer_id' | 'subscription_id' | '
     /** Absent if the invoice has no associations of its own yet. */
     readonly id?: string;
     readonly at: Milliseconds;
-    /** Instant for rates attached to the invoice itself, whatever its period is. */
+    /**
+     * Instant at which rates that are attached to the invoice itself must be in force; its period does not matter for
+     * these.
+     */
     readonly now?: Milliseconds;
   };
 

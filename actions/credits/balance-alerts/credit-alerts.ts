@@ -1,5 +1,5 @@
 /**
- * Compares the credits of a wallet with its alert thresholds in the transaction that moves them, and enqueues the check of its real-time
+ * Compares the credits of a wallet with its alert thresholds in the transaction that changes them, and enqueues the check of its real-time
  * balance (docs/rules/alerts.md, "Balances of wallets").
  */
 import { selectWorseState } from '../../../core/catalog/alert/state.ts';

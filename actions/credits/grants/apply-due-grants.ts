@@ -47,7 +47,7 @@ export async function applyAllDueGrants(
 function applyOne(stores: Stores, scope: Scope, { id, now }: { id: string; now: Date }): Promise<number | null> {
   return stores.postgres.transaction(async (transaction) => {
     const { subscription_id } = await CreditGrantApplicationModel.fetch(scope, id, { database: transaction });
-    // Locks the subscription before its records, as every change of it does.
+    // Locks the subscription before its records, as every change of a subscription does.
     const [subscription] = await SubscriptionModel.in(scope, transaction)
       .where('id', subscription_id)
       .forUpdate()

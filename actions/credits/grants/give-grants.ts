@@ -100,7 +100,9 @@ export async function beginPlanGrants(
   await startGrants(transaction, subscription, { beginnings, by });
 }
 
-/** Starts a grant of the subscription at its start or, if its end moved, continues it from its last application. */
+/**
+ * Starts a grant of the subscription at its start or, if its end was changed, continues it from its last application.
+ */
 export async function continueGrant(
   transaction: Transaction,
   { subscription, grant, by }: { subscription: SubscriptionModel; grant: CreditGrantModel; by: ChangeAuthor },
@@ -137,7 +139,10 @@ type StartedGrants = {
   readonly by: ChangeAuthor;
 };
 
-/** Plans the next application of grants whose first one exists, because the subscription left and returned at that instant. */
+/**
+ * Plans the next application of grants whose first application exists already: the subscription ended and began again
+ * at the same instant.
+ */
 async function resumeGrants(
   transaction: Transaction,
   subscription: SubscriptionModel,

@@ -119,7 +119,7 @@ export async function convertWallet(
   });
 }
 
-/** Moves each lot of the old wallet to a lot of the new one; no other account is touched. */
+/** Moves each lot of the old wallet to a lot of the new one; no other account changes. */
 async function moveLots(
   transaction: Transaction,
   { from, to, author }: { from: WalletModel; to: WalletModel; author: Author },

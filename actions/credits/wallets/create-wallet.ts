@@ -83,7 +83,7 @@ async function lockCustomer(
     return customer;
   }
   if (!external_customer_id) throw invalid('customer_id', 'is required, or external_customer_id');
-  // The customer's row is locked: a concurrent archival either comes first or finds this wallet.
+  // The customer's row is locked: a concurrent archival either commits first or waits and then finds this wallet.
   const [customer] = await CustomerModel.in(scope, database)
     .where({ external_id: external_customer_id, status: 'published' })
     .forShare();

@@ -1,4 +1,4 @@
-/** Locks a wallet for the rest of the transaction, and checks that its credits may move. */
+/** Locks a wallet until the transaction ends, and checks that its credits may be changed. */
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Transaction } from '../../../storage/foundation/stores.ts';

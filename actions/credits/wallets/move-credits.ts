@@ -1,7 +1,7 @@
 /**
- * All credits move through this module (docs/rules/wallets.md, "The ledger"). It requires the wallet's row lock, reads the lots, lets core
- * decide, and posts the movement; the database derives the balances from the postings. Several movements of one wallet are decided in
- * order, each on the result of the one before it, and are posted in one batch.
+ * Posts every movement of credits: credits and debits of wallets (docs/rules/wallets.md, "The ledger"). It requires the wallet's row lock,
+ * reads the lots, lets core decide, and posts the movement; the database derives the balances from the postings. Several movements of one
+ * wallet are decided in order, each on the result of the one before it, and are posted in one batch.
  */
 
 import {
@@ -92,8 +92,8 @@ export async function moveAll(
 }
 
 /**
- * Maximum time by which the last movement may be ahead of a new one, so that the new one is moved after it. A larger gap comes from another
- * clock, and the new movement retains its own instant.
+ * Maximum time by which the wallet's last movement may be later than a new one. Within this time the new movement gets an instant after the
+ * last one. A larger difference comes from another clock, and the new movement retains its own instant.
  */
 const WAITS_MS_MAX = 60_000;
 
@@ -102,8 +102,8 @@ function orderMovements(wallet: WalletModel, entries: readonly CreditMovement[])
   let last_ms = Number.NEGATIVE_INFINITY;
   return entries.map((entry) => {
     const author = toLaterInstant(wallet.updated_at, entry.author);
-    // Movements of a batch may share a millisecond; their ids ascend in this order. One millisecond for each would move a busy wallet ahead
-    // of the clock.
+    // Movements of a batch may share a millisecond; their ids ascend in this order. With one millisecond for each, the instants of a busy
+    // wallet would exceed the current time.
     const isEarlier = isBefore(last_ms, author.now);
     last_ms = isEarlier ? last_ms : author.now.getTime();
     return isEarlier ? { ...entry, author: { ...author, now: new Date(last_ms) } } : { ...entry, author };
@@ -203,8 +203,8 @@ async function findDone(
 type MovementReason = Pick<MovementInput, 'transaction_reason'>;
 
 /**
- * Checks that a repeated key has the same movement. A key of another movement is an error of its request alone; the others of the batch are
- * not affected.
+ * Checks that a repeated key has the same movement. If the key belongs to another movement, only this request fails, and the others of the
+ * batch succeed.
  */
 export function checkSame(entry: MovementReason, wallet: Wallet, before: WalletTransactionModel | undefined): void {
   if (!before) return;

@@ -119,7 +119,7 @@ export async function isPurchase(
   return bought !== undefined;
 }
 
-/** Throws if the purchased credits are in the wallet already: a refund of their price would make them free. */
+/** Throws if the purchased credits are in the wallet already, because a refund of their price would make them free. */
 export async function checkNotBought(database: Database, invoice: Invoice): Promise<void> {
   const bought = await findPurchase(database, invoice);
   if (bought) throw buildPurchasedError(bought);

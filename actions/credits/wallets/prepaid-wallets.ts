@@ -63,7 +63,10 @@ export async function listPayingWallets(
   return rankWallets(transaction, wallets, { ...invoice, at_ms: computeReference(invoice, now), now });
 }
 
-/** Credits that had expired at the end of the period do not pay for it. */
+/**
+ * Returns the instant at which credits must be unexpired to pay the invoice: the end of its period, or now if that is
+ * earlier.
+ */
 export function computeReference({ period_end }: Pick<Invoice, 'period_end'>, now: Date): Milliseconds {
   return period_end ? Math.min(toInstant(period_end), now.getTime()) : now.getTime();
 }
@@ -105,7 +108,7 @@ async function loadUnreservedLots(
   return { lots, promised: await loadPromised(database, toWalletPool(wallet), { now, expiries: listExpiries(lots) }) };
 }
 
-/** Wallets for one price type pay before wallets for all types. */
+/** Ranks a wallet by its price types: wallets for one price type pay before wallets for all types. */
 function computeRank(types: readonly string[]): number {
   if (types.includes('ALL') || types.length > 1) return 2;
   return types.includes('USAGE') ? 0 : 1;

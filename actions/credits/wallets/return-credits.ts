@@ -1,7 +1,7 @@
 /**
- * Returns the credits that paid for an invoice (docs/rules/wallets.md, "Given back"). Prepaid credits return to their lots, the last used
- * first, and credits with tax return to theirs. Other payments, and credits whose lot is gone, become a new credit of the same kind.
- * Credits that a payment took from a postpaid wallet return there only by a refund of that payment.
+ * Returns the credits that paid for an invoice (docs/rules/wallets.md, "Given back"). Credits return to the lots from which they were
+ * taken, the last used first. Other payments, and credits whose lot no longer exists, become a new credit of the same kind. Credits that a
+ * payment took from a postpaid wallet return to it only by a refund of that payment.
  */
 
 import { toPartKey } from '../../../core/credits/wallet/movement-key.ts';
@@ -20,8 +20,8 @@ import { type MovementInput, moveCredits } from './move-credits.ts';
 type CreditReturn = MovementInput & { readonly amount: Decimal };
 
 /**
- * A return of credits. `prepaid` is the part that was paid before taxes; `rest` is the part that was paid otherwise,
- * with its tax.
+ * A return of credits. `prepaid` is the part that credits paid before taxes; `rest` is the part paid in any other way,
+ * including its tax.
  */
 type SplitCreditReturn = MovementInput & { readonly prepaid: Decimal; readonly rest: Decimal };
 
@@ -41,8 +41,8 @@ export async function returnCredits(
 }
 
 /**
- * Returns the prepaid credits that lines of a netted invoice give back. They go to the lots that paid the invoices in `charged`, in this
- * order. Credits without such a lot become a prepaid credit of their own.
+ * Returns the prepaid credits that lines of a netted invoice credit. They return to the lots that paid the invoices in `charged`, in this
+ * order. The remainder becomes a new prepaid credit.
  */
 export async function returnPrepaid(
   transaction: Transaction,
@@ -78,7 +78,7 @@ function isAfterTax({ transaction_reason, pays_after_tax }: WalletTransactionMod
   return transaction_reason === 'INVOICE_PAYMENT' && pays_after_tax;
 }
 
-/** Returns the part of the amount that has no lot to return to. */
+/** Returns an amount to lots of the debits. The result is the remainder that no lot could receive. */
 async function returnToLots(
   transaction: Transaction,
   debits: readonly WalletTransactionModel[],
@@ -92,7 +92,7 @@ async function returnToLots(
   return left;
 }
 
-/** Creates a new credit for the part that the original wallet cannot take back. */
+/** Creates a new credit for the amount that no lot could receive. */
 async function creditPrepaid(transaction: Transaction, invoice: Invoice, credit: CreditReturn): Promise<void> {
   const idempotency_key = toPartKey(credit.idempotency_key, 'prepaid');
   await creditRemainder(transaction, invoice, { ...credit, idempotency_key, pays_after_tax: false });
@@ -119,7 +119,7 @@ function listDebits(transaction: Transaction, invoice: Invoice): Promise<WalletT
     ]) as unknown as Promise<WalletTransactionModel[]>;
 }
 
-/** Returns the returned amount; it is 0 if the wallet is closed. */
+/** Returns credits to one lot. The result is the returned amount; 0 if the wallet is closed. */
 async function returnToLot(
   transaction: Transaction,
   debit: WalletTransactionModel,

@@ -42,10 +42,11 @@ type ArchiveInput = {
 type ArchiveRound = { readonly author: Author; readonly batch_size: number };
 
 /**
- * Refused while a scheduled task uses the connection: its next file would have no destination. Refused while one of its payments has no
- * outcome: the next connection may be to another account, where it would be charged again. The lock of the connection decides between this
- * and a payment that begins. The mappings go in short transactions of their own, because the dispatch of events waits for the lock. If it is
- * interrupted between them, a repeated request continues.
+ * Archives a connection in several short transactions, because the dispatch of events waits for its lock. If the work
+ * is interrupted, a repeated request continues it. The archival is refused while a scheduled task uses the connection,
+ * because its next file would have no destination. It is also refused while a payment of the connection has no outcome:
+ * a later connection may be to another account, which would charge the payment again. The lock of the connection
+ * decides between the archival and a new payment.
  */
 export async function archiveConnection(
   stores: Postgres,
@@ -56,7 +57,8 @@ export async function archiveConnection(
     isLast = await retryTransaction(stores, async (database) => {
       const connection = await ConnectionModel.fetchPublished(scope, id, { database, lock: true });
       await checkNoTask(database, connection);
-      // Afterwards nothing new can begin. A later refusal would leave a part of the mappings dropped.
+      // After this check no payment can begin. A refusal after this point would come too late: some mappings are then
+      // already dropped.
       if (!isBeingArchived(connection)) await checkNothingPends(database, connection);
       const hasMore =
         (await abandonSomePages(database, connection, { author, batch_size: pages_at_once })) ||

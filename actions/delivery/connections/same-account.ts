@@ -1,6 +1,6 @@
 /**
- * The account of a connection never changes, because the mapped records are there: with credentials of another account their ids would name
- * other records (docs/integrations/README.md, "Connections").
+ * A connection must keep its account: the ids of its mappings name records in that account, and would name other records elsewhere
+ * (docs/integrations/README.md, "Connections").
  */
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { AccountIdentity, ProviderAccount } from '../../../integrations/account.ts';

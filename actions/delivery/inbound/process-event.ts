@@ -36,8 +36,8 @@ type EventInput = {
 };
 
 /**
- * No record here matches the event yet, but a push or a charge is in progress that may store one. The event is
- * processed again later.
+ * Thrown if no record here matches the event yet, but a push or a charge is in progress that may store one. The event
+ * is processed again later.
  */
 export class UnknownRecord extends Error {}
 
@@ -165,7 +165,10 @@ async function pullConcerned(
   return pulled;
 }
 
-/** Lists the invoices of stored payments that the provider reported, or was sent, under these ids. */
+/**
+ * Lists the invoices of stored payments with these ids at the provider. The payments were reported by the provider or
+ * pushed to it.
+ */
 async function listPaidInvoices(
   database: Database,
   connection: ConnectionModel,

@@ -1,6 +1,6 @@
 /**
  * Secrets with which the signature of a webhook is checked. If there is no connection or no webhook secret, random
- * secrets are checked by the same steps, so that the response time does not reveal which tenants have a connection.
+ * secrets are checked by the same steps. So the response time does not reveal which tenants have a connection.
  */
 import { randomBytes } from 'node:crypto';
 import type { ProviderSecrets, ProviderType } from '../../../core/platform/connection/record.ts';

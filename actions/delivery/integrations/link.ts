@@ -62,8 +62,9 @@ export async function removeMapping(
 type UnlinkTarget = MappedEntity & Pick<IntegrationMapping, 'connection_id'> & { readonly field: string };
 
 /**
- * Refuses to unlink a customer whose payment at the provider has no outcome: a charge is searched among those of the linked customer there, so
- * it would be made again. The lock of the connection decides between this and a payment that begins.
+ * Refuses to unlink a customer whose payment at the provider has no outcome. The provider is searched for a charge by
+ * the linked customer. Without the link the charge would not be found, and would be made again. The lock of the
+ * connection decides between the unlinking and a new payment.
  */
 async function checkUnlinkable(
   transaction: Transaction,

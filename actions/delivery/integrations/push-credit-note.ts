@@ -1,5 +1,6 @@
 /**
- * Pushes a final credit note to the provider that has its invoice, and voids its counterpart after it was voided here.
+ * Pushes a final credit note to the provider that has its invoice. Voids its counterpart after the credit note was
+ * voided.
  */
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';

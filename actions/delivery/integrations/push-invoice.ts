@@ -77,7 +77,7 @@ async function sendInvoice(
   return made;
 }
 
-/** The invoice may have changed since the first push, whose amounts are sent. */
+/** Sends the invoice with the amounts of its first push, although it may have changed since. */
 async function resendInvoice(
   stores: Postgres,
   invoice: InvoiceModel,
@@ -90,7 +90,10 @@ async function resendInvoice(
   return mapping;
 }
 
-/** The lock of the invoice separates the payments that its copy contains from those that are sent on their own. */
+/**
+ * Begins the first push. The lock of the invoice decides which payments its counterpart contains; later payments are
+ * pushed as records of their own.
+ */
 async function beginInvoice(
   { postgres }: Postgres,
   mapping: IntegrationMappingModel,
@@ -152,7 +155,7 @@ function isOpen({ invoice_status, amount_remaining }: InvoiceModel): boolean {
   return invoice_status === 'FINALIZED' && new Decimal(amount_remaining).gt(0);
 }
 
-/** Refuses a draft, which may change, and an invoice without a remaining amount, of which nothing is payable. */
+/** Refuses a draft, which may change, and an invoice of which nothing remains to be paid. */
 function checkPushable(invoice: InvoiceModel): void {
   if (isOpen(invoice)) return;
   const { id, invoice_status } = invoice;

@@ -1,6 +1,6 @@
 /**
  * The amounts with which an invoice was first pushed to a provider (docs/integrations/README.md, "Money after the
- * invoice"). Earlier payments and credit notes are part of them; later ones are pushed as records of their own.
+ * invoice"). Payments and credit notes from before the push are included; later ones are pushed as separate records.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';

@@ -23,7 +23,10 @@ type SyncInput = {
   readonly author: Author;
 };
 
-/** Returns the providers that have the record. Every provider is tried before the first failure is thrown. */
+/**
+ * Pushes the record to every provider that accepts its type, and returns these providers. All are tried before the
+ * first failure is thrown.
+ */
 export async function pushToProviders(
   stores: Postgres,
   scope: Scope,

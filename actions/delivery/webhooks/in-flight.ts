@@ -74,7 +74,7 @@ export class InFlightDeliveries {
   }
 
   /**
-   * Returns the results since the last call. If a delivery has failed with an error since, throws the error instead;
+   * Returns the results since the last call. If a delivery threw an error since then, throws that error instead, and
    * the next call returns the results.
    */
   takeReport(): SendReport {

@@ -22,7 +22,8 @@ export async function retryEvent(
     const event = await SystemEventModel.fetch(scope, id, { database: transaction, lock: true });
     if (event.dispatched_at === null) return 1; // The event is not dispatched yet, so its first deliveries are still to be created.
     const listEndpoints = async () => listListeningEndpoints(transaction, [scope]);
-    // The query serves several scopes elsewhere, so it runs as the system; here it reads the caller's scope only.
+    // This query is also used for several scopes at once, so it needs the system's context; this call reads only the
+    // caller's scope.
     const listening = has_targets ? await runAsSystem(listEndpoints) : [];
     const wanting = listening.filter((endpoint) => isSubscribed(endpoint, event)).map((endpoint) => endpoint.id);
     // A test event is for its own endpoint only.

@@ -16,8 +16,8 @@ type StoredSecrets = {
 type StoredCredentials = Omit<StoredSecrets, 'previous_secret'> & { oauth_tokens: string };
 
 /**
- * Returns the number of sealed records. A secret that is replaced meanwhile is not overwritten. A secret that does not open is left, and its
- * error is thrown after all others are sealed.
+ * Returns the number of sealed records. A secret that is replaced meanwhile is not overwritten. A secret that cannot be decrypted stays
+ * unchanged, and its error is thrown after all others are sealed.
  */
 export async function sealSecrets({ postgres }: Pick<Stores, 'postgres'>, sealing: SecretSealer): Promise<number> {
   const failures: unknown[] = [];

@@ -11,7 +11,10 @@ import type { ChangeAuthor } from '../emit.ts';
 
 const ACTIVE = { connection_state: 'active', attention_reason: null, paused_until: null, pause_count: 0 } as const;
 
-/** The caller has locked the connection. Throws if it is being archived: its mappings are dropped already. */
+/**
+ * Makes the connection active, which the caller has locked. Throws if it is being archived, because its mappings are
+ * already dropped.
+ */
 export async function activateConnection(
   transaction: Transaction,
   connection: ConnectionModel,

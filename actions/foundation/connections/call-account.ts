@@ -1,6 +1,6 @@
 /**
- * Calls of a tenant's account at a provider (docs/integrations/README.md, "Connections"). They are made outside any transaction, and never
- * in an environment with a test clock. No error contains credentials.
+ * Calls a tenant's account at a provider (docs/integrations/README.md, "Connections"). Calls are made outside any transaction, and never in
+ * an environment with a test clock. No error contains credentials.
  */
 import { FarthingError, notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -32,7 +32,7 @@ export function findAccountCapability({ provider_type }: Pick<ConnectionModel, '
 }
 
 const PACE = new RequestPace();
-/** Longest wait of a request for the limit of its provider. */
+/** Longest time that a request waits for its provider's rate limit. */
 const PACE_WAIT_MS = 5_000;
 
 type CallTerms = { readonly settings: AccountCallSettings; readonly by: ChangeAuthor };
@@ -195,7 +195,7 @@ export function findAddress(provider_type: string, { PROVIDER_ADDRESSES }: Accou
   return entry === undefined ? null : new URL(entry.slice(prefix.length));
 }
 
-/** Answer to a request that called the provider. Other errors are returned unchanged. */
+/** Converts an error for the answer to a request that called the provider; other errors are returned unchanged. */
 export function toAnswerError(error: unknown, { provider_type }: Pick<ConnectionModel, 'provider_type'>): unknown {
   if (!(error instanceof ProviderError)) return error;
   const { error_class, message, provider_code, retry_after_seconds } = error;

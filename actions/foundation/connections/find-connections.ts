@@ -15,8 +15,9 @@ export async function lockAccountConnections(scope: Scope, transaction: Transact
 }
 
 /**
- * Whether the environment has a connection to the provider that is not being archived. It cannot be archived before the transaction ends, so it sees the payments and
- * refunds that the transaction requests.
+ * Whether the environment has a connection to the provider that is not being archived. The connection stays locked
+ * until the transaction ends, so its archival waits and then finds the payments and refunds that the transaction
+ * requests.
  */
 export async function lockConnectionTo(
   scope: Scope,

@@ -44,8 +44,9 @@ export function hasCallBegun({ mapping_state, key_created_at }: IntegrationMappi
 }
 
 /**
- * Mappings whose counterpart may be created at this moment or by the next attempt. A refused push waits for a person: it has a `push_error`. A
- * request leaves none, but its refusal renews the key of a mapping that is not pending.
+ * Mappings whose counterpart may be created at this moment or by the next attempt. Refused pushes are excluded. If the
+ * job's push was refused, the mapping has a `push_error`. If a requested push was refused, the mapping is not pending
+ * and its key was renewed.
  */
 export function findBeingSent(database: Database, connection: ConnectionModel) {
   return IntegrationMappingModel.in(connection, database)
@@ -113,8 +114,8 @@ export async function renewMappingKey(
 }
 
 /**
- * Stores the id of the counterpart. A mapping that was unlinked during the call stays gone, but has the id, so that a
- * person can find the counterpart.
+ * Stores the id of the counterpart. A mapping that was unlinked during the call remains unlinked, but also gets the id,
+ * so that a person can find the counterpart.
  */
 export async function completeMapping(
   { postgres }: Postgres,
@@ -142,7 +143,7 @@ function hasImportedMethods({ entity_type, provider_type }: Pick<IntegrationMapp
 
 const MADE = { mapping_state: 'made', push_error: null } as const;
 
-/** The counterpart of an invoice is read from time to time, in case a webhook of the provider is lost. */
+/** Schedules the first read of an invoice's counterpart. Periodic reads find changes whose webhook was lost. */
 function toFirstPull(
   { entity_type, provider_type }: Pick<IntegrationMapping, 'entity_type' | 'provider_type'>,
   author: Author,
@@ -151,14 +152,14 @@ function toFirstPull(
   return isPulled ? { next_pull_at: computeFirstPull(author.now).toISOString() } : {};
 }
 
-/** Separates the two records; neither is changed. The caller has locked the mapping. */
+/** Unlinks the two records and changes neither. The caller has locked the mapping. */
 export async function dropMapping(database: Database, mapping: IntegrationMappingModel, author: Author): Promise<void> {
   await IntegrationMappingModel.change(mapping, GONE, { by: author, database });
 }
 
 const GONE = { mapping_state: 'gone', status: 'archived', next_pull_at: null, pending_since: null } as const;
 
-/** Separates some records of a connection from their counterparts. Returns whether more are left. */
+/** Unlinks some records of a connection from their counterparts. Returns whether further linked records remain. */
 export async function dropSomeMappings(
   database: Database,
   connection: ConnectionModel,
@@ -190,7 +191,7 @@ export async function linkEntity(
   const { author, connection } = input;
   const current = await lockCurrentMapping(transaction, scope, input);
   if (current && hasCallBegun(current)) throw alreadyExists(describeLinked(current), { id: current.id });
-  // The record was waiting for its first push, which the link replaces.
+  // The record was waiting for its first push. The link makes that push unnecessary.
   if (current) await dropMapping(transaction, current, author);
   const mapping = buildMapping(input);
   const isDue = hasImportedMethods(mapping);

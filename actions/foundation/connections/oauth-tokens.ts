@@ -40,7 +40,7 @@ const LEASE_POLLS_MAX = 200;
 const STORE_ATTEMPTS = 5;
 const STORE_PAUSE_MS = 1_000;
 
-/** Separates the tokens from the credentials of a request; `tokens` is null if there are none. */
+/** Separates OAuth tokens from the other credentials of a request; `tokens` is null if the request has none. */
 export function splitTokens(credentials: ProviderSecrets): { secrets: ProviderSecrets; tokens: StoredTokens | null } {
   const { access_token, refresh_token, ...secrets } = credentials;
   if (access_token === undefined && refresh_token === undefined) return { secrets, tokens: null };

@@ -1,6 +1,6 @@
 /**
- * Gateways of an environment: providers of the installation, and accounts at providers that its connections open (docs/rules/payments.md,
- * "What is charged").
+ * Gateways of an environment: those that the installation configures, and the tenant's accounts at connected providers
+ * (docs/rules/payments.md, "What is charged").
  */
 import { unavailable } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';

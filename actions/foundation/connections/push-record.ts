@@ -23,7 +23,7 @@ export type PushTarget = {
   readonly call: AccountCaller;
 };
 
-/** The provider does not need the record. A request for the push is refused; a pending push is dropped. */
+/** Thrown if the provider does not need the record. A request for the push is refused; a pending push is dropped. */
 export class NothingToSend extends FarthingError {
   constructor(message: string, details: Readonly<Record<string, string>> = {}) {
     super('invalid_operation', message, { details });

@@ -2,9 +2,9 @@
 import type { ProviderSecrets } from '../../../core/platform/connection/record.ts';
 import { ProviderError } from '../../../integrations/provider-error.ts';
 
-/** Shorter values, such as a region, occur in ordinary texts. */
+/** Minimum length of a removed value: shorter values, such as a region, occur in ordinary texts. */
 const SECRET_LENGTH_MIN = 6;
-/** The value of a header `Authorization`, which may contain them in base64. */
+/** The value of an `Authorization` header, which may contain credentials in base64. */
 const AUTHORIZATION = /\b(Basic|Bearer)\s+[\w+/=.~-]+/gi;
 
 /** The cause is omitted: it may contain the request with its credentials. An error that is not the provider's is returned unchanged. */

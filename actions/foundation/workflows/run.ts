@@ -24,7 +24,10 @@ type RunJob = {
   readonly task: string;
   /** Jobs of a tenant with the same queue run one at a time. Default: the name of the job. */
   readonly queue?: string;
-  /** Tenants share the job's slots and take turns (docs/decisions/0021-fairness.md). */
+  /**
+   * Whether runs yield the job's slots, which all tenants share, after a time quantum
+   * (docs/decisions/0021-fairness.md).
+   */
   readonly time_sliced?: true;
   /** A run that yields its slot continues before the tenant's next run begins. */
   readonly in_order?: true;

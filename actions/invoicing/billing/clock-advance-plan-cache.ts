@@ -85,7 +85,10 @@ export class ClockAdvancePlanCache {
     };
   }
 
-  /** Checks drafts that become final in this transaction, each draft once: a finalized draft changes the plans of later ones. */
+  /**
+   * Prepares a check of drafts that become final in this transaction. Each draft is checked once: its finalization changes the plans of
+   * later drafts.
+   */
   async within({ postgres }: Pick<Stores, 'postgres'>, transaction: Transaction): Promise<IsPlanCurrent> {
     const isKnown = this.#drafts.size > 0 && (await this.#isAlone(transaction));
     if (!isKnown) this.forget();

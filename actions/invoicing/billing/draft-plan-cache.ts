@@ -21,7 +21,7 @@ import type { IsPlanCurrent, PlannedDraft } from './clock-advance-plan-cache.ts'
 
 /** Maximum number of drafts cached per process; the oldest are evicted and planned again. */
 const CACHED_DRAFTS_MAX = 50_000;
-/** Ids of customers and environments (docs/decisions/0007-cached-answers.md). */
+/** Prefixes of ids that are no input of a plan: customers and environments (docs/decisions/0007-cached-answers.md). */
 const NO_INPUT = /^(cust|env)_/;
 
 type WatchedUsage = {
@@ -45,7 +45,10 @@ class PlanDependencies implements DependencyRecorder, LiveUsageWatcher {
     this.records = new Set([subscription_id]);
   }
 
-  /** Wallets, payments and settings change often; they matter when a draft becomes final and not to its plan. */
+  /**
+   * Records the id of a read row. Wallets, payments and settings are ignored: they change often, and affect a draft
+   * only when it becomes final.
+   */
   row(row: Readonly<Record<string, unknown>>): void {
     for (const name in row) {
       const value = row[name];
@@ -54,7 +57,7 @@ class PlanDependencies implements DependencyRecorder, LiveUsageWatcher {
     }
   }
 
-  /** Rows that are read after the draft is cached do not belong to its plan. */
+  /** Adds an id, unless the draft is already cached: rows that are read later do not belong to its plan. */
   #add(id: string): void {
     if (this.records instanceof Set) this.records.add(internId(id));
   }
@@ -76,12 +79,15 @@ class PlanDependencies implements DependencyRecorder, LiveUsageWatcher {
     }
   }
 
-  /** New events of a meter without rows are not reported. */
+  /** Marks the plan as outdated if the usage cache cannot report new rows of the meter. */
   read({ adds_rows }: UsageResult): void {
     if (!adds_rows) this.is_other = true;
   }
 
-  /** Usage of the next month does not affect the draft of this month. */
+  /**
+   * Marks the plan as outdated if the row is within its time. Usage of the next month does not affect the draft of this
+   * month.
+   */
   onRow(subject: LiveUsageSubject, first_us: Microseconds): void {
     if (this.watched.some((one) => one.subject === subject && first_us < one.end_us)) this.is_other = true;
   }
@@ -155,8 +161,8 @@ class DraftPlanCache {
   }
 
   /**
-   * Caches a draft with its inputs and returns whether it did. It does not if the subscription has other open charges
-   * or corrections.
+   * Caches a draft with its inputs, and returns true. Caches nothing and returns false if the plan has not checked all
+   * earlier charges, or if the subscription has other open charges or corrections.
    */
   #keep({ invoice, subscription, is_settled }: PlannedDraft, snapshot: number, made_of: PlanDependencies): boolean {
     if (!is_settled || invoice.invoice_status !== 'DRAFT' || made_of.is_other) return false;
@@ -179,7 +185,7 @@ class DraftPlanCache {
     return cached;
   }
 
-  /** The usage cache continues to receive updates while drafts are cached. */
+  /** Keeps the usage cache updated while drafts are cached. */
   async stay(stores: Stores): Promise<void> {
     if (this.#drafts.size > 0) await this.#readChanges(stores);
   }
@@ -191,8 +197,8 @@ class DraftPlanCache {
   }
 
   /**
-   * Checks drafts that become final in this transaction, each draft once. The transaction has locked each draft and its subscription before
-   * the call.
+   * Prepares a check of drafts that become final in this transaction; each is checked once. The transaction has locked each draft and its
+   * subscription before the call.
    */
   within(stores: Stores, transaction: Transaction): IsPlanCurrent {
     return async ({ invoice, subscription, line_items }) => {
@@ -210,7 +216,7 @@ class DraftPlanCache {
   }
 }
 
-/** Whether the customer is the same. A customer with another external id counts usage that was sent under that id. */
+/** Whether the customer still has its external id. Under another external id, other events count. */
 async function isSameCustomer(
   transaction: Transaction,
   subscription: Scope & { readonly customer_id: string },

@@ -1,6 +1,7 @@
 /**
- * Gathers the inputs of an invoice plan: line items with prices and meters, lines on other invoices, and usage. The planners (plan-invoices.ts)
- * share these steps, so that preview, draft and recomputation agree (docs/rules/invoices.md, "Preview and invoice agree").
+ * Gathers the inputs of an invoice plan: line items with prices and meters, lines on other invoices, and usage. The planners
+ * (plan-invoices.ts) share these steps, so that preview, draft and recomputation agree (docs/rules/invoices.md, "Preview and invoice
+ * agree").
  */
 
 import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
@@ -54,20 +55,26 @@ export type InvoiceSubject = {
   readonly now: Date;
 };
 
-/** Decides which charges the invoice has, and which other invoices have some of them. Every planner states all of it. */
+/** Determines which charges an invoice has, given the charges of other invoices. Every planner sets all fields. */
 export type InvoiceBasis = {
   readonly reference: ReferencePoint;
-  /** The recomputed invoice, or the void one that is billed again: its own lines do not count as invoiced elsewhere. Null for a new one. */
+  /**
+   * The invoice that is recomputed, or the void invoice that is billed again. Its own lines do not count as invoiced elsewhere. Null for a
+   * new invoice.
+   */
   readonly before: InvoiceBefore | null;
   /** Invoices of earlier periods that are planned, but not made yet. They contain the late usage of the periods before them. */
   readonly earlier: EarlierInvoices | null;
-  /** All earlier charges were checked and no usage of them can have changed (clock-advance-plan-cache.ts); they are not read again. */
+  /**
+   * True if all earlier charges were checked, and their usage cannot have changed since (clock-advance-plan-cache.ts).
+   * They are not read again.
+   */
   readonly is_settled: boolean;
 };
 
 export type EarlierInvoices = {
   readonly invoiced: ReadonlySet<string>;
-  /** Empty while the earlier invoices are not priced: their commitment draws and coupon uses are not known yet. */
+  /** Empty until the earlier invoices are priced: until then their commitment draws and coupon uses are unknown. */
   readonly lines: readonly PlannedLine<BillableItem>[];
   readonly coupon_uses: CouponUses;
 };
@@ -78,8 +85,8 @@ export type GatheredCharges = {
   /** Every event before this instant is in the usage; null if no usage was read. */
   readonly usage_as_of_ms: Milliseconds | null;
   /**
-   * Every usage charge on another invoice was checked, by this plan or before. The next plan need not check them until new events are
-   * counted.
+   * True if every usage charge on another invoice was checked, by this plan or an earlier one. The next plan need not check these charges
+   * until new events are counted.
    */
   readonly is_settled: boolean;
 };
@@ -104,7 +111,7 @@ export async function gatherInvoice(
       subscriptions: [subscription, ...others],
       invoice_id: basis.before?.invoice.id,
       since: basis.earlier?.coupon_uses,
-      // Coupons of a fixed amount were applied on the invoice of the period itself.
+      // Coupons of a fixed amount were already applied on the invoice of the period.
       ...(basis.reference === 'late' ? { inside: 'usage' as const } : {}),
     });
   if (others.length === 0) {
@@ -198,7 +205,7 @@ export async function createMeasure(
     usage_as_of_ms = Math.min(usage_as_of_ms, toInstant(answer.as_of));
     return answer;
   };
-  /** Earliest time up to which all reads so far are complete. */
+  /** Returns the earliest time up to which all reads so far are complete. */
   const readInstant = (): Milliseconds | null => (Number.isFinite(usage_as_of_ms) ? usage_as_of_ms : null);
   return { measure, readInstant };
 }
@@ -216,16 +223,16 @@ export async function loadMeasuredUsage<Item extends PricedItem>(
 }
 
 /**
- * A correction on a draft does not count as invoiced. If an earlier invoice that was skipped is recomputed with late events, it gets the
- * charge. The draft is recomputed before it is final, and then finds the charge on the earlier invoice.
+ * A correction on a draft does not count as invoiced. A skipped invoice that is recomputed with late events may contain the corrected
+ * charge itself. The draft is recomputed before it is final, and then omits the correction.
  */
 function isOpenCorrection(one: InvoicedLine): boolean {
   return one.invoice_status === 'DRAFT' && isCorrection(one);
 }
 
 /**
- * Corrections on later final invoices, for an invoice that was skipped and is recomputed, or voided and billed again. The invoice charges
- * its amounts less these corrections. So no amount is offset twice, and late usage is charged once.
+ * Lists corrections on later final invoices, for an invoice that is recomputed after a skip or billed again after a void. The invoice
+ * charges its amounts less these corrections. So no amount is offset twice, and late usage is charged once.
  */
 function listLaterCorrections(lines: readonly InvoicedLine[], input: ChargeInput<BillableItem>): InvoicedLine[] {
   const corrections = lines.filter((one) => isCorrection(one) && !isCredit(one) && one.invoice_status !== 'DRAFT');
@@ -235,7 +242,10 @@ function listLaterCorrections(lines: readonly InvoicedLine[], input: ChargeInput
   return corrections.filter(({ key }) => due.has(key) && !own.has(key));
 }
 
-/** Credits of changes are left out: a credit does not show that its interval was charged. */
+/**
+ * Lists the keys of charges on other invoices. Credits of changes are omitted: a credit does not show that its interval
+ * was charged.
+ */
 export function listInvoicedElsewhere(lines: readonly InvoicedLine[]): Set<string> {
   const charges = lines.filter((one) => !isOpenCorrection(one) && !isCredit(one) && !one.is_partial);
   return new Set(charges.flatMap(({ line, service }) => invoicedKeys(line.subscription_line_item_id ?? '', service)));
@@ -254,7 +264,7 @@ function isClosed({ invoice_status, is_partial, line, service }: InvoicedLine, p
   return invoice_status !== 'DRAFT' && !is_partial && (line.price_type !== 'USAGE' || service.end <= period.end);
 }
 
-/** Whether a commitment applies. Earlier usage determines the rest of it. */
+/** Whether a commitment applies. Earlier usage determines its remaining amount. */
 function isCommitted(subscription: SubscriptionModel, items: readonly BillableItem[]): boolean {
   return subscriptionCommitment(subscription) !== null || items.some((item) => item.commitment);
 }

@@ -1,7 +1,7 @@
 /**
- * Lines of a subscription on other invoices, and its final usage charges with new or corrected events since: the source of correction
- * lines. A meter whose definition has changed since is not read again: its new counts of the past are never billed to a closed period
- * (docs/rules/invoices.md, "Late events").
+ * Gathers the subscription's lines on other invoices, and its final usage charges whose events were added or corrected since. The latter
+ * are the source of correction lines. A meter whose definition has changed is not read again: its new counts of the past are never billed
+ * to a closed period (docs/rules/invoices.md, "Late events").
  */
 
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
@@ -81,7 +81,7 @@ type ClosedChargesInput = {
   readonly lines: readonly InvoicedLine[];
   readonly items: readonly BillableItem[];
   readonly before: number;
-  /** Whether events were corrected since (`isCorrected`). */
+  /** Whether events were corrected since the lines were computed (`isCorrected`). */
   readonly corrected: boolean;
 };
 
@@ -119,12 +119,17 @@ export async function gatherClosedCharges(
   return [...closed, ...(await gatherClosedChains(chained, { items, corrected }, measure))];
 }
 
-/** A later draft's correction of an earlier charge is recomputed after this invoice, before that draft is final. */
+/**
+ * Whether a later draft corrects an earlier charge. That correction is recomputed after this invoice, before the draft
+ * is final.
+ */
 function isCorrectedLater(one: InvoicedLine, before: Milliseconds): boolean {
   return isCorrection(one) && one.invoice_status === 'DRAFT' && (one.invoiced_until ?? before) > before;
 }
 
-/** Amounts that credit notes and refunds have credited are not credited again by a correction. */
+/**
+ * Subtracts the amounts that credit notes and refunds have credited, so that a correction does not credit them again.
+ */
 export async function subtractReturned(
   database: Database,
   closed: readonly ClosedCharge<BillableItem>[],
@@ -170,7 +175,7 @@ function closedWindows(item: BillableItem, own: readonly InvoicedLine[]): Closed
 }
 
 function closedWindow(item: BillableItem, group: ClosedWindow['group']): ClosedWindow | undefined {
-  // If only corrections are left, the charge itself is void; it is open until its period is billed again.
+  // If only corrections remain, the charge itself was voided; it is open until its period is billed again.
   const own = group.find((one) => !isCorrection(one));
   const newest = group.at(-1)!.line.computed_from;
   // A draft is recomputed before it becomes final and includes its late events.
@@ -181,10 +186,7 @@ function closedWindow(item: BillableItem, group: ClosedWindow['group']): ClosedW
   return { own, group, newest, window, event_count: newest.event_count ?? 0 };
 }
 
-/**
- * Whether a limit of the charge begins before the item's first window. Late usage from the time before that window is in the count of no
- * window.
- */
+/** Whether a limit of the charge begins before the item's first window. No window counts late usage from before that first window. */
 function hasUseBefore(windows: readonly ClosedWindow[]): (one: ClosedWindow) => boolean {
   const first = Math.min(...windows.map(({ window }) => window.start));
   return ({ newest }) => computeLimitedSince(recordedWindows(newest)) < first;
@@ -262,7 +264,10 @@ export function invoicedUntil(lines: readonly InvoicedLine[], itemId?: string): 
   return those.length === 0 ? null : Math.max(...those.map(({ service }) => service.end));
 }
 
-/** Whether events were voided or replaced, which may leave the count unchanged; after this, every usage charge is measured again. */
+/**
+ * Whether events were voided or replaced since the lines were computed. A correction may leave the event count
+ * unchanged, so every usage charge is then measured again.
+ */
 export async function isCorrected(database: Database, lines: readonly InvoicedLine[]): Promise<boolean> {
   const final = lines.filter(({ invoice_status, line }) => invoice_status !== 'DRAFT' && line.price_type === 'USAGE');
   if (final.length === 0) return false;
@@ -270,7 +275,7 @@ export async function isCorrected(database: Database, lines: readonly InvoicedLi
   return hasCorrectionsSince(database, final[0]!.line, new Date(since));
 }
 
-/** One read over all closed windows shows whether any event came late; most often none did. */
+/** Whether any event of the closed windows came late. One read covers all windows, because most often none did. */
 async function hasGrown(item: BillableItem, windows: readonly ClosedWindow[], measure: UsageMeasure): Promise<boolean> {
   if (windows.length <= 1) return windows.length === 1;
   const expected = expectedEventCount(windows);

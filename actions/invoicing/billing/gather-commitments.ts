@@ -28,7 +28,7 @@ export function subscriptionCommitment(subscription: SubscriptionModel): Subscri
   };
 }
 
-/** Usage lines of other invoices, at their cost before a commitment. */
+/** Converts usage lines of other invoices; amounts are costs before any commitment. */
 export function recordedUsage(lines: readonly InvoicedLine[]): RecordedUsage[] {
   return lines
     .filter(({ line, is_partial }) => line.price_type === 'USAGE' && !is_partial)

@@ -62,8 +62,8 @@ async function loadGroupMembers(database: Database, { subscription, period, refe
   return children.filter((child) => {
     if (child.subscription_status === 'cancelled')
       return deriveEndInstant(child) > period.start && (last === null || deriveEndInstant(child) <= last);
-    // Periods of the child as of the end of this period, even if the scheduler has not closed them yet. An earlier invoice of the parent
-    // may not be made yet either.
+    // Periods of the child as of the end of this period, even if the scheduler has not closed them yet. The parent's earlier invoice may
+    // also be missing.
     const due = duePeriods(toBilledSubscription(child), currentPeriod(child), period.end);
     const own = due.filter(({ closed }) => closed.end > period.start);
     if (own.some(({ next }) => next === null)) return true;

@@ -44,7 +44,7 @@ export type PlannedInvoice = { readonly plan: InvoicePlan<BillableItem> } & Omit
 /** Basis of a new invoice: it replaces no invoice, follows no other planned invoice, and checks earlier charges. */
 const NEW = { before: null, earlier: null, is_settled: false } as const;
 
-/** Plans the advance charges of the first period, or of the first one after a trial. */
+/** Plans the advance charges of the first period, or of the first paid period after a trial. */
 export function planOpeningInvoice(
   stores: Stores,
   database: Database,
@@ -82,7 +82,7 @@ export function planForgivenInvoice(
   );
 }
 
-/** Plans the invoice of usage that came after the subscription had ended. */
+/** Plans the invoice of usage that arrived after the end of the subscription. */
 export function planLateInvoice(stores: Stores, database: Database, subject: InvoiceSubject): Promise<PlannedInvoice> {
   return gatherAndPlan(stores, database, subject, { ...NEW, reference: 'late' });
 }
@@ -117,7 +117,7 @@ type PreviewInput = InvoiceSubject & {
   readonly taxed: Pick<TaxableInvoice, 'customer_id' | 'subscription_id' | 'invoice_type' | 'at'>;
   readonly change: PreviewedChange | null;
   readonly earlier: EarlierInvoices | null;
-  /** Another invoice is planned after it. */
+  /** True if another invoice is planned after this one. */
   readonly is_followed: boolean;
 };
 
@@ -167,7 +167,7 @@ type FinalTerms = Pick<InvoiceTerms, 'rates' | 'prepaid' | 'taxes_before_credits
 
 type LinePlanning = {
   readonly planMemberLines: (input: LinePlanInput<BillableItem>) => readonly PlannedLine<BillableItem>[];
-  /** Lines that come before the planned ones. */
+  /** Lines placed before the planned ones. */
   readonly credits: readonly PlannedLine<BillableItem>[];
   readonly final: FinalTerms;
 };

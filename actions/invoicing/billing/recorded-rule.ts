@@ -1,6 +1,6 @@
 /**
- * Rule for a recomputed invoice (docs/rules/proration.md, "Usage over a change"). A usage line that was charged by itself is charged by
- * itself again. This holds even if it was computed before lines of one period were charged as one.
+ * Rule for a recomputed invoice (docs/rules/proration.md, "Usage over a change"). A usage line that was charged by itself stays so. This
+ * includes lines that were computed before the service charged the lines of one period as one.
  */
 import type { BillableItem } from '../../rating/billable-items.ts';
 import type { InvoiceBefore } from './invoice-group.ts';

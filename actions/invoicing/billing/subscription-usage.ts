@@ -89,8 +89,8 @@ export async function loadSubscriptionUsage(
   const isOver = ({ service }: ServedLine<BillableItem>) => requested === null && service.end <= current.start;
   const invoiced = isPooled || served.some(isOver) ? await gatherInvoicedLines(database, subscription) : [];
   const recorded = isPooled ? recordedUsage(invoiced) : [];
-  // A line may have ended at the start of the running period while its own billing period continues. It is left out if its usage was
-  // invoiced.
+  // A line may have ended at the start of the running period while its own billing period continues. Such a line is excluded if its usage
+  // was invoiced.
   const keys = new Set(invoiced.map(({ key }) => key));
   const open = served.filter((one) => !isOver(one) || !keys.has(chargeKey(one.item.id, one.service)));
   const usage = new Map<string, MeasuredUsage>();

@@ -22,7 +22,10 @@ import { type CollectionTerms, loadCollection } from './find-payment-method.ts';
 
 type CollectedInvoice = { readonly invoice: InvoiceModel; readonly subscription: SubscriptionModel | null };
 
-/** Creates the collections of the invoices that one transaction finalizes in one environment. One query finds the payers that can be charged; most cannot. */
+/**
+ * Creates the collections of the invoices that one transaction finalizes in one environment. One query finds the payers that can be
+ * charged; most cannot.
+ */
 export async function createCollectionPayments(
   transaction: Transaction,
   scope: Scope,

@@ -115,7 +115,7 @@ type CollectionQuery = {
   readonly allows_partial?: boolean;
 };
 
-/** Returns the collection of an invoice as of now, or the obstacle. */
+/** Returns the collection of an invoice as of now, or the reason why nothing can be collected. */
 export async function loadCollection(
   database: Database,
   invoice: InvoiceModel,

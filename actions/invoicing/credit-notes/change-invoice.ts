@@ -1,4 +1,7 @@
-/** Changes the invoice of a credit note; the system event depends on whether its payment or its amounts changed. */
+/**
+ * Changes the invoice of a credit note; the system event depends on whether the payment or the amounts of the invoice
+ * changed.
+ */
 import type { Author } from '../../../core/foundation/stamp.ts';
 import type { Transaction } from '../../../storage/foundation/stores.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';

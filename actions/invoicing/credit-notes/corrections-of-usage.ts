@@ -1,4 +1,7 @@
-/** Loads corrections that other invoices made to an invoice's usage, and the part of it that later invoices offset. */
+/**
+ * Loads the corrections that other invoices made to an invoice's usage, and the amount of that usage that later
+ * invoices offset.
+ */
 
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';

@@ -1,6 +1,6 @@
 /**
- * Credits the rest of a subscription operation: adjustments lower the amounts that the subscription still owes, and only the remaining
- * part, which was paid, goes to the prepaid wallet (docs/rules/credit-notes.md, "Adjustments of changes").
+ * Credits the negative amount of a subscription operation: adjustments lower the amounts that the subscription still owes, and only the
+ * remaining part, which was paid, goes to the prepaid wallet (docs/rules/credit-notes.md, "Adjustments of changes").
  */
 
 import { type KeyKind, toOwnKey } from '../../../core/credits/wallet/movement-key.ts';
@@ -34,7 +34,7 @@ import { voidOpenPayments } from '../collection/void-open-payments.ts';
 import { changeInvoice } from './change-invoice.ts';
 
 export type LeftOver = {
-  /** The invoice with the credit; its customer receives it. */
+  /** The invoice that causes the credit; its customer receives it. */
   readonly invoice: Invoice;
   /** Lines of the invoice; the negative ones name the invoices that charged the credited amounts. */
   readonly lines: readonly InvoiceLineItem[];

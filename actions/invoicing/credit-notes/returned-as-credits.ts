@@ -1,7 +1,7 @@
 /**
  * Lists the parts of charges that credit notes and refunds of payments returned. A change, a cancellation and a correction credit only the
- * rest, so that nothing is returned twice (docs/rules/credit-notes.md, "No more than was charged"). The returned amounts are read to the
- * minor unit, not recomputed.
+ * remaining amount, so that nothing is returned twice (docs/rules/credit-notes.md, "No more than was charged"). The returned amounts are
+ * read to the minor unit, not recomputed.
  */
 
 import { Decimal, sumDecimals, ZERO } from '../../../core/foundation/decimal.ts';

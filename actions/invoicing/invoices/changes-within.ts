@@ -1,7 +1,8 @@
 /**
- * Voiding an invoice undoes the credits of changes in it (docs/rules/invoices.md, "Voiding"). A change is voided as well if its left-over
- * credit lowered only this invoice. Credits of other invoices that had paid a part of it are returned: they lower the debt of the
- * subscription, and the rest reaches the wallet.
+ * Voiding an invoice also voids changes that credited only charges of this invoice, if their excess credit lowered only
+ * this invoice (docs/rules/invoices.md, "Voiding"). If credits from charges of other invoices had paid a part of the
+ * voided invoice, they are returned: they lower the open debt of the subscription, and the remainder goes to the
+ * wallet.
  */
 
 import { Decimal, sumDecimals, ZERO } from '../../../core/foundation/decimal.ts';

@@ -67,7 +67,7 @@ export async function checkInvoiceReferences(
   );
 }
 
-/** Entity types of prices, and so of lines; no other type can be checked. */
+/** Entity types that can be checked. The prices of lines have only these types. */
 const ENTITY_TYPES = ['plan', 'subscription', 'addon'] as const;
 type EntityType = (typeof ENTITY_TYPES)[number];
 

@@ -143,7 +143,10 @@ export function isDerivedFromSubscription({ billing_reason }: Pick<InvoiceModel,
 
 type SubscriptionInvoice = InvoiceToCompute & { readonly subscription: SubscriptionModel };
 
-/** Lines of a client name no line item of the subscription and are not replaced. */
+/**
+ * Whether the lines of the invoice are computed. Lines that a client supplied name no line item of the subscription and
+ * are not replaced.
+ */
 function isComputed(locked: InvoiceToCompute, recompute = false): locked is SubscriptionInvoice {
   const { invoice, line_items, subscription } = locked;
   if (subscription === null || !isDerivedFromSubscription(invoice)) return false;

@@ -1,7 +1,7 @@
 /**
- * The last invoice of a subscription may be negative (docs/rules/invoices.md, "Before the period is over"). No later invoice exists that it
- * could lower. So it lowers the open debt of the subscription when it becomes final; the paid rest goes to the prepaid wallet. A CREDIT
- * invoice goes to the wallet as a whole ("Invoices written by hand").
+ * The last invoice of a subscription may be negative (docs/rules/invoices.md, "Before the period is over"). No later invoice could offset
+ * that amount. So, at finalization, it lowers the amounts that the subscription still owes; the remainder, which was paid, goes to the
+ * prepaid wallet. The whole amount of a CREDIT invoice goes to the wallet ("Invoices written by hand").
  */
 
 import { toOwnKey } from '../../../core/credits/wallet/movement-key.ts';
@@ -16,7 +16,7 @@ import { giveCredit } from '../credit-notes/give-credit.ts';
 import type { ReadyDraft } from './write-final.ts';
 
 /**
- * Reasons of invoices of a period, whose negative rest is credited when they become final. A change settles its credits at its creation
+ * Reasons of invoices of a period, whose negative amount is credited when they become final. A change settles its credits at its creation
  * (settle-change.ts).
  */
 const OF_A_PERIOD: readonly BillingReason[] = ['SUBSCRIPTION_CYCLE', 'PRORATION'];

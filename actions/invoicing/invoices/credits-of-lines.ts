@@ -15,7 +15,7 @@ export async function listLineCredits(
   return lines.filter(({ price_type, amount }) => price_type === 'FIXED' && new Decimal(amount).isNegative());
 }
 
-/** Lists the corrections of these usage lines after late or corrected events, on other invoices in this state. */
+/** Lists the lines with which other invoices of this state correct these usage lines after late or corrected events. */
 export async function listLineCorrections(
   invoice: InvoiceModel,
   ids: readonly string[],

@@ -1,7 +1,7 @@
 /**
  * Creates the invoices of a subscription: the draft of an ended period, the opening invoice of advance charges, and the last one of a
- * cancellation. Each runs in the transaction that locks the subscription and moves it on, so that a crash leaves both or neither. A second
- * worker finds the existing invoice (unique per period and reason).
+ * cancellation. An invoice is created in the transaction that locks the subscription and changes its period, so that after a crash both are
+ * stored or neither is. A second worker finds the existing invoice (unique per period and reason).
  */
 
 import { toInstant } from '../../../core/foundation/time/instant.ts';
@@ -35,7 +35,7 @@ import {
 import { loadNextBillingSequence, loadWithLines, toInvoiceParts, toInvoiceRecord } from '../records/invoice-records.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 
-/** One invoice exists for each period and reason. `payer_id`: the invoiced customer. */
+/** Describes a draft. At most one invoice exists for each period and reason. `payer_id`: the invoiced customer. */
 type DraftDescription = InvoiceSubject & { readonly reason: BillingReason; readonly payer_id: string };
 
 /**
@@ -45,8 +45,8 @@ type DraftDescription = InvoiceSubject & { readonly reason: BillingReason; reado
 type DraftedPeriod = { readonly invoice: InvoiceWithLines; readonly planned: PlannedInvoice | null };
 
 /**
- * The draft of a period that is over, or an existing invoice. Null if it would have no lines. With `until_complete`, returns 'waiting' and
- * writes nothing while events from before the period's end are in the pipeline. `is_settled`: see `InvoiceBasis`.
+ * Creates the draft of a period that is over, or finds the existing invoice. Null if the draft would have no lines. With `until_complete`,
+ * returns 'waiting' and writes nothing while events from before the period's end are in the pipeline. `is_settled`: see `InvoiceBasis`.
  */
 export async function draftPeriodInvoice(
   stores: Stores,
@@ -72,7 +72,10 @@ function draftOpeningInvoice(stores: Stores, transaction: Transaction, input: Op
   return draftOnce(transaction, description, () => planOpeningInvoice(stores, transaction, input));
 }
 
-/** Returns null also if the late usage costs nothing, because no invoice is expected after the end of the subscription. */
+/**
+ * Drafts an invoice of late usage. Returns null also if the late usage costs nothing, because no invoice is expected after the end of the
+ * subscription.
+ */
 export function draftLateInvoice(
   stores: Stores,
   transaction: Transaction,
@@ -158,7 +161,7 @@ export function isComplete(planned: PlannedInvoice, period: Period): boolean {
 }
 
 /**
- * Whether the usage includes every event sent before now. Otherwise an amount of 0 may still grow: the invoice rests as a draft and is
+ * Whether the usage includes every event sent before now. Otherwise an amount of 0 may still grow: the invoice stays a draft and is
  * computed again (docs/rules/invoices.md, "Nothing to pay").
  */
 export function isCounted(planned: PlannedInvoice, now: Date): boolean {
@@ -180,7 +183,7 @@ export async function openSubscription(
   await finalizeOpening(stores, transaction, { subscription, period, reason: 'SUBSCRIPTION_CREATE', now });
 }
 
-/** Drafts and finalizes an opening invoice: its advance charges need no rest between draft and final. */
+/** Drafts and finalizes an opening invoice. It needs no delay for late events, because it has advance charges only. */
 export async function finalizeOpening(stores: Stores, transaction: Transaction, input: OpeningInput): Promise<void> {
   const invoice = await draftOpeningInvoice(stores, transaction, input);
   if (invoice?.invoice_status === 'DRAFT') await finalizeDrafted(transaction, invoice, input.now);
@@ -192,8 +195,8 @@ function finalizeDrafted(transaction: Transaction, { id, ...scope }: InvoiceWith
 
 /**
  * Drafts the last invoice of a cancellation: the arrears from the start of the running period to the effective date
- * (docs/rules/invoices.md, "What stands on which invoice"). Called inside the cancelling transaction. The draft rests like any other and
- * includes late events when it becomes final. Earlier periods that the scheduler has not billed yet get their usual invoices.
+ * (docs/rules/invoices.md, "What stands on which invoice"). Called inside the cancelling transaction. The draft becomes final after the
+ * usual delay and then includes late events. Earlier periods that the scheduler has not billed yet get their usual invoices.
  */
 export async function draftFinalInvoice(
   stores: Stores,
@@ -211,7 +214,7 @@ export async function draftFinalInvoice(
 }
 
 /**
- * A subscription that ends without an invoice of its arrears still credits overbilled usage (docs/rules/invoices.md, "Before the period is
+ * Credits overbilled usage of a subscription that ends without an invoice of its arrears (docs/rules/invoices.md, "Before the period is
  * over"). The invoice is final at once, because a recomputation would charge the arrears. Returns the open invoices that the credit
  * lowered.
  */

@@ -1,10 +1,10 @@
 /**
- * Makes a draft final with its computed amounts, an invoice number and a due date; its lines never change afterwards. Numbers have no gaps
- * (docs/rules/invoices.md, "Numbers"), because the finalizing transaction takes them: the counter's row is locked until it ends, and a
- * rollback returns the number.
+ * Makes a draft final with its computed amounts, an invoice number and a due date; its lines never change afterwards. Numbers have no
+ * gaps (docs/rules/invoices.md, "Numbers"), because the finalizing transaction takes them: the counter's row is locked until the
+ * transaction ends, and a rollback returns the number.
  *
- * It does not recompute. The scheduler does so just before it finalizes (finalize-due-invoices.ts). A manual finalization uses the draft
- * unchanged, and later events go to the next invoice (docs/rules/invoices.md, "Late events").
+ * This module does not recompute the draft. The scheduler recomputes it just before it finalizes (finalize-due-invoices.ts). A manual
+ * finalization uses the draft unchanged, and later events go to the next invoice (docs/rules/invoices.md, "Late events").
  */
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -29,7 +29,7 @@ import { takeNextNumbers } from './next-numbers.ts';
 import { returnCredits } from './return-credits.ts';
 import { type ReadyDraft, writeFinal } from './write-final.ts';
 
-/** Final invoice. `lowered` are other open invoices of the customer, which a negative rest of this invoice has lowered. */
+/** Final invoice. `lowered` are other open invoices of the customer, from which a negative amount of this invoice was deducted. */
 type FinalizedInvoice = { readonly invoice: InvoiceWithLines; readonly lowered: readonly InvoiceModel[] };
 
 /** Finalizes the invoice in the transaction of the caller. */
@@ -62,7 +62,7 @@ export async function finalizeReady(
     lowered.push(...(await creditRest(transaction, one, now)));
   }
   const config = await loadSetting(scope, 'invoice_config', transaction);
-  // Numbers come last, because their counter stays locked from here to the commit.
+  // The numbers are taken last, because their counter stays locked until the commit.
   const numbers = await takeNextNumbers(transaction, scope, { config, count: ready.length, now });
   const numbered = taxed.map((one, index) => ({ ...one, invoice_number: numbers[index]! }));
   const invoices = await writeFinal(transaction, scope, { numbered, due_date_days: config.due_date_days, now });
@@ -132,7 +132,7 @@ function checkFinalizable({ invoice, changes }: ReadyDraft, now: Date): void {
     throw notAllowed(`an invoice that is ${invoice.invoice_status} cannot be finalized`, { id: invoice.id });
   if (invoice.invoice_type !== 'SUBSCRIPTION') return;
   if (!last_computed_at) throw notAllowed('a draft that was never computed cannot be finalized');
-  // A computation before the end of the period would lack the rest of the usage (docs/rules/invoices.md, "From draft to final").
+  // An invoice that was computed before the end of its period would lack usage (docs/rules/invoices.md, "From draft to final").
   if (invoice.billing_reason !== 'SUBSCRIPTION_CYCLE' || !invoice.period_end) return;
   // Manually edited lines are complete; only the end of the period is required.
   if (invoice.is_manually_edited && toInstant(invoice.period_end) <= now.getTime()) return;

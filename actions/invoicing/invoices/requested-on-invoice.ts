@@ -106,7 +106,10 @@ async function loadNewCoupon(
   return { coupon, coupon_association_id: null, subscription_id: null, line, start_ms: null, end_ms: null };
 }
 
-/** Uses a coupon that is attached to a subscription of the customer; this is a use and no redemption. */
+/**
+ * Uses a coupon that is attached to a subscription of the customer. The coupon was redeemed when it was attached, so
+ * this use is not another redemption.
+ */
 async function loadAttachedCoupon(
   { field, named, coupon_association_id, line }: RequestedInvoiceCoupon,
   { currency, customer_id }: CouponedInvoice,

@@ -37,7 +37,10 @@ export async function returnCredits(
   await returnPrepaid(transaction, { invoice, charged }, giving);
 }
 
-/** Invoices whose charges, paid by credits, these lines credit: first those of the named lines, then the newest. */
+/**
+ * Lists the final invoices with charges that prepaid credits paid and these lines credit. Invoices of the named lines
+ * come first, then the newest.
+ */
 async function listCharged(
   database: Database,
   invoice: Invoice,

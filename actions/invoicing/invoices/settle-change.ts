@@ -30,7 +30,7 @@ export type Settlement = {
   readonly subscription: SubscriptionModel;
   /** The charged customer; for a grouped subscription, the payer of its parent. */
   readonly payer_id: string;
-  /** At least one. */
+  /** Lines with the credits and charges of the change; at least one. */
   readonly lines: readonly PlannedLine<BillableItem>[];
   /** Derived from the changes of the lines, so that a repeated change is settled once. */
   readonly key: string;
@@ -42,7 +42,7 @@ export type Settlement = {
 };
 
 type SettlementTerms = Pick<InvoiceTerms, 'coupons' | 'rates' | 'taxes_before_credits'> & {
-  /** Preview only: payable prepaid credits. An executed change applies them at finalization. */
+  /** Preview only: prepaid credits that can pay the invoice. An executed change applies credits at finalization. */
   readonly previewed?: Pick<InvoiceTerms, 'prepaid'>;
 };
 

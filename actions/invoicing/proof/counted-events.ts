@@ -24,8 +24,7 @@ export function compileCountedMeter({ definition }: LineCounting): CompiledMeter
 }
 
 /**
- * Reads events once for all countings, of which there must be at least one; all read the same events. Events without a contribution are
- * skipped.
+ * Reads the events once for all countings, which must be at least one and count the same events. Events that no counting uses are skipped.
  */
 export async function* readCountedEvents(
   { clickhouse }: Pick<Stores, 'clickhouse'>,

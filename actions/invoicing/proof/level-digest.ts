@@ -14,7 +14,7 @@ import type { InvoiceLineItemModel } from '../../../storage/models/invoicing/inv
 /** Interval of a line in which a level is integrated, and the length of the whole period. */
 export type LevelTime = { readonly start_us: Microseconds; readonly end_us: Microseconds; readonly whole_us: number };
 
-/** Finds the time over which the line's level was integrated; null for a line that is charged otherwise. */
+/** Finds the time over which the line's level was integrated; null for a line that is not charged by an integral. */
 export function findLevelTime({ computed_from, period_start }: InvoiceLineItemModel): LevelTime | null {
   const { chain, window_end } = computed_from ?? {};
   if (chain?.rule !== 'integral' || !period_start || !window_end) return null;

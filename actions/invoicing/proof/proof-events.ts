@@ -1,6 +1,6 @@
 /**
  * Streams the events of an invoice's usage lines as JSON lines, with their properties as they were sent; the verifier computes from them.
- * The events of each line are in the order of its tree; lines that counted the same events share them.
+ * The events of each line are in the order of its proof tree; events that several lines counted are sent once.
  */
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';

@@ -1,6 +1,6 @@
 /**
- * Seals the usage lines of an invoice: reads the events of each once, up to its marks, compares their count and quantity with the line, and
- * stores the root of their tree (docs/decisions/0016-invoice-proof.md).
+ * Seals the usage lines of an invoice. It reads the events of each line once, up to the recorded log positions (marks), and compares their
+ * count and quantity with the line. Then it stores the root of their proof tree (docs/decisions/0016-invoice-proof.md).
  */
 import { hash } from 'node:crypto';
 import { groupBy } from '../../../core/foundation/group-by.ts';
@@ -57,7 +57,7 @@ export async function sealLines(
     if (fault === null) fresh.set(line.id, { event_count, root, sealed_at: now.toISOString() });
     else faults.set(line.id, fault);
   }
-  // A skipped invoice may be recomputed and then has other lines.
+  // The lines of a skipped invoice may change at a recomputation, so their seals are not stored.
   const isStored = invoice.invoice_status !== 'SKIPPED';
   if (isStored) await createSeals(scope, fresh, stores.postgres);
   const storedSeals = isStored && fresh.size > 0 ? await loadSeals(scope, [...fresh.keys()], stores.postgres) : fresh;
@@ -121,7 +121,7 @@ async function startDigest(
   const grid = { timezone, billing_anchor: toInstant(billing_anchor) };
   const bounds = { asker: scope.tenant_id, ...(signal ? { signal } : {}) };
   const plan = await runYielding(planSegments(meter, { ...range, grid }), bounds);
-  // A meter with its own windows has many values, any other has one.
+  // A meter with its own windows has one value per window; any other meter has one value.
   const cells = new EventCells({ meter, plan, grid, key_of: () => '' });
   const bucket = new UsageBucket();
   const tree = new MerkleTree(sha256);
@@ -148,7 +148,10 @@ async function startDigest(
   };
 }
 
-/** A correction line has the old count if its amount could not be applied in full, so that the next invoice checks the charge again. */
+/**
+ * Compares the events with the line. A correction line has the old count if its amount could not be applied in full, so that the next
+ * invoice checks the charge again.
+ */
 function findCountFault(line: InvoiceLineItemModel, { event_count, quantity }: EventsDigest): string | null {
   const computed = line.computed_from;
   const isCounted = computed?.event_count === event_count || line.parent_line_item_id !== null;

@@ -1,8 +1,8 @@
 /**
  * Invoices usage that arrives after a subscription has ended (docs/rules/invoices.md, "Late events"), on a draft of its own. The draft
- * rests and becomes final like any other. No draft is made if an open draft will include the late usage, or if the late usage costs
- * nothing. The lock on the subscription's row makes two concurrent runs create one invoice. Late-usage notices are taken first and finished
- * with the draft; after a crash in between, the next run processes them.
+ * becomes final after the usual delay. No draft is made if an open draft will include the late usage, or if the late usage costs nothing.
+ * The lock on the subscription's row makes two concurrent runs create one invoice. Late-usage notices are taken first and finished with the
+ * draft; after a crash in between, the next run processes them.
  */
 
 import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';

@@ -1,10 +1,8 @@
 /**
  * Bills every period that is over, with one transaction per subscription and period. It locks the subscription, drafts the invoice of the
- * closed period and moves the current period on; it repeats while a period is due. A subscription locked by another worker is skipped. Any
- * number of schedulers may run this at once, and a crash leaves no partial state.
- *
- * A period is invoiced only if its usage is complete: all events sent before its end have passed the pipeline. Until then the subscription
- * is left for the next run and listed in the report.
+ * closed period and advances the current period. It repeats this while a period is due. A subscription locked by another worker is skipped.
+ * Any number of schedulers may run this at once, and a crash leaves no partial state. A period is invoiced only if its usage is complete:
+ * all events sent before its end have passed the pipeline. Until then the subscription is skipped and listed in the report.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { mapBatched } from '../../../storage/concurrency/batched.ts';
@@ -39,7 +37,7 @@ type BillingOutcome = 'billed' | 'waiting' | 'idle';
 
 export type BillingReport = {
   billed: number;
-  /** Subscriptions left for the next run because their usage is not complete. */
+  /** Ids of subscriptions that this run did not bill because their usage is not complete. */
   waiting: string[];
   failed: { id: string; error: unknown }[];
   /** Billed subscriptions whose alert checks could not be enqueued; the hourly sweep will run the checks. */
@@ -56,8 +54,8 @@ type PlanCacheOption = { readonly plans?: ClockAdvancePlanCache | undefined };
 
 /**
  * Bills one period of each subscription per round, the oldest first, until nothing is due. A subscription with years of open periods does
- * not delay one with a single period. A subscription that cannot be billed does not block the others. Environments with a clock of their
- * own are left out, unless `only` names one (docs/rules/clock.md).
+ * not delay one with a single period. A subscription that cannot be billed does not block the others. Environments with a test clock are
+ * excluded, unless `only` names one (docs/rules/clock.md).
  */
 export async function billDuePeriods(
   stores: Stores,
@@ -81,7 +79,7 @@ export async function billDuePeriods(
   return report;
 }
 
-/** Bills one period of the subscription. Resolves to false if the subscription is left for the next run. */
+/** Bills one period of the subscription. Resolves to false if the next run has to bill it. */
 async function billOne(
   stores: Stores,
   { id, ...scope }: DueRecord,

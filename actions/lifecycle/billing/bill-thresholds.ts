@@ -1,7 +1,7 @@
 /**
  * Invoices usage before its period is over, if the part not yet invoiced has reached the subscription's threshold (docs/rules/invoices.md,
- * "Before the period is over"). The lock on the subscription's row makes two concurrent checks create one invoice: the second finds too
- * little left. The invoice is final at once; later usage is on the next one.
+ * "Before the period is over"). The lock on the subscription's row makes two concurrent checks create one invoice: the second finds an
+ * uninvoiced amount below the threshold. The invoice is final at once; later usage is on the next one.
  */
 
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -88,7 +88,7 @@ function listRunningSubscriptions(scope: Scope, ids: readonly string[], database
 
 /**
  * Bills one subscription if its threshold is reached; true if an invoice was made. A subscription that another worker
- * has locked is left to the next check. A clock advance does not return to this instant, so it waits for the lock
+ * has locked is skipped until the next check. A clock advance does not return to this instant, so it waits for the lock
  * (`waits`).
  */
 export function billThreshold(

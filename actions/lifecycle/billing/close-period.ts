@@ -1,6 +1,6 @@
 /**
  * Closes the oldest period of a subscription that is over. It applies the plan change scheduled for the period's end, drafts the invoice,
- * and moves to the next period or to the end.
+ * and advances the subscription to its next period or ends it.
  */
 
 import { formatMs, type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
@@ -55,7 +55,7 @@ export async function closePeriod(
   const moved = await SubscriptionModel.change(subscription, changes, { by, database: transaction });
   await emit(transaction, 'subscription.updated', { record: moved, by });
   if (moved.plan_id !== stored.plan_id) await emit(transaction, 'subscription.plan_changed', { record: moved, by });
-  // After the move, `cancel_at_period_end` ends the subscription with the next period, so its plan is not cached.
+  // `cancel_at_period_end` now ends the subscription with the next period, so its plan is not cached.
   if (drafted && subscription === stored && !moved.cancel_at_period_end)
     onDrafted?.({ ...drafted, subscription: moved });
   return moved;
@@ -63,8 +63,8 @@ export async function closePeriod(
 
 /**
  * Closes the periods that are over and that the scheduler has not closed yet, before the subscription is changed. Each
- * draft rests as usual and includes late events when it becomes final. For a backdated change, only periods that end
- * before the instant `before` are closed.
+ * draft becomes final after the usual delay and then includes late events. For a backdated change, only periods that
+ * end before the instant `before` are closed.
  */
 export async function closeDuePeriods(
   stores: Stores,
@@ -76,7 +76,7 @@ export async function closeDuePeriods(
   }: Omit<ClosePeriodInput, 'untilComplete'> & { readonly before?: Milliseconds | undefined },
 ): Promise<SubscriptionModel> {
   let reached = subscription;
-  // A subscription moved by its parent is invoiced with the parent.
+  // The parent's invoices contain the charges of a subscription whose periods the parent advances.
   while (reached.subscription_status === 'active' && !MOVED_BY_PARENT.includes(reached.subscription_type)) {
     if (before !== undefined && toInstant(reached.current_period_end) >= before) break;
     const moved = await closePeriod(stores, transaction, { subscription: reached, now, untilComplete: false });

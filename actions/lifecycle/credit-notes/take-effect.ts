@@ -1,7 +1,7 @@
 /**
- * Finalizes a credit note. Amounts paid with prepaid credits return to their lots. An adjustment lowers the invoice's amount due by the
- * rest. A refund of the rest goes to a prepaid wallet of the invoiced customer, never to a postpaid one (docs/rules/credit-notes.md,
- * "Adjustment or refund", "As the line was paid").
+ * Finalizes a credit note. Amounts paid with prepaid credits return to their lots. The remainder of an adjustment lowers the invoice's
+ * amount due. The remainder of a refund goes to a prepaid wallet of the invoiced customer, never to a postpaid one
+ * (docs/rules/credit-notes.md, "Adjustment or refund", "As the line was paid").
  */
 
 import { toOwnKey } from '../../../core/credits/wallet/movement-key.ts';

@@ -83,14 +83,17 @@ type InvoiceEditing = LockedInvoice & {
 };
 type WrittenEdit = { readonly line_items: InvoiceLineItemModel[]; readonly changes: Partial<InvoiceModel> };
 
-/** Refuses to edit lines that other rules compute, because the subscription depends on their charges (docs/rules/invoices.md, "Edits"). */
+/**
+ * Refuses to edit computed lines of an invoice that is not derived from the subscription alone, e.g. of a plan change: later computations
+ * depend on its charges (docs/rules/invoices.md, "Edits").
+ */
 function checkEditable({ invoice, before }: InvoiceEditing): void {
   const isComputed = before.some(({ computed_from }) => computed_from);
   if (isComputed && !isDerivedFromSubscription(invoice))
     throw notAllowed(`the lines of an invoice of ${invoice.billing_reason} cannot be edited`, { id: invoice.id });
 }
 
-/** Sums requested without lines are checked against the existing lines. */
+/** If sums are requested without lines, checks that they equal the sums of the existing lines. */
 function checkRequestedSum(edit: EditInvoice, before: readonly InvoiceLineItem[]): void {
   if (edit.line_items === null) checkSum(edit, sumDecimals(before.map(({ amount }) => new Decimal(amount))));
 }
@@ -250,8 +253,8 @@ function isLate({ period_start, period_end }: InvoiceModel, subscription: Subscr
 }
 
 /**
- * Loads the dates of the charges. An advance charge is dated at the start of its time, any other charge at the end; a manual line is dated
- * with the invoice.
+ * Loads the dates of the charges. An advance charge has the date of its interval's start, any other charge that of the end; a manual line
+ * has the invoice's date.
  */
 async function loadChargedInstants({ invoice, transaction }: InvoiceEditing, records: readonly LineRecord[]) {
   const ids = records.map((record) => record.subscription_line_item_id);
@@ -265,7 +268,10 @@ async function loadChargedInstants({ invoice, transaction }: InvoiceEditing, rec
   });
 }
 
-/** Converts the shares of a credit, which retains those of its original charge, regardless of the other lines. */
+/**
+ * Converts the discount, credit and tax of a credit line. They are a part of those of the original charge, regardless
+ * of the other lines.
+ */
 function toCreditedShares(record: LineRecord) {
   return {
     ...parseAdjustments(record),

@@ -1,6 +1,6 @@
 /**
- * Finalizes drafts that have rested for the configured delay since their last computation. Each is recomputed first, so that late usage is
- * on it and not on an adjustment line of the next invoice. A draft waits while its usage is not complete. Concurrent runs are safe: the
+ * Finalizes drafts after the configured delay since their last computation. Each is recomputed first, so that it contains late usage, which
+ * otherwise would be an adjustment line of the next invoice. A draft waits while its usage is not complete. Concurrent runs are safe: the
  * second one finds the invoice final.
  */
 import { indexById } from '../../../core/foundation/by-id.ts';
@@ -27,7 +27,9 @@ import { activateAfterLowered, activateIfNothingDue } from '../effects.ts';
 
 export type FinalizationReport = {
   finalized: number;
-  /** Number of invoices that were computed to 0: such an invoice has no number and is never final. */
+  /**
+   * Number of invoices whose total was computed as 0. Such an invoice is skipped: it has no number and is never final.
+   */
   skipped: number;
   waiting: string[];
   failed: { id: string; error: unknown }[];
@@ -67,11 +69,11 @@ export async function finalizeDueInvoices(
   return report;
 }
 
-/** Hierarchies in the group of drafts that began most recently. */
+/** Hierarchies of the drafts in the most recently begun group. */
 type LastBatch = { families: ReadonlySet<string> };
 type BatchOrder = { readonly handoff: BatchHandoff; readonly last: LastBatch };
 
-/** Finalizes one draft. Resolves to true if the invoice is no draft any more; otherwise it is left for the next run. */
+/** Finalizes one draft. Resolves to true if the invoice is no draft any more; otherwise the next run tries again. */
 async function finalizeOne(
   stores: Stores,
   { id, ...scope }: DueRecord,
@@ -107,8 +109,8 @@ async function finalizeBatch(
 type FinalizationOutcome = 'finalized' | 'skipped' | 'waiting' | 'not_due';
 
 /**
- * Counts the outcome in the report. Returns true if the invoice is no draft any more; otherwise it is left for the next
- * run.
+ * Counts the outcome in the report. Returns true if the invoice is no draft any more; otherwise the next run tries
+ * again.
  */
 function recordOutcome(report: FinalizationReport, id: string, outcome: FinalizationOutcome): boolean {
   if (outcome === 'waiting') report.waiting.push(id);
@@ -119,10 +121,11 @@ function recordOutcome(report: FinalizationReport, id: string, outcome: Finaliza
 
 /**
  * Finalizes drafts in one transaction; their order decides the invoice numbers. A draft with incomplete usage stays unchanged. Drafts are
- * computed while the previous group is being written, and become final after it. After `allowNext` the group takes no lock that the next
- * one can have: the next group locks no wallet, counter or shared hierarchy before this one has ended. All subscriptions and drafts are
- * locked before the first wallet and the counter, because a manual finalization has locked its subscription when it waits for the counter.
- * `activateAfterLowered` alone may lock another subscription, of a former parent; if the next group holds it, that group gives up and runs later.
+ * computed while the previous group is being written, and become final after it. The two groups cannot deadlock. Until this group ends, the
+ * next one locks no wallet, counter or shared hierarchy, and after `allowNext` this group locks nothing else. All subscriptions and drafts
+ * are locked before the first wallet and the counter, because a manual finalization has locked its subscription when it waits for the
+ * counter. Only `activateAfterLowered` may lock another subscription, of a former parent. If the next group has locked it, that group is
+ * rolled back and repeated.
  */
 function finalizeAll(
   stores: Stores,

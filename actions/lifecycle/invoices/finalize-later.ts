@@ -1,4 +1,7 @@
-/** Finalizes a draft in the background without its rest. The draft is recomputed first, and refused while its period is not over. */
+/**
+ * Finalizes a draft in the background without waiting for its delay. The draft is recomputed first, and refused while its period is not
+ * over.
+ */
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';

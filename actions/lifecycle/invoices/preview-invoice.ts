@@ -190,7 +190,10 @@ function buildEarlierInvoices(plans: readonly PreviewPlan[]): EarlierInvoices {
 
 type PreviewPlan = InvoicePlan<BillableItem>;
 
-/** Converts a change so that credits that it settles on its own invoice are shown on the invoice of the period, as if both were one. */
+/**
+ * Converts an executed change for the preview. The preview shows the change's credits on the invoice of the period, although the change
+ * itself settles them on a separate invoice.
+ */
 function toPreviewedChange({ invoice, lines }: SettledChangeLines): PreviewedChange {
   return { before: { invoice, line_items: [] }, credits: lines.filter(({ amount }) => amount.isNegative()) };
 }

@@ -50,7 +50,7 @@ export async function recalculateInvoice(
   });
 }
 
-/** Derives how to bill the period again. Manual charges and charges of other rules cannot be derived from the period. */
+/** Derives how to bill the period again. Throws for a manual invoice, or one whose charges cannot be derived from a period. */
 function deriveRebilling(invoice: InvoiceModel, subscription: SubscriptionModel | null) {
   const { invoice_type, billing_reason, period_start, period_end, recalculated_invoice_id } = invoice;
   if (recalculated_invoice_id)

@@ -50,7 +50,7 @@ export async function voidInvoice(
     // payment again.
     if (locked.invoice.invoice_status === 'FINALIZED')
       await activateIncompleteSubscription(stores, transaction, { ...locked, invoice: voided, by: author });
-    // The lowered invoices follow the voided one, because both may belong to one subscription, which is read again for them.
+    // The lowered invoices are processed after the voided one, because both may belong to one subscription, which is then read again.
     await activateAfterLowered(stores, transaction, { lowered, by: author });
     return voided;
   });

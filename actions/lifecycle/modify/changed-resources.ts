@@ -1,4 +1,4 @@
-/** Lines, subscriptions and invoices that a change of a subscription touched, or would touch in a preview. */
+/** Lines, subscriptions and invoices that a change of a subscription changed, or would change in a preview. */
 
 import type { WalletTransaction } from '../../../core/credits/wallet/record.ts';
 import type { InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts';
@@ -35,7 +35,7 @@ export function toChangedLine(
   return { id, price_id, quantity, start_date, end_date, change_action };
 }
 
-/** Returns the result of a change that touches only other subscriptions. */
+/** Returns the result of a change that affects only other subscriptions. */
 export function toChangedSubscriptions(
   changes: readonly { record: Subscription; action: ChangedSubscription['action'] }[],
 ): ChangedResources {

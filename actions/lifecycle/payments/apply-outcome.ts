@@ -91,7 +91,10 @@ async function endProcessing(
 
 type AppliedPayment = { readonly payment: PaymentModel; readonly by: ChangeAuthor };
 
-/** Collects the part of the invoice that was left to a postpaid wallet. The wallet may have fewer credits by now. */
+/**
+ * Collects the part of the invoice that a postpaid wallet was expected to pay. The wallet may have fewer credits by
+ * now.
+ */
 async function collectRemainder(stores: Stores, transaction: Transaction, applied: AppliedPayment): Promise<void> {
   if (await payRemainder(stores, transaction, applied)) return;
   const { invoice, subscription } = await lockInvoice(transaction, applied.payment, applied.payment.destination_id);
@@ -101,8 +104,8 @@ async function collectRemainder(stores: Stores, transaction: Transaction, applie
 }
 
 /**
- * Pays a part of the invoice from a postpaid wallet; returns whether it did. When that payment is applied, the rest is
- * collected.
+ * Pays a part of the invoice from a postpaid wallet; returns whether it did. The remaining part is collected after that
+ * payment is applied.
  */
 async function payRemainder(
   stores: Stores,
@@ -174,8 +177,8 @@ function isRetried({ payment, invoice, subscription }: LockedPayment): boolean {
 }
 
 /**
- * Whether this is the outcome of a first attempt to which the request still waits for an answer. If the attempt took
- * long or had no outcome, the request was answered with an incomplete subscription, so the payment is retried as usual.
+ * Whether the request still waits for this outcome of the first attempt. If the attempt took long or had no outcome,
+ * the request was answered with an incomplete subscription, and the payment is retried as usual.
  */
 function isFirstOutcome({ attempt_count, gateway_payment_id, error_message }: PaymentModel): boolean {
   return attempt_count <= 1 && !gateway_payment_id && !error_message;

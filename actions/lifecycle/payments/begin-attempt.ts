@@ -154,8 +154,9 @@ async function findPaymentObstacle(
 }
 
 /**
- * Finds a gateway whose connection needs attention; its payments wait and do not fail. A connection can be archived
- * only when the attempt is stored, because an archived one cannot be queried about a charge.
+ * Returns the error of a gateway whose connection needs attention; its payments wait and do not fail. The lock delays
+ * an archival of the connection until the attempt is stored, because an archived connection cannot be queried about a
+ * charge.
  */
 async function findStoppedGateway(transaction: Transaction, { payment }: LockedPayment): Promise<FarthingError | null> {
   const { payment_gateway: gateway } = payment;

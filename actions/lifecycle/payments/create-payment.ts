@@ -165,7 +165,7 @@ function checkSamePayment(payment: PaymentModel, request: CreatePayment): Paymen
   throw alreadyExists(`the idempotency_key is that of a payment with another ${field}`, { field, id: payment.id });
 }
 
-/** Parts of a request that make it equal to another; metadata is one of them. */
+/** Parts of a request by which two requests are compared; metadata is one of them. */
 function listKeyParts(request: CreatePayment): unknown[] {
   const { destination_id, payment_method_type, payment_method_id, payment_gateway, amount, currency } = request;
   const own = Object.entries(request.metadata ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));

@@ -35,7 +35,10 @@ const AT_ONCE_WITH_SLOW = 512;
 const SLOW_AFTER_MS = 3_000;
 /** Payments at work of a tenant that call no connection. */
 const AT_ONCE_TENANT = 4;
-/** Maximum age of the list while slots are free. Payments that become due during a run wait no longer for one. */
+/**
+ * Maximum age of the list while slots are free. So a payment that becomes due during a run waits at most this long for
+ * a free slot.
+ */
 const LIST_AGE_MS = 2_000;
 
 export async function processDuePayments(stores: Stores, input: DuePaymentsInput): Promise<DuePaymentsReport> {
@@ -54,7 +57,10 @@ class DuePaymentsRun {
   readonly #slots: PromptSlots;
   /** Ends of the pauses that began during this run, by lane. */
   readonly #pausedUntil = new Map<string, Date>();
-  /** Payments that are still due after their step: the next run makes the next one, so that no provider is called in a loop. */
+  /**
+   * Ids of payments that are still due after one step. The next run processes them again, so that this run never calls a provider in a
+   * loop.
+   */
   readonly #left: string[] = [];
   #isInterrupted = false;
 
@@ -99,8 +105,8 @@ class DuePaymentsRun {
   }
 
   /**
-   * Replaces the list: the tenants alternate in it, and so do the lanes of each, so that many payments of one connection never hide those of
-   * another.
+   * Replaces the list. Tenants alternate in it, and so do the lanes of each tenant. So many payments of one connection do not delay the
+   * payments of another.
    */
   async #list(): Promise<void> {
     const { only } = this.#input;
@@ -154,7 +160,7 @@ class DuePaymentsRun {
     }
   }
 
-  /** The list may be older than a pause that this payment caused. */
+  /** Records the pause that this payment caused. The list may have been loaded before the pause began. */
   async #notePause(due: DuePayment): Promise<void> {
     const paused_until = await findPauseEnd(this.#stores.postgres, due);
     if (paused_until !== null) this.#pausedUntil.set(toLane(due), paused_until);
@@ -165,7 +171,10 @@ function isConnected({ payment_gateway }: DuePayment): boolean {
   return payment_gateway !== null && !listOwnGateways()[payment_gateway];
 }
 
-/** Returns the lane of a payment. Payments of one lane are processed one after another. */
+/**
+ * Returns the lane of a payment: its connection, otherwise its tenant. The limits of concurrency and the pauses are per
+ * lane.
+ */
 function toLane(due: DuePayment): string {
   const { tenant_id, environment_id, payment_gateway } = due;
   return isConnected(due) ? `${tenant_id} ${environment_id} ${payment_gateway}` : tenant_id;

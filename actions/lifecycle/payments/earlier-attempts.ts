@@ -15,7 +15,7 @@ import { applySuccess } from './apply-outcome.ts';
 
 type EarlierAttempt = { readonly attempt: PaymentAttemptModel; readonly payment: PaymentModel };
 
-/** Stores the provider's id of the last attempt, which the next attempt replaces in the payment. */
+/** Stores the provider's id of the last attempt, because the next attempt overwrites it in the payment. */
 export async function storeAttemptId(
   transaction: Transaction,
   { gateway_payment_id, attempt_count: attempt_number, ...payment }: PaymentModel,
@@ -29,7 +29,7 @@ export async function storeAttemptId(
     await PaymentAttemptModel.change(attempt, { gateway_payment_id }, { by, database: transaction });
 }
 
-/** Finds the attempts that the provider knows by these ids, and that a later attempt has replaced. */
+/** Finds attempts by their ids at the provider, if a later attempt has replaced them. */
 export async function findEarlierAttempts(
   scope: Scope,
   gateway_payment_ids: readonly string[],
@@ -77,8 +77,8 @@ type EarlierSuccess = LockedPayment & {
 };
 
 /**
- * Applies a late success once. A payment that waits for its next attempt is paid by it. Otherwise another attempt is in progress or the payment
- * has ended, so the money is not counted, and a person is informed.
+ * Applies a late success once. If the payment waits for its next attempt, the success pays it. Otherwise another attempt is in progress or
+ * the payment has ended: the money is then not applied, and the payment's error message asks a person to refund it.
  */
 export async function applyEarlierSuccess(
   stores: Stores,

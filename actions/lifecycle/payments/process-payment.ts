@@ -1,7 +1,7 @@
 /**
- * Makes the next step of a payment: begins an attempt, calls the provider outside any transaction, and applies the outcome. After a crash in
- * between, the outcome is requested from the provider under the same key, so that nothing is charged twice
- * (docs/rules/payments.md, "Never twice").
+ * Makes the next step of a payment: begins an attempt, calls the provider outside any transaction, and applies the outcome. After a crash
+ * in between, the outcome is requested from the provider under the same key, so that nothing is charged twice (docs/rules/payments.md,
+ * "Never twice").
  */
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { FarthingError, unavailable } from '../../../core/foundation/error.ts';
@@ -117,8 +117,9 @@ function hasRefund({ refunded_amount }: PaymentModel): boolean {
 }
 
 /**
- * Reads the outcome of the last attempt before the next one charges: a bank may accept a declined charge later. Null if another attempt is
- * safe: the last one has failed, or the provider does not have it. Null, too, if the connection is stopped or archived: an attempt then waits.
+ * Reads the outcome of the last attempt before the next one charges: a bank may accept a declined charge later. Null if another attempt
+ * is safe: the last one has failed, or the provider does not have it. Null, too, if the connection is stopped or archived: an attempt
+ * then waits.
  */
 async function findLateOutcome(
   stores: Stores,

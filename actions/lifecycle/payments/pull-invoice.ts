@@ -1,4 +1,7 @@
-/** Reads the counterparts of invoices, and records what was paid and refunded there (docs/integrations/README.md, "Reading an invoice"). */
+/**
+ * Reads the counterparts of invoices at providers, and records payments and refunds that happened there (docs/integrations/README.md,
+ * "Reading an invoice").
+ */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
 import { isReportFinal } from '../../../core/payments/provider-payments.ts';

@@ -139,8 +139,8 @@ type ReportedRefunds = {
 };
 
 /**
- * Records the refunds that were made at the provider, and reverses those that have failed there after they were recorded as made. `transaction`
- * has locked the invoice. Returns the differences that a person has to resolve; null if there are none.
+ * Records the refunds that were made at the provider, and reverses those that have failed there after they were recorded as made.
+ * `transaction` has locked the invoice. Returns the differences that a person has to resolve; null if there are none.
  */
 export async function applyReportedRefunds(
   stores: Stores,
@@ -152,7 +152,10 @@ export async function applyReportedRefunds(
   return [...failed, ...unfitting].join('; ') || null;
 }
 
-/** A failed refund that was recorded as a part of a sum cannot be reversed by itself, so the difference is returned. */
+/**
+ * Reverses refunds that failed after they were recorded. A refund that was recorded only as a part of a sum cannot be
+ * reversed, and is returned as a difference.
+ */
 async function reverseFailedRefunds(
   stores: Stores,
   transaction: Transaction,

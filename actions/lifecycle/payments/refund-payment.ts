@@ -106,7 +106,7 @@ function addRefund(
     ...createdBy({ user_id: 'user_id' in by ? by.user_id : '', now: by.now }),
     id: newId('payment_refund', by.now.getTime()),
     payment_id: payment.id,
-    // A refund without a provider, or one that was made there already, needs no call and is complete at once.
+    // A refund without a provider, or one that was already made at the provider, needs no call and is complete at once.
     refund_status: is_made ? 'succeeded' : 'pending',
   };
   return PaymentRefundModel.add(payment, record, { database: transaction });
@@ -270,8 +270,8 @@ async function requestRefund(stores: Stores, { payment, refund, by }: RefundAtte
 }
 
 /**
- * Key prefix of a refund that the invoice does not show: an overpaid amount, or money for a closed payment. The automatic one is at most one
- * per payment; the key of a retry by request follows its id.
+ * Key prefix of a refund that the invoice does not show: of an overpaid amount, or of money for a closed payment. A payment has at most one
+ * automatic refund of this kind. A requested retry has a key that is derived from the refund's id.
  */
 const OVERPAYMENT = 'surplus';
 

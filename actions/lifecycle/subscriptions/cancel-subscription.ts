@@ -1,7 +1,7 @@
 /**
  * Cancels a subscription now, at the end of its period or on a date (docs/rules/subscriptions.md, "Cancellation";
- * core/subscriptions/cancellation.ts). An immediate cancellation ends the line items and invoices the arrears, unless the request says skip.
- * The scheduler executes a scheduled one.
+ * core/subscriptions/cancellation.ts). An immediate cancellation ends the line items and invoices the arrears, unless the request says
+ * skip. The scheduler executes a scheduled one.
  */
 import { invalid, notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';

@@ -1,7 +1,8 @@
 /**
  * Ends and begins lines of a subscription inside a period and settles the credits and charges. Modifications, plan changes and
  * cancellations all use it (docs/rules/proration.md, "Changes inside a period"). `planLineChange` gathers and decides, and is all of a
- * preview; `applyLineChange` (apply-line-change.ts) applies the plan. An opening invoice that is still a draft is recomputed and carries the change itself.
+ * preview; `applyLineChange` (apply-line-change.ts) applies the plan. An opening invoice that is still a draft is recomputed and carries
+ * the change itself.
  */
 import { invalid } from '../../../core/foundation/error.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
@@ -61,7 +62,7 @@ type LineChange = {
   readonly subscription: SubscriptionModel;
   /** The subscription after the change, if a new period begins with the change. */
   readonly after?: SubscriptionModel | undefined;
-  /** Lines that had ended before or are charged once; set only if a new period begins. */
+  /** Lines that ended before the change, or are charged once; set only if a new period begins. */
   readonly ended?: readonly BillableItem[];
   readonly ends: readonly LineChangeEnd[];
   readonly begins: readonly LineStart[];
@@ -87,11 +88,14 @@ export type LineChangePlan = {
   readonly drafts: readonly string[];
   /** Charges that remain without proration. */
   readonly retained: readonly RetainedCharge[];
-  /** Lines that ended before: their retained charges paid for other lines, and now count only until the change. */
+  /**
+   * Lines that ended before this change. Their retained charges paid for other lines, and now count only until this
+   * change.
+   */
   readonly released: readonly LineChangeEnd[];
   /** Anchor of the old periods, in which the ended lines were charged; set only if a new period begins. */
   readonly anchor: string | null;
-  /** Other lines that retain the old periods. */
+  /** Lines that this change does not end and that retain the old periods. */
   readonly anchored: readonly BillableItem[];
   readonly author: Author;
 };
@@ -179,8 +183,8 @@ export function buildSettlements(settling: Omit<Settlement, 'lines'>, { credits,
 }
 
 /**
- * Returns the subscription as it was charged. A scheduled cancellation that will credit unused time is left out,
- * because it has not shortened the advance charges. A line that ends earlier is therefore credited in full now.
+ * Returns the subscription as it was charged. A scheduled cancellation that will credit unused time is ignored, because
+ * it has not shortened the advance charges. A line that ends earlier is therefore credited in full now.
  */
 async function loadChargedSubscription(
   database: Database,

@@ -43,7 +43,8 @@ export async function endTrial(
   };
   const paying = await SubscriptionModel.change(subscription, changes, { by, database: transaction });
   await finalizeOpening(stores, transaction, { subscription: paying, period, reason: TRIAL_END, now: by.now });
-  // No caller waits for this result, so `error_if_incomplete` waits for payment like the other behaviours.
+  // No caller waits for this result. So `error_if_incomplete` cannot fail a request, and the subscription waits for its
+  // payment.
   const settled = await activateIfPaid(transaction, { subscription: paying, by: { now: by.now } });
   const { subscription_status } = settled.subscription;
   const name = subscription_status === 'active' ? 'subscription.activated' : 'subscription.updated';

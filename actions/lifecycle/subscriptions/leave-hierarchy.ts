@@ -1,5 +1,5 @@
 /**
- * Ends a subscription of a hierarchy before the end of the parent's period. The parent moves the periods of its
+ * Ends a subscription of a hierarchy before the end of the parent's period. The parent advances the periods of its
  * children, but a child may end earlier (docs/rules/subscriptions.md, "Families"). The amount that a grouped
  * subscription owes until its end is on the parent's next invoice.
  */
@@ -18,7 +18,7 @@ import { lockWithParent } from './lock-with-parent.ts';
 type LeaveHierarchyInput = { readonly subscription_id: string; readonly now: Date };
 
 /**
- * Ends a child whose end has come, and returns whether it did. A child does not end while its parent has an earlier
+ * Ends a child that has reached its end; returns whether it did. A child does not end while its parent has an earlier
  * period to invoice.
  */
 export async function leaveHierarchyIfDue(

@@ -68,7 +68,7 @@ type LockUpToDateInput = {
   readonly scope: Scope;
   readonly database: Transaction;
   readonly now: Date;
-  /** Other subscriptions that the request names; they are locked, too. */
+  /** Other subscriptions that the request names. They are locked as well. */
   readonly others?: readonly string[];
   /** The version that the caller has read, if the request names it. It is checked before the due work, which counts as no change. */
   readonly version?: number | null | undefined;

@@ -28,7 +28,7 @@ export async function listOpenDrafts(
   return drafts.map(({ id }) => id);
 }
 
-/** Recomputes open drafts after the running period has another end, before they become final. */
+/** Recomputes the open drafts after the end of the running period was changed, and before the drafts become final. */
 export async function computeOpenDrafts(
   stores: Stores,
   transaction: Transaction,

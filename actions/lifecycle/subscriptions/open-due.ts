@@ -1,6 +1,6 @@
 /**
- * Opens a subscription whose start has come (docs/rules/subscriptions.md, "A start that lies ahead"). The opening invoice is created then,
- * and the payment behaviour applies then. A subscription that ends before its start only ends.
+ * Opens a subscription at its start (docs/rules/subscriptions.md, "A start that lies ahead"). The opening invoice is created then, and the
+ * payment behaviour applies then. A subscription that ends at or before its start is ended and never opened.
  */
 import { formatMs, toInstant } from '../../../core/foundation/time/instant.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
@@ -10,7 +10,7 @@ import { currentPeriod, toBilledSubscription } from '../../rating/billable-items
 import { openAndActivate } from '../invoices/open-and-activate.ts';
 import { endAt } from './end-trial.ts';
 
-/** Returns the subscription after it was opened or ended; null if its start has not come. `transaction` holds the lock on its row. */
+/** Returns the subscription after it was opened or ended; null before its start. `transaction` holds the lock on its row. */
 export async function openDue(
   stores: Stores,
   transaction: Transaction,

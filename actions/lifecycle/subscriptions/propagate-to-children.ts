@@ -45,7 +45,9 @@ async function propagateToInherited(transaction: Transaction, { parent, by }: Pa
   }
 }
 
-/** Moves grouped subscriptions with the parent; they are billed by themselves after its end. */
+/**
+ * Advances the periods of grouped subscriptions with the parent's. After the parent's end they are billed separately.
+ */
 async function propagateToGroup(
   stores: Stores,
   transaction: Transaction,
@@ -89,7 +91,7 @@ async function invoiceEnded(
   }
 }
 
-/** Moves the child to the period after the one that the parent has invoiced. */
+/** Advances the child to the period after the one that the parent has invoiced. */
 async function advanceChild(
   transaction: Transaction,
   { child, parent, by }: ParentPropagation & { child: SubscriptionModel },
@@ -117,7 +119,9 @@ async function advanceChild(
 /** Fields of an activated child: the charges that it waited for were on its parent's invoice. */
 const PAID = { subscription_status: 'active' } as const;
 
-/** Ends the trial of a child, which was the parent's. Its advance charges are on the invoice with which the parent's trial ended. */
+/**
+ * Ends the trial of a child together with its parent's. The child's advance charges are on the invoice with which the parent's trial ended.
+ */
 async function endChildTrial(
   transaction: Transaction,
   { child, parent, by }: ParentPropagation & { child: SubscriptionModel },

@@ -20,8 +20,8 @@ export type LineChangeEnd = { readonly item: BillableItem; readonly at: Millisec
 type ChargedRunningPeriod = { readonly subscription: BilledSubscription; readonly current: Period };
 
 /**
- * Paid time of a line that ends in a change without proration: the end of that time, and the lines whose charges pay
- * for it.
+ * Prepaid time after the end of a line that ends without proration: `until` is its end, and `payers` are the lines
+ * whose charges pay for it.
  */
 export type RetainedCharge = {
   readonly item_id: string;
@@ -36,12 +36,12 @@ export function computeRetainedCharge(
 ): RetainedCharge | null {
   const { id, start_date, charged_from, paid_by_lines } = item.line_item;
   const isBilled = filterFinalLines(invoiced, id).length > 0;
-  // A line deleted for lack of active time is on no draft.
+  // A line without any active time is deleted, and no draft charges it.
   const isCharged = at > toInstant(start_date) || isBilled;
-  // The subscription counts as without an end, as when the line was charged: a cancellation scheduled since can be undone.
+  // A scheduled cancellation is ignored: the line was charged before it was scheduled, and the cancellation can be undone.
   const uncut = { ...running, subscription: { ...running.subscription, end_ms: null } };
   const until = isCharged ? computeChargedUntil(item, at, uncut) : null;
-  // Time that charges of earlier lines pay for stays paid, even if this line was active only briefly.
+  // The charge of a line pays until its end, even if another line took over most of that time.
   if (until !== null) return { item_id: id, until, payers: [id] };
   const paid = charged_from ? toInstant(charged_from) : at;
   return paid > at ? { item_id: id, until: paid, payers: paid_by_lines ?? [] } : null;

@@ -49,7 +49,7 @@ export async function topUpDueWallets(
   return report;
 }
 
-/** Tops up the wallets of a customer after their usage grew or one of their wallets moved. */
+/** Tops up the wallets of a customer after their usage grew or the credits of a wallet changed. */
 export async function topUpCustomer(
   stores: Stores,
   scope: Scope,
@@ -60,11 +60,11 @@ export async function topUpCustomer(
 }
 
 /**
- * Number of attempts to read a balance during which no credits move. At the last attempt, the credits that moved since the read are added.
+ * Number of attempts to read a balance during which no credits change. At the last attempt, credits that changed since the read are added.
  */
 const ATTEMPTS = 3;
 
-/** Returns the number of top-ups. If the credits moved after the balance was read, the attempt restarts from a new read. */
+/** Returns the number of top-ups. If the wallet's credits changed after the balance was read, the attempt restarts from a new read. */
 export async function autoTopUp(stores: Stores, scope: Scope, input: { id: string; now: Date }): Promise<number> {
   for (let attempts = 1; ; attempts++) {
     const times = await tryTopUp(stores, scope, { ...input, isLast: attempts === ATTEMPTS });

@@ -1,4 +1,7 @@
-/** A child of a group after the end of its parent (docs/rules/subscriptions.md, "Families"), before the scheduler has closed that end. */
+/**
+ * Invoices a grouped child separately after the end of its parent (docs/rules/subscriptions.md, "Families"), if the scheduler has not yet
+ * removed it from the group.
+ */
 
 import { formatMs, type Milliseconds } from '../../../core/foundation/time/instant.ts';
 import { laterPeriods } from '../../../core/rating/due.ts';

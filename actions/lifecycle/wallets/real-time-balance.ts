@@ -127,7 +127,7 @@ async function gatherOwed(
   of: OwingCustomer,
   gathering: GatherContext,
 ): Promise<ComputedAnswer<WalletOwed>> {
-  // Usage is read before invoices, in the order in which a charge moves, so that a concurrent finalization hides no charge.
+  // Usage is read before invoices. A charge that a concurrent finalization invoices between the two reads is therefore not missed.
   const { running, until_ms } = await gatherCurrentUsage(stores, of, gathering);
   const unpaid = await gatherUnpaid(of, gathering.database);
   const owed = (usage: readonly Decimal[]): WalletOwed => ({ current_usage: sumDecimals(usage), unpaid });

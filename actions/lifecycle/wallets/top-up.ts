@@ -47,7 +47,7 @@ type TopUpResult = {
 
 type ToppedUpWallet = TopUpResult & { readonly checkout_session: CheckoutSessionModel | null };
 
-/** The page of a checkout is opened after the commit of the purchase. */
+/** Tops up a wallet. If the purchase has a checkout, its page is opened after the commit. */
 export async function topUpWallet(
   stores: Stores,
   scope: Scope,

@@ -85,7 +85,7 @@ export async function appendEventsWithPositions(
   return ids.map((one) => ({ ...one, offset: offsetByPartition.get(one.partition)! }));
 }
 
-/** Appends a body that was validated in place. The ids are read only if there are several partitions. */
+/** Appends a request body that is already validated. Its ids are read only if the log has several partitions. */
 export async function appendChecked(
   log: EventLog,
   scope: Scope,

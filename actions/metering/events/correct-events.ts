@@ -1,7 +1,7 @@
 /**
- * Applies corrections in the pipeline. The corrected content is stored next to the event, and the bucket rows of its old and new content are
- * rebuilt from the raw events. All corrections of a slice share one rebuild, which also writes the bucket rows of the slice's own events.
- * Each applies once: a repeated message, a void of a voided event, and a correction of an unknown id change nothing.
+ * Applies corrections in the pipeline. The corrected content is stored next to the event, and the bucket rows of its old and new content
+ * are rebuilt from the raw events. All corrections of a slice share one rebuild, which also writes the bucket rows of the slice's own
+ * events. Each applies once: a repeated message, a void of a voided event, and a correction of an unknown id change nothing.
  */
 
 import { FarthingError, unavailable } from '../../../core/foundation/error.ts';
@@ -41,7 +41,7 @@ type CorrectionBatch = {
   readonly owned_partition: OwnedPartition;
   /** Corrections in the order of the log. */
   readonly records: readonly { readonly offset: bigint; readonly correction_id: string }[];
-  /** When the last record of the slice came. */
+  /** Instant at which the last record of the slice was received. */
   readonly received_at_us: Microseconds;
   /** End of the slice: earlier events of this partition are in its raw rows and are recounted. */
   readonly own_before: bigint;
@@ -100,7 +100,7 @@ async function gatherEffects(
   { postgres, clickhouse }: Stores,
   { owned_partition, records }: CorrectionBatch,
 ): Promise<CorrectionEffect[]> {
-  // The first of repeated messages counts.
+  // If a message was appended twice, its first offset counts.
   const offsets = new Map(records.toReversed().map(({ correction_id, offset }) => [correction_id, offset]));
   const corrections = await listPendingCorrections(postgres, [...offsets.keys()]);
   const effects: CorrectionEffect[] = [];
@@ -169,7 +169,8 @@ function buildEffect(
   const { tenant_id, environment_id, event_id, action, id: sequence } = correction;
   const after = action === 'void' ? null : buildReplacement(correction, before);
   const contentBefore = before.action === 'void' ? [] : [before];
-  // An earlier attempt or a manual change may have stored other content under this number, and the bucket rows may count that content.
+  // An earlier attempt or a manual change may have stored other content under this number. Bucket rows that count that content are rebuilt,
+  // too.
   const stored = history.corrections.filter((known) => String(known.sequence) === sequence);
   const { event_partition, event_offset, event_position } = history.original;
   const row = {

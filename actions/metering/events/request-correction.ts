@@ -1,7 +1,7 @@
 /**
  * Requests the void or the replacement of an accepted event. The request is stored with user, time and reason. It goes through the log to
- * the partition of the id, so that it applies once and in order (actions/metering/events/correct-events.ts). An event in flight is corrected after
- * it is processed; usage on a final invoice is left to an adjustment.
+ * the partition of the id, so that it applies once and in order (actions/metering/events/correct-events.ts). An event in flight is
+ * corrected after it is processed. A final invoice is not changed: a later invoice adjusts the difference.
  */
 import { FarthingError, notAllowed, notFound } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';

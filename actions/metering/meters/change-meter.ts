@@ -1,4 +1,6 @@
-/** Replaces the filters of a meter or archives it, after which it matches no events. Its other fields are immutable. */
+/**
+ * Replaces the filters of a meter, or archives it. An archived meter matches no events. All other fields are immutable.
+ */
 
 import { invalid, notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';

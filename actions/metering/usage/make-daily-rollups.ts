@@ -1,11 +1,11 @@
 /**
  * Makes the daily rollups of UTC days that are over (docs/decisions/0001). A day has only base rows until then. Afterwards every writer of
- * its base rows also writes daily rollups, and queries read these. It is the effect of one message in the log, like a rebuild:
+ * its base rows also writes daily rollups, and queries read these. One message in the log triggers the work, like a rebuild:
  *
- * lock the bucket rows → no slice is in its bucket rows → sum up the base rows, day by day → unlock: these days have rollups
+ *   lock the bucket rows → no slice writes bucket rows → sum up the base rows, day by day → unlock: these days have rollups
  *
- * After a crash the next owner of the partition repeats it under a greater attempt number. No query reads the rollups of a day before it is
- * done, so the next attempt deletes the rows of the failed one.
+ * After a crash the next owner of the partition repeats the work under a greater attempt number. No query reads the rollups of a day
+ * before it is done, so the next attempt deletes the rows of the failed one.
  */
 import { FarthingError } from '../../../core/foundation/error.ts';
 import type { WriteAttempt } from '../../../storage/events/write-fence.ts';
@@ -37,7 +37,7 @@ type DailyRollupsRequest = {
 };
 
 /**
- * Maximum number of base rows per message, because the locked bucket rows block all writers. The other days are left for the next message.
+ * Maximum number of base rows per message, because the locked bucket rows block all writers. The next message processes the remaining days.
  */
 const BASE_ROWS_MAX = 3_000_000;
 

@@ -2,10 +2,10 @@
  * Rewrites bucket rows from the raw events, after a correction or for a repair. The owner of a partition does it as the effect of one
  * message, exactly once:
  *
- * lock the bucket rows → no slice is in its own → recount, and delete the old rows → write the new ones → verify → unlock
+ *   lock the bucket rows → no slice writes bucket rows → recount, and delete the old rows → write the new ones → verify → unlock
  *
- * After a crash or any other failure, everything is repeated under a greater attempt number. Its delete removes the rows of all earlier
- * attempts, and no row of these can arrive later (docs/decisions/0002).
+ * After a crash or any other failure, everything is repeated under a greater attempt number. The delete of the new attempt removes the rows
+ * of all earlier attempts, and no row of these can arrive later (docs/decisions/0002).
  */
 import { unavailable } from '../../../core/foundation/error.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
@@ -46,7 +46,7 @@ export type Rebuild = {
   readonly own_before?: bigint;
   /** A version that becomes live with this rebuild: its rows are written although no query reads them yet. */
   readonly settling?: { readonly meter_id: string; readonly version: number } | null;
-  /** Prepares other inputs of the rows. Called before the recount, with the bucket rows locked. */
+  /** Prepares further inputs of the rebuild. Called before the recount, with the bucket rows locked. */
   prepare?(attempt: WriteAttempt): Promise<void>;
   /** Lists the rows to rebuild. Called with the bucket rows locked. */
   targets(): Promise<readonly RebuildTarget[]>;

@@ -18,7 +18,7 @@ type ApiKeyInput = {
   readonly type: ApiKeyType;
   readonly expires_at?: string | null;
   readonly service_account_id?: string | null;
-  /** Environment of the key. Default: that of the request. */
+  /** Environment of the key. Default: the environment of the request. */
   readonly environment_id?: string | null;
 };
 

@@ -7,7 +7,7 @@ import { findPassword, replacePassword } from '../../../storage/models/operation
 type PasswordOwner = { readonly user_id: string; readonly tenant_id: string };
 type ChangePasswordInput = { readonly password: string; readonly current_password?: string | null | undefined };
 
-/** Checks and hashes before the transaction that stores the password, because both take long. */
+/** Checks and hashes the passwords before the transaction that stores the new one, because both take long. */
 export async function preparePassword(
   { postgres }: Pick<Stores, 'postgres'>,
   owner: PasswordOwner,

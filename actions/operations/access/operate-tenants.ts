@@ -29,7 +29,9 @@ export async function openTenant(
   return { tenant_id, environments, password, api_key };
 }
 
-/** Suspends a tenant, which can then be read but not written, or ends its suspension; `GET /v1/tenants/{id}` shows the suspension. */
+/**
+ * Suspends a tenant, or ends its suspension. A suspended tenant can be read but not written; `GET /v1/tenants/{id}` shows the suspension.
+ */
 export async function suspendTenant(
   { postgres }: Postgres,
   { id, suspended, now }: { id: string; suspended: boolean; now: Date },

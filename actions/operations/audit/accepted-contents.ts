@@ -10,7 +10,7 @@ import { listAcceptedCorrections, loadSentEvents, type SentEvent } from '../../.
 import type { Stores } from '../../../storage/foundation/stores.ts';
 
 export type AcceptedContent = SentEvent & {
-  /** The correction that gave it this content; null as sent. */
+  /** The correction that gave the event this content; null for the content as sent. */
   readonly correction_id: string | null;
   readonly is_void: boolean;
 };

@@ -151,7 +151,7 @@ async function reportUnapplied(
   }
 }
 
-/** Finds corrections with a wrong position of their event: readers compare that position. */
+/** Finds corrections that store a wrong log position of their event. Readers compare that position. */
 async function findMisplaced(
   { clickhouse }: AuditStores,
   stored: readonly AuditedStoredCorrection[],

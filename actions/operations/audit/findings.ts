@@ -94,10 +94,10 @@ export type Finding = {
   /** One sentence. */
   readonly what: string;
   readonly partition?: number;
-  /** Offsets, half-open, as text. */
+  /** Half-open range of offsets, as text. */
   readonly from_offset?: string;
   readonly to_offset?: string;
-  /** The correction whose repeated application would repair it. */
+  /** The correction that must be applied again to repair the difference. */
   readonly correction_id?: string;
   /** The first affected events. */
   readonly first?: readonly NamedPosition[];
@@ -110,11 +110,11 @@ export type CheckReport = {
   readonly check: CheckName;
   readonly counts: Readonly<Record<string, number>>;
   readonly differences: number;
-  /** Reason why the check was not made, if so. */
+  /** Reason why the check was not made; absent if it was made. */
   readonly skipped?: string;
 };
 
-/** The event's id with its scope. */
+/** Formats the event's id with its scope. */
 export function formatEventId({ tenant_id, environment_id, event_id }: Scope & { readonly event_id: string }): string {
   return `${tenant_id} ${environment_id} ${JSON.stringify(event_id)}`;
 }

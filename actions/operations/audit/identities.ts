@@ -54,7 +54,7 @@ export async function auditHashes(
   const wrong: HashedId[] = [];
   let hashes = 0;
   for (let time = 0; time < times; time++) {
-    // The first group starts at the beginning: if there are few ids, it contains all of them.
+    // The first group starts at the first hash: if there are few ids, it contains all of them.
     const from = time === 0 ? 0n : hashToBigInt(Math.floor(chance() * 2 ** 32), 0);
     const some = await listHashedIds(clickhouse, from, ids);
     hashes += some.length;

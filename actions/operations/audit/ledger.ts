@@ -1,6 +1,6 @@
 /**
- * Audit of the ledger and of the log: the ranges of offsets are contiguous up to the progress of the stores, and every accepted
- * event has an outcome or waits. Each check is one Postgres statement, so it reads one snapshot: data may arrive meanwhile.
+ * Audit of the ledger and of the log: the ranges of offsets are contiguous up to the progress of the stores, and every accepted event has
+ * an outcome or waits. Each check is one Postgres statement, so it reads one snapshot even if data arrive meanwhile.
  */
 import { findLedgerFaults, type LedgerFault, type LedgerSums, loadLedgerSums } from '../../../storage/audit/ledger.ts';
 import {

@@ -1,8 +1,8 @@
 /**
- * Audit of the outcome of each record of the log. The rows of a range of offsets in `events`, `event_identities` and
- * `event_outcomes` match the counts of the ledger, each once. Raw rows and identities are of equal events at equal positions. A
- * range is in the ledger after all of its rows are written, and these never change, so other ranges may arrive meanwhile. A
- * difference is checked again by itself, and its first positions are named.
+ * Audit of the outcome of each record of the log. The rows of a range of offsets in `events`, `event_identities` and `event_outcomes` match
+ * the counts of the ledger, each once. Raw rows and identities are of equal events at equal positions. A range enters the ledger after all
+ * of its rows are written, and these rows never change. So the audit may run while other ranges arrive. A range with a difference is
+ * checked again, and the finding names the first differing positions.
  */
 import {
   findLedgerRange,
@@ -39,7 +39,7 @@ const EVENTS_MAX = 2_000_000;
 
 export type RangeCounts = { ranges: number; raw_rows: number; outcomes: number; identities: number };
 
-/** Audits some ranges, in order: the identities in one query, the others in batches. */
+/** Audits some ranges, in order. One query reads the identities of all ranges; other rows are read in batches. */
 export async function auditRanges(
   stores: AuditStores,
   ranges: readonly AuditedRange[],

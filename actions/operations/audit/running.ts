@@ -24,7 +24,7 @@ import type { OnFinding } from './findings.ts';
 const ANSWERS = 50;
 /** Maximum number of audited histories and their events, because all their raw events are read. */
 const HISTORIES = { count: 20, events: 200_000 };
-/** Number of tries of a comparison. Data that arrive during it are no difference: it is repeated. */
+/** Number of tries of a comparison, which is repeated if data arrive during it. */
 const TRIES = 5;
 const PAUSE_MS = 200;
 
@@ -36,7 +36,7 @@ export async function auditRunning({ postgres }: Pick<Stores, 'postgres'>, found
 
 type SampleInput = { readonly chance: () => number; readonly now: Date };
 
-/** Compares a sample of cached entries, if there are any. `found` reports the findings; null leaves that to another process. */
+/** Compares a sample of cached entries, if there are any. `found` reports the findings; null means that another process reports them. */
 export async function sampleRunning(stores: Stores, sampling: SampleInput, found: OnFinding | null): Promise<void> {
   const answers = await compareAnswers(stores, sampling);
   const histories = await compareHistories(stores, sampling);

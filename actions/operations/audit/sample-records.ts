@@ -63,7 +63,10 @@ async function loadLogBounds(log: EventLog) {
 const NEWEST_SHARE = 0.75;
 const EVENTS_MAX = 2_000_000;
 
-/** Chooses mostly the newest ranges of some partitions: failures occur there, and the tables find them fast. */
+/**
+ * Chooses mostly the newest ranges of some partitions: failures are most likely there, and queries of new rows are
+ * fast.
+ */
 async function chooseRanges({ postgres }: Stores, chance: () => number): Promise<LedgerRange[]> {
   const newest = await listNewestLedgerRanges(postgres);
   if (newest.length === 0) return [];

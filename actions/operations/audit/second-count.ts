@@ -154,7 +154,7 @@ type RecountUnit = {
   readonly scope: Scope;
   readonly day: number;
   readonly external_customer_ids: readonly string[];
-  /** Corrected events that may have moved to these customers. */
+  /** Corrected events that a replacement may have assigned to these customers. */
   readonly moved: readonly string[];
 };
 
@@ -173,7 +173,7 @@ function* splitIntoUnits(
   }
 }
 
-/** Loads `RecountUnit.moved` again: a correction may have moved another event to these customers meanwhile. */
+/** Loads `RecountUnit.moved` again: a correction may have assigned another event to these customers meanwhile. */
 async function loadMoved(stores: AuditStores, { scope, external_customer_ids }: RecountUnit): Promise<string[]> {
   const customers = new Set(external_customer_ids);
   const named = await findCorrectedEvents(stores, scope, { customers, isSample: true });
@@ -306,7 +306,7 @@ async function countAsAccepted(
   return [...aggregator.drain()].flat();
 }
 
-/** Adds the event to the rows of the meters that count it, if its offset is before the end of their progress. */
+/** Adds the event to the rows of the meters that count it, unless its offset is after the meter's counted progress. */
 function addSentEvent(aggregator: BucketAggregator, meters: readonly CountedMeter[], sent: SentEvent): void {
   const properties = propertiesIn(sent.properties);
   for (const counted of meters) {

@@ -1,6 +1,6 @@
 /**
- * Audit of tasks: the files of a schedule are contiguous, and counts and reports equal those of the ended runs. Files in this
- * machine's directory, and in S3 on request, equal those that were written (docs/rules/exports.md, docs/rules/imports.md).
+ * Audit of tasks: the files of a schedule are contiguous, and the counts and reports of tasks equal those of their ended runs. Stored files
+ * are unchanged since they were written; files in S3 are read only on request (docs/rules/exports.md, docs/rules/imports.md).
  */
 import { createHash } from 'node:crypto';
 import { FarthingError, unavailable } from '../../../core/foundation/error.ts';
@@ -54,8 +54,8 @@ function toTaskFinding({ kind, id, stored, found }: TaskFault): Finding {
 type FileAuditCounts = Pick<TaskAuditCounts, 'files' | 'files_gone' | 'files_unread'>;
 
 /**
- * Audits files. The owner of the directory or bucket may have removed files or revoked access; such files are counted, and are no
- * difference.
+ * Audits files. The owner of the directory or bucket may have removed files or revoked access; such files are counted and not reported as
+ * differences.
  */
 async function auditFiles(stores: Postgres, input: TaskAuditInput): Promise<FileAuditCounts> {
   const counts: Record<FileAuditState, number> = { there: 0, gone: 0, unread: 0, elsewhere: 0 };

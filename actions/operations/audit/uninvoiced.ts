@@ -74,7 +74,7 @@ async function auditSubscriptions(
 
 type UninvoicedSubscription = {
   readonly subscription: SubscriptionModel;
-  /** Each time belongs to one line item. */
+  /** Intervals to check, each of one line item. */
   readonly times: readonly { readonly line_item_id: string; readonly time: Period }[];
 };
 
@@ -116,7 +116,10 @@ async function listUninvoicedTimes(database: Database, scope: Scope, ids: readon
   return { lines: records.length, open };
 }
 
-/** A log without lag: the audit ignores the freshness that the log gives; late events are reported the next time. */
+/**
+ * A log without lag, because this audit ignores the lag of the log; the next audit reports events that were not counted
+ * yet.
+ */
 const NO_LOG = { lag: async () => [] } satisfies Pick<EventLog, 'lag'> as unknown as EventLog;
 
 async function reportUninvoicedUsage(

@@ -31,7 +31,7 @@ export type UsageAuditInput = {
   readonly tenant_id?: string | undefined;
   readonly environment_id?: string | undefined;
   readonly meter_id?: string | undefined;
-  /** Half-open; every day that it touches is checked. */
+  /** Half-open range; every day that overlaps it is checked. */
   readonly start_us?: Microseconds | undefined;
   readonly end_us?: Microseconds | undefined;
 };
@@ -46,7 +46,7 @@ type UsageAuditReport = {
   readonly differences: number;
 };
 
-/** Limits of one recount: each of these events may be a row of each of these meters. A longer day is split into ranges. */
+/** Limits of one recount: in the worst case each event becomes a row of each meter. A longer day is split into ranges. */
 const EVENTS_MAX = 100_000;
 const METERS_MAX = 5;
 const CUSTOMERS_MAX = 500;
@@ -193,7 +193,7 @@ async function listDays(
 /** Days that are checked together; `count` of them have events or rows. */
 type DaySpan = { days: [number, number]; count: number; size: number };
 
-/** Groups as many days as are recounted at once; a larger day is alone. */
+/** Groups as many days as are recounted at once; a larger day forms a group of its own. */
 function toSpans(days: readonly AuditedDay[]): DaySpan[] {
   const spans: DaySpan[] = [];
   for (const { day, size } of days) {
@@ -229,7 +229,7 @@ async function auditDays(stores: AuditStores, group: AuditedMeters, { days, size
   return result;
 }
 
-/** Checks these customers again while no slice writes their rows; the meter's version may have been superseded meanwhile. */
+/** Checks these customers again while no slice writes their rows. Skips the meter if its version was replaced meanwhile. */
 async function recheckDifferences(
   stores: AuditStores,
   counted: AuditedMeter,
@@ -252,7 +252,7 @@ async function compareStoredRows(
 ): Promise<ComparedRows> {
   const expected = withDailyRollups(wanted.expected, counted.days_before);
   const all = await listStoredRows(stores.clickhouse, counted, { ...wanted, expected });
-  // Daily rollups of later days are left over from an attempt to make them, and are never read.
+  // An attempt to make daily rollups may have left rows of later days, which no query reads.
   const stored = all.filter((row) => row.size !== 'DAY' || toUtcDay(row) < counted.days_before);
   const { tenant_id, environment_id, meter_id, version } = counted;
   const place = { tenant_id, environment_id, meter_id, meter_version: version };

@@ -67,7 +67,8 @@ export async function enqueueClone(
 }
 
 /**
- * Refuses while a test clock advances, because no other writes happen then; the lock prevents it from starting before this request commits.
+ * Refuses to clone while a test clock advances, because an advance must be the only writer. The lock prevents an advance from starting
+ * before this request commits.
  */
 async function checkClockHalted(scope: Scope, transaction: Transaction): Promise<void> {
   const [clock] = await runInEnvironment(scope.environment_id, async () =>

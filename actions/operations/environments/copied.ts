@@ -1,6 +1,6 @@
 /**
- * Table of the records that a clone copies, one entry per noun. A root is copied in its own transaction, with its parts (`parts`) and the
- * records that it references (`refs`); a referenced record without a copy is copied first.
+ * Table of the records that a clone copies, one entry per noun (type of record). A root is copied in its own transaction, with its parts
+ * (`parts`) and the records that it references (`refs`); a referenced record without a copy is copied first.
  */
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -36,9 +36,9 @@ export type CopiedNoun = {
   fetch(scope: Scope, id: string, options: { database: Database }): Promise<Copyable>;
   /** Root nouns only: all records to copy. */
   published?(scope: Scope, database: Database): Promise<Copyable[]>;
-  /** The target record that has the same key already. */
+  /** Finds a target record that has the same key already. */
   byKey?(scope: Scope, record: Copyable, database: Database): Promise<Copyable | undefined>;
-  /** Whether the existing record can stand for the copy in references. */
+  /** Whether references may point to the existing record instead of a copy. */
   isSame?(record: Copyable, there: Copyable): boolean;
   /**
    * Lists older source records that this record may have replaced. If one of them was copied before, this one is not
@@ -58,7 +58,7 @@ export type CopiedNoun = {
     noun: string;
     of(scope: Scope, id: string, found: PartReadContext): Promise<Copyable[]>;
   }[];
-  /** The field that names the first of the versions of a record. */
+  /** Name of the field that refers to the first version of a record. */
   readonly root?: string;
   /** Values that the fields of a copy get instead of those of the source. */
   readonly fresh?: Readonly<Record<string, unknown>>;
@@ -118,7 +118,7 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
       return coupon;
     },
     refs: () => ({}),
-    // The copy has no redemptions.
+    // A copied coupon has no redemptions yet.
     fresh: { total_redemptions: 0 },
     add: (scope, record, { database }) => CouponModel.add(scope, record, { database }),
   },
@@ -229,7 +229,7 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
 /** Noun of the entity of a price or an entitlement, by `entity_type`. */
 const SOLD: Readonly<Record<string, string>> = { PLAN: 'plan', ADDON: 'addon', COSTSHEET: 'costsheet' };
 
-/** Roots in the order of their copying: features before the plans and add-ons that entitle to them. */
+/** Roots in the order of their copying: features come before plans and add-ons, whose entitlements reference them. */
 export const ROOTS = ['feature', 'plan', 'addon', 'coupon', 'tax_rate', 'costsheet'] as const;
 
 /**

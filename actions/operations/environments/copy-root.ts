@@ -16,10 +16,10 @@ type CopyContext = {
   readonly source: Scope;
   readonly target: Scope;
   readonly author: Author;
-  /** By the clock of the source environment. */
+  /** Current time of the source environment's clock. */
   readonly source_now: Date;
   readonly workflow_id: string;
-  /** Existing target records that stand for records whose key was taken. */
+  /** Existing target records that replace the copies of records whose key was taken. */
   readonly stand_ins: Map<string, string>;
 };
 
@@ -49,7 +49,7 @@ export async function copyRoot(copying: CopyContext, entity: string, record: Cop
   return { kind: known && known.workflow_id !== copying.workflow_id ? 'copied before' : 'copied', left_out };
 }
 
-/** Copies the parts of a root that have no copy yet. If an earlier run copied the root, parts whose predecessor was copied are left out. */
+/** Copies the parts of a root that have no copy yet. If an earlier run copied the root, parts whose predecessor was copied are skipped. */
 async function copyParts(
   copying: CopyContext,
   part: NonNullable<CopiedNoun['parts']>[number],
@@ -93,7 +93,10 @@ async function findArchivedCopy(
   return status === 'published' ? undefined : `its copy ${id} is ${status}`;
 }
 
-/** Returns why a record is not copied because its key is taken. An equivalent record stands for it in references. */
+/**
+ * Returns why a record is not copied because its key is taken. References then point to the target's record, if it is
+ * equivalent.
+ */
 async function findKeyConflict(
   copying: CopyContext,
   { noun, entity, record }: { noun: CopiedNoun; entity: string; record: Copyable },
@@ -119,7 +122,7 @@ async function copyRecord(copying: CopyContext, entity: string, record: Copyable
     ...noun.fresh,
     ...(await findCopiedLineage(copying, entity, record)),
     ...(await findCounterparts(copying, entity, record)),
-    // The id kinds have the names of the nouns.
+    // The name of a noun is also its kind of id.
     id: newId(entity as IdKind, author.now.getTime()),
     ...createdBy(author),
   };
@@ -135,7 +138,7 @@ async function copyRecord(copying: CopyContext, entity: string, record: Copyable
   return target_id;
 }
 
-/** Finds the copied lineage. The copy of the first copied version is the first of the copied versions. */
+/** Finds the copied lineage. The first copied version becomes the first version of the lineage in the target. */
 async function findCopiedLineage(
   copying: CopyContext,
   entity: string,
@@ -153,7 +156,7 @@ async function findCopiedLineage(
   return { [noun.root]: '' };
 }
 
-/** Finds the reference fields, with the ids of the target. */
+/** Returns the reference fields, with the ids of the target records. */
 async function findCounterparts(
   copying: CopyContext,
   entity: string,

@@ -39,7 +39,7 @@ export const IMPORTED = {
 export type ImportedEntity = keyof typeof IMPORTED;
 
 export type NewImport = Pick<Task, 'file_name' | 'metadata'> & {
-  /** Id of a repeated request, which gets the task of the first one. */
+  /** Idempotent id: a repeated request gets the task of the first one. */
   readonly id: string | undefined;
   readonly entity_type: ImportedEntity;
   readonly file_type: 'CSV' | 'JSON';

@@ -39,7 +39,7 @@ export function readRows({ file_type, known, pieces }: ImportFile): AsyncGenerat
 
 const PART_BYTES = 16_384;
 
-/** Yields to other work between parts: a chunk may hold some hundred thousand rows, which are parsed without a pause. */
+/** Splits chunks into parts, and yields to other work between them: a chunk may contain some hundred thousand rows. */
 async function* splitPieces(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   for await (const piece of pieces)
     for (let from = 0; from < piece.length; from += PART_BYTES) {
@@ -65,8 +65,8 @@ async function* readCsvRows(texts: AsyncGenerator<string>, known: readonly strin
 }
 
 /**
- * Reads the records of a CSV text. A failing stream drops the records that it has not yielded, so they are collected as they are found, and
- * the error follows them.
+ * Reads the records of a CSV text. If the parser's stream fails, it drops the records that were not read from it yet.
+ * So the records are collected as they are parsed, and the error is thrown after them.
  */
 async function* readCsvRecords(texts: AsyncGenerator<string>): AsyncGenerator<string[]> {
   let found: string[][] = [];
@@ -74,14 +74,14 @@ async function* readCsvRecords(texts: AsyncGenerator<string>): AsyncGenerator<st
   const parser = parse({
     relax_column_count: true,
     skip_empty_lines: true,
-    // All three line ends are accepted at any place: otherwise only that of the first line would separate rows, and the others would be
-    // part of a cell.
+    // Any of the three line endings is accepted after each row. By default the parser would use that of the first row
+    // for all rows.
     record_delimiter: ['\r\n', '\n', '\r'],
     max_record_size: ROW_LENGTH_MAX,
     on_record: (record: string[]) => {
       found.push(record);
-      // The parser allows any length for its first record, so each record is presented as the first: an error object for each other length
-      // would cost seven times the work.
+      // The parser allows any length for its first record, so each record is presented as the first. For other records
+      // of a differing length the parser would create an error object, at seven times the cost.
       Object.assign(parser.info, { records: 0 });
     },
   });

@@ -54,7 +54,7 @@ type ImportRun = {
   /** The machine's clock. */
   readonly clock: () => Date;
   readonly signal: AbortSignal;
-  /** Absent for a fetched file: those imports have their own slots and run to their end. */
+  /** Absent for a fetched file: such an import does not yield, because it uses separate slots. */
   readonly mayGoOn: RunAttempt['mayGoOn'];
 };
 

@@ -1,6 +1,6 @@
 /**
- * Rows become events like all others: they are appended to the log, which detects repeated ids. A row without an id gets one derived from
- * the task and the row number. So a worker that takes over appends the same events, and nothing counts twice.
+ * Appends the imported rows to the log as events; the pipeline drops repeated ids. A row without an id gets one derived from the task and
+ * the row number. So a worker that takes over appends the same events, and nothing counts twice.
  */
 import { createHash } from 'node:crypto';
 import { formatId } from '../../../core/foundation/id.ts';
@@ -18,7 +18,7 @@ import { toRowFault } from './take-records.ts';
 
 type ImportEventRow = ImportedEventRow | { readonly fault: RowFault };
 
-/** Returns each row as an event or its fault, after the pipeline has room for the events. */
+/** Waits until the pipeline has room for the events, then returns each row as an event or its fault. */
 export async function readEventRows(
   stores: Stores,
   scope: Scope,
@@ -32,9 +32,9 @@ export async function readEventRows(
 type EventRowBatch = {
   readonly task_id: string;
   readonly read: readonly ImportEventRow[];
-  /** Number of rows before these. */
+  /** Number of rows of the file before this batch. */
   readonly before: number;
-  /** By the machine's clock. */
+  /** Current time of the machine's clock. */
   readonly now: Date;
 };
 

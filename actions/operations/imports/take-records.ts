@@ -1,6 +1,6 @@
 /**
- * Rows become customers, features and prices through the actions of single requests. Each row has a savepoint in the transaction that also
- * writes the progress, so the counts match the created records.
+ * Creates a customer, feature or price from each row by the same actions as single requests. Each row has a savepoint in the transaction
+ * that also writes the progress, so the counts match the created records.
  */
 import type { z } from 'zod';
 import { CreateCustomer, toParentReference, toRecordFields } from '../../../core/catalog/customer/request.ts';

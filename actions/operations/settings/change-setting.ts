@@ -1,4 +1,7 @@
-/** Settings are changed per field and reset as a whole, by a super_admin (docs/rules/records.md, "Settings"). */
+/**
+ * Changes settings field by field, and resets a setting as a whole; only a super_admin may (docs/rules/records.md,
+ * "Settings").
+ */
 import { requireSuperAdmin } from '../../../core/foundation/access/role.ts';
 import { FarthingError } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -42,7 +45,7 @@ async function applySetting(database: Database, scope: Scope, key: SettingKey): 
   if (key === 'wallet_balance_alert_config') await enqueueDefaultAlertChecks(database, scope);
 }
 
-/** Records that a setting references must exist. */
+/** Checks that records which a setting references exist. */
 async function checkReferences(
   references: readonly SettingReference[],
   scope: Scope,

@@ -38,7 +38,7 @@ export type EntitledFeature = {
   /** Reset period of a metered feature; null for other features and for usage-ordered grants. */
   usage_reset_period: string | null;
   sources: SubscriptionEntitlementSource[];
-  /** All sources of the feature, including those of its other entries. */
+  /** All sources of the feature, including those with other reset periods. */
   of_feature: readonly SubscriptionEntitlementSource[];
 };
 
@@ -166,7 +166,9 @@ function toPeriodKey(source: SubscriptionEntitlementSource): string {
   return feature_type === 'metered' ? deriveResetPeriod(usage_reset_period, subscription) : '';
 }
 
-/** Lists all sources of the subscriptions, one for each subscription that has it. */
+/**
+ * Lists all sources that entitle the subscriptions. A source that several subscriptions have is listed once for each.
+ */
 async function listSubscriptionSources(
   subscriptions: readonly SubscriptionModel[],
   feature_ids: readonly string[] | undefined,

@@ -1,7 +1,7 @@
 /**
  * Free usage that entitlements grant on the meters of a subscription, and the part of it that applies to a charge
- * (docs/rules/entitlements.md, "What is free"). Usage of each reset period before and within the charge comes from the reader of the
- * charge.
+ * (docs/rules/entitlements.md, "What is free"). The caller passes a function that reads the usage of each reset period before and within
+ * the charge.
  */
 
 import { combineGrants } from '../../../core/catalog/entitlement/combine.ts';
@@ -110,9 +110,9 @@ function groupGrants(sources: readonly SubscriptionEntitlementSource[]): Granted
   }));
 }
 
-/** A limit with the reset periods that a charge overlaps. A short reset period has a limit of its own. */
+/** A limit, and the reset periods that overlap a charge. A reset period that is cut short has a lower limit of its own. */
 type LimitedWindows = Omit<FreeWindows, 'limit'> & { readonly limit: Decimal | null };
-/** A limit, or grants, whose intervals begin with usage. */
+/** A limit with its reset periods; or usage-ordered grants, whose intervals begin with usage. */
 export type AllowanceWindows = LimitedWindows | Granting;
 
 export function limitedWindows(
@@ -174,7 +174,7 @@ export function isLimit(one: AllowanceWindows): one is LimitedWindows {
 
 type MeasuredIn = { readonly window: Period; readonly measured: MeasuredUsage };
 
-/** Allowances that apply to a charge; `parts` is set if several of them split it. */
+/** Allowances that apply to a charge; `parts` is set if the boundaries of several limits divide the charge. */
 type MetAllowances = {
   readonly allowances: readonly MeasuredAllowance[];
   readonly parts: readonly UsageInterval[];
@@ -184,12 +184,12 @@ type AllowanceReading = MeasuredIn & {
   read: (window: Period) => Promise<MeasuredUsage>;
   granted: (granting: Granting) => Promise<GrantsMet>;
 };
-/** A limit of grants for a charge, and the charge's `usage` in units. */
+/** Allowance that usage-ordered grants give to a charge, and the `usage` of the charge in units. */
 type GrantsMet = { readonly allowance: MeasuredAllowance; readonly usage: OrderedUsage };
 
 /**
- * Reads the usage outside the charge that allowances need. Nothing is read if a reset period begins with the charge and contains it, the
- * usual case.
+ * Reads the usage that allowances need from outside the period of the charge. Usually there is nothing to read, because a reset period
+ * begins with the charge and contains it.
  */
 export async function measureAllowances(
   limited: readonly AllowanceWindows[],
@@ -245,8 +245,8 @@ export function computeMetAllowances(
 }
 
 /**
- * Computes the free usage of grants since the first cycle began, for a charge or a part of it. For grants of an amount, usage is its cost
- * by the price.
+ * Computes the free usage of grants since the first cycle began, for a charge or a part of it. For grants in money, the usage is converted
+ * to its cost by the price.
  */
 export async function computeGrants(
   granting: Granting,

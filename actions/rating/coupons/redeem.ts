@@ -63,7 +63,10 @@ export async function countRedemptions(
   return CouponModel.change(coupon, { total_redemptions }, { by: author, database: transaction });
 }
 
-/** Counts applied coupons. A discount that does not come from a subscription is redeemed with its invoice. */
+/**
+ * Counts the redemptions of coupons that an invoice applies. A coupon of a subscription was counted when it was
+ * attached, and is skipped.
+ */
 export async function countApplied(applied: readonly AppliedCoupon[], redeeming: RedemptionWriting): Promise<void> {
   const { scope, transaction } = redeeming;
   for (const { by } of applied) {

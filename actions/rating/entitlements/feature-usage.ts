@@ -28,7 +28,7 @@ export type FeatureUsage = UsageAgainstLimit & {
   granted?: {
     readonly measure: GrantMeasure;
     readonly grants: readonly GrantState[];
-    /** Values further units; set for grants in money. */
+    /** Computes the value of further units; set for grants in money. */
     readonly valuation?: UnitValuation | undefined;
   };
 };

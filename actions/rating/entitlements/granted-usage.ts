@@ -1,6 +1,6 @@
 /**
- * Computes the remaining grants: usage of the current grants, by the rule and order in which invoices apply them
- * (docs/rules/entitlements.md, "Grants").
+ * Computes the usage of the current usage-ordered grants, and so their remaining quantity. It applies the grants by the
+ * rule and in the order of invoices (docs/rules/entitlements.md, "Grants").
  */
 
 import { hasGrants } from '../../../core/catalog/entitlement/grant-record.ts';
@@ -61,7 +61,7 @@ type GrantGroup = { readonly entry: EntitledFeature } & GrantGroupTerms;
 type GrantGroupTerms = {
   readonly grants: readonly Grants[];
   readonly measure: GrantMeasure;
-  /** Set if the measure is money. */
+  /** Price that converts usage to money; null if the grants are in units. */
   readonly price: GrantPrice | null;
 };
 /** History per group, by the group's index. */
@@ -203,7 +203,7 @@ async function buildUsageQuery(
 
 type GrantPrice = PricedItem['price'];
 
-/** Loads the price that charges the usage now: that of the first line of the meter. Without a line the usage costs nothing. */
+/** Loads the price by which the usage is charged now: the price of the first line of the meter. Without a line the usage costs nothing. */
 async function loadGrantPrice(
   subscription: SubscriptionModel,
   { reading, meter }: GrantMeterContext,

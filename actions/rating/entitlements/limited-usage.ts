@@ -106,7 +106,8 @@ async function gatherCounts<Answer extends LimitMeasurement, Usage>(
       });
     const window = toWindow(one);
     if (!one.is_level) return toUsage(one, await readIn(window, window.start));
-    // The usage of a level is compared with its limit as it is billed (docs/rules/metering.md, "Levels over time").
+    // The usage of a level is measured as billing does before it is compared with the limit (docs/rules/metering.md,
+    // "Levels over time").
     const readings = levelReadings(window, buildLevelItem(one, subscription), toBilledSubscription(subscription));
     const answers = await Promise.all(readings.map(({ window: part, period }) => readIn(part, period.start)));
     const last = answers[readings.findLastIndex(({ isBefore }) => !isBefore)];

@@ -1,7 +1,7 @@
 /**
  * Costs by clock windows, which add up to the cost of the range (docs/rules/costs.md, "By period"). The cost of a window is the amount that
- * it adds to the running cost. If the meter has windows of its own, it is the sum of their costs. For a group, or for a meter that never
- * resets, the cost of the range is divided by usage.
+ * it adds to the running cost. If the meter has windows of its own, a clock window costs the sum of the meter's windows in it. For a group,
+ * or for a meter that never resets, the cost of the range is divided by usage.
  */
 
 import { ZERO } from '../../../core/foundation/decimal.ts';
@@ -101,7 +101,7 @@ function toCostPeriod({ window_us, cost, quantity, event_count }: CostPeriod): C
   return { window_us, cost, quantity, event_count };
 }
 
-/** Computes the cost that each window adds to the running cost. Its units and events are those of the window alone. */
+/** Computes the cost that each window adds to the running cost. The units and events are those of the window alone. */
 function computeAddedCosts(windows: readonly WindowAnswer[], price: CostLine['price']): CostPeriod[] {
   let before = ZERO;
   return windows.flatMap(({ window_us, value: quantity, event_count, running_value }) => {

@@ -45,7 +45,7 @@ export type CostsQuery = {
   readonly bounds?: QueryBounds | undefined;
 };
 
-/** A price of the cost sheet while it holds within the range. */
+/** A price of the cost sheet, with the part of the range in which it is active. */
 export type CostLine = ActivePrice<PriceModel> & { readonly meter: MeterModel };
 
 export type UsageCostRow = Cost & {

@@ -68,8 +68,8 @@ export async function listOpenFixedCharges(
 }
 
 /**
- * Computes the running period. For an item with longer periods of its own, it is extended to the end of the item's period that begins in
- * it.
+ * Computes the running period. If an item has longer periods of its own, the result extends to the end of the item's period that begins in
+ * the running period.
  */
 function computeChargedPeriod(
   item: BillableItem,

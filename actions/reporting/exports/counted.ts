@@ -7,9 +7,9 @@ import type { TaskModel } from '../../../storage/models/reporting/task.ts';
 import { isCountedUntil, loadFreshness } from '../../../storage/usage/usage.ts';
 
 /**
- * A file contains everything accepted before the end of its range and before it was requested; until that is counted, it is not written. If
+ * A file contains everything accepted before the end of its range and before it was requested. An error is thrown until that is counted. If
  * the clock was set back, the end of the range may be in the future. The file then contains the usage until now, and the next file contains
- * the rest. Returns the freshness.
+ * the rest. Returns the instant before which all accepted events are counted.
  */
 export async function checkUsageCounted(
   stores: Stores,

@@ -8,7 +8,7 @@ export class CutRecords {
   readonly #batches: AsyncIterator<CellRows>;
   readonly #bounds: FileBounds;
   #left: CellRows = [];
-  /** Valid after a section was read completely: whether it was the last one. */
+  /** Whether the section that was just read completely was the last one. */
   isOver = false;
 
   constructor(batches: AsyncIterable<CellRows>, bounds: FileBounds) {

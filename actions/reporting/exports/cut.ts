@@ -59,7 +59,10 @@ export async function loadCutParts(
   });
 }
 
-/** Fixes the content of the file and of earlier unwritten files; late records are in the first of them. */
+/**
+ * Fixes the content of the file, and of earlier files that are not written yet. Late records belong to the first of
+ * these files.
+ */
 async function decideCut(database: Transaction, task: TaskModel, as_of: string): Promise<ExportCut> {
   const number = await assignArrivalNumbers(database, task);
   const offsets = toOffsetsText(nextOffsets(await readProgress(database)));

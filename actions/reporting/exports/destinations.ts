@@ -1,4 +1,4 @@
-/** Destinations of exports: the destination of a connection, and the file names there. */
+/** Derives the destination of an export from its connection, and the names of the export's files. */
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { EXTENSIONS } from '../../../core/platform/export/record.ts';

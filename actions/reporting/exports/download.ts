@@ -82,7 +82,7 @@ export async function listStoredFiles(
 
 type ExportLocation = { task: TaskModel; connection: ConnectionModel; job_config: JobConfig };
 
-/** Loads the location of the export; error 404 if there is no file: not yet, no longer, or because the task is no export. */
+/** Loads the location of the export. Error 404 if there is no file: it is not written yet, it was deleted, or the task is no export. */
 async function loadExportLocation(database: Postgres['postgres'], scope: Scope, id: string): Promise<ExportLocation> {
   const task = await TaskModel.fetchPublished(scope, id, { database });
   if (task.task_type !== 'EXPORT' || task.task_status !== 'COMPLETED') throw notFound('file of task', id);

@@ -40,7 +40,7 @@ export async function addDueExports(
   return report;
 }
 
-/** Adds ranges under a row lock: a process that comes later finds the next range. */
+/** Adds ranges under a row lock: a concurrent process then finds the next range. */
 function addRanges(
   { postgres }: Pick<Stores, 'postgres'>,
   { id, ...scope }: DueRecord,

@@ -34,7 +34,7 @@ type ExportKindParts<Row> = {
   readonly reads: readonly PermissionEntity[];
   readonly columns: readonly ExportColumn<Row>[];
   readonly keys: ExportSubjectKeys<Row>;
-  /** Yields batches; a batch is held in memory. */
+  /** Yields the records in batches; each batch is in memory as a whole. */
   rows(stores: Stores, scope: Scope, input: ExportInput): AsyncGenerator<readonly Row[]>;
 };
 

@@ -158,13 +158,13 @@ async function finishExport(
     const { run, ended } = await lockRun(database, place);
     const task = await TaskModel.fetch(place, run.entity_id, { database, lock: true });
     if (ended || task.task_status !== 'PROCESSING') throw notAllowed(`the task is ${task.task_status} meanwhile`);
-    // The file exists from here on. If the process crashes before the commit, another attempt writes a file of the same name.
+    // After `commit` the file is visible. If the process crashes before the commit, another attempt writes a file of the same name.
     await written.commit();
     const counts = { total_records: records, processed_records: records, successful_records: records };
     await deleteParts(database, task);
     const done = moveTask(task, 'COMPLETED', { now: clock() });
     const by = { user_id: task.updated_by, now: clock() };
-    // A scheduled file has the freshness of its cut.
+    // The `as_of` of a scheduled file was stored when its content was fixed (cut.ts).
     const fresh = task.is_scheduled ? {} : { as_of };
     await TaskModel.change(task, { ...done, ...counts, ...file, ...fresh, upload_id: null }, { by, database });
     return completeRun(database, place, { result: { task_id: task.id, records, size_bytes, sha256 }, now: clock() });

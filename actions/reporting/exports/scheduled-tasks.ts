@@ -25,7 +25,7 @@ type NewScheduledTask = Pick<ScheduledTask, 'connection_id' | 'entity_type' | 'i
 type ScheduledExport = Pick<ScheduledTask, 'entity_type' | 'job_config'>;
 
 export const EXPORT_JOB = { task: 'export', time_sliced: true } as const;
-/** Job of exports that have used up their time quantum. */
+/** Job that continues exports after they have used up their time quantum. */
 export const SLOW_EXPORT_JOB = { task: 'slow-export', time_sliced: true } as const;
 
 export function listScheduleReads({ entity_type, job_config }: ScheduledExport): readonly PermissionEntity[] {
@@ -62,8 +62,8 @@ export async function createScheduledTask(
 }
 
 /**
- * Enables or disables a scheduled task. After it is enabled again, it exports the ranges that passed while it was disabled: its ranges have
- * no gap.
+ * Enables or disables a scheduled task. After it is enabled again, it also exports the ranges that passed while it was disabled, so its
+ * ranges are contiguous.
  */
 export async function enableScheduledTask(
   { postgres }: Postgres,

@@ -1,6 +1,6 @@
 /**
- * Writes a file in parts (docs/rules/exports.md, "In parts"). Each part is written like a file, and all get their names together. The begun
- * parts of an attempt are recorded. So the next attempt cleans up the remaining ones, also those that it does not write itself.
+ * Writes a file in parts (docs/rules/exports.md, "In parts"). Each part is written like a file, and all parts become visible at the same
+ * time. The parts that an attempt began are recorded, so that the next attempt can remove those that it does not overwrite.
  */
 import { notAllowed } from '../../../core/foundation/error.ts';
 import { CONTENT_TYPES } from '../../../core/platform/export/record.ts';
@@ -30,7 +30,7 @@ export type ExportWriting = {
   readonly destination: ExportDestination;
 };
 
-/** An invisible result; `commit` gives the file or its parts their names. */
+/** A written file or its parts, not visible yet; `commit` makes them visible. */
 export type WrittenExport = Pick<WrittenFile, 'commit' | 'discard'> & {
   readonly facts: Pick<Task, 'file_url' | 'file_name' | 'size_bytes' | 'sha256' | 'files'> & { records: number };
 };

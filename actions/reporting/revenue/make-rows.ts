@@ -21,7 +21,7 @@ import { listInvoiceLines, listLinesSince } from '../../../storage/reporting/rev
 import { loadStoredRecurring, loadStoredRevenue } from '../../../storage/reporting/revenue/rows.ts';
 import { requireRecord, toBillableItem, toBilledSubscription } from '../../rating/billable-items.ts';
 
-/** All rows of these customers. */
+/** Loads all revenue rows of these customers. */
 export async function loadCustomersRevenue(
   database: Database,
   scope: Scope,
@@ -30,7 +30,7 @@ export async function loadCustomersRevenue(
   return buildRevenueRows(await listOwnerLines(database, scope, { customer_ids, since: null }));
 }
 
-/** Loads the rows to which these invoices contribute or contributed. */
+/** Loads the revenue rows to which these invoices contribute, or contributed before a change. */
 export async function loadInvoicesRevenue(
   database: Database,
   scope: Scope,
@@ -116,7 +116,7 @@ export async function loadCustomersRecurring(
   return loadSubscriptionsRecurring(database, scope, subscriptions);
 }
 
-/** Lists stored rows that Postgres no longer has, as rows with 0. */
+/** Lists the stored revenue rows that can no longer be computed from Postgres, each with the amount 0. */
 export async function listGoneRows(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   scope: Scope,

@@ -81,7 +81,10 @@ export async function loadRevenueTrend(stores: Stores, scope: Scope, query: Reve
   return { ...(await loadTrend(stores, scope, query)), as_of };
 }
 
-/** Jobs whose instant may precede their transaction: all due work, and jobs that requests enqueue for invoices and subscriptions. */
+/**
+ * Jobs that may write an instant from before their transaction began: all due work, and jobs that requests enqueue for invoices and
+ * subscriptions.
+ */
 const STAMPING_JOBS = [...DUE_WORK_NAMES, COMPUTE_TASK, FINALIZE_TASK, THRESHOLD_TASK, SYNC_JOB.task];
 
 /** Must be called before the rows are read, so that the rows are at least as fresh as the result. */

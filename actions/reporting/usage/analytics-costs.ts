@@ -57,7 +57,7 @@ type Costs = {
 type RangeCosting = {
   readonly item: AnalyticsItem | null;
   readonly report: Pick<UsageReport, 'as_of' | 'high_water' | 'meter_version'>;
-  /** True if the usage is all of the line's usage. */
+  /** True if the usage is the whole usage of the line, without a filter or group. */
   readonly isWhole: boolean;
   /** Whether charges per time of day of a commitment are requested. */
   readonly by_time_of_day: boolean;

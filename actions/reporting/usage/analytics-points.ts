@@ -42,7 +42,7 @@ type PointsInput = PricedRange & {
 /** Computes one point per window that has events or adds a cost. */
 export async function computePoints(pointing: PointsInput, slicer: TimeSlicer): Promise<AnalyticsPoint[]> {
   const { of, costs, total, range, signal } = pointing;
-  // The first window of a range may begin before it, so the end identifies a window.
+  // The first window may begin before the range, so only the end identifies a window.
   const own = new Map(of.windows.map((window) => [window.end_us, window]));
   const points: AnalyticsPoint[] = [];
   let left = total.cost;

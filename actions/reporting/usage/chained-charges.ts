@@ -1,6 +1,6 @@
 /**
- * Charges usage lines of a chain for a requested time, for analytics and the usage export (docs/rules/usage.md, "Over a change inside a
- * period"). Lines are measured and priced like an invoice of just this time.
+ * Charges the usage lines of a chain within a requested interval, for analytics and the usage export (docs/rules/usage.md, "Over a change
+ * inside a period"). Lines are measured and priced like those of an invoice for only this interval.
  */
 
 import { groupBy } from '../../../core/foundation/group-by.ts';

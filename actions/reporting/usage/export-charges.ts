@@ -45,7 +45,7 @@ export type BatchCharges = {
   readonly charged: ReadonlyMap<string, readonly ChargeInterval[]>;
   /** Line items whose charges in the range are all in `records` or `others`. */
   readonly item_ids: ReadonlySet<string>;
-  /** Invoiced charges for a time that is no service period of their line item, e.g. on manual invoices. */
+  /** Invoiced charges for an interval that is no service period of their line item, e.g. on manual invoices. */
   readonly others: readonly OtherCharge[];
   /** Charges taken from the preview, by `chargeKey`. */
   readonly previewed: ReadonlySet<string>;
@@ -109,7 +109,10 @@ function listOtherCharges(
   ]);
 }
 
-/** Loads the customers of the parents whose subscriptions these customers inherit: their charges include the usage of these customers. */
+/**
+ * Loads the customers of the parent subscriptions that these customers inherit, because the parents' charges include the usage of these
+ * customers.
+ */
 async function loadPayingCustomers(
   database: Database,
   scope: Scope,
@@ -135,7 +138,7 @@ type ExportService = { readonly item: AnalyticsItem; readonly period: Period };
 
 /**
  * Lists the service periods that have begun. Without this limit, a meter that never resets would be charged in all future periods. A line
- * may also begin later in the running period.
+ * that begins later in the running period is included.
  */
 function startedServices(item: AnalyticsItem, query: UsageExportQuery): ExportService[] {
   const range = { start: toMs(query.start_us), end: ceilToMs(query.end_us) };

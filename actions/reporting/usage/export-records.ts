@@ -121,7 +121,7 @@ function endsIn({ start_us, end_us }: ChargeInterval, at_us: Microseconds): bool
   return at_us > start_us && at_us <= end_us;
 }
 
-/** Cuts the interval also where progressive billing invoiced usage, at the end of each such line. */
+/** Cuts the interval also at the end of each line of progressive billing. */
 function cutAtInvoices({ start_us, end_us }: ChargeInterval, partial: readonly CountedInvoiceLine[]): ChargeInterval[] {
   const ends = [...new Set(partial.map(({ line }) => toUs(line.service.end)))];
   const bounds = [start_us, ...ends.filter((at_us) => at_us > start_us && at_us < end_us), end_us];

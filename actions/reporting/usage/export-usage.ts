@@ -90,7 +90,10 @@ function compareRecords(a: BatchRecord, b: BatchRecord): number {
   return at < 0 ? a.start_us - b.start_us : left[at]! < right[at]! ? -1 : 1;
 }
 
-/** Exports usage that is not charged; all usage if amounts are not requested. Customers with the same gaps share their queries. */
+/**
+ * Exports usage that no charge covers; all usage if amounts are not requested. Customers with the same uncharged intervals share their
+ * queries.
+ */
 async function* exportUncharged(
   stores: Stores,
   scope: Scope,
@@ -99,7 +102,7 @@ async function* exportUncharged(
   for (const meter of meters) {
     const chargedTo = (customer: string) => charged.get(usageKey(customer, meter.id)) ?? [];
     for (const [gaps, customers] of groupByGaps(batch, chargedTo, query)) {
-      // Days or months are windows of one query; they cut the meter's own windows if those are longer.
+      // Days or months are the windows of one query. They divide the meter's own windows if those are longer.
       const window_size = query.split ?? undefined;
       for (const gap of gaps)
         for (const portion of splitPortions(customers, window_size ?? meter.aggregation.bucket_size, gap))

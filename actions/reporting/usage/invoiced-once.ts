@@ -1,4 +1,4 @@
-/** Invoices record their draws on commitments; usage that is priced line by line reads them here (docs/rules/commitments.md). */
+/** Reads the amounts that invoices have drawn from commitments, for usage that is priced line by line (docs/rules/commitments.md). */
 import type { RecordedUsage } from '../../../core/rating/commitments/part.ts';
 import type { Database } from '../../../storage/foundation/stores.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';

@@ -1,6 +1,6 @@
 /**
- * Known charges for the usage export: lines of invoices that are not void, with those of progressive billing separate. Charges on no
- * invoice that cannot be priced alone come from the lines of the preview.
+ * Known charges for the usage export: lines of invoices that are not void; lines of progressive billing are listed separately. Charges that
+ * are on no invoice yet and depend on other charges come from the preview.
  */
 
 import { groupBy } from '../../../core/foundation/group-by.ts';
@@ -111,8 +111,8 @@ type StartedService = { readonly item: AnalyticsItem; readonly period: Period };
 const PREVIEWS_AT_ONCE = 4;
 
 /**
- * Preview lines by `chargeKey`, for charges of running periods that depend on other charges. A charge depends on others through progressive
- * billing, a limit with another start, or a commitment that it shares: that of the subscription, of a longer term, or of consecutive lines.
+ * Returns preview lines by `chargeKey`, for charges of running periods whose price depends on other charges. The dependency is progressive
+ * billing, a limit whose reset period began before the charge, or a commitment that several charges share.
  */
 export async function planPreviewedLines(
   stores: Stores,

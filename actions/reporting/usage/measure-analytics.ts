@@ -46,7 +46,10 @@ export type AnalyticsSubject = {
   readonly external_customer_id: string;
   /** Set for a line item that counts several customers as one; otherwise null. */
   readonly members: readonly SubscriptionMember[] | null;
-  /** Counting starts here, as on an invoice; for a meter that never resets, at the start of the subscription. */
+  /**
+   * Instant from which usage counts. For a meter that never resets, it is the start of the subscription, as on an
+   * invoice.
+   */
   readonly since_us: Microseconds;
   /** Start of the windows. */
   readonly start_us: Microseconds;

@@ -105,7 +105,7 @@ type UnbilledInput = {
 };
 
 /**
- * Meters with events of the customers that no line item bills, with or without a feature. A query of all customers leaves them out, because
+ * Meters with events of the customers that no line item bills, with or without a feature. A query of all customers excludes them, because
  * the result would be unreadable. Event names are read before customers are combined with meters: an environment may have a thousand of
  * each.
  */
@@ -142,7 +142,8 @@ async function gatherUnbilled(
 const MEASURED_UNSEEN_MAX = 20;
 
 /**
- * Returns the event names to measure. Null means all meters, because a few queries of buckets cost less than a query of the event names.
+ * Returns the names of the events that occurred. Null means that all meters are measured: for few meters, this costs less than the query of
+ * the names.
  */
 async function findNamesToMeasure(
   stores: Stores,
@@ -161,7 +162,7 @@ async function findNamesToMeasure(
   return new Set(names.map(({ event_name }) => event_name));
 }
 
-/** Whether the query is cheap: without filters and groups, which buckets cannot answer, and without windows. */
+/** Whether the query is cheap: it has no filter, no group and no windows. Filters and groups need the raw events. */
 function isSmall(query: UsageAnalyticsQuery): boolean {
   return !isFiltered(query) && !hasEventGroups(query.group_by) && query.window_size === null;
 }
@@ -190,7 +191,10 @@ type RowParts = AnalyticsCosting & {
  */
 const PRICED_AT_ONCE = 16;
 
-/** The cost of a line may need queries of its own, for the free units of its period or the draws of its term; these are batched. */
+/**
+ * The cost of a line may need queries of its own: for the free units of its period, or for earlier draws from its commitment. These queries
+ * are batched.
+ */
 async function priceAhead(
   stores: Stores,
   measured: readonly MeasuredSubject[],
@@ -230,7 +234,7 @@ async function* buildRows(stores: Stores, one: MeasuredSubject, parts: RowParts)
     signal: query.bounds?.signal,
   };
   const priced = async (answer: WindowAnswer) => ahead.get(one) ?? priceRange(stores, toCosting(one, parts), answer);
-  // A line without usage is shown, unless a filter selects used ones (docs/rules/usage.md, "Analytics"). It costs its shortfall to a
+  // A line without usage is shown, unless a filter selects used ones (docs/rules/usage.md, "Analytics"). Its cost is the shortfall of its
   // commitment.
   if (usage.length === 0 && item !== null && !isFiltered(query)) {
     const { costs, total } = await priced(buildEmptyAnswer(subject));

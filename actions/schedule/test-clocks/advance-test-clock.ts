@@ -1,7 +1,7 @@
 /**
- * Advances the clock of an environment to its target (docs/rules/clock.md, "Advancing"). Repeatedly it finds the next due instant, moves
- * the clock there, and runs the same due work as the scheduler. The progress is stored in the clock's row, so that any worker can continue;
- * row locks separate two concurrent ones, as they do schedulers.
+ * Advances the clock of an environment to its target (docs/rules/clock.md, "Advancing"). Repeatedly it finds the next due instant, sets the
+ * clock to that instant, and runs the same due work as the scheduler. The progress is stored in the clock's row, so that any worker can
+ * continue. If two workers run at the same time, row locks prevent that both process the same record, as with two schedulers.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -52,7 +52,7 @@ const RETRY_MS = 20;
 const IDLE_MAX = 500;
 /** Longest pause while other jobs do the due work; the pause grows up to it. */
 const ELSEWHERE_MS_MAX = 500;
-/** Time after which the slot is yielded to other clocks: those of the tenant's other environments and of other tenants wait for it. */
+/** Time after which the run yields its slot to waiting clocks of other environments and tenants. */
 const SLOT_MS = 3_000;
 
 /**
@@ -109,8 +109,8 @@ class ClockAdvancer {
   }
 
   /**
-   * Whether the advance still has to wait for the log. The environment is not written during the advance, so its log is complete after the
-   * first move.
+   * Whether the advance still has to wait for the log. No event is accepted in the environment during the advance, so its log is complete
+   * after the first move.
    */
   async #waitsForLog(): Promise<boolean> {
     const clock = await this.#clock();
@@ -147,8 +147,8 @@ class ClockAdvancer {
   }
 
   /**
-   * Repeats the step at the clock's current instant. An earlier worker may have crashed or failed after the move, and the search for due
-   * work covers later instants only. Work that was done is not repeated.
+   * Repeats the step at the clock's current instant. An earlier worker may have crashed or failed after it set the clock, and the search
+   * for due work covers later instants only. Work that was done is not repeated.
    */
   async #endBrokenStep(): Promise<void> {
     const clock = await this.#clock();
@@ -173,7 +173,10 @@ class ClockAdvancer {
     return due.map((one) => one?.getTime() ?? Number.POSITIVE_INFINITY);
   }
 
-  /** Runs all work of these kinds at the instant; work that follows at the same instant is the next step. */
+  /**
+   * Runs all work of these kinds at the instant. If that makes further work due at the same instant, the next step runs
+   * it.
+   */
   async #step(clock: TestClockModel, { at, kinds }: { at: Milliseconds; kinds: readonly DueWork[] }): Promise<void> {
     if (!(await this.#move(clock, at))) return;
     const { tenant_id, environment_id } = this.#place;

@@ -47,7 +47,10 @@ export async function createTestClock(
   return clock;
 }
 
-/** Prices that are current by the machine's clock become current at the clock's first instant. */
+/**
+ * Changes the start of prices that are current by the machine's clock, so that they are current at the clock's first
+ * instant.
+ */
 async function movePriceStarts(
   database: Transaction,
   scope: Scope,
@@ -63,7 +66,7 @@ async function movePriceStarts(
 }
 
 /**
- * Moves the starts of exports. A schedule without files starts with the interval that contains the clock's time; any other continues after
+ * Sets the next range of export schedules without files to the interval that contains the clock's time. Any other schedule continues after
  * its last file.
  */
 async function moveExportStarts(

@@ -45,7 +45,8 @@ export async function enqueueAdvance(
 }
 
 /**
- * Whether the clock failed at its current instant, which is then repeated. If it failed before its first move, there is no such instant.
+ * Whether the clock failed at its current instant, which is then repeated. A clock that failed before it advanced at all has no instant to
+ * repeat.
  */
 function isAtFailure({ test_clock_status, frozen_time, advanced_from, is_at_failure }: TestClockModel): boolean {
   return test_clock_status === 'failed' && (is_at_failure || toInstant(frozen_time) !== toInstant(advanced_from));

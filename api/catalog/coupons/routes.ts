@@ -52,7 +52,7 @@ export const couponRoutes: Route[] = [
   coupons.change({
     summary: 'Update a coupon',
     description:
-      'Changes the name or the metadata. The discount cannot be changed, because it is promised to redeemers.',
+      'Changes the name or the metadata. The discount cannot be changed, because customers have redeemed the coupon for it.',
     body: UpdateCoupon,
     handle: ({ params, body }, context) =>
       CouponModel.changePublished(context.scope, { id: params.id, changes: body }, toChangeOptions(context)),

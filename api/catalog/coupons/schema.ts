@@ -65,7 +65,7 @@ const atMost = (these: string) =>
     .pipe(z.array(z.string()).max(IDS_MAX))
     .optional()
     .meta({
-      description: `Any of these ${these}, at most ${IDS_MAX}.`,
+      description: `Matches any of these ${these}, at most ${IDS_MAX}.`,
     });
 
 export const CouponAssociationFilter = listShape({
@@ -75,7 +75,7 @@ export const CouponAssociationFilter = listShape({
   subscription_phase_ids: matchAny('phases'),
   active_only: flag.default(false).meta({
     description:
-      'True for associations that apply at some time in the period, or now without a period. Default: false.',
+      'True for associations that apply at some time in the period or, if no period is given, now. Default: false.',
   }),
   period_start: timestampText.optional().meta({ description: 'Start of the period. It requires `active_only`.' }),
   period_end: timestampText.optional().meta({ description: 'Exclusive end of the period. It requires `active_only`.' }),

@@ -36,7 +36,7 @@ export const customerRoutes: Route[] = [
   customers.create({
     summary: 'Create a customer',
     description:
-      'Creates a customer. `external_id` identifies it in events and is unique among published customers. Earlier events with this id count for it too.',
+      'Creates a customer. `external_id` identifies it in events and is unique among published customers. Earlier events with this id count for the customer too.',
     body: CreateCustomer,
     handle: ({ body }, context) =>
       createCustomer(context.services, context.scope, {

@@ -120,7 +120,8 @@ export const UpdateEntitlement = z
     static_value: shape.static_value.optional(),
     config_value: shape.config_value.optional(),
     clear_grant_config: z.boolean().optional().meta({
-      description: 'True to remove all terms of grants. Without a limit usage is unlimited then. Default: false.',
+      description:
+        'True to remove all terms of grants. After that, usage without a limit is unlimited. Default: false.',
     }),
     grant_measure: cleared(shape.grant_measure).optional(),
     grant_quota: cleared(shape.grant_quota).optional(),

@@ -68,7 +68,7 @@ export const creditGrantRoutes: Route[] = [
     operation_id: 'deleteCreditGrant',
     summary: 'Archive a credit grant',
     description:
-      'Ends the grant now or at `effective_date`. Credits that it gave stay. A grant of a subscription with a later date stays published until then. Refused if the grant is already archived.',
+      'Ends the grant now or at `effective_date`. Credits that were already given remain. A grant of a subscription with a later date stays published until then. Refused if the grant is already archived.',
     tag,
     access: 'creditgrant:write',
     params: idParams,

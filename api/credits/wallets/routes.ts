@@ -101,8 +101,8 @@ export const walletRoutes: Route[] = [
     summary: 'Top up a wallet',
     description:
       'Adds a number of credits, or as many as an amount buys. PURCHASED_CREDIT_INVOICED creates a final invoice, ' +
-      'and its payment adds the credits; other reasons add them at once. With `checkout` it is paid on a page; 409 if ' +
-      'the wallet has an open checkout. A repeated key returns the first result.',
+      'and its payment adds the credits; other reasons add them at once. With `checkout` the customer pays on a ' +
+      'page; refused with 409 if the wallet has an open checkout. A repeated key returns the first result.',
     body: TopUpWallet,
     answer: ToppedUpAnswer,
     idempotency: 'inner_key',

@@ -54,8 +54,12 @@ export const WalletAnswer = Wallet.extend({
   credits_available_breakdown: CreditBreakdown.nullable().meta({
     description: 'Present if `expand` names credits_available_breakdown; else null.',
   }),
-  real_time_balance: decimalText.nullable().meta({ description: 'Always null here; see `balance/real-time`.' }),
-  real_time_credit_balance: decimalText.nullable().meta({ description: 'Always null here; see `balance/real-time`.' }),
+  real_time_balance: decimalText
+    .nullable()
+    .meta({ description: 'Always null; `GET /wallets/{id}/balance/real-time` returns this balance.' }),
+  real_time_credit_balance: decimalText
+    .nullable()
+    .meta({ description: 'Always null; `GET /wallets/{id}/balance/real-time` returns this balance.' }),
 }).meta({ id: 'WalletResponse' });
 export const WalletsAnswer = z.array(WalletAnswer).meta({ id: 'CustomerWalletsResponse' });
 
@@ -70,7 +74,8 @@ export const WalletBalanceAnswer = WalletAnswer.extend({
     .nullable()
     .meta({ description: 'Part of the unpaid amounts that is on unpaid invoices.' }),
   as_of: timestampText.nullable().meta({
-    description: 'Instant before which all accepted usage is included. At most one second ago while events arrive.',
+    description:
+      'Instant before which all accepted usage is included. It is at most one second ago while events arrive.',
   }),
   is_cached_fallback: z
     .boolean()

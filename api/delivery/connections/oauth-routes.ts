@@ -34,7 +34,7 @@ export const oauthRoutes: Route[] = [
     operation_id: 'completeOAuth',
     summary: 'Complete an OAuth flow',
     description:
-      'Exchanges the code for tokens and creates the connection, or gives the existing one to this provider the new access. A session is used once; 404 if it has expired or was used.',
+      'Exchanges the code for tokens and creates the connection, or gives an existing connection to this provider the new access. A session can be used once; an expired or used session is answered with 404.',
     tag,
     access: 'connection:write',
     body: CompleteOAuth,

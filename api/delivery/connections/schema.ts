@@ -62,7 +62,7 @@ export const InitiateOAuth = z
     name,
     credentials: z.record(z.string(), z.string()).meta({
       description:
-        'Credentials of the app: those of `POST /connections` without tokens and account, with `redirect_uri`. They are stored encrypted.',
+        'Credentials of the app, as in `POST /connections`: with `redirect_uri`, but without tokens and account. They are stored encrypted.',
     }),
     metadata,
     sync_config,
@@ -86,21 +86,21 @@ export const InitiateOAuth = z
 export const InitiateOAuthAnswer = z
   .object({
     oauth_url: z.string().meta({ description: 'Page of the provider on which the owner grants access.' }),
-    session_id: z.string().meta({ description: 'Id of the flow, for `POST /oauth/complete`.' }),
+    session_id: z.string().meta({ description: 'Id of the sign-in at the provider, for `POST /oauth/complete`.' }),
   })
   .meta({ id: 'InitiateOAuthResponse' });
 
 export const CompleteOAuth = z
   .object({
     provider,
-    session_id: requiredKey.meta({ description: 'Id of the flow.' }),
+    session_id: requiredKey.meta({ description: '`session_id` from the answer to `POST /oauth/init`.' }),
     code: z
       .string()
       .min(1)
       .max(CODE_MAX)
       .meta({ description: 'Parameter `code` that the provider adds to `redirect_uri`.' }),
     state: requiredKey.meta({
-      description: 'Parameter `state` that the provider adds to `redirect_uri`. A wrong one is refused with 403.',
+      description: 'Parameter `state` that the provider adds to `redirect_uri`. A wrong value is refused with 403.',
     }),
     realm_id: returned('realmId'),
     organization_id: returned('organization_id'),

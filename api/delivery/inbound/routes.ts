@@ -75,7 +75,7 @@ function createWebhookRoute(provider_type: string): Route {
     operation_id: `handle${name}Webhook`,
     summary: `Receive a webhook of ${name}`,
     description:
-      'Stores the events of a webhook, signed with the webhook secret of the connection; their effect follows. Also served without /v1. A ' +
+      'Stores the events of a webhook, signed with the webhook secret of the connection; they take effect a moment later. Also served without /v1. A ' +
       'wrong signature, and an environment without a connection, are answered with 401.',
     tag,
     access: 'public',

@@ -28,7 +28,7 @@ export const integrationRoutes: Route[] = [
     operation_id: 'linkIntegrationMapping',
     summary: 'Link a record to a provider',
     description:
-      'States that a record of this service and a record of a connected provider are one. Payment methods that the provider has saved for a customer are imported afterwards; a failure of the provider does not undo the link. Refused with 409 if either is linked already.',
+      'States that a record of this service and a record of a connected provider are the same. Payment methods that the provider has saved for a customer are imported afterwards; a failure of the provider does not undo the link. Refused with 409 if one of them is linked already.',
     tag,
     access: 'integration:write',
     body: CreateLink,
@@ -45,7 +45,7 @@ export const integrationRoutes: Route[] = [
     operation_id: 'unlinkIntegrationMapping',
     summary: 'Unlink a record from a provider',
     description:
-      'Separates the two records without a change to either. A record that is being sent is unlinked too; its counterpart may still be created. A customer is refused with 400 while its payment at the provider has no outcome or its page there is open.',
+      'Separates the two records and changes none of them. A record that is being sent is unlinked too; its counterpart may still be created. A customer is refused with 400 while its payment at the provider has no outcome or its page there is open.',
     tag,
     access: 'integration:write',
     body: RemoveLink,

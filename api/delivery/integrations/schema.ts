@@ -85,7 +85,7 @@ export const IntegrationConfigAnswer = z
           connection_id: z.string().meta({ description: 'Connection to the provider.' }),
           base_config: syncConfigShape.meta({ description: 'Records that the provider can exchange, by direction.' }),
           current_config: syncConfigShape.nullable().meta({
-            description: 'Records that the connection exchanges; null means all that the provider can.',
+            description: 'Records that the connection exchanges; null means all that the provider can exchange.',
           }),
           capabilities: z
             .array(z.enum(CAPABILITY_NAMES))

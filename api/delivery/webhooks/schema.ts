@@ -44,7 +44,7 @@ export const UpdateEndpoint = z
       .meta({
         description:
           'disabled: events that happen meanwhile are not stored for the endpoint. enabled: sending resumes, and ' +
-          'earlier failures are forgotten.',
+          'earlier failures no longer count.',
       }),
     metadata: metadata.unwrap().optional(),
   })

@@ -3,7 +3,7 @@ import { WorkflowError, WorkflowRun, workflowStatus } from '../../../core/platfo
 import { type ListGrammar, listAnswer, listShape } from '../../http/list.ts';
 
 const ids = {
-  workflow_id: z.string().meta({ description: 'Id of the work.' }),
+  workflow_id: z.string().meta({ description: 'Id of the workflow.' }),
   run_id: z.string().meta({ description: 'Id of the single run of the workflow.' }),
 };
 
@@ -40,17 +40,16 @@ export const WorkflowSummaryAnswer = z
     ...shared,
     activity_count: z.int().meta({ description: '1 after the work has begun, else 0. All attempts are one activity.' }),
     failed_activities: z.int().meta({ description: '1 if the run failed or timed out, else 0.' }),
-    result: z
-      .record(z.string(), z.unknown())
-      .nullable()
-      .meta({ description: 'Result of the work; its keys depend on the workflow type. Null before there is one.' }),
+    result: z.record(z.string(), z.unknown()).nullable().meta({
+      description: 'Result of the work; its keys depend on the workflow type. Null before there is a result.',
+    }),
     error: WorkflowError.nullable().meta({ description: 'Error of the failed run, or of the last failed attempt.' }),
   })
   .meta({ id: 'WorkflowSummaryResponse' });
 
 /** Ids of asynchronous work, with a message. */
 export const WorkflowResult = z
-  .object({ message: z.string().meta({ description: 'Confirmation of the started work.' }), ...ids })
+  .object({ message: z.string().meta({ description: 'Confirmation that the work has started.' }), ...ids })
   .meta({ id: 'TemporalWorkflowResult' });
 
 export const runParams = z.object({

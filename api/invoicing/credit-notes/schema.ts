@@ -50,7 +50,7 @@ export const CreditNoteFilter = listShape({
   invoice_id: z.string().optional().meta({ description: 'Id of the credited invoice.' }),
   credit_note_status: commaSeparatedList(anyCase(CREDIT_NOTE_STATUSES))
     .optional()
-    .meta({ description: 'Any of these statuses.' }),
+    .meta({ description: 'Matches any of these statuses.' }),
   credit_note_type: anyCase(CREDIT_NOTE_TYPES).optional().meta({ description: 'Type: ADJUSTMENT or REFUND.' }),
 }).meta({ id: 'CreditNoteFilter', example: { credit_note_status: ['FINALIZED'], limit: 10 } });
 export type CreditNoteFilter = z.output<typeof CreditNoteFilter>;

@@ -133,8 +133,8 @@ export const invoiceRoutes: Route[] = [
     description:
       'Computes a draft or skipped invoice from the current usage. It runs in the background, and the answer ' +
       'names a workflow that can be polled; with `sync=true` it runs at once, and the answer is 200 with the ' +
-      'invoice. An invoice without charges is skipped. Fields of the body are an edit, which is written with the ' +
-      'request: their lines and coupons replace the computed ones, and the invoice is no longer computed from its ' +
+      'invoice. An invoice without charges is skipped. Fields of the body ' +
+      'edit the invoice at once: the sent lines and coupons replace the computed ones, and the invoice is no longer computed from its ' +
       'subscription (`is_manually_edited`) until it is recalculated.',
     tag,
     access: 'invoice:write',
@@ -173,7 +173,7 @@ export const invoiceRoutes: Route[] = [
     operation_id: 'finalizeInvoice',
     summary: 'Finalize a draft invoice',
     description:
-      'Assigns the number and the due date. The lines do not change afterwards, and are not recomputed before. An ' +
+      'Assigns the number and the due date. The lines are not recomputed before that, and do not change afterwards. An ' +
       'invoice with an amount due of 0 becomes paid. Refused for a draft that was computed before the end of its ' +
       'period.',
     tag,

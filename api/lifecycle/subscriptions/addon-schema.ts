@@ -31,7 +31,9 @@ export const ADDON_ASSOCIATION_PARTS = ['addons', 'subscription'];
 
 export const AddonAssociationAnswer = addonAssociationShape
   .extend({
-    addon: AddonAnswer.nullable().meta({ description: 'The add-on, without its parts.' }),
+    addon: AddonAnswer.nullable().meta({
+      description: 'The add-on, without its prices, entitlements and credit grants.',
+    }),
     subscription: SubscriptionAnswer.nullable().meta({
       description: 'Present if `expand` names subscription; else null.',
     }),

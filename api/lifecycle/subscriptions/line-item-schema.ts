@@ -7,8 +7,8 @@ import { PRORATION_BEHAVIORS } from '../../../core/subscriptions/record.ts';
 
 const prorationBehavior = orNull(anyCase(PRORATION_BEHAVIORS)).meta({
   description:
-    'Proration of advance charges. create_prorations: charged or credited from that instant on. none: charged ' +
-    'from the next period on, and not credited. Default create_prorations.',
+    'Proration of advance charges. create_prorations charges or credits them from the instant of the change ' +
+    'on. none charges from the next period on, and credits nothing. Default create_prorations.',
 });
 
 const { start_date, end_date, commitment_time_buckets } = extraLineItemShape.shape;
@@ -56,7 +56,7 @@ export const ChangeLineItem = z
     ...commitments,
     commitment_time_buckets,
     quantity: orNull(decimalText).meta({
-      description: 'Number of units of a fixed line from then on. Default: unchanged.',
+      description: 'Number of units of a fixed line from `effective_from` on. Default: unchanged.',
     }),
     effective_from: orNull(timestampText).meta({
       description: 'Start of the new charge. Default now; refused before the current period.',

@@ -21,7 +21,7 @@ const ChangedLineItem = z
     price_id: z.string().meta({ description: 'Price of the line.' }),
     quantity: decimalText.meta({ description: 'Units of a FIXED price; 0 for a USAGE price.' }),
     start_date: timestampText.nullable().meta({ description: 'Start of the charge.' }),
-    end_date: timestampText.nullable().meta({ description: 'End of the charge, exclusive; null if open.' }),
+    end_date: timestampText.nullable().meta({ description: 'End of the charge, exclusive; null without an end.' }),
     change_action: z.enum(['created', 'updated', 'ended']).meta({ description: 'Change of the line item.' }),
   })
   .meta({ id: 'ChangedLineItem' });

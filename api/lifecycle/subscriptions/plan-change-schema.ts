@@ -46,7 +46,7 @@ export const ChangePlan = z
     billing_period_count: orDefault(
       int32.refine((count) => count >= 1, { error: 'must be at least 1' }),
       1,
-    ).meta({ description: 'Number of billing periods that make one period, at least 1. Default 1.' }),
+    ).meta({ description: 'Number of units in a billing period, at least 1. Default 1.' }),
     billing_cycle: anyCase(BILLING_CYCLES).meta({
       description:
         'Billing cycle after the change. A value other than the current one starts a new period with the change.',
@@ -69,7 +69,7 @@ export const ChangePlanV2 = z
     entity_policies: orNull(
       z.object({ addons: orNull(addonPolicyShape).meta({ description: 'Policy for the add-ons.' }) }),
     ).meta({
-      description: 'Policies for parts other than the plan. Default: they remain.',
+      description: 'Treatment of the other parts of the subscription. Default: they remain.',
     }),
     idempotency_key: orNull(keyText).meta({
       description:
@@ -164,7 +164,7 @@ export const ChangePlanPreviewAnswer = z
         billing_cadence: z.literal('RECURRING').meta({ description: 'Always RECURRING.' }),
         billing_period: z
           .enum(SUBSCRIPTION_PERIODS)
-          .meta({ description: 'Unit of the billing period. Its length is this times `billing_period_count`.' }),
+          .meta({ description: 'Unit of the billing period. A period is `billing_period_count` of these units long.' }),
         billing_period_count: z.int().meta({ description: 'Number of units in a billing period.' }),
       })
       .meta({ id: 'BillingCycleInfo', description: 'Billing periods after the change.' }),
@@ -237,7 +237,7 @@ export const ChangePlanV2Answer = z
           .object({
             entity_type: z.enum(['plan', 'addon', 'subscription']).meta({ description: 'Kind of the part.' }),
             reference_id: z.string().meta({
-              description: 'Id within the subscription: of the add-on association, else of the line item.',
+              description: 'Id of the add-on association, or of the line item, in the subscription.',
             }),
             entity_id: z.string().meta({ description: 'Id in the catalogue.' }),
             behaviour: z

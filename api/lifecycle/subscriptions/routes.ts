@@ -63,7 +63,7 @@ export const subscriptionRoutes: Route[] = [
     description:
       "Creates a line item for each published price of the plan in the subscription's currency, and an opening " +
       'invoice of the advance charges, which is final at once. With a trial the opening invoice is 0, and the ' +
-      'advance charges follow at the end of the trial. A subscription with a later start opens then. A reference ' +
+      'advance charges follow at the end of the trial. A subscription with a later start opens at that time. A reference ' +
       'to a missing coupon or tax rate is refused, with its field. With `checkout` the opening invoice is paid on a page.',
     tag,
     access: 'subscription:write',

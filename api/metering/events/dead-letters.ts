@@ -36,7 +36,9 @@ const ReplayRequest = z
     all: z
       .boolean()
       .optional()
-      .meta({ description: `True for all that were not replayed yet, at most ${REPLAYED_AT_ONCE_MAX} per request.` }),
+      .meta({
+        description: `True for all dead letters that were not replayed yet, at most ${REPLAYED_AT_ONCE_MAX} per request.`,
+      }),
   })
   .meta({ id: 'ReplayDeadLettersRequest', example: { all: true } });
 

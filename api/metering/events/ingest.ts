@@ -108,7 +108,7 @@ export const ingestRoutes: Route[] = [
     operation_id: 'ingestRawEventsBulk',
     summary: 'Ingest up to 1,000 raw events',
     description:
-      'Each event must be a JSON object and may have keys of its own besides the standard ones. A misspelt standard key (`timestmp`, `eventName`) is refused by name. Other faults are found during processing and become dead letters (`GET /events/dead-letters`).',
+      'Each event must be a JSON object, and may have other keys besides the standard keys. A misspelt standard key (`timestmp`, `eventName`) is refused by name. Other faults are found during processing and become dead letters (`GET /events/dead-letters`).',
     tag: 'Events',
     access: 'event:write',
     body: BulkIngestRawEventRequest,

@@ -54,7 +54,7 @@ export const usageRange = {
   end_time: { description: 'Exclusive end of the events.' },
   billing_anchor: {
     description:
-      'Instant on whose day of the month MONTH windows begin. Default: the first; in analytics the day of the subscription.',
+      'Instant on whose day of the month MONTH windows begin. Default: the first day; in analytics the day of the subscription’s periods.',
   },
 };
 

@@ -121,7 +121,7 @@ export const usageRoutes: Route[] = [
     operation_id: 'getUsageStatistics',
     summary: 'Aggregate events without a meter',
     description:
-      'Aggregates the events of one name as the request defines. If a meter has the same definition, its rows answer, otherwise the raw events. The number is the same.',
+      'Aggregates the events of one name as the request defines. If a meter has the same definition, its pre-aggregated rows are read, otherwise the raw events. The result is the same.',
     tag: 'Events',
     access: 'event:read',
     body: GetUsageRequest,

@@ -61,7 +61,7 @@ export const EnvironmentAnswer = z
   .meta({ id: 'EnvironmentResponse' });
 
 export const EnvironmentFilter = listShape({});
-/** This list has its own envelope, without `items` and `pagination`. */
+/** The list of environments has its own envelope, without `items` and `pagination`. */
 export const EnvironmentListAnswer = z
   .object({
     environments: z.array(EnvironmentAnswer).meta({ description: 'Page of the environments of the tenant.' }),

@@ -43,7 +43,7 @@ export const secretRoutes: Route[] = [
     description:
       'Creates a key, which is shown only once. Its owner is the caller, or a service account if the caller is a ' +
       'super_admin. The key acts with the roles of its owner in one environment: that of the request, or ' +
-      '`environment_id`. A request with the key that names another one in X-Environment-ID is refused. A ' +
+      '`environment_id`. A request with the key that names another environment in X-Environment-ID is refused. A ' +
       'publishable key may only send events.',
     tag,
     access: 'secret:write',

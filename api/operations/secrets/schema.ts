@@ -49,7 +49,7 @@ export const SecretAnswer = z
       .meta({ description: 'First and last characters of the key, for recognition; the account of credentials.' }),
     roles: z.array(z.string()).nullable().meta({ description: 'Current roles of the owner of the key.' }),
     user_type: z.enum(USER_TYPES).nullable().meta({ description: 'Type of the owner: person or program.' }),
-    user_id: z.string().nullable().meta({ description: 'Owner of the key. The key acts with its rights.' }),
+    user_id: z.string().nullable().meta({ description: 'Owner of the key. The key has the rights of the owner.' }),
     environment_id: z.string().nullable().meta({ description: 'The only environment in which the key acts.' }),
     service_account_name: z
       .string()

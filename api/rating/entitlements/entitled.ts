@@ -29,11 +29,13 @@ const SourceAnswer = z
       .meta({ description: 'Name of the entity that grants the feature; for a subscription, the name of its plan.' }),
     quantity: z.int().meta({ description: 'Multiplier of the entitlement: the quantity of an add-on, else 1.' }),
     entitlement_id: z.string().meta({ description: 'Id of the entitlement.' }),
-    is_enabled: z.boolean().meta({ description: 'True if the entitlement is enabled. A disabled one adds nothing.' }),
+    is_enabled: z
+      .boolean()
+      .meta({ description: 'True if the entitlement is enabled. A disabled entitlement adds nothing.' }),
     usage_limit: z
       .number()
       .nullable()
-      .meta({ description: 'Limit before it is multiplied by `quantity`; null is unlimited.' }),
+      .meta({ description: 'Limit before it is multiplied by `quantity`; null means unlimited.' }),
     static_value: z.string().nullable().meta({ description: 'Value of a static feature.' }),
     usage_reset_period: resetPeriod.meta({
       description: 'Reset period of a metered feature. Default: the billing period.',
@@ -56,7 +58,7 @@ const BucketAnswer = z
   .meta({ id: 'AggregatedEntitlementBucket' });
 
 const feature = FeatureAnswer.meta({ description: 'Feature with its meter.' });
-const sources = z.array(SourceAnswer).meta({ description: 'Sources of the entitlement, one by one.' });
+const sources = z.array(SourceAnswer).meta({ description: 'Sources of the entitlement, each with its own values.' });
 
 export const EntitledFeatureAnswer = z
   .object({
@@ -72,11 +74,15 @@ export const EntitledFeatureAnswer = z
             'Sum of the limits, times their quantities; for usage-ordered grants, the sum of their quotas. Null if usage is unlimited, the feature is not metered, or the quotas are money.',
         }),
         usage_reset_period: resetPeriod.meta({ description: 'Reset period of a metered feature; null otherwise.' }),
-        static_values: z.array(z.string()).meta({ description: 'Values of a static feature, equal ones once.' }),
-        config_values: z.array(configValue).meta({ description: 'Values of a config feature, equal ones once.' }),
+        static_values: z
+          .array(z.string())
+          .meta({ description: 'Values of a static feature; each different value is listed once.' }),
+        config_values: z
+          .array(configValue)
+          .meta({ description: 'Values of a config feature; each different value is listed once.' }),
         aggregation_mode: z.enum(AGGREGATION_MODES).nullable().meta({
           description:
-            'Mode of usage-ordered grants: the sources add up (additive), or this one is independent of others (parallel). Null without grants.',
+            'Mode of usage-ordered grants: the sources add up (additive), or this grant is independent of the others (parallel). Null without grants.',
         }),
         buckets: z.array(BucketAnswer).meta({ description: 'Terms of usage-ordered grants, by source.' }),
       })
@@ -87,7 +93,7 @@ export const EntitledFeatureAnswer = z
 
 const entitled = z.array(EntitledFeatureAnswer).meta({
   description:
-    'Entries per feature. A metered feature has one per reset period, one for all additive grants, and one per parallel grant.',
+    'Entries per feature. A metered feature has one entry per reset period, one for all additive grants, and one per parallel grant.',
 });
 
 export const CustomerEntitlementsAnswer = z
@@ -155,7 +161,7 @@ const FeatureUsageAnswer = z
     feature,
     total_limit: z.number().nullable().meta({
       description:
-        'Sum of the limits; null is unlimited. For grants with the measure `amount` it is money, like the usage.',
+        'Sum of the limits; null means unlimited. For grants with the measure `amount` it is money, like the usage.',
     }),
     is_unlimited: z.boolean().meta({ description: 'True if there is no limit.' }),
     current_usage: decimalText.meta({ description: 'Usage since the last reset.' }),
@@ -166,7 +172,7 @@ const FeatureUsageAnswer = z
       .meta({ description: 'True if usage may exceed the limit according to one of the sources.' }),
     next_usage_reset_at: timestampText
       .nullable()
-      .meta({ description: 'Time of the next reset of usage to 0; null is never.' }),
+      .meta({ description: 'Time of the next reset of usage to 0; null means never.' }),
     grants: z.array(GrantAnswer).nullable().meta({
       description: 'Usage-ordered grants, one entry per duration with the sum of all sources; null without grants.',
     }),
@@ -179,7 +185,7 @@ export const CustomerUsageAnswer = z
     customer_id: z.string().meta({ description: 'Id of the customer.' }),
     features: z
       .array(FeatureUsageAnswer)
-      .meta({ description: 'Entries per metered feature and interval in which its usage adds up.' }),
+      .meta({ description: 'One entry for each metered feature and each interval over which its usage adds up.' }),
     period: z
       .object({
         start_time: timestampText.meta({ description: 'Start of the running billing period.' }),

@@ -133,7 +133,7 @@ export const entitlementRoutes: Route[] = [
     operation_id: 'getPlanEntitlements',
     summary: 'List entitlements of a plan',
     description:
-      'Returns the published entitlements of the plan with their features. The fields of the plan are beside the list.',
+      'Returns the published entitlements of the plan with their features. The answer also has the fields of the plan.',
     tag,
     access: 'entitlement:read',
     params: idParams,

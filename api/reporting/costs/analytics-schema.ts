@@ -72,7 +72,7 @@ const CostAnalyticItem = z
     properties: z
       .record(z.string(), z.string())
       .nullable()
-      .meta({ description: 'Values of the properties in `group_by`, by name; null without them.' }),
+      .meta({ description: 'Values of the properties in `group_by`, by name; null if it names no property.' }),
     total_cost: decimalText.meta({ description: 'Cost by the price of the cost sheet, not rounded.' }),
     total_quantity: decimalText.meta({
       description: 'Usage of the meter in the range; for a FIXED price its periods in the range, times its units.',
@@ -98,7 +98,7 @@ const MEANING: Readonly<Record<RevenuePart, string>> = {
   usage: 'Revenue from usage.',
   fixed: 'Revenue from fixed and one-time charges, and from shortfalls of commitments.',
   finalized: 'Revenue on final invoices.',
-  drafts: 'Revenue on drafts, which are computed again.',
+  drafts: 'Revenue on draft invoices, which are computed again before they are final.',
   open: 'Revenue that is not on an invoice yet.',
   minimums: 'Shortfall of commitments if running periods ended now. It is not revenue yet.',
   discounts: 'Coupon discounts on the invoices. The revenue is before them.',
@@ -138,8 +138,8 @@ export const CostAnalyticsAnswer = z
     ...Figures,
     totals: z
       .array(z.object(Figures))
-      .meta({ description: 'Figures per currency. The figures beside this list are those of the first currency.' }),
-    costsheet_id: text('Active cost sheet; null without one, and then every cost is 0.'),
+      .meta({ description: 'Figures per currency. The figures outside this list are those of the first currency.' }),
+    costsheet_id: text('Active cost sheet; null without one, in which case every cost is 0.'),
     start_time: z.string().meta({ description: 'Start of the range.' }),
     end_time: z.string().meta({ description: 'Exclusive end of the range.' }),
     as_of: z.string().meta({ description: 'Instant before which every accepted event is counted.' }),

@@ -26,7 +26,7 @@ export const CostsheetExpand = z.object({ expand });
 
 const common = listShape({ costsheet_ids: matchAny('cost sheets') });
 const { limit, offset, status, order, start_time, end_time } = common.shape;
-const TOO = 'Alternative place of the common key, which the published client uses.';
+const TOO = 'The same as the top-level field of this name, where the published client sends it.';
 
 /** Accepts the common keys, and the spelling of the published client. */
 export const CostsheetFilter = common
@@ -85,7 +85,7 @@ export const CostsheetAnswer = costsheetShape
   .meta({ id: 'CostsheetResponse' });
 export const CostsheetListAnswer = listAnswer(CostsheetAnswer, 'ListCostsheetResponse');
 
-const costsheet = CostsheetAnswer.meta({ description: 'Cost sheet.' });
+const costsheet = CostsheetAnswer.meta({ description: 'The new cost sheet.' });
 export const CreateCostsheetAnswer = z.object({ costsheet }).meta({ id: 'CreateCostsheetResponse' });
 export const UpdateCostsheetAnswer = z.object({ costsheet }).meta({ id: 'UpdateCostsheetResponse' });
 /** Contains the cost sheet twice: under `costsheet` for the published client, and flat like all other records. */

@@ -64,7 +64,7 @@ const Point = z
 const Moves = z
   .object({
     window_start: z.string().meta({ description: 'Start of the window.' }),
-    window_end: z.string().meta({ description: 'Exclusive end of the window; for the running one, now.' }),
+    window_end: z.string().meta({ description: 'Exclusive end of the window; for the running window, now.' }),
     window_label: z.string().meta({ description: 'Label of the window for display.' }),
     opening: decimalText.meta({ description: 'Monthly recurring revenue just before the window.' }),
     new: decimalText.meta({ description: 'Recurring revenue of customers that had none before the window.' }),
@@ -82,7 +82,7 @@ const byCurrency = <S extends z.ZodType>(shape: S) => z.record(z.string(), shape
 const mrr = byCurrency(
   z.object({
     mrr: decimalText.meta({ description: 'Monthly recurring revenue at the end of the last window.' }),
-    windows: z.array(Moves).meta({ description: 'Movements per window.' }),
+    windows: z.array(Moves).meta({ description: 'Changes of the recurring revenue in each window.' }),
   }),
 ).meta({ description: 'Recurring revenue by currency: the monthly amount of fixed charges of subscriptions.' });
 
@@ -117,12 +117,12 @@ export const DashboardRevenuesRequest = z
     revenue_trend: z
       .object({
         window_count: orNull(z.int().min(1).max(120)).meta({
-          description: 'Number of windows, 1 to 120; the running one is the last. Default: 6.',
+          description: 'Number of windows, 1 to 120; the running window is the last. Default: 6.',
         }),
         window_size: orNull(windowSize).meta({ description: 'Size of the windows. Default: MONTH.' }),
       })
       .nullish()
-      .meta({ description: 'Windows of the trend.' }),
+      .meta({ description: 'Number and size of the windows of `revenue_trend`.' }),
   })
   .meta({ id: 'DashboardRevenuesRequest', example: { revenue_trend: { window_count: 3 } } });
 
@@ -148,7 +148,7 @@ export const DashboardRevenuesAnswer = z
           z.object({
             windows: z.array(RevenueWindow).meta({ description: 'Windows in order of time, including empty ones.' }),
           }),
-        ).meta({ description: 'Windows by currency.' }),
+        ).meta({ description: 'Revenue of each window, by currency.' }),
         window_size: z.enum(WINDOW_SIZES).meta({ description: 'Size of the windows.' }),
         window_count: z.int().meta({ description: 'Number of windows.' }),
       })

@@ -47,7 +47,7 @@ const MeterMatching = z.object({
     .meta({ description: 'Meters that count the event, with its contribution to each.' }),
   refused_meters: z
     .array(RefusedMeter)
-    .meta({ description: 'Meters of this event name that refuse the event, with the filter that does.' }),
+    .meta({ description: 'Meters of this event name that refuse the event, with the filter that refuses it.' }),
   unusable_meters: z
     .array(UnusableMeter)
     .meta({ description: 'Meters that match but cannot count the event, with the reason.' }),
@@ -70,7 +70,7 @@ const MatchedLineItem = z.object({
   subscription_id: text('Subscription of the line item.'),
   price_id: text('Price of the line item.'),
   start_date: text('Start of the charges.'),
-  end_date: text('Exclusive end of the charges; null if open.').nullable(),
+  end_date: text('Exclusive end of the charges; null without an end.').nullable(),
   is_active_for_event: z.boolean().meta({
     description:
       'True if the line item charges for the event: the time is within its range, and its subscription was active then.',
@@ -100,9 +100,9 @@ const DebugTracker = z
   .object({
     customer_lookup: CustomerLookup.meta({ description: 'Search for the customer with the external id of the event.' }),
     meter_matching: MeterMatching.meta({ description: 'Search for the meters that count the event.' }),
-    price_lookup: PriceLookup.meta({ description: 'Search for the prices of these meters.' }),
+    price_lookup: PriceLookup.meta({ description: 'Search for the prices of the meters that count the event.' }),
     subscription_line_item_lookup: LineItemLookup.meta({
-      description: 'Search for the line items of the customer with these prices.',
+      description: 'Search for the line items of the customer with the found prices.',
     }),
     failure_point: FailurePoint.nullable().meta({
       description: 'Step that found nothing; null if a line item charges for the event.',
@@ -127,7 +127,7 @@ const Outcome = z.object({
       'Outcome: the same event again (duplicate), other content with the same id (conflict), no valid event (dead_letter), or a value that a meter cannot count (unusable).',
   }),
   meter_id: z.string().nullable(),
-  reason: text('Reason why it was not counted.'),
+  reason: text('Reason why the input was not counted.'),
   received_at: text('Time of receipt.'),
   body: z.string().nullable().meta({ description: 'Bytes as received, for conflicts and dead letters.' }),
 });
@@ -136,12 +136,14 @@ const Outcome = z.object({
 export const EventProcessingAnswer = z.object({
   status: z.enum(['processed', 'processing', 'failed']).meta({
     description:
-      'Status: `processing` until usage includes the event, then `processed`; `failed` if no line item charges for it or it is no event.',
+      'Status: `processing` until usage includes the event, then `processed`; `failed` if no line item charges for the event, or the input is not an event.',
   }),
-  processed_events: z
-    .array(ProcessedEventAnswer)
-    .meta({ description: 'Line items that charge for the event; empty while it is processing, or if it is voided.' }),
-  debug_tracker: DebugTracker.nullable().meta({ description: 'Steps of the processing; null if it is no event.' }),
+  processed_events: z.array(ProcessedEventAnswer).meta({
+    description: 'Line items that charge for the event; empty while the event is being processed, or if it is voided.',
+  }),
+  debug_tracker: DebugTracker.nullable().meta({
+    description: 'Steps of the processing; null if the input is not an event.',
+  }),
   corrections: z.array(z.object(correctionFields)).meta({ description: 'Corrections of the event, oldest first.' }),
   outcomes: z.array(Outcome).meta({ description: 'Other input with this id, and values that could not be counted.' }),
 });

@@ -21,7 +21,7 @@ export const downloadRoutes: Route[] = [
     operation_id: 'downloadTaskExport',
     summary: 'Get a link to an export',
     description:
-      'Returns a link to the file, which anybody may open for 15 minutes. A task without a file is a 404: one that has not ended, or is no export.',
+      'Returns a link to the file, which anybody may open for 15 minutes. A task without a file is answered with 404: a task that has not ended, or an import.',
     tag: 'Tasks',
     access: 'task:read',
     params: idParams,

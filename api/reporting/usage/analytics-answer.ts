@@ -56,7 +56,7 @@ const Point = z
     event_count: z.int().meta({ description: 'Number of events in the window.' }),
     computed_commitment_utilized_amount: decimalText
       .nullable()
-      .meta({ description: 'Part of the window that a windowed commitment covers; null without one.' }),
+      .meta({ description: 'Part of the cost of the window that a windowed commitment covers; null without one.' }),
     computed_overage_amount: decimalText.nullable().meta({
       description: 'Amount of the window above a windowed commitment, after the overage factor; null without one.',
     }),
@@ -122,7 +122,7 @@ const Item = z
     properties: z
       .record(z.string(), z.string())
       .nullable()
-      .meta({ description: 'Values of the properties in `group_by`, by name; null without them.' }),
+      .meta({ description: 'Values of the properties in `group_by`, by name; null if it names no property.' }),
     commitment_info: CommitmentInfo.nullable().meta({
       description: 'Commitment of the line item in the range and its effect; null without one.',
     }),
@@ -155,7 +155,7 @@ export const AnalyticsAnswer = z
     ...Totals,
     totals: z
       .array(z.object(Totals))
-      .meta({ description: 'Totals per currency. The totals beside this list are those of the first currency.' }),
+      .meta({ description: 'Totals per currency. The totals outside this list are those of the first currency.' }),
     items: z
       .array(Item)
       .meta({ description: 'One item per usage line item, and per meter with usage that no line item bills.' }),

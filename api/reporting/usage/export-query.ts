@@ -33,7 +33,9 @@ export const ExportQuery = z.object({
   metadata_columns: textList
     .optional()
     .meta({ description: 'Metadata keys of the customers; each becomes a column.', example: ['region', 'tier'] }),
-  timezone: anyTimezone.meta({ description: 'IANA timezone of dates and splits. Default: UTC.' }),
+  timezone: anyTimezone.meta({
+    description: 'IANA timezone of the dates, and of the days or months of `split`. Default: UTC.',
+  }),
   split: orNull(anyCase(SPLITS)).meta({
     description:
       'Splits the range into a record per day or month in `timezone`. Default: one record for the range. More than 400 days are refused.',

@@ -22,8 +22,12 @@ export const BucketSummary = z
   .object({
     ...PointBucket.shape,
     subscription_line_item_id: z.string().meta({ description: 'Line item with the commitment.' }),
-    start: BucketTime.nullable().meta({ description: 'Start of the time of day; null outside of all of them.' }),
-    end: BucketTime.nullable().meta({ description: 'Exclusive end of the time of day; null outside of all of them.' }),
+    start: BucketTime.nullable().meta({
+      description: 'Start of the time of day; null for the time outside all times of day.',
+    }),
+    end: BucketTime.nullable().meta({
+      description: 'Exclusive end of the time of day; null for the time outside all times of day.',
+    }),
     commitment_type: z
       .enum(COMMITMENT_TYPES)
       .nullable()

@@ -18,7 +18,7 @@ export const addonShape = z.object({
     description:
       'Number of attachments to a subscription: once at a time (onetime), or any number (multiple_instance).',
   }),
-  metadata: freeMap.nullable().meta({ description: 'Your own values. An update replaces the whole map.' }),
+  metadata: freeMap.nullable().meta({ description: 'Your own key-value pairs. An update replaces all of them.' }),
   ...baseFields,
 });
 export type Addon = z.output<typeof addonShape>;
@@ -33,15 +33,16 @@ export const addonAssociationShape = z.object({
     .meta({ description: 'Status. It is cancelled after the attachment or its subscription has ended.' }),
   quantity: z.int().meta({ description: 'Multiplier of the add-on’s fixed lines and limits.' }),
   cadence: z.enum(ADDON_CADENCES).meta({
-    description: 'Duration. onetime lasts for the period in which it begins; recurring lasts until it is detached.',
+    description:
+      'Duration of the attachment. onetime lasts for the period in which it begins; recurring lasts until it is detached.',
   }),
   start_date: timestampText.meta({ description: 'Start of the attachment and its charges.' }),
-  end_date: timestampText.nullable().meta({ description: 'Exclusive end; null if open.' }),
+  end_date: timestampText.nullable().meta({ description: 'Exclusive end; null without an end.' }),
   cancellation_reason: z.string().nullable().meta({ description: 'Reason given when the add-on was detached.' }),
   cancelled_at: timestampText
     .nullable()
     .meta({ description: 'Instant at which the add-on was detached; null otherwise.' }),
-  metadata: freeMap.nullable().meta({ description: 'Your own values.' }),
+  metadata: freeMap.nullable().meta({ description: 'Your own key-value pairs.' }),
   ...baseFields,
 });
 export type AddonAssociation = z.output<typeof addonAssociationShape>;

@@ -18,7 +18,7 @@ export const CouponApplication = z.object({
   applied_at: timestampText.meta({ description: 'Time at which the invoice was computed.' }),
   original_price: decimalText.meta({ description: 'Amount before the discount.' }),
   final_price: decimalText.meta({ description: 'Amount after the discount.' }),
-  discounted_amount: decimalText.meta({ description: 'Discount.' }),
+  discounted_amount: decimalText.meta({ description: 'Amount of the discount.' }),
   discount_type: z.enum(COUPON_TYPES).meta({ description: 'Type of the discount: a fixed amount or a percentage.' }),
   discount_percentage: decimalText
     .nullable()

@@ -9,7 +9,7 @@ const subscriptionCoupon = z.object({
     description: 'Start of the interval in which the coupon applies. Default: the start of the subscription or phase.',
   }),
   end_date: orNull(timestampText).meta({
-    description: 'Exclusive end of the interval in which the coupon applies. Default: open.',
+    description: 'Exclusive end of the interval in which the coupon applies. Default: no end.',
   }),
   price_id: orNull(name).meta({
     description: 'Price whose line the coupon discounts. Default: the coupon discounts the invoice.',

@@ -32,14 +32,18 @@ export const creditGrantFields = z.object({
   name: requiredName.meta({ description: 'Display name.' }),
   scope: creditGrantScope.meta({
     description:
-      'Recipients. PLAN: each subscription to the plan. SUBSCRIPTION: this subscription. ADDON: each subscription with the add-on.',
+      'Recipients of the credits. PLAN: each subscription to the plan. SUBSCRIPTION: this subscription. ADDON: each subscription with the add-on.',
   }),
-  plan_id: orNull(z.string()).meta({ description: 'Plan. Required for scope PLAN, else refused.' }),
+  plan_id: orNull(z.string()).meta({
+    description: 'Plan whose subscriptions get the credits. Required for scope PLAN, else refused.',
+  }),
   subscription_id: orNull(z.string()).meta({
-    description: 'Subscription. Required for scope SUBSCRIPTION, else refused.',
+    description: 'Subscription that gets the credits. Required for scope SUBSCRIPTION, else refused.',
   }),
-  addon_id: orNull(z.string()).meta({ description: 'Add-on. Required for scope ADDON, else refused.' }),
-  credits: decimalText.meta({ description: 'Number of credits per granting, greater than 0.' }),
+  addon_id: orNull(z.string()).meta({
+    description: 'Add-on whose subscriptions get the credits. Required for scope ADDON, else refused.',
+  }),
+  credits: decimalText.meta({ description: 'Number of credits that are granted each time, greater than 0.' }),
   cadence: anyCase(['ONETIME', 'RECURRING']).meta({ description: 'Frequency: once, or in every period.' }),
   period: orNull(anyCase(RECURRING_PERIODS)).meta({
     description: 'Unit of the period. Required for RECURRING, refused for ONETIME.',
@@ -61,8 +65,12 @@ export const creditGrantFields = z.object({
   topup_conversion_rate: orNull(decimalText).meta({
     description: 'Price of a bought credit, greater than 0. Default: the conversion rate.',
   }),
-  start_date: orNull(timestampText).meta({ description: 'Start. Required for scope SUBSCRIPTION, else refused.' }),
-  end_date: orNull(timestampText).meta({ description: 'End, for scope SUBSCRIPTION only. Default: open.' }),
+  start_date: orNull(timestampText).meta({
+    description: 'Start of the grant. Required for scope SUBSCRIPTION, else refused.',
+  }),
+  end_date: orNull(timestampText).meta({
+    description: 'End of the grant, for scope SUBSCRIPTION only. Default: no end.',
+  }),
   credit_grant_anchor: orNull(timestampText).meta({
     description: 'Origin of the periods, for scope SUBSCRIPTION only, not before the start. Default: the start.',
   }),
@@ -75,9 +83,9 @@ export const ownCreditGrantFields = creditGrantFields.extend({
   scope: orDefault(creditGrantScope, 'SUBSCRIPTION').meta({
     description: 'Only SUBSCRIPTION is accepted. Default: SUBSCRIPTION.',
   }),
-  subscription_id: orNull(z.string()).meta({ description: 'Refused here, because the subscription has no id yet.' }),
+  subscription_id: orNull(z.string()).meta({ description: 'Refused, because the subscription has no id yet.' }),
   start_date: orNull(timestampText).meta({
-    description: 'Start. Default: the start of the subscription.',
+    description: 'Start of the grant. Default: the start of the subscription.',
   }),
 });
 export type OwnCreditGrant = z.output<typeof ownCreditGrantFields>;
@@ -154,7 +162,7 @@ function checkExpiration(input: CreditGrantFields): void {
 type CreditGrantDates = Pick<CreditGrant, 'start_date' | 'end_date'>;
 type SubscriptionTerm = { readonly start_date: string; readonly end_date?: string | null | undefined };
 
-/** A grant of a subscription lies within its active interval. */
+/** Checks that a grant of a subscription begins and ends within the subscription's active interval. */
 export function checkWithinSubscription(
   { start_date, end_date }: CreditGrantDates,
   subscription: SubscriptionTerm,

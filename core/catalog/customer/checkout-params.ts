@@ -22,7 +22,7 @@ export const checkoutParamsShape = z.object({
     .min(1)
     .overwrite((name) => name.toLowerCase())
     .meta({
-      description: 'Payment provider that shows the page, case-insensitive. A provider that cannot is refused.',
+      description: 'Payment provider that shows the page, case-insensitive. A provider without such a page is refused.',
     }),
   payment_provider_config: orNull(checkoutProviderConfigShape).meta({
     description: 'Terms of the payment. Default: null.',
@@ -33,7 +33,8 @@ export const checkoutParamsShape = z.object({
   }),
   cancel_url: url.meta({ description: 'URL to which the page leads if the customer leaves it. Default: none.' }),
   idempotency_key: orNull(keyText).meta({
-    description: 'Idempotency key: one key creates one session, and what it pays. 409 if the content differs.',
+    description:
+      'Idempotency key: one key creates one session, with one subscription or purchase. A repeated key with other content is refused with 409.',
   }),
   metadata,
 });

@@ -21,7 +21,8 @@ export const integrationParts = {
     .max(20)
     .nullish()
     .meta({
-      description: 'Ids of the customer at connected providers, at most 20. A change adds to those that exist.',
+      description:
+        'Ids of the customer at connected providers, at most 20. An update adds these ids to the existing ones.',
     }),
 };
 

@@ -1,7 +1,7 @@
 /**
  * Combines all sources of a customer's feature (docs/rules/entitlements.md, "How sources add up"). Limits add up, times
  * the quantity of their add-on. A limit is soft if one source is soft. A boolean feature is on if one source enables
- * it. Static and config values are listed, equal ones once. A disabled source grants nothing. Limits of different reset
+ * it. Static and config values are listed, each distinct value once. A disabled source grants nothing. Limits of different reset
  * periods are independent and are not added up. One source without a limit makes all of them unlimited.
  */
 import { Decimal, sumDecimals } from '../../foundation/decimal.ts';

@@ -38,11 +38,11 @@ export const grantShape = {
   }),
   grant_allocation_behavior: anyCase(GRANT_ALLOCATIONS).nullable().meta({
     description:
-      'Start of a grant: the usage that opens it (first_usage), or the start of its hour, day or week (unit_start). Null is first_usage.',
+      'Start of a grant: the usage that opens it (first_usage), or the start of its hour, day or week (unit_start). Null means first_usage.',
   }),
   aggregation_mode: anyCase(AGGREGATION_MODES).nullable().meta({
     description:
-      'Combination of the grants of several entitlements: they add up (additive), or each applies independently (parallel). Null is additive.',
+      'Combination of the grants of several entitlements: they add up (additive), or each applies independently (parallel). Null means additive.',
   }),
   alert_settings: alertSettings.nullable().meta({
     description:

@@ -7,16 +7,16 @@ import { invalid, prefixField } from '../../foundation/error.ts';
 import { freeMap, orNull } from '../../foundation/record.ts';
 import { checkEntitlement, type Entitlement, entitlementShape } from './record.ts';
 
-const DEFAULT_NOTE = 'As the replaced one says it when absent.';
+const DEFAULT_NOTE = 'Default: the value of the replaced entitlement.';
 
 export const overrideEntitlementShape = z.object({
   entitlement_id: z.string().min(1).meta({ description: 'Entitlement of the plan. Each entitlement is named once.' }),
   usage_limit: orNull(entitlementShape.shape.usage_limit).meta({
     description: `Units of a metered feature in each reset period. ${DEFAULT_NOTE}`,
   }),
-  is_enabled: orNull(z.boolean()).meta({ description: `Whether it is granted. ${DEFAULT_NOTE}` }),
-  static_value: orNull(z.string().max(5000)).meta({ description: `The value of a static feature. ${DEFAULT_NOTE}` }),
-  config_value: orNull(freeMap).meta({ description: `The values of a config feature, by their keys. ${DEFAULT_NOTE}` }),
+  is_enabled: orNull(z.boolean()).meta({ description: `Whether the feature is granted. ${DEFAULT_NOTE}` }),
+  static_value: orNull(z.string().max(5000)).meta({ description: `Value of a static feature. ${DEFAULT_NOTE}` }),
+  config_value: orNull(freeMap).meta({ description: `Values of a config feature, by key. ${DEFAULT_NOTE}` }),
 });
 export type OverrideEntitlement = z.output<typeof overrideEntitlementShape>;
 

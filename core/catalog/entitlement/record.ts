@@ -38,12 +38,15 @@ export const entitlementShape = z.object({
       'True if the feature is granted. A new entitlement is enabled, unless the feature is boolean and the request has false.',
   }),
   usage_limit: usageLimit.nullable().meta({
-    description: 'Units of a metered feature per reset period, a whole number of at most 12 digits. Null is unlimited.',
+    description:
+      'Units of a metered feature per reset period, a whole number of at most 12 digits. Null means unlimited.',
   }),
   usage_reset_period: anyCase(USAGE_RESET_PERIODS).nullable().meta({
-    description: 'Period after which usage of a metered feature resets to 0. Null is the billing period.',
+    description: 'Period after which usage of a metered feature resets to 0. Null means the billing period.',
   }),
-  is_soft_limit: z.boolean().meta({ description: 'True if usage may exceed the limit. No limit refuses events.' }),
+  is_soft_limit: z
+    .boolean()
+    .meta({ description: 'True if usage may exceed the limit. Events are counted even beyond a limit.' }),
   static_value: z
     .string()
     .max(5000)
@@ -59,8 +62,8 @@ export const entitlementShape = z.object({
   }),
   start_date: timestampText
     .nullable()
-    .meta({ description: 'Instant from which the entitlement is granted. Null is always.' }),
-  end_date: timestampText.nullable().meta({ description: 'Exclusive end; null if open.' }),
+    .meta({ description: 'Instant from which the entitlement is granted. Null means at any time.' }),
+  end_date: timestampText.nullable().meta({ description: 'Exclusive end; null without an end.' }),
   ...baseFields,
 });
 export type Entitlement = z.output<typeof entitlementShape>;

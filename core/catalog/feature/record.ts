@@ -24,7 +24,7 @@ const threshold = z.object({
   threshold: numberText.meta({ description: 'Threshold, a number of at most 15 significant digits.' }),
   condition: anyCase(ALERT_CONDITIONS).nullable().default(null).meta({
     description:
-      'Direction in which the threshold is crossed: above or below. All thresholds must have the same one. Default: null, the direction of the alert.',
+      'Direction in which the threshold is crossed: above or below. All thresholds must have the same direction. Default: null, the direction of the alert.',
   }),
 });
 

@@ -126,7 +126,7 @@ function toFact(
   if (phrase.isOnce) return bound ? undefined : { kind: 'once', moneys, name: phrase.name ?? 'One-time fee' };
   const unit = each?.unit ?? phrase.named ?? null;
   const per = each?.per ?? ONE;
-  // An example is "$29 per month for up to 5 users", a price per month whatever the number of users.
+  // "$29 per month for up to 5 users" is a price per month, whatever the number of users.
   if (phrase.most && !each && span) return { kind: 'base', moneys, joined, paid, ...span };
   if (areOtherSizes(each?.unit, phrase.named)) return undefined;
   if ((bound || after) && !isByUse(phrase, unit)) return undefined;

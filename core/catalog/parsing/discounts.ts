@@ -4,7 +4,7 @@ import type { PricingFact } from './fact.ts';
 import type { NotUnderstood } from './record.ts';
 
 type DiscountedFact = Extract<PricingFact, { kind: 'base' | 'seat' }>;
-/** Number of the twelve months that are paid, and the wording of the discount. */
+/** How many of the twelve months are paid, and the wording of the discount. */
 type YearlyDiscount = { readonly text: string; readonly months: Decimal };
 
 export function deriveDiscounts(facts: readonly PricingFact[]): YearlyDiscount[] {

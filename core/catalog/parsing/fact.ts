@@ -1,4 +1,4 @@
-/** The meaning of one phrase of a description. Null as money means free. */
+/** The meaning of one phrase of a description. A null amount of money means free. */
 import { Decimal } from '../../foundation/decimal.ts';
 import type { ParsedInterval, ParsedMoney } from './cursor.ts';
 

@@ -18,7 +18,9 @@ const ref = z
 const under = <Body extends z.ZodType>(body: Body) =>
   z.object({
     ref,
-    body: body.meta({ description: 'Request body. Replace each ref in it by the id before you send it.' }),
+    body: body.meta({
+      description: 'Request body. Before you send the body, replace each `ref` in it by the id of the created record.',
+    }),
   });
 
 export const planBody = planFields.partial().extend({ name: planFields.shape.name });

@@ -60,18 +60,16 @@ const chargedShapes = {
 export type ChargedField = keyof typeof chargedShapes;
 export const CHARGED_FIELDS = Object.keys(chargedShapes) as ChargedField[];
 
-const ofCustom = (what: string) => ({ description: `Of a CUSTOM price: ${what}` });
+const ofCustom = (what: string) => ({ description: `${what} Only of a CUSTOM price.` });
 
 /** Fields of a CUSTOM price for its price unit. A FIAT price has none. */
 const unitFields = allOrNull({
-  price_unit: z.string().meta(ofCustom('the code of its price unit.')),
-  price_unit_id: z.string().meta(ofCustom('the id of its price unit.')),
-  price_unit_amount: decimalText.meta(ofCustom('its amount in the price unit; `amount` is what that is in money.')),
-  display_price_unit_amount: z.string().meta(ofCustom('that amount as people write it.')),
-  price_unit_tiers: z
-    .array(tierShape)
-    .meta(ofCustom('its tiers in the price unit; `tiers` are what they are in money.')),
-  conversion_rate: decimalText.meta(ofCustom('what one of the unit is in money; that of the unit when it was made.')),
+  price_unit: z.string().meta(ofCustom('Code of the price unit.')),
+  price_unit_id: z.string().meta(ofCustom('Id of the price unit.')),
+  price_unit_amount: decimalText.meta(ofCustom('Amount in the price unit; `amount` is its value in money.')),
+  display_price_unit_amount: z.string().meta(ofCustom('Amount in the price unit, in display form.')),
+  price_unit_tiers: z.array(tierShape).meta(ofCustom('Tiers in the price unit; `tiers` has their values in money.')),
+  conversion_rate: decimalText.meta(ofCustom('Money value of one price unit when the price was created.')),
 });
 type UnitField = keyof typeof unitFields;
 const UNIT_FIELDS = Object.keys(unitFields) as UnitField[];
@@ -112,7 +110,7 @@ const requestedFields = {
   ...allOrNull(chargedShapes),
   billing_period: billingPeriod.meta({
     description:
-      'Unit of the billing period. Its length is this times `billing_period_count`. ONETIME is charged once.',
+      'Unit of the billing period. A period is `billing_period_count` of these units long. ONETIME is charged once.',
   }),
   billing_period_count: orDefault(int32, 1).meta({ description: 'Number of units in a billing period. Default: 1.' }),
   billing_cadence: orDefault(anyCase(BILLING_CADENCES), 'RECURRING').meta({
@@ -137,7 +135,7 @@ const requestedFields = {
     .meta({ description: 'Your own name, unique among prices that have not ended.' }),
   group_id: orNull(z.string()).meta({ description: 'Group of prices that the price belongs to.' }),
   start_date: orNull(timestampText).meta({ description: 'Instant from which the price is sold. Default: now.' }),
-  end_date: orNull(timestampText).meta({ description: 'Exclusive end. Default: open.' }),
+  end_date: orNull(timestampText).meta({ description: 'Exclusive end. Default: no end.' }),
   commitment_time_buckets: orNull(timeBuckets),
   metadata,
 };
@@ -162,7 +160,7 @@ export const priceShape = z.object({
   }),
   parent_price_id: z.string().default('').meta({
     description:
-      'First price of the lineage that this price succeeds, or the plan’s price that it overrides; else empty.',
+      'First price in the series of successors that this price belongs to, or the plan’s price that it overrides; else empty.',
   }),
   sequence: wholeNumber.meta({
     description: 'Sequence number among the prices of the owner, in order of creation: 1, 2, 3 ….',

@@ -9,7 +9,7 @@ import { anyCase, decimalText, orDefault, orNull, wholeNumber } from '../../foun
 export const tierShape = z.object({
   up_to: orNull(wholeNumber).meta({
     description:
-      'Last unit of the tier, greater than 0 and greater than that of the tier before. Null is the last tier, which has no end.',
+      'Last unit of the tier, greater than 0 and greater than that of the tier before. Null marks the last tier, which has no end.',
   }),
   unit_amount: decimalText.meta({ description: 'Price of each unit in the tier. A negative amount is refused.' }),
   flat_amount: orNull(decimalText).meta({
@@ -87,7 +87,7 @@ export type PricingModel = {
   check(price: ModelTerms): void;
   /** Returns unrounded amounts; the quantity is always greater than 0. */
   parts(price: ModelTerms, quantity: Decimal): ChargePart[];
-  /** The price for a table cell. */
+  /** Formats the price for a table cell. */
   text(price: ModelTerms): string;
 };
 

@@ -94,7 +94,7 @@ export const taxAssociationFields = z.object({
     description: 'The rate taxes only charges in this currency (ISO 4217). Default: all currencies.',
   }),
   start_date: orNull(timestampText).meta({ description: 'Start of the association. Default: now.' }),
-  end_date: orNull(timestampText).meta({ description: 'End of the association, exclusive. Default: open.' }),
+  end_date: orNull(timestampText).meta({ description: 'End of the association, exclusive. Default: no end.' }),
   metadata,
 });
 

@@ -29,7 +29,7 @@ export const creditGrantApplicationShape = z.object({
     .string()
     .nullish()
     .meta({ description: 'Association of the add-on whose grant this is; null for any other grant.' }),
-  scheduled_for: timestampText.meta({ description: 'Instant at which it is applied or retried.' }),
+  scheduled_for: timestampText.meta({ description: 'Instant at which the grant is applied or retried.' }),
   applied_at: timestampText.nullish().meta({ description: 'Instant at which the credits were applied; null before.' }),
   period_start: timestampText.meta({ description: 'Start of the period that the credits are for.' }),
   period_end: timestampText
@@ -40,9 +40,9 @@ export const creditGrantApplicationShape = z.object({
       'Status. pending, failed: still due. applied: the wallet has the credits. skipped: no credits were left to grant. cancelled: will not be applied.',
   }),
   credits: decimalText.meta({ description: 'Number of credits.' }),
-  application_reason: z
-    .enum(APPLICATION_REASONS)
-    .meta({ description: 'Position in the grant: the first of several, a later one, or the only one.' }),
+  application_reason: z.enum(APPLICATION_REASONS).meta({
+    description: 'Position among the applications of the grant: the first of several, a later one, or the only one.',
+  }),
   subscription_status_at_application: z
     .enum(SUBSCRIPTION_STATUSES)
     .nullish()
@@ -51,7 +51,7 @@ export const creditGrantApplicationShape = z.object({
   failure_reason: z
     .string()
     .nullish()
-    .meta({ description: 'Reason why it was postponed, skipped or cancelled, or has failed.' }),
+    .meta({ description: 'Reason why the application was postponed, skipped or cancelled, or has failed.' }),
   metadata: metadata.nullish().meta({ description: 'Always null at present.' }),
   idempotency_key: z.string().meta({
     description:

@@ -104,7 +104,7 @@ function toEventValue(quantity: Decimal, multiplier: Decimal | undefined): strin
   return (multiplier ? quantity.dividedBy(multiplier) : quantity).toFixed();
 }
 
-/** Checks the counted quantity by the meter's own matching and aggregation, so that it is the committed one. */
+/** Checks, by the meter's own matching and aggregation, that the counted quantity is the committed quantity. */
 function checkMeasured(
   meter: CompiledMeter,
   properties: Record<string, unknown>,

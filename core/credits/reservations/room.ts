@@ -38,7 +38,10 @@ export type FeatureLimit = {
   readonly doubtful: Decimal;
   /** Units held for other customers that share the limit. */
   readonly held_by_others: Decimal;
-  /** Set if the limit is in money: `limit` and `counted` are amounts, and this values the other numbers, which are units. */
+  /**
+   * Set if the limit is in money. `limit` and `counted` are then amounts; this field values the other numbers, which
+   * are units.
+   */
   readonly valuation?: UnitValuation;
 };
 
@@ -54,7 +57,8 @@ export type ReservationVerdict = {
   readonly allowed: boolean;
   readonly reason: ReservationReason;
   /**
-   * If rejected: true if it would be allowed without the doubtful units. If allowed: true if its numbers are doubtful. Retrying may help.
+   * A rejected reservation: true if it would be allowed without the doubtful units. An allowed one: true if its numbers are doubtful.
+   * Retrying may help.
    */
   readonly is_doubtful: boolean;
   /** True if the request is refused in any case, although the returned numbers are doubtful. */

@@ -60,7 +60,7 @@ export const createWalletShape = z.object({
   }),
   initial_credits_expiry_date_utc: orNull(timestampText).meta({
     description:
-      'Expiry of the initial credits as an instant. It excludes `initial_credits_to_load_expiry_date`; a past instant is refused.',
+      'Expiry of the initial credits as an instant. Refused together with `initial_credits_to_load_expiry_date`; a past instant is refused.',
   }),
   alert_settings: orNull(alertSettings).meta({
     description:
@@ -115,7 +115,7 @@ export const topUpShape = z.object({
   }),
   expiry_date: orNull(int32).meta({
     description:
-      'Expiry of the credits as YYYYMMDD: the start of that day in UTC. It excludes `expiry_date_utc`; a past day is refused.',
+      'Expiry of the credits as YYYYMMDD: the start of that day in UTC. Refused together with `expiry_date_utc`; a past day is refused.',
   }),
   priority: creditPriority,
   idempotency_key: orNull(callersKey).meta({

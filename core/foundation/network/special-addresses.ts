@@ -1,6 +1,6 @@
 /**
- * Addresses that tenant-supplied hosts must not reach: addresses outside the public internet (RFC 6890 and the IANA registries that it
- * began), and addresses that embed another address, which might be outside it.
+ * Addresses that tenant-supplied hosts must not reach: addresses outside the public internet (RFC 6890 and the
+ * special-purpose registries of IANA), and addresses that embed another address, which might be outside it.
  */
 const SPECIAL = [
   // IPv4: this network, private, carrier-grade NAT, loopback, link-local.

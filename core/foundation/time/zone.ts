@@ -89,7 +89,7 @@ function ensureIntervals(timezone: string): OffsetInterval[] {
 
 function computeOffsetInterval(timezone: string, instant: Milliseconds): OffsetInterval {
   const at = Temporal.Instant.fromEpochMilliseconds(instant).toZonedDateTimeISO(timezone);
-  // A change of offset at `instant` itself belongs to the past, but `previous` finds only changes before the time it is called on.
+  // `from` includes a change of offset at `instant` itself. `previous` finds only earlier changes, so the search starts a millisecond later.
   const previous = at.add({ milliseconds: 1 }).getTimeZoneTransition('previous');
   return {
     from: previous === null ? Number.NEGATIVE_INFINITY : previous.epochMilliseconds,

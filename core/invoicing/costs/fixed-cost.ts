@@ -130,7 +130,7 @@ type CostInterval = { readonly from: Microseconds; readonly to: Microseconds };
 function prorateEvenly(whole: Decimal, period: Period, { from, to }: CostInterval): Decimal {
   const [start, end] = [toUs(period.start), toUs(period.end)];
   if (start === end) return from <= start && start < to ? whole : ZERO;
-  // The value until an instant is rounded, and not the differences, so that consecutive differences lose nothing by rounding.
+  // Rounds the value from the start of the period until an instant. Differences of such values add up exactly; rounded differences would not.
   const until = (at: Microseconds) =>
     at === end
       ? whole

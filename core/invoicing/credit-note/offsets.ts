@@ -1,6 +1,7 @@
 /**
  * Offsets the excess credit of a change against open invoices (docs/rules/credit-notes.md, "Adjustments of changes"):
- * first the invoices with the credited charges, then the others, oldest first. Only the rest was paid.
+ * first the invoices with the credited charges, then the others, oldest first. The `rest` is the part of the credit
+ * that the customer had paid.
  */
 
 import { Decimal, sumDecimals, ZERO } from '../../foundation/decimal.ts';

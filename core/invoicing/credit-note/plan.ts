@@ -155,7 +155,7 @@ function parseCreditAmount(
 
 /**
  * Computes the credited share of the line's tax, at most the tax that is left. If all that is left of the line is credited, all its
- * remaining tax is.
+ * remaining tax is credited.
  */
 function computeCreditedTax(amount: Decimal, left: CreditableRemainder, currency: string): Decimal {
   if (amount.eq(left.amount)) return left.tax;

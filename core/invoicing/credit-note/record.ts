@@ -59,10 +59,10 @@ export const CreditNote = z.object({
     description:
       'Type. An ADJUSTMENT lowers the amount due; a REFUND credits the prepaid wallet. Both return prepaid credits to their lots.',
   }),
-  refund_status: z
-    .enum(PAYMENT_STATUSES)
-    .nullish()
-    .meta({ description: 'Status of the refund: SUCCEEDED if the wallet has it; null before, and for an adjustment.' }),
+  refund_status: z.enum(PAYMENT_STATUSES).nullish().meta({
+    description:
+      'Status of the refund: SUCCEEDED once the wallet has the amount; null before that, and for an adjustment.',
+  }),
   reason: z.enum(CREDIT_NOTE_REASONS).meta({ description: 'Reason of the note.' }),
   memo: z.string().meta({ description: 'Note for readers.' }),
   currency: z.string().meta({ description: 'Currency of the invoice.' }),

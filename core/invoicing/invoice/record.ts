@@ -127,7 +127,7 @@ export const Invoice = z.object({
   total_discount: decimalText.meta({ description: 'Discount by coupons.' }),
   total_prepaid_credits_applied: decimalText.meta({
     description:
-      'Amount that prepaid credits paid before taxes, applied at finalization. Below 0 if its lines return more credits than others use.',
+      'Amount that prepaid credits paid before taxes, applied at finalization. Below 0 if some lines return more credits than the other lines use.',
   }),
   total_tax: decimalText.meta({
     description: 'Tax added, computed at finalization. On a draft only the tax of credited lines, which is negative.',
@@ -229,7 +229,7 @@ export const createInvoiceLineShape = z.object({
     description: 'Price of the line. It must exist. Required for a SUBSCRIPTION invoice.',
   }),
   price_type: orNull(keyText).meta({
-    description: 'USAGE or FIXED. The customer summary separates unpaid charges by it.',
+    description: 'Type of the charge: USAGE or FIXED. The customer summary separates unpaid charges by this type.',
   }),
   meter_id: orNull(keyText),
   meter_display_name: orNull(keyText).meta({ description: 'Display name of the meter.' }),
@@ -307,7 +307,7 @@ export const createInvoiceShape = z.object({
   }),
   payment_status: orNull(paymentStatus).meta({
     description:
-      'Payment so far. SUCCEEDED, OVERPAID and FAILED are accepted for a FINALIZED invoice only. Default: PENDING.',
+      'Payment status so far. SUCCEEDED, OVERPAID and FAILED are accepted for a FINALIZED invoice only. Default: PENDING.',
   }),
   amount_paid: orNull(decimalText).meta({
     description: 'Sum of all payments. Default: the amount due for SUCCEEDED, else 0.',

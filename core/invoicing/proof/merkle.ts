@@ -32,7 +32,7 @@ export class MerkleTree {
     return hash;
   }
 
-  /** Call it once, after the last leaf. */
+  /** Returns the root and the path. Must be called once, after the last leaf. */
   finish(): { readonly root: Uint8Array; readonly path: readonly PathStep[] } {
     const whole = this.#subtrees.reduceRight<Subtree | null>(
       (right, left) => (right === null ? left : this.#joined(left, right)),

@@ -84,7 +84,7 @@ const CouponProof = z
       .nullable()
       .meta({ description: 'Terms of the coupon when the invoice was computed.' }),
     original_price: amount.meta({ description: 'Amount before the discount.' }),
-    discounted_amount: amount.meta({ description: 'Discount.' }),
+    discounted_amount: amount.meta({ description: 'Amount of the discount.' }),
   })
   .meta({ id: 'InvoiceCouponProof' });
 
@@ -103,7 +103,7 @@ const TaxProof = z
       .meta({ description: 'Whether the tax was added (`exclusive`) or is contained in the amounts (`inclusive`).' }),
     is_given_back: z.boolean().meta({ description: 'Whether the tax belongs to credited lines.' }),
     taxable_amount: amount.meta({ description: 'Taxed amount.' }),
-    tax_amount: amount.meta({ description: 'Tax.' }),
+    tax_amount: amount.meta({ description: 'Amount of the tax.' }),
   })
   .meta({ id: 'InvoiceTaxProof' });
 
@@ -132,7 +132,9 @@ export const EventProof = z
         z.object({
           line_id: z.string().meta({ description: 'Line that counts the event.' }),
           event_count: z.int().meta({ description: 'Number of events that the line counts.' }),
-          index: z.int().meta({ description: 'Index of the event among these, by time and id, from 0.' }),
+          index: z
+            .int()
+            .meta({ description: 'Index of the event among the events of the line, by time and id, from 0.' }),
           leaf: z
             .object({
               event_id: z.string(),

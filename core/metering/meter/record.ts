@@ -46,7 +46,7 @@ export const aggregationShape = z.object({
     description: `Window size for ${formatTypesTaking('bucket_size')}: each window is aggregated, and the windows are summed. Refused for other types.`,
   }),
   group_by: orNull(keyText).meta({
-    description: `Property whose values have a maximum each, which are summed. Only for ${formatTypesTaking('group_by')} with a \`bucket_size\`; otherwise refused.`,
+    description: `Property of the events. Each of its values has its own maximum, and the maxima are added up. Only for ${formatTypesTaking('group_by')} with a \`bucket_size\`; otherwise refused.`,
   }),
 });
 export type Aggregation = z.output<typeof aggregationShape>;

@@ -30,7 +30,9 @@ const subscriptionParams = z.object({
   plan_id: z.string().min(1).meta({ description: 'Plan of the subscription.' }),
   currency: z.string().length(3).meta({ description: 'Currency code (ISO 4217), case-insensitive.' }),
   lookup_key: orNull(keyText).meta({ description: 'Your own unique name of the subscription.' }),
-  start_date: orNull(timestampText).meta({ description: 'Start; a future start is refused. Default: now.' }),
+  start_date: orNull(timestampText).meta({
+    description: 'Start of the subscription; a future start is refused. Default: now.',
+  }),
   end_date: orNull(timestampText).meta({ description: 'End of the subscription. Default: none.' }),
   billing_period: anyCase(SUBSCRIPTION_PERIODS).meta({ description: 'Billing period of the subscription.' }),
   metadata,
@@ -39,7 +41,7 @@ const subscriptionParams = z.object({
 const topUpParams = z.object({
   wallet_id: z.string().min(1).meta({ description: 'Wallet for which credits are bought.' }),
   wallet_transaction_id: orNull(z.string()).meta({
-    description: 'Pending purchase that is paid. Default: the only one of the wallet.',
+    description: 'Pending purchase that is paid. Default: the only pending purchase of the wallet.',
   }),
 });
 
@@ -114,7 +116,8 @@ export const CheckoutSessionEvent = z.object({
 export const createCheckoutSessionShape = checkoutParamsShape.extend({
   customer_external_id: z.string().min(1).meta({ description: 'External id of the customer that pays.' }),
   action: anyCase(CHECKOUT_ACTIONS).meta({
-    description: 'create_subscription or wallet_topup. modify_subscription and add_addon are refused.',
+    description:
+      'Action that the payment completes: create_subscription or wallet_topup. modify_subscription and add_addon are refused.',
   }),
   configuration: orNull(checkoutConfigurationShape).meta({
     description: 'Parameters of the action. Those of another action are refused.',

@@ -17,7 +17,10 @@ const entitySyncConfig = z
     inbound: z.boolean().meta({ description: 'Whether changes at the provider are read.' }),
     outbound: z.boolean().meta({ description: 'Whether records are sent to the provider.' }),
   })
-  .meta({ id: 'EntitySyncConfig', description: 'Directions of one kind of record; null if it is not exchanged.' });
+  .meta({
+    id: 'EntitySyncConfig',
+    description: 'Directions in which records of one kind are exchanged; null if they are not exchanged.',
+  });
 
 const entityShapes = Object.fromEntries(SYNCED_ENTITIES.map((entity) => [entity, entitySyncConfig])) as Record<
   SyncedEntity,

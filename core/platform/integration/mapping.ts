@@ -45,7 +45,7 @@ export const integrationMappingShape = z.object({
   url: z.string().nullable().meta({ description: 'Page of the counterpart at the provider; null without one.' }),
   push_error: z.string().nullable().meta({
     description:
-      'Reason for which the provider refused the record; null without a refusal. It is sent again on request.',
+      'Reason for which the provider refused the record; null without a refusal. The record is sent again on request.',
   }),
   metadata,
   ...baseFields,

@@ -24,7 +24,9 @@ export const providerEventShape = z.object({
   provider_type: z.string().meta({ description: 'Provider that sent the event.' }),
   provider_event_id: z.string().meta({ description: "Provider's id of the event. A repeated delivery has no effect." }),
   event_type: z.string().meta({ description: "Provider's name of the event, such as invoice.paid." }),
-  occurred_at: timestampText.nullable().meta({ description: 'Time of the change at the provider, if it names it.' }),
+  occurred_at: timestampText
+    .nullable()
+    .meta({ description: 'Time of the change at the provider; null if the provider does not state it.' }),
   subjects: z.array(eventSubject).meta({ description: 'Records of the provider that the event names.' }),
   event_state: z.enum(PROVIDER_EVENT_STATES).meta({
     description:

@@ -45,7 +45,7 @@ export const webhookEndpointShape = z.object({
   secret_hint: z.string().meta({ description: 'Beginning and end of the signing secret, to recognize it.' }),
   previous_secret_expires_at: timestampText
     .nullable()
-    .meta({ description: 'Time until which the previous secret signs too; null if it does not.' }),
+    .meta({ description: 'Time until which the previous secret signs too; null if there is no previous secret.' }),
   disabled_at: timestampText
     .nullable()
     .meta({ description: 'Time at which the endpoint was disabled; null while it is enabled.' }),

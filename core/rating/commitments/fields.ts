@@ -23,7 +23,7 @@ export const committedLineFields = {
   commitment_duration: z
     .enum(RECURRING_PERIODS)
     .nullish()
-    .meta({ description: 'Term in which the commitment is used up; null is the billing period.' }),
+    .meta({ description: 'Term in which the commitment is used up; null means the billing period.' }),
   commitment_time_buckets: z
     .array(timeBucketShape)
     .nullish()
@@ -37,7 +37,7 @@ export const committedSubscriptionFields = {
   commitment_duration: z
     .enum(RECURRING_PERIODS)
     .nullish()
-    .meta({ description: 'Term in which the commitment is used up; null is the billing period.' }),
+    .meta({ description: 'Term in which the commitment is used up; null means the billing period.' }),
   overage_factor: decimalText
     .nullish()
     .meta({ description: 'Factor on the cost of usage above the commitment; null without a commitment.' }),

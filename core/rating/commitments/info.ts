@@ -19,11 +19,11 @@ export const CommitmentInfo = z
     duration: z
       .enum(RECURRING_PERIODS)
       .nullable()
-      .meta({ description: 'Term of the commitment; null is the billing period.' }),
+      .meta({ description: 'Term of the commitment; null means the billing period.' }),
     overage_factor: decimalText.nullable().meta({ description: 'Factor on the cost of usage above the commitment.' }),
     true_up_enabled: z.boolean().meta({ description: 'Whether the shortfall is charged.' }),
     is_windowed: z.boolean().meta({ description: 'Whether the commitment applies to each window of the meter.' }),
-    computed_true_up_amount: decimalText.meta({ description: 'Charged shortfall.' }),
+    computed_true_up_amount: decimalText.meta({ description: 'Shortfall of the commitment that is charged.' }),
     computed_overage_amount: decimalText.meta({ description: 'Charge above the commitment, after the factor.' }),
     computed_commitment_utilized_amount: decimalText.meta({ description: 'Charge that the commitment covers.' }),
   })

@@ -21,7 +21,7 @@ const FIELDS = {
     description: 'Committed units of the meter. Refused together with commitment_amount.',
   }),
   commitment_type: orNull(anyCase(COMMITMENT_TYPES)).meta({
-    description: '`amount` or `quantity`, matching the committed field. Default: that of the field.',
+    description: '`amount` or `quantity`, matching the committed field. Default: the type of the committed field.',
   }),
   commitment_duration: orNull(anyCase(RECURRING_PERIODS)).meta({
     description:

@@ -29,7 +29,7 @@ export type CommitmentPartInput = {
 /** Consecutive lines under one commitment, which have its terms in common. */
 export type CommittedLines = {
   readonly since: Milliseconds;
-  /** End of the last line; null is open. */
+  /** End of the last line; null if it has no end. */
   readonly end_ms: Milliseconds | null;
   readonly item_ids: readonly string[];
   readonly active_intervals: readonly Pick<BilledItem, 'start_ms' | 'end_ms'>[];

@@ -168,7 +168,7 @@ async function answerFromFile(request: Request, response: ServerResponse, option
   }
 }
 
-/** Maximum size of an answer in memory until the statement ends; a longer answer goes to the disk. */
+/** Maximum size of an answer that is in memory until the statement ends; a longer answer is written to the disk. */
 const BUFFERED_BYTES_MAX = 4 * 1024 * 1024;
 
 async function answerBuffered(request: Request, response: ServerResponse, options: PiecesOptions): Promise<void> {

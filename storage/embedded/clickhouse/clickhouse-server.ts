@@ -1,7 +1,6 @@
 /**
- * The process that owns a ClickHouse directory: the engine, with ClickHouse's HTTP interface on loopback in front of it.
- * `startClickHouse` starts it and writes the options to the first line of its input. When the input ends, the parent is gone, and
- * the process ends, too.
+ * The process that owns a ClickHouse directory: the engine, with ClickHouse's HTTP interface on loopback in front of it. `startClickHouse`
+ * starts it and writes the options to the first line of its input. The input ends when the parent ends, and the process then ends, too.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createInterface } from 'node:readline';

@@ -117,12 +117,11 @@ function endOnAbort(keeper: Session, { id, signal }: Surroundings): () => void {
 }
 
 /**
- * A mutation rewrites one part after another, and by default the engine sleeps up to a second between two of them: a correction of
- * a month of ten parts took ten seconds, and takes half a second now. By default it also starts no mutation while two merges run,
- * because it reserves twenty free slots in a pool of four.
- *
- * Results of merges and mutations are synced to the disk before the replaced parts are removed. This build removes those at once,
- * while a server retains them for eight minutes; without the sync a power loss destroyed both.
+ * A mutation rewrites one part after another, and by default the engine sleeps up to a second between two of them: with this default a
+ * correction of a month of ten parts takes ten seconds instead of half a second. By default it also starts no mutation while two merges
+ * run, because it reserves twenty free slots in a pool of four. Results of merges and mutations are synced to the disk before the replaced
+ * parts are removed. This build removes the replaced parts at once, while a server retains them for eight minutes. Without the sync a power
+ * loss would destroy both.
  */
 function serverConfig(memory_bytes: number): string {
   return `<clickhouse>

@@ -54,7 +54,7 @@ interface ChildOptions {
   log: Log;
   uid?: number;
   gid?: number;
-  /** A descriptor that the process inherits as its fourth. */
+  /** A descriptor that the process inherits as descriptor 3. */
   lock_fd?: number | undefined;
 }
 

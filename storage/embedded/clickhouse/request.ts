@@ -87,7 +87,7 @@ function parseSurroundings(parameters: URLSearchParams, incoming: IncomingMessag
     name.startsWith('param_') ? [[name.slice('param_'.length), value]] : [],
   );
   const database = parameters.get('database') ?? header(incoming, 'x-clickhouse-database');
-  // A mark that the client set stays on the statement; it is unique, as ours are.
+  // If the client has set a mark, it is used unchanged; it is unique, like a generated one.
   const id = parameters.get('log_comment') || randomUUID();
   return { id, settings, params, ...(database ? { database } : {}) };
 }

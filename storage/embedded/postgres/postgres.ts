@@ -77,14 +77,17 @@ function loadPassword(home: string, run_as: RunAs): string {
     renameSync(`${file}.new`, file);
     syncDirectory(home);
   }
-  // A copy, or a restored backup, may have other permissions.
+  // A copied or restored password file may have other permissions.
   chmodSync(file, 0o600);
   return readFileSync(file, 'utf8').trim();
 }
 
 type InitialiseOptions = { binaries: PostgresBinaries; run_as: RunAs; lock_fd: number | undefined };
 
-/** Creates the database files in a temporary directory and renames that, so that an interrupted run leaves nothing that seems complete. */
+/**
+ * Creates the database files in a temporary directory and renames that, so that an interrupted run never leaves an incomplete directory
+ * under the final name.
+ */
 function initialise(home: string, { binaries, run_as, lock_fd }: InitialiseOptions): void {
   const draft = join(home, 'data.new');
   rmSync(draft, { recursive: true, force: true });
@@ -228,8 +231,8 @@ async function endProcess(child: Child): Promise<void> {
 
 /**
  * Stops a leftover server. Servers that hold the lock of the stores have ended already, but a server of a version without that lock may
- * survive a kill -9 of its owner. A pid file of an unrelated process is removed. A pid file of a dead process is left to Postgres, which
- * checks more than the pid before it takes over.
+ * survive a kill -9 of its owner. A pid file of an unrelated process is removed. A pid file of a dead process is not removed, because
+ * Postgres checks more than the pid before it takes over.
  */
 async function stopLeftOver(data: string, log: Log): Promise<void> {
   const file = join(data, 'postmaster.pid');

@@ -17,7 +17,7 @@ export type SecretSealer = {
   readonly has_key: boolean;
   /** Returns the input if it is already sealed, or if there is no key. */
   seal(secret: string, owner: SecretOwner): string;
-  /** Seals with the first key in the newest form, unless it already is. */
+  /** Seals the secret again with the first key and in the newest form, unless the text already has both. */
   reseal(sealed_text: string, owner: SecretOwner): string;
   /** Returns the input if it was never sealed. */
   open(sealed_text: string, owner: SecretOwner): string;

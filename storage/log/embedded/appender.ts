@@ -8,7 +8,7 @@ import type { LogEntry, LogRecord } from '../log.ts';
 import { loadRecordRows } from '../stored-records.ts';
 import type { SegmentFiles, SegmentPosition } from './segment-files.ts';
 
-/** Size of a group up to which its bytes are in Postgres. Measurements show that it is durable sooner then, at no higher cost. */
+/** Size of a group up to which its bytes are in Postgres. Measured: small groups are durable sooner in Postgres, at no higher cost. */
 const INLINE_BYTES_MAX = 32 * 1024;
 
 export class EmbeddedAppender {
@@ -36,8 +36,8 @@ type AppendRows = {
   entries: readonly LogEntry[];
   positions: readonly SegmentPosition[] | null;
   /**
-   * Whether the statement is named, so that each connection parses and plans it once. A pooler lends the connection to other clients, so
-   * then it has no name.
+   * Whether the statement is named, so that each connection parses and plans it once. Behind a pooler it must be unnamed, because the
+   * pooler lends the connection to other clients.
    */
   is_named: boolean;
 };

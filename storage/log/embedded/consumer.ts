@@ -25,14 +25,14 @@ type AssignedPartition = {
   committed: bigint;
   lost: boolean;
   readonly recent: RecentRecords;
-  /** The previous batch was small. */
+  /** Whether the previous batch was small. */
   trickles: boolean;
 };
 
 /** Number of events below which a batch counts as small. */
 const TRICKLE_EVENTS = 1_000;
 const IDLE_WAIT_MS = 250;
-/** Number of records before the committed offset that remain for inspection; the archive is the raw events in ClickHouse. */
+/** Number of records before the committed offset that are not deleted, for inspection. The archive is the raw events in ClickHouse. */
 const RETAINED_RECORDS = 1_000;
 
 export class EmbeddedConsumer {
@@ -65,7 +65,10 @@ export class EmbeddedConsumer {
     this.#keeper = this.#renewShare();
   }
 
-  /** The records that this process has just made durable. Waiting loops are woken and need not read them from Postgres. */
+  /**
+   * Takes the records that this process has just made durable, and wakes waiting loops, which then need not read the records from
+   * Postgres.
+   */
   appended(records: readonly LogRecord[]): void {
     for (const record of records) this.#assigned.get(record.partition)?.recent.add(record);
     wake(this.#waiting);
@@ -215,7 +218,10 @@ export class EmbeddedConsumer {
     if (stored_until > assigned.committed) await this.#commit(assigned, stored_until);
   }
 
-  /** The commit excludes records that were read but not stored: after a crash they are only in the log. */
+  /**
+   * Commits the stored offset. Records that were read but not stored are excluded, because after a crash only the log
+   * has them.
+   */
   async #commit(assigned: AssignedPartition, stored_until: bigint): Promise<void> {
     const { postgres, segments } = this.#source;
     const commit = `update log_partitions set committed_offset = ? where partition = ? and committed_offset < ?`;

@@ -23,7 +23,7 @@ export type EmbeddedLogOptions = {
   segment_bytes_max?: number;
   /** A group up to this size remains in Postgres. */
   inline_bytes_max?: number;
-  /** This process is alone on the database: leases of earlier processes are released at once. */
+  /** True if no other process uses the database: leases of earlier processes are then released at once. */
   sole_owner?: boolean;
   lease_ms?: number;
   /** Time after which a consumer whose event loop is unresponsive loses its leases. */

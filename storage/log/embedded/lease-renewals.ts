@@ -14,7 +14,7 @@ export type Holder = {
   readonly shared: BigInt64Array;
 };
 
-/** Message of the thread about a holder: its leases were renewed for the first time, or renewal ended, with the failure. */
+/** Message of the thread about a holder: either its leases were renewed for the first time, or their renewal has ended, with the error. */
 type LeaseThreadMessage = {
   readonly key: number;
   readonly ended: boolean;
@@ -138,6 +138,6 @@ class PendingRenewal {
       this.begin = resolve;
       void this.over.then(reject);
     });
-    this.first.catch(() => {}); // If another consumer began it, no caller awaits it; its own consumer tries again.
+    this.first.catch(() => {}); // If another holder's consumer started the thread, nothing awaits this promise; this holder's consumer tries again.
   }
 }

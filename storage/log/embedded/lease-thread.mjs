@@ -1,11 +1,12 @@
-// The thread of lease-renewals.ts: renews what the consumers of its process hold, whatever the main loop is busy with. Each has a loop
-// and a connection of its own: what one waits for is nothing to the others. Plain JavaScript, because a thread with the TypeScript
-// loader takes longer to start than a short lease lasts.
+// The thread of lease-renewals.ts: renews the leases of the consumers of its process, however busy the main loop is.
+// Each consumer has its own loop and connection here, so none waits for another. This file is plain JavaScript, because
+// a thread with the TypeScript loader takes longer to start than a short lease lasts.
 import { parentPort, workerData } from 'node:worker_threads';
 import pg from 'pg';
 
-// The first statement says that we are there, so that others leave us our share. What has run out is not renewed: somebody may
-// have had it meanwhile. Rows are taken in the order in which appends take them: in another, each could wait for the other.
+// The statement first registers this consumer, so that other consumers leave it a fair share. Expired leases are not
+// renewed, because another consumer may have had the partition since. Rows are locked in the order of appends, because
+// another order could deadlock.
 const RENEW = `
   with alive as (
     insert into log_consumers (id, seen_until) values ($1, now() + $2 * interval '1 millisecond')
@@ -16,7 +17,7 @@ const RENEW = `
 
 const renewals = new Map();
 
-// The first message of a key tells whose leases they are, the second that it is over.
+// The first message with a key starts the renewal for a holder; the second, without a holder, stops it.
 parentPort.on('message', ({ key, holder }) => {
   if (!holder) return renewals.get(key)?.stop();
   const renewal = new Renewal(holder);
@@ -50,7 +51,8 @@ class Renewal {
         told = true;
       } catch (error) {
         await this.#disconnect();
-        // At the start the consumer hears why. Later leases run out by themselves, and the next round tries again.
+        // A failure of the first renewal is reported to the consumer. A later failure is retried in the next round, and
+        // the leases expire meanwhile.
         if (!told) throw error;
         pause_ms = Math.min(500, lease_ms / 6);
       }
@@ -62,7 +64,7 @@ class Renewal {
   stop() {
     this.#stopping = true;
     this.#wake();
-    // What it waits for then fails, and it ends.
+    // If the loop still waits for the server then, its statement fails and the loop ends.
     setTimeout(() => this.#breakOff(), workerData.stopped_within_ms).unref();
   }
 
@@ -74,7 +76,7 @@ class Renewal {
   async #renew() {
     const { id, lease_ms, shared } = this.#holder;
     if (!this.#client) await this.#connect();
-    // Before the server has it: we must not think a lease longer than it is.
+    // The time before the request is used, so that this process never assumes a longer lease than the server granted.
     const asked = process.hrtime.bigint();
     const { rows } = await this.#client.query(RENEW, [id, lease_ms]);
     for (const { partition } of rows) {
@@ -90,11 +92,11 @@ class Renewal {
       connectionTimeoutMillis: Math.max(lease_ms, 5_000),
       query_timeout: lease_ms,
     });
-    this.#client.on('error', () => {}); // The next statement fails by it.
+    this.#client.on('error', () => {}); // The error is reported by the next statement, which fails.
     await this.#client.connect();
   }
 
-  // A server that hangs would never answer the farewell.
+  // A server that hangs never answers the disconnect message, so the connection is closed after a timeout.
   async #disconnect() {
     if (!this.#client) return;
     const late = setTimeout(() => this.#breakOff(), 200);
@@ -118,7 +120,8 @@ class Renewal {
   }
 }
 
-// Of an error only its message passes to another thread; what it is known by does so as text.
+// Only the message of an error object is copied to another thread. Its other text fields, such as the code, are
+// therefore copied as a plain object.
 function asText(error) {
   const names = Object.getOwnPropertyNames(error).filter((name) => typeof error[name] === 'string');
   return Object.fromEntries(names.map((name) => [name, error[name]]));

@@ -16,7 +16,7 @@ type LeaseOptions = {
   readonly id: string;
   readonly lease_ms: number;
   readonly partition_count: number;
-  /** Longer than the longest uninterrupted work. */
+  /** Time without a heartbeat after which the leases are not renewed; longer than the longest uninterrupted work. */
   readonly alive_ms?: number;
 };
 
@@ -42,7 +42,7 @@ export class EmbeddedLeases {
     this.#holder = { url: readUrl(postgres), id, lease_ms, alive_ms, shared: this.#shared };
   }
 
-  /** Resolves after the first renewal, when other consumers count this one. */
+  /** Resolves after the first renewal. From then on other consumers count this one. */
   async start(): Promise<void> {
     this.#beat();
     this.#beating ??= setInterval(() => this.#beat(), BEAT_MS).unref();
@@ -70,8 +70,8 @@ export class EmbeddedLeases {
   }
 
   /**
-   * Leases up to `most` free partitions. Partitions with our own id are included: the local clock is more cautious, so a lease may expire
-   * here just before the thread renews it.
+   * Leases up to `most` free partitions. Partitions that this consumer still owns in Postgres are included: its local lease may have
+   * expired just before the thread renewed it.
    */
   async takeFree(most: number, except: readonly number[]): Promise<number[]> {
     if (most <= 0) return [];

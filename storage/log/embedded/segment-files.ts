@@ -1,10 +1,9 @@
 /**
  * Bytes of the embedded log, in files below one directory. Postgres has their order: the row of a record has the position of its bytes, and
- * is written after they are on the disk. So a crash leaves at most unreferenced bytes at the end of a file.
- *
- * A file belongs to the process that created it, and is only appended to. After a failure its state on the disk is unknown: it is left
- * unchanged, and a new file is begun. The table `log_segments` lists the files. A file is created after its row and removed after its row.
- * Postgres deletes the row only if no record refers to it.
+ * is written after they are on the disk. So a crash leaves at most unreferenced bytes at the end of a file. Only the process that created a
+ * file appends to it. After a failure the state of the file on the disk is unknown: it gets no more appends, and a new file is begun. The
+ * table `log_segments` lists the files. A file is created after its row and removed after its row. Postgres deletes the row only if no
+ * record refers to it.
  */
 
 import { constants, type FileHandle, mkdir, open, readdir, unlink } from 'node:fs/promises';
@@ -22,7 +21,7 @@ export type SegmentPosition = {
 
 type SegmentOptions = {
   directory: string;
-  /** No other process uses the directory, so unreferenced files are removed. */
+  /** True if no other process uses the directory, so that unreferenced files can be removed. */
   sole_owner?: boolean;
   segment_bytes_max?: number;
 };

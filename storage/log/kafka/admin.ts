@@ -76,7 +76,7 @@ export class KafkaAdmin {
     return groups.reduce((sum, { members }) => sum + members.length, 0);
   }
 
-  /** An earlier attempt may have created the partitions. */
+  /** Adds partitions. An earlier attempt may have created them already. */
   async addPartitions(topic: string, count: number): Promise<void> {
     const made = await this.#loadPartitions(topic);
     if (made > count) throw notAllowed(`the topic ${topic} has ${made} partitions already`);

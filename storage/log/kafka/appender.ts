@@ -284,7 +284,7 @@ function without(items: readonly AppendItem[], gone: ReadonlySet<AppendItem>): A
   return gone.size === 0 ? [...items] : items.filter((item) => !gone.has(item));
 }
 
-/** One message per entry: the value is the received bytes, and headers have the rest. */
+/** Builds one message per entry: the value is the received bytes, and the headers contain the other fields. */
 function toMessage(entry: LogEntry, partition_count: number): Message {
   const headers: IHeaders = {
     kind: entry.kind,

@@ -52,7 +52,7 @@ export function createKafkaClient(connection: KafkaConnection, options: Partial<
  * each call to the connect event, which never occurs, so each call leaks one listener.
  */
 export const openSocket: ISocketFactory = ({ host, port, ssl, onConnect }) => {
-  // Server name for the certificate; an IP address is none.
+  // Server name for the certificate; an IP address is not a server name.
   const servername = net.isIP(host) ? {} : { servername: host };
   const socket = ssl
     ? tls.connect({ host, port, ...servername, ...ssl }, onConnect)

@@ -14,7 +14,7 @@ type KafkaCommitsOptions = {
 export class KafkaCommits {
   readonly #options: KafkaCommitsOptions;
   readonly #uncommitted = new Map<number, bigint>();
-  /** Excludes partitions whose commits no longer count. */
+  /** Partitions that this consumer owns; commits of other partitions are not sent. */
   readonly #own = new Set<number>();
   #committing: Promise<void> | null = null;
 

@@ -38,7 +38,7 @@ type KafkaAssignedPartition = {
   read_from: bigint;
   /** Checksum (`recordCrc`) of the record before `read_from`; null if unknown. */
   before: number | null;
-  /** The next fetch begins with that record, to compare it. */
+  /** Whether the next fetch begins with the record before `read_from`, to compare its checksum. */
   check: boolean;
   /** Consecutive fetches without a record from `read_from` on. */
   stale: number;
@@ -323,7 +323,7 @@ export class KafkaConsumer {
     }
   }
 
-  /** Passes a fetched batch to the loop of the partition, if the loop waits for exactly these records. */
+  /** Passes a fetched batch to the loop of the partition, if the loop waits for records from this offset on. */
   #arrived({ batch, isRunning }: EachBatchPayload): void {
     const assigned = this.#assigned.get(batch.partition);
     if (!assigned?.take || !isRunning()) return;

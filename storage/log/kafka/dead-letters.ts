@@ -12,7 +12,7 @@ type DeadLetterOptions = {
   client(): Kafka;
 };
 
-/** Limits of one request; the broker accepts 16 MiB, and one letter has at most 8. */
+/** Limits of one request. The broker accepts 16 MiB per request, and a dead letter has at most 8 MiB. */
 const REQUEST_BYTES_MAX = 8 * 1024 * 1024;
 const REQUEST_LETTERS_MAX = 1_000;
 
@@ -24,7 +24,7 @@ export class KafkaDeadLetters {
     this.#options = options;
   }
 
-  /** Resolves when all are durable; a retry after a failure sends all of them again. */
+  /** Resolves when all dead letters are durable; a retry after a failure sends all of them again. */
   async send(letters: readonly LogDeadLetter[]): Promise<void> {
     for (const messages of splitDeadLetters(letters)) await this.#sendSome(messages);
   }

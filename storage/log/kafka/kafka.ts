@@ -37,7 +37,7 @@ export type KafkaLogOptions = KafkaConnection & {
   readonly linger_ms?: number;
   /** Approximate size of a batch of one partition. */
   readonly batch_bytes_max?: number;
-  /** Time after which a silent worker has lost its partitions. */
+  /** Session timeout in milliseconds: after it, a worker without heartbeats loses its partitions. */
   readonly session_timeout_ms?: number;
   /** Maximum wait for Kafka at the first start. */
   readonly open_timeout_ms?: number;
@@ -47,8 +47,8 @@ export type KafkaLogOptions = KafkaConnection & {
 };
 
 /**
- * Session timeout of a worker. A dead worker is replaced within 15 s: after this timeout, a heartbeat of the other members, and the reload
- * of its state.
+ * Session timeout of a worker. A dead worker is replaced within 15 s: the session timeout, then a heartbeat of the other members, then the
+ * reload of the partition's state.
  */
 const SESSION_TIMEOUT_MS = 9_000;
 const OPEN_TIMEOUT_MS = 60_000;

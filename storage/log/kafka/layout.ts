@@ -1,11 +1,11 @@
 /**
- * Table `log_layout`: one row with the number of partitions in use. It takes precedence over the topic, whose number changes first when
- * partitions are added (grow.ts): a process that starts between the two uses the old number.
+ * Table `log_layout`: one row with the number of partitions in use. It takes precedence over the partition count of the topic. When
+ * partitions are added (grow.ts), the topic changes first, and a process that starts before the row changes uses the old number.
  */
 import type { Database } from '../../foundation/stores.ts';
 
 export type LogLayout = {
-  /** The number in use; the first call stores the given number. */
+  /** Returns the number of partitions in use; the first call stores the given number. */
   claim(partitionCount: number): Promise<number>;
   read(): Promise<number>;
 };

@@ -7,7 +7,7 @@ type FetchedRange = {
   readonly partition: number;
   readonly partition_count: number;
   readonly from: bigint;
-  /** Records before it are checked and not processed: they may date from a time with fewer partitions. */
+  /** Records before this offset are checked and not processed: they may date from a time with fewer partitions. */
   readonly processed_from: bigint;
 };
 

@@ -21,7 +21,7 @@ export class KafkaSystemEvents {
     this.#options = options;
   }
 
-  /** Resolves when all are durable; a retry after a failure sends all of them again. */
+  /** Resolves when all events are durable; a retry after a failure sends all of them again. */
   async send(events: readonly PublishedSystemEvent[]): Promise<void> {
     const { topic, timeout_ms: timeout } = this.#options;
     const connecting = (this.#producer ??= this.#connect());

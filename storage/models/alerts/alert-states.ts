@@ -5,7 +5,10 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Milliseconds } from '../../../core/foundation/time/instant.ts';
 import type { Database, Transaction } from '../../foundation/stores.ts';
 
-/** A feature is alerted for each wallet, a group for each subscription. */
+/**
+ * Subject of an alert. An alert on a feature is separate for each wallet, and an alert on a group for each
+ * subscription.
+ */
 export type AlertSubject = {
   readonly alert_type: AlertType;
   readonly entity_id: string;
@@ -15,7 +18,9 @@ export type AlertSubject = {
 /** First key of the advisory locks for alerts, distinct from other kinds of locks. */
 const ALERTS = 14_101;
 
-/** Serializes the comparisons for this id until the transaction ends, so that a value that was read earlier does not win later. */
+/**
+ * Serializes the comparisons for this id until the transaction ends, so that an older value does not overwrite the result of a newer one.
+ */
 export async function lockAlerts(transaction: Transaction, id: string): Promise<void> {
   await transaction.raw('select pg_advisory_xact_lock(?, hashtext(?))', [ALERTS, id]);
 }

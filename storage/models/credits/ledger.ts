@@ -52,7 +52,10 @@ export async function post(transaction: Transaction, scope: Scope, entries: read
   await LedgerPostingModel.addAll(scope, postings, { database: transaction });
 }
 
-/** Returns the credits that a wallet transaction put into its lot; the rest of its credits repaid an overdraft. */
+/**
+ * Returns the credits that a wallet transaction added to its lot. The remaining credits of the transaction repaid an
+ * overdraft.
+ */
 export async function putInto(lot: Scope & { readonly id: string }, database: Database): Promise<Decimal> {
   const [posted] = await LedgerPostingModel.in(lot, database)
     .where({ lot_id: lot.id, wallet_transaction_id: lot.id, account: 'lot' })
@@ -60,7 +63,7 @@ export async function putInto(lot: Scope & { readonly id: string }, database: Da
   return new Decimal(posted!.credits ?? 0);
 }
 
-/** A transaction of a wallet, with the instant at which its credits moved. */
+/** A transaction of a wallet, with the instant at which it took effect. */
 export type MovedCredits = {
   readonly ledger_transaction_id: string;
   readonly wallet_transaction_id: string;

@@ -16,7 +16,9 @@ export class WalletModel extends ScopedModel {
   static override recordName = 'wallet';
   static override record = Wallet;
 
-  /** Query for wallets with alerts on, or off; a wallet without own settings uses those of its environment (docs/rules/alerts.md). */
+  /**
+   * Query for wallets with alerts on, or off. A wallet without settings of its own uses those of its environment (docs/rules/alerts.md).
+   */
   static alerting(scope: Scope, { on, by_default }: { on: boolean; by_default: boolean }, database: Database) {
     return WalletModel.in(scope, database).where((either) => {
       // Written as a containment, which has an index.
@@ -47,9 +49,9 @@ export class WalletModel extends ScopedModel {
   }
 
   /**
-   * Locks the wallet that receives credits, with the others that may pay in this transaction. If there is none, an advisory lock
-   * reserves its place. If there is one, only rows are locked: a transaction that already holds rows could deadlock with one that
-   * holds the advisory lock.
+   * Locks the wallet that receives credits, with the others that may pay in this transaction. If there is none, an advisory lock replaces
+   * the row lock. If there is one, only rows are locked: a transaction that already holds rows could deadlock with one that holds the
+   * advisory lock.
    */
   static async lockPrepaidWallet(
     scope: Scope,

@@ -12,7 +12,7 @@ export class ConnectionModel extends ScopedModel {
   declare secret: string;
   /** Sealed tokens of a provider with OAuth; empty for others. */
   declare oauth_tokens: string;
-  /** Process that refreshes the tokens, and the end of its lease (token-lease.ts); null if none does. */
+  /** Process that refreshes the tokens, and the end of its lease (token-lease.ts); null if no process refreshes them. */
   declare refreshing_by: string | null;
   declare refreshing_until: string | null;
   /**

@@ -1,4 +1,4 @@
-/** SQL condition that a change makes a record differ (docs/rules/records.md, "Changing a record"). */
+/** Builds the SQL condition that a change alters a record (docs/rules/records.md, "Changing a record"). */
 import { raw } from 'objection';
 
 /**

@@ -25,7 +25,7 @@ export class IntegrationMappingModel extends ScopedModel {
   /** Amounts of an invoice at its first push; null for other records and for mappings that were linked by hand. */
   declare sent_invoice: SentInvoice | null;
 
-  /** Finds the mapping of a record that is not `gone`. */
+  /** Finds the current mapping of a record; unlinked mappings have the state `gone`. */
   static async findCurrent(
     scope: Scope,
     { connection_id, entity_type, entity_id }: MappedEntityKey,

@@ -210,7 +210,7 @@ export abstract class ScopedModel extends Model {
   }
 }
 
-/** Base of the few tables above the environments: tenants, environments, users. */
+/** Base of the few tables whose rows belong to no environment: tenants, environments, users. */
 export abstract class TenantWideModel extends Model {
   static override QueryBuilder = ListInOne as unknown as typeof QueryBuilder;
   declare id: string;

@@ -20,7 +20,7 @@ const SQL = {
   overlaps: '?? && ?::text[]',
   /** The map in the column has all pairs of the given map. */
   includes: '?? @> ?::jsonb',
-  /** The instant in the column is after the given one; null never ends. */
+  /** The instant in the column is null, i.e. never ends, or is after the given one. */
   'open at': '(?? is null or ?? > ?)',
 } as const;
 export type Operator = keyof typeof SQL;

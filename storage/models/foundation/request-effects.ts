@@ -12,7 +12,7 @@ type RequestEffectKind = 'made' | 'changed' | 'removed';
 
 export type RequestEffects = { readonly records: readonly RequestEffect[]; readonly answer: unknown };
 
-/** Fields of a change that are used here. */
+/** Fields of a change that are needed for effects. */
 type EffectChange = { readonly before: object | null; readonly after: object | null };
 
 const recordedEffects = new WeakMap<Database, Set<string>>();

@@ -124,7 +124,10 @@ export async function appendOne<M extends Model>(
   await write(database, () => joinBatch(database, queries, append));
 }
 
-/** Inserts several records in one statement; in a batched transaction the next is prepared meanwhile (concurrency/batched.ts). */
+/**
+ * Inserts several records in one statement. In a batched transaction the next statement is prepared while this one runs
+ * (concurrency/batched.ts).
+ */
 export async function appendAll<M extends Model>(
   model: Class<M>,
   rows: InputRows,
@@ -249,7 +252,7 @@ export function toEntityType({ recordName }: { recordName: string }): string {
   return recordName.toLowerCase().replaceAll('-', '').replaceAll(' ', '_');
 }
 
-/** Returns tenant and environment of a record. Tables above the environments have none; it is '' for them. */
+/** Returns tenant and environment of a record. The environment is '' for a record that belongs to none. */
 function toRecordOwner<M extends Model>(model: Class<M> & { tenantColumn?: string }, record: M) {
   const row = record as unknown as Record<string, string | null | undefined>;
   const isScoped = model.tenantColumn === undefined;

@@ -31,8 +31,7 @@ export async function takeTokenLease(
 }
 
 /**
- * Stores new tokens and ends the lease. False if the holder has lost the lease: other tokens
- * are stored then, or will be.
+ * Stores new tokens and ends the lease. False if the lease was lost: another process has stored other tokens, or will.
  */
 export async function storeTokens(
   { postgres }: Postgres,

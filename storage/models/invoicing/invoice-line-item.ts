@@ -26,8 +26,8 @@ export class InvoiceLineItemModel extends ScopedModel {
   /** Index among the lines of the invoice, from 0; null if an earlier version wrote it. */
   declare position: number | null;
   /**
-   * The subscription's coupons that discounted the line, or whose discount it returns; null without one, and for lines of an
-   * earlier version.
+   * The subscription's coupons that discounted the line, or whose discount it returns; null for a line without coupons, and for
+   * lines of an earlier version.
    */
   declare discounts: LineDiscount[] | null;
 }
@@ -105,7 +105,10 @@ export function listLinesOnInvoices(
   });
 }
 
-/** Condition for the lines of the requested items. It has the earliest bound of all queries, and none if one of them has none. */
+/**
+ * Condition for the lines of the requested items. Its lower bound is the earliest of all queries; it has no lower bound
+ * if one of the queries has none.
+ */
 function within(
   either: Knex.QueryBuilder,
   items: readonly InvoicedItem[],

@@ -58,7 +58,7 @@ function manyLines(scope: Scope, wanted: ParentLinesQuery<keyof LineModels>, dat
   return LINE_READS.within({ asker: scope.tenant_id }, () => database.transaction(read, inSnapshot));
 }
 
-/** Groups parents for the reads: those with few lines up to the size of one read; a parent with many lines is read alone. */
+/** Groups parents for the reads: parents with few lines share a read up to its maximum size, and a parent with many lines is read alone. */
 async function planLineReads(
   scope: Scope,
   wanted: ParentLinesQuery<keyof LineModels>,

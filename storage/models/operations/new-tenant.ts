@@ -1,4 +1,4 @@
-/** A tenant with its environments and its super admin: created at the first start, by sign-up, and by the operator. */
+/** A tenant with its environments and its super admin: created at the first start, by a sign-up, or by the operator. */
 
 import { newId } from '../../foundation/new-id.ts';
 import type { Database } from '../../foundation/stores.ts';

@@ -1,4 +1,4 @@
-/** Parts of a file that an attempt has begun, by number: a later attempt ends the leftover ones (docs/rules/exports.md, "In parts"). */
+/** Parts of a file that an attempt has begun, by number: a later attempt removes the leftover ones (docs/rules/exports.md, "In parts"). */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Database } from '../../foundation/stores.ts';
 

@@ -10,7 +10,7 @@ export interface TaskModel extends Task {}
 export class TaskModel extends ScopedModel {
   static override tableName = 'tasks';
   static override recordName = 'task';
-  /** Users do not change the progress of work. */
+  /** Not audited, because users do not change the progress of a task. */
   static override isAudited = false as const;
   static override record = taskShape;
   /** Whether the schedule created the task, which it does once per range. */
@@ -19,7 +19,10 @@ export class TaskModel extends ScopedModel {
   declare asked_at: string | null;
   /** Id of the upload of a file that is being written; null if there is none. */
   declare upload_id: string | null;
-  /** The cut of a schedule's file: the records that existed then (storage/models/reporting/export-cuts.ts). Null before the cut, and for other files. */
+  /**
+   * The cut of a schedule's file: the records that existed then (storage/models/reporting/export-cuts.ts). Null before the cut, and for
+   * other files.
+   */
   declare cut_number: string | null;
   declare cut_offsets: Readonly<Record<string, string>> | null;
 

@@ -118,8 +118,8 @@ export async function loadHeldAfterExpiry(
 }
 
 /**
- * Credits held of a wallet, grouped by the first of these sorted expiries that is at or after the end of the hold
- * (docs/rules/reservations.md, "Credits").
+ * Loads the reserved credits of a wallet, grouped by `expiries`, which are sorted. A hold counts to the first expiry at
+ * or after its end (docs/rules/reservations.md, "Credits").
  */
 export async function loadPromised(
   database: Database,
@@ -224,7 +224,7 @@ export async function loadUncountedCommitted(
   return { committed: new Decimal(rows[0].committed), doubtful: new Decimal(rows[0].doubtful) };
 }
 
-/** The ids among these whose events are not in the log yet. */
+/** Filters the ids of reservations whose events are not in the log yet. */
 export async function findUncommitted(scope: Scope, ids: readonly string[], database: Database): Promise<Set<string>> {
   const found = await ReservationModel.in(scope, database)
     .select('id')
@@ -249,7 +249,7 @@ export type EndOf = {
   readonly updated_by: string;
 };
 
-/** Ends all of them in one statement, and returns them in their new state. */
+/** Ends the given reservations in one statement, and returns them in their new state. */
 export async function endReservations(
   transaction: Transaction,
   scope: Scope,

@@ -1,11 +1,11 @@
-/** Clocks whose advance ended before its target: its run was given up, or its worker died in the last try. */
+/**
+ * Records the progress of clock advances, and ends those whose run failed for good or whose worker died in the last
+ * attempt.
+ */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Database, Transaction } from '../../foundation/stores.ts';
 
-/**
- * SQL that ends broken advances. The instant of the clock and the failure remain for people to read; the clock can be advanced again from
- * there.
- */
+/** SQL that ends broken advances. The clock stops at its current instant, with the failure, and can be advanced again from that instant. */
 export const END_BROKEN_ADVANCES = `
   update test_clocks as clock
      set test_clock_status = 'failed', target_time = null, updated_at = now(),

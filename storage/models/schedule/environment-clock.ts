@@ -16,7 +16,7 @@ export type EnvironmentClock = Pick<TestClockModel, 'id' | 'test_clock_status' |
   /** Current instant of the clock. */
   readonly now: Date;
   readonly advanced_from_ms: Milliseconds;
-  /** By the machine's clock. */
+  /** Instant of the last advance, by the machine's clock. */
   readonly advanced_at_ms: Milliseconds;
 };
 
@@ -28,7 +28,7 @@ const RENEWED_MS = 2_500;
 type KnownClock = {
   readonly clock: EnvironmentClock | null;
   readonly seen_ms: Milliseconds;
-  /** A refresh is in progress. */
+  /** True while a refresh is in progress. */
   is_loading?: boolean;
 };
 
@@ -51,7 +51,7 @@ export async function loadClock(
   try {
     return await read(database, scope, machine_ms);
   } catch (error) {
-    // Known environments continue to send events while Postgres is unavailable.
+    // While Postgres is unavailable, the cached clock is used, so that known environments can continue to send events.
     if (known && isUnavailable(error)) return known.clock;
     throw error;
   }

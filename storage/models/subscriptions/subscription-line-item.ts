@@ -26,7 +26,7 @@ export class SubscriptionLineItemModel extends ScopedModel {
   declare paid_by_lines: string[] | null;
   /** The line with which the terms of its commitment began, if it continues the commitment of an earlier line; null: this line. */
   declare commitment_line_id: string | null;
-  /** The line that it replaces after a change of quantity or price; null if there is none. */
+  /** The line that this line replaces after a change of quantity or price; null if there is none. */
   declare follows_line_item_id: string | null;
   /** True if the line ends because its price ends. */
   declare ends_with_price: boolean | null;

@@ -1,7 +1,7 @@
 /**
  * Counts the answered writes of this process to a database, so that a change snapshot expires with them
- * (docs/decisions/0007-cached-answers.md). Every statement that does not begin like a read counts, unless it is marked; in a transaction
- * its end counts.
+ * (docs/decisions/0007-cached-answers.md). Every statement that does not begin like a read counts, unless it is marked. A transaction
+ * counts when it ends.
  */
 import type pg from 'pg';
 import { type AnswerCallback, onAnswered, readStatementText } from './when-answered.ts';

@@ -21,7 +21,7 @@ export async function measureClockSkew(postgres: Database, clock: () => Date): P
   return Math.min(0, received + 1 - now_ms) / 1000;
 }
 
-/** Difference above which it is logged: a lease lasts 10 s, the shortest hold of a reservation 1 s. */
+/** A greater difference is logged: a lease lasts 10 s, the shortest hold of a reservation 1 s. */
 const SKEW_MAX_SECONDS = 1;
 const CHECK_INTERVAL_MS = 60_000;
 

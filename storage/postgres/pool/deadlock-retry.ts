@@ -1,6 +1,6 @@
 /**
- * Postgres resolves a deadlock of two transactions by aborting one of them. That one is retried after the other, so that the caller
- * gets no 503 for a matter of order.
+ * Postgres resolves a deadlock of two transactions by aborting one of them. The aborted transaction is retried after the other, so that the
+ * caller gets no 503 for a mere lock order.
  */
 import { isDeadlock } from '../../foundation/failure.ts';
 import type { Stores, Transaction } from '../../foundation/stores.ts';

@@ -23,7 +23,10 @@ interface PostgresOptions {
   log?: (message: string) => void;
 }
 
-/** How long a request waits for a connection. With the time until a silent Postgres is given up, an answer comes within half a minute. */
+/**
+ * How long a request waits for a connection. Including the time until an unresponsive Postgres is detected, a request is answered within
+ * half a minute.
+ */
 export const PROCESS_POOL = { pool_max: 30, acquire_timeout_ms: 10_000 } as const;
 
 /**
@@ -51,7 +54,8 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
       afterCreate: (connection: pg.Client, done: (error: Error | null | undefined, connection: pg.Client) => void) => {
         connection.query(sessionSettings(statement_timeout_ms), (error, results) => {
           if (!error) watchForUnresponsivePostgres({ connection, url, pid: pidIn(results) });
-          // This is installed inside the wrappers that need the caller's context.
+          // The last wrapper installed is called first. The wrappers below need the caller's context, so they are
+          // installed after this one.
           if (!error) serializeStatements(connection);
           if (!error && isTracing()) traceStatements(connection);
           if (!error) recordRows(connection);

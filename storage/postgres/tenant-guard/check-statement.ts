@@ -62,7 +62,10 @@ function change(body: Node, outer: StatementContext): Demand[] {
   return [...demands, ...listLevelDemands(body, level, seen)];
 }
 
-/** The tables of one level, and the queries inside it, which may use the facts known here. */
+/**
+ * Lists the scope values that one level of a query demands. The queries nested in it may use the facts known at this
+ * level.
+ */
 function listLevelDemands(body: Node, level: QueryLevel, seen: StatementContext): Demand[] {
   const names = { own: level.tables.map(({ alias }) => alias) };
   const facts = [

@@ -55,7 +55,7 @@ function merged(one: QueryLevel, other: QueryLevel): QueryLevel {
 
 export function parseTable(range: Node): LevelTable {
   const { relname, schemaname } = range as { relname: string; schemaname?: string };
-  // Our tables are in `public`; any other schema is named.
+  // The key of a table in `public`, where our tables are, omits the schema.
   const schema = schemaname === 'public' ? undefined : schemaname;
   return { name: relname, schema, alias: parseAlias(range)[0] ?? relname };
 }

@@ -14,7 +14,7 @@ const BOTH: readonly ScopeColumnOfTable[] = [
 ];
 const TENANT: readonly ScopeColumnOfTable[] = [{ column: 'tenant_id', scope_column: 'tenant_id' }];
 
-/** Tables above the environments. */
+/** Tables whose rows belong to a tenant and to no environment. */
 const TENANT_WIDE: Readonly<Record<string, readonly ScopeColumnOfTable[]>> = {
   tenants: [{ column: 'id', scope_column: 'tenant_id' }],
   environments: TENANT,

@@ -100,7 +100,7 @@ type MoveRow = { currency: string; place: number } & Record<'new' | 'expansion' 
 
 /**
  * Loads, for the time between each of these instants and the next, the recurring revenue just before it and its changes per customer. Only
- * the few windows in which something of a customer begins or ends are read.
+ * windows in which a customer's recurring revenue begins or ends are read.
  */
 export async function loadRecurringMoves(
   clickhouse: ClickHouseClient,
@@ -176,7 +176,9 @@ function toAmounts({ usage_text, fixed_text }: { usage_text: string; fixed_text:
   return { usage: new Decimal(usage_text), fixed: new Decimal(fixed_text) };
 }
 
-/** Setting for rows in partitions by year: two rows with one key are of one year, so of one partition. */
+/**
+ * Setting for tables that are partitioned by year: rows with equal keys have one year, so they are in one partition.
+ */
 const WITHIN_YEARS = { do_not_merge_across_partitions_select_final: 1 } as const;
 
 /** SQL for the index of the window, from 1: by calendar functions if possible, which is fast. */

@@ -40,7 +40,7 @@ const INVOICE = [
 
 type EarnedLinesQuery = {
   readonly subscription_ids: readonly string[];
-  /** Customers whose invoices without a subscription are included. */
+  /** Ids of customers; their invoices without a subscription are included. */
   readonly customer_ids: readonly string[];
   readonly range: Period;
 };
@@ -95,7 +95,7 @@ async function withInvoices(scope: Scope, found: readonly unknown[], database: D
   });
 }
 
-/** Builds a query of lines. It always includes lines without a period of their own: their invoice gives the time. */
+/** Builds a query of lines. Lines without a period are always included, because the invoice determines their time. */
 function buildEarnedLinesQuery(
   scope: Scope,
   { subscription_ids, customer_ids }: Omit<EarnedLinesQuery, 'range'>,

@@ -70,7 +70,7 @@ type RevenueWriters = {
 };
 
 /**
- * Finds the instant before which the rows that are read from now on contain all changes; null if there is no limit. A change that is not
+ * Finds the instant up to which revenue rows are complete if they are read from now on; null if there is no limit. A change that is not
  * committed yet is not in the outbox. It counts from the start of its transaction, or of the job that may have set its instant earlier.
  */
 export async function findFirstMissingTime(
@@ -84,7 +84,7 @@ export async function findFirstMissingTime(
   return pending === null || going === null ? (pending ?? going) : Math.min(pending, going);
 }
 
-/** Returns the instant of a frozen clock if an open transaction has changes: they have this instant, which has not passed. */
+/** Returns the current instant of a frozen clock if an open transaction has changes, because these changes have that instant. */
 async function firstByTheClock(
   database: Database,
   scope: Scope,
@@ -94,9 +94,8 @@ async function firstByTheClock(
 }
 
 /**
- * Finds the start of the oldest open transaction, of any environment, that has written such changes or may do so: it has locked rows of
- * these tables, or waits for that. Or finds the start of the oldest running job that writes such changes in several transactions, all with
- * the instant of its start.
+ * Finds the start of the oldest open transaction, of any environment, that has locked rows of these tables or waits for such a lock. Also
+ * considers the oldest running job that writes such changes in several transactions, all with the instant of the job's start.
  */
 async function firstGoingAt(database: Database, jobs: readonly string[]): Promise<Milliseconds | null> {
   const { rows } = await database.raw(
@@ -111,7 +110,7 @@ async function firstGoingAt(database: Database, jobs: readonly string[]): Promis
   return rows[0].at === null ? null : new Date(rows[0].at).getTime();
 }
 
-/** Finds the instant of the oldest change that is in no row yet. */
+/** Finds the instant of the oldest change in the outbox, which no revenue row contains yet. */
 async function findFirstPendingTime(
   database: Database,
   { tenant_id, environment_id }: Scope,

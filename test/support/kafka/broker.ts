@@ -36,19 +36,22 @@ const BROKER: JavaServer = {
 const READY = 'Kafka Server started';
 const READY_WITHIN_MS = 90_000;
 const STOPPED_WITHIN_MS = 20_000;
-/** It lives for a minute: what the second compiler makes of it is not worth its work, a third of what a start takes. */
+/** The broker runs for a minute, so the second JIT compiler is not worth its work, which is a third of a start. */
 const JVM = ['-Xms96m', '-Xmx320m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
 
 type KafkaOptions = { brokers?: number; dir?: string; port?: number };
 
-/** Every verb is for all brokers, or for the one whose id (1, 2, 3) is given. */
+/** Every method acts on all brokers, or on the one with the given id (1, 2, 3). */
 export type TestKafka = {
   brokers: string;
   /** kill -9; returns when the process is gone. */
   kill(id?: number): Promise<void>;
-  /** Starts again what does not run, on the same data and ports; returns when it serves requests. */
+  /** Starts the brokers that are not running, on the same data and ports; returns when they serve requests. */
   restart(id?: number): Promise<void>;
-  /** SIGSTOP: the broker keeps its connections and answers nothing, as a machine that hangs. Returns when it stands still. */
+  /**
+   * SIGSTOP: the broker keeps its connections and answers nothing, like a machine that hangs. Returns when it has
+   * stopped.
+   */
   pause(id?: number): Promise<void>;
   resume(id?: number): void;
   status(): string;
@@ -126,7 +129,7 @@ async function formatCluster(dir: string, jars: string, asked: KafkaOptions): Pr
   await Promise.all(
     brokerIds(layout).map((id) => formatBroker({ layout, id, dir: brokerDir(dir, id), jars, clusterId })),
   );
-  // Written last: a directory without it was never formatted to the end.
+  // The layout is written last: a directory without it was not formatted completely.
   writeFileSync(layoutFile(dir), JSON.stringify(layout));
   return layout;
 }
@@ -154,18 +157,18 @@ function javaArguments(jars: string, main: string[], flags = sharedClasses(jars)
 }
 
 /**
- * The classes as the first broker that was told to end had them in memory, beside the jars: whoever starts after it maps them instead of
- * reading and checking each, which is half of what a start takes. A JVM of another kind passes them over.
+ * Archive of loaded classes, beside the jars. The first broker that ends writes it. Later brokers map it instead of
+ * loading each class, which is half of a start. Another kind of JVM ignores it.
  */
 const classesOf = (jars: string) => `${jars}.jsa`;
 function sharedClasses(jars: string): string[] {
   return existsSync(classesOf(jars)) ? [`-XX:SharedArchiveFile=${classesOf(jars)}`] : [];
 }
 
-/** What a JVM ends with that ends in order because of the signal. */
+/** Exit code of a JVM that ends in order after SIGTERM. */
 const ENDED_BY_SIGTERM = 143;
 
-// Copied beside its place and renamed: nobody maps half of it.
+// The archive is copied and then renamed, so no broker maps an incomplete file.
 function keepClasses(left: string, classes: string): void {
   if (!existsSync(left)) return;
   const fresh = `${classes}.${process.pid}`;
@@ -174,7 +177,7 @@ function keepClasses(left: string, classes: string): void {
   rmSync(left);
 }
 
-// All are spawned before any is awaited: a controller alone has no quorum, and so is never ready.
+// All brokers are spawned before any is awaited: a single controller has no quorum and never becomes ready.
 async function launch(cluster: Cluster, chosen: Broker[]): Promise<void> {
   const ready = chosen.filter((each) => !runs(each)).map((each) => spawnBroker(cluster, each));
   cluster.leash ??= newLeash();
@@ -182,7 +185,8 @@ async function launch(cluster: Cluster, chosen: Broker[]): Promise<void> {
   await Promise.all(ready);
 }
 
-// Told of every start and every end: a number that is no longer ours could soon be somebody else's process.
+// Called after every start and end of a broker: the operating system may soon give an old process id to another
+// process.
 function tellLeash({ brokers, leash }: Cluster): void {
   leash?.hold(brokers.filter(runs).flatMap((each) => each.process?.pid ?? []));
 }
@@ -232,7 +236,7 @@ function signal(broker: Broker, name: NodeJS.Signals): void {
   if (runs(broker)) broker.process?.kill(name);
 }
 
-// The signal is only on its way when it is sent: a thread that runs on another core may answer one more request before it stops.
+// SIGSTOP takes effect with a delay: a thread on another core may answer one more request.
 async function standStill(broker: Broker): Promise<void> {
   signal(broker, 'SIGSTOP');
   while (runs(broker) && !(await isStopped(broker.process!.pid!))) await pause(5);
@@ -254,7 +258,7 @@ async function end(broker: Broker, name: NodeJS.Signals): Promise<void> {
   await gone;
 }
 
-// The last of three cannot hand over its partitions to anybody and would wait for it, so patience has an end.
+// The last of three brokers cannot hand over its partitions and would wait, so it is killed after a timeout.
 async function stop(cluster: Cluster): Promise<void> {
   const impatient = setTimeout(() => cluster.brokers.forEach((each) => signal(each, 'SIGKILL')), STOPPED_WITHIN_MS);
   for (const each of cluster.brokers) signal(each, 'SIGCONT');

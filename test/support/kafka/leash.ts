@@ -1,14 +1,15 @@
-// Ends the brokers with the process that started them, however it ends: an exit handler does not run after kill -9.
+// Ends the brokers when the process that started them has ended, even after kill -9, which runs no exit handler.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 
 export type Leash = { hold(pids: number[]): void; release(): Promise<void> };
 
-// Each line replaces the list of what to kill. The pipe closes when its writer is gone, and then the list is due.
+// Each line replaces the list of process ids. The pipe closes when its writer ends; then the listed processes are
+// killed.
 const WATCH = 'pids=; while read -r line; do pids=$line; done; [ -z "$pids" ] || kill -9 $pids';
 
-/** A shell in its own session, which holds the other end of a pipe and outlives us by a moment. */
+/** Starts a shell in its own session. It reads the other end of a pipe and outlives this process by a moment. */
 export function newLeash(): Leash {
   const watcher = spawn('sh', ['-c', WATCH], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
   watcher.unref();

@@ -45,7 +45,7 @@ function identity(layout: Layout, id: number, dir: string) {
   };
 }
 
-// With three brokers an acknowledged message is on two of them, so that the loss of any one loses nothing.
+// With three brokers an acknowledged message is on two of them, so the loss of any one broker loses no message.
 function durability(brokers: number) {
   const copies = Math.min(brokers, 3);
   const inSync = Math.max(copies - 1, 1);
@@ -60,7 +60,7 @@ function durability(brokers: number) {
   };
 }
 
-// A topic that nobody created is a mistake to be seen; few internal partitions and no waiting make the tests quick.
+// A request for a missing topic fails, because it is a mistake. Few internal partitions and no delays make tests fast.
 function smallness() {
   return {
     'auto.create.topics.enable': false,
@@ -75,8 +75,8 @@ function smallness() {
 }
 
 /**
- * A run of free ports, taken below those that the system lends to outgoing connections: a client that keeps knocking at
- * the port of a killed broker could otherwise be lent that very port, and the broker could not come back.
+ * Finds a run of free ports below those that the system assigns to outgoing connections. Otherwise a client that
+ * reconnects to a killed broker could get the broker's port itself, and the broker could not restart.
  */
 export async function freePorts(count: number): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {

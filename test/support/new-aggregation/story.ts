@@ -1,4 +1,4 @@
-/** Run in a process of its own by test/long/new-aggregation.test.ts. */
+/** test/long/new-aggregation.test.ts runs this file in a process of its own. */
 import './sum-and-count.ts';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,13 +1,13 @@
 /**
- * A new aggregation in one file, as `core/metering/aggregations/` would have it, and the line that lists it. Import it before anything
- * else: types and checks derive from the list when they are loaded.
+ * A new aggregation in one file, as in `core/metering/aggregations/`, and the line that lists it. Import it before any
+ * other module: types and checks derive from the list when they are loaded.
  */
 import type { MeterAggregator } from '../../../core/metering/aggregations/aggregation.ts';
 import { AGGREGATIONS } from '../../../core/metering/aggregations/index.ts';
 import type { Exact } from '../../../core/metering/exact.ts';
 import { QUANTITY_PLACES, scaledToDecimal } from '../../../core/metering/quantity.ts';
 
-/** Each event counts its value and one unit more. */
+/** Each event counts its value plus one unit. */
 const sumAndCount: MeterAggregator = {
   value_kind: 'number',
   takes: ['bucket_size'],

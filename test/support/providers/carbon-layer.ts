@@ -61,7 +61,7 @@ export class CarbonLayer {
   async #run(input: object): Promise<SentStorm> {
     const child = spawn('python3', [join(import.meta.dirname, 'carbon_layer_storm.py')], {
       stdio: ['pipe', 'pipe', 'inherit'],
-      // It reads a file .env in its working directory.
+      // The program reads a file .env in its working directory.
       cwd: this.#directory,
       env: { ...process.env, DATABASE_URL: `sqlite:///${join(this.#directory, 'storms.db')}` },
     });

@@ -1,4 +1,4 @@
-/** An environment of ours with a connection to a provider, whose part a fake plays; and what the jobs of the connection do. */
+/** An environment with a connection to a provider's fake, and the jobs of the connection. */
 import { expect } from 'chai';
 import { readProvider } from '../../../actions/delivery/inbound/read-provider.ts';
 import { pushPending } from '../../../actions/delivery/integrations/push-pending.ts';
@@ -12,7 +12,7 @@ export const SETTINGS_KEY = 'a key of the settings that has 32 characters';
 type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
 export class ConnectedAccount {
-  /** Time of the jobs. */
+  /** Time at which the jobs run. */
   now = new Date();
   readonly api: TestApi;
   readonly provider: ProviderDouble;
@@ -73,14 +73,14 @@ export class ConnectedAccount {
     return (await this.request('POST', '/invoices', { ...owner, ...amounts, invoice_status: 'FINALIZED' }))['id']!;
   }
 
-  /** An invoice of ours, and the id of its copy at the provider. */
+  /** Creates an invoice, pushes it, and returns its id and that of its copy at the provider. */
   async newPushed(): Promise<{ invoice_id: string; copy_id: string }> {
     const invoice_id = await this.newInvoice();
     expect((await this.push()).ended).to.equal('done');
     return { invoice_id, copy_id: (await this.findMapping(invoice_id)).provider_entity_id };
   }
 
-  /** Records money that was received elsewhere. */
+  /** Records money that was received outside of the provider. */
   async pay(invoice_id: string, amount: string): Promise<string> {
     const destination = { destination_type: 'INVOICE', destination_id: invoice_id, payment_method_type: 'OFFLINE' };
     const { currency } = this.provider;
@@ -98,13 +98,13 @@ export class ConnectedAccount {
     while ((await dispatchBatch(this.api.services, { has_targets: true, now: new Date() })).dispatched > 0);
   }
 
-  /** The job that sends. */
+  /** Runs the job that sends to the provider. */
   async push(mayGoOn: () => Promise<boolean> = async () => true) {
     await this.dispatch();
     return pushPending(this.api.services, this.api.scope, this.#describeRun(mayGoOn));
   }
 
-  /** The job that reads. */
+  /** Runs the job that reads from the provider. */
   read(mayGoOn: () => Promise<boolean> = async () => true) {
     return readProvider(this.api.services, this.api.scope, this.#describeRun(mayGoOn));
   }

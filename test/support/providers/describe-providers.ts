@@ -11,7 +11,7 @@ type TestedProvider = {
   readonly name: string;
   readonly exchanges: readonly Exchange[];
   readonly there: ProviderDouble;
-  /** Its account is set before the first test runs. */
+  /** The account is set before the first test runs. */
   readonly given: { account: ConnectedAccount };
 };
 

@@ -1,6 +1,6 @@
 /**
- * The providers with an account. A further one adds its fake here: test/actions/delivery/integrations/every-provider.test.ts fails without it,
- * and has all its rows with it.
+ * The providers with an account. A new one adds its fake here.
+ * test/actions/delivery/integrations/every-provider.test.ts fails without it, and runs all its rows with it.
  */
 import type { ProviderDouble } from './provider-double.ts';
 import { QuickBooksDouble } from './quickbooks-double.ts';

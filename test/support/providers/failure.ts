@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { ProviderError } from '../../../integrations/provider-error.ts';
 
-/** Returns the error of a call. It must be a `ProviderError`, as for every call of a provider. */
+/** Returns the error of a call, which must be a `ProviderError`. */
 export async function catchFailure(run: () => Promise<unknown>): Promise<ProviderError> {
   try {
     await run();

@@ -1,4 +1,4 @@
-/** HTTP server of a provider's fake. Requests can be disturbed and held, by their method and path. */
+/** HTTP server of a provider's fake. A request can be disturbed or held; it is chosen by method and path. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -77,7 +77,8 @@ export async function readBody(request: IncomingMessage): Promise<string> {
 }
 
 /**
- * Breaks the connection within the answer: after an incomplete answer a client does not repeat the request by itself.
+ * Breaks the connection in the middle of the answer: after an incomplete answer a client does not repeat the request by
+ * itself.
  */
 export function breakAnswer(response: ServerResponse): void {
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': 100 });

@@ -1,4 +1,7 @@
-/** What customers, banks and people do with the money of an invoice at a provider, and the records that an event reports of it. */
+/**
+ * Actions of customers, banks and people on the money of an invoice at a provider, and the records that events report
+ * about them.
+ */
 import type { ReportedRecord } from './carbon-layer.ts';
 import { RazorpayDouble } from './razorpay-double.ts';
 import type { PaymentRecord as RazorpayPayment } from './razorpay-fake-book.ts';
@@ -11,11 +14,11 @@ export type PaidProvider = {
   readonly unknown_id: string;
   pay(copy_id: string): ReportedRecord;
   decline(copy_id: string): ReportedRecord;
-  /** `units` of the currency. */
+  /** `units` is an amount in the unit of the currency. */
   refund(payment: ReportedRecord, units: number): ReportedRecord;
   dispute(payment: ReportedRecord): ReportedRecord;
   findPaid(copy_id: string): ReportedRecord;
-  /** Each payment of the copy that brought money. */
+  /** Lists the payments of the copy that brought money. */
   listMoney(copy_id: string): readonly string[];
 };
 

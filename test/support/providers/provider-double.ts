@@ -1,4 +1,4 @@
-/** A provider whose part its fake plays, behind one interface, so that one test goes through all providers. */
+/** A provider played by its fake, behind one interface, so that one test runs for all providers. */
 import type { PushedEntityType } from '../../../core/platform/integration/pushed-events.ts';
 
 /** `lost_answer`: the request takes effect, and its answer never arrives. */
@@ -30,9 +30,9 @@ export interface ProviderDouble {
     /** Stops the next request with this name before it takes effect. */
     hold(at: RegExp): { readonly arrived: Promise<void>; release(): void };
   };
-  /** Disturbs the next request that creates such a record, or that reads an invoice. */
+  /** Disturbs the next request that creates this type of record, or that reads an invoice. */
   disturb(request: PushedEntityType | 'read', failure: CallFailure): void;
-  /** Ids of the counterparts of a customer. */
+  /** Ids of the customers at the provider that stand for this customer. */
   listCustomers(customer_id: string): readonly string[];
   listCopies(invoice_id: string): readonly InvoiceCopy[];
   /** Amounts of the payments that were sent with this id. */
@@ -41,7 +41,7 @@ export interface ProviderDouble {
   listSentNotes(credit_note_id: string): readonly string[];
   /** A customer pays all of the copy. Returns the id of the payment. */
   payCopy(copy_id: string): string;
-  /** Absent if payments cannot be deleted there. */
+  /** Absent if the provider does not let people delete payments. */
   deletePayment?(id: string): void;
   /** A person credits a part of the copy. Returns the id of the credit. Absent if the provider has no credits. */
   creditCopy?(copy_id: string, amount: string): string;
@@ -51,9 +51,9 @@ export interface ProviderDouble {
   editPayment?(id: string, amount: string): void;
   /** A person voids the copy. */
   voidCopy(copy_id: string): void;
-  /** From now on the provider changes new invoices, so that their total or currency is another than ours, or no longer does. */
+  /** Decides whether the provider changes new invoices, so that their total or currency differs from the sent one. */
   alterInvoices(isAltered: boolean): void;
-  /** As providers do with idempotency keys older than a day. */
+  /** Forgets the idempotency keys, as providers do after a day. */
   forgetKeys(): void;
   /** Webhooks of what happened since the last call, signed at this time. */
   takeWebhooks(): readonly SignedWebhook[];

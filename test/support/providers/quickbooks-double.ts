@@ -104,7 +104,7 @@ export class QuickBooksDouble implements ProviderDouble {
     this.#changes.push({ name: 'payment', id, operation: 'deleted' });
   }
 
-  /** A company without multicurrency accepts its own currency alone. */
+  /** A company without multicurrency accepts only its own currency. */
   alterInvoices(isAltered: boolean): void {
     this.fake.books.has_multicurrency = !isAltered;
     this.fake.books.home_currency = isAltered ? 'EUR' : 'USD';

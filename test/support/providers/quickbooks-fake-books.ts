@@ -10,7 +10,7 @@ type Line = { Amount: string; DetailType?: string; LinkedTxn?: Link[]; SalesItem
 type Link = { TxnId: string; TxnType: string };
 type Detail = { ItemRef?: { value: string }; TaxCodeRef?: { value: string }; Qty?: string; UnitPrice?: string };
 
-/** Answered as a fault with this code: 610 is an unknown record, 5010 an outdated SyncToken. */
+/** An error that the fake answers as a fault with this code. 610 is an unknown record, 5010 an outdated SyncToken. */
 export class BookFault extends Error {
   readonly code: string;
   readonly detail: string;

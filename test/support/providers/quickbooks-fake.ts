@@ -23,7 +23,7 @@ const AMOUNTS = new Set(['Amount', 'TotalAmt', 'Balance', 'RemainingCredit', 'Un
 export class QuickBooksFake extends FakeServer<Disturbance> {
   readonly books = new QuickBooksBooks();
   override retry_after_seconds: number | null = null;
-  /** Bodies as they arrived. */
+  /** Bodies of the requests, unparsed. */
   readonly bodies: string[] = [];
   /** Refresh tokens in the order in which they were sent. */
   readonly refreshed: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * Stands between the service and the fake of a provider. While it quotes, it answers each request with an error that contains all that the
- * request contained, as a careless provider or gateway may do.
+ * A proxy between the service and the fake of a provider. While it quotes, it answers each request with an error that
+ * contains the whole request, as a careless provider or gateway may do.
  */
 import { type IncomingMessage, request as requestHttp, type ServerResponse } from 'node:http';
 import { FakeServer, readBody } from './fake-server.ts';
@@ -16,9 +16,9 @@ type QuotingOptions = {
 export class QuotingProxy extends FakeServer<never> {
   /** Status of the errors; null if requests are passed on. */
   status: number | null = null;
-  /** All that was quoted. */
+  /** Everything that was quoted. */
   quoted = '';
-  /** Target of redirects, for a status that is one. */
+  /** Target of the redirect, if the status is a redirect. */
   location = '';
   readonly #options: QuotingOptions;
 

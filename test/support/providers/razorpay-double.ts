@@ -34,7 +34,7 @@ export class RazorpayDouble implements ProviderDouble {
     });
   }
 
-  /** It has no such records. */
+  /** The provider has no such records. */
   listSentPayments(): string[] {
     return [];
   }
@@ -56,7 +56,7 @@ export class RazorpayDouble implements ProviderDouble {
   }
 
   forgetKeys(): void {
-    // It has keys of refunds alone.
+    // The provider has idempotency keys for refunds only, so there is nothing to forget.
   }
 
   takeWebhooks(): SignedWebhook[] {

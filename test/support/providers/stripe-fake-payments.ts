@@ -24,7 +24,7 @@ export type SessionRecord = StripeRecord & {
   payment_intent: string | null;
   setup_intent: string | null;
   url: string | null;
-  /** Parameters of the payment intent that the session will have; not part of an answer. */
+  /** Parameters of the payment intent that the session will create; they are not part of an answer. */
   terms: Parameters;
 };
 type RefundRecord = StripeRecord & { payment_intent: string; amount: number; status: string };

@@ -15,7 +15,7 @@ export function findStripeMock(): string | null {
   try {
     folders.push(join(execFileSync('go', ['env', 'GOPATH'], { encoding: 'utf8' }).trim(), 'bin'));
   } catch {
-    // Without Go it can only be on PATH.
+    // Without Go, the executable can only be on PATH.
   }
   return folders.map((folder) => join(folder, 'stripe-mock')).find(isExecutable) ?? null;
 }
