@@ -26,7 +26,7 @@ export type ProcessorOptions = {
   owner: string;
   slice_events_max: number;
   logger: Logger;
-  /** If absent, all ids are in memory, exactly. */
+  /** If absent, all seen ids are held in memory as an exact set. */
   identities?: IdentityOptions | undefined;
 };
 
@@ -220,7 +220,7 @@ function belongsToSlices(record: LogRecord): boolean {
   return record.kind === 'events' || isCorrection(record);
 }
 
-/** Errors that no event causes. */
+/** Whether the error cannot be caused by the events of a slice. */
 function isNoEvents(error: unknown): boolean {
   return error instanceof FencedError || error instanceof SliceOrderError;
 }

@@ -141,7 +141,7 @@ async function resolveHolder(request: Request, services: Services, now: Date): P
   const token = bearerToken(request);
   if (!token) throw unauthenticated('the header x-api-key is missing');
   const claims = await verifyToken(services, token, now);
-  // The token was signed for these claims at this second, so the name is unique to it.
+  // Cache key of the token. The claims include the second at which the token was signed.
   const name = JSON.stringify(claims);
   return remembered(name, { postgres, now, find: () => holderOfToken(postgres, claims) });
 }
@@ -192,7 +192,7 @@ async function loadKeyHolder(database: Database, hash: string, now: Date): Promi
   const seen_changes = changes;
   const holder = rejected.has(hash) ? undefined : await findKeyHolder(database, hash);
   if (!holder) {
-    // The key may have been created since the query.
+    // A key that was created during the query must not be cached as wrong.
     if (changes === seen_changes) rejected.set(hash, true, { noUpdateTTL: true });
     throw unauthenticated('the API key is not valid');
   }

@@ -1,7 +1,7 @@
 /**
- * Recorded request and answer examples of each operation. They come from one story that was run against a service;
- * test/interface/examples.test.ts replays it and compares every answer. Answers are in one file per tag. Examples of
- * file downloads, request paths and calls of the published client are in the three files below.
+ * Recorded request and answer examples of each operation. They come from one sequence of requests to a service;
+ * test/interface/examples.test.ts repeats it and compares every answer. Answers are in one file per tag. Examples of file downloads,
+ * request paths and calls of the published client are in the three files below.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import type { Route } from './route.ts';

@@ -37,7 +37,7 @@ export function mountRoutes(routes: readonly Route[], services: Services): Route
   refuseStaticPaths(router, mounted);
   for (const route of mounted.sort(staticFirst)) {
     const limit = route.body_limit ?? (route.raw_body ? RAW_BODY_LIMIT : BODY_LIMIT);
-    // A signature covers the bytes, so nothing is inflated for a sender that has not proved who it is.
+    // A signature covers the received bytes, so they are not inflated before the sender is authenticated.
     const bytes = readBytes(limit, { inflate: route.signed === undefined });
     router[route.method](route.path, async (request, response, next) => {
       response.locals.route = route.path;
@@ -130,7 +130,7 @@ const NOBODY = {
   clock: null,
 };
 
-/** Runs with the request context of the caller; a public route has none. */
+/** Answers with the caller as the request context; a public route has no caller. */
 function answerFor(route: MountedRoute, context: Context): Promise<void> {
   if (route.access === 'public') return answer(route, context);
   const { scope, principal, request_id, clock } = context;

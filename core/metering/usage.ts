@@ -17,7 +17,7 @@ import type { CompiledMeter } from './compiled-meter.ts';
 
 /** A partial aggregate with its position: key, segment and group. Several cells may have the same position. */
 export type UsageCell = {
-  /** The customer, the requested key, or ''. */
+  /** Key of the usage query to which the cell belongs, for example a customer; '' if the query has one total. */
   readonly key: string;
   readonly segment_us: Microseconds;
   /** Start of the base row if rows are windows; otherwise ignored. */

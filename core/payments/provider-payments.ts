@@ -15,7 +15,7 @@ export type ReportedRefund = {
   readonly refund_status: 'succeeded' | 'pending' | 'failed';
   /** Reason of a failure. */
   readonly error: string | null;
-  /** Id of the refund here that requested this one; null for a refund that was made at the provider. */
+  /** Id of this service's refund that requested the refund at the provider; null if the refund was made at the provider. */
   readonly refund_id: string | null;
 };
 
@@ -33,8 +33,7 @@ export type ReportedPayment = {
   /** Tax that a merchant of record added and owes itself; it is no part of `amount`. Null elsewhere. */
   readonly provider_tax: string | null;
   /**
-   * Id of the payment here that was pushed to or requested from the provider; null or absent for a payment made at the
-   * provider.
+   * Id of this service's payment that was pushed to, or requested from, the provider; null or absent for a payment made at the provider.
    */
   readonly reported_payment_id?: string | null;
   /** True if the money did not pass through the provider, so the provider cannot refund it. */
@@ -65,7 +64,7 @@ type ReportInput = {
   readonly recorded: readonly RecordedPayment[];
   /** Ids at the provider of payments that were pushed to it. */
   readonly sent_ids: ReadonlySet<string>;
-  /** Ids at the provider of pushed payments, by the id of the payment here. */
+  /** Ids at the provider of pushed payments, by the payment id of this service. */
   readonly pushed_ids: ReadonlyMap<string, string>;
   /** Whether a push of a payment is in progress. A reported payment may then be the pushed one. */
   readonly is_sending: boolean;
@@ -114,7 +113,7 @@ function hasBrought({ payment_status, amount }: ReportedPayment): boolean {
   return (payment_status === 'succeeded' || payment_status === 'refunded') && new Decimal(amount).gt(0);
 }
 
-/** Whether a push or charge at this provider has no stored id yet, so that a reported payment may be that one. */
+/** Whether a push or charge at this provider has no stored id yet. A reported payment may then be the result of that push or charge. */
 function isUncertain({ recorded, provider_type, is_sending }: ReportInput): boolean {
   return (
     is_sending ||
@@ -129,8 +128,8 @@ function isUncertain({ recorded, provider_type, is_sending }: ReportInput): bool
 }
 
 /**
- * Describes payments that the provider has reported or received from here, and whose amount there has changed since. A
- * person may have changed or deleted them there.
+ * Describes payments whose amount at the provider has changed since the provider reported them or received them from this service. A person
+ * may have changed or deleted them at the provider.
  */
 function describeChanged({ recorded, connection_id, pushed_ids, reported, provider_type }: ReportInput): string[] {
   const received = recorded.filter(({ payment_status }) => RECEIVED.includes(payment_status));
@@ -158,8 +157,8 @@ export function isCharging(
 }
 
 /**
- * Describes an invoice that is open here but can no longer be paid at the provider; null if it can. Called after the
- * report is recorded.
+ * Describes an invoice that is open in this service but can no longer be paid at the provider; null if it can. Called after the report is
+ * recorded.
  */
 export function describeClosed({
   invoice,

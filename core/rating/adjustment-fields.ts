@@ -1,5 +1,5 @@
 /**
- * Amounts between the charge of an invoice line and its rest (docs/rules/invoices.md, "Totals"). A field is declared here alone: records,
+ * Discounts, prepaid credits and taxes of an invoice line (docs/rules/invoices.md, "Totals"). A field is declared here alone: records,
  * stored columns, shares of a credit and sums derive from the lists. line-adjustments.ts computes the amounts.
  */
 import { Decimal, sumDecimals, ZERO } from '../foundation/decimal.ts';

@@ -152,7 +152,7 @@ export function nettedCredits(lines: readonly NettedLine[], { currency, wallets 
 
 type CreditsOfOneUse = { readonly amount: Decimal; readonly payable_types: readonly (string | null)[] };
 
-/** Groups the returned credits by the price types that they can pay. Credits that can pay the fewest come first. */
+/** Groups the returned credits by the price types that they can pay. Credits that can pay the fewest types come first. */
 function creditsByUse(lines: readonly NettedLine[], netting: Netting): CreditsOfOneUse[] {
   const charged_types = new Set(lines.filter((line) => line.returned === null).map((line) => line.price_type));
   const uses = new Map<string, CreditsOfOneUse>();
@@ -168,8 +168,8 @@ function creditsByUse(lines: readonly NettedLine[], netting: Netting): CreditsOf
 }
 
 /**
- * Credits on a draft pay only charges of their own price type, as the default wallet does. On a final invoice the wallets decide: if
- * another one has credits for the charge, netting only moves credits from one wallet to the other.
+ * Whether returned credits of one price type may pay a charge of another. On a draft the two types must be equal. On a final invoice the
+ * wallets decide. A wallet that pays the charge anyway allows it too, because the credits are then only returned to another wallet.
  */
 function canNet(
   { currency, wallets }: Netting,

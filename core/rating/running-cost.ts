@@ -104,7 +104,7 @@ export class RunningCost {
     return { base: exact!, commitment_info: null, measured: all };
   }
 
-  /** Allowance that grants make free in an interval; null for an allowance without grants. */
+  /** Measures the free usage of an allowance of grants in the interval of a charge; null for an allowance without grants. */
   #measureGranted({ granting }: MeasuredAllowance, charge: Period): MeasuredAllowance | null {
     if (granting === undefined) return null;
     const used = this.#range.grants.get(granting);

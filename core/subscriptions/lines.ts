@@ -181,7 +181,9 @@ export function buildOverriddenPrice(
   return price;
 }
 
-/** Amounts in a price unit are converted to money at the rate of the plan price. An amount in money is refused there. */
+/**
+ * Amounts in a price unit are converted to money at the rate of the plan price. A plan price in a price unit refuses an override in money.
+ */
 function applyOverride(
   planPrice: Price,
   override: PriceOverride,

@@ -267,8 +267,8 @@ class StripeAccount implements ProviderAccount {
   }
 
   /**
-   * Lists the invoices of a payment. An event about a refund or dispute also names the payment, so others are not
-   * searched for.
+   * Lists the invoices of a payment. An event about a refund or dispute also names its payment, so invoices are not searched for by refunds
+   * and disputes.
    */
   async listConcernedInvoices({ kind, provider_entity_id }: ProviderEventSubject): Promise<readonly string[]> {
     if (kind !== 'payment') return [];

@@ -16,7 +16,7 @@ import { type Manifest, readManifest, writeManifest } from './identity-manifest.
 import { IdentitySet } from './identity-set.ts';
 
 export type IdentityOptions = {
-  /** Folder of the files; if null, all ids are in memory, exactly. */
+  /** Folder of the files. If null, all seen ids are held in memory as an exact set. */
   readonly dir: string | null;
   /** Greatest number of ids held exactly. */
   readonly hot_ids: number;

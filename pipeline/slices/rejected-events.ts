@@ -115,8 +115,8 @@ function findNotStored({ clickhouse }: Stores, rows: readonly ReadEvent[]): Prom
 }
 
 /**
- * Deletes rows that attempts before the rejection wrote for such events: their identities, and outcomes that differed then. The raised
- * fence ensures that no statement of these attempts arrives later.
+ * Deletes the rows that attempts before the rejection wrote for the rejected events: their identities, and outcomes that have changed
+ * since. The raised fence ensures that no statement of these attempts arrives later.
  */
 export async function deleteRejectedRows(stores: Stores, slice: PreparedSlice): Promise<void> {
   await deleteIdentities(stores.clickhouse, await findNotStored(stores, slice.rejected_events));

@@ -16,7 +16,7 @@ export function computeRecordWork(catalogue: MeterCatalogue, record: LogRecord):
   return worstWork(worst, { events: record.event_count, bytes: record.body.length });
 }
 
-/** An index is immutable: a changed meter creates a new one. */
+/** Worst cost by meter index. An index is immutable: a changed meter creates a new one. */
 const known = new WeakMap<MeterIndex, WorstCost>();
 
 function getWorstCost(index: MeterIndex): WorstCost {

@@ -88,7 +88,8 @@ export function checkWindows(range: RequestedRange, size: WindowSize | null | un
 }
 
 /**
- * Limits the number of buckets, because they are computed one by one, unless the pre-aggregated rows, which are in UTC, are the buckets.
+ * Limits the number of buckets, because each of them is computed separately. Buckets that are pre-aggregated rows, which are in UTC, have
+ * no limit.
  */
 export function checkBuckets(
   range: RequestedRange,
@@ -128,7 +129,7 @@ export async function withBounds<Answer>(
   try {
     return await answer({ asker: scope.tenant_id, signal: controller.signal, spent: { work: 0 } });
   } catch (error) {
-    // The error of an aborted statement is irrelevant.
+    // After an abort, the reason of the abort is thrown, and not the error of the aborted statement.
     controller.signal.throwIfAborted();
     // After an error, the queries of the other lines are aborted, because their results are not needed.
     controller.abort(error);

@@ -67,7 +67,9 @@ async function answerEvent(id: string, context: Context): Promise<void> {
 
 type DebuggedEvent = { event: FoundEvent; in_effect: boolean; is_void: boolean };
 
-/** Searches the stores, the log, and the stores again: the event may have moved between the first two searches. */
+/**
+ * Searches the stores, the log, and the stores again: a slice with the event may be written to the stores between the first two searches.
+ */
 async function findDebuggedEvent(id: string, context: Context): Promise<DebuggedEvent | undefined> {
   const stored = await storedEvent(id, context);
   if (stored) return stored;

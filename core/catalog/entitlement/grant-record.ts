@@ -1,4 +1,4 @@
-/** Terms of a usage-ordered grant: a quota per interval that usage begins (docs/rules/entitlements.md, "Grants"). */
+/** Terms of a usage-ordered grant: a quota for an interval that begins with the first usage (docs/rules/entitlements.md, "Grants"). */
 import { z } from 'zod';
 import { invalid } from '../../foundation/error.ts';
 import { parseDecimal } from '../../foundation/money.ts';

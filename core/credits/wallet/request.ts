@@ -173,7 +173,7 @@ export function checkWalletSettings({
   checkCredits('auto_topup.amount', auto_topup.amount);
 }
 
-/** A top-up with an invoice must cost at least one minor unit: an invoice over 0 would never bring the credits. */
+/** A top-up with an invoice must cost at least one minor unit. An invoice of 0 is never paid, so its credits would never be added. */
 export function checkFilling(
   auto_topup: AutoTopup | null | undefined,
   { topup_conversion_rate, currency }: { readonly topup_conversion_rate: string; readonly currency: string },

@@ -63,7 +63,7 @@ type NotATimestamp = 'absent' | 'malformed' | 'out of range';
 /** Earliest instant of an event. The end of all instants is in 2255: a number holds microseconds exactly until then. */
 const EARLIEST_US: Microseconds = daysSince1970(1900, 1, 1) * US_PER_DAY;
 const END_US: Microseconds = daysSince1970(2255, 1, 1) * US_PER_DAY;
-/** A range that ends here contains every event. No range could contain an event at this very instant, so such an event is rejected. */
+/** Latest end of a range. A range excludes its end, so no range contains an event at this instant, and the event is rejected. */
 export const LAST_INSTANT_US: Microseconds = END_US - 1;
 const EVENT_FRACTION_DIGITS_MAX = 9;
 

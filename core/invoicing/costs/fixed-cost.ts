@@ -74,7 +74,7 @@ function toPriceStart({ start_date, created_at }: FixedPrice): Milliseconds {
 
 function listPeriodsWithin(price: FixedPrice, anchor: Milliseconds, within: Period): Period[] {
   const { billing_period, billing_period_count } = price;
-  // A price that follows a ONETIME price is not charged: its predecessor was.
+  // The successor of a ONETIME price charges nothing, because the first price was charged already.
   if (billing_period === 'ONETIME') return within.start <= anchor ? [{ start: anchor, end: anchor }] : [];
   const rule = { billing_anchor: anchor, billing_period, billing_period_count, timezone: 'UTC' };
   const periods: Period[] = [];

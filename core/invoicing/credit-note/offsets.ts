@@ -43,7 +43,7 @@ export function planOffsets(
   return { offsets, rest: left };
 }
 
-/** Sums what the credited lines take off this invoice, including tax. */
+/** Sums the credits on lines of this invoice, including tax. */
 export function sumCreditOn(invoice_id: string, credited: readonly CreditedLine[]): Decimal {
   return sumDecimals(
     credited.filter((line) => line.invoice_id === invoice_id).map(({ amount, tax }) => amount.plus(tax)),

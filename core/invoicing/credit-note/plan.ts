@@ -163,8 +163,8 @@ function computeCreditedTax(amount: Decimal, left: CreditableRemainder, currency
 }
 
 /**
- * Share of the amount that prepaid credits paid, at most their rest. A refund of the payment may have returned the part
- * paid in money. The share of prepaid credits is then larger.
+ * Part of the credited amount that prepaid credits paid, at most the prepaid part of the line that is not credited yet. This part is larger
+ * if a refund of the payment already returned money of the line.
  */
 function computeCreditedPrepaid(amount: Decimal, left: CreditableRemainder, currency: string): Decimal {
   if (left.prepaid.isZero()) return ZERO;

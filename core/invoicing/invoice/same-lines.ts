@@ -1,6 +1,6 @@
 /**
- * Compares a recomputed invoice with the stored one (docs/rules/invoices.md, "From draft to final"). The instant of the
- * computation and the position in the log are ignored.
+ * Compares a recomputed invoice with the stored one (docs/rules/invoices.md, "From draft to final"). The instant of the computation and the
+ * log offsets are ignored.
  */
 import { parseInstant } from '../../foundation/time/instant.ts';
 import type { Invoice, InvoiceLineItem } from './record.ts';

@@ -26,7 +26,9 @@ export type MeterAggregator = {
   /** Whether the result of one set of events differs with the queried range. */
   readonly needs_range?: true;
   readonly chain_rule: ChainRule;
-  /** Whether usage grows by the units that are used, so that a check can name a number of units (docs/rules/reservations.md). */
+  /**
+   * Whether each used unit adds one unit of usage, so that a reservation can be checked for a number of units (docs/rules/reservations.md).
+   */
   readonly counts_units: boolean;
   /** The bucket fields that this type fills; bucket.ts defines how each of them combines. */
   readonly fills: readonly BucketField[];

@@ -38,7 +38,7 @@ export type SegmentPlan = {
   readonly edge_ranges: readonly SegmentRange[];
 };
 
-/** A plan with more separate ranges reads its whole range from raw rows. */
+/** Maximum number of separate ranges in a plan. A plan with more of them reads its whole range from raw rows. */
 const RANGES_MAX = 200;
 
 type SegmentQuery = {

@@ -272,7 +272,7 @@ class Compiler {
     const left = this.expectNumber(args[0]!, operatorText(name));
     const right = this.expectNumber(args[1]!, operatorText(name));
     const isApproximate = left.isApproximate || right.isApproximate || APPROXIMATE.has(name);
-    // max and min decide which number is greater.
+    // max and min compare their arguments, so an approximate argument is first rounded to its trusted digits.
     const [a, b] =
       name === 'max' || name === 'min' ? [this.decisive(left), this.decisive(right)] : [left.run, right.run];
     this.weighBinary(name, args[1]!);

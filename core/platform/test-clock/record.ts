@@ -56,7 +56,7 @@ export const testClockShape = z.object({
 });
 export type TestClock = z.output<typeof testClockShape>;
 
-/** Invoices of a production environment are owed, so its time must be real. */
+/** Customers owe the invoices of a production environment, so its time must be real. */
 export function checkCanHaveClock(environment: { type: string }): void {
   if (environment.type === 'production')
     throw notAllowed('a production environment cannot have a test clock', { field: 'environment_id' });

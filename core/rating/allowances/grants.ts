@@ -82,7 +82,7 @@ function toGrantDuration({
 
 type OpenedGrant = Period & { used: Decimal };
 /**
- * Interval in which the pool is exhausted, until one of its grants ends. `limit` units of the exhausting event were
+ * Interval in which the grants of a group are exhausted. It lasts until one of the grants ends. `limit` units of the exhausting event were
  * still free.
  */
 type ExhaustedInterval = Period & {

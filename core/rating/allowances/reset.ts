@@ -93,8 +93,8 @@ export function listWholeLimitWindows(
 }
 
 /**
- * Free units in one interval of a limit. A billing period that begins short has the share of an advance charge, rounded
- * to whole units; any other interval has the whole limit (docs/rules/entitlements.md, "A short first period").
+ * Free units in one interval of a limit. A short first billing period has a share of the limit, rounded to whole units; the share is that
+ * of an advance charge. Any other interval has the whole limit (docs/rules/entitlements.md, "A short first period").
  */
 export function computeLimitIn(
   limit: Decimal,

@@ -38,7 +38,7 @@ const WINDOWED = {
   description: 'Whether the commitment applies to each window of the meter. Requires a meter with a bucket_size.',
 };
 
-/** Fields of a line that a request adds. */
+/** Commitment fields in a request that adds a line. */
 export const lineCommitmentFields = {
   ...FIELDS,
   commitment_overage_factor: orNull(decimalText).meta(FACTOR),
@@ -96,7 +96,7 @@ type LineCommitmentInput = {
   readonly price: CommittedPrice;
   /** Window size of the meter; null if it has no windows. */
   readonly bucket_size: WindowSize | null;
-  /** Path of the fields in the request, with the trailing point. */
+  /** Path of the fields in the request, with a dot at its end. */
   readonly prefix?: string;
 };
 

@@ -19,7 +19,7 @@ export type SubscriptionCommitment = {
   readonly amount: Decimal;
   readonly overage_factor: Decimal;
   readonly true_up: boolean;
-  /** Longer than the billing period; null means the billing period. */
+  /** Duration, if it is longer than the billing period; null means one billing period. */
   readonly duration: RecurringPeriod | null;
 };
 

@@ -20,7 +20,7 @@ type WindowedChargeInput = {
   readonly commitment: LineCommitment & { readonly windows: NonNullable<LineCommitment['windows']> };
   readonly price: PriceTerms;
   readonly range: Period;
-  /** Windows that end later are not over yet. */
+  /** Windows that end later than this instant are not over yet. */
   readonly over_until: Milliseconds;
   /** For each window with usage: an instant in it, and the value of each group. */
   readonly used: readonly { readonly at: Milliseconds; readonly values: readonly Decimal[] }[];
