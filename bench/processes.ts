@@ -92,7 +92,7 @@ function profiling(): string[] {
 /** Only the variables that a process needs; any other one could be an unintended setting. */
 export function bareEnvironment(): Record<string, string | undefined> {
   const { PATH, HOME } = process.env;
-  // The node binary that process/node.sh starts: this one, whichever is first in PATH.
+  // process/node.sh starts the node binary of this process, even if PATH has another one first.
   return { PATH, HOME, npm_node_execpath: process.execPath };
 }
 

@@ -718,7 +718,10 @@ class LineEvents {
     this.expression = expressionOf(counted.meter.aggregation);
     /** Whether the result of the expression was taken as stated for at least one event. */
     this.isStated = false;
-    /** Whether such a result was not even stated: then the quantity of the line is unknown. */
+    /**
+     * Whether the result of the expression was neither computed nor stated for at least one event. The quantity of the line is then
+     * unknown.
+     */
     this.isUnknown = false;
     this.customers = new Map(
       counted.customers.map(({ external_customer_id, times }) => [
@@ -948,7 +951,7 @@ function cutsOf(allowances, { window_start, window_end }) {
   return units.length < 2 || cuts.length <= 2 ? [] : cuts.slice(1).map((until, index) => [cuts[index], until]);
 }
 
-/** Units to charge under several limits: in each interval, the limit that leaves most units decides. */
+/** Units to charge under several limits: in each interval, the limit that leaves the most units to charge decides. */
 function aboveAny(allowances, parts) {
   const counts = allowances.map(() => new Map());
   const growth = (allowance, used, part) => {
@@ -1138,7 +1141,7 @@ function joinedLimits(lines, isWindowed) {
   return { allowances, allowance_parts: hasParts && !isWindowed ? parts : [] };
 }
 
-/** Use of the first lines by bucket, and the units of it that are charged. */
+/** Usage of the first lines of the chain by bucket, and the charged part of that usage. */
 function prefixOf(lines, isWindowed) {
   const buckets = new Map();
   for (const { measured } of lines)
@@ -2231,8 +2234,7 @@ class LineCheck {
       this.same('seal.root', entry.seal.root, tree.root());
     }
     if (measured.isStated) this.takes('what the expression of the meter makes of each event, which the tree holds');
-    // Without windows the time zone has no effect. Nothing else in the document confirms it for a count that never
-    // resets.
+    // Without windows the time zone has no effect on the quantity. For a count that never resets, no other field confirms the time zone.
     if (!this.isWindowed())
       this.report.fields.add(this.path('counted.timezone')).add(this.path('counted.billing_anchor'));
     const answer = measured.answer();

@@ -215,7 +215,7 @@ export function startScheduler(
   return {
     async stop() {
       await ticks.stop();
-      // Running jobs end with their deliveries in flight. Deliveries that a finished run left in flight are ended here.
+      // Waits for deliveries that a finished run left in flight. A running job waits for its own deliveries.
       const end = () => jobs.flatMap((job) => job.end?.() ?? []);
       await Promise.all([...end(), ...workers.map((worker) => worker.stop())]);
       await Promise.all(end());
@@ -305,7 +305,7 @@ function workTask(work: QueuedWork, services: SchedulerServices, lane: readonly 
   };
 }
 
-/** If tenants take turns for the slots, the payload names the queue of the tenant's jobs (storage/queue/fair-jobs.ts). */
+/** If tenants share the slots fairly, the payload names the queue of the tenant's jobs (storage/queue/fair-jobs.ts). */
 const InLine = z.object({ line: z.object({ task: z.string(), queue: z.string() }).optional() });
 
 async function runInQueue<Done>(

@@ -85,9 +85,12 @@ export async function startTestApi(
     routes?: readonly Route[];
     config?: Record<string, string>;
     pipeline?: true;
-    /** As in `npm start`: API and pipeline are one process, and no other process writes to Postgres. */
+    /**
+     * Cache of current usage. Unless `beside` is set, the API and the pipeline are one process, as in `npm start`, and no other process
+     * writes to Postgres.
+     */
     usage_cache?: UsageCache;
-    /** With `usage_cache`: as in `npm run api`, where other processes write to Postgres, too. */
+    /** If true, the API with the `usage_cache` is a separate process, as in `npm run api`: other processes write to Postgres, too. */
     beside?: boolean;
   } = {},
 ): Promise<TestApi> {

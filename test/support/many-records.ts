@@ -15,7 +15,7 @@ const nth = (prefix: string, n: string) => `'${prefix}_' || lpad((${n})::text, 6
 /** Id of one of `count` records; adjacent rows reference different ones. */
 const one = (prefix: string, count: number = MANY) => nth(prefix, `1 + (i * 7919) % ${count}`);
 const choice = (...these: string[]) => `(array[${these.map((one) => `'${one}'`).join(', ')}])[1 + i % ${these.length}]`;
-/** A value that all but a few rows have. */
+/** SQL of a column that has the rare value in one of a hundred rows, and the usual value in the others. */
 const rarely = (rare: string, usual: string) => `case when i % 100 = 7 then '${rare}' else '${usual}' end`;
 const day = (n: string) => `timestamptz '2025-01-01Z' + make_interval(days => (${n})::int)`;
 const sometimes = (value: string) => `case when i % 3 = 0 then ${value} end`;

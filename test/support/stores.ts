@@ -214,7 +214,7 @@ async function isAsMade(root: ClickHouseClient, { name: template, tables }: Temp
   return isDeepStrictEqual(statements, tables.map(({ statement }) => statement).sort());
 }
 
-/** The tables with rows; false if something may still write. */
+/** Lists the tables with rows. Returns false if a statement may still write to the database. */
 async function filledAndAtRest(root: ClickHouseClient, { name: template }: Template, name: string) {
   const journal = (database: string) =>
     `(SELECT arraySort(groupArray((name, position, checksum))) FROM ${database}.${JOURNAL})`;

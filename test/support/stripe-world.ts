@@ -168,7 +168,10 @@ export class StripeWorld {
   }
 }
 
-/** Until the returned function is called, the clock of the machine is that of the world, and a request uses up its part of the limit. */
+/**
+ * Sets the machine's clock to that of the world until the returned function is called. Each of the `requests` advances `performance.now` by
+ * PACE_MS, so that the request limit has recovered.
+ */
 export function holdMachineClock(now: string, requests: readonly unknown[]): () => void {
   mock.timers.enable({ apis: ['Date'], now: Date.parse(now) });
   const read = performance.now.bind(performance);

@@ -71,7 +71,7 @@ async function ask(world: World, { of, when, doors, stated }: Asking): Promise<v
   }
 }
 
-/** The model's amounts for each door: the lines if the door said them, else only the total. */
+/** Amounts of the model for each door: the lines if the door returned lines, else only the total. */
 export function expectedAt(actual: Readonly<Record<string, string[]>>, changed: Changed): Record<string, string[]> {
   const { lines, total } = modelAmounts(changed);
   return Object.fromEntries(
