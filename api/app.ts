@@ -90,7 +90,7 @@ const HARDENING = helmet({
   contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
   frameguard: { action: 'deny' },
   referrerPolicy: { policy: 'no-referrer' },
-  // Any page may call the API with its own key: there are no cookies to misuse.
+  // Pages of any origin may call the API with their own key. The API has no cookies that a page could misuse.
   crossOriginResourcePolicy: { policy: 'cross-origin' },
 });
 

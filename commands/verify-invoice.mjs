@@ -729,8 +729,8 @@ class LineEvents {
         times && times.map(({ start, end }) => [instant(start), instant(end)]),
       ]),
     );
-    // One measure for each limit of free units. It is null if the limit began before the line, is an amount of money or
-    // applies to a level: these events cannot show its use.
+    // One measure for each limit of free units. It is null if the limit began before the line, is an amount of money or applies to a level:
+    // the events of the line do not show how much of such a limit is used.
     this.limits = (line.computed_from.allowances ?? []).map(({ windows, grants }) =>
       windows.map(({ start, end }) =>
         instant(start) < this.start || isOfMoney({ grants }) || this.level

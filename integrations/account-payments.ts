@@ -15,9 +15,9 @@ export type RequestedPayment = {
   readonly requested_at: Date;
   /** Age of the key, by the clock that wrote `requested_at`. */
   readonly key_age_seconds: number;
-  /** In currency units as decimal text. */
+  /** Amount in currency units, as decimal text. */
   readonly amount: string;
-  /** ISO 4217, lowercase. */
+  /** Currency code (ISO 4217), lowercase. */
   readonly currency: string;
   readonly payment_id: string;
   readonly invoice_id: string;

@@ -126,7 +126,7 @@ export function forgetKeys({ postgres }: Pick<Services, 'postgres'>, tenant_id?:
       cached!.set(name, { ...known, stale: true }, { noUpdateTTL: true });
 }
 
-/** Number of invalidations. */
+/** Number of invalidations so far. It shows whether one happened during a query. */
 let changes = 0;
 
 async function resolveHolder(request: Request, services: Services, now: Date): Promise<AuthenticatedKey> {
@@ -238,7 +238,7 @@ async function resolveEnvironment(
   database: Database,
 ): Promise<string> {
   const requested = request.get('x-environment-id')?.trim() || null;
-  // A caller that names another environment than the key's expects to write there.
+  // The request names another environment than that of its key, so its caller expects to write to that environment.
   if (
     holder.secret_id !== null &&
     holder.environment_id !== null &&

@@ -32,7 +32,7 @@ export class Effects {
     return this.all.flatMap(([type, id, deed]) => (type === entity_type && deed === 'made' ? id : []));
   }
 
-  /** Id of the first created record. If there is none, the process died before it created one. */
+  /** Id of the first created record. Throws if the process died before it created one. */
   made(entity_type: string): string {
     const [first] = this.madeAll(entity_type);
     if (first === undefined) throw answerLost(this);

@@ -11,7 +11,7 @@ const FOLDER = new URL('../examples/', import.meta.url);
 /** Returns the file name of a tag: `API keys` is in api-keys.json. */
 export const exampleFile = (tag: string): string => `${tag.toLowerCase().replaceAll(' ', '-')}.json`;
 
-/** Keyed by operation id. */
+/** Files of examples that are keyed by operation id. */
 export const FILE_EXAMPLES = 'of-files.json';
 export const PATH_EXAMPLES = 'of-paths.json';
 export const CLIENT_EXAMPLES = 'of-the-client.json';

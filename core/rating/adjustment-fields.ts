@@ -53,7 +53,7 @@ export function buildAdjustments<Value>(
   >;
 }
 
-/** An absent amount is 0. */
+/** Parses the adjustments of a line. An absent amount is 0. */
 export function parseAdjustments(line: Partial<AdjustmentValues>): AdjustmentAmounts {
   return buildAdjustments((field) => new Decimal(line[field] ?? ZERO));
 }

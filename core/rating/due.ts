@@ -13,7 +13,7 @@ type DuePeriod = {
   readonly next: Period | null;
 };
 
-/** The period to invoice now, if the current one is over; a subscription's end inside it closes it early. */
+/** The period to invoice now, if the current one is over. If the subscription ends inside the current period, that period ends early. */
 export function duePeriod(subscription: BilledSubscription, current: Period, nowMs: Milliseconds): DuePeriod | null {
   const closed = {
     start: current.start,

@@ -67,7 +67,7 @@ export type PriorCommitments<Item extends PricedItem> = {
 
 type CorrectionInput<Item extends PricedItem> = {
   readonly currency: string;
-  /** Maximum amount by which the invoice can be lowered; null for the last one, whose excess goes to the wallet. */
+  /** Maximum amount by which the invoice can be lowered; null for the last invoice, whose excess goes to the wallet. */
   readonly available: Decimal | null;
   readonly committed?: PriorCommitments<Item>;
 };

@@ -9,7 +9,7 @@ import type { Period } from '../foundation/time/period.ts';
 export type SubscriptionMember = {
   readonly external_customer_id: string;
   readonly joined_ms: Milliseconds;
-  /** Null until the customer leaves. */
+  /** Instant at which the customer left; null while the customer takes part. */
   readonly left_ms: Milliseconds | null;
 };
 

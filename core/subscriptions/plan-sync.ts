@@ -302,7 +302,7 @@ function toEndedLineage(
   };
 }
 
-/** A price with the same period length continues the periods of the line. */
+/** Whether price and line have periods of equal length. The price then continues the periods of the line. */
 function hasSamePeriodLength(price: Price, line: SyncedLine | null): boolean {
   return line?.billing_period === price.billing_period && line.billing_period_count === price.billing_period_count;
 }

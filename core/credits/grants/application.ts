@@ -110,7 +110,7 @@ export function planNextApplication(
   const { period, whole } = computeGrantPeriod(given, from);
   const end = deriveGrantEnd(given);
   if (end !== null && period.end > end) return null;
-  // A period that starts late, after a change of the billing anchor, has only a share of the credits. Every other period has all of them.
+  // A period that a change of the billing anchor shortens has a share of the credits. Every other period has all of them.
   const credits = computeCreditShare(computeWholeCredits(given), whole, from);
   return buildApplication(given, { ...period, credits, reason: 'recurring_credit_grant' });
 }

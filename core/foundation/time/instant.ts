@@ -109,7 +109,7 @@ function toSeconds(text: string, zone: number): number | undefined {
   const minute = digitsAt(text, 14, 2);
   const second = digitsAt(text, 17, 2);
   if (!hasSeparators(text)) return undefined;
-  // A part that is not all digits is NaN, and no comparison with NaN holds.
+  // A part that is not all digits is NaN, and every comparison with NaN is false.
   if (!(hour <= 23 && minute <= 59 && second <= 59 && year >= 0)) return undefined;
   if (!(month >= 1 && month <= 12 && day >= 1 && day <= daysInMonth(year, month))) return undefined;
   const offset = offsetSeconds(text, zone);

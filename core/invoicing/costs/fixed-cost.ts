@@ -105,7 +105,7 @@ type FixedPeriodRule = Pick<FixedPrice, 'billing_period' | 'billing_period_count
   readonly billing_anchor: Milliseconds;
 };
 
-/** Decimal places, as in measured usage. */
+/** Number of decimal places, equal to that of measured usage. */
 const DIGITS = 24;
 
 /** Computes the fixed cost in a range. Its quantity is the number of periods, including fractions, times the units of the price. */

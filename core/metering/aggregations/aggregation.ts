@@ -12,9 +12,9 @@ type FinishRange = {
 };
 
 /**
- * How lines that follow one another inside a billing period share usage (docs/rules/proration.md, "Usage over a change").
- * `additive`: the line in force charges each event. `shared`: the period has one number, shared by time. `integral`: the
- * period has one integral over time, and each line charges its part of it.
+ * How lines that follow one another inside a billing period share usage (docs/rules/proration.md, "Usage over a change"). `additive`: the
+ * line that is active at the time of an event charges it. `shared`: the period has one number, divided between the lines by time.
+ * `integral`: the period has one integral over time, and each line charges its part of it.
  */
 export type ChainRule = 'additive' | 'shared' | 'integral';
 

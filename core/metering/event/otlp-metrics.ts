@@ -141,7 +141,7 @@ function countPoints(kind: unknown): number {
 }
 
 const KINDS = ['sum', 'histogram', 'exponentialHistogram', 'gauge', 'summary'] as const;
-/** DataPointFlags of the protocol. */
+/** Flag of a data point without a value (`DataPointFlags` of the protocol). */
 const NO_VALUE = 1;
 const DELTA = [1, 'AGGREGATION_TEMPORALITY_DELTA'];
 

@@ -66,7 +66,7 @@ export function subtract(a: Exact, b: Exact): Exact {
   return minus(a, b);
 }
 
-/** Returns the sign as `compare` does. */
+/** Compares like `compare`, and charges the work of long numbers. */
 export function order(a: Exact, b: Exact): number {
   charge(a, b, COMPARE_WORK);
   return compare(a, b);

@@ -56,7 +56,7 @@ export function computeLimitWindow(now: Milliseconds, limited: LimitedUsage): Re
   return { start: period.start, end: Math.min(period.end, findTrialEnd(now, subscription) ?? period.end) };
 }
 
-/** End of the trial that contains `at`. The first paid period begins there, also inside a calendar month. */
+/** End of the trial that contains `at`. The first paid period begins at this end, even inside a calendar month. */
 function findTrialEnd(at: Milliseconds, { trial_end_ms }: BilledSubscription): Milliseconds | null {
   return typeof trial_end_ms === 'number' && at < trial_end_ms ? trial_end_ms : null;
 }

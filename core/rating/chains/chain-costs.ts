@@ -38,7 +38,7 @@ type PricedLine = {
   readonly service: Period;
   readonly price: PriceTerms;
   readonly terms: string;
-  /** Null if nothing is measured yet. */
+  /** Measurement of the line; null if nothing is measured yet. */
   readonly measured: MeasuredLine | null;
 };
 

@@ -27,7 +27,7 @@ export type ChainLine<Item> = { readonly item: Item; readonly service: Period };
 
 export type Chain<Item = unknown> = {
   readonly rule: ChainRule;
-  /** In order of time. */
+  /** Lines in order of time. */
   readonly lines: readonly ChainLine<Item>[];
   /** The regular period of the lines, at its full length, also if the period is short or cut. */
   readonly whole: Period;
