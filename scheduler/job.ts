@@ -17,8 +17,8 @@ export type ScheduledJob = {
 export type JobReport = DueWorkReport;
 
 /**
- * Long work that a request has put into the queue, with a payload of its own. If a worker dies, it may run twice, at once or one after the
- * other. An error that it throws is retried later.
+ * Long work that a request has put into the queue, with a payload of its own. If a worker dies, its work may run twice, at once or one
+ * after the other. An error that it throws is retried later.
  */
 export type QueuedWork = {
   readonly name: string;

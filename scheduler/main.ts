@@ -1,7 +1,7 @@
 /**
  * Entry point of the scheduler: the table of jobs, the table of queued work, and their runners. A tick only enqueues a job. The database
  * and the instant passed in decide which records are due, so tests and the demo can move time with `runOnce`. Any number of processes may
- * run this.
+ * run the scheduler.
  */
 import { fileURLToPath } from 'node:url';
 import type { TaskList } from 'graphile-worker';
@@ -285,7 +285,7 @@ function listLaneNames({ lane }: QueuedWork, work: readonly QueuedWork[]): strin
   return work.filter((other) => other.lane === lane).map(({ name }) => name);
 }
 
-/** Builds the queue task of a kind of work. `lane`: names of all work that shares its slots. */
+/** Builds the queue task of a kind of work. `lane`: task names of all work that shares the slots with it. */
 function workTask(work: QueuedWork, services: SchedulerServices, lane: readonly string[]): TaskList[string] {
   const { logger, postgres } = services;
   return async (payload, { job, abortSignal: signal }) => {

@@ -111,7 +111,7 @@ export class RunningCost {
     return used ? measureGrants(used.free, { usage: used.usage, charge, granting }) : null;
   }
 
-  /** A true-up is due only when the range is over. */
+  /** Cost up to now under the commitment, without its true-up, which is due only when the range is over. */
   #committed(base: Decimal): Decimal {
     this.#base = base;
     const { commitment, price } = this.#item;

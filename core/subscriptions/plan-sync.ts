@@ -190,10 +190,7 @@ function findLastKnown({ plan_prices, lines }: PlanSyncInput): Map<string, numbe
 type Lineage = {
   readonly line: SyncedLine | null;
   readonly quantity: string | null;
-  /**
-   * Start of a successor, so that no instant is charged twice or left free. Null if the successor has a start of its
-   * own.
-   */
+  /** Start of a successor, so that no instant is charged twice or not at all. Null if the successor has a start of its own. */
   readonly end: Milliseconds | null;
   /** Instant at which the line would have ended by itself, for example with a phase. Its successors end at this instant, too. */
   readonly until: Milliseconds | null;

@@ -129,7 +129,7 @@ class RazorpayAccount implements ProviderAccount {
         return toRecord(issued);
       } catch (thrown) {
         const error = unwrapError(thrown);
-        // Deletes the draft, because a person could issue it beside the invoice of a later attempt.
+        // Deletes the draft, because a person could issue it in addition to the invoice of a later attempt.
         if (isRefused(error)) await this.#deleteDraft(created.id);
         throw error;
       }

@@ -134,7 +134,7 @@ class StripeAccount implements ProviderAccount {
         return toRecord(final);
       } catch (error) {
         const failure = toProviderError(error);
-        // Deletes the draft, because a person could open it beside the invoice of a later attempt.
+        // Deletes the draft, because a person could open it in addition to the invoice of a later attempt.
         if (failure instanceof ProviderError && failure.error_class === 'person') await this.#deleteDraft(created.id);
         throw failure;
       }

@@ -172,7 +172,7 @@ type GrantDrawing = {
   readonly last: ExhaustedInterval | undefined;
 };
 
-/** Draws `used` from the open grants. Returns the interval of exhaustion that begins here, or null. */
+/** Draws `used` from the open grants. Returns the interval in which they are exhausted if `used` exhausts them, otherwise null. */
 function drawFromGrants({ at, used }: UsagePortion, { group, running, last }: GrantDrawing): ExhaustedInterval | null {
   // Outside all grants nothing is drawn. In an interval in which they are exhausted, negative usage lowers the charged
   // usage instead.
