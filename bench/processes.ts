@@ -96,7 +96,7 @@ export function bareEnvironment(): Record<string, string | undefined> {
   return { PATH, HOME, npm_node_execpath: process.execPath };
 }
 
-/** The stores start concurrently, so the order of their pids varies. */
+/** Whether the process is Postgres. The stores start concurrently, so the order of their pids varies. */
 export function isPostgres(pid: number): boolean {
   return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[0]!.includes('postgres');
 }

@@ -2630,7 +2630,7 @@ function unitsAbove({ base, units }, { above, within, outside }) {
   return decimal(outside.quantity, `${outside.id}: quantity`).equals(inProportion) ? inProportion : whole;
 }
 
-/** The overage line directly follows its line. */
+/** Returns the overage line of a line, which directly follows it. */
 function behind(those, one) {
   const next = those[those.indexOf(one) + 1];
   return next?.isAbove ? next : undefined;

@@ -166,7 +166,7 @@ class Processor implements PartitionHandler {
 /** Maximum size of a slice, which is in memory several times: as bytes, as text, and as rows that are being sent. */
 const SLICE_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Corrections per slice; they form one rebuild. */
+/** Maximum number of corrections per slice; they form one rebuild. */
 const CORRECTIONS_MAX = 1_000;
 
 type SliceBounds = {

@@ -116,7 +116,7 @@ type CachedRoute = {
   readonly route: Route;
 };
 
-/** Matches unescaped ids only. */
+/** Pattern of a path parameter; it matches unescaped ids only. */
 const PARAMETER = '([A-Za-z0-9_]{1,100})';
 
 function toCachedRoute(route: Route): CachedRoute | null {

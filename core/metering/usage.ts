@@ -257,7 +257,7 @@ function* cellsByKey(query: UsageByKeyQuery, ranges: ReadonlyMap<number, WindowR
   return byKey;
 }
 
-/** The store returns cells in any order. Grouping by position is faster than sorting and can be interrupted. */
+/** Groups cells by window. The store returns cells in any order. Grouping is faster than sorting and can be interrupted. */
 function* cellsByWindow(
   { plan, cells }: UsageByKeyQuery,
   ranges: ReadonlyMap<number, WindowRange>,
@@ -273,7 +273,7 @@ function* cellsByWindow(
   return byWindow;
 }
 
-/** The store returns the starts of segments in seconds. */
+/** Indexes segments by their starts in seconds, as the store returns them. */
 function* segmentsByStart(segments: readonly UsageSegment[]): Steps<Map<number, UsageSegment>> {
   const byStart = new Map<number, UsageSegment>();
   for (const segment of segments) {

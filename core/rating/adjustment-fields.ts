@@ -26,7 +26,7 @@ type TaxAmountField = keyof typeof taxAmountShape;
 export const ADJUSTMENT_FIELDS = Object.keys(adjustmentShape) as readonly LineAdjustmentField[];
 const TAX_AMOUNT_FIELDS = Object.keys(taxAmountShape) as readonly TaxAmountField[];
 
-/** Discounts lower the taxable amount, and finalization does not compute them again. */
+/** Discounts of a line. They lower the taxable amount, and finalization does not compute them again. */
 export const DISCOUNT_FIELDS = [
   'line_item_discount',
   'invoice_level_discount',

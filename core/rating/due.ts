@@ -50,7 +50,7 @@ export function dueDate(periodEndMs: number, terms: string | null | undefined, d
   return daysAfter(periodEndMs, Number(days));
 }
 
-/** A due date is at most the last instant of the calendar. */
+/** Adds days to an instant, at most up to the last instant of the calendar. */
 function daysAfter(at: number, days: number): number {
   return Math.min(at + days * DAY_MS, LAST_INSTANT);
 }

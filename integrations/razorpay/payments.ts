@@ -309,7 +309,10 @@ function toLinkOutcome(link: PaymentLinks.RazorpayPaymentLink): PaymentOutcome {
 
 type LinkPayment = Pick<PaymentLinks.RazorpayPaymentBaseRequestBody, 'payment_id' | 'status'>;
 
-/** The library declares one payment; Razorpay returns a list, or null before the first attempt. */
+/**
+ * Finds the id of the payment that paid the link. The library declares one payment; Razorpay returns a list, or null before the first
+ * attempt.
+ */
 function findPaidId({ payments }: PaymentLinks.RazorpayPaymentLink): string | null {
   const list = (payments ?? []) as LinkPayment | readonly LinkPayment[];
   const attempts = Array.isArray(list) ? (list as readonly LinkPayment[]) : [list as LinkPayment];

@@ -6,7 +6,7 @@ import type { Stripe } from 'stripe';
 import { ProviderError } from '../provider-error.ts';
 import { isKeyUnusable, isRefused } from './errors.ts';
 
-/** Stripe may forget a key after 24 hours (docs.stripe.com/api/idempotent_requests). */
+/** Time for which a key is used. Stripe may forget a key after 24 hours (docs.stripe.com/api/idempotent_requests). */
 const KEY_LIFE_SECONDS = 23 * 3_600;
 /** Maximum number of keys for one step. A key can become unusable. */
 const KEYS_MAX = 5;

@@ -7,7 +7,7 @@ import { computeWorstIndexCost, type WorstCost, worstWork } from '../../core/met
 import type { LogRecord } from '../../storage/log/log.ts';
 import type { MeterCatalogue } from '../control/meter-catalogue.ts';
 
-/** One second, in the unit of core/metering/expression/work.ts. */
+/** Work after which a slice is cut: one second, in the unit of core/metering/expression/work.ts. */
 export const SLICE_WORK_MAX = 10_000_000;
 
 export function computeRecordWork(catalogue: MeterCatalogue, record: LogRecord): number {

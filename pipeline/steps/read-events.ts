@@ -336,7 +336,7 @@ export class EventReader {
   }
 }
 
-/** A string with an escape has an end mark below ABSENT. */
+/** Whether a field of the event has an escape. The end mark of a string with an escape is below ABSENT. */
 function hasEscapes(words: Int32Array, first: number): boolean {
   return (
     words[first + EVENT_NAME + 1]! < ABSENT ||

@@ -74,8 +74,8 @@ export type TestApi = {
 };
 
 /**
- * Tests send few events, and each test waits for their effect: the default interval would add up to half a second per
- * batch.
+ * Longest wait of the pipeline for a full slice. Tests send few events, and each test waits for their effect: the default would add up to
+ * half a second per batch.
  */
 const SLICE_WAIT_MS = 20;
 
@@ -164,7 +164,7 @@ async function send(
   return { status, headers: answered, body: parsed(text, answered), text };
 }
 
-/** If the body were a text, Node would send the headers in the encoding of the text. */
+/** Encodes a body. If it were a text, Node would send the headers in the encoding of the text. */
 function bytesOf(body: unknown): Buffer {
   if (Buffer.isBuffer(body)) return body;
   return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
@@ -181,7 +181,7 @@ function exchange(url: string, { method, headers, sent }: Exchange): Promise<Inc
   });
 }
 
-/** Idle connections are closed before the server closes them, which it does after 5 s. */
+/** Closes idle connections before the server closes them, which it does after 5 s. */
 const AGENT = new Agent({ keepAlive: true, timeout: 3_000 });
 
 function headersOf({ rawHeaders }: IncomingMessage): Headers {

@@ -480,7 +480,10 @@ export async function seedMany(postgres: Knex, scopes: readonly Scope[]): Promis
   }
 }
 
-/** Creating an index over all rows takes a fraction of the time of adding each row to it. */
+/**
+ * Drops the indexes for the work and creates them afterwards. Creating an index over all rows takes a fraction of the time of adding each
+ * row to it.
+ */
 async function withoutIndexes(client: pg.Client, work: () => Promise<void>): Promise<void> {
   const { rows } = await client.query(
     `select indexrelid::regclass::text as name, pg_get_indexdef(indexrelid) as definition from pg_index

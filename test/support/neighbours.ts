@@ -271,7 +271,7 @@ export const WAYS: readonly Way[] = [
   },
 ];
 
-/** Each correction rebuilds rows while the bucket rows are locked, so it is reported separately. */
+/** Load by corrections. Each correction rebuilds rows while the bucket rows are locked, so this load is reported separately. */
 export const CORRECTIONS: Way = {
   name: 'corrections, as many as go',
   at_once: 4,

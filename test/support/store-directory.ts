@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { processStart } from '../../storage/embedded/process-start.ts';
 
 const MEMORY = '/dev/shm';
-/** Several runs may be active at the same time, each with two stores. */
+/** Free memory that a directory in memory requires. Several runs may be active at the same time, each with two stores. */
 const ROOM_BYTES = 8 * 1024 ** 3;
 const PREFIX = 'farthing-test-';
 

@@ -159,7 +159,7 @@ type Template = {
 };
 
 /**
- * ClickHouse cannot copy databases. Its CREATE statements are read once and run again, which takes a tenth of the
+ * Reads the CREATE statements of the template, because ClickHouse cannot copy databases. Running them again takes a tenth of the
  * migrations.
  */
 async function templateOf(clickhouse_url: string, name: string): Promise<Template> {
@@ -182,7 +182,7 @@ async function templateOf(clickhouse_url: string, name: string): Promise<Templat
 
 const JOURNAL = 'schema_migrations';
 
-/** The journal of migrations is copied, too, so a migration finds nothing to do. */
+/** Copies the template, including the journal of migrations, so that a migration finds nothing to do. */
 async function copyClickHouse(
   root: ClickHouseClient,
   { name: template, tables }: Template,

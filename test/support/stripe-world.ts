@@ -128,7 +128,7 @@ export class StripeWorld {
     }
   }
 
-  /** All webhooks arrive that are on their way, and nothing new is billed or charged. */
+  /** Delivers all webhooks that are on their way, while nothing new is billed or charged. */
   async receiveAll(): Promise<void> {
     while (this.#posted < this.fake.events.length || this.#webhooks.length > 0) {
       const arrivals = this.#webhooks.map(({ at }) => at);

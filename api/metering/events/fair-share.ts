@@ -15,7 +15,9 @@ import type { Stores } from '../../../storage/foundation/stores.ts';
 import type { EventLog } from '../../../storage/log/log.ts';
 import { listNewestDefinitions } from '../../../storage/progress/meter-versions.ts';
 
-/** Half a second, in the unit of core/metering/expression/work.ts. Another half second of work is still in progress. */
+/**
+ * Maximum waiting work: half a second, in the unit of core/metering/expression/work.ts. Another half second of work is still in progress.
+ */
 const WORK_MAX = 5_000_000;
 /** Waiting work below which a tenant is never rejected. */
 const LITTLE = WORK_MAX / 10;

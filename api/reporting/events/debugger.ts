@@ -78,7 +78,7 @@ async function findDebuggedEvent(id: string, context: Context): Promise<Debugged
   return storedEvent(id, context);
 }
 
-/** Event as it counts now: with the content of its last correction. */
+/** Loads the event as it counts now: with the content of its last correction. */
 async function storedEvent(id: string, { services, scope }: Context): Promise<DebuggedEvent | undefined> {
   const { clickhouse, postgres } = services;
   const accepted = await findEvent(clickhouse, scope, id);

@@ -5,7 +5,7 @@ import { isHad, isMonthly, type PricingFact, type RateBound } from './fact.ts';
 import type { NotUnderstood } from './record.ts';
 
 type ParsedTier = { up_to: number | null; unit_amount: string };
-/** The terms of a price, and the assumption that they required. */
+/** The terms of a parsed price, and the assumption that the parser made for them. */
 type ParsedCharge = {
   readonly currency: string | null;
   readonly terms:

@@ -198,7 +198,7 @@ export function parseExpiry(
   return expiry;
 }
 
-/** Day as a number, for example 20360101. */
+/** Parses a day that is written as a number, for example 20360101. */
 function parseDayStart(day: number, field: string): string {
   const digits = String(day);
   const text = `${digits.slice(0, 4)}-${digits.slice(4, 6)}-${digits.slice(6)}T00:00:00Z`;

@@ -67,7 +67,7 @@ const END_US: Microseconds = daysSince1970(2255, 1, 1) * US_PER_DAY;
 export const LAST_INSTANT_US: Microseconds = END_US - 1;
 const EVENT_FRACTION_DIGITS_MAX = 9;
 
-/** The zero time 0001-01-01T00:00:00Z, which some producers send for "not set", counts as absent. */
+/** Parses the time of an event. The zero time 0001-01-01T00:00:00Z, which some producers send for "not set", counts as absent. */
 export function parseEventTime(text: string): Microseconds | NotATimestamp {
   const zone = findFractionEnd(text);
   if (zone === undefined || zone > 20 + EVENT_FRACTION_DIGITS_MAX) return 'malformed';

@@ -63,7 +63,7 @@ function hasNoOtherFields(one: InvoiceFields, other: InvoiceFields): boolean {
 
 const WHOLE_SECOND = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/;
 
-/** The database omits a fraction that is zero. */
+/** Whether both texts are one instant. The database omits a fraction that is zero. */
 function isSameInstant(one: string, other: string): boolean {
   if (!one.endsWith('Z') || !other.endsWith('Z')) return false;
   // Most texts differ at most in a zero fraction. This check avoids parsing them.

@@ -207,7 +207,7 @@ function isPresent<T>(value: T | null | undefined): value is T {
   return value !== null && value !== undefined;
 }
 
-/** 64-bit integers arrive as text; a JSON number of that size has already lost digits. */
+/** Formats a 64-bit integer, which arrives as text. Undefined for a JSON number of that size, which has already lost digits. */
 function wholeText(value: string | number | null | undefined): string | undefined {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined;
   return typeof value === 'string' && /^-?\d{1,20}$/.test(value) ? BigInt(value).toString() : undefined;

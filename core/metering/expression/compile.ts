@@ -172,7 +172,7 @@ class Compiler {
     }
   }
 
-  /** The parser rounds decimal literals to doubles, so the exact value is read from the source text. */
+  /** Reads the exact value of a decimal literal from the source text, because the parser rounds it to a double. */
   private decimalAt(node: Expr, rounded: number): Exact {
     const rest = this.input.text.slice(this.input.positions[String(node.id)]);
     const literal = /^-?[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?/.exec(rest)?.[0] ?? '';

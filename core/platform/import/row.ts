@@ -1,4 +1,3 @@
-
 /** A row of an imported file. `text` is its JSON text; absent in a CSV. */
 export type ImportRow = { readonly value: unknown; readonly text?: string | undefined };
 

@@ -73,7 +73,7 @@ export function checkAdvance(
     throw invalid('frozen_time', `a clock does not go back: it is ${formatMs(toInstant(frozen_time))} already`);
 }
 
-/** A write during an advance would have an instant that is past when its response is sent. */
+/** Error of a write during an advance. Such a write would have an instant that is past when its response is sent. */
 export function toAdvancingError(clock: Pick<TestClock, 'id' | 'target_time'>): FarthingError {
   const { id, target_time } = clock;
   return new FarthingError('version_conflict', 'the test clock of this environment is advancing: try again later', {

@@ -109,7 +109,10 @@ export function computeLimitIn(
   return prorate(limit, computeShare({ start, end: whole.end }, whole)).toDecimalPlaces(0, Decimal.ROUND_HALF_UP);
 }
 
-/** A change of the billing periods does not move daily reset periods, unless they are the billing periods. */
+/**
+ * Selects the period grid of a reset period. A change of the billing periods does not move daily reset periods, unless they are the billing
+ * periods.
+ */
 function selectPeriodGrid(reset_period: UsageResetPeriod | null, subscription: BilledSubscription, at: Milliseconds) {
   const then = applyPeriodGridAt(subscription, at);
   return reset_period === 'DAILY' && !isBillingPeriod(reset_period, then) ? subscription : then;
@@ -119,7 +122,7 @@ function toBillingRule(subscription: BilledSubscription): PeriodRule {
   return { ...periodRule(subscription), subscription_end: null };
 }
 
-/** A trial is a period of its own. The first period after it begins at its end. */
+/** Finds the billing period around an instant. A trial is a period of its own; the first period after it begins at its end. */
 function findBillingPeriod(at: Milliseconds, then: BilledSubscription): Period {
   const ahead = findTrialEnd(at, then);
   const first = ahead === null ? Math.max(then.start_ms, then.trial_end_ms ?? then.start_ms) : then.start_ms;

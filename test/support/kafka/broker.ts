@@ -36,7 +36,7 @@ const BROKER: JavaServer = {
 const READY = 'Kafka Server started';
 const READY_WITHIN_MS = 90_000;
 const STOPPED_WITHIN_MS = 20_000;
-/** The broker runs for a minute, so the second JIT compiler is not worth its work, which is a third of a start. */
+/** Options of the JVM. A broker runs for a minute, so the second JIT compiler, which takes a third of a start, is not worth its work. */
 const JVM = ['-Xms96m', '-Xmx320m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
 
 type KafkaOptions = { brokers?: number; dir?: string; port?: number };
