@@ -1856,7 +1856,7 @@ class LineCheck {
     return { share, before: new Fraction(BigInt(before_ms ?? 0), BigInt(whole_ms)) };
   }
 
-  // Usage.
+  // Methods for usage lines.
 
   /** Checks that the line and the document state the same facts about the counted events. */
   agreesWithItself() {

@@ -87,7 +87,10 @@ function readableKeys({ method, path }: Route, routes: readonly Route[]): string
   return ofRecord.flatMap(({ answer }) => (answer instanceof z.ZodObject ? Object.keys(answer.shape) : []));
 }
 
-/** Must be called after all routes are mounted: a path may match several of them, and the allowed methods are those of all matches. */
+/**
+ * Refuses the methods that a path does not have. It must be called after all routes are mounted: a path may match several of them, and the
+ * allowed methods are those of all matches.
+ */
 function refuseOtherMethods(router: Router, routes: readonly MountedRoute[]): void {
   for (const { method, path, static_paths, ids_are_texts } of routes) {
     router.all(path, (request, response, next) => {

@@ -20,7 +20,7 @@ type Fixed = { readonly mantissa: bigint; readonly bits: number };
 /** A decimal that was just rounded; the caller removes trailing zeros and checks its size. */
 export type Rounded = { readonly mantissa: bigint; readonly scale: number };
 
-/** The value must not be negative. */
+/** Computes a square root. The value must not be negative. */
 export function computeRoot(value: Exact): Rounded {
   const mantissa = toMantissa(value);
   const digits = decimalDigits(mantissa);
