@@ -683,9 +683,7 @@ class Stretch {
   }
 }
 
-/**
- * The integral of a level over the time of a line. Each value counts from its event on, or from the begin of the line.
- */
+/** The integral of a level (WEIGHTED_SUM) over the time of a line. Each value counts from its event on, or from the begin of the line. */
 class Level {
   sum = 0n;
   constructor({ chain, period_start, period_end }) {
@@ -693,7 +691,7 @@ class Level {
     this.end = instant(period_end);
     this.length = BigInt(instant(chain.whole_end) - instant(chain.whole_start));
   }
-  /** A level counts until its customer leaves. */
+  /** Adds a value of a level, which counts until its customer leaves. */
   add(time, value, until) {
     const [from, to] = [Math.max(time, this.start), Math.min(until, this.end)];
     if (from < to) this.sum += value * BigInt(to - from);
@@ -790,7 +788,7 @@ class LineEvents {
     const times = this.customers.get(customer);
     return times ? Math.max(...times.map(([, end]) => end)) : Number.POSITIVE_INFINITY;
   }
-  /** A level is averaged over the whole period. */
+  /** Returns the measured quantity. A level (WEIGHTED_SUM) is averaged over the whole period. */
   answer() {
     return this.level ? this.level.answer() : this.whole.answer();
   }

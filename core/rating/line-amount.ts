@@ -68,7 +68,7 @@ export type MeasuredUsage = {
   readonly allowances?: readonly MeasuredAllowance[];
   /** Usage in each interval between the bounds of several allowances, if they cut the charge. */
   readonly parts?: readonly UsageInterval[];
-  /** Set for a level: units × microseconds in the time of the line, exact. */
+  /** Set for a level (WEIGHTED_SUM): units × microseconds in the time of the line, exact. */
   readonly integral?: Decimal | undefined;
   readonly as_of: string;
   readonly high_water: Readonly<Record<string, string>>;

@@ -111,9 +111,8 @@ export function deriveLineEnd(
 }
 
 /**
- * Instant at which a successor with another charge replaces a line. A meter that never resets charges its level once
- * per period, so its price changes with the period. That period may be one of the line's own. A one-time charge is not
- * repeated.
+ * Instant at which a successor with another charge replaces a line. A meter that never resets charges its standing usage once per period,
+ * so its price changes with the period. That period may be one of the line's own. A one-time charge is not repeated.
  */
 export function deriveLineChange(
   line: ChangedLineTerms,

@@ -163,7 +163,7 @@ export function hasPriceChange(override: PriceOverride): boolean {
 /** Subscription that owns the override. `symbol` is that of the price unit, if the plan price has one. */
 type OverrideTarget = { readonly id: string; readonly start_date: string; readonly symbol?: string };
 
-/** Root price with the changes of the override, validated as every price is. */
+/** Builds the subscription's own price: the plan price with the changes of the override, validated like every price. */
 export function buildOverriddenPrice(
   planPrice: Price,
   override: PriceOverride,

@@ -81,8 +81,8 @@ async function findRejection(
 }
 
 /**
- * Makes the event a dead letter, which only the owner of the partition may decide. If its raw row was written before another row was
- * rejected, it is voided; otherwise its id is free again (`deleteRejectedRows`).
+ * Makes the event a dead letter; only the owner of the partition may do so. If the raw row of the event was written before another row was
+ * rejected, the event is voided. Otherwise its id is free again (`deleteRejectedRows`).
  */
 export async function rejectEvent(
   stores: Stores,

@@ -67,7 +67,7 @@ function invoiceOf(
       customers: [customer],
       timezone,
       billing_anchor: subscription.start,
-      // The divisor of a level is the whole period, also if the period is cut (docs/rules/metering.md, "Levels over
+      // The divisor of a WEIGHTED_SUM is the length of the whole period, also if the period is cut (docs/rules/metering.md, "Levels over
       // time").
       level_period: { start, end: whole_end },
     });

@@ -58,7 +58,7 @@ export type ModelQuestion = {
   timezone?: string | undefined;
   /** Months begin on the day of the month of this instant; on the first if absent. */
   billing_anchor?: string | undefined;
-  /** The billing period whose length divides the integral of a level; the range if absent. */
+  /** The billing period whose length divides the integral of a WEIGHTED_SUM; the range if absent. */
   level_period?: { start: string; end: string } | undefined;
 };
 

@@ -197,8 +197,8 @@ async function copyClickHouse(
 }
 
 /**
- * Empties a database for reuse and returns true. If its tables or its journal differ from the template, or a statement
- * may still write to it, the database is dropped and false is returned.
+ * Empties a database for reuse and returns true. It drops the database and returns false if its tables or its journal differ from the
+ * template, or if a statement may still write to it.
  */
 async function emptyClickHouse(root: ClickHouseClient, template: Template, name: string): Promise<boolean> {
   const filled = (await isAsMade(root, template, name)) && (await filledAndAtRest(root, template, name));

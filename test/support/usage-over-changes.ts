@@ -1,4 +1,4 @@
-/** A world in which random changes cut usage, and the answers of each door for each subscription. */
+/** A world in which random changes cut usage, and for each subscription the answers of each way to read usage (usage-doors.ts). */
 import { type Changed, JANUARY, makeMeters, modelAmounts, planDeeds } from './changed-usage.ts';
 import type { Exports } from './exported.ts';
 import { type Doors, overDoors, runningDoors } from './usage-doors.ts';

@@ -1,7 +1,7 @@
 /**
  * Decides checks, commits and releases of one pool in sequence; each decision uses the state after the previous one
- * (docs/rules/reservations.md, "How it ends"). `decideVerdict` decides whether a quantity fits into the limits of a feature, or into the
- * credits of a wallet.
+ * (docs/rules/reservations.md, "How it ends"). A pool is a feature or a wallet of one customer. `decideVerdict` decides whether a quantity
+ * fits into the limits of the feature, or into the credits of the wallet.
  */
 import { type Decimal, ZERO } from '../../foundation/decimal.ts';
 import { type FarthingError, notAllowed } from '../../foundation/error.ts';

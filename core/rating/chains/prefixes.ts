@@ -21,7 +21,7 @@ export type MeasuredLine = {
   readonly bucket_starts?: readonly Milliseconds[] | null;
   readonly allowances?: readonly MeasuredAllowance[];
   readonly parts?: readonly UsageInterval[];
-  /** Set for a level: units × microseconds in the time of the line. */
+  /** Set for a level (WEIGHTED_SUM): units × microseconds in the time of the line. */
   readonly integral?: Decimal | undefined;
 };
 

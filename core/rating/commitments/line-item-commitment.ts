@@ -1,6 +1,6 @@
 /**
  * Validates the commitment of a line item and converts it to its stored form (docs/rules/commitments.md, "Possible commitments"). A
- * commitment is in money or in units, not both, on a USAGE price, for one billing period, a longer term, or each window of its meter.
+ * commitment is in money or in units, on a USAGE price. It is for one billing period, for a longer term, or for each window of its meter.
  */
 import { z } from 'zod';
 import { COMMITMENT_TYPES, hasSameTimes, type TimeBucket, timeBucketsShape } from '../../catalog/price/time-buckets.ts';
