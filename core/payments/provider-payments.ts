@@ -209,7 +209,7 @@ function sumContained(recorded: readonly RecordedRefund[], reported: readonly Re
   );
 }
 
-/** Amount that the customer got back. */
+/** Sums the refunds that succeeded: the amount that the customer got back. */
 export function sumSucceeded(refunds: readonly ReportedRefund[]): string {
   return sumAmounts(refunds.filter(({ refund_status }) => refund_status === 'succeeded')).toFixed();
 }
@@ -238,9 +238,9 @@ export function findFailedRefund<Recorded extends RecordedRefund>(
 }
 
 /**
- * Computes which amount of refunds recorded as a sum the provider no longer reports as succeeded. It is 0 unless the
- * report has a failed refund that is not recorded individually: that refund may be a part of the sum, which a person
- * has to decide. A sum may also contain pending refunds.
+ * Computes a part of the refunds that are recorded as one sum: the amount that the provider no longer reports as succeeded. It is 0 unless
+ * the report has a failed refund that is not recorded individually. That refund may be a part of the sum, which a person has to decide. A
+ * sum may also contain pending refunds.
  */
 export function computeFailedPart(recorded: readonly RecordedRefund[], reported: readonly ReportedRefund[]): Decimal {
   const isRecorded = (refund: ReportedRefund) =>

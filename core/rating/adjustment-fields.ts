@@ -5,7 +5,7 @@
 import { Decimal, sumDecimals, ZERO } from '../foundation/decimal.ts';
 import { decimalText } from '../foundation/record.ts';
 
-/** A credit line returns its share of each amount. */
+/** Adjustments of an invoice line. A line that credits a charge has the negative share of each amount. */
 export const adjustmentShape = {
   prepaid_credits_applied: decimalText.meta({
     description: 'Amount that prepaid credits paid before taxes. Negative for a line that credits a charge.',

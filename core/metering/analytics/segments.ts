@@ -73,7 +73,7 @@ export function* planSegments(meter: CompiledMeter, query: SegmentQuery): Genera
   return planRawOnly(plan, query);
 }
 
-/** Reads the whole range from raw rows. */
+/** Plans to read the whole range from raw rows. */
 export function planRawOnly(
   plan: SegmentPlan,
   { start_us, end_us }: { start_us: Microseconds; end_us: Microseconds },
