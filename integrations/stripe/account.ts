@@ -291,7 +291,7 @@ class StripeAccount implements ProviderAccount {
     return typeof payment_intent === 'string' ? payment_intent : (payment_intent?.id ?? null);
   }
 
-  /** Refunds by the id of their payment intent or charge. */
+  /** Lists refunds by the id of their payment intent or charge. */
   async #listRefunds(payments: readonly Stripe.InvoicePayment[]): Promise<RefundsById> {
     const refunds = new Map<string, readonly ReportedRefund[]>();
     for (const payment of payments) {

@@ -466,7 +466,7 @@ export async function seedMany(postgres: Knex, scopes: readonly Scope[]): Promis
   const client = new pg.Client({ connectionString: readUrl(postgres) });
   await client.connect();
   try {
-    // Triggers and foreign keys are off, so that the rows keep the values above.
+    // Triggers and foreign keys are off, so that the rows keep the values of SEEDS and ALL.
     await client.query(`set session_replication_role = replica; set maintenance_work_mem = '256MB'`);
     const columns = await columnsOf(client);
     await withoutIndexes(client, async () => {

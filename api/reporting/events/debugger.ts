@@ -179,7 +179,7 @@ function deriveFailures(trace: EventTrace, event: FoundEvent) {
   };
 }
 
-/** Each version of a meter records an unusable event again; it is shown once. */
+/** Removes repeated outcomes, because each version of a meter records an unusable event again. */
 function distinct(outcomes: readonly OutcomeRow[]): OutcomeRow[] {
   const seen = new Set<string>();
   return outcomes.filter(({ outcome: kind, meter_id, reason }) => {

@@ -185,8 +185,8 @@ async function launch(cluster: Cluster, chosen: Broker[]): Promise<void> {
   await Promise.all(ready);
 }
 
-// Called after every start and end of a broker: the operating system may soon give an old process id to another
-// process.
+// Sends the process ids of the running brokers to the leash. It is called after every start and end of a broker, because the operating
+// system may soon give an old process id to another process.
 function tellLeash({ brokers, leash }: Cluster): void {
   leash?.hold(brokers.filter(runs).flatMap((each) => each.process?.pid ?? []));
 }
