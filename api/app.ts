@@ -65,7 +65,7 @@ export function buildApp(
   // The published client calls four of its operations at /v1/v1.
   app.use('/v1/v1', router);
   app.use('/v1', router);
-  // Payment providers were given the address without the version.
+  // Payment providers also send webhooks to addresses without /v1, which were registered at them earlier.
   app.use(mountRoutes(routes.filter(isProviderWebhook), services));
   app.use(refuseUnknownPath);
   app.use(sendError);
@@ -90,7 +90,7 @@ const HARDENING = helmet({
   contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
   frameguard: { action: 'deny' },
   referrerPolicy: { policy: 'no-referrer' },
-  // Any page may call the API with its own key: there are no cookies to misuse.
+  // Pages of any origin may call the API with their own key. The API has no cookies that a page could misuse.
   crossOriginResourcePolicy: { policy: 'cross-origin' },
 });
 

@@ -11,11 +11,11 @@ import { type Service, startService } from './processes.ts';
 import { check, claim, fixed, flag, median, quantile, say } from './report.ts';
 import { seeded } from './workload.ts';
 
-/** Limit of the mixed load, too. */
+/** Limit of the 99th percentile; bench/mixed-load.ts has the same limit. */
 const MUST_P99_MS = 250;
-/** Until then the code is compiled, connections are open, and pages are cached. */
+/** Duration of the warm-up, after which the code is compiled, connections are open, and pages are cached. */
 const WARM_UP_S = 5;
-/** The minimum varies little, so fewer calls suffice to measure it. */
+/** Divisor of the duration for `/health` and `/ready`. Their times vary little, so fewer calls suffice. */
 const FLOOR_PART = 4;
 
 type Run = { all: number[]; byKind: Map<string, number[]>; floor: number[]; refused: number };

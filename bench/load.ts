@@ -7,7 +7,7 @@ import { bulkBodies, type WorkloadOptions } from './workload.ts';
 export type Load = {
   url: string;
   api_key: string;
-  /** Bodies of this workload, built before the measurement starts. */
+  /** Seed of the workload, whose bodies are built before the measurement starts. */
   seed: number;
   total: number;
   size: number;

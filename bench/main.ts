@@ -65,7 +65,7 @@ for (const name of names.length > 0 ? names : Object.keys(BENCHMARKS).filter((on
 }
 process.exitCode = failed > 0 ? 1 : 0;
 
-/** A new process, so that memory and compiled code of one benchmark do not affect the next. */
+/** Runs a benchmark in a new process, so that memory and compiled code of one benchmark do not affect the next. */
 function runOne(file: string): Promise<number> {
   const starter = fileURLToPath(new URL('./one.ts', import.meta.url));
   const url = new URL(file, import.meta.url).href;

@@ -10,7 +10,7 @@ import { pause, post, startService } from './processes.ts';
 import { check, claim, fixed, flag, say } from './report.ts';
 
 const MUST_PER_SECOND = 300;
-/** Months billed by single calls: they take long, and each takes about the same time. */
+/** Maximum number of months that are billed by single calls, because these take long. Each month takes about the same time. */
 const MONTHS_BY_HAND = 12;
 
 type Clock = Found & {

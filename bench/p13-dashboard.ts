@@ -73,7 +73,7 @@ async function makeRows({ services, scope }: { services: Stores; scope: TestApi[
             arrayMap(month -> addMinutes(addMonths(toDateTime64('${year}-01-01 00:00:00', 3, 'UTC'), month), number % 40000), range(${MONTHS})),
             ${monthly('10')}, ${monthly('intDiv(number, 100)')}, 10 * ${MONTHS}, intDiv(number, 100) * ${MONTHS}, ${version}
        from numbers(${size.customers})`;
-  // Written as the job does it: a part of the customers at a time, and the running year again with each month.
+  // Writes the rows of each year in ten parts, as the job does. The rows of the last year are written a second time.
   for (let year = FIRST_YEAR; year < FIRST_YEAR + size.years; year++)
     for (let part = 0; part < 10; part++) await put(`${rowOf(year, 1)} where number % 10 = ${part}`);
   for (let part = 0; part < 10; part++)
@@ -89,7 +89,7 @@ async function makeRows({ services, scope }: { services: Stores; scope: TestApi[
   );
 }
 
-/** Every figure that can be said beforehand. */
+/** Checks every figure of the answer that follows from the written rows. */
 function checkAnswer(answer: RevenueDashboard, size: Size): void {
   let hundreds = 0;
   for (let number = 0; number < size.customers; number++) hundreds += Math.floor(number / 100);

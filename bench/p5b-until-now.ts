@@ -11,7 +11,7 @@ const MUST_P50_MS = 8;
 const MUST_P99_MS = 30;
 const ARRIVING = 2_000;
 const HOUR_MS = 3_600_000;
-/** Events may be later than their place in the workload by up to this time. */
+/** Maximum time by which the timestamp of an event is later than its position in the workload. */
 const JITTER_MS = 60_000;
 const CUSTOMERS = ['customer_0', 'customer_2', 'customer_60', 'customer_600'];
 const WAYS = ['until now', 'full hour', 'raw hour'] as const;

@@ -92,11 +92,11 @@ function profiling(): string[] {
 /** Only the variables that a process needs; any other one could be an unintended setting. */
 export function bareEnvironment(): Record<string, string | undefined> {
   const { PATH, HOME } = process.env;
-  // The node binary that process/node.sh starts: this one, whichever is first in PATH.
+  // process/node.sh starts the node binary of this process, even if PATH has another one first.
   return { PATH, HOME, npm_node_execpath: process.execPath };
 }
 
-/** The stores start concurrently, so the order of their pids varies. */
+/** Whether the process is Postgres. The stores start concurrently, so the order of their pids varies. */
 export function isPostgres(pid: number): boolean {
   return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[0]!.includes('postgres');
 }

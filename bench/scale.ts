@@ -20,7 +20,7 @@ const ROUND = 500_000;
 const CUSTOMERS = 10_000;
 const DAY_MS = 86_400_000;
 const SPAN_MS = 7 * DAY_MS;
-/** The week before today. */
+/** Start of the generated events, which lie in the week before today. */
 const FROM_MS = Math.floor(Date.now() / DAY_MS) * DAY_MS - SPAN_MS;
 /** A configured key, because a generated one is shown at the first start only. */
 const SETTINGS = { BOOTSTRAP_API_KEY: 'farthing-bench-only', DAY_ROWS_AFTER_DAYS: '8' };

@@ -683,9 +683,7 @@ class Stretch {
   }
 }
 
-/**
- * The integral of a level over the time of a line. Each value counts from its event on, or from the begin of the line.
- */
+/** The integral of a level (WEIGHTED_SUM) over the time of a line. Each value counts from its event on, or from the begin of the line. */
 class Level {
   sum = 0n;
   constructor({ chain, period_start, period_end }) {
@@ -693,7 +691,7 @@ class Level {
     this.end = instant(period_end);
     this.length = BigInt(instant(chain.whole_end) - instant(chain.whole_start));
   }
-  /** A level counts until its customer leaves. */
+  /** Adds a value of a level, which counts until its customer leaves. */
   add(time, value, until) {
     const [from, to] = [Math.max(time, this.start), Math.min(until, this.end)];
     if (from < to) this.sum += value * BigInt(to - from);
@@ -718,7 +716,10 @@ class LineEvents {
     this.expression = expressionOf(counted.meter.aggregation);
     /** Whether the result of the expression was taken as stated for at least one event. */
     this.isStated = false;
-    /** Whether such a result was not even stated: then the quantity of the line is unknown. */
+    /**
+     * Whether the result of the expression was neither computed nor stated for at least one event. The quantity of the line is then
+     * unknown.
+     */
     this.isUnknown = false;
     this.customers = new Map(
       counted.customers.map(({ external_customer_id, times }) => [
@@ -726,8 +727,8 @@ class LineEvents {
         times && times.map(({ start, end }) => [instant(start), instant(end)]),
       ]),
     );
-    // One measure for each limit of free units. It is null if the limit began before the line, is an amount of money or
-    // applies to a level: these events cannot show its use.
+    // One measure for each limit of free units. It is null if the limit began before the line, is an amount of money or applies to a level:
+    // the events of the line do not show how much of such a limit is used.
     this.limits = (line.computed_from.allowances ?? []).map(({ windows, grants }) =>
       windows.map(({ start, end }) =>
         instant(start) < this.start || isOfMoney({ grants }) || this.level
@@ -787,7 +788,7 @@ class LineEvents {
     const times = this.customers.get(customer);
     return times ? Math.max(...times.map(([, end]) => end)) : Number.POSITIVE_INFINITY;
   }
-  /** A level is averaged over the whole period. */
+  /** Returns the measured quantity. A level (WEIGHTED_SUM) is averaged over the whole period. */
   answer() {
     return this.level ? this.level.answer() : this.whole.answer();
   }
@@ -948,7 +949,7 @@ function cutsOf(allowances, { window_start, window_end }) {
   return units.length < 2 || cuts.length <= 2 ? [] : cuts.slice(1).map((until, index) => [cuts[index], until]);
 }
 
-/** Units to charge under several limits: in each interval, the limit that leaves most units decides. */
+/** Units to charge under several limits: in each interval, the limit that leaves the most units to charge decides. */
 function aboveAny(allowances, parts) {
   const counts = allowances.map(() => new Map());
   const growth = (allowance, used, part) => {
@@ -1138,7 +1139,7 @@ function joinedLimits(lines, isWindowed) {
   return { allowances, allowance_parts: hasParts && !isWindowed ? parts : [] };
 }
 
-/** Use of the first lines by bucket, and the units of it that are charged. */
+/** Usage of the first lines of the chain by bucket, and the charged part of that usage. */
 function prefixOf(lines, isWindowed) {
   const buckets = new Map();
   for (const { measured } of lines)
@@ -1853,7 +1854,7 @@ class LineCheck {
     return { share, before: new Fraction(BigInt(before_ms ?? 0), BigInt(whole_ms)) };
   }
 
-  // Usage.
+  // Methods for usage lines.
 
   /** Checks that the line and the document state the same facts about the counted events. */
   agreesWithItself() {
@@ -2231,8 +2232,7 @@ class LineCheck {
       this.same('seal.root', entry.seal.root, tree.root());
     }
     if (measured.isStated) this.takes('what the expression of the meter makes of each event, which the tree holds');
-    // Without windows the time zone has no effect. Nothing else in the document confirms it for a count that never
-    // resets.
+    // Without windows the time zone has no effect on the quantity. For a count that never resets, no other field confirms the time zone.
     if (!this.isWindowed())
       this.report.fields.add(this.path('counted.timezone')).add(this.path('counted.billing_anchor'));
     const answer = measured.answer();
@@ -2628,7 +2628,7 @@ function unitsAbove({ base, units }, { above, within, outside }) {
   return decimal(outside.quantity, `${outside.id}: quantity`).equals(inProportion) ? inProportion : whole;
 }
 
-/** The overage line directly follows its line. */
+/** Returns the overage line of a line, which directly follows it. */
 function behind(those, one) {
   const next = those[those.indexOf(one) + 1];
   return next?.isAbove ? next : undefined;

@@ -1,7 +1,7 @@
 /**
- * Money that an account at a provider moves on request: charges of saved payment methods, payment pages, refunds. A
- * repeated request with one key returns the first result and charges nothing. Every failure is a `ProviderError`; if
- * its class is `wait`, the result is unknown and the request is repeated with the key.
+ * Money that an account at a provider moves on request: charges of saved payment methods, payment pages, refunds. A repeated request with
+ * one key returns the first result and charges nothing. Every failure is a `ProviderError`; if its class is `wait`, the result is unknown
+ * and the request is repeated with the same key.
  */
 import type { PaymentOutcome, RefundOutcome } from './payment-provider.ts';
 
@@ -15,9 +15,9 @@ export type RequestedPayment = {
   readonly requested_at: Date;
   /** Age of the key, by the clock that wrote `requested_at`. */
   readonly key_age_seconds: number;
-  /** In currency units as decimal text. */
+  /** Amount in currency units, as decimal text. */
   readonly amount: string;
-  /** ISO 4217, lowercase. */
+  /** Currency code (ISO 4217), lowercase. */
   readonly currency: string;
   readonly payment_id: string;
   readonly invoice_id: string;
@@ -109,9 +109,7 @@ export interface AccountPayments {
   cancel(gateway_payment_id: string): Promise<void>;
   refund?(refund: AccountRefund): Promise<RefundOutcome>;
   startCardSetup?(setup: CardSetup): Promise<StartedCardSetup>;
-  /**
-   * Finds a payment method by the id of its setup, of the setup's page, or its own; null if the setup has saved none.
-   */
+  /** Finds a payment method by the id of its setup, by that of the setup's page, or by its own id; null if the setup has saved none. */
   readPaymentMethod?(provider_entity_id: string): Promise<ReadPaymentMethod | null>;
   /** Lists the payment methods that can be charged later; at most one is the default. */
   listPaymentMethods?(provider_customer_id: string): Promise<readonly SavedPaymentMethod[]>;

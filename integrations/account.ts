@@ -39,7 +39,7 @@ export type PushedCustomer = IdempotentPush & {
     readonly city: string;
     readonly state: string;
     readonly postal_code: string;
-    /** ISO 3166-1 alpha-2, or empty. */
+    /** Country code (ISO 3166-1 alpha-2), or empty. */
     readonly country: string;
   };
 };
@@ -51,10 +51,10 @@ export type PushedInvoice = IdempotentPush & {
   readonly invoice_id: string;
   readonly invoice_number: string;
   readonly provider_customer_id: string;
-  /** ISO 4217, lowercase. */
+  /** Currency code (ISO 4217), lowercase. */
   readonly currency: string;
   readonly lines: readonly PushedInvoiceLine[];
-  /** Sum of the lines. The provider's own total must equal it before the invoice is opened there. */
+  /** Sum of the lines. The provider's own total must equal it before the invoice is opened at the provider. */
   readonly total: string;
   /** Instant at which the invoice became final. Absent if the provider dates it itself. */
   readonly issued_at?: string | null;

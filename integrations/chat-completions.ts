@@ -47,7 +47,7 @@ export async function requestJson(endpoint: ChatEndpoint, prompt: { system: stri
 
 type Completion = { choices?: { message?: { content?: unknown } }[] };
 
-/** Some models wrap their JSON in code fences. */
+/** Parses the JSON of a completion, which some models wrap in code fences. */
 function parseContent(completion: Completion): unknown {
   const content = completion.choices?.[0]?.message?.content;
   if (typeof content !== 'string') throw new Error('its answer has no content');

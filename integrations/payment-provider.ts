@@ -136,6 +136,6 @@ export interface SimulatedChargeBook {
   find(place: PaymentScope, by: { key: string } | { id: string }): Promise<SimulatedCharge | null>;
   /** Ends a charge; has no effect if it has ended already. */
   end(place: PaymentScope, id: string, as: Pick<SimulatedCharge, 'charge_status' | 'error'>): Promise<void>;
-  /** Refunds the amount, once per key. Returns false if less than the amount is left. */
+  /** Refunds the amount, once per key. Returns false if the remaining amount of the charge is less. */
   refund(place: PaymentScope, refund: { id: string; key: string; amount: string }): Promise<boolean>;
 }

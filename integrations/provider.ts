@@ -34,7 +34,7 @@ export const EXCHANGES = [
 ] as const;
 export type Exchange = (typeof EXCHANGES)[number];
 
-/** Accounts of tenants at a provider. The credentials of a connection open one. */
+/** Accounts of tenants at a provider. The credentials of a connection open one account. */
 export type AccountCapability = {
   /** Shape of the credentials in a request: an object of texts, whose descriptions appear in the API. */
   readonly secrets: z.ZodObject;

@@ -26,7 +26,7 @@ export type ProcessorOptions = {
   owner: string;
   slice_events_max: number;
   logger: Logger;
-  /** If absent, all ids are in memory, exactly. */
+  /** If absent, all seen ids are held in memory as an exact set. */
   identities?: IdentityOptions | undefined;
 };
 
@@ -166,7 +166,7 @@ class Processor implements PartitionHandler {
 /** Maximum size of a slice, which is in memory several times: as bytes, as text, and as rows that are being sent. */
 const SLICE_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Corrections per slice; they form one rebuild. */
+/** Maximum number of corrections per slice; they form one rebuild. */
 const CORRECTIONS_MAX = 1_000;
 
 type SliceBounds = {
@@ -220,7 +220,7 @@ function belongsToSlices(record: LogRecord): boolean {
   return record.kind === 'events' || isCorrection(record);
 }
 
-/** Errors that no event causes. */
+/** Whether the error cannot be caused by the events of a slice. */
 function isNoEvents(error: unknown): boolean {
   return error instanceof FencedError || error instanceof SliceOrderError;
 }

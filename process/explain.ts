@@ -1,7 +1,7 @@
 /** Formats the error that ends a process. An error that an operator can fix is one line; any other error includes its stack. */
 import { FarthingError } from '../core/foundation/error.ts';
 
-/** First words of the messages of config.ts and storage/embedded. */
+/** Beginnings of the error messages of config.ts and storage/embedded. These messages name the fault that an operator can fix. */
 const FOR_PEOPLE =
   /^(configuration|((A|The) )?(built-in|data directory|file system of|stores of an earlier run|ClickHouse|Postgres|package) )/;
 

@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Files of a data directory while a service runs in it, or after the service has ended. */
+/** Files by which a data directory is recognized, while a service runs in it or after the service has ended. */
 const MARKS = ['stores.json', 'farthing.lock', 'stores.lock', join('postgres', 'data'), join('clickhouse', 'data')];
 /** Folders of a data directory. If the repository itself is one, they lie beside its sources. */
 const FOLDERS = ['postgres', 'clickhouse', 'log', 'identities'];

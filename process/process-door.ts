@@ -15,7 +15,7 @@ import { checkReadiness, NEEDED_FOR } from './readiness.ts';
 import { ALIVE } from './version.ts';
 
 export type Door = {
-  /** `http://host:port` */
+  /** URL of the process: `http://host:port`. */
   readonly url: string;
   /** URL of INTERNAL_PORT (`http://host:port`), if it is set. */
   readonly internal_url: string | undefined;

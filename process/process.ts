@@ -39,7 +39,7 @@ type ProcessPart = {
 
 /** How long the start waits for stores that start at the same time. */
 const STORES_WITHIN_MS = 60_000;
-/** The limit is below the grace period of docker-compose.yml, after which the process is killed. */
+/** Time limit of a shutdown. It is below the grace period of docker-compose.yml, after which the process is killed. */
 const STOP_WITHIN_MS = 25_000;
 
 type StopFunctions = (() => Promise<unknown>)[];

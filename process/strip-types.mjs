@@ -33,7 +33,7 @@ function isOurs(url) {
   return url.startsWith('file:') && url.endsWith('.ts') && !url.includes('/node_modules/');
 }
 
-/** A cached file begins with a hash of the compiler, the source and the code: an outdated or torn one does not match. */
+/** Reads a cached file. The file begins with a hash of the compiler, the source and the code, so an outdated or torn one is not used. */
 function readStripped(filename) {
   const source = readFileSync(filename, 'utf8');
   const path = relative(ROOT, filename);
@@ -54,7 +54,7 @@ function readCached(file) {
   }
 }
 
-/** Several processes may write one file at the same time. */
+/** Writes a cached file under a name of this process and renames it, because several processes may write it at the same time. */
 function writeCached(file, text) {
   const own = `${file}.${process.pid}`;
   try {

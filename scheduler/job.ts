@@ -17,8 +17,8 @@ export type ScheduledJob = {
 export type JobReport = DueWorkReport;
 
 /**
- * Long work that a request has put into the queue, with a payload of its own. If a worker dies, it may run twice, at once or one after the
- * other. An error that it throws is retried later.
+ * Long work that a request has put into the queue, with a payload of its own. If a worker dies, its work may run twice, at once or one
+ * after the other. An error that it throws is retried later.
  */
 export type QueuedWork = {
   readonly name: string;
@@ -36,9 +36,10 @@ export type QueuedWork = {
  * - `soon`: scheduled jobs, and work of minutes
  * - `long`: work on all records of an environment
  * - `copies`: copies of environments, which yield no slot before they end
- * - `imports`: imports of files that are already here
- * - `fetched-imports`, `files`: imports of fetched files, and files of exports, as slow as their sender or receiver
- * - `providers`: records for the accounts of tenants at providers, as slow as these
+ * - `imports`: imports of uploaded files
+ * - `fetched-imports`: imports of files from a URL, as slow as its server
+ * - `files`: files of exports, as slow as their destination
+ * - `providers`: records for the accounts of tenants at providers, as slow as the providers
  * - `slow-files`: exports that were not done after their time slice
  */
 export const LANES = [
@@ -62,7 +63,10 @@ export type WorkAttempt = {
   readonly is_last: boolean;
   /** Aborted when the process is about to end and has waited for some seconds. */
   readonly signal: AbortSignal;
-  /** Returns false if the time slice is over and another job waits for a slot of the lane. For work that another job can resume. */
+  /**
+   * Returns false if the time slice is over and another job waits for a slot of the lane. A job that then stops must be resumable by a
+   * later run.
+   */
   readonly mayGoOn: () => Promise<boolean>;
 };
 

@@ -1,7 +1,7 @@
 /**
  * Entry point of the scheduler: the table of jobs, the table of queued work, and their runners. A tick only enqueues a job. The database
  * and the instant passed in decide which records are due, so tests and the demo can move time with `runOnce`. Any number of processes may
- * run this.
+ * run the scheduler.
  */
 import { fileURLToPath } from 'node:url';
 import type { TaskList } from 'graphile-worker';
@@ -217,7 +217,7 @@ export function startScheduler(
   return {
     async stop() {
       await ticks.stop();
-      // Running jobs end with their deliveries in flight. Deliveries that a finished run left in flight are ended here.
+      // Waits for deliveries that a finished run left in flight. A running job waits for its own deliveries.
       const end = () => jobs.flatMap((job) => job.end?.() ?? []);
       await Promise.all([...end(), ...workers.map((worker) => worker.stop())]);
       await Promise.all(end());
@@ -287,7 +287,7 @@ function listLaneNames({ lane }: QueuedWork, work: readonly QueuedWork[]): strin
   return work.filter((other) => other.lane === lane).map(({ name }) => name);
 }
 
-/** Builds the queue task of a kind of work. `lane`: names of all work that shares its slots. */
+/** Builds the queue task of a kind of work. `lane`: task names of all work that shares the slots with it. */
 function workTask(work: QueuedWork, services: SchedulerServices, lane: readonly string[]): TaskList[string] {
   const { logger, postgres } = services;
   return async (payload, { job, abortSignal: signal }) => {
@@ -307,7 +307,7 @@ function workTask(work: QueuedWork, services: SchedulerServices, lane: readonly 
   };
 }
 
-/** If tenants take turns for the slots, the payload names the queue of the tenant's jobs (storage/queue/fair-jobs.ts). */
+/** If tenants share the slots fairly, the payload names the queue of the tenant's jobs (storage/queue/fair-jobs.ts). */
 const InLine = z.object({ line: z.object({ task: z.string(), queue: z.string() }).optional() });
 
 async function runInQueue<Done>(

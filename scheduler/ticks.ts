@@ -1,4 +1,7 @@
-/** The clock. A tick runs nothing: it enqueues a job at the start of each slot, once for any number of schedulers. */
+/**
+ * The clock of the scheduler. A tick runs nothing: it enqueues each job at the start of each of its intervals, once for any number of
+ * schedulers.
+ */
 import cron, { type Logger as CronLogger } from 'node-cron';
 import type { Logger } from 'pino';
 import type { Database } from '../storage/foundation/stores.ts';
@@ -9,7 +12,7 @@ import { jobMetrics } from './metrics.ts';
 type TickServices = { readonly postgres: Database; readonly logger: Logger };
 
 export function startTicks(jobs: readonly ScheduledJob[], services: TickServices): { stop(): Promise<void> } {
-  /** Next tick of each job, by the monotonic clock of this process; the database decides when a slot begins. */
+  /** Next tick of each job, by the monotonic clock of this process; the database decides when an interval begins. */
   const nextAt = new Map<string, number>();
   let adding = Promise.resolve();
   let busy = false;
@@ -52,7 +55,7 @@ async function addDue(jobs: readonly ScheduledJob[], nextAt: Map<string, number>
       const { next_in_seconds } = await addTick(postgres, job);
       nextAt.set(job.name, performance.now() + next_in_seconds * 1000);
     } catch (error) {
-      // The slot stays free: another scheduler takes it, or this one at the next tick.
+      // The job is not enqueued for this interval yet: another scheduler enqueues it, or this one at the next tick.
       jobMetrics.tickFailed();
       logger.error({ job: job.name, err: error }, 'a tick could not be put into the queue');
     }

@@ -7,12 +7,12 @@ const SLICE_MS = 5_000;
 
 type TimeSliceInput = {
   readonly line: JobLane;
-  /** Names of all work that shares its slots. */
+  /** Task names of all work that shares the slots with this job. */
   readonly lane: readonly string[];
   readonly in_order?: boolean;
   readonly rereads_input?: boolean;
   readonly slice_ms?: number;
-  /** In milliseconds. */
+  /** Reads a clock, in milliseconds. */
   readonly now?: () => number;
 };
 

@@ -96,7 +96,7 @@ export function startWorker(
   };
 }
 
-/** Longest wait for the end of a queue, because a queue that lost its database during an operation may never end. */
+/** Longest wait for the end of a worker, because a worker that lost its database during an operation may never end. */
 const END_MS = 20_000;
 
 class WorkerEnding {

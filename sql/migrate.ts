@@ -182,8 +182,8 @@ export function expandPlaceholders(sql: string, cluster?: string): string {
 }
 
 /**
- * A run may end between a statement and its record, and the next run then repeats the statement. On a cluster a missing table is not
- * created again: it would get another id and would not be a replica.
+ * Makes a statement repeatable: a run may end between a statement and its record, and the next run then repeats the statement. On a cluster
+ * a missing table is not created again, because it would get another id and would not be a replica.
  */
 function repeatable(sql: string, cluster?: string): string {
   const altered = sql

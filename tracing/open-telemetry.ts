@@ -53,7 +53,7 @@ const SAMPLERS = {
   parentbased_traceidratio: (ratio: number) => new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(ratio) }),
 } satisfies Record<string, (ratio: number) => Sampler>;
 
-/** A collector that hangs does not prevent a process from ending. */
+/** Maximum wait for the last spans to be sent, so that a collector that hangs does not prevent a process from ending. */
 const STOP_WITHIN_MS = 3_000;
 
 type RunningTelemetry = {

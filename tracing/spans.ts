@@ -11,7 +11,7 @@ export type SpanKind = 'internal' | 'server' | 'client' | 'producer' | 'consumer
 export type SpanStart = {
   readonly kind?: SpanKind;
   readonly attributes?: Attributes;
-  /** The `traceparent` of W3C Trace Context that came from outside; the open span if absent. */
+  /** The `traceparent` (W3C Trace Context) of the caller. If absent, the open span is the parent. */
   readonly parent?: string | undefined;
   /** Related spans besides the parent, each as a `traceparent`. */
   readonly links?: readonly string[];
@@ -32,7 +32,7 @@ export interface Span {
 
 export interface Tracer {
   start(name: string, how: SpanStart): Span;
-  /** The current span, across everything that is awaited. */
+  /** The current span, also after an `await`. */
   open(): Span | undefined;
   within<Result>(span: Span | undefined, work: () => Result): Result;
 }

@@ -126,7 +126,7 @@ export function forgetKeys({ postgres }: Pick<Services, 'postgres'>, tenant_id?:
       cached!.set(name, { ...known, stale: true }, { noUpdateTTL: true });
 }
 
-/** Number of invalidations. */
+/** Number of invalidations so far. It shows whether one happened during a query. */
 let changes = 0;
 
 async function resolveHolder(request: Request, services: Services, now: Date): Promise<AuthenticatedKey> {
@@ -141,7 +141,7 @@ async function resolveHolder(request: Request, services: Services, now: Date): P
   const token = bearerToken(request);
   if (!token) throw unauthenticated('the header x-api-key is missing');
   const claims = await verifyToken(services, token, now);
-  // The token was signed for these claims at this second, so the name is unique to it.
+  // Cache key of the token. The claims include the second at which the token was signed.
   const name = JSON.stringify(claims);
   return remembered(name, { postgres, now, find: () => holderOfToken(postgres, claims) });
 }
@@ -192,7 +192,7 @@ async function loadKeyHolder(database: Database, hash: string, now: Date): Promi
   const seen_changes = changes;
   const holder = rejected.has(hash) ? undefined : await findKeyHolder(database, hash);
   if (!holder) {
-    // The key may have been created since the query.
+    // A key that was created during the query must not be cached as wrong.
     if (changes === seen_changes) rejected.set(hash, true, { noUpdateTTL: true });
     throw unauthenticated('the API key is not valid');
   }
@@ -238,7 +238,7 @@ async function resolveEnvironment(
   database: Database,
 ): Promise<string> {
   const requested = request.get('x-environment-id')?.trim() || null;
-  // A caller that names another environment than the key's expects to write there.
+  // The request names another environment than that of its key, so its caller expects to write to that environment.
   if (
     holder.secret_id !== null &&
     holder.environment_id !== null &&

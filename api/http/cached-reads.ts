@@ -20,7 +20,7 @@ import type { CachedReadContext, Route } from './route.ts';
 import { type CachedAnswerRead, prepareText, serializeCachedRead } from './serialized-cache.ts';
 import type { Services } from './services.ts';
 
-/** Alternating names and values. */
+/** Header names and values, alternating. */
 type Headers = readonly string[];
 type CachedReadsOptions = {
   readonly routes: readonly Route[];
@@ -116,7 +116,7 @@ type CachedRoute = {
   readonly route: Route;
 };
 
-/** Matches unescaped ids only. */
+/** Pattern of a path parameter; it matches unescaped ids only. */
 const PARAMETER = '([A-Za-z0-9_]{1,100})';
 
 function toCachedRoute(route: Route): CachedRoute | null {
@@ -151,7 +151,7 @@ function parseInput({ names, queryNames, route }: CachedRoute, match: RegExpExec
   return { params, query: query?.data };
 }
 
-/** Flat list, which writeHead accepts as is. */
+/** Headers as a flat list of names and values, which writeHead accepts. */
 class HeaderList {
   readonly all: string[];
 

@@ -32,7 +32,7 @@ export class Effects {
     return this.all.flatMap(([type, id, deed]) => (type === entity_type && deed === 'made' ? id : []));
   }
 
-  /** Id of the first created record. If there is none, the process died before it created one. */
+  /** Id of the first created record. Throws if the process died before it created one. */
   made(entity_type: string): string {
     const [first] = this.madeAll(entity_type);
     if (first === undefined) throw answerLost(this);
@@ -40,7 +40,7 @@ export class Effects {
   }
 }
 
-/** The details list the ids of the affected records, by which the result can be read. */
+/** Builds the error of a lost answer. Its details list the ids of the affected records, by which the result can be read. */
 export function answerLost({ all }: Effects) {
   const done = all.map(([entity_type, id, deed]) => ({ entity_type, id, deed }));
   return alreadyExists('the request with this Idempotency-Key was done already, and its answer was lost', { done });

@@ -1,7 +1,7 @@
 /**
- * Recorded request and answer examples of each operation. They come from one story that was run against a service;
- * test/interface/examples.test.ts replays it and compares every answer. Answers are in one file per tag. Examples of
- * file downloads, request paths and calls of the published client are in the three files below.
+ * Recorded request and answer examples of each operation. They come from one sequence of requests to a service;
+ * test/interface/examples.test.ts repeats it and compares every answer. Answers are in one file per tag. Examples of file downloads,
+ * request paths and calls of the published client are in the three files below.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import type { Route } from './route.ts';
@@ -11,7 +11,7 @@ const FOLDER = new URL('../examples/', import.meta.url);
 /** Returns the file name of a tag: `API keys` is in api-keys.json. */
 export const exampleFile = (tag: string): string => `${tag.toLowerCase().replaceAll(' ', '-')}.json`;
 
-/** Keyed by operation id. */
+/** Files of examples that are keyed by operation id. */
 export const FILE_EXAMPLES = 'of-files.json';
 export const PATH_EXAMPLES = 'of-paths.json';
 export const CLIENT_EXAMPLES = 'of-the-client.json';

@@ -23,7 +23,7 @@ import { listEnumValues, normalizeEnumValue } from './enum-values.ts';
 /** Type of a column for filters and sorting. */
 type ColumnKind = 'string' | 'number' | 'date' | 'boolean';
 
-/** Declared once per resource. */
+/** Names that requests for lists of a resource may use. Declared once per resource. */
 export type ListGrammar = {
   /** Columns that `filters` and `sort` may name. */
   columns: Readonly<Record<string, ColumnKind>>;

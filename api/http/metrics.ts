@@ -32,7 +32,7 @@ export function httpMetrics(): HttpMetrics {
     response.type(both.contentType).send(await both.metrics());
   });
   router.all('/metrics', getOnly);
-  // Finding the labels costs more than counting.
+  // Caches the metric of each label set, because finding it by its labels costs more than counting.
   const labelled = new Map<string, { observe(seconds: number): void }>();
   const measured: HttpMetrics['measured'] = ({ route, status, seconds }) => {
     const key = `${status} ${route}`;

@@ -40,7 +40,7 @@ export function mountRoutes(routes: readonly Route[], services: Services): Route
   refuseStaticPaths(router, mounted);
   for (const route of mounted.sort(staticFirst)) {
     const limit = route.body_limit ?? (route.raw_body ? RAW_BODY_LIMIT : BODY_LIMIT);
-    // A signature covers the bytes, so nothing is inflated for a sender that has not proved who it is.
+    // A signature covers the received bytes, so they are not inflated before the sender is authenticated.
     const bytes = readBytes(limit, { inflate: route.signed === undefined });
     router[route.method](route.path, async (request, response, next) => {
       response.locals.route = route.path;
@@ -97,7 +97,10 @@ function readableKeys({ method, path }: Route, routes: readonly Route[]): string
   return ofRecord.flatMap(({ answer }) => (answer instanceof z.ZodObject ? Object.keys(answer.shape) : []));
 }
 
-/** Must be called after all routes are mounted: a path may match several of them, and the allowed methods are those of all matches. */
+/**
+ * Refuses the methods that a path does not have. It must be called after all routes are mounted: a path may match several of them, and the
+ * allowed methods are those of all matches.
+ */
 function refuseOtherMethods(router: Router, routes: readonly MountedRoute[]): void {
   for (const [path, own] of groupBy(routes, (route) => route.path)) {
     router.all(path, (request, response, next) => {
@@ -141,7 +144,7 @@ const NOBODY = {
   clock: null,
 };
 
-/** Runs with the request context of the caller; a public route has none. */
+/** Answers with the caller as the request context; a public route has no caller. */
 function answerFor(route: MountedRoute, context: Context): Promise<void> {
   if (route.access === 'public') return answer(route, context);
   const { scope, principal, request_id, clock } = context;

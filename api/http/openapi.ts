@@ -199,7 +199,7 @@ const ERRORS = {
 function buildErrors(route: Route): Record<string, { $ref: string }> {
   const answered = Object.keys(ERRORS).filter((status) => {
     if (status === '401') return route.access !== 'public' || route.signed !== undefined;
-    // Sign-in requests are public, and can be refused.
+    // A public request with a body, such as a sign-in, can be refused too.
     if (status === '403' || status === '429') return route.access !== 'public' || route.body !== undefined;
     if (status === '404') return mayNameARecord(route);
     if (status === '413') return route.body !== undefined || route.takes_file !== undefined;

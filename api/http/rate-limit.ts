@@ -38,7 +38,7 @@ class WindowCounter {
 
 type RateLimitSettings = Pick<Config, 'RATE_LIMIT_REQUESTS' | 'RATE_LIMIT_WRONG_KEYS'>;
 
-/** A limit of 0 means none. */
+/** Counts requests per key, and wrong keys and sign-ins per address. A limit of 0 means no limit. */
 export class RateLimits {
   readonly #requests_max: number;
   readonly #wrong_keys_max: number;

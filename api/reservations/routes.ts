@@ -1,4 +1,6 @@
-/** Checks whether a customer may use a feature or credits now, and holds them meanwhile (docs/rules/reservations.md). */
+/**
+ * Checks whether a customer may use a feature or credits now, and holds them until they are used or released (docs/rules/reservations.md).
+ */
 import { checkReservation } from '../../actions/reservations/check.ts';
 import { commitReservation, releaseReservation } from '../../actions/reservations/end-reservation.ts';
 import { narrow } from '../../storage/models/foundation/page.ts';

@@ -11,7 +11,7 @@ import type { Context } from '../http/route.ts';
 
 type GrantedSubscription = Pick<SubscriptionModel, 'id' | 'plan_id' | 'subscription_status'>;
 
-/** Keyed by subscription id. The number of queries does not depend on the number of subscriptions. */
+/** Loads the grants by subscription id. The number of queries does not depend on the number of subscriptions. */
 export async function loadGrantsBySubscription(
   subscriptions: readonly GrantedSubscription[],
   { scope, services, now }: Context,

@@ -130,7 +130,7 @@ async function loadPhasesBySubscription(subscriptions: readonly SubscriptionMode
   return groupBy(phases, ({ subscription_id }) => subscription_id);
 }
 
-/** A subscription has at most one pending schedule. */
+/** Shows the pending schedules by subscription. A subscription has at most one. */
 async function showSchedulesBySubscription(
   subscriptions: readonly SubscriptionModel[],
   { scope, services, now }: Context,

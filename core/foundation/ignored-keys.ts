@@ -12,7 +12,7 @@ export type IgnoredKey = {
    * True for a key that no version of the API knows; false for a key of older clients or a read-only key of the record.
    */
   readonly is_unknown: boolean;
-  /** Keys that are accepted at the same level. */
+  /** Lists the keys that are accepted at the same level. */
   readonly names?: () => string[];
 };
 

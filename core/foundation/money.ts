@@ -65,7 +65,7 @@ function withoutNegativeZero(value: Decimal): Decimal {
 /** Currencies that ISO 4217 lists with the minor unit "N.A.". Amounts cannot be rounded to a minor unit, so nothing is billed in them. */
 const NO_MINOR_UNIT = new Set('XAG XAU XBA XBB XBC XBD XDR XPD XPT XSU XTS XUA XXX'.split(' '));
 
-/** Currencies that the list of the package lacks. They are in force since 2025-03-31, after it was published. */
+/** Currencies that the list of the package lacks, because they came into force on 2025-03-31, after the list was published. */
 const NEWER_CURRENCIES: ReadonlyMap<string, { digits: number }> = new Map([['XCG', { digits: 2 }]]);
 
 /** Currencies that were found. They are cached, because the package searches its list and few currencies are used often. */

@@ -124,7 +124,7 @@ export function orDefault<Shape extends z.ZodType>(shape: Shape, value: z.output
   return z.preprocess((input) => (isUnset(input) ? value : input), shape).default(value as never);
 }
 
-/** A key of older clients without a function here: it is accepted, has no effect, and a response header reports it. */
+/** A key of older clients that has no function in this service. It is accepted and ignored, and a response header reports it. */
 export const withoutEffect = z
   .unknown()
   .optional()
@@ -141,7 +141,7 @@ export const metadataMap = z
     description: `At most ${METADATA_PAIRS_MAX} key-value pairs of your own. A new map replaces the previous one.`,
   });
 export const metadata = orNull(metadataMap);
-/** Map of a record that always has one: null clears it. */
+/** Map that a record always has; null in a request empties it. */
 export const clearedMap = metadataMap
   .nullable()
   .transform((map) => map ?? {})

@@ -65,7 +65,7 @@ export class UsageBucket {
     this.weighted.add(toExact(toMantissa(value) * BigInt(timestamp_us), value.scale));
   }
 
-  /** Sets the level to 0 from this instant: adds the negated sum as a value at `at_us`. */
+  /** Ends the level of a WEIGHTED_SUM at this instant: adds the negated sum as a value at `at_us`. */
   leave(at_us: Microseconds): void {
     const level = fromScaled(-this.sum);
     this.addSum(level);

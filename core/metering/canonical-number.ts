@@ -24,7 +24,7 @@ export function canonicalIfNumber(text: string): string | undefined {
   return JSON_NUMBER.test(text) ? canonicalNumber(text) : undefined;
 }
 
-/** The power of ten is a bigint, because a sender may write 1e99999999999999999999. */
+/** Writes a number in canonical form. The power of ten is a bigint, because a sender may write 1e99999999999999999999. */
 function rewritten(text: string): string {
   const parts = JSON_NUMBER.exec(text);
   if (parts === null) throw new RangeError('not a JSON number');

@@ -13,7 +13,7 @@ import type { CompiledExpression } from './expression.ts';
 import { parseQuantity } from './quantity.ts';
 
 /**
- * Maximum number of characters of an identity or a group, as of event ids and names, because each row stores its distinct values and its
+ * Maximum number of characters of an identity or a group, equal to that of event ids and names. Each row stores its distinct values and its
  * group.
  */
 const IDENTITY_MAX = 1_024;

@@ -140,7 +140,7 @@ export class EventProperties implements PropertySource {
     return keys;
   }
 
-  /** The object exactly as it was sent. */
+  /** JSON text of the object, exactly as it was sent. */
   json(): string {
     return this.text.slice(this.start, this.end);
   }

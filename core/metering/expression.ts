@@ -91,7 +91,10 @@ function invalidExpression(why: string): Error {
   return invalid('aggregation.expression', why);
 }
 
-/** The depth is checked before parsing, because the parser takes half a second to report 500 open brackets. */
+/**
+ * Computes the deepest nesting of brackets. It is checked before parsing, because the parser takes half a second to report 500 open
+ * brackets.
+ */
 function bracketDepth(text: string): number {
   let depth = 0;
   let deepest = 0;

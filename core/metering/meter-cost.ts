@@ -47,9 +47,9 @@ function computeWorstMeterCost(meter: CompiledMeter): number {
 
 /** Cost of an event that no meter counts: it is read, matched and written. */
 const EVENT_WORK = 20;
-/** Per byte that no meter reads: a bulk of 30 MB takes 0.6 s to read, compress and write. */
+/** Work per byte that no meter reads: a bulk of 30 MB takes 0.6 s to read, compress and write. */
 const BYTE_WORK = 0.2;
-/** Per byte and meter: a long number must be parsed, a long text must be compared and written again. */
+/** Work per byte and meter: a long number must be parsed, a long text must be compared and written again. */
 const METER_BYTE_WORK = 0.02;
 
 /** Cost and meter count of the most expensive event name of a tenant and environment. */
@@ -71,7 +71,7 @@ export function computeWorstCost(definitions: readonly MeterDefinition[]): Worst
   return computeWorstIndexCost(compileMeters(definitions));
 }
 
-/** Upper bound for events whose names have not been read yet. */
+/** Upper bound of the work for events whose names have not been read yet. */
 export function worstWork({ cost, meters }: WorstCost, { events, bytes }: { events: number; bytes: number }): number {
   return events * (EVENT_WORK + cost) + bytes * (BYTE_WORK + METER_BYTE_WORK * meters);
 }

@@ -1,6 +1,6 @@
 /**
- * How a price change affects a meter (docs/rules/metering.md, "Meters that never reset" and "Levels over time"). A meter
- * that never resets is charged once per period, so its price changes only with the period. A level has its own integral
+ * How a price change affects a meter (docs/rules/metering.md, "Meters that never reset" and "Levels over time"). A meter that never resets
+ * is charged once per period, so its price changes only with the period. A level, the value of a WEIGHTED_SUM meter, has its own integral
  * in each period, and each line charges its part.
  */
 

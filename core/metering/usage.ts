@@ -17,7 +17,7 @@ import type { CompiledMeter } from './compiled-meter.ts';
 
 /** A partial aggregate with its position: key, segment and group. Several cells may have the same position. */
 export type UsageCell = {
-  /** The customer, the requested key, or ''. */
+  /** Key of the usage query to which the cell belongs, for example a customer; '' if the query has one total. */
   readonly key: string;
   readonly segment_us: Microseconds;
   /** Start of the base row if rows are windows; otherwise ignored. */
@@ -257,7 +257,7 @@ function* cellsByKey(query: UsageByKeyQuery, ranges: ReadonlyMap<number, WindowR
   return byKey;
 }
 
-/** The store returns cells in any order. Grouping by position is faster than sorting and can be interrupted. */
+/** Groups cells by window. The store returns cells in any order. Grouping is faster than sorting and can be interrupted. */
 function* cellsByWindow(
   { plan, cells }: UsageByKeyQuery,
   ranges: ReadonlyMap<number, WindowRange>,
@@ -273,7 +273,7 @@ function* cellsByWindow(
   return byWindow;
 }
 
-/** The store returns the starts of segments in seconds. */
+/** Indexes segments by their starts in seconds, as the store returns them. */
 function* segmentsByStart(segments: readonly UsageSegment[]): Steps<Map<number, UsageSegment>> {
   const byStart = new Map<number, UsageSegment>();
   for (const segment of segments) {

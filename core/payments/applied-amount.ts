@@ -1,4 +1,4 @@
-/** Amount of a received payment that its invoice takes (docs/rules/payments.md, "What becomes of the invoice"). */
+/** Part of a received payment that is applied to its invoice (docs/rules/payments.md, "What becomes of the invoice"). */
 import { Decimal, ZERO } from '../foundation/decimal.ts';
 import type { Invoice } from '../invoicing/invoice/record.ts';
 import type { Payment } from './record.ts';
@@ -26,7 +26,7 @@ export function describeReceived(
 
 type ProviderPageTerms = Pick<Payment, 'payment_method_type' | 'gateway_tracking_id'>;
 
-/** Whether the provider has opened, or is about to open, a page. The payment is then paid and closed only there. */
+/** Whether the payment has a page at the provider, or is about to get one. Then only the page can take or close the payment. */
 export function hasPaymentPage({ payment_method_type, gateway_tracking_id }: ProviderPageTerms): boolean {
   return payment_method_type === 'PAYMENT_LINK' && Boolean(gateway_tracking_id);
 }

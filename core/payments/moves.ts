@@ -22,9 +22,9 @@ export function checkMove(from: PaymentStatus, to: PaymentStatus): void {
     throw invalid('payment_status', `cannot change from ${from} to ${to}`, { allowed: MOVES[from] ?? [] });
 }
 
-/** Payments that wait to be processed, with which no money was received yet. */
+/** Statuses of payments that are not processed yet, so that no money was received. */
 export const OPEN: readonly PaymentStatus[] = ['INITIATED', 'PENDING'];
-/** Statuses of payments with which money was received, including payments that were refunded later. */
+/** Statuses of payments whose money was received, even if it was refunded later. */
 export const RECEIVED: readonly PaymentStatus[] = ['SUCCEEDED', 'PARTIALLY_REFUNDED', 'REFUNDED'];
 
 /**

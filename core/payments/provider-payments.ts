@@ -15,7 +15,7 @@ export type ReportedRefund = {
   readonly refund_status: 'succeeded' | 'pending' | 'failed';
   /** Reason of a failure. */
   readonly error: string | null;
-  /** Id of the refund here that requested this one; null for a refund that was made at the provider. */
+  /** Id of this service's refund that requested the refund at the provider; null if the refund was made at the provider. */
   readonly refund_id: string | null;
 };
 
@@ -33,8 +33,7 @@ export type ReportedPayment = {
   /** Tax that a merchant of record added and owes itself; it is no part of `amount`. Null elsewhere. */
   readonly provider_tax: string | null;
   /**
-   * Id of the payment here that was pushed to or requested from the provider; null or absent for a payment made at the
-   * provider.
+   * Id of this service's payment that was pushed to, or requested from, the provider; null or absent for a payment made at the provider.
    */
   readonly reported_payment_id?: string | null;
   /** True if a pending payment brings money only after the customer acts, which may never happen. */
@@ -83,7 +82,7 @@ type ReportInput = {
   readonly own_ids: ReadonlySet<string>;
   /** Ids at the provider of payments that were pushed to it. */
   readonly sent_ids: ReadonlySet<string>;
-  /** Ids at the provider of pushed payments, by the id of the payment here. */
+  /** Ids at the provider of pushed payments, by the payment id of this service. */
   readonly pushed_ids: ReadonlyMap<string, string>;
   /** Refunded overpaid amounts, by payment. The provider was sent the rest of the payment. */
   readonly overpaid: ReadonlyMap<string, Decimal>;
@@ -144,7 +143,7 @@ function hasBrought({ payment_status, amount }: ReportedPayment): boolean {
   return (payment_status === 'succeeded' || payment_status === 'refunded') && new Decimal(amount).gt(0);
 }
 
-/** Whether a push or charge at this provider has no stored id yet, so that a reported payment may be that one. */
+/** Whether a push or charge at this provider has no stored id yet. A reported payment may then be the result of that push or charge. */
 function isUncertain({ recorded, provider_type, is_sending }: ReportInput): boolean {
   return (
     is_sending ||
@@ -200,8 +199,8 @@ export function isCharging(
 }
 
 /**
- * Describes an invoice that is open here but can no longer be paid at the provider; null if it can. Called after the
- * report is recorded.
+ * Describes an invoice that is open in this service but can no longer be paid at the provider; null if it can. Called after the report is
+ * recorded.
  */
 export function describeClosed({
   invoice,
@@ -252,7 +251,7 @@ function sumContained(recorded: readonly RecordedRefund[], reported: readonly Re
   );
 }
 
-/** Amount that the customer got back. */
+/** Sums the refunds that succeeded: the amount that the customer got back. */
 export function sumSucceeded(refunds: readonly ReportedRefund[]): string {
   return sumAmounts(refunds.filter(({ refund_status }) => refund_status === 'succeeded')).toFixed();
 }
@@ -281,9 +280,9 @@ export function findFailedRefund<Recorded extends RecordedRefund>(
 }
 
 /**
- * Computes which amount of refunds recorded as a sum the provider no longer reports as succeeded. It is 0 unless the
- * report has a failed refund that is not recorded individually: that refund may be a part of the sum, which a person
- * has to decide. A sum may also contain pending refunds.
+ * Computes a part of the refunds that are recorded as one sum: the amount that the provider no longer reports as succeeded. It is 0 unless
+ * the report has a failed refund that is not recorded individually. That refund may be a part of the sum, which a person has to decide. A
+ * sum may also contain pending refunds.
  */
 export function computeFailedPart(recorded: readonly RecordedRefund[], reported: readonly ReportedRefund[]): Decimal {
   const isRecorded = (refund: ReportedRefund) =>

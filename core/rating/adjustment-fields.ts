@@ -1,11 +1,11 @@
 /**
- * Amounts between the charge of an invoice line and its rest (docs/rules/invoices.md, "Totals"). A field is declared here alone: records,
+ * Discounts, prepaid credits and taxes of an invoice line (docs/rules/invoices.md, "Totals"). A field is declared here alone: records,
  * stored columns, shares of a credit and sums derive from the lists. line-adjustments.ts computes the amounts.
  */
 import { Decimal, sumDecimals, ZERO } from '../foundation/decimal.ts';
 import { decimalText } from '../foundation/record.ts';
 
-/** A credit line returns its share of each amount. */
+/** Adjustments of an invoice line. A line that credits a charge has the negative share of each amount. */
 export const adjustmentShape = {
   prepaid_credits_applied: decimalText.meta({
     description: 'Amount that prepaid credits paid before taxes. Negative for a line that credits a charge.',
@@ -26,7 +26,7 @@ type TaxAmountField = keyof typeof taxAmountShape;
 export const ADJUSTMENT_FIELDS = Object.keys(adjustmentShape) as readonly LineAdjustmentField[];
 const TAX_AMOUNT_FIELDS = Object.keys(taxAmountShape) as readonly TaxAmountField[];
 
-/** Discounts lower the taxable amount, and finalization does not compute them again. */
+/** Discounts of a line. They lower the taxable amount, and finalization does not compute them again. */
 export const DISCOUNT_FIELDS = [
   'line_item_discount',
   'invoice_level_discount',
@@ -53,7 +53,7 @@ export function buildAdjustments<Value>(
   >;
 }
 
-/** An absent amount is 0. */
+/** Parses the adjustments of a line. An absent amount is 0. */
 export function parseAdjustments(line: Partial<AdjustmentValues>): AdjustmentAmounts {
   return buildAdjustments((field) => new Decimal(line[field] ?? ZERO));
 }

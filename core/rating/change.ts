@@ -110,7 +110,8 @@ export function isBilledImmediately({ price_type, invoice_cadence }: PricedItem)
 type RunningSubscription = Pick<LineChangeInput, 'subscription' | 'current'>;
 
 /**
- * Computes the end of the time after `at` for which invoices up to the current period charge the item in advance; null if they charge none.
+ * Finds the end of the last period that invoices up to the current one charge the item for in advance. Null if no such period ends after
+ * `at`.
  */
 export function computeChargedUntil(
   item: PricedItem,

@@ -40,7 +40,7 @@ export function computeUncovered(range: ChargeInterval, covering: readonly Charg
   return [...gaps, { start_us: from, end_us: range.end_us }];
 }
 
-/** Additive fields of a charge. */
+/** Fields of a charge that add up over intervals. */
 export type ChargedAmounts = Pick<LineAmount, 'quantity' | 'amount'> & { readonly event_count: number };
 
 /** A charge without usage: a quantity of 0 costs 0 with every price. */

@@ -168,7 +168,9 @@ function listServicePeriods(item: BilledItem, input: ServicePeriodInput): Servic
   return services;
 }
 
-/** Regular period of an item, the start of its billing in that period, and the instant from which events count for its level. */
+/**
+ * Regular period of an item, the start of its billing in that period, and the instant from which events count for a level (WEIGHTED_SUM).
+ */
 export function levelPeriod(
   period: Period,
   item: BilledItem,
@@ -307,8 +309,8 @@ export function computeSharesWithin(interval: Period, item: BilledItem, subscrip
 type ActiveInterval = Pick<BilledItem, 'start_ms' | 'end_ms'>;
 
 /**
- * Service intervals of an item and of the lines that share its commitment, in the period that contains `at`, and their total share of a
- * whole period. All of them have the periods of the item.
+ * Service intervals of an item, and of the lines that share its commitment, in the period that contains `at`. Also returns their total
+ * share of a whole period. All these lines have the periods of the item.
  */
 export function computeSharedService(
   at: Milliseconds,

@@ -1,6 +1,7 @@
 /**
- * Commitments of charges on final invoices whose usage has changed since (docs/rules/commitments.md, "Late events"). A charge that shares a
- * committed amount with others costs its addition to the total drawn. The total includes the draws of the current invoice.
+ * Recomputes charges on final invoices whose usage has changed since, under their commitments (docs/rules/commitments.md, "Late events").
+ * If charges draw from one committed amount, each costs the amount that it adds to the cost of all. Draws of the current invoice are
+ * included.
  */
 
 import { sumDecimals, ZERO } from '../foundation/decimal.ts';
@@ -37,8 +38,8 @@ export function buildPriorCommitments<Item extends PricedItem>(
 }
 
 /**
- * Pool of a term with the draws of all lines. Once the last period of the term is invoiced, any shortfall was charged as a true-up. A later
- * decrease of usage then never lowers the charge below the committed amount.
+ * Committed amount of a term with the draws of all lines. Once the last period of the term is invoiced, any shortfall was charged as a
+ * true-up. A later decrease of usage then never lowers the charge below the committed amount.
  */
 function sharedPool(
   service: Period,
@@ -55,8 +56,8 @@ function sharedPool(
 }
 
 /**
- * Pool that several lines draw from: those of a term, or consecutive lines of a period. Once that time is over, any true-up was charged.
- * Null for a single line.
+ * Committed amount that several lines draw from, and their draws: lines of a term, or consecutive lines of a period. Once the term or
+ * period is over, any true-up was charged. Null if a single line draws from it.
  */
 function linePool(
   item: PricedItem,

@@ -13,7 +13,7 @@ type DuePeriod = {
   readonly next: Period | null;
 };
 
-/** The period to invoice now, if the current one is over; a subscription's end inside it closes it early. */
+/** The period to invoice now, if the current one is over. If the subscription ends inside the current period, that period ends early. */
 export function duePeriod(subscription: BilledSubscription, current: Period, nowMs: Milliseconds): DuePeriod | null {
   const closed = {
     start: current.start,
@@ -50,7 +50,7 @@ export function dueDate(periodEndMs: number, terms: string | null | undefined, d
   return daysAfter(periodEndMs, Number(days));
 }
 
-/** A due date is at most the last instant of the calendar. */
+/** Adds days to an instant, at most up to the last instant of the calendar. */
 function daysAfter(at: number, days: number): number {
   return Math.min(at + days * DAY_MS, LAST_INSTANT);
 }

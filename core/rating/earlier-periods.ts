@@ -6,7 +6,7 @@ import type { Milliseconds } from '../foundation/time/instant.ts';
 import type { Period } from '../foundation/time/period.ts';
 import type { BilledSubscription, PeriodGrid } from './charges.ts';
 
-/** Returns the subscription limited to the grid in force at an instant: it begins and ends with that grid. */
+/** Returns the subscription limited to the period grid in force at an instant: it begins and ends with that grid. */
 export function applyPeriodGridAt(subscription: BilledSubscription, at: Milliseconds): BilledSubscription {
   const { earlier = [], start_ms, end_ms } = subscription;
   if (earlier.length === 0) return subscription;
@@ -22,7 +22,7 @@ export function applyPeriodGridAt(subscription: BilledSubscription, at: Millisec
   };
 }
 
-/** Splits an interval at the changes of grid; each part comes with the subscription in its grid. */
+/** Splits an interval at the changes of the period grid. Each part has the subscription limited to the grid of that part. */
 export function splitByPeriodGrid(interval: Period, subscription: BilledSubscription): [Period, BilledSubscription][] {
   const cuts = (subscription.earlier ?? []).map(({ until_ms }) => until_ms);
   const bounds = [interval.start, ...cuts.filter((cut) => cut > interval.start && cut < interval.end), interval.end];

@@ -57,7 +57,7 @@ type ClosedChain<Item extends PricedItem = PricedItem> = {
 
 /** Commitments of a charge that is recomputed. */
 export type PriorCommitments<Item extends PricedItem> = {
-  /** Part of the line's own commitment. */
+  /** Derives the part of the line's own commitment that applies to a service period. */
   derivePart(item: Item, service: Period): CommitmentPart | undefined;
   /** Derives the committed amount that the charge shares with other charges; null if it shares none. */
   derivePool(item: Item, service: Period): CommitmentPool | null;
@@ -67,7 +67,7 @@ export type PriorCommitments<Item extends PricedItem> = {
 
 type CorrectionInput<Item extends PricedItem> = {
   readonly currency: string;
-  /** Maximum amount by which the invoice can be lowered; null for the last one, whose excess goes to the wallet. */
+  /** Maximum amount by which the invoice can be lowered; null for the last invoice, whose excess goes to the wallet. */
   readonly available: Decimal | null;
   readonly committed?: PriorCommitments<Item>;
 };

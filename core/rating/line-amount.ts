@@ -68,7 +68,7 @@ export type MeasuredUsage = {
   readonly allowances?: readonly MeasuredAllowance[];
   /** Usage in each interval between the bounds of several allowances, if they cut the charge. */
   readonly parts?: readonly UsageInterval[];
-  /** Set for a level: units × microseconds in the time of the line, exact. */
+  /** Set for a level (WEIGHTED_SUM): units × microseconds in the time of the line, exact. */
   readonly integral?: Decimal | undefined;
   readonly as_of: string;
   readonly high_water: Readonly<Record<string, string>>;
@@ -101,7 +101,7 @@ export type PlannedLine<Item extends PricedItem = PricedItem> = LineAmount & {
    * Whether this is the true-up of the subscription's commitment, which belongs to no item; `item` is then meaningless.
    */
   readonly is_true_up?: boolean;
-  /** Excess of the amount invoiced before the period was over. */
+  /** Amount of progressive billing that exceeds the charge of the whole period. */
   readonly overbilled?: { readonly amount: Decimal; readonly quantity: Decimal; readonly billed: BilledTotal };
   /** Set for a credit line: the discounts and the tax credited with it. */
   readonly credit_adjustments?: LineAdjustments;
@@ -183,7 +183,7 @@ type LinePricing = {
   /** Cost before the commitment is applied. */
   base: Decimal;
   charge: Decimal;
-  /** Set for a line of a term: its addition to the rounded charge of the term. */
+  /** Set for a line whose commitment has a term of several periods: the amount that the line adds to the rounded charge of the term. */
   amount?: Decimal;
   breakdown: Record<string, unknown>[];
   commitment_info: CommitmentInfo | null;

@@ -231,7 +231,7 @@ function planLateEventLines<Item extends PricedItem>(
   return planCorrections(input.closed, { currency: input.currency, available, committed });
 }
 
-/** The true-up at the end of a term is computable once its usage is measured. */
+/** Plans the true-up of the subscription's commitment. It follows the charge lines, because their usage draws from the commitment. */
 function planTrueUpLines<Item extends PricedItem>(
   input: LineStepInput<Item>,
   before: readonly PlannedLine<Item>[],

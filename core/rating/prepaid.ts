@@ -126,10 +126,9 @@ type Netting = {
 
 /**
  * Returned credits first pay charges of the same invoice (docs/rules/invoices.md, "What is given back"). If the charges are at least the
- * credited amount, all returned credits pay them. Otherwise only a part pays, in the proportion of the charges to the credited amount, so
- * that the rest of the credit is split as its charge was paid. Credits from wallets for one kind of price pay charges of that kind only.
- *
- * @returns the credits that pay each line, 0 for lines that credit
+ * credited amount, all returned credits pay them. Otherwise only a part of the credits pays, in the proportion of the charges to the
+ * credited amount. The rest of the credit is then split between credits and money as its charge was paid. Credits from wallets for one kind
+ * of price pay charges of that kind only. Returns the credits that pay each line, 0 for lines that credit.
  */
 export function nettedCredits(lines: readonly NettedLine[], { currency, wallets }: Netting): Decimal[] {
   let unpaid = lines.map(({ net, returned }) => (returned === null ? Decimal.max(ZERO, net) : ZERO));
@@ -152,7 +151,7 @@ export function nettedCredits(lines: readonly NettedLine[], { currency, wallets 
 
 type CreditsOfOneUse = { readonly amount: Decimal; readonly payable_types: readonly (string | null)[] };
 
-/** Groups the returned credits by the price types that they can pay. Credits that can pay the fewest come first. */
+/** Groups the returned credits by the price types that they can pay. Credits that can pay the fewest types come first. */
 function creditsByUse(lines: readonly NettedLine[], netting: Netting): CreditsOfOneUse[] {
   const charged_types = new Set(lines.filter((line) => line.returned === null).map((line) => line.price_type));
   const uses = new Map<string, CreditsOfOneUse>();
@@ -168,8 +167,9 @@ function creditsByUse(lines: readonly NettedLine[], netting: Netting): CreditsOf
 }
 
 /**
- * Credits on a draft pay only charges of their own price type, as the default wallet does. On a final invoice the wallets decide: if
- * another one has credits for the charge, netting only moves credits from one wallet to the other.
+ * Whether returned credits of one price type may pay a charge of another. On a draft the two types must be equal. On a final invoice they
+ * may if all wallets that get the credits pay the charge's type, too. They also may if another wallet has credits for the charge, because
+ * netting then only moves credits between wallets.
  */
 function canNet(
   { currency, wallets }: Netting,

@@ -104,14 +104,14 @@ export class RunningCost {
     return { base: exact!, commitment_info: null, measured: all };
   }
 
-  /** Allowance that grants make free in an interval; null for an allowance without grants. */
+  /** Measures the free usage of an allowance of grants in the interval of a charge; null for an allowance without grants. */
   #measureGranted({ granting }: MeasuredAllowance, charge: Period): MeasuredAllowance | null {
     if (granting === undefined) return null;
     const used = this.#range.grants.get(granting);
     return used ? measureGrants(used.free, { usage: used.usage, charge, granting }) : null;
   }
 
-  /** A true-up is due only when the range is over. */
+  /** Cost up to now under the commitment, without its true-up, which is due only when the range is over. */
   #committed(base: Decimal): Decimal {
     this.#base = base;
     const { commitment, price } = this.#item;

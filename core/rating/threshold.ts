@@ -1,4 +1,4 @@
-/** Whether an uninvoiced amount reaches the threshold of a subscription. No threshold, or one of 0, is never reached. */
+/** Whether an uninvoiced amount reaches the invoice threshold of a subscription; false if the threshold is absent or 0. */
 import { Decimal } from '../foundation/decimal.ts';
 
 export function hasReachedThreshold(threshold: string | null, amount: Decimal): boolean {

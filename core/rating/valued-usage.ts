@@ -5,7 +5,7 @@ import { type Decimal, sumDecimals, ZERO } from '../foundation/decimal.ts';
 import type { Milliseconds } from '../foundation/time/instant.ts';
 import { OrderedUsage, type UsagePortion } from './allowances/ordered-usage.ts';
 
-/** A price and the start of its validity: its tiers begin there. */
+/** A price and the start of its validity, at which its tiers begin. */
 export type Tariff = { readonly from: Milliseconds; readonly price: PriceTerms };
 
 /**

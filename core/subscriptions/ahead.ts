@@ -17,8 +17,8 @@ export type ScheduledPriceInput = {
 
 /**
  * Selects the scheduled prices that a subscription takes over. Of a one-time charge it takes only the first price. A meter that never
- * resets takes each price for whole periods, because two lines in one period would charge its level twice. `prices` are in the order of
- * creation.
+ * resets takes each price for whole periods, because two lines in one period would charge its standing usage twice. `prices` are in the
+ * order of creation.
  */
 export function planScheduledPrices(prices: readonly Price[], context: ScheduledPriceInput): Price[] {
   const ends = new Map<string, string | null>();

@@ -67,7 +67,7 @@ function isOverlapping(a: AttachedInterval, b: AttachedInterval): boolean {
   return endsAfter(a, b) && endsAfter(b, a);
 }
 
-/** Computes the interval of an attachment. With cadence onetime it ends with its period at the latest. */
+/** Computes the interval of an attachment. An attachment with cadence onetime ends with its period at the latest. */
 export function computeAttachedInterval(
   request: Pick<AttachAddon, 'start_date' | 'end_date' | 'cadence' | 'proration_behavior'>,
   times: LineTimes,

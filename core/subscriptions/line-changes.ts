@@ -51,8 +51,8 @@ export function planAddedInterval(
     : Math.max(times.now, findFirstStart(times));
   if (requestedStart < findFirstStart(times))
     throw invalid(field, `must not lie before ${formatMs(findFirstStart(times))}: that time is invoiced`);
-  // A price that is sold already counts from the start of its line. A price that is sold later moves the start of the
-  // line.
+  // If the price is sold already, the line starts at the requested instant. If the price is sold only later, the line does not start before
+  // that.
   const start = sold > times.now ? Math.max(requestedStart, sold) : requestedStart;
   if (times.end_ms !== null && start >= times.end_ms)
     throw invalid(field, 'must lie before the end of the subscription');
@@ -111,9 +111,8 @@ export function deriveLineEnd(
 }
 
 /**
- * Instant at which a successor with another charge replaces a line. A meter that never resets charges its level once
- * per period, so its price changes with the period. That period may be one of the line's own. A one-time charge is not
- * repeated.
+ * Instant at which a successor with another charge replaces a line. A meter that never resets charges its standing usage once per period,
+ * so its price changes with the period. That period may be one of the line's own. A one-time charge is not repeated.
  */
 export function deriveLineChange(
   line: ChangedLineTerms,

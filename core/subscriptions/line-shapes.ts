@@ -1,4 +1,4 @@
-/** Request shapes of single lines: overrides of a plan price, and lines beside the plan. */
+/** Request shapes of single lines: overrides of a plan price, and lines in addition to those of the plan. */
 import { z } from 'zod';
 import { criticalFields } from '../catalog/price/record.ts';
 import { decimalText, keyText, metadata, orNull, timestampText, withoutEffect } from '../foundation/record.ts';
@@ -12,7 +12,7 @@ export const overrideLineItemShape = z.object({
   ...criticalFields,
 });
 
-/** A line beside the plan's lines, with its own dates and quantity. Its price exists already or is created with it. */
+/** A line in addition to those of the plan, with its own dates and quantity. Its price exists already or is created with it. */
 export const extraLineItemShape = z.object({
   price_id: orNull(z.string()).meta({
     description: 'Id of an existing price. Exactly one of `price_id` and `price` is required.',

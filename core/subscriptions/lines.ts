@@ -163,7 +163,7 @@ export function hasPriceChange(override: PriceOverride): boolean {
 /** Subscription that owns the override. `symbol` is that of the price unit, if the plan price has one. */
 type OverrideTarget = { readonly id: string; readonly start_date: string; readonly symbol?: string };
 
-/** Root price with the changes of the override, validated as every price is. */
+/** Builds the subscription's own price: the plan price with the changes of the override, validated like every price. */
 export function buildOverriddenPrice(
   planPrice: Price,
   override: PriceOverride,
@@ -181,7 +181,9 @@ export function buildOverriddenPrice(
   return price;
 }
 
-/** Amounts in a price unit are converted to money at the rate of the plan price. An amount in money is refused there. */
+/**
+ * Amounts in a price unit are converted to money at the rate of the plan price. A plan price in a price unit refuses an override in money.
+ */
 function applyOverride(
   planPrice: Price,
   override: PriceOverride,

@@ -9,7 +9,7 @@ import type { Period } from '../foundation/time/period.ts';
 export type SubscriptionMember = {
   readonly external_customer_id: string;
   readonly joined_ms: Milliseconds;
-  /** Null until the customer leaves. */
+  /** Instant at which the customer left; null while the customer takes part. */
   readonly left_ms: Milliseconds | null;
 };
 
@@ -23,9 +23,9 @@ type CountedCustomers = {
 };
 
 /**
- * Selects the customers of a charge for a service period that reads the events of `window`. A customer who left before
- * the service period is excluded: a meter that never resets still counts their level, and their seats would be charged.
- * Events in `gaps` do not count.
+ * Selects the customers of a charge for a service period that reads the events of `window`. A customer who left before the service period
+ * is excluded. Otherwise a meter that never resets would still count the standing usage of this customer, such as seats. Events in `gaps`
+ * do not count.
  */
 export function computeCountedCustomers(
   members: readonly SubscriptionMember[],

@@ -156,7 +156,7 @@ export function checkParams<Params extends { readonly action: 'add' | 'remove' }
   if (!params[needs]) throw invalid(`${prefix}.${needs}`, `is required for action ${action}`);
 }
 
-/** Parameters of any other type are refused. */
+/** Parses a request to a modification. Parameters that belong to another type are refused. */
 export function parseModification(request: ModifyRequest): Modification {
   const type = toModifyType(request.type);
   const field = `${type}_params` as const;

@@ -148,10 +148,7 @@ function planPriceIntervals(planPrice: Price, phases: readonly PlannedPhase[]): 
   return intervals;
 }
 
-/**
- * A meter that never resets changes its price only at a period boundary. Two lines in one period would charge its level
- * twice.
- */
+/** A meter that never resets changes its price only at a period boundary. Two lines in one period would charge its standing usage twice. */
 function alignToPeriod(
   at: Milliseconds,
   planPrice: Price,

@@ -84,7 +84,7 @@ export function computePlanSync(input: PlanSyncInput): PlanSync {
   };
 }
 
-/** First price of a lineage; overrides and successors refer to it. */
+/** First price of a lineage, which is a price with its successors. Overrides and successors refer to it. */
 export const toRootId = (price: Pick<Price, 'id' | 'parent_price_id'>) => price.parent_price_id || price.id;
 
 function planEndedLines(input: PlanSyncInput): PlanSync['ended'] {
@@ -150,8 +150,8 @@ function computePeriodEndFrom(at: Milliseconds, item: BilledItem, input: PlanSyn
 }
 
 /**
- * Whether the price charges a meter that never resets. Its level counts in every period, so two lines in one period
- * would charge it twice.
+ * Whether the price charges a meter that never resets. Its standing usage counts in every period, so two lines in one period would charge
+ * it twice.
  */
 function hasNeverResetMeter(price: Price, { reset_usage }: PlanSyncInput): boolean {
   return price.meter_id !== null && reset_usage.get(price.meter_id) === 'NEVER';
@@ -179,21 +179,24 @@ function planAddedPrices(input: PlanSyncInput, ended: PlanSync['ended']): PlanSy
   return added;
 }
 
-/** Last price of each lineage that had a line. An earlier price without a line was skipped and stays skipped. */
+/**
+ * Last price of each lineage that had a line; a lineage is a price with its successors. An earlier price without a line was skipped and
+ * stays skipped.
+ */
 function findLastKnown({ plan_prices, lines }: PlanSyncInput): Map<string, number> {
   const priceIds = new Set(lines.map(({ price_id }) => price_id));
   const known = plan_prices.filter(({ id }) => priceIds.has(id));
   return new Map(known.map((price) => [toRootId(price), price.sequence]));
 }
 
-/** A line of the last price that the subscription has of a lineage. A lineage may have several. */
+/**
+ * A line of the last price that the subscription has of a lineage, which is a price with its successors. A lineage may have several such
+ * lines.
+ */
 type Lineage = {
   readonly line: SyncedLine | null;
   readonly quantity: string | null;
-  /**
-   * Start of a successor, so that no instant is charged twice or left free. Null if the successor has a start of its
-   * own.
-   */
+  /** Start of a successor, so that no instant is charged twice or not at all. Null if the successor has a start of its own. */
   readonly end: Milliseconds | null;
   /** Instant at which the line would have ended by itself, for example with a phase. Its successors end at this instant, too. */
   readonly until: Milliseconds | null;
@@ -302,7 +305,7 @@ function toEndedLineage(
   };
 }
 
-/** A price with the same period length continues the periods of the line. */
+/** Whether price and line have periods of equal length. The price then continues the periods of the line. */
 function hasSamePeriodLength(price: Price, line: SyncedLine | null): boolean {
   return line?.billing_period === price.billing_period && line.billing_period_count === price.billing_period_count;
 }

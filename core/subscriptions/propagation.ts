@@ -42,7 +42,7 @@ export function planInheritedChanges(
   for (const field of PROPAGATED_DATES)
     if (!isSameDate(child[field], parent[field])) changes[field] = parent[field] ?? null;
   if (parent.subscription_status === 'cancelled') changes.end_date = deriveInheritedEnd(child, parent);
-  // A draft begins with its parent.
+  // A draft does not begin before its parent.
   if (child.subscription_status === 'draft' && toInstant(child.start_date) < toInstant(parent.start_date))
     changes.start_date = parent.start_date;
   return Object.keys(changes).length > 0 ? (changes as Partial<Subscription>) : null;

@@ -82,7 +82,7 @@ function checkUncommitted(
       throw invalid(`${prefix}override_line_items[${index}].commitment_time_buckets`, BOTH);
 }
 
-/** Checks a line that is added later. */
+/** Throws if an added line has a commitment and the subscription as a whole has one, too. */
 export function checkOneLevel(
   subscription: { readonly commitment_amount?: string | null | undefined },
   line: RequestedCommitment,

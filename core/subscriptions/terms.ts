@@ -1,6 +1,6 @@
 /**
- * An invoice threshold is zero or greater. Only standalone subscriptions with usage prices alone may have one
- * (docs/rules/invoices.md, "Before the period is over").
+ * An invoice threshold is zero or greater. Only a standalone subscription without fixed prices may have one (docs/rules/invoices.md,
+ * "Before the period is over").
  */
 
 import type { Price } from '../catalog/price/record.ts';

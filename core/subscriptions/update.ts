@@ -1,7 +1,7 @@
 /**
- * Derives which change an update requests beside the fields that change in place (docs/rules/subscriptions.md, "Changes
- * in place"). Only values that differ from the record request a change, so sending a record back changes nothing. A
- * request may make one change.
+ * Derives the change that an update requests in addition to the fields that change in place (docs/rules/subscriptions.md, "Changes in
+ * place"). Only values that differ from the record request a change, so sending a record back changes nothing. A request may make one
+ * change.
  */
 import { invalid, notAllowed } from '../foundation/error.ts';
 import { toInstant } from '../foundation/time/instant.ts';
@@ -25,7 +25,7 @@ type SubscriptionBeforeUpdate = Pick<
   'subscription_status' | 'cancel_at' | 'cancel_at_period_end' | 'parent_subscription_id' | (typeof IN_PLACE)[number]
 >;
 
-/** Finds the change that the request asks for besides plain fields; null if everything is in place already. */
+/** Finds the change that the request asks for in addition to fields that change in place; null if it asks for none. */
 export function findRequestedVerb(request: UpdateSubscription, before: SubscriptionBeforeUpdate): RequestedVerb | null {
   checkStatus(request, before);
   const verbs = [findRequestedCancellation(request, before), findRequestedParent(request, before)].filter(

@@ -12,7 +12,7 @@ import { createResolverLookup, type NameServers } from '../lookup.ts';
 
 type DownloadOptions = {
   readonly bytes_max: number;
-  /** Private addresses that are allowed nevertheless, also over http. */
+  /** Private addresses to which a download may connect, also over http. */
   readonly allowed_addresses: readonly string[];
   readonly silence_ms?: number;
   readonly pace?: Partial<Pace>;

@@ -129,7 +129,7 @@ function describeError(error: unknown, timeout_ms: number): Pick<SendOutcome, 'e
     : { error: reason };
 }
 
-/** An error of the resolver, or a refusal by the agent, which has no code. */
+/** Whether the error is one of the resolver, or a refusal by the agent, which has no code. */
 function isAddressError(error: Error & { syscall?: unknown }): boolean {
   return /^(getaddrinfo|query)/.test(String(error.syscall)) || isRefusal(error);
 }

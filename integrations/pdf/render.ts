@@ -13,7 +13,7 @@ type RenderJob = {
   readonly reject: (error: Error) => void;
 };
 
-/** A document that takes longer fails and its thread ends; a new thread renders the next ones. */
+/** Time limit of a document. A document that takes longer fails and its thread ends; a new thread renders the next ones. */
 const TIMEOUT_MS = 60_000;
 /** An idle thread ends after this time, because it takes memory. A new one starts in half a second. */
 const IDLE_MS = 60_000;

@@ -17,7 +17,7 @@ const MISSING = '610';
 /** QuickBooks documents a pause of a minute and no header. A gateway may name a longer one. */
 const LIMIT_PAUSE_SECONDS = 60;
 const LIMITED = '3001';
-/** The token is refused, the user has no right to the company, or the company's subscription has ended. */
+/** Error codes for a refused token, a user without rights to the company, and a company whose subscription has ended. */
 const UNAUTHORIZED_CODES = new Set(['3100', '3200', '6190']);
 const UNAUTHORIZED_TYPES = new Set(['authentication', 'authenticationfault', 'authorization', 'authorizationfault']);
 

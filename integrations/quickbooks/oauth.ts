@@ -78,7 +78,7 @@ async function requestTokens(
 
 const tokenError = z.object({ error: z.string().regex(/^\w{1,64}$/) });
 
-/** RFC 6749, section 5.2. The description may quote a token. */
+/** Builds the error of a refused token request (RFC 6749, section 5.2). It omits the description of the answer, which may quote a token. */
 function toTokenError(answer: IntuitAnswer): ProviderError {
   const { status, body } = answer;
   const code = tokenError.safeParse(body).data?.error ?? null;

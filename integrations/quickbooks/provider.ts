@@ -6,7 +6,7 @@ import { quickbooksOAuth } from './oauth.ts';
 import { quickbooksSecrets } from './secrets.ts';
 import { checkIntuitSignature, parseIntuitWebhook } from './webhook.ts';
 
-/** Intuit accepts 500 requests a minute for one company. */
+/** Request rate. It is below Intuit's limit of 500 requests a minute for one company. */
 const REQUESTS_PER_SECOND = 8;
 
 export const quickbooks: Provider = {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { webAddress } from '../../core/foundation/record.ts';
 
 const TEXT_MAX = 255;
-/** Intuit announces tokens of up to 4,096 characters. */
+/** Maximum length of a token. Intuit announces tokens of up to 4,096 characters. */
 const TOKEN_MAX = 4_096;
 const secretText = z.string().trim().min(1).max(TEXT_MAX);
 const tokenText = z.string().trim().min(1).max(TOKEN_MAX);

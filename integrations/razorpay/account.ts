@@ -108,7 +108,7 @@ class RazorpayAccount implements ProviderAccount {
     );
   }
 
-  /** The newest customers are first. Those from before the first attempt cannot be ours. */
+  /** Finds the customer of an earlier attempt. The newest customers are first; those from before the first attempt cannot be ours. */
   async #findCustomer({ customer_id, key_created_at }: PushedCustomer): Promise<Customers.RazorpayCustomer | null> {
     const since = key_created_at.getTime() / 1_000 - CLOCK_SLACK_SECONDS;
     for (let skip = 0; skip < LISTED_MAX; skip += PAGE) {
@@ -135,7 +135,7 @@ class RazorpayAccount implements ProviderAccount {
         return toRecord(issued);
       } catch (thrown) {
         const error = unwrapError(thrown);
-        // Deletes the draft, because a person could issue it beside the invoice of a later attempt.
+        // Deletes the draft, because a person could issue it in addition to the invoice of a later attempt.
         if (isRefused(error)) await this.#deleteDraft(created.id);
         throw error;
       }
@@ -157,7 +157,7 @@ class RazorpayAccount implements ProviderAccount {
     throw buildRaceError(invoice.invoice_id);
   }
 
-  /** A concurrent push or a person may have issued or deleted the draft. */
+  /** Issues the draft. A concurrent push or a person may have issued or deleted it already. */
   async #issue(draft: Invoices.RazorpayInvoice): Promise<Invoices.RazorpayInvoice> {
     try {
       return await this.#razorpay.invoices.issue(draft.id);
@@ -238,7 +238,7 @@ class RazorpayAccount implements ProviderAccount {
     return read;
   }
 
-  /** A payment that was not captured cannot be refunded by a request. */
+  /** Reads the refunds of a payment. A payment that was not captured has none. */
   async #readRefunds(payment: Payments.RazorpayPayment) {
     const isCaptured = payment.status === 'captured' || payment.status === 'refunded';
     return isCaptured ? await readRefunds(this.#razorpay, payment) : { refunds: [], refunded_amount: '0' };

@@ -30,7 +30,7 @@ type HttpClient = {
   post<Data>(path: string, body: object, options: { headers: Record<string, string> }): Promise<HttpAnswer<Data>>;
 };
 
-/** The library is loaded only if an account is opened. */
+/** Creates the client. The library is loaded only if an account is opened. */
 export async function createRazorpayClient(
   { key_id, secret_key }: RazorpayCredentials,
   { address }: AccountSettings,
@@ -49,7 +49,7 @@ export async function createRazorpayClient(
   return client;
 }
 
-/** No record of Razorpay has a field `error`: an answer with status 200 that has it is an error. */
+/** Throws if an answer has a field `error`, even with status 200, because no record of Razorpay has such a field. */
 function checkAnswer(answer: HttpAnswer<unknown>): HttpAnswer<unknown> {
   const { status, data } = answer;
   if (typeof data !== 'object' || data === null) throw wrapError(buildUnreadableError(status));

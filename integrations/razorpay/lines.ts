@@ -5,7 +5,7 @@ import { ProviderError } from '../provider-error.ts';
 import { fromSubunits, toPayableSubunits, toSubunits } from './amounts.ts';
 import { cutText } from './texts.ts';
 
-/** Razorpay refuses more lines of one invoice (razorpay.com/docs/api/payments/invoices). */
+/** Maximum number of lines of one invoice; Razorpay refuses more (razorpay.com/docs/api/payments/invoices). */
 const LINES_MAX = 50;
 const NAME_MAX = 255;
 const DESCRIPTION_MAX = 2_048;

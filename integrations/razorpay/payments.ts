@@ -1,6 +1,6 @@
 /**
- * Payments at Razorpay. A charge is an order with one recurring payment, a page is a payment link. Our key is the receipt of the order, the
- * reference of the link and the receipt of the refund, and each is searched for before it is created.
+ * Payments at Razorpay. A charge is an order with one recurring payment, a page is a payment link. Our key is the receipt of an order, the
+ * reference of a link and the receipt of a refund. Each of them is searched for by the key before it is created.
  */
 import type { Orders } from 'razorpay/dist/types/orders.js';
 import type { PaymentLinks } from 'razorpay/dist/types/paymentLink.js';
@@ -346,7 +346,10 @@ function toLinkOutcome(link: PaymentLinks.RazorpayPaymentLink): PaymentOutcome {
 
 type LinkPayment = Pick<PaymentLinks.RazorpayPaymentBaseRequestBody, 'payment_id' | 'status'>;
 
-/** The library declares one payment; Razorpay returns a list, or null before the first attempt. */
+/**
+ * Finds the id of the payment that paid the link. The library declares one payment; Razorpay returns a list, or null before the first
+ * attempt.
+ */
 function findPaidId({ payments }: PaymentLinks.RazorpayPaymentLink): string | null {
   const list = (payments ?? []) as LinkPayment | readonly LinkPayment[];
   const attempts = Array.isArray(list) ? (list as readonly LinkPayment[]) : [list as LinkPayment];

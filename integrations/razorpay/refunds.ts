@@ -46,7 +46,10 @@ export async function readRefunds(
   return { refunds, refunded_amount: sumSucceeded(refunds) };
 }
 
-/** Razorpay lists 10 refunds unless `count` says otherwise (razorpay.com/docs/api/refunds/fetch-multiple-refund-payment). */
+/**
+ * Lists all refunds of a payment. Razorpay lists 10 refunds unless `count` says otherwise
+ * (razorpay.com/docs/api/refunds/fetch-multiple-refund-payment).
+ */
 async function listAll(razorpay: RazorpayClient, payment_id: string): Promise<Refunds.RazorpayRefund[]> {
   const refunds: Refunds.RazorpayRefund[] = [];
   for (let skip = 0; ; skip += PAGE) {

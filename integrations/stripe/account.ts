@@ -154,7 +154,7 @@ class StripeAccount implements ProviderAccount {
         return toRecord(final);
       } catch (error) {
         const failure = toProviderError(error);
-        // Deletes the draft, because a person could open it beside the invoice of a later attempt.
+        // Deletes the draft, because a person could open it in addition to the invoice of a later attempt.
         if (failure instanceof ProviderError && failure.error_class === 'person') await this.#deleteDraft(created.id);
         throw failure;
       }
@@ -292,8 +292,8 @@ class StripeAccount implements ProviderAccount {
   }
 
   /**
-   * Lists the invoices of a payment. An event about a refund or dispute also names the payment, so others are not
-   * searched for.
+   * Lists the invoices of a payment. An event about a refund or dispute also names its payment, so invoices are not searched for by refunds
+   * and disputes.
    */
   async listConcernedInvoices({ kind, provider_entity_id }: ProviderEventSubject): Promise<readonly string[]> {
     if (kind !== 'payment') return [];
@@ -316,7 +316,7 @@ class StripeAccount implements ProviderAccount {
     return typeof payment_intent === 'string' ? payment_intent : (payment_intent?.id ?? null);
   }
 
-  /** Refunds by the id of their payment intent or charge. */
+  /** Lists refunds by the id of their payment intent or charge. */
   async #listRefunds(payments: readonly Stripe.InvoicePayment[]): Promise<RefundsById> {
     const refunds = new Map<string, readonly ReportedRefund[]>();
     for (const payment of payments) {

@@ -1,6 +1,6 @@
 /**
- * Parses events of Stripe's webhooks (docs.stripe.com/api/events, /events/types). A webhook endpoint has its own API
- * version, so only ids are read from the body, and an event of an unknown shape names no record.
+ * Parses events of Stripe's webhooks (docs.stripe.com/api/events, /events/types). A webhook endpoint has its own API version, so only ids
+ * are read from the body. An event of an unknown shape names no record.
  */
 
 import { z } from 'zod';

@@ -6,7 +6,7 @@ import { foldSmallestLines, sumMinorUnits } from '../minor-units.ts';
 import { ProviderError } from '../provider-error.ts';
 import { fromMinorUnits, toMinorUnits } from './amounts.ts';
 
-/** Stripe refuses more lines of one invoice (docs.stripe.com/changelog/2016-02-22/no-more-than-250-invoice-items). */
+/** Maximum number of lines of one invoice; Stripe refuses more (docs.stripe.com/changelog/2016-02-22/no-more-than-250-invoice-items). */
 const LINES_MAX = 250;
 
 export type StripeLine = Stripe.InvoiceAddLinesParams.Line & { amount: number };

@@ -51,8 +51,8 @@ export async function pushStripePayment(stripe: Stripe, payment: PushedPayment):
 }
 
 /**
- * Builds a payment record with the part of the payment that the invoice takes, because Stripe would credit the rest to
- * the customer's balance.
+ * Builds a payment record with the part of the payment that is applied to the invoice, because Stripe would credit the rest to the
+ * customer's balance.
  */
 function toPaymentRecord(payment: PushedPayment, value: number): Stripe.PaymentRecordReportPaymentParams {
   const paid_at = toUnixSeconds(payment.paid_at);

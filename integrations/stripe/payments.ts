@@ -51,7 +51,7 @@ export class StripePayments implements AccountPayments {
     });
   }
 
-  /** The bank requires the customer's confirmation: the same payment intent gets a page for it. */
+  /** Starts the customer's confirmation, which the bank requires: the same payment intent gets a page for it. */
   async #askCustomer({ id }: Stripe.PaymentIntent, charge: AccountCharge): Promise<Stripe.PaymentIntent> {
     const payment_method = charge.provider_payment_method_id;
     const return_url = charge.success_url ?? DEFAULT_RETURN_URL;
@@ -148,8 +148,8 @@ export class StripePayments implements AccountPayments {
   }
 
   /**
-   * Lets the payment pay the pushed invoice, so that the customer cannot pay it there again. A refusal changes nothing about the money that
-   * was received: the invoice may be paid there already, be void, or be gone.
+   * Applies the payment to the pushed invoice, so that the customer cannot pay it again at Stripe. A refusal does not change the received
+   * money: the invoice may already be paid, void or deleted at Stripe.
    */
   async #payInvoice(intent: Stripe.PaymentIntent, payment: RequestedPayment): Promise<void> {
     const { provider_invoice_id } = payment;

@@ -55,7 +55,7 @@ function toInvoiceStatus({ id, status }: Stripe.Invoice): ProviderInvoice['invoi
   return known;
 }
 
-/** Converts a payment; null if no payment was attempted, because Stripe creates a payment intent with the invoice. */
+/** Converts a payment; null if nobody has tried to pay, because Stripe creates a payment intent with the invoice. */
 function toProviderPayment(payment: Stripe.InvoicePayment, refunded: RefundsById): ReportedPayment | null {
   const { amount_paid, amount_requested, currency, status, status_transitions } = payment;
   const provider_payment_id = toPaymentId(payment);

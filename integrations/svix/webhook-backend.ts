@@ -35,7 +35,7 @@ export function createSvixBackend(options: SvixOptions): WebhookBackend {
   };
 }
 
-/** The client library is loaded only if Svix is used. */
+/** Opens the client. Its library is loaded only if Svix is used. */
 async function openClient({ token, server_url }: SvixOptions): Promise<Svix> {
   const { Svix: Client } = await import('svix');
   return new Client(token, {

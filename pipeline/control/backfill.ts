@@ -43,7 +43,7 @@ import {
   toCountedMeter,
 } from '../../storage/usage/recount.ts';
 
-/** Completes every version that all partitions have met; returns how many versions it settled. */
+/** Counts the past events for each meter version whose barriers are reached on all partitions. Returns the number of completed versions. */
 export async function backfillMeters(stores: Stores, { events_max }: { events_max: number }): Promise<number> {
   const waiting = await listVersionsToBackfill(stores.postgres, stores.log.partition_count);
   let settled = 0;

@@ -60,7 +60,7 @@ export async function applyControlMessage(
   }
   const { attempt, again, done } = await planSlice(stores.postgres, owned_partition, { from: record.offset, to });
   if (done) return { to };
-  // The fence is raised first, so that no statement of an earlier attempt arrives during this attempt.
+  // The fence is raised first. It rejects statements of an earlier attempt that arrive during this one.
   if (again) await raiseFence(stores.clickhouse, { writer: toPartitionWriter(owned_partition.partition), attempt });
   if (message.type === 'rebuild') {
     await applyRebuild(stores, { owned_partition, record, end }, message);

@@ -5,7 +5,7 @@
  */
 export type FuseFilter = {
   readonly seed: number;
-  /** Always a power of two. */
+  /** Number of slots per segment, always a power of two. */
   readonly segment_length: number;
   readonly segment_count: number;
   readonly fingerprints: Uint8Array;

@@ -181,7 +181,7 @@ export class IdentityFile {
   }
 }
 
-/** A chunk is large enough for the speed of the disk, and small enough that its checksum does not delay other work. */
+/** Size of a chunk. It is large enough for the speed of the disk, and small enough that its checksum does not delay other work. */
 const CHUNK_BYTES = 1024 * 1024;
 
 async function readDirectory(path: string, handle: Handle, seal: FileSeal): Promise<IdentityPart[]> {

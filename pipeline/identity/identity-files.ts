@@ -123,7 +123,7 @@ async function pairsIn(files: readonly IdentityFile[], part: number): Promise<Ui
 
 const TRIES = 5;
 
-/** A worker may replace files during the read. Then its manifest has changed, and the read is repeated. */
+/** Reads the files, and repeats the read if their manifest has changed, because a worker may replace files meanwhile. */
 async function withFiles<Answer>(
   dir: string,
   work: (manifest: Manifest, files: readonly IdentityFile[]) => Promise<Answer>,

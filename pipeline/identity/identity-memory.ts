@@ -16,9 +16,9 @@ import { type Manifest, readManifest, writeManifest } from './identity-manifest.
 import { IdentitySet } from './identity-set.ts';
 
 export type IdentityOptions = {
-  /** Folder of the files; if null, all ids are in memory, exactly. */
+  /** Folder of the files. If null, all seen ids are held in memory as an exact set. */
   readonly dir: string | null;
-  /** Greatest number of ids held exactly. */
+  /** Maximum number of ids in the exact set in memory. */
   readonly hot_ids: number;
   /** Memory for the filters. Filters beyond it are read from the files. */
   readonly filter_bytes: number;

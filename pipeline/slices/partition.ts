@@ -51,8 +51,8 @@ import { computeRecordWork } from './slice-work.ts';
 import { checkStoresAgree } from './stores-agree.ts';
 
 /**
- * ClickHouse deduplicates only some thousands of recent blocks, and a slice may have many. The fence is raised before that, so that it
- * rejects older copies.
+ * Number of slices after which the fence is raised, so that it rejects late copies of earlier inserts. ClickHouse deduplicates only some
+ * thousands of recent blocks, and a slice may have many.
  */
 const SLICES_PER_FENCE = 50;
 

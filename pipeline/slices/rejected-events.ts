@@ -81,8 +81,8 @@ async function findRejection(
 }
 
 /**
- * Makes the event a dead letter, which only the owner of the partition may decide. If its raw row was written before another row was
- * rejected, it is voided; otherwise its id is free again (`deleteRejectedRows`).
+ * Makes the event a dead letter; only the owner of the partition may do so. If the raw row of the event was written before another row was
+ * rejected, the event is voided. Otherwise its id is free again (`deleteRejectedRows`).
  */
 export async function rejectEvent(
   stores: Stores,
@@ -115,8 +115,8 @@ function findNotStored({ clickhouse }: Stores, rows: readonly ReadEvent[]): Prom
 }
 
 /**
- * Deletes rows that attempts before the rejection wrote for such events: their identities, and outcomes that differed then. The raised
- * fence ensures that no statement of these attempts arrives later.
+ * Deletes the rows that attempts before the rejection wrote for the rejected events: their identities, and outcomes that have changed
+ * since. The raised fence ensures that no statement of these attempts arrives later.
  */
 export async function deleteRejectedRows(stores: Stores, slice: PreparedSlice): Promise<void> {
   await deleteIdentities(stores.clickhouse, await findNotStored(stores, slice.rejected_events));

@@ -7,7 +7,7 @@ import { computeWorstIndexCost, type WorstCost, worstWork } from '../../core/met
 import type { LogRecord } from '../../storage/log/log.ts';
 import type { MeterCatalogue } from '../control/meter-catalogue.ts';
 
-/** One second, in the unit of core/metering/expression/work.ts. */
+/** Work after which a slice is cut: one second, in the unit of core/metering/expression/work.ts. */
 export const SLICE_WORK_MAX = 10_000_000;
 
 export function computeRecordWork(catalogue: MeterCatalogue, record: LogRecord): number {
@@ -16,7 +16,7 @@ export function computeRecordWork(catalogue: MeterCatalogue, record: LogRecord):
   return worstWork(worst, { events: record.event_count, bytes: record.body.length });
 }
 
-/** An index is immutable: a changed meter creates a new one. */
+/** Worst cost by meter index. An index is immutable: a changed meter creates a new one. */
 const known = new WeakMap<MeterIndex, WorstCost>();
 
 function getWorstCost(index: MeterIndex): WorstCost {

@@ -1,6 +1,7 @@
 /**
- * Postgres and ClickHouse must be of one moment when a partition is taken. If one was restored to an earlier moment than the other, events
- * would be counted twice or be missing. So the partition stops with a reason (docs/operations.md, "Stores of different moments").
+ * Postgres and ClickHouse must have the data of one moment when a partition is taken. If one was restored to an earlier moment than the
+ * other, events would be counted twice or be missing. So the partition stops with a reason (docs/operations.md, "Stores of different
+ * moments").
  */
 import { findLastLedgerRange } from '../../storage/audit/ledger.ts';
 import { countRawRows } from '../../storage/audit/offset-ranges.ts';

@@ -30,7 +30,7 @@ export async function dedupe(
   return decide(events, suspects, owners);
 }
 
-/** Processes the slice in log order; the first event with an id without an owner becomes its owner. */
+/** Decides each event of the slice in log order. An id belongs to the first event that has it. */
 function decide(
   events: readonly ReadEvent[],
   suspects: Set<ReadEvent>,

@@ -96,7 +96,7 @@ export class ReadEvent implements StoredEvent {
     const { text, marks } = this.record_events;
     return toEventProperties(text, marks.words, this.mark) ?? NO_PROPERTIES;
   }
-  /** JSON text of the object. */
+  /** JSON text of the `properties` object. */
   get properties_json(): string {
     const { text, marks } = this.record_events;
     const start = marks.words[this.mark + PROPERTIES_START]!;
@@ -143,7 +143,7 @@ class RecordEvents {
   readonly ascii: boolean;
   readonly offset: number;
   readonly marks: Marks;
-  /** Index at which the marks of an event begin. */
+  /** Index of the first mark of each event. */
   readonly firsts: number[] = [];
   readonly positions: number[] = [];
   readonly names: string[] = [];
@@ -336,7 +336,7 @@ export class EventReader {
   }
 }
 
-/** A string with an escape has an end mark below ABSENT. */
+/** Whether a field of the event has an escape. The end mark of a string with an escape is below ABSENT. */
 function hasEscapes(words: Int32Array, first: number): boolean {
   return (
     words[first + EVENT_NAME + 1]! < ABSENT ||

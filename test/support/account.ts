@@ -13,7 +13,7 @@ type AccountEntry = { readonly at: string; readonly text: string };
 
 export type Account = { readonly text: string; readonly invoiced: string; readonly credit_adjustments: string };
 
-/** `customers` are those whose subscriptions and wallets are shown, by their names in the world. */
+/** `customers`: names of the customers whose subscriptions and wallets are shown. */
 export async function buildAccount(
   world: World,
   customers: readonly string[],

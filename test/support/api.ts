@@ -74,8 +74,8 @@ export type TestApi = {
 };
 
 /**
- * Tests send few events, and each test waits for their effect: the default interval would add up to half a second per
- * batch.
+ * Longest wait of the pipeline for a full slice. Tests send few events, and each test waits for their effect: the default would add up to
+ * half a second per batch.
  */
 const SLICE_WAIT_MS = 20;
 
@@ -85,9 +85,12 @@ export async function startTestApi(
     routes?: readonly Route[];
     config?: Record<string, string>;
     pipeline?: true;
-    /** As in `npm start`: API and pipeline are one process, and no other process writes to Postgres. */
+    /**
+     * Cache of current usage. Unless `beside` is set, the API and the pipeline are one process, as in `npm start`, and no other process
+     * writes to Postgres.
+     */
     usage_cache?: UsageCache;
-    /** With `usage_cache`: as in `npm run api`, where other processes write to Postgres, too. */
+    /** If true, the API with the `usage_cache` is a separate process, as in `npm run api`: other processes write to Postgres, too. */
     beside?: boolean;
   } = {},
 ): Promise<TestApi> {
@@ -161,7 +164,7 @@ async function send(
   return { status, headers: answered, body: parsed(text, answered), text };
 }
 
-/** If the body were a text, Node would send the headers in the encoding of the text. */
+/** Encodes a body. If it were a text, Node would send the headers in the encoding of the text. */
 function bytesOf(body: unknown): Buffer {
   if (Buffer.isBuffer(body)) return body;
   return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
@@ -178,7 +181,7 @@ function exchange(url: string, { method, headers, sent }: Exchange): Promise<Inc
   });
 }
 
-/** Idle connections are closed before the server closes them, which it does after 5 s. */
+/** Closes idle connections before the server closes them, which it does after 5 s. */
 const AGENT = new Agent({ keepAlive: true, timeout: 3_000 });
 
 function headersOf({ rawHeaders }: IncomingMessage): Headers {

@@ -49,7 +49,10 @@ export type ModelChained = {
 type ModelChainAmounts = { lines: { name: string; amount: string }[]; total: string };
 
 type Line = { name: string; terms: ModelTerms; start: bigint; end: bigint };
-/** An event that belongs to a member. `until` is the end of its level. */
+/**
+ * An event that belongs to a member. `until` is the instant from which its value no longer counts for a WEIGHTED_SUM; null if it always
+ * counts.
+ */
 type Owned = { event: ModelEvent; at: bigint; until: bigint | null };
 type Measured = { given: ModelChained; period: Window; whole: Window; events: Owned[] };
 

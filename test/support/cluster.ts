@@ -1,7 +1,7 @@
 /**
  * Farthing as several processes on real stores: API, pipeline and scheduler as child processes, Kafka of one broker or
- * three (the log in Postgres without one), a Postgres and a ClickHouse database of their own, each behind a way that can be
- * cut, and on which statements can meet a fate.
+ * three (the log in Postgres without one), and new databases in Postgres and ClickHouse. Each database is behind a proxy
+ * that can cut the connections; a second proxy can disturb single statements to ClickHouse.
  *
  *   const cluster = await startCluster({ kafka, apis: 2, pipelines: 3 });
  *   await cluster.request('POST', '/events', { … });
@@ -69,7 +69,7 @@ export type Cluster = {
   readonly log: EventLog;
   readonly postgresWay: Cut;
   readonly clickhouseWay: Cut;
-  /** Proxy between the cut and ClickHouse; it can disturb single statements. */
+  /** Proxy in front of ClickHouse that can disturb single statements. It is behind `clickhouseWay`. */
   readonly statements: StatementWay;
   process(role: Role, index: number): ClusterProcess;
   processes(role: Role): ClusterProcess[];

@@ -21,7 +21,7 @@ export type Cut = {
   close(): Promise<void>;
 };
 
-/** A chunk for which `lost` is returned never arrives; its connection stays. */
+/** Functions that receive each chunk of the traffic. If one returns `lost`, the chunk is dropped and the connection stays open. */
 type Watcher = { sent?(text: string): 'lost' | void; answered?(text: string): void };
 
 export async function cutTo(target: { host: string; port: number }): Promise<Cut> {

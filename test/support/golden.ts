@@ -14,7 +14,7 @@ export function expectGolden(name: string, value: unknown): void {
   expect(text).to.equal(golden(join(DIRECTORY, name), text));
 }
 
-/** Compares a golden file that other code reads, too. It is compared by its keys, because it may be formatted. */
+/** Compares a golden file that other code reads, too. Values are compared key by key, because a formatter may have changed the text. */
 export function expectGoldenJson(file: string, values: Readonly<Record<string, unknown>>): void {
   const kept = JSON.parse(golden(file, `${JSON.stringify(values, null, 2)}\n`));
   expect(values).to.have.all.keys(kept);

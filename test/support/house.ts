@@ -24,7 +24,7 @@ const PUBLISHED_IN: Record<string, readonly string[]> = {
   // The document of an invoice, which is in golden files.
   'core/invoicing/document/document.ts': ['look'],
   'integrations/pdf/layout.ts': ['look'],
-  // The details of an error.
+  // Key in the details of an error.
   'core/subscriptions/trial.ts': ['stated'],
 };
 const BANNED_PHRASES = ['stands still', 'stand still', 'goes on', 'side by side'];

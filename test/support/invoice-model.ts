@@ -1,6 +1,7 @@
 /**
- * The reference model of invoices: what the invoices of a subscription must say, from what was accepted and from the terms
- * of its prices alone. Plain arithmetic over reference-model.ts and no code of ours. It knows usage prices in arrears.
+ * The reference model of invoices: it computes the invoices of a subscription from the accepted events and the terms of
+ * its prices alone. It is plain arithmetic over reference-model.ts, without code of the service. It supports usage prices
+ * in arrears only.
  *
  *   invoicesByModel({ customer: 'acme', start, end, timezone: 'UTC', period: { weeks: 1 }, prices }, accepted)
  */
@@ -66,7 +67,7 @@ function invoiceOf(
       customers: [customer],
       timezone,
       billing_anchor: subscription.start,
-      // The divisor of a level is the whole period, also if the period is cut (docs/rules/metering.md, "Levels over
+      // The divisor of a WEIGHTED_SUM is the length of the whole period, also if the period is cut (docs/rules/metering.md, "Levels over
       // time").
       level_period: { start, end: whole_end },
     });

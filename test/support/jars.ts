@@ -1,4 +1,4 @@
-// Finds Java and Maven, and fetches the jars of a server once per version and machine: what a pom.xml in this folder lists.
+// Finds Java and Maven. Once per version and machine, it fetches the jars of a server that a pom.xml in this folder lists.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';

@@ -15,7 +15,7 @@ const nth = (prefix: string, n: string) => `'${prefix}_' || lpad((${n})::text, 6
 /** Id of one of `count` records; adjacent rows reference different ones. */
 const one = (prefix: string, count: number = MANY) => nth(prefix, `1 + (i * 7919) % ${count}`);
 const choice = (...these: string[]) => `(array[${these.map((one) => `'${one}'`).join(', ')}])[1 + i % ${these.length}]`;
-/** A value that all but a few rows have. */
+/** SQL of a column that has the rare value in one of a hundred rows, and the usual value in the others. */
 const rarely = (rare: string, usual: string) => `case when i % 100 = 7 then '${rare}' else '${usual}' end`;
 const day = (n: string) => `timestamptz '2025-01-01Z' + make_interval(days => (${n})::int)`;
 const sometimes = (value: string) => `case when i % 3 = 0 then ${value} end`;
@@ -466,7 +466,7 @@ export async function seedMany(postgres: Knex, scopes: readonly Scope[]): Promis
   const client = new pg.Client({ connectionString: readUrl(postgres) });
   await client.connect();
   try {
-    // Triggers and foreign keys are off, so that the rows keep the values above.
+    // Triggers and foreign keys are off, so that the rows keep the values of SEEDS and ALL.
     await client.query(`set session_replication_role = replica; set maintenance_work_mem = '256MB'`);
     const columns = await columnsOf(client);
     await withoutIndexes(client, async () => {
@@ -480,7 +480,10 @@ export async function seedMany(postgres: Knex, scopes: readonly Scope[]): Promis
   }
 }
 
-/** Creating an index over all rows takes a fraction of the time of adding each row to it. */
+/**
+ * Drops the indexes for the work and creates them afterwards. Creating an index over all rows takes a fraction of the time of adding each
+ * row to it.
+ */
 async function withoutIndexes(client: pg.Client, work: () => Promise<void>): Promise<void> {
   const { rows } = await client.query(
     `select indexrelid::regclass::text as name, pg_get_indexdef(indexrelid) as definition from pg_index

@@ -44,7 +44,7 @@ export type Metering = {
   stop(): Promise<void>;
 };
 
-/** Corrections need one rebuild each, which takes longer on a busy machine. */
+/** Maximum wait for the pipeline. It is long because each correction needs a rebuild, which takes longer on a busy machine. */
 const SETTLED_WITHIN_MS = 90_000;
 
 type MeteringOptions = {

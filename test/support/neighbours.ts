@@ -129,8 +129,7 @@ export async function disturb(caller: Caller, way: Way, signal: AbortSignal): Pr
       if (signal.aborted) return;
       const status = String((answer as { status?: number } | undefined)?.status ?? 'none');
       statuses[status] = (statuses[status] ?? 0) + 1;
-      // A rejection returns at once, so a client waits a millisecond before it repeats. Otherwise it would only load
-      // its own process.
+      // A rejection returns at once, so a client waits 20 ms before it repeats. Otherwise it would only load its own process.
       if (status !== '200' && status !== '202') await new Promise((resolve) => setTimeout(resolve, 20));
     }
   };
@@ -272,7 +271,7 @@ export const WAYS: readonly Way[] = [
   },
 ];
 
-/** Each correction rebuilds rows while the bucket rows are locked, so it is reported separately. */
+/** Load by corrections. Each correction rebuilds rows while the bucket rows are locked, so this load is reported separately. */
 export const CORRECTIONS: Way = {
   name: 'corrections, as many as go',
   at_once: 4,

@@ -24,7 +24,7 @@ export type Recorded = {
   /** Runs a statement in ClickHouse; its effect is visible when this resolves. */
   clickhouse(query: string): Promise<void>;
   postgres(query: string): Promise<void>;
-  /** Damages the records, calls `ask`, and restores them. */
+  /** Damages the records, calls `ask`, restores the records, and returns the result of `ask`. */
   damaged<T>(damage: () => Promise<void>, ask: () => Promise<T>): Promise<T>;
 };
 

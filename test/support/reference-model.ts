@@ -1,12 +1,12 @@
 /**
- * The reference model of metering: the usage of any meter, recomputed from what was accepted by the rules and by nothing
- * else. Plain, slow and independent: it knows decimal.js and Temporal and no code of ours, so that a mistake there cannot
- * hide here. What invoices make of it is in invoice-model.ts.
+ * The reference model of metering: it recomputes the usage of any meter from the accepted events, by the rules alone. It
+ * is plain and slow, and imports decimal.js and Temporal but no code of the service, so that it cannot repeat a mistake of
+ * the service. invoice-model.ts computes invoices from this usage.
  *
  *   const events = eventsInEffect([...accepted, { voids: 'e7' }]);
  *   usageByModel(meter, events, { start: '2026-03-01T00:00:00Z', end: '2026-04-01T00:00:00Z', customers: ['acme'] })
  *
- * A meter with an expression says what the expression means as a function, `value`.
+ * A meter with an expression has a function `value`, which computes the result of the expression.
  */
 import { Decimal as AnyDecimal } from 'decimal.js';
 import { Temporal } from 'temporal-polyfill';
@@ -58,7 +58,7 @@ export type ModelQuestion = {
   timezone?: string | undefined;
   /** Months begin on the day of the month of this instant; on the first if absent. */
   billing_anchor?: string | undefined;
-  /** The billing period whose length divides the integral of a level; the range if absent. */
+  /** The billing period whose length divides the integral of a WEIGHTED_SUM; the range if absent. */
   level_period?: { start: string; end: string } | undefined;
 };
 

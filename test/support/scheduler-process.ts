@@ -19,7 +19,7 @@ export async function startApiProcess(services: Services, now: Date): Promise<{ 
   return { child, url: said };
 }
 
-/** The process is ready after its first line of output. */
+/** Starts the process, which is ready after its first line of output. */
 async function startOn({ postgres, clickhouse, config }: Services, script: string, now: Date) {
   const question = { query: 'SELECT currentDatabase() AS name', format: 'JSONEachRow' } as const;
   const [database] = await (await clickhouse.query(question)).json<{ name: string }>();

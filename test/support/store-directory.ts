@@ -1,7 +1,6 @@
 /**
- * Directory of the stores of a test run. It is in memory if there is enough, because the stores write each commit to
- * disk as in production, and thousands of tests wait for that. Tests that kill processes or break disks have their own
- * directories.
+ * Directory of the stores of a test run. It is in memory if there is enough memory, because the stores write each commit to disk as in
+ * production, and thousands of tests wait for that. Tests that kill processes or break disks have their own directories.
  */
 import { accessSync, constants, mkdtempSync, readdirSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +8,7 @@ import { join } from 'node:path';
 import { processStart } from '../../storage/embedded/process-start.ts';
 
 const MEMORY = '/dev/shm';
-/** Several runs may be active at the same time, each with two stores. */
+/** Free memory that a directory in memory requires. Several runs may be active at the same time, each with two stores. */
 const ROOM_BYTES = 8 * 1024 ** 3;
 const PREFIX = 'farthing-test-';
 

@@ -159,7 +159,7 @@ type Template = {
 };
 
 /**
- * ClickHouse cannot copy databases. Its CREATE statements are read once and run again, which takes a tenth of the
+ * Reads the CREATE statements of the template, because ClickHouse cannot copy databases. Running them again takes a tenth of the
  * migrations.
  */
 async function templateOf(clickhouse_url: string, name: string): Promise<Template> {
@@ -182,7 +182,7 @@ async function templateOf(clickhouse_url: string, name: string): Promise<Templat
 
 const JOURNAL = 'schema_migrations';
 
-/** The journal of migrations is copied, too, so a migration finds nothing to do. */
+/** Copies the template, including the journal of migrations, so that a migration finds nothing to do. */
 async function copyClickHouse(
   root: ClickHouseClient,
   { name: template, tables }: Template,
@@ -197,8 +197,8 @@ async function copyClickHouse(
 }
 
 /**
- * Empties a database for reuse and returns true. If its tables or its journal differ from the template, or a statement
- * may still write to it, the database is dropped and false is returned.
+ * Empties a database for reuse and returns true. It drops the database and returns false if its tables or its journal differ from the
+ * template, or if a statement may still write to it.
  */
 async function emptyClickHouse(root: ClickHouseClient, template: Template, name: string): Promise<boolean> {
   const filled = (await isAsMade(root, template, name)) && (await filledAndAtRest(root, template, name));
@@ -214,7 +214,7 @@ async function isAsMade(root: ClickHouseClient, { name: template, tables }: Temp
   return isDeepStrictEqual(statements, tables.map(({ statement }) => statement).sort());
 }
 
-/** The tables with rows; false if something may still write. */
+/** Lists the tables with rows. Returns false if a statement may still write to the database. */
 async function filledAndAtRest(root: ClickHouseClient, { name: template }: Template, name: string) {
   const journal = (database: string) =>
     `(SELECT arraySort(groupArray((name, position, checksum))) FROM ${database}.${JOURNAL})`;

@@ -128,7 +128,7 @@ export class StripeWorld {
     }
   }
 
-  /** All webhooks arrive that are on their way, and nothing new is billed or charged. */
+  /** Delivers all webhooks that are on their way, while nothing new is billed or charged. */
   async receiveAll(): Promise<void> {
     while (this.#posted < this.fake.events.length || this.#webhooks.length > 0) {
       const arrivals = this.#webhooks.map(({ at }) => at);
@@ -168,7 +168,10 @@ export class StripeWorld {
   }
 }
 
-/** Until the returned function is called, the clock of the machine is that of the world, and a request uses up its part of the limit. */
+/**
+ * Sets the machine's clock to that of the world until the returned function is called. Each of the `requests` advances `performance.now` by
+ * PACE_MS, so that the request limit has recovered.
+ */
 export function holdMachineClock(now: string, requests: readonly unknown[]): () => void {
   mock.timers.enable({ apis: ['Date'], now: Date.parse(now) });
   const read = performance.now.bind(performance);

@@ -206,7 +206,7 @@ export class StripeYear {
     expect(status, `${method} ${path}: ${text}`).to.be.lessThan(300);
   }
 
-  /** A request that may be refused, such as a void of an invoice that is being paid. */
+  /** Sends a request that may be refused, such as a void of an invoice that is being paid. */
   async #try(invoice_id: string, path: string, body: object = {}): Promise<boolean> {
     const { status, text } = await this.#send('POST', path, body);
     this.#note(`${invoice_id} ${path} ${JSON.stringify(body)}: ${status} ${status < 300 ? '' : text.slice(0, 200)}`);

@@ -1,4 +1,4 @@
-/** A world in which random changes cut usage, and the answers of each door for each subscription. */
+/** A world in which random changes cut usage, and for each subscription the answers of each way to read usage (usage-doors.ts). */
 import { type Changed, JANUARY, makeMeters, modelAmounts, planDeeds } from './changed-usage.ts';
 import type { Exports } from './exported.ts';
 import { type Doors, overDoors, runningDoors } from './usage-doors.ts';
@@ -71,7 +71,7 @@ async function ask(world: World, { of, when, doors, stated }: Asking): Promise<v
   }
 }
 
-/** The model's amounts for each door: the lines if the door said them, else only the total. */
+/** Amounts of the model for each door: the lines if the door returned lines, else only the total. */
 export function expectedAt(actual: Readonly<Record<string, string[]>>, changed: Changed): Record<string, string[]> {
   const { lines, total } = modelAmounts(changed);
   return Object.fromEntries(

@@ -122,7 +122,7 @@ type UpcomingGrantsRouteOptions = {
   key: 'subscription_id' | 'customer_id';
 };
 
-/** Each grant has at most one upcoming application; the next one is created when this one is given. */
+/** Each grant has at most one upcoming application. The next one is created when the upcoming one is applied. */
 function buildUpcomingGrantsRoute({ path, operation_id, summary, owner, key }: UpcomingGrantsRouteOptions): Route {
   return route({
     method: 'get',

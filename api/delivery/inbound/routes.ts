@@ -22,7 +22,7 @@ import {
 } from './schema.ts';
 
 const tag = 'Integrations';
-/** In bytes. Webhooks of providers are far smaller. */
+/** Maximum size of a body in bytes; webhooks of providers are far smaller. */
 const BODY_LIMIT = 1024 * 1024;
 
 export const inboundWebhookRoutes: Route[] = [

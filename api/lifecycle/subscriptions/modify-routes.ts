@@ -13,7 +13,7 @@ import { type Context, idParams, type Route, route, toAuthor } from '../../http/
 import { showSubscription } from '../../subscriptions/expand.ts';
 import { ModifySubscription, ModifySubscriptionAnswer } from './modify-schema.ts';
 
-/** Example that follows the preview's example: the credit exceeds the charge. */
+/** Example of a lower quantity, whose credit exceeds the charge. The documentation runs it after the example of the preview. */
 const FEWER = {
   type: 'quantity_change',
   quantity_change_params: { line_items: [{ id: 'subs_line_01JZ8K3M5N7P9Q1R3S5T7V9W3X', quantity: '2' }] },

@@ -33,7 +33,7 @@ export function readCloudEventBody(context: Context): Body | undefined {
   return parseBody(translated.text);
 }
 
-/** Body of POST /events/bulk for a batch: null in place of each event with a fault. Faults have the index of their event. */
+/** Body of POST /events/bulk for a batch, with null in place of each faulty event. The key of a fault is the index of its event. */
 export type CloudEventBatch = { readonly body: Body; readonly faults: ReadonlyMap<number, AttributeFault> };
 
 export function readCloudEventBatch(context: Context): CloudEventBatch | undefined {

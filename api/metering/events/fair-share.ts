@@ -1,11 +1,9 @@
 /**
- * Events are processed in the order of acceptance, so a tenant that sends more than can be processed delays all others. While
- * little work waits, or only one tenant sends, nothing is rejected. If half a second of work waits, or an event has waited for most
- * of a second, and several tenants send, a tenant with more than an equal share of the waiting work gets 429. Accepted events keep
- * their order and stay durable.
- *
- * Work is estimated before it is done, by the worst cost of the tenant's meters: a thousand events that feed a hundred meters are
- * accepted in milliseconds, and a measurement of their processing would come too late.
+ * Events are processed in the order of acceptance, so a tenant that sends more than can be processed delays all others. While little work
+ * waits, or only one tenant sends, nothing is rejected. The limit applies if several tenants send and half a second of work waits, or an
+ * event has waited for most of a second. Then a tenant with more than an equal share of the waiting work gets 429. Accepted events keep
+ * their order and stay durable. Work is estimated before it is done, by the worst cost of the tenant's meters: a thousand events that feed
+ * a hundred meters are accepted in milliseconds, and a measurement of their processing would come too late.
  */
 import { FarthingError } from '../../../core/foundation/error.ts';
 import { type Scope, scopeKey } from '../../../core/foundation/scope.ts';
@@ -15,7 +13,9 @@ import type { Stores } from '../../../storage/foundation/stores.ts';
 import type { EventLog } from '../../../storage/log/log.ts';
 import { listNewestDefinitions } from '../../../storage/progress/meter-versions.ts';
 
-/** Half a second, in the unit of core/metering/expression/work.ts. Another half second of work is still in progress. */
+/**
+ * Maximum waiting work: half a second, in the unit of core/metering/expression/work.ts. Another half second of work is still in progress.
+ */
 const WORK_MAX = 5_000_000;
 /** Waiting work below which a tenant is never rejected. */
 const LITTLE = WORK_MAX / 10;

@@ -228,7 +228,10 @@ async function append(
   });
 }
 
-/** Adds times. If the environment has its own clock, an event without a timestamp gets the time of that clock, not of its receipt. */
+/**
+ * Adds the missing timestamps. If the environment has its own clock, an event without a timestamp gets the time of that clock, not of its
+ * receipt.
+ */
 function timed({ characters }: Body, events: readonly IncomingEvent[], now: Date) {
   let text = '';
   const moved = events.map(({ span, event_id }) => {

@@ -13,7 +13,7 @@ import { type Context, type Route, route } from '../../http/route.ts';
 import { checkRange, instantUs, propertyValues, withBounds } from '../usage/query-fields.ts';
 import { EventAnswer, formatEventJson } from './event-json.ts';
 
-/** `k1:v1,v2;k2:v3` */
+/** Parses property filters in the form `k1:v1,v2;k2:v3`. */
 const filtersInText = z
   .string()
   .nullish()
@@ -193,7 +193,7 @@ function hasCursor({ iter_first_key, iter_last_key }: GetEventsInput): boolean {
   return iter_first_key !== null || iter_last_key !== null;
 }
 
-/** `<unix-nanos>::<event id>` */
+/** Formats the position of an event as `<unix-nanos>::<event id>`. */
 function formatPageKey({ timestamp_us, event_id }: FoundEvent): string {
   return `${BigInt(timestamp_us) * 1000n}::${event_id}`;
 }

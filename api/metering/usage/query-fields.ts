@@ -81,14 +81,18 @@ export function checkRange(range: RequestedRange): RequestedRange {
 /** Maximum number of windows; it allows more than a month of minutes. */
 export const WINDOWS_MAX = 50_000;
 
-/** Refuses answers that are too large to arrive whole: a year has half a million minutes. */
+/**
+ * Refuses a query with more windows than WINDOWS_MAX, because its answer would be too large to arrive whole. A year, for example, has half
+ * a million minutes.
+ */
 export function checkWindows(range: RequestedRange, size: WindowSize | null | undefined, field = 'window_size'): void {
   if (windowCount(range, size) <= WINDOWS_MAX) return;
   throw invalid(field, `the range has more than ${WINDOWS_MAX} windows of ${size}: ask for a shorter range`);
 }
 
 /**
- * Limits the number of buckets, because they are computed one by one, unless the pre-aggregated rows, which are in UTC, are the buckets.
+ * Limits the number of buckets, because each of them is computed separately. Buckets that are pre-aggregated rows, which are in UTC, have
+ * no limit.
  */
 export function checkBuckets(
   range: RequestedRange,
@@ -119,7 +123,7 @@ export async function withBounds<Answer>(
   answer: (bounds: QueryBounds) => Promise<Answer>,
 ): Promise<Answer> {
   const controller = new AbortController();
-  // Many queries of one request may wait at the same time.
+  // Each query of the request listens to this signal, and Node would warn of more than ten listeners.
   setMaxListeners(0, controller.signal);
   const leave = () =>
     controller.abort(new FarthingError('invalid_operation', 'the caller disconnected', { http_status_code: GONE }));
@@ -128,7 +132,7 @@ export async function withBounds<Answer>(
   try {
     return await answer({ asker: scope.tenant_id, signal: controller.signal, spent: { work: 0 } });
   } catch (error) {
-    // The error of an aborted statement is irrelevant.
+    // After an abort, the reason of the abort is thrown, and not the error of the aborted statement.
     controller.signal.throwIfAborted();
     // After an error, the queries of the other lines are aborted, because their results are not needed.
     controller.abort(error);

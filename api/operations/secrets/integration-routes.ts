@@ -1,4 +1,4 @@
-/** Credentials of providers by their older operations: each belongs to a connection. */
+/** Older operations for the credentials of providers. Each set of credentials belongs to a connection. */
 import { archiveConnection } from '../../../actions/delivery/connections/archive-connection.ts';
 import {
   findProviderConnection,

@@ -80,7 +80,7 @@ export const secretRoutes: Route[] = [
   }),
 ];
 
-/** A key has the roles of its principal. */
+/** Adds the roles of each key, which are those of its principal. */
 async function withHolders(secrets: SecretModel[], { principal, services }: Context) {
   const ids = secrets.map(({ user_id }) => user_id);
   const users = await UserModel.byId(principal.tenant_id, ids, services.postgres);

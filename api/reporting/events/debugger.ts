@@ -67,7 +67,9 @@ async function answerEvent(id: string, context: Context): Promise<void> {
 
 type DebuggedEvent = { event: FoundEvent; in_effect: boolean; is_void: boolean };
 
-/** Searches the stores, the log, and the stores again: the event may have moved between the first two searches. */
+/**
+ * Searches the stores, the log, and the stores again: a slice with the event may be written to the stores between the first two searches.
+ */
 async function findDebuggedEvent(id: string, context: Context): Promise<DebuggedEvent | undefined> {
   const stored = await storedEvent(id, context);
   if (stored) return stored;
@@ -76,7 +78,7 @@ async function findDebuggedEvent(id: string, context: Context): Promise<Debugged
   return storedEvent(id, context);
 }
 
-/** Event as it counts now: with the content of its last correction. */
+/** Loads the event as it counts now: with the content of its last correction. */
 async function storedEvent(id: string, { services, scope }: Context): Promise<DebuggedEvent | undefined> {
   const { clickhouse, postgres } = services;
   const accepted = await findEvent(clickhouse, scope, id);
@@ -177,7 +179,7 @@ function deriveFailures(trace: EventTrace, event: FoundEvent) {
   };
 }
 
-/** Each version of a meter records an unusable event again; it is shown once. */
+/** Removes repeated outcomes, because each version of a meter records an unusable event again. */
 function distinct(outcomes: readonly OutcomeRow[]): OutcomeRow[] {
   const seen = new Set<string>();
   return outcomes.filter(({ outcome: kind, meter_id, reason }) => {

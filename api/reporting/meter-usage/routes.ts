@@ -229,8 +229,8 @@ async function measured(
 }
 
 /**
- * Returns the definition for a query with another aggregation, which reads raw events; undefined for the meter's own,
- * which reads its rows.
+ * Returns the definition for a query with another aggregation, which reads raw events. Undefined for the meter's own aggregation, which
+ * reads the meter's rows.
  */
 function definitionFor(meter: MeterModel, type: AggregationType) {
   return type === meter.aggregation.type ? undefined : withAggregationType(meter, type);

@@ -91,7 +91,7 @@ function metadataValue({ customer }: ExportedUsage, key: string): string | null 
   return Object.hasOwn(metadata, key) ? metadata[key]! : null;
 }
 
-/** These columns are empty, not 0, for usage that no line charges. */
+/** Columns of amounts. They are empty, not 0, for usage that no line charges. */
 const AMOUNT_COLUMNS = [
   word('subscription_id', ({ charge }) => charge?.subscription_id ?? null),
   text('plan', ({ charge }) => charge?.plan ?? null),

@@ -1,6 +1,6 @@
 /**
- * Treatment of add-ons in a plan change (docs/rules/subscriptions.md, "Plan changes"). They are carried over, unless
- * the request drops some or all of them.
+ * Treatment of add-ons in a plan change (docs/rules/subscriptions.md, "Plan changes"). Add-ons are carried over, unless the request drops
+ * some or all of them.
  */
 import { z } from 'zod';
 import { invalid } from '../../foundation/error.ts';

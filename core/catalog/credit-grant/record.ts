@@ -19,7 +19,7 @@ import {
 import { formatMs, toInstant } from '../../foundation/time/instant.ts';
 import { RECURRING_PERIODS } from '../../foundation/time/period.ts';
 
-/** Priority of manual and of granted credits. */
+/** Priority of credits that a request adds or a grant gives. */
 export const creditPriority = orNull(int32.pipe(z.int32().min(0))).meta({
   description:
     'Order of use, an integer from 0; lower values are used first. Credits without a priority are used last.',
@@ -183,7 +183,9 @@ export function checkCanBeGranted(subscription: { readonly id: string; readonly 
 
 type CreditGrantRates = Pick<CreditGrant, 'conversion_rate' | 'topup_conversion_rate'>;
 
-/** All grants of a plan or add-on credit one wallet, which has one rate. */
+/**
+ * Throws if the rates differ from those of the owner's other grants. All grants of a plan or add-on credit one wallet, which has one rate.
+ */
 export function checkSameRates(grant: CreditGrantRates, others: readonly CreditGrantRates[]): void {
   const [own] = others;
   if (own === undefined) return;

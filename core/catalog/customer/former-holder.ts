@@ -1,6 +1,6 @@
 /**
- * Usage is recorded under external ids. If a charged customer had this id earlier, usage until its release is not charged to the next
- * customer (docs/rules/identity.md, "Who an external id is").
+ * Usage is recorded under external ids. If a charged customer had this id earlier, its usage before the id was released is not charged to
+ * the next customer (docs/rules/identity.md, "Who an external id is").
  */
 import { invalid } from '../../foundation/error.ts';
 import { toInstant } from '../../foundation/time/instant.ts';

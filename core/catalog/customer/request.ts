@@ -7,7 +7,7 @@ import { customerFields, customerShape } from './record.ts';
 const taxParts = {
   tax_rate_overrides: taxOverrides.optional().meta({ description: 'Tax rates that the new customer starts with.' }),
 };
-/** Counterparts of the customer at connected providers. */
+/** Ids of the customer at connected providers. */
 export const integrationParts = {
   integration_entity_mapping: z
     .array(

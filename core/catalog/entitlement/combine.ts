@@ -81,8 +81,8 @@ export type EntitlementSource = EntitlementHolding &
   };
 
 /**
- * Lists the entitlements that are in force at `now`, once per holding. An entitlement of a subscription replaces its
- * parent entitlement in all holdings of that subscription.
+ * Lists the entitlements that are in force at `now`, once for each owner that grants them. An entitlement of a subscription replaces its
+ * parent entitlement for all owners within that subscription.
  */
 export function listEntitlementSources(
   holdings: readonly EntitlementHolding[],

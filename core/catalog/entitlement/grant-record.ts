@@ -1,4 +1,4 @@
-/** Terms of a usage-ordered grant: a quota per interval that usage begins (docs/rules/entitlements.md, "Grants"). */
+/** Terms of a usage-ordered grant: a quota for an interval that begins with the first usage (docs/rules/entitlements.md, "Grants"). */
 import { z } from 'zod';
 import { invalid } from '../../foundation/error.ts';
 import { parseDecimal } from '../../foundation/money.ts';
@@ -11,9 +11,9 @@ export const GRANT_DURATION_UNITS = ['hour', 'day', 'week', 'subscription_period
 export const GRANT_ALLOCATIONS = ['first_usage', 'unit_start'] as const;
 export const AGGREGATION_MODES = ['additive', 'parallel'] as const;
 
-/** Sums of thousands of quotas with at most 12 digits are exact as JSON numbers. */
+/** Maximum digits of a quota. Sums of thousands of such quotas are exact as JSON numbers. */
 const QUOTA_DIGITS_MAX = 12;
-/** Exceeds every billing period. */
+/** Maximum duration of a grant; it exceeds every billing period. */
 const DURATION_MAX = 100_000;
 
 const grantQuota = decimalText.refine(isQuota, {
@@ -67,7 +67,7 @@ export function hasGrants({ grant_quota }: Pick<GrantRecord, 'grant_quota'>): bo
 
 type GrantTermsInput = GrantRecord & { readonly usage_limit: unknown; readonly usage_reset_period: unknown };
 
-/** The terms are complete or absent. Incomplete terms would have no effect. */
+/** Throws if the terms are incomplete, because incomplete terms would have no effect. */
 export function checkGrantTerms(terms: GrantTermsInput): void {
   if (!GRANT_FIELDS.some((field) => terms[field] !== null)) {
     if (terms.aggregation_mode === 'parallel')

@@ -19,7 +19,7 @@ const ENTITLEMENT_ENTITY_TYPES = ['PLAN', 'SUBSCRIPTION', 'ADDON'] as const;
 export const USAGE_RESET_PERIODS = [...RECURRING_PERIODS, 'NEVER'] as const;
 export type UsageResetPeriod = (typeof USAGE_RESET_PERIODS)[number];
 
-/** Sums of thousands of limits with at most 12 digits, and their multiples, are exact as JSON numbers. */
+/** Maximum digits of a limit. Sums of thousands of such limits, and their multiples, are exact as JSON numbers. */
 const LIMIT_DIGITS_MAX = 12;
 const usageLimit = decimalText
   .refine(isLimit, { error: `must be a whole number from 0 on, of at most ${LIMIT_DIGITS_MAX} digits` })
@@ -118,7 +118,10 @@ function checkConfig(config: Entitlement['config_value']): void {
   if (keys.some((key) => key.trim() === '')) throw invalid('config_value', 'must not have a blank key');
 }
 
-/** Maxima of buckets have no sum to compare with a limit (docs/rules/entitlements.md, "What each type grants"). */
+/**
+ * Refuses a meter whose buckets do not add up, such as their maxima: they have no sum to compare with a limit (docs/rules/entitlements.md,
+ * "What each type grants").
+ */
 export function checkMeterOfEntitlement(aggregation: { type: string; bucket_size?: string | null | undefined }): void {
   if (aggregation.bucket_size && !isAdditive(aggregation))
     throw invalid(
@@ -153,7 +156,7 @@ function isLimit(text: string): boolean {
   return limit === undefined || (limit.isInteger() && limit.gte(0) && limit.precision(true) <= LIMIT_DIGITS_MAX);
 }
 
-/** The number is exact, because a limit has at most 12 digits. */
+/** Converts a limit to a JSON number, which is exact because a limit has at most 12 digits. */
 export function toLimitNumber(limit: { toString(): string } | null): number | null {
   return limit === null ? null : Number(limit.toString());
 }

@@ -82,7 +82,7 @@ export const featureShape = z.object({
 });
 export type Feature = z.output<typeof featureShape>;
 
-/** Fields with rules across several of them. */
+/** Fields that are checked against each other. */
 type FeatureRules = Pick<Feature, 'unit_singular' | 'unit_plural' | 'alert_settings'>;
 
 export function checkFeature(feature: FeatureRules): void {

@@ -10,7 +10,7 @@ export function readBound(cursor: Cursor): { bound: RateBound; unit: string | nu
   return cursor.try(() => readLimit(cursor)) ?? cursor.try(() => readRange(cursor)) ?? cursor.try(() => open(cursor));
 }
 
-/** Reads a limit. `isMost` is true for "up to": beside a price per interval it limits the use. */
+/** Reads a limit. `isMost` is true for "up to", which limits the use if the phrase also has a price per interval. */
 export function readLimit(cursor: Cursor): { bound: RateBound; unit: string | null; isMost: boolean } | undefined {
   cursor.takes('for', 'on');
   cursor.takes('the');

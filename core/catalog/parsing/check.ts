@@ -77,7 +77,7 @@ function deriveReason(error: unknown): string {
   return `${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'is wrong'}`;
 }
 
-/** Ids in these bodies are refs, and each ref must exist. */
+/** An id in a drafted body is the ref of another drafted body, which must exist. */
 function checkRef(field: string, ref: string | null, known: ReadonlySet<string> | ReadonlyMap<string, unknown>): void {
   if (ref !== null && !known.has(ref)) throw invalid(field, `${ref} is not the ref of anything here`);
 }

@@ -236,7 +236,7 @@ function addPrice(draft: PricingDraft, plan: string, body: Omit<PriceBody, 'enti
 }
 
 const SIZES = 'gb|mb|tb|kb|gib|mib|gigabyte|megabyte|terabyte|byte|minute|second|hour|kwh|mile|km';
-/** Units measured by an amount of their own and not by the number of events. */
+/** Units that a meter sums from an amount in each event. Other units are counted, one per event. */
 const SUMMED = new RegExp(`^(?:${SIZES}|token|credit|unit|character|page|transaction volume)$`);
 /**
  * Sizes, such as "GB egress" and "minute of talk", are summed by their first word; other units, such as "page view",

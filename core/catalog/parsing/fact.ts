@@ -57,7 +57,7 @@ export type PricingFact =
   | { readonly kind: 'feature'; readonly name: string }
   | { readonly kind: 'volume' };
 
-/** Units that are paid for having them, not for each use. */
+/** Units that a customer pays for having, not for each use. */
 const HAD = new Set(
   'seat user member license licence editor agent host node device admin employee contact location site store workspace project team-member developer'.split(
     ' ',

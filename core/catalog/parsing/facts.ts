@@ -14,7 +14,7 @@ type FactReading = {
   readonly words: number;
 };
 
-/** Words without a meaning of their own. */
+/** Words that are skipped between phrases, because they have no meaning of their own. */
 const FILLERS = new Set(
   (
     'a an the and or plus with then for of at is are be we you your our it its that this as to in on by per costs cost charge charges charged ' +

@@ -5,7 +5,7 @@ import { isHad, isMonthly, type PricingFact, type RateBound } from './fact.ts';
 import type { NotUnderstood } from './record.ts';
 
 type ParsedTier = { up_to: number | null; unit_amount: string };
-/** The terms of a price, and the assumption that they required. */
+/** The terms of a parsed price, and the assumption that the parser made for them. */
 type ParsedCharge = {
   readonly currency: string | null;
   readonly terms:
@@ -52,8 +52,8 @@ export function buildLadders(facts: readonly PricingFact[]): { ladders: Ladder[]
 }
 
 /**
- * Finds the unit of a price that is named in a shorter way, as in "10,000 API calls, $0.01 per additional call": the
- * only unit that ends in the same words. Null if several units do. Two units that each have a price are different.
+ * Finds the full name of a unit whose price shortens it, as in "10,000 API calls, $0.01 per additional call". It is the only unit that ends
+ * in the same words; null if several do. Two units that both have a price are different units.
  */
 function wholeUnit(unit: string, measured: readonly MeasuredFact[]): string | null {
   const priced = new Set(measured.flatMap((fact) => (fact.kind === 'usage' ? (fact.unit ?? []) : [])));

@@ -38,7 +38,7 @@ export function checkModel(price: PriceTerms): void {
   findModel(price).check(price);
 }
 
-/** The tier mode selects one of several models of a billing model. */
+/** Finds the model of a price. The tier mode selects one of several models of a billing model. */
 function findModel({ billing_model, tier_mode }: PriceTerms): PricingModel {
   const models = listModels(billing_model);
   if (models.length === 0) throw invalid('billing_model', `${JSON.stringify(billing_model)} is not a price model`);

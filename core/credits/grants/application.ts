@@ -110,7 +110,7 @@ export function planNextApplication(
   const { period, whole } = computeGrantPeriod(given, from);
   const end = deriveGrantEnd(given);
   if (end !== null && period.end > end) return null;
-  // Full credits, unless the billing periods were moved: then the share of the credits for the time until the next regular period begins.
+  // A period that a change of the billing anchor shortens has a share of the credits. Every other period has all of them.
   const credits = computeCreditShare(computeWholeCredits(given), whole, from);
   return buildApplication(given, { ...period, credits, reason: 'recurring_credit_grant' });
 }

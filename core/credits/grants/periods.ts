@@ -14,7 +14,7 @@ import type { Subscription } from '../../subscriptions/record.ts';
 type GrantPeriods = {
   readonly period: RecurringPeriod;
   readonly period_count: number;
-  /** Origin of the period grid. */
+  /** Instant from which the periods are counted. */
   readonly anchor: Milliseconds;
   readonly timezone: string;
 };

@@ -1,7 +1,7 @@
 /**
  * Decides checks, commits and releases of one pool in sequence; each decision uses the state after the previous one
- * (docs/rules/reservations.md, "How it ends"). `decideVerdict` decides whether there is room: by the limits of a feature, or by the credits
- * of a wallet.
+ * (docs/rules/reservations.md, "How it ends"). A pool is a feature or a wallet of one customer. `decideVerdict` decides whether a quantity
+ * fits into the limits of the feature, or into the credits of the wallet.
  */
 import { type Decimal, ZERO } from '../../foundation/decimal.ts';
 import { type FarthingError, notAllowed } from '../../foundation/error.ts';
@@ -22,8 +22,7 @@ export type ReservationPoolState = {
   readonly promised: readonly PromisedCredits[];
 };
 /**
- * Decides whether a quantity fits. `until`: instant until which it must remain usable. Null if the room is not loaded
- * yet.
+ * Decides whether a quantity fits. `until`: instant until which it must remain usable. Null if the limits or credits are not loaded yet.
  */
 export type DecideVerdict =
   | ((quantity: Decimal, state: ReservationPoolState, until: Milliseconds) => ReservationVerdict)
@@ -104,7 +103,7 @@ export function decideCheck(
   return { kind: 'hold', verdict, record, state: after };
 }
 
-/** Decides a commit. The held quantity can always be committed; a larger quantity, or a commit after expiry, needs room like a new hold. */
+/** Decides a commit. The held quantity can always be committed. A larger quantity, or a commit after expiry, must fit like a new hold. */
 export function decideCommit(
   { quantity, now }: ReservationCommit,
   { of, quantity_held }: { of: Reservation; quantity_held: Decimal },

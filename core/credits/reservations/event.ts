@@ -132,7 +132,7 @@ function checkMeasured(
     );
 }
 
-/** One text per event, with its id. The bytes are always identical. */
+/** Builds the text of each event, with its id. A repeated call gives identical bytes. */
 export function buildEventTexts(id: string, { event_text, event_count }: CommittedEvents): string[] {
   if (event_text === null) return [];
   return Array.from({ length: event_count }, (_, index) =>

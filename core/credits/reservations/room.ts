@@ -140,7 +140,7 @@ export function computeSpendable(of: {
 export function deriveCreditsVerdict(of: {
   readonly is_active: boolean;
   readonly left: Decimal | null;
-  /** Whether enough credits remain for other holds. */
+  /** Whether enough credits remain for the other holds of the wallet. */
   readonly keepsPromises: boolean;
   readonly quantity: Decimal;
   readonly when_in_doubt: 'deny' | 'allow';

@@ -41,7 +41,7 @@ export type KeyKind =
   | 'reservation'
   /** Prepaid credits that return because an invoice credits lines that they had paid. */
   | 'returned'
-  /** The negative amount of an invoice. */
+  /** Credits for the negative total of an invoice. */
   | 'rest'
   | 'terminate'
   | 'void';

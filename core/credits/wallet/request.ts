@@ -173,7 +173,7 @@ export function checkWalletSettings({
   checkCredits('auto_topup.amount', auto_topup.amount);
 }
 
-/** A top-up with an invoice must cost at least one minor unit: an invoice over 0 would never bring the credits. */
+/** A top-up with an invoice must cost at least one minor unit. An invoice of 0 is never paid, so its credits would never be added. */
 export function checkFilling(
   auto_topup: AutoTopup | null | undefined,
   { topup_conversion_rate, currency }: { readonly topup_conversion_rate: string; readonly currency: string },
@@ -198,7 +198,7 @@ export function parseExpiry(
   return expiry;
 }
 
-/** Day as a number, for example 20360101. */
+/** Parses a day that is written as a number, for example 20360101. */
 function parseDayStart(day: number, field: string): string {
   const digits = String(day);
   const text = `${digits.slice(0, 4)}-${digits.slice(4, 6)}-${digits.slice(6)}T00:00:00Z`;

@@ -1,7 +1,7 @@
 /**
- * Encodes answers: every key that the shape declares is present, null if unset, and no other key is sent (the published
- * client rejects an answer that lacks a declared key). Instants are RFC 3339 in UTC with only the necessary digits of a
- * fraction; decimals are text without exponent. One encoder is built per shape and cached.
+ * Encodes answers: every key that the shape declares is present, null if unset, and no other key is sent. The published client rejects an
+ * answer that lacks a declared key. Instants are RFC 3339 in UTC with only the necessary digits of a fraction; decimals are text without
+ * exponent. One encoder is built per shape and cached.
  */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';

@@ -38,7 +38,7 @@ function* objectText(fields: readonly [string, z.core.$ZodType][], value: JsonFi
   return `{${texts.join(',')}}`;
 }
 
-/** Undefined if the object allows keys that the shape does not name. */
+/** Lists the fields of a shape; undefined if the object allows keys that the shape does not name. */
 function listFields(def: object): [string, z.core.$ZodType][] | undefined {
   const { shape, catchall } = def as { shape: Record<string, z.core.$ZodType>; catchall?: z.core.$ZodType };
   return catchall && catchall._zod.def.type !== 'never' ? undefined : Object.entries(shape);

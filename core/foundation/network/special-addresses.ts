@@ -1,6 +1,6 @@
 /**
- * Addresses that tenant-supplied hosts must not reach: addresses outside the public internet (RFC 6890 and the
- * special-purpose registries of IANA), and addresses that embed another address, which might be outside it.
+ * Addresses that hosts given by tenants must not reach. They are outside the public internet (RFC 6890 and the special-purpose registries
+ * of IANA), or embed an IPv4 address that may be outside it.
  */
 const SPECIAL = [
   // IPv4: this network, private, carrier-grade NAT, loopback, link-local.

@@ -63,11 +63,11 @@ type NotATimestamp = 'absent' | 'malformed' | 'out of range';
 /** Earliest instant of an event. The end of all instants is in 2255: a number holds microseconds exactly until then. */
 const EARLIEST_US: Microseconds = daysSince1970(1900, 1, 1) * US_PER_DAY;
 const END_US: Microseconds = daysSince1970(2255, 1, 1) * US_PER_DAY;
-/** A range that ends here contains every event. No range could contain an event at this very instant, so such an event is rejected. */
+/** Latest end of a range. A range excludes its end, so no range contains an event at this instant, and the event is rejected. */
 export const LAST_INSTANT_US: Microseconds = END_US - 1;
 const EVENT_FRACTION_DIGITS_MAX = 9;
 
-/** The zero time 0001-01-01T00:00:00Z, which some producers send for "not set", counts as absent. */
+/** Parses the time of an event. The zero time 0001-01-01T00:00:00Z, which some producers send for "not set", counts as absent. */
 export function parseEventTime(text: string): Microseconds | NotATimestamp {
   const zone = findFractionEnd(text);
   if (zone === undefined || zone > 20 + EVENT_FRACTION_DIGITS_MAX) return 'malformed';
@@ -109,7 +109,7 @@ function toSeconds(text: string, zone: number): number | undefined {
   const minute = digitsAt(text, 14, 2);
   const second = digitsAt(text, 17, 2);
   if (!hasSeparators(text)) return undefined;
-  // A part that is not all digits is NaN, and no comparison with NaN holds.
+  // A part that is not all digits is NaN, and every comparison with NaN is false.
   if (!(hour <= 23 && minute <= 59 && second <= 59 && year >= 0)) return undefined;
   if (!(month >= 1 && month <= 12 && day >= 1 && day <= daysInMonth(year, month))) return undefined;
   const offset = offsetSeconds(text, zone);

@@ -52,7 +52,7 @@ export function wholePeriod(rule: PeriodRule & { readonly period_start: Millisec
 
 const PAST_THE_CALENDAR = 'a period would end after the year 9999';
 
-/** Has either days or months. */
+/** Length of a billing period, either in days or in months. */
 type PeriodUnit = {
   readonly days?: number;
   readonly months?: number;

@@ -162,7 +162,7 @@ function buildLocalGrid(size: WindowSize, grid: WindowGrid): LocalGrid {
   }
 }
 
-/** 1970-01-01 was a Thursday; the next Monday is four days later. */
+/** First Monday after 1970-01-01, which was a Thursday. */
 const MONDAY = 4 * DAY;
 
 /** Grid of windows whose length divides a day or is a number of whole days, counted from the local midnight `origin`. */

@@ -32,7 +32,7 @@ function toRootPriceId({ id, parent_price_id }: DatedPrice): string {
   return parent_price_id || id;
 }
 
-/** Prices of the same line as `price`, including it. */
+/** Lists the prices that followed one another on the line of `price`, including `price`. */
 export function listPriceLineage<P extends DatedPrice>(price: DatedPrice, prices: readonly P[]): P[] {
   return prices.filter((other) => toRootPriceId(other) === toRootPriceId(price));
 }

@@ -42,7 +42,7 @@ function toPricedItem(price: CostPrice): PricedItem {
   };
 }
 
-/** Decimal places, as in measured usage. */
+/** Number of decimal places, equal to that of measured usage. */
 const SHARE_DIGITS = 24;
 
 /**

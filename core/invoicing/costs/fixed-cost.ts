@@ -74,7 +74,7 @@ function toPriceStart({ start_date, created_at }: FixedPrice): Milliseconds {
 
 function listPeriodsWithin(price: FixedPrice, anchor: Milliseconds, within: Period): Period[] {
   const { billing_period, billing_period_count } = price;
-  // A price that follows a ONETIME price is not charged: its predecessor was.
+  // The successor of a ONETIME price charges nothing, because the first price was charged already.
   if (billing_period === 'ONETIME') return within.start <= anchor ? [{ start: anchor, end: anchor }] : [];
   const rule = { billing_anchor: anchor, billing_period, billing_period_count, timezone: 'UTC' };
   const periods: Period[] = [];
@@ -105,7 +105,7 @@ type FixedPeriodRule = Pick<FixedPrice, 'billing_period' | 'billing_period_count
   readonly billing_anchor: Milliseconds;
 };
 
-/** Decimal places, as in measured usage. */
+/** Number of decimal places, equal to that of measured usage. */
 const DIGITS = 24;
 
 /** Computes the fixed cost in a range. Its quantity is the number of periods, including fractions, times the units of the price. */

@@ -1,4 +1,4 @@
-/** Margin of revenue over cost, and its ratio to each (docs/rules/costs.md, "Margin and return"). */
+/** Margin of revenue over cost, and its ratio to the revenue and to the cost (docs/rules/costs.md, "Margin and return"). */
 import { type Decimal, ZERO } from '../../foundation/decimal.ts';
 import { MAX_FRACTION_DIGITS } from '../../foundation/money.ts';
 

@@ -52,7 +52,10 @@ export function toCredit<Charge extends CreditedCharge>(
 
 type CreditSharing = { readonly toShare: (whole: string) => Decimal; readonly currency: string };
 
-/** Computes the shares of taxes. Added tax returns as recorded. Included tax returns in proportion to the amount. */
+/**
+ * Computes the shares of taxes. Tax that was added to the amount is credited as recorded. Tax that the amount includes is credited in
+ * proportion to the amount.
+ */
 function shareTaxes(taxes: readonly LineTax[], tax: Decimal, { toShare, currency }: CreditSharing): LineTax[] {
   const added = taxes.map((one) => new Decimal(one.tax_behavior === 'exclusive' ? one.tax_amount : '0'));
   const parts = spread(Decimal.min(tax, sumDecimals(added)), added, currency);

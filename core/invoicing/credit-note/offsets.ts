@@ -43,7 +43,7 @@ export function planOffsets(
   return { offsets, rest: left };
 }
 
-/** Sums what the credited lines take off this invoice, including tax. */
+/** Sums the credits on lines of this invoice, including tax. */
 export function sumCreditOn(invoice_id: string, credited: readonly CreditedLine[]): Decimal {
   return sumDecimals(
     credited.filter((line) => line.invoice_id === invoice_id).map(({ amount, tax }) => amount.plus(tax)),
@@ -89,7 +89,7 @@ export function computeLineCredit(line: CreditedLineAmounts): { amount: Decimal;
   return { amount: computeLineNet(line).negated(), tax: new Decimal(line.tax_amount).negated() };
 }
 
-/** A charge of usage. If several lines charged it, the newest comes first. */
+/** Line that charged usage. If several lines charged the same usage, they are listed with the newest first. */
 type ChargedUsageLine = ReducedLine & { readonly invoice_id: string };
 
 /** A credit of usage that several lines charged reduces the newest first, each with its tax. */

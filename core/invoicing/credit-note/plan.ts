@@ -40,7 +40,7 @@ export type CreditedInvoice = Pick<
 type CreditNoteLineInput = { readonly invoice_line_item_id: string; readonly amount: string };
 export type CreditNotePlan = {
   readonly credit_note_type: CreditNoteType;
-  /** In the order of the request. */
+  /** Credited lines, in the order of the request. */
   readonly lines: readonly CreditedPart[];
   readonly subtotal: Decimal;
   readonly total_tax: Decimal;
@@ -154,8 +154,8 @@ function parseCreditAmount(
 }
 
 /**
- * Computes the credited share of the line's tax, at most the tax that is left. If all that is left of the line is credited, all its
- * remaining tax is credited.
+ * Computes the credited share of the line's tax, at most its remaining tax. If the whole remaining amount of the line is credited, all its
+ * remaining tax is credited too.
  */
 function computeCreditedTax(amount: Decimal, left: CreditableRemainder, currency: string): Decimal {
   if (amount.eq(left.amount)) return left.tax;
@@ -163,8 +163,8 @@ function computeCreditedTax(amount: Decimal, left: CreditableRemainder, currency
 }
 
 /**
- * Share of the amount that prepaid credits paid, at most their rest. A refund of the payment may have returned the part
- * paid in money. The share of prepaid credits is then larger.
+ * Part of the credited amount that prepaid credits paid, at most the prepaid part of the line that is not credited yet. This part is larger
+ * if a refund of the payment already returned money of the line.
  */
 function computeCreditedPrepaid(amount: Decimal, left: CreditableRemainder, currency: string): Decimal {
   if (left.prepaid.isZero()) return ZERO;

@@ -15,7 +15,7 @@ import { refuseUsed } from '../../subscriptions/not-yet.ts';
 import { derivePaymentState } from './payment-status.ts';
 import type { CreateInvoice, CreateInvoiceLine, PaymentStatus } from './record.ts';
 
-/** Computed fields, such as credits and commitments, cannot be set by the client. */
+/** Fields that a client cannot set, because the service computes or does not support them. */
 const INVOICE_NOT_YET = [
   'total_prepaid_applied',
   'force_sync_invoice',
@@ -44,7 +44,7 @@ export function defineManualInvoice(request: CreateInvoice) {
   return { currency, lines };
 }
 
-/** A CREDIT invoice has no discounts and no taxes. */
+/** Fields that a CREDIT invoice cannot have: discounts and taxes. */
 const NOT_ALLOWED_ON_CREDIT = [
   'coupons',
   'invoice_coupons',

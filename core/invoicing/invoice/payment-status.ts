@@ -1,5 +1,5 @@
 /**
- * Payment status of an invoice. It has transitions by hand with their amounts (docs/rules/invoices.md, "Payment"). A
+ * Payment status of an invoice, and the amounts that belong to it. A user changes it by hand (docs/rules/invoices.md, "Payment"). A
  * payment, its failure and its refund change it as well (docs/rules/payments.md, "What becomes of the invoice").
  */
 
@@ -168,9 +168,9 @@ export function applyFailedPayment(invoice: PaymentSums, at: Date): Partial<Invo
 }
 
 /**
- * Refunds a payment. While the invoice is not fully paid, the amount is owed again. An overpaid part is refunded first.
- * Only the rest refunds the invoice itself. A negative amount reverts a refund that was not made. `by_notes`: part of `refunded_amount` that
- * credit notes returned; no reverted refund takes it back.
+ * Refunds a payment. While the invoice is not fully paid, the refunded amount becomes due again. A refund first returns the overpaid part,
+ * and then the paid part of the invoice. A negative amount reverts a failed refund. `by_notes`: part of `refunded_amount` that credit notes
+ * returned; reverting a refund leaves it unchanged.
  */
 export function applyRefund(
   invoice: PaymentSums,

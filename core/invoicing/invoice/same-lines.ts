@@ -1,6 +1,6 @@
 /**
- * Compares a recomputed invoice with the stored one (docs/rules/invoices.md, "From draft to final"). The instant of the
- * computation and the position in the log are ignored.
+ * Compares a recomputed invoice with the stored one (docs/rules/invoices.md, "From draft to final"). The instant of the computation and the
+ * log offsets are ignored.
  */
 import { parseInstant } from '../../foundation/time/instant.ts';
 import type { Invoice, InvoiceLineItem } from './record.ts';
@@ -63,7 +63,7 @@ function hasNoOtherFields(one: InvoiceFields, other: InvoiceFields): boolean {
 
 const WHOLE_SECOND = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/;
 
-/** The database omits a fraction that is zero. */
+/** Whether both texts are one instant. The database omits a fraction that is zero. */
 function isSameInstant(one: string, other: string): boolean {
   if (!one.endsWith('Z') || !other.endsWith('Z')) return false;
   // Most texts differ at most in a zero fraction. This check avoids parsing them.

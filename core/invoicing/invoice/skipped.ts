@@ -1,4 +1,4 @@
-/** If an invoice of a subscription comes to nothing, the invoice is skipped (docs/rules/invoices.md, "Nothing to pay"). */
+/** Decides whether a draft of a subscription is skipped because nothing is to be paid (docs/rules/invoices.md, "Nothing to pay"). */
 import { computeNetTotal } from '../../rating/line-adjustments.ts';
 import type { Totals } from '../../rating/totals.ts';
 import type { Invoice } from './record.ts';

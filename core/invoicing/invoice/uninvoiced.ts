@@ -86,7 +86,7 @@ export function uninvoicedTimes({ item, subscription, reach, invoiced }: Uninvoi
   const open = computeUncovered(toIntervalUs({ start, end }), invoiced.map(toIntervalUs)).filter(
     ({ start_us, end_us }) => start_us < end_us,
   );
-  // Usually nothing is open, and the periods of the line need not be computed.
+  // Usually all time is invoiced, and the periods of the line need not be computed.
   const isCut = open.length > 0 && !reach.is_over && hasOwnPeriods(item, subscription);
   const due = isCut ? cutTo(open, toIntervalUs({ start, end: endedBefore(reach.until_ms, item, subscription) })) : open;
   return due.map(({ start_us, end_us }) => ({ start: toMs(start_us), end: toMs(end_us) }));

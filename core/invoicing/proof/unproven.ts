@@ -37,7 +37,7 @@ export function listUnproven({ line, counted }: UnprovenInput): string[] {
   ];
 }
 
-/** The verifier computes with fractions; it has no exact values of other functions. */
+/** Whether the expression has a function that the verifier cannot compute exactly, because it computes with fractions. */
 function hasUnsupportedFunction(expression: string | null | undefined): boolean {
   const called = (expression ?? '').matchAll(/([a-z_]\w*)\s*\(/gi);
   return [...called].some(([, name]) => !COMPUTED.has(name!));

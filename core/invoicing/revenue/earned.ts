@@ -17,7 +17,7 @@ export function computeEarned(range: Period, { amount, currency, service }: Earn
   return until(to).minus(until(from));
 }
 
-/** The cumulative amount is rounded, so that rounding loses nothing between two instants. */
+/** Amount earned until an instant. The cumulative amount is rounded, so that rounding loses nothing between two instants. */
 function computeEarnedUntil(at: number, { amount, currency, service: { start, end } }: EarnedAmount): Decimal {
   if (at === end) return amount;
   return roundMoney(amount.times(at - start).dividedBy(end - start), currency);

@@ -45,7 +45,7 @@ export function deriveServicePeriod({ line, invoice }: Pick<EarnedLine, 'line' |
   return { start, end: toInstant(timed?.period_end ?? timed?.period_start ?? at) };
 }
 
-/** Usage was measured by a meter. Everything else is fixed, including the true-up of a commitment. */
+/** Kind of the revenue. Usage was measured by a meter. Everything else is fixed, including the true-up of a commitment. */
 export function toRevenueKind({ price_type }: Pick<InvoiceLineItem, 'price_type'>): 'usage' | 'fixed' {
   return price_type === 'USAGE' ? 'usage' : 'fixed';
 }

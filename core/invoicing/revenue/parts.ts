@@ -22,7 +22,7 @@ export const NO_REVENUE: RevenueParts = Object.fromEntries(REVENUE_PARTS.map((pa
 type EarnedRevenue = {
   readonly kind: 'usage' | 'fixed';
   readonly amount: Decimal;
-  /** Null if the amount is on no invoice yet. */
+  /** Status of the invoice; null if the amount is on no invoice yet. */
   readonly invoice_status: InvoiceStatus | null;
 };
 

@@ -47,7 +47,10 @@ export function buildRevenueRows(lines: readonly OwnedLine[]): RevenueRow[] {
 
 type PlacedLine = { readonly one: OwnedLine; readonly earned_at: Milliseconds };
 
-/** A skipped invoice counts too: nothing is to be paid, but it may credit earlier charges into the wallet. */
+/**
+ * Statuses of invoices whose revenue counts. A skipped invoice counts too: nothing is to be paid, but it may credit earlier charges into
+ * the wallet.
+ */
 const SETTLED: readonly InvoiceStatus[] = ['FINALIZED', 'SKIPPED'];
 
 function buildCells(placed: readonly PlacedLine[]): RevenueCell[] {

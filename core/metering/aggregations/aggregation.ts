@@ -12,9 +12,9 @@ type FinishRange = {
 };
 
 /**
- * How lines that follow one another inside a billing period share usage (docs/rules/proration.md, "Usage over a change").
- * `additive`: the line in force charges each event. `shared`: the period has one number, shared by time. `integral`: the
- * period has one integral over time, and each line charges its part of it.
+ * How lines that follow one another inside a billing period share usage (docs/rules/proration.md, "Usage over a change"). `additive`: the
+ * line that is active at the time of an event charges it. `shared`: the period has one number, divided between the lines by time.
+ * `integral`: the period has one integral over time, and each line charges its part of it.
  */
 export type ChainRule = 'additive' | 'shared' | 'integral';
 
@@ -26,7 +26,9 @@ export type MeterAggregator = {
   /** Whether the result of one set of events differs with the queried range. */
   readonly needs_range?: true;
   readonly chain_rule: ChainRule;
-  /** Whether usage grows by the units that are used, so that a check can name a number of units (docs/rules/reservations.md). */
+  /**
+   * Whether each used unit adds one unit of usage, so that a reservation can be checked for a number of units (docs/rules/reservations.md).
+   */
   readonly counts_units: boolean;
   /** The bucket fields that this type fills; bucket.ts defines how each of them combines. */
   readonly fills: readonly BucketField[];

@@ -1,7 +1,6 @@
 /**
- * The groups of analytics: source, feature_id and properties.<name>, and nothing else (docs/rules/usage.md, "Analytics").
- * Each item already belongs to one line item, so feature_id divides nothing further; the others divide the events of an
- * item.
+ * The groups of analytics: source, feature_id and properties.<name>, and nothing else (docs/rules/usage.md, "Analytics"). An analytics item
+ * belongs to one subscription line item and so to one feature, which feature_id cannot split. The other groups split the events of an item.
  */
 import { invalid } from '../../foundation/error.ts';
 import { canonicalNumber } from '../canonical-number.ts';

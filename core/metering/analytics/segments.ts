@@ -38,7 +38,7 @@ export type SegmentPlan = {
   readonly edge_ranges: readonly SegmentRange[];
 };
 
-/** A plan with more separate ranges reads its whole range from raw rows. */
+/** Maximum number of separate ranges in a plan. A plan with more of them reads its whole range from raw rows. */
 const RANGES_MAX = 200;
 
 type SegmentQuery = {
@@ -73,7 +73,7 @@ export function* planSegments(meter: CompiledMeter, query: SegmentQuery): Genera
   return planRawOnly(plan, query);
 }
 
-/** Reads the whole range from raw rows. */
+/** Plans to read the whole range from raw rows. */
 export function planRawOnly(
   plan: SegmentPlan,
   { start_us, end_us }: { start_us: Microseconds; end_us: Microseconds },

@@ -37,9 +37,8 @@ export function findEventFault(event: unknown): { field: string; why: string } |
 }
 
 /**
- * Prefix of reservation ids. A sender must not use such an id for an event: before the reservation is committed that
- * event would be the first with this id, and the committed usage would not count (docs/rules/reservations.md, "The
- * event").
+ * Prefix of reservation ids. A sender must not use such an id for an event. An event sent before the commit would be the first with this
+ * id, and the committed usage would not count (docs/rules/reservations.md, "The event").
  */
 export const RESERVED_ID = `${ID_PREFIX.reservation}_`;
 

@@ -82,7 +82,7 @@ function findNamesFault(attributes: Readonly<Record<string, unknown>>): Attribut
   return undefined;
 }
 
-/** Event field names without underscores, with the attribute that a sender of such a name means. */
+/** Maps an event field name without underscores to the attribute that its sender probably means. */
 const MEANT = new Map(Object.entries(ATTRIBUTE_BY_FIELD).map(([field, name]) => [field.replaceAll('_', ''), name]));
 for (const known of CLOUD_EVENT_ATTRIBUTES) MEANT.delete(known);
 

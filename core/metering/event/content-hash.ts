@@ -75,7 +75,7 @@ type ContentParts = {
   readonly customer_id: string;
   readonly source: string;
   readonly time: string;
-  /** The JSON text of the object. */
+  /** JSON text of the `properties` object. */
   readonly properties: string;
 };
 

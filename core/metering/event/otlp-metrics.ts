@@ -141,7 +141,7 @@ function countPoints(kind: unknown): number {
 }
 
 const KINDS = ['sum', 'histogram', 'exponentialHistogram', 'gauge', 'summary'] as const;
-/** DataPointFlags of the protocol. */
+/** Flag of a data point without a value (`DataPointFlags` of the protocol). */
 const NO_VALUE = 1;
 const DELTA = [1, 'AGGREGATION_TEMPORALITY_DELTA'];
 
@@ -207,7 +207,7 @@ function isPresent<T>(value: T | null | undefined): value is T {
   return value !== null && value !== undefined;
 }
 
-/** 64-bit integers arrive as text; a JSON number of that size has already lost digits. */
+/** Formats a 64-bit integer, which arrives as text. Undefined for a JSON number of that size, which has already lost digits. */
 function wholeText(value: string | number | null | undefined): string | undefined {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined;
   return typeof value === 'string' && /^-?\d{1,20}$/.test(value) ? BigInt(value).toString() : undefined;

@@ -15,7 +15,7 @@ const ATTRIBUTES_IN_ALL_MAX = 200_000;
 
 type OtlpCounts = { points: number; groups: number; attributes: number };
 
-/** Throws if a limit is exceeded. A member that is not a list or an object is left to the shape. */
+/** Throws if a limit is exceeded. A member that should be a list or an object and is not is rejected later, by the shape. */
 export function checkSizes(request: unknown): void {
   const counted: OtlpCounts = { points: 0, groups: 0, attributes: 0 };
   for (const of_resource of group(request, 'resourceMetrics', counted)) {

@@ -66,7 +66,7 @@ export function subtract(a: Exact, b: Exact): Exact {
   return minus(a, b);
 }
 
-/** Returns the sign as `compare` does. */
+/** Compares like `compare`, and charges the work of long numbers. */
 export function order(a: Exact, b: Exact): number {
   charge(a, b, COMPARE_WORK);
   return compare(a, b);
@@ -268,7 +268,7 @@ export function power(base: Exact, exponent: Exact): Exact {
 
 const POWER_WORK = 5;
 
-/** The base must be greater than 0. */
+/** Computes a power approximately. The base must be greater than 0. */
 function approximatePower(base: Exact, exponent: Exact): Exact {
   if (compare(base, EXACT_ONE) === 0) return EXACT_ONE;
   const found = computePower(base, exponent);

@@ -172,7 +172,7 @@ class Compiler {
     }
   }
 
-  /** The parser rounds decimal literals to doubles, so the exact value is read from the source text. */
+  /** Reads the exact value of a decimal literal from the source text, because the parser rounds it to a double. */
   private decimalAt(node: Expr, rounded: number): Exact {
     const rest = this.input.text.slice(this.input.positions[String(node.id)]);
     const literal = /^-?[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?/.exec(rest)?.[0] ?? '';
@@ -272,7 +272,7 @@ class Compiler {
     const left = this.expectNumber(args[0]!, operatorText(name));
     const right = this.expectNumber(args[1]!, operatorText(name));
     const isApproximate = left.isApproximate || right.isApproximate || APPROXIMATE.has(name);
-    // max and min decide which number is greater.
+    // max and min compare their arguments, so an approximate argument is first rounded to its trusted digits.
     const [a, b] =
       name === 'max' || name === 'min' ? [this.decisive(left), this.decisive(right)] : [left.run, right.run];
     this.weighBinary(name, args[1]!);

@@ -20,7 +20,7 @@ type Fixed = { readonly mantissa: bigint; readonly bits: number };
 /** A decimal that was just rounded; the caller removes trailing zeros and checks its size. */
 export type Rounded = { readonly mantissa: bigint; readonly scale: number };
 
-/** The value must not be negative. */
+/** Computes a square root. The value must not be negative. */
 export function computeRoot(value: Exact): Rounded {
   const mantissa = toMantissa(value);
   const digits = decimalDigits(mantissa);
@@ -110,7 +110,7 @@ function logarithm(value: Exact, digits: number, isPlaces = false): Fixed {
   return { mantissa: first + logarithmNearOne(rest, bits) + BigInt(twos) * computeLogTwo(bits), bits };
 }
 
-/** The precision in bits decides the cost: twice the bits cost about 3.5 times as much. */
+/** Computes the cost of a logarithm by its precision: twice the bits cost about 3.5 times as much. */
 function logarithmWork(bits: number): number {
   return LOGARITHM_WORK * Math.max(1, bits / 256) ** 1.8;
 }

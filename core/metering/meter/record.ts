@@ -22,7 +22,7 @@ import type { MeterAggregator as AggregationRules } from '../aggregations/aggreg
 import { AGGREGATIONS, type AggregationType } from '../aggregations/index.ts';
 import { formatTypesTaking, formatTypesWithoutValue, listAggregationTypes } from '../aggregations/list-types.ts';
 
-/** A new type is a file and a line in `core/metering/aggregations/`. */
+/** Names of all aggregation types. A new type is a file and a line in `core/metering/aggregations/`. */
 export const AGGREGATION_TYPES = toEnumValues<AggregationType>(AGGREGATIONS);
 export type { AggregationType };
 

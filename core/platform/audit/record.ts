@@ -87,7 +87,7 @@ export function deriveAuditAction(before: AuditState | null, after: AuditState |
 const SECRET = /hash|password|passphrase|token|api_?key|authorization|credential|private_key|cipher|(?:^|_)secrets?$/i;
 const REDACTED = '[redacted]';
 
-/** A record whose text does not match has no secret field. */
+/** Matches the text of every record with a secret field, so that other records need no check of their fields. */
 const MAY_BE_SECRET = /hash|password|passphrase|token|api_?key|authorization|credential|private_key|cipher|secret/i;
 
 /** JSON of the record. A secret is replaced by a placeholder, so that its existence is visible but not its value. */

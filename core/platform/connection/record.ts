@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { anyCase, baseFields, metadata, orNull, requiredName } from '../../foundation/record.ts';
 import { syncConfigShape } from './sync-config.ts';
 
-/** Enum values of the API. */
+/** Values of `provider_type` in the API. */
 const PROVIDER_TYPES = [
   'flexprice',
   'stripe',

@@ -30,7 +30,7 @@ const entityShapes = Object.fromEntries(SYNCED_ENTITIES.map((entity) => [entity,
 export const syncConfigShape = z.object(allOrNull(entityShapes)).meta({ id: 'SyncConfig' });
 export type SyncConfig = z.output<typeof syncConfigShape>;
 
-/** A kind of record that the provider does not exchange in a direction cannot be switched on. */
+/** Throws if the configuration switches on a kind of record in a direction in which the provider does not exchange it. */
 export function checkSyncConfig(config: SyncConfig, supported: SyncConfig, provider_type: string): void {
   for (const entity of SYNCED_ENTITIES)
     for (const direction of DIRECTIONS)

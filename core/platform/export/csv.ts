@@ -28,7 +28,7 @@ function formatCsvCell({ kind }: ColumnHead, cell: ExportCell): string {
   return PLAIN.test(text) ? text : quoteCell(escapeFormula(text));
 }
 
-/** Fast path for most texts: they contain no formula and need no quotes. */
+/** Matches most texts: they contain no formula and need no quotes. */
 const PLAIN = /^\w[\w .:/-]*$/;
 
 /**

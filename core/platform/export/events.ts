@@ -11,7 +11,7 @@ export type ExportedEvent = readonly [
   timestamp_us: Microseconds,
   received_at_us: Microseconds,
   source: string,
-  /** JSON text as it was sent. */
+  /** Properties as JSON text, as they were sent. */
   properties: string,
 ];
 

@@ -4,7 +4,7 @@ import { formatUs, type Microseconds, US_PER_DAY } from '../../foundation/time/i
 
 export type ExportRange = { readonly start_us: Microseconds; readonly end_us: Microseconds };
 
-/** One year, including a leap day. */
+/** Maximum length of a range: one year, including a leap day. */
 const DAYS_MAX = 366;
 
 /** Throws if the range is empty, ends in the future, or is longer than a year. */

@@ -14,7 +14,7 @@ export const EVENT_COLUMNS = [...FIELDS, ...WITHOUT_EFFECT];
 /** JSON text; `event_id` is undefined if the file has none. */
 export type ImportedEventRow = { readonly text: string; readonly event_id: string | undefined };
 
-/** Throws the fault with its field. */
+/** Converts a row to an event; throws the fault with its field. */
 export function parseEventRow(row: ImportRow): ImportedEventRow {
   const { value, text } = row.text === undefined ? toEventText(row.value) : { value: row.value, text: row.text };
   const fault = findEventFault(value);

@@ -8,7 +8,7 @@ import { fieldPath, parseShape } from '../../foundation/shaped.ts';
 import { checkTexts } from '../../foundation/texts.ts';
 import type { ImportRow } from './row.ts';
 
-/** Throws the fault with its field. */
+/** Converts a row to a request; throws the fault with its field. */
 export function parseRecordRow<Shape extends z.ZodObject>(shape: Shape, row: ImportRow): z.output<Shape> {
   if (typeof row.value !== 'object' || row.value === null || Array.isArray(row.value))
     throw invalid('row', 'must be a JSON object');

@@ -1,6 +1,4 @@
-/** A row of an imported file. */
-
-/** A row of a file. `text` is its JSON text; absent in a CSV. */
+/** A row of an imported file. `text` is its JSON text; absent in a CSV. */
 export type ImportRow = { readonly value: unknown; readonly text?: string | undefined };
 
 /** The reason why a row was rejected (docs/rules/imports.md, "The report"). */

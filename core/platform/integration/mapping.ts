@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import { anyCase, baseFields, metadata, requiredKey } from '../../foundation/record.ts';
 
-/** Enum values of the API. */
+/** Values of `entity_type` of a mapping in the API. */
 export const MAPPED_ENTITY_TYPES = [
   'customer',
   'plan',

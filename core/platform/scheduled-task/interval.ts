@@ -2,7 +2,7 @@
 import type { Milliseconds } from '../../foundation/time/instant.ts';
 import type { Period } from '../../foundation/time/period.ts';
 
-/** `custom` is a known value that is refused. */
+/** Intervals in the API; `custom` is refused. */
 export const INTERVALS = ['15MIN', '30MIN', 'hourly', 'daily', 'custom'] as const;
 type ExportInterval = (typeof INTERVALS)[number];
 

@@ -188,7 +188,7 @@ export function isSet(stored: SettingFields | undefined): boolean {
   return stored !== undefined && Object.keys(stored).length > 0;
 }
 
-/** Defaults, overridden by the stored fields. */
+/** Returns the whole setting: its defaults, overridden by the stored fields. */
 export function toWholeSetting<Key extends SettingKey>(key: Key, stored: SettingFields | undefined): SettingValue<Key> {
   const { shape, default: preset } = SETTINGS[key] as SettingKind;
   return shape.parse({ ...preset, ...stored }) as SettingValue<Key>;

@@ -87,7 +87,7 @@ export const taskShape = z.object({
 });
 export type Task = z.output<typeof taskShape>;
 
-/** Scheduled tasks and requests name the type in lower case. */
+/** Converts a type in lower case, as scheduled tasks and requests name it. */
 export function toTaskEntityType(exported: Lowercase<TaskEntityType>): TaskEntityType {
   return exported.toUpperCase() as TaskEntityType;
 }

@@ -56,7 +56,7 @@ export const testClockShape = z.object({
 });
 export type TestClock = z.output<typeof testClockShape>;
 
-/** Invoices of a production environment are owed, so its time must be real. */
+/** Customers owe the invoices of a production environment, so its time must be real. */
 export function checkCanHaveClock(environment: { type: string }): void {
   if (environment.type === 'production')
     throw notAllowed('a production environment cannot have a test clock', { field: 'environment_id' });
@@ -73,7 +73,7 @@ export function checkAdvance(
     throw invalid('frozen_time', `a clock does not go back: it is ${formatMs(toInstant(frozen_time))} already`);
 }
 
-/** A write during an advance would have an instant that is past when its response is sent. */
+/** Error of a write during an advance. Such a write would have an instant that is past when its response is sent. */
 export function toAdvancingError(clock: Pick<TestClock, 'id' | 'target_time'>): FarthingError {
   const { id, target_time } = clock;
   return new FarthingError('version_conflict', 'the test clock of this environment is advancing: try again later', {

@@ -35,7 +35,7 @@ export const WorkflowRun = z.object({
   entity_id: z.string(),
   start_time: timestampText,
   close_time: timestampText.nullable(),
-  /** Number of starts. */
+  /** Number of attempts that were started. */
   attempt: z.int(),
   result: z.record(z.string(), z.unknown()).nullable(),
   /** Reason of the end without a result, or of the last failed attempt. */

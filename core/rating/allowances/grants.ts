@@ -82,7 +82,7 @@ function toGrantDuration({
 
 type OpenedGrant = Period & { used: Decimal };
 /**
- * Interval in which the pool is exhausted, until one of its grants ends. `limit` units of the exhausting event were
+ * Interval in which the grants of a group are exhausted. It lasts until one of the grants ends. `limit` units of the exhausting event were
  * still free.
  */
 type ExhaustedInterval = Period & {
@@ -172,7 +172,7 @@ type GrantDrawing = {
   readonly last: ExhaustedInterval | undefined;
 };
 
-/** Draws `used` from the open grants. Returns the interval of exhaustion that begins here, or null. */
+/** Draws `used` from the open grants. Returns the interval in which they are exhausted if `used` exhausts them, otherwise null. */
 function drawFromGrants({ at, used }: UsagePortion, { group, running, last }: GrantDrawing): ExhaustedInterval | null {
   // Outside all grants nothing is drawn. In an interval in which they are exhausted, negative usage lowers the charged
   // usage instead.

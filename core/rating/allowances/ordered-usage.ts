@@ -7,7 +7,7 @@ import type { Period } from '../../foundation/time/period.ts';
 export type UsagePortion = { readonly at: Milliseconds; readonly used: Decimal };
 
 export class OrderedUsage {
-  /** In order of time, one portion per instant. */
+  /** Portions in order of time, one per instant. */
   readonly portions: readonly UsagePortion[];
   /** Cumulative usage before the portion with the same index. */
   readonly #before: readonly Decimal[];

@@ -56,7 +56,7 @@ export function computeLimitWindow(now: Milliseconds, limited: LimitedUsage): Re
   return { start: period.start, end: Math.min(period.end, findTrialEnd(now, subscription) ?? period.end) };
 }
 
-/** End of the trial that contains `at`. The first paid period begins there, also inside a calendar month. */
+/** End of the trial that contains `at`. The first paid period begins at this end, even inside a calendar month. */
 function findTrialEnd(at: Milliseconds, { trial_end_ms }: BilledSubscription): Milliseconds | null {
   return typeof trial_end_ms === 'number' && at < trial_end_ms ? trial_end_ms : null;
 }
@@ -93,8 +93,8 @@ export function listWholeLimitWindows(
 }
 
 /**
- * Free units in one interval of a limit. A billing period that begins short has the share of an advance charge, rounded
- * to whole units; any other interval has the whole limit (docs/rules/entitlements.md, "A short first period").
+ * Free units in one interval of a limit. A short first billing period has a share of the limit, rounded to whole units; the share is that
+ * of an advance charge. Any other interval has the whole limit (docs/rules/entitlements.md, "A short first period").
  */
 export function computeLimitIn(
   limit: Decimal,
@@ -109,7 +109,10 @@ export function computeLimitIn(
   return prorate(limit, computeShare({ start, end: whole.end }, whole)).toDecimalPlaces(0, Decimal.ROUND_HALF_UP);
 }
 
-/** A change of the billing periods does not move daily reset periods, unless they are the billing periods. */
+/**
+ * Selects the period grid of a reset period. A change of the billing periods does not move daily reset periods, unless they are the billing
+ * periods.
+ */
 function selectPeriodGrid(reset_period: UsageResetPeriod | null, subscription: BilledSubscription, at: Milliseconds) {
   const then = applyPeriodGridAt(subscription, at);
   return reset_period === 'DAILY' && !isBillingPeriod(reset_period, then) ? subscription : then;
@@ -119,7 +122,7 @@ function toBillingRule(subscription: BilledSubscription): PeriodRule {
   return { ...periodRule(subscription), subscription_end: null };
 }
 
-/** A trial is a period of its own. The first period after it begins at its end. */
+/** Finds the billing period around an instant. A trial is a period of its own; the first period after it begins at its end. */
 function findBillingPeriod(at: Milliseconds, then: BilledSubscription): Period {
   const ahead = findTrialEnd(at, then);
   const first = ahead === null ? Math.max(then.start_ms, then.trial_end_ms ?? then.start_ms) : then.start_ms;

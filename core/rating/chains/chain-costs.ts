@@ -38,7 +38,7 @@ type PricedLine = {
   readonly service: Period;
   readonly price: PriceTerms;
   readonly terms: string;
-  /** Null if nothing is measured yet. */
+  /** Measurement of the line; null if nothing is measured yet. */
   readonly measured: MeasuredLine | null;
 };
 
@@ -62,8 +62,8 @@ const QUANTITY_PLACES = 24;
 const COSTS_BY_RULE = { additive: additiveCosts, shared: sharedCosts, integral: integralCosts } as const;
 
 /**
- * Each event is charged by the line that is active at its time. In each bucket, tiers continue from line to line as long as the terms are
- * equal.
+ * Costs of lines each of which charges the events that occur while it is active. In each bucket, tiers continue from line to line as long
+ * as the terms are equal.
  */
 function additiveCosts({ lines, windows }: ChainCostInput): LineCost[] {
   const isBucketed = lines.some(({ measured }) => measured?.buckets);
@@ -134,7 +134,7 @@ function addLine(
   return { added, parts };
 }
 
-/** One measured value: each line charges its price for its share of the time, bucket by bucket. */
+/** Costs of lines that share one measured value: each line charges its price for its share of the time, bucket by bucket. */
 function sharedCosts({ lines, whole, windows }: ChainCostInput): LineCost[] {
   // All lines have the same measurement.
   const measured = lines.find((line) => line.measured !== null)?.measured ?? null;

@@ -27,11 +27,13 @@ export type ChainLine<Item> = { readonly item: Item; readonly service: Period };
 
 export type Chain<Item = unknown> = {
   readonly rule: ChainRule;
-  /** In order of time. */
+  /** Lines in order of time. */
   readonly lines: readonly ChainLine<Item>[];
   /** The regular period of the lines, at its full length, also if the period is short or cut. */
   readonly whole: Period;
-  /** Instant from which events count for a level: the start of the period, or of the subscription if the meter never resets. */
+  /**
+   * Instant from which events count for a level (WEIGHTED_SUM): the start of the period, or of the subscription if the meter never resets.
+   */
   readonly level_since: Milliseconds;
   /** Start of the billing period; a customer that left the hierarchy before it is not counted. */
   readonly begins: Milliseconds;
@@ -103,7 +105,7 @@ export function computeGaps({ lines }: Chain): Period[] {
 
 /**
  * Window in which the events of a line are counted: the line's own time, the time of the whole chain (`shared`), or the time since the
- * level began (`integral`).
+ * level of a WEIGHTED_SUM began (`integral`).
  */
 export function computeChainUsageWindow(chain: Chain, service: Period): Period {
   const end = Math.min(service.end, chain.measured_until ?? service.end);

@@ -42,8 +42,8 @@ function servedLine<Item extends BilledItem>(
 type SharedPeriod = Pick<Linkable<BilledItem>, 'whole' | 'begins' | 'level_since'>;
 
 /**
- * Returns the regular period of the queried interval. Several periods are joined from the first to the last, except for a level, which is
- * measured in the first.
+ * Returns the regular period of the queried interval. Several periods are joined from the first to the last, except for a level
+ * (WEIGHTED_SUM), which is measured in the first.
  */
 function sharedPeriod(interval: Period, item: BilledItem, subscription: BilledSubscription): SharedPeriod {
   const periods = periodsWithin(interval, item, subscription).map((period) => levelPeriod(period, item, subscription));

@@ -53,7 +53,7 @@ export function periodsWithin(time: Period, item: BilledItem, subscription: Bill
 type LevelReadingResult = { readonly event_count: number; readonly integral?: Decimal | undefined };
 
 type IntegratedLevel = {
-  /** In units × whole periods. */
+  /** Integral of the level in units × whole billing periods. */
   readonly quantity: Decimal;
   /** Units × microseconds; exact if the interval lies in one billing period. */
   readonly integral: Decimal;

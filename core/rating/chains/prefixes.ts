@@ -1,7 +1,7 @@
 /**
  * Entitlements make part of the usage of a chain free (docs/rules/entitlements.md, "What is free"). The rest is computed for the first
- * line, for the first two, and so on, each as if the chain ended there. A price change never restarts an allowance: the reset periods of
- * the lines are the same.
+ * line, for the first two, and so on, each time as if the chain ended with the last of these lines. A price change never restarts an
+ * allowance: the reset periods of the lines are the same.
  */
 import { Decimal, sumDecimals, ZERO } from '../../foundation/decimal.ts';
 import type { Milliseconds } from '../../foundation/time/instant.ts';
@@ -21,7 +21,7 @@ export type MeasuredLine = {
   readonly bucket_starts?: readonly Milliseconds[] | null;
   readonly allowances?: readonly MeasuredAllowance[];
   readonly parts?: readonly UsageInterval[];
-  /** Set for a level: units × microseconds in the time of the line. */
+  /** Set for a level (WEIGHTED_SUM): units × microseconds in the time of the line. */
   readonly integral?: Decimal | undefined;
 };
 

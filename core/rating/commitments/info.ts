@@ -30,7 +30,7 @@ export const CommitmentInfo = z
   .meta({ id: 'CommitmentInfo' });
 export type CommitmentInfo = z.output<typeof CommitmentInfo>;
 
-/** Builds the commitment's part of the line. `charged` is rounded like the line. */
+/** Describes the commitment of a charge for its invoice line or analytics item. `charged` is rounded like the line. */
 export function commitmentInfo(
   { type, value, duration, overage_factor, true_up, windows }: LineCommitment,
   { amount, charged, currency }: { amount: Decimal; charged: CommittedCharge; currency: string },

@@ -1,6 +1,6 @@
 /**
  * Validates the commitment of a line item and converts it to its stored form (docs/rules/commitments.md, "Possible commitments"). A
- * commitment is in money or in units, not both, on a USAGE price, for one billing period, a longer term, or each window of its meter.
+ * commitment is in money or in units, on a USAGE price. It is for one billing period, for a longer term, or for each window of its meter.
  */
 import { z } from 'zod';
 import { COMMITMENT_TYPES, hasSameTimes, type TimeBucket, timeBucketsShape } from '../../catalog/price/time-buckets.ts';
@@ -38,7 +38,7 @@ const WINDOWED = {
   description: 'Whether the commitment applies to each window of the meter. Requires a meter with a bucket_size.',
 };
 
-/** Fields of a line that a request adds. */
+/** Commitment fields in a request that adds a line. */
 export const lineCommitmentFields = {
   ...FIELDS,
   commitment_overage_factor: orNull(decimalText).meta(FACTOR),
@@ -96,7 +96,7 @@ type LineCommitmentInput = {
   readonly price: CommittedPrice;
   /** Window size of the meter; null if it has no windows. */
   readonly bucket_size: WindowSize | null;
-  /** Path of the fields in the request, with the trailing point. */
+  /** Path of the fields in the request, with a dot at its end. */
   readonly prefix?: string;
 };
 

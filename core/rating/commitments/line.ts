@@ -19,7 +19,7 @@ export type LineCommitment = {
   readonly value: Decimal | null;
   readonly overage_factor: Decimal;
   readonly true_up: boolean;
-  /** Longer than the billing period of the line; null means one billing period, or one window. */
+  /** Duration, if it is longer than the billing period of the line; null means one billing period, or one window. */
   readonly duration: RecurringPeriod | null;
   /** Windows of the meter; null if the commitment is not windowed. */
   readonly windows: (WindowGrid & { readonly size: WindowSize }) | null;

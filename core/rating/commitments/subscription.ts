@@ -1,7 +1,7 @@
 /**
  * The commitment of a subscription as a whole (docs/rules/commitments.md, "Of a subscription"). The cost of its usage lines draws from one
- * committed amount, and the overage of each is a separate line. For one billing period, lines draw in their order; for a longer term, each
- * has its share of the rest. The shortfall at the end is a separate line.
+ * committed amount, and the overage of each is a separate line. For one billing period, lines draw in their order; for a longer term, the
+ * remaining amount is divided between them. The shortfall at the end is a separate line.
  */
 
 import { Decimal, sumDecimals } from '../../foundation/decimal.ts';
@@ -19,7 +19,7 @@ export type SubscriptionCommitment = {
   readonly amount: Decimal;
   readonly overage_factor: Decimal;
   readonly true_up: boolean;
-  /** Longer than the billing period; null means the billing period. */
+  /** Duration, if it is longer than the billing period; null means one billing period. */
   readonly duration: RecurringPeriod | null;
 };
 

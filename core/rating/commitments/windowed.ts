@@ -1,8 +1,8 @@
 /**
- * A commitment for each window of a meter, with times of day that have their own (docs/rules/commitments.md, "Windows and times of day"). A
- * window belongs to the time of day in which it begins, by the clock of the subscription. Outside of them the commitment of the line
- * applies; without one, usage has its normal cost. With a true-up, windows without usage count as soon as they are over. A window that the
- * charge covers in part has that part of its commitment.
+ * A commitment for each window of a meter, and times of day with their own commitments (docs/rules/commitments.md, "Windows and times of
+ * day"). A window belongs to the time of day in which it begins, by the clock of the subscription. Outside of all times of day the
+ * commitment of the line applies; without one, usage has its normal cost. With a true-up, windows without usage count as soon as they are
+ * over. A window that the charge covers in part has that part of its commitment.
  */
 
 import type { TimeBucket } from '../../catalog/price/time-buckets.ts';
@@ -20,7 +20,7 @@ type WindowedChargeInput = {
   readonly commitment: LineCommitment & { readonly windows: NonNullable<LineCommitment['windows']> };
   readonly price: PriceTerms;
   readonly range: Period;
-  /** Windows that end later are not over yet. */
+  /** Windows that end later than this instant are not over yet. */
   readonly over_until: Milliseconds;
   /** For each window with usage: an instant in it, and the value of each group. */
   readonly used: readonly { readonly at: Milliseconds; readonly values: readonly Decimal[] }[];

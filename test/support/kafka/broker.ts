@@ -36,7 +36,7 @@ const BROKER: JavaServer = {
 const READY = 'Kafka Server started';
 const READY_WITHIN_MS = 90_000;
 const STOPPED_WITHIN_MS = 20_000;
-/** The broker runs for a minute, so the second JIT compiler is not worth its work, which is a third of a start. */
+/** Options of the JVM. A broker runs for a minute, so the second JIT compiler, which takes a third of a start, is not worth its work. */
 const JVM = ['-Xms96m', '-Xmx320m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
 
 type KafkaOptions = { brokers?: number; dir?: string; port?: number };
@@ -185,8 +185,8 @@ async function launch(cluster: Cluster, chosen: Broker[]): Promise<void> {
   await Promise.all(ready);
 }
 
-// Called after every start and end of a broker: the operating system may soon give an old process id to another
-// process.
+// Sends the process ids of the running brokers to the leash. It is called after every start and end of a broker, because the operating
+// system may soon give an old process id to another process.
 function tellLeash({ brokers, leash }: Cluster): void {
   leash?.hold(brokers.filter(runs).flatMap((each) => each.process?.pid ?? []));
 }

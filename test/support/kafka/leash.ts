@@ -9,7 +9,7 @@ export type Leash = { hold(pids: number[]): void; release(): Promise<void> };
 // killed.
 const WATCH = 'pids=; while read -r line; do pids=$line; done; [ -z "$pids" ] || kill -9 $pids';
 
-/** Starts a shell in its own session. It reads the other end of a pipe and outlives this process by a moment. */
+/** Starts a shell in its own session. The shell reads the other end of a pipe and outlives this process by a moment. */
 export function newLeash(): Leash {
   const watcher = spawn('sh', ['-c', WATCH], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
   watcher.unref();

@@ -1,6 +1,6 @@
 /**
- * carbon-layer: a sender of webhook storms that others wrote, which builds and signs events as Stripe and Razorpay do. It is a package of Python,
- * found on PYTHONPATH; `.ci/run` installs it. It runs beside the tests: nothing of it is in this repository.
+ * carbon-layer: a third-party program that sends storms of webhooks, which it builds and signs as Stripe and Razorpay do. It is a Python
+ * package on PYTHONPATH, which `.ci/run` installs; nothing of it is in this repository.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,7 +14,7 @@ export type ReportedRecord = {
   readonly entity_type: 'payment' | 'refund' | 'dispute';
   readonly state: 'authorized' | 'captured' | 'failed' | 'processed' | 'open';
   readonly remote_id: string;
-  /** The record as the event has it. */
+  /** Metadata of the record in the event. */
   readonly metadata?: object;
 };
 
@@ -53,7 +53,7 @@ export class CarbonLayer {
     return this.#run({ ...storm, records: named });
   }
 
-  /** Delivers the events of an earlier storm again, each as often as there. */
+  /** Delivers the events of an earlier storm again, each as often as in that storm. */
   replay(run_id: string, target: StormTarget): Promise<SentStorm> {
     return this.#run({ ...target, run_id });
   }

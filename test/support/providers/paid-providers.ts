@@ -10,7 +10,7 @@ import { StripeRefusal } from './stripe-fake-refusal.ts';
 
 export type PaidProvider = {
   readonly double: StripeDouble | RazorpayDouble;
-  /** A payment that this provider does not have. */
+  /** Id of a payment that does not exist at this provider. */
   readonly unknown_id: string;
   pay(copy_id: string): ReportedRecord;
   decline(copy_id: string): ReportedRecord;

@@ -1,7 +1,7 @@
 /** A provider played by its fake, behind one interface, so that one test runs for all providers. */
 import type { PushedEntityType } from '../../../core/platform/integration/pushed-events.ts';
 
-/** `lost_answer`: the request takes effect, and its answer never arrives. */
+/** In `lost_answer`, the request takes effect, and its answer never arrives. */
 export const CALL_FAILURES = ['rate_limit', 'fault', 'lost_answer'] as const;
 export type CallFailure = (typeof CALL_FAILURES)[number];
 

@@ -11,8 +11,8 @@ import { FakeServer, readBody } from './fake-server.ts';
 import { BookFault, type BookRecord, QuickBooksBooks } from './quickbooks-fake-books.ts';
 
 /**
- * Disturbance of the next request at a path. `lost_request` breaks the connection before the request takes effect,
- * `lost_answer` after it; `html` answers the page of a proxy with status 200.
+ * Failures of the next request at a path. `lost_request`: the connection breaks before the request takes effect. `lost_answer`: it breaks
+ * after the effect. `html`: the answer is the page of a proxy with status 200.
  */
 type Disturbance = 'lost_request' | 'lost_answer' | 'unavailable' | 'rate_limit' | 'fault_in_200' | 'html';
 type Answer = { status: number; body: unknown };

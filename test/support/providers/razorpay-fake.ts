@@ -10,9 +10,9 @@ import { type Parameters, RazorpayBook, type RazorpayRecord, seconds } from './r
 import { RazorpayRefusal } from './razorpay-fake-refusal.ts';
 
 /**
- * Disturbance of the next request at a path. `lost_request` breaks the connection before the request takes effect,
- * `lost_answer` after it; `fault` answers 500 before, `lost_fault` after it; `rate_limit` answers 429; `html` answers
- * the page of a proxy with status 200, `bad_gateway` with 502.
+ * Failures of the next request at a path. Without an effect: `lost_request` breaks the connection, `fault` answers 500, `rate_limit`
+ * answers 429, and `html` and `bad_gateway` answer the page of a proxy with status 200 and 502. After the effect: `lost_answer` breaks the
+ * connection, `lost_fault` answers 500.
  */
 export type Disturbance =
   | 'lost_request'

@@ -54,8 +54,8 @@ const METHODS: Readonly<Record<string, Behaviour>> = {
   },
 };
 /**
- * Smallest charge in USD (docs.stripe.com/currencies, "Minimum and maximum charge amounts"); other currencies have
- * other limits.
+ * Smallest charge in US cents (docs.stripe.com/currencies, "Minimum and maximum charge amounts"). The fake has no minimum for other
+ * currencies.
  */
 const USD_MIN = 50;
 

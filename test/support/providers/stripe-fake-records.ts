@@ -417,7 +417,7 @@ export class StripeBook {
     this.#announce('invoice_payment.paid', payment);
   }
 
-  /** The payment that Stripe created with the invoice asks for what remains (docs.stripe.com/invoicing/partial-payments). */
+  /** Lowers the payment that Stripe created with the invoice to the remaining amount (docs.stripe.com/invoicing/partial-payments). */
   #lowerOpened(invoice: InvoiceRecord): void {
     const opened = this.listPayments(invoice.id).find(({ status, is_default }) => status === 'open' && is_default);
     if (opened === undefined) return;

@@ -14,10 +14,11 @@ import { StripeRefusal } from './stripe-fake-refusal.ts';
 import { STRIPE_OPERATIONS } from './stripe-fake-routes.ts';
 
 /**
- * Disturbance of the next request at a path. `lost_request` breaks the connection within the answer before the request
- * takes effect, `lost_answer` after it. `closed` closes it after the effect and before the answer, so the library
- * repeats the request once. `fault` answers 500 and is stored under the key, `lost_fault` also takes effect.
- * `unavailable` answers 503 and `refused` 400; neither is stored. `html` answers the page of a proxy with status 200.
+ * Failures of the next request at a path. `lost_request`: the connection breaks within the answer, and the request has no effect.
+ * `lost_answer`: it breaks there after the effect. `closed`: it closes after the effect and before the answer, so the library repeats the
+ * request once. `fault`: status 500 without an effect, stored under the idempotency key; `lost_fault`: likewise, after the effect.
+ * `unavailable`: status 503, and `refused`: status 400, both without an effect and not stored. `html`: the page of a proxy with status 200
+ * and no effect.
  */
 export type Disturbance =
   | 'closed'
