@@ -49,6 +49,8 @@ export type PaymentRequest = {
   /** Id of the charge or page, if an earlier request with this key returned it. */
   readonly gateway_payment_id: string | null;
   readonly is_page: boolean;
+  /** Whether the payment no longer pays its invoice, so that money for it is refunded. */
+  readonly is_closed: boolean;
   readonly success_url: string | null;
   readonly cancel_url: string | null;
   readonly saves_payment_method: boolean;

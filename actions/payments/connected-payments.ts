@@ -121,7 +121,7 @@ export class ConnectedPayments implements PaymentProvider {
       ...{ key, amount, currency, payment_id, invoice_id, invoice_number, gateway_payment_id, is_page },
       ...(await this.#measureAge(request)),
       provider_customer_id: customer.provider_entity_id!,
-      provider_invoice_id: invoice?.provider_entity_id ?? null,
+      provider_invoice_id: request.is_closed ? null : (invoice?.provider_entity_id ?? null),
     };
   }
 

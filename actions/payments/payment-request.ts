@@ -18,6 +18,7 @@ export function buildPaymentRequest(payment: PaymentModel, { key, now }: { key: 
     requested_at: new Date(toInstant(payment.requested_at ?? payment.created_at)),
     gateway_payment_id: payment.gateway_payment_id ?? null,
     is_page: hasPaymentPage(payment),
+    is_closed: payment.payment_status === 'VOIDED' || payment.payment_status === 'FAILED',
     success_url,
     cancel_url,
     saves_payment_method: payment.save_card_and_make_default,

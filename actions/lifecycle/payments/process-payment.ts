@@ -21,7 +21,7 @@ import { createProvider } from '../../payments/providers.ts';
 import { markPageOpen } from '../checkout/complete-checkout.ts';
 import { endCheckoutOfPayment } from '../checkout/end-checkout.ts';
 import { applyFailure, applySuccess } from './apply-outcome.ts';
-import { beginAttempt, isDue, postponeAttempt } from './begin-attempt.ts';
+import { beginAttempt, isDue, delayAttempt } from './begin-attempt.ts';
 import { applyEarlierSuccess } from './earlier-attempts.ts';
 import {
   cancelAtProvider,
@@ -92,8 +92,8 @@ function hasCheckoutToEnd({ checkout_session_id, payment_status, next_attempt_at
 }
 
 function isPageOverdue(payment: PaymentModel, { now }: ChangeAuthor): boolean {
-  const isOpen = payment.checkout_session_id && payment.payment_status === 'INITIATED';
-  return Boolean(isOpen) && computePageEnd(payment) <= now;
+  const hasPage = payment.checkout_session_id || hasPaymentPage(payment);
+  return Boolean(hasPage) && payment.payment_status === 'INITIATED' && computePageEnd(payment) <= now;
 }
 
 /**
@@ -146,7 +146,7 @@ async function findLateOutcome(
 async function startAttempt(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
   const isCollected = payment.is_automatic && isDue(payment, by.now);
   const reason = isCollected ? await findMoneyAtProviders(stores, payment, by) : null;
-  if (reason !== null) return postponeAttempt(stores, payment, { reason, by });
+  if (reason !== null) return delayAttempt(stores, payment, { reason, by });
   const begun = await beginAttempt(stores, payment, { id: payment.id, by, isRequested: false });
   return begun.calls_provider ? callProviderAndApply(stores, begun.payment, { by, isFirst: true }) : begun.payment;
 }
@@ -315,12 +315,13 @@ async function recordPendingPayment(
   return record;
 }
 
-/** Limits the next check of a payment to the end of its checkout page. */
+/** Limits the next check of a payment to the end of its page. */
 function limitToPageEnd(
   payment: PaymentModel,
   { next_attempt_at, by }: { next_attempt_at: string | null; by: ChangeAuthor },
 ): string | null {
-  if (!payment.checkout_session_id || next_attempt_at === null) return next_attempt_at;
+  const hasPage = payment.checkout_session_id || hasPaymentPage(payment);
+  if (!hasPage || next_attempt_at === null) return next_attempt_at;
   const end = computePageEnd(payment);
   return end > by.now && end < new Date(next_attempt_at) ? end.toISOString() : next_attempt_at;
 }

@@ -125,11 +125,16 @@ export const createCheckoutSessionShape = checkoutParamsShape.extend({
 });
 export type CreateCheckoutSession = z.output<typeof createCheckoutSessionShape>;
 
-type PagePayment = { readonly created_at: string };
+type PagePayment = {
+  readonly created_at: string;
+  readonly requested_at?: string | null;
+  readonly checkout_session_id?: string | null;
+};
 
-/** Computes the end of the page: one day after its creation, even if its provider allows more. */
-export function computePageEnd({ created_at }: PagePayment): Date {
-  return new Date(Date.parse(created_at) + DAY_MS);
+/** Computes the end of the page: one day after it was opened, even if its provider allows more. A checkout begins at its creation. */
+export function computePageEnd({ created_at, requested_at, checkout_session_id }: PagePayment): Date {
+  const opened_at = checkout_session_id ? created_at : (requested_at ?? created_at);
+  return new Date(Date.parse(opened_at) + DAY_MS);
 }
 
 const DAY_MS = 86_400_000;
