@@ -54,7 +54,7 @@ function toPlaceText<Row extends RowWithPlace>(row: Row, kind: ((row: Row) => st
 export const LOG_TABLES = ['events', 'event_identities', 'event_outcomes', 'event_corrections'] as const;
 export type LogTable = (typeof LOG_TABLES)[number];
 
-export type FoundRow = { readonly table: LogTable; readonly offset: bigint };
+type FoundRow = { readonly table: LogTable; readonly offset: bigint };
 
 /** The first row of a partition from `from` on, where no row should exist yet; null if no table has one. */
 export async function findFirstRowFrom(
