@@ -110,7 +110,7 @@ export function isDue({ next_attempt_at }: PaymentModel, now: Date): boolean {
 }
 
 /** Delays an attempt that has not begun, and says why. */
-export function postponeAttempt(
+export function delayAttempt(
   stores: Stores,
   payment: PaymentModel,
   { reason, by }: { reason: string; by: ChangeAuthor },

@@ -21,7 +21,7 @@ import { createProvider } from '../../payments/providers.ts';
 import { markPageOpen } from '../checkout/complete-checkout.ts';
 import { endCheckoutOfPayment } from '../checkout/end-checkout.ts';
 import { applyFailure, applySuccess } from './apply-outcome.ts';
-import { beginAttempt, isDue, postponeAttempt } from './begin-attempt.ts';
+import { beginAttempt, delayAttempt, isDue } from './begin-attempt.ts';
 import { applyEarlierSuccess } from './earlier-attempts.ts';
 import {
   cancelAtProvider,
@@ -139,7 +139,7 @@ async function findLateOutcome(
 async function startAttempt(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
   const isCollected = payment.is_automatic && isDue(payment, by.now);
   const reason = isCollected ? await findMoneyAtProviders(stores, payment, by) : null;
-  if (reason !== null) return postponeAttempt(stores, payment, { reason, by });
+  if (reason !== null) return delayAttempt(stores, payment, { reason, by });
   const begun = await beginAttempt(stores, payment, { id: payment.id, by, isRequested: false });
   return begun.calls_provider ? callProviderAndApply(stores, begun.payment, { by, isFirst: true }) : begun.payment;
 }
