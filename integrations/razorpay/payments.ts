@@ -174,7 +174,7 @@ export class RazorpayPayments implements AccountPayments {
     const { gateway_payment_id: id } = payment;
     if (id === null || !isRazorpayId(id, 'pay', 'plink')) return await this.#findByKey(payment);
     const stored = await fetchIfExists(() => this.#readStored(id, payment));
-    if (stored !== null && stored.outcome !== 'failed') return stored;
+    if (stored !== null && (stored.outcome !== 'failed' || isRazorpayId(id, 'plink'))) return stored;
     const requested = await this.#findByKey(payment);
     if (requested !== null && (stored === null || requested.outcome !== 'failed')) return requested;
     if (stored !== null) return stored;
