@@ -21,7 +21,7 @@ import { ProviderError } from '../provider-error.ts';
 import { fromSubunits, toPayableSubunits } from './amounts.ts';
 import {
   createRazorpayClient,
-  findExisting,
+  fetchIfExists,
   type RazorpayClient,
   type RazorpayCredentials,
   translateErrors,
@@ -91,7 +91,7 @@ class RazorpayAccount implements ProviderAccount {
 
   async hasCustomer(provider_entity_id: string): Promise<boolean> {
     if (!isRazorpayId(provider_entity_id, 'cust')) return false;
-    return (await findExisting(() => this.#razorpay.customers.fetch(provider_entity_id))) !== null;
+    return (await fetchIfExists(() => this.#razorpay.customers.fetch(provider_entity_id))) !== null;
   }
 
   /** Creates the customer. A customer with this email that is not ours is refused, not linked. */
@@ -246,7 +246,7 @@ class RazorpayAccount implements ProviderAccount {
 
   async #loadInvoice(id: string): Promise<Invoices.RazorpayInvoice | null> {
     if (!isRazorpayId(id, 'inv')) return null;
-    return await findExisting(() => this.#razorpay.invoices.fetch(id));
+    return await fetchIfExists(() => this.#razorpay.invoices.fetch(id));
   }
 
   async listConcernedInvoices(subject: ProviderEventSubject): Promise<readonly string[]> {
@@ -254,7 +254,7 @@ class RazorpayAccount implements ProviderAccount {
       if (subject.kind === 'invoice') return [subject.provider_entity_id];
       const payment_id = await this.#findPaymentId(subject);
       if (payment_id === null) return [];
-      const payment = await findExisting(() => this.#razorpay.payments.fetch(payment_id));
+      const payment = await fetchIfExists(() => this.#razorpay.payments.fetch(payment_id));
       return payment?.invoice_id ? [payment.invoice_id] : [];
     });
   }
@@ -263,9 +263,9 @@ class RazorpayAccount implements ProviderAccount {
   async #findPaymentId({ provider_entity_id: id }: ProviderEventSubject): Promise<string | null> {
     if (isRazorpayId(id, 'pay')) return id;
     if (isRazorpayId(id, 'rfnd'))
-      return (await findExisting(() => this.#razorpay.refunds.fetch(id)))?.payment_id ?? null;
+      return (await fetchIfExists(() => this.#razorpay.refunds.fetch(id)))?.payment_id ?? null;
     if (isRazorpayId(id, 'disp'))
-      return (await findExisting(() => this.#razorpay.disputes.fetch(id)))?.payment_id ?? null;
+      return (await fetchIfExists(() => this.#razorpay.disputes.fetch(id)))?.payment_id ?? null;
     return null;
   }
 }

@@ -73,7 +73,7 @@ export async function translateErrors<Result>(run: () => Promise<Result>): Promi
   }
 }
 
-export async function findExisting<Found>(load: () => Promise<Found>): Promise<Found | null> {
+export async function fetchIfExists<Found>(load: () => Promise<Found>): Promise<Found | null> {
   try {
     return await translateErrors(load);
   } catch (error) {

@@ -15,7 +15,7 @@ import type {
 import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
 import { ProviderError } from '../provider-error.ts';
 import { fromSubunits, toPayableSubunits } from './amounts.ts';
-import { findExisting, type RazorpayClient, translateErrors, unwrapError } from './client.ts';
+import { fetchIfExists, type RazorpayClient, translateErrors, unwrapError } from './client.ts';
 import { isRefused } from './errors.ts';
 import { readRefunds, refundOnce } from './refunds.ts';
 import { toSavedPaymentMethods } from './saved-methods.ts';
@@ -173,8 +173,8 @@ export class RazorpayPayments implements AccountPayments {
   async #findUnrefunded(payment: PaymentQuery): Promise<PaymentOutcome | null> {
     const { gateway_payment_id: id } = payment;
     if (id === null || !isRazorpayId(id, 'pay', 'plink')) return await this.#findByKey(payment);
-    const stored = await findExisting(() => this.#readStored(id, payment));
-    if (stored !== null && stored.outcome !== 'failed') return stored;
+    const stored = await fetchIfExists(() => this.#readStored(id, payment));
+    if (stored !== null && (stored.outcome !== 'failed' || isRazorpayId(id, 'plink'))) return stored;
     const requested = await this.#findByKey(payment);
     if (requested !== null && (stored === null || requested.outcome !== 'failed')) return requested;
     if (stored !== null) return stored;

@@ -20,7 +20,7 @@ import type {
   SearchedInvoice,
 } from '../account.ts';
 import { ProviderError } from '../provider-error.ts';
-import { fromMinorUnits, toMinorUnits } from './amounts.ts';
+import { toMinorUnits } from './amounts.ts';
 import { openStripeClient } from './client.ts';
 import { checkAmountDue, checkTotal, toStripeDraft } from './draft.ts';
 import { isForbidden, isMissing, toProviderError, translate } from './errors.ts';

@@ -21,7 +21,7 @@ import { createProvider } from '../../payments/providers.ts';
 import { markPageOpen } from '../checkout/complete-checkout.ts';
 import { endCheckoutOfPayment } from '../checkout/end-checkout.ts';
 import { applyFailure, applySuccess } from './apply-outcome.ts';
-import { beginAttempt, isDue, delayAttempt } from './begin-attempt.ts';
+import { beginAttempt, delayAttempt, isDue } from './begin-attempt.ts';
 import { applyEarlierSuccess } from './earlier-attempts.ts';
 import {
   cancelAtProvider,

@@ -8,6 +8,7 @@ import type {
   AccountRefund,
 } from '../../../integrations/account-payments.ts';
 import { razorpay } from '../../../integrations/razorpay/provider.ts';
+import { toReference } from '../../../integrations/razorpay/texts.ts';
 import { catchFailure } from '../../support/providers/failure.ts';
 import { type Disturbance, RazorpayFake } from '../../support/providers/razorpay-fake.ts';
 import type {
@@ -200,6 +201,30 @@ describe('integrations/razorpay/payments', () => {
       fake.disturb(/recurring$/, 'lost_request');
       await catchFailure(() => payments.charge(charge));
       expect(await payments.findOutcome(charge)).to.equal(null);
+    });
+
+    it('reads the stored payment first, and the order if that payment has failed', async () => {
+      const charge = chargeOf(addToken('declines'));
+      await payments.charge(charge);
+      const declined = made()[0]!.id;
+      const elsewhere = fake.book.payLink(fake.book.createLink({ amount: 5_000, currency: 'INR' }).id).id;
+      const read = (gateway_payment_id: string) => payments.findOutcome({ ...charge, gateway_payment_id });
+      expect(await read(elsewhere)).to.deep.equal({
+        ...{ outcome: 'succeeded', gateway_payment_id: elsewhere, received_amount: '50' },
+      });
+      expect(await read(declined)).to.include({ outcome: 'failed', gateway_payment_id: declined });
+      const [order] = fake.book.list<OrderRecord>('order', { receipt: toReference(charge.key) });
+      const token = addToken('pays');
+      const customer = { email: 'a@acme.example', contact: '+919876543210', customer_id, token };
+      const paid_later = fake.book.createRecurring({ ...customer, order_id: order!.id, amount: order!.amount });
+      const outcome = { outcome: 'succeeded', gateway_payment_id: paid_later.razorpay_payment_id };
+      expect(await read(declined)).to.deep.equal(outcome);
+    });
+
+    it('needs a person if Razorpay has no longer the stored payment', async () => {
+      const charge = { ...chargeOf(addToken('pays')), gateway_payment_id: 'pay_00000000000000' };
+      const failure = await catchFailure(() => payments.findOutcome(charge));
+      expect(failure).to.include({ error_class: 'person', is_missing: true });
     });
 
     it('cannot cancel a charge in progress, and leaves one that has ended', async () => {
