@@ -10,7 +10,7 @@ import type { ReportedCredit, ReportedInvoice } from './provider-payments.ts';
 export type SentCredit = {
   readonly credit_note_id: string;
   readonly provider_credit_id: string;
-  /** Amount by which it lowers the invoice at the provider; null if that is not compared. */
+  /** Amount by which the credit note lowers its invoice at the provider; null if the amount is not compared. */
   readonly amount: string | null;
 };
 

@@ -375,7 +375,10 @@ export function listChargedPeriods(
   return periods;
 }
 
-/** Service of an item in one of its periods, and its share of the regular period; null if the item is not active in it. */
+/**
+ * Computes the interval that the item bills in `period`, and its share of the regular period. Null if the item is not active in `period`. A
+ * one-time item ignores `period`.
+ */
 export function computeCharge<Item extends BilledItem>(
   item: Item,
   period: Period,

@@ -197,7 +197,7 @@ export class StripePayments implements AccountPayments {
         find,
         send: (options) => this.#stripe.refunds.create(terms, options),
       });
-      // A repeated request returns the state at the first request, and also a refund that had succeeded may have failed since.
+      // Reads the current state: a repeated request returns the first answer, and even a succeeded refund may fail later.
       return toRefundOutcome(await this.#stripe.refunds.retrieve(made.id));
     });
   }

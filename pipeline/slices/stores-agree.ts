@@ -46,7 +46,10 @@ async function findUnknownWriter({ postgres, clickhouse }: AgreeingStores): Prom
   return (await findUnknownPartition(postgres, counted)) ?? (await findUnknownVersion(postgres, counted));
 }
 
-/** No worker has taken such a partition according to Postgres. Its ids could be accepted again on another partition. */
+/**
+ * Finds a partition whose events ClickHouse has counted, but which no worker has taken according to Postgres. Its event ids could be accepted
+ * again on another partition.
+ */
 async function findUnknownPartition(postgres: Database, { partitions }: CountedWriters): Promise<string | undefined> {
   // The taken partitions are read after the counted ones: a writer takes its partition before it writes, so every counted partition must be
   // among them.
@@ -57,7 +60,9 @@ async function findUnknownPartition(postgres: Database, { partitions }: CountedW
     : `ClickHouse has counted events of partition ${unknown}, and Postgres has none of it`;
 }
 
-/** Postgres would assign the number of such a meter version to another definition. */
+/**
+ * Finds a meter version that ClickHouse has counted and Postgres does not know. Postgres would assign its number to another definition.
+ */
 async function findUnknownVersion(postgres: Database, { versions }: CountedWriters): Promise<string | undefined> {
   const known = await loadGreatestVersions(postgres, [...new Set(versions.map(({ meter_id }) => meter_id))]);
   const unknown = versions.find(({ meter_id, version }) => version > (known.get(meter_id) ?? 0));

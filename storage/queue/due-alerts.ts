@@ -61,8 +61,8 @@ const IS_WATCHED = `
                 and s.key = 'wallet_balance_alert_config' and s.status = 'published' and (s.value ->> 'alert_enabled') = 'true')`;
 
 /**
- * SQL condition of an environment with automatic top-ups. Balances of such wallets are checked even if no alert can
- * fire.
+ * SQL condition of an environment that has a wallet with automatic top-ups. The balances of these wallets are checked even if no alert
+ * can fire.
  */
 const OR_FILLS = `
   or exists (select from wallets w where w.tenant_id = e.tenant_id and w.environment_id = e.environment_id and ${isSelfFilling('w')})`;

@@ -1,6 +1,6 @@
 /**
  * Lists subscriptions whose period is over or whose opening is due, and drafts whose delay is over. The scheduler
- * queries all tenants, except environments with a test clock; the advance of a clock queries its own environment. The
+ * queries all tenants, except environments with a test clock; the advance of a test clock queries its own environment. The
  * results are candidates: a worker locks each record and checks it again.
  */
 import type { Knex } from 'knex';
@@ -63,7 +63,7 @@ export async function listDueSubscriptions(
 }
 
 /**
- * Finds failed period ends whose retry is not due yet. The advance of a clock does not use it, because it has its own
+ * Finds failed period ends whose retry is not due yet. The advance of a test clock does not use it, because it has its own
  * retries.
  */
 function triedLater(database: Database, now: Date): Knex.QueryBuilder {

@@ -54,11 +54,11 @@ const UNFINISHED = (task: string, run: string) => `tasks ${task} join workflow_r
         and ${run}.workflow_status = 'Running' and ${run}.workflow_type = '${EXPORT}'`;
 const OPEN = (task: string) => `${task}.task_status in ('PENDING', 'PROCESSING')`;
 
-/** Longest wait of a clock's advance for a file, by the machine's clock since its job was enqueued. */
+/** Maximum time that the advance of a test clock waits for an export file, in real time since the job of the file was enqueued. */
 const PATIENCE = `interval '10 minutes'`;
 
 /**
- * SQL condition of a file for which the advance of a clock does not wait: its run failed three times, was moved to the
+ * SQL condition of a file for which the advance of a test clock does not wait: its run failed three times, was moved to the
  * job for slow exports, or waited too long for a slot. Its store may take any time, and tenants wait for each other's
  * stores.
  */

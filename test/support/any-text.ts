@@ -17,7 +17,7 @@ export function anyText(lengths: Lengths = {}): fc.Arbitrary<string> {
   return fc.array(codePoint, lengths).map((points) => String.fromCodePoint(...points));
 }
 
-/** Any JSON value that contains such texts, also as keys. */
+/** Any JSON value. Its strings and keys are made by `anyText`. */
 export function anyJson(): fc.Arbitrary<unknown> {
   const { value } = fc.letrec<{ value: unknown }>((tie) => ({
     value: fc.oneof(

@@ -1,5 +1,5 @@
 /**
- * Applies a setting to the subscription after the last failed collection of its invoice (docs/rules/payments.md, "After
+ * Applies the setting `after_last_try` to the subscription after the last failed collection of its invoice (docs/rules/payments.md, "After
  * the last try"). `next_attempt_at` of the payment stays set until this is done. A payment by a request has no retries, so it changes no
  * subscription.
  */

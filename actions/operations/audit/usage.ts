@@ -174,7 +174,10 @@ async function loadAuditedMeter(
 
 type AuditedDay = { readonly day: number; readonly size: number };
 
-/** Lists the days with events or rows, and their number: a row without an event is a difference, too. */
+/**
+ * Lists the days with events or bucket rows. `size` is the larger of the number of events and the number of rows of any one meter. A row
+ * without an event is a difference, so days with rows alone are included.
+ */
 async function listDays(
   stores: AuditStores,
   group: AuditedMeters,

@@ -1,7 +1,7 @@
 /**
  * Costs by clock windows, which add up to the cost of the range (docs/rules/costs.md, "By period"). The cost of a window is the amount that
- * it adds to the running cost. If the meter has windows of its own, a clock window costs the sum of the meter's windows in it. For a group,
- * or for a meter that never resets, the cost of the range is divided by usage.
+ * it adds to the running cost. If the meter has windows of its own, a clock window costs the sum of the meter's windows in it. If the query
+ * groups by source or properties, or the meter never resets, the cost of the range is split in proportion to the usage of the windows.
  */
 
 import { ZERO } from '../../../core/foundation/decimal.ts';
