@@ -53,10 +53,7 @@ const FETCH_BYTES_MIN = 8 * 1024 * 1024;
 const CRASHES_BEFORE_EXIT = 8;
 /** Number of stale fetches after which the topic is assumed to have changed. Only one may have been in flight during a seek. */
 const STALE_FETCHES_MAX = 5;
-/**
- * Processing time of a batch above which the next fetch checks that the topic is still the same log. Deleting, recreating and refilling a
- * topic takes longer.
- */
+/** Processing time of a batch above which the next fetch checks the topic: recreating and refilling it takes longer. */
 const UNWATCHED_MS_MAX = 2_000;
 
 export class KafkaConsumer {
