@@ -3101,7 +3101,7 @@ export async function verify(proof, events = null) {
     try {
       check();
     } catch (error) {
-      // Invalid terms of a price cause the same errors.
+      // Invalid price terms throw one of these errors, which is reported as a difference.
       if (!(error instanceof Unreadable || error instanceof TypeError || error instanceof RangeError)) throw error;
       report.differs(lines[index]?.line.id ?? 'invoice', 'document', error.message, 'what can be computed with');
     }

@@ -22,7 +22,10 @@ export type ReservationCounter<Gathered, Room> = {
   gather(now: Date): Promise<Gathered>;
   /** Creates the handler of a pool. Without gathered data the handler cannot decide whether enough is available. */
   createPool(gathered: Gathered | null): ReservationPoolHandler<Room>;
-  /** Sends commits of a crashed process, so that doubtful counts become certain. */
+  /**
+   * Sends the events of committed reservations that are still unsent, for example after a crash. When their log offsets are stored, it is
+   * certain whether their usage is counted.
+   */
   mend?(): Promise<void>;
 };
 
@@ -44,7 +47,7 @@ const BATCHES = new KeyedBatchLoader<Database, ReservationCall, ReservationOutco
 /** Maximum number of attempts after a doubtful refusal. Usage in flight becomes certain within milliseconds, and 12 × 15 ms is enough. */
 const TRIES = 12;
 const PAUSE_MS = 15;
-/** Number of the attempt at which commits of crashed processes are sent: by then a running process has sent its own commits. */
+/** Number of earlier attempts after which unsent events of committed reservations are sent. Running processes have sent theirs by then. */
 const MEND_AT = 4;
 /** Maximum number of attempts that only improve the returned numbers, because the verdict is certain. */
 const TRIES_FOR_NUMBERS = 6;

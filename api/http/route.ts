@@ -99,7 +99,7 @@ export type RouteDefinition<
   shows_secret?: boolean;
   /** Success status of the operation. The few operations with two statuses use `answerWithStatus()`. */
   success: 200 | 201 | 202 | 204;
-  /** Every declared key is present in the answer, null when unset. Absent with 204 and for streamed answers. */
+  /** Shape of the answer: every declared key is present, null when unset. A route that answers 204 or streams has no shape. */
   answer?: RouteShape;
   /** Content type of a file answer, instead of JSON or as an alternative to it: `application/pdf`. */
   file_type?: string;

@@ -127,8 +127,8 @@ export function planReport(input: ReportInput): ReportPlan {
 }
 
 /**
- * Whether the reported payment is a recorded, sent or requested one. A person may have copied a sent payment with its mark, for this invoice or
- * another one: such a copy is money of its own.
+ * Whether the reported payment was recorded, pushed or requested by this service. A person may copy a pushed payment together with our payment
+ * id; the copy is a separate payment.
  */
 function isOurs(
   { provider_payment_id: id, reported_payment_id }: ReportedPayment,

@@ -57,7 +57,7 @@ function describe(holder: LockHolder | undefined): string {
   return holder.host === undefined ? `process ${holder.pid}` : `process ${holder.pid} on ${holder.host}`;
 }
 
-/** Whether a service has ever run in the directory; for a reader that must not create one. */
+/** Whether the directory contains an installation. Commands that only read check this, because opening the stores would create one. */
 export function hasInstallation(path: string): boolean {
   return existsSync(join(path, 'postgres', 'data'));
 }

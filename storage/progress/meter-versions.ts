@@ -228,7 +228,7 @@ export type BackfillProgress = {
   /** Last day that is counted. */
   readonly backfilled_until: number | null;
   readonly backfilling_day: number | null;
-  /** Number of the part of that day that is in progress; parts with smaller numbers are written. */
+  /** Number of the part of `backfilling_day` that is in progress; parts with smaller numbers are written. */
   readonly backfilling_part: number;
 };
 

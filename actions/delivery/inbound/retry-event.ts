@@ -7,7 +7,7 @@ import { ProviderEventModel } from '../../../storage/models/delivery/provider-ev
 import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { addReadJob } from '../../../storage/queue/provider-events.ts';
 
-/** Refuses an event that was processed: later changes arrive with later events or a pull. */
+/** Queues an event of a provider to be processed again. Refuses a processed event: later changes arrive with later events or a pull. */
 export async function retryProviderEvent(
   { postgres }: Postgres,
   scope: Scope,

@@ -1,6 +1,6 @@
 /**
- * Gathers the inputs of an invoice proof: the invoice, its lines and, for each usage line, the customers, the definition and the marks of
- * its count. A line of an earlier version does not name its customers: they are then determined as billing does today, and the comparison
+ * Gathers the inputs of an invoice proof: the invoice, its lines and, for each usage line, the customers, the meter definition and the log
+ * offsets up to which events were counted (`marks`). A line of an earlier version does not name its customers: they are then determined as billing does today, and the comparison
  * of count and quantity (seal-lines.ts) verifies them.
  */
 import { notAllowed } from '../../../core/foundation/error.ts';
@@ -85,7 +85,7 @@ async function loadCounting(
   return { key: JSON.stringify([counted, level]), source, counted, definition, level };
 }
 
-/** Computes the marks. Events after the offset at which a partition met the end of the meter are not counted. */
+/** Computes the first uncounted offset of each partition: the high-water offset, or the end of the meter in the partition if it is smaller. */
 function computeMarks(high_water: Readonly<Record<string, string>>, stop: ReadonlyMap<number, bigint>) {
   const marks = Object.entries(high_water).map(([partition, offset]) => {
     const end = stop.get(Number(partition));

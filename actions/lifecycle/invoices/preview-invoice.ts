@@ -118,7 +118,10 @@ async function gatherEachAlone(stores: Stores, database: Database, { subscriptio
  */
 const MOST_TO_COME = 32;
 
-/** Lists the next invoice, and the invoices of the periods begun after it, if its opening, trial end or period end is not processed yet. */
+/**
+ * Lists the next invoice. If the scheduler has not processed the opening, trial end or period end of the subscription yet, it also lists the
+ * invoices of the periods that have begun since.
+ */
 function listComingInvoices(subscription: SubscriptionModel, now: Date): [NextInvoice, ...NextInvoice[]] {
   const next = nextInvoice(subscription, { subscription_id: subscription.id });
   const { subscription_status: status, opens_at } = subscription;

@@ -215,8 +215,8 @@ export async function archivePayment(
 }
 
 /**
- * Refuses a payment that a connected provider knows: a bank may accept a declined charge later, and the report of its money finds no archived
- * payment.
+ * Refuses to archive a payment that a connected provider knows. A declined charge may still succeed, and events of the provider are matched
+ * with published payments only.
  */
 function checkNotAtProvider(payment: PaymentModel): void {
   const { payment_gateway: gateway, gateway_payment_id, gateway_tracking_id, connection_id } = payment;

@@ -36,7 +36,7 @@ export type WrittenExport = Pick<WrittenFile, 'commit' | 'discard'> & {
 };
 
 const MIB = 1_048_576;
-/** Limit of parts that are named or removed at a time. */
+/** Maximum number of parts that are committed, discarded or removed at a time. */
 const AT_ONCE = 8;
 
 export async function writeInParts(stores: Stores, writing: ExportWriting, how: RunAttempt): Promise<WrittenExport> {

@@ -25,8 +25,8 @@ export async function recordPart(
 }
 
 /**
- * Records that parts of the file may have names. Called before the first part gets its name, because the name persists
- * even after a rollback.
+ * Records that parts of the file may be visible. Called before the first part is committed, because a commit at the destination persists
+ * after a rollback here.
  */
 export async function markPartsNamed(database: Database, task: OfTask, parts: number): Promise<void> {
   await database('export_parts').where(toTaskKey(task)).where('part', '<=', parts).update({ is_named: true });
