@@ -75,6 +75,11 @@ export type PushedPayment = IdempotentPush & {
   readonly reference: string;
 };
 
+/** A payment that this account received, to be applied to the invoice there. */
+export type AttachedPayment = Pick<PushedPayment, 'payment_id' | 'provider_invoice_id'> & {
+  readonly gateway_payment_id: string;
+};
+
 export type PushedCreditNote = IdempotentPush & {
   readonly credit_note_id: string;
   readonly credit_note_number: string;
@@ -124,8 +129,8 @@ export interface ProviderAccount {
    */
   pushInvoice?(invoice: PushedInvoice): Promise<ProviderRecord>;
   pushPayment?(payment: PushedPayment): Promise<ProviderRecord>;
-  /** Applies a payment received by this account to its invoice. No effect if it is already applied. */
-  attachPayment?(provider_entity_id: string, gateway_payment_id: string): Promise<void>;
+  /** Applies a payment received by this account to its invoice. No effect if it is already applied, also as a record of its rest. */
+  attachPayment?(payment: AttachedPayment): Promise<void>;
   pushCreditNote?(note: PushedCreditNote): Promise<ProviderRecord>;
   /** Finds the credit note that a push created and that is not void; null if there is none. */
   findCreditNote?(note: SearchedCreditNote): Promise<ProviderRecord | null>;

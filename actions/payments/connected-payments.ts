@@ -17,16 +17,10 @@ import type {
 import { ProviderError } from '../../integrations/provider-error.ts';
 import { IntegrationMappingModel } from '../../storage/models/foundation/integration-mapping.ts';
 import { measureKeyAge } from '../../storage/postgres/database-time.ts';
-import { callWithin } from '../foundation/connections/call-deadline.ts';
+import { CALL_MS_MAX, callWithin } from '../foundation/connections/call-deadline.ts';
 import { endPause, pauseConnection } from '../foundation/connections/connection-runs.ts';
 import { pushCustomer } from '../foundation/connections/push-record.ts';
 import { type CallingStores, getPayments, type OpenedGateway, openGateway } from './open-gateway.ts';
-
-/**
- * Longest call of a provider, which may be several requests. The libraries limit the silence of a connection, so an answer that arrives byte by
- * byte would never end.
- */
-const CALL_MS_MAX = 120_000;
 
 export class ConnectedPayments implements PaymentProvider {
   readonly #stores: CallingStores;

@@ -61,6 +61,8 @@ function toProviderPayment({ payment, refunds, refunded_amount }: RefundablePaym
     paid_at: isPaid ? new Date(created_at * 1_000).toISOString() : null,
     ...{ refunded_amount, refunds },
     provider_tax: null,
+    // The customer has begun to pay and has to continue.
+    ...(payment.status === 'created' ? { is_for_customer: true } : {}),
   };
 }
 

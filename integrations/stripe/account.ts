@@ -9,6 +9,7 @@ import type { ProviderEventSubject } from '../../core/platform/integration/provi
 import type {
   AccountIdentity,
   AccountSettings,
+  AttachedPayment,
   ProviderAccount,
   ProviderInvoice,
   ProviderRecord,
@@ -261,8 +262,8 @@ class StripeAccount implements ProviderAccount {
     return await translate(() => pushStripePayment(this.#stripe, payment));
   }
 
-  async attachPayment(provider_entity_id: string, gateway_payment_id: string): Promise<void> {
-    await translate(() => attachStripePayment(this.#stripe, provider_entity_id, gateway_payment_id));
+  async attachPayment(payment: AttachedPayment): Promise<void> {
+    await translate(() => attachStripePayment(this.#stripe, payment));
   }
 
   async pushCreditNote(note: PushedCreditNote): Promise<ProviderRecord> {

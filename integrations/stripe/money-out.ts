@@ -5,7 +5,13 @@
  * (docs.stripe.com/api/credit_notes).
  */
 import type { Stripe } from 'stripe';
-import type { ProviderRecord, PushedCreditNote, PushedPayment, SearchedCreditNote } from '../account.ts';
+import type {
+  AttachedPayment,
+  ProviderRecord,
+  PushedCreditNote,
+  PushedPayment,
+  SearchedCreditNote,
+} from '../account.ts';
 import type { RequestedPayment } from '../account-payments.ts';
 import { sumMinorUnits } from '../minor-units.ts';
 import { ProviderError } from '../provider-error.ts';
@@ -70,7 +76,7 @@ function toPaymentRecord(payment: PushedPayment, value: number): Stripe.PaymentR
 
 async function findAttached(
   stripe: Stripe,
-  { provider_invoice_id, payment_id }: PushedPayment,
+  { provider_invoice_id, payment_id }: Pick<PushedPayment, 'provider_invoice_id' | 'payment_id'>,
 ): Promise<ProviderRecord | null> {
   const listed = stripe.invoicePayments.list({ invoice: provider_invoice_id, limit: PAGE, expand: [RECORDS_EXPANDED] });
   for await (const payment of listed) {
@@ -93,13 +99,19 @@ async function findRecord(
   });
 }
 
-/** Attaches a payment. It needs no key, because Stripe refuses to attach a payment twice, even concurrently. */
-export async function attachStripePayment(stripe: Stripe, invoice: string, payment_intent: string): Promise<void> {
-  if (await isAttached(stripe, invoice, payment_intent)) return;
+/**
+ * Attaches a payment, unless it or its record (`payInvoice`) is attached. It needs no key, because Stripe refuses to attach a payment twice, even
+ * concurrently.
+ */
+export async function attachStripePayment(stripe: Stripe, payment: AttachedPayment): Promise<void> {
+  const { provider_invoice_id: invoice, gateway_payment_id: payment_intent } = payment;
+  const isThere = async () =>
+    (await isAttached(stripe, invoice, payment_intent)) || (await findAttached(stripe, payment)) !== null;
+  if (await isThere()) return;
   try {
     await stripe.invoices.attachPayment(invoice, { payment_intent });
   } catch (error) {
-    if (!isRefused(error) || !(await isAttached(stripe, invoice, payment_intent))) throw error;
+    if (!isRefused(error) || !(await isThere())) throw error;
   }
 }
 

@@ -17,7 +17,7 @@ import {
   narrowToEnvironments,
 } from './due-billing.ts';
 
-export type DuePayment = DueRecord & { readonly payment_gateway: string | null };
+export type DuePayment = DueRecord & { readonly payment_gateway: string | null; readonly is_automatic: boolean };
 
 /**
  * Lists the next payments to process or to query at the provider. Payments of a paused connection wait for the end of
@@ -45,12 +45,12 @@ export async function listDuePayments(
     `row_number() over (partition by tenant_id, environment_id, payment_gateway order by next_attempt_at, id) as lane_turn`,
   );
   const numbered = narrowToEnvironments(due, 'payments', { only }).select(
-    ...['id', 'tenant_id', 'environment_id', 'payment_gateway', 'next_attempt_at'],
+    ...['id', 'tenant_id', 'environment_id', 'payment_gateway', 'is_automatic', 'next_attempt_at'],
     lane_turn,
   );
   return listRoundRobin(database, database.from(numbered.as('in_lanes')), {
     by: ['lane_turn', 'next_attempt_at'],
-    also: ['payment_gateway'],
+    also: ['payment_gateway', 'is_automatic'],
     left: [],
   });
 }

@@ -103,11 +103,12 @@ export async function deleteWorker(pool: JobsPool, worker_id: string): Promise<v
 
 /**
  * Unlocks the jobs of workers without a heartbeat for this time, so that another worker takes them. A younger lock is left alone:
- * its worker may have returned a moment ago. Times in the future are from before the clock of the database was moved back, and count
- * as old. Returns the number of unlocked jobs.
+ * its worker may have returned a moment ago. A time in the future is from before the clock of the database was moved back: that of a
+ * lock counts as old, and that of a heartbeat as now, because its worker may be alive. Returns the number of unlocked jobs.
  */
 export async function freeLostJobs(pool: JobsPool, dead_after_ms: number): Promise<number> {
   const isRecent = (column: string) => `abs(extract(epoch from now() - ${column})) * 1000 <= $1`;
+  await pool.query('update job_workers set seen_at = now() where seen_at > now()');
   await pool.query(`delete from job_workers where not ${isRecent('seen_at')}`, [dead_after_ms]);
   const { rows } = await pool.query(
     `with lost as (

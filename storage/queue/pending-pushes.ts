@@ -100,9 +100,12 @@ export async function movePendingBack(
 }
 
 const CONNECTIONS_AT_ONCE = 1_000;
+/** Longest pause of the queue between two attempts of a job, rounded up. */
+const BACKOFF_MAX = `interval '7 hours'`;
 
 /**
- * Lists the connections of all tenants that have pending records and no push job that runs, is due or is being retried.
+ * Lists the connections of all tenants that have pending records and no push job that runs, is due or is being retried. A job without attempts left is
+ * enqueued again.
  * Stopped and paused connections are excluded.
  */
 export async function listConnectionsToPush(database: Database, now: Date): Promise<JobConnection[]> {
@@ -116,7 +119,10 @@ export async function listConnectionsToPush(database: Database, now: Date): Prom
                        and pending.mapping_state <> 'gone')
         and not exists (select from graphile_worker.jobs as job
                          where job.key = '${PUSH_TASK}:' || c.id
-                           and (job.locked_at is not null or job.attempts > 0 or job.run_at <= clock_timestamp()))
+                           and (job.locked_at is not null
+                                or (job.attempts < job.max_attempts
+                                    and job.run_at <= clock_timestamp()
+                                                      + case when job.attempts > 0 then ${BACKOFF_MAX} else interval '0' end)))
       order by c.id limit ${CONNECTIONS_AT_ONCE}`,
     { now },
   );

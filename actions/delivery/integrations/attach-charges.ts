@@ -17,6 +17,7 @@ export async function attachCharges(
   for (const { id, payment_gateway, connection_id, gateway_payment_id } of payments) {
     const isCharge = payment_gateway === connection.provider_type && !connection_id && gateway_payment_id;
     if (!isCharge || sent_invoice.contained_ids.includes(id)) continue;
-    await call(async (account) => account.attachPayment?.(provider_entity_id!, gateway_payment_id));
+    const charge = { provider_invoice_id: provider_entity_id!, gateway_payment_id, payment_id: id };
+    await call(async (account) => account.attachPayment?.(charge));
   }
 }

@@ -2,6 +2,12 @@
 import { ProviderError } from '../../../integrations/provider-error.ts';
 
 /**
+ * Longest call of a provider, which may be several requests. The libraries limit the silence of a connection, so an answer that arrives byte by
+ * byte would never end.
+ */
+export const CALL_MS_MAX = 120_000;
+
+/**
  * Throws a `ProviderError` of the class `wait` if the call takes longer. The call cannot be stopped: its result is unknown, and is requested
  * again with the same key.
  */

@@ -137,7 +137,8 @@ class DuePaymentsRun {
   }
 
   #begin(due: DuePayment): void {
-    this.#slots.take(due.id, { can_hang: isConnected(due) });
+    // An automatic attempt reads the counterparts of its invoice, also if it is paid with credits.
+    this.#slots.take(due.id, { can_hang: isConnected(due) || due.is_automatic });
     const ended = this.#process(due).finally(() => {
       this.#atWork.delete(due.id);
       this.#slots.free(due.id);

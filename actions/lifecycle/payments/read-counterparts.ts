@@ -2,7 +2,7 @@
  * Reads the counterparts of an invoice at the providers before its automatic collection charges it (docs/rules/payments.md, "Tried again").
  * A customer may have paid there, or a bank debit there may be in progress, without a notification so far.
  */
-import { unavailable } from '../../../core/foundation/error.ts';
+import { FarthingError, unavailable } from '../../../core/foundation/error.ts';
 import { hasMoneyOnTheWay } from '../../../core/payments/provider-payments.ts';
 import { isSynced } from '../../../core/platform/connection/sync-config.ts';
 import { ProviderError } from '../../../integrations/provider-error.ts';
@@ -12,6 +12,7 @@ import { IntegrationMappingModel } from '../../../storage/models/foundation/inte
 import type { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
 import { canCall, findAccountCapability, prepareCalls } from '../../foundation/connections/call-account.ts';
+import { CALL_MS_MAX, callWithin } from '../../foundation/connections/call-deadline.ts';
 import { endPause, pauseConnection } from '../../foundation/connections/connection-runs.ts';
 import { listAccountConnections } from '../../foundation/connections/find-connections.ts';
 import type { ChangeAuthor } from '../../foundation/emit.ts';
@@ -70,7 +71,7 @@ async function readCounterpart(
     return `the invoice at ${provider_type} cannot be read during a pause`;
   try {
     const call = await prepareCalls(stores, connection, { settings: stores.config, by });
-    const read = await pullMapping(call, mapping);
+    const read = await callWithin(CALL_MS_MAX, () => pullMapping(call, mapping));
     await endPause(stores, connection);
     const { is_money_unrecorded } = await retryTransaction(stores, async (transaction) => {
       await lockPulled(transaction, connection, [read]);
@@ -80,8 +81,11 @@ async function readCounterpart(
     if (!read.pulled || !hasMoneyOnTheWay(read.pulled)) return null;
     return `a payment of the invoice is in progress at ${provider_type}`;
   } catch (error) {
-    if (!(error instanceof ProviderError)) throw error;
-    return await describeFailedRead(stores, { connection, mapping, error, now });
+    if (error instanceof ProviderError) return await describeFailedRead(stores, { connection, mapping, error, now });
+    if (!(error instanceof FarthingError) || error.code === 'service_unavailable') throw error;
+    // For example the stored credentials cannot be opened. A charge by another provider does not wait until a person has mended that.
+    await recordPullFailure(stores, mapping, { error, now });
+    return null;
   }
 }
 

@@ -131,10 +131,13 @@ type PagePayment = {
   readonly checkout_session_id?: string | null;
 };
 
-/** Computes the end of the page: one day after it was opened, even if its provider allows more. A checkout begins at its creation. */
+/**
+ * Computes the end of the page: one day after it was opened, even if its provider allows more. A checkout begins at its creation.
+ * `requested_at` is by the clock of the database, which may be late, so the later instant counts.
+ */
 export function computePageEnd({ created_at, requested_at, checkout_session_id }: PagePayment): Date {
-  const opened_at = checkout_session_id ? created_at : (requested_at ?? created_at);
-  return new Date(Date.parse(opened_at) + DAY_MS);
+  const requested_ms = checkout_session_id || !requested_at ? 0 : Date.parse(requested_at);
+  return new Date(Math.max(Date.parse(created_at), requested_ms) + DAY_MS);
 }
 
 const DAY_MS = 86_400_000;

@@ -466,22 +466,23 @@ describe('integrations/stripe/account', () => {
       fake.book.addLines(id, [{ amount: 1_000 }]);
       fake.book.finalizeInvoice(id);
       const intent = fake.book.add('pi', 'payment_intent', { customer, amount: 400, status: 'succeeded' });
-      return { id, intent: intent.id, invoice };
+      const charge = { provider_invoice_id: id, gateway_payment_id: intent.id, payment_id: 'pay_attached' };
+      return { id, charge, invoice };
     };
 
     it('counts the payment once, whatever is lost', async () => {
-      const { id, intent, invoice } = newOpen();
+      const { charge, invoice } = newOpen();
       fake.disturb(/attach_payment$/, 'lost_answer');
-      expect((await catchFailure(() => account.attachPayment!(id, intent))).error_class).to.equal('wait');
-      await account.attachPayment!(id, intent);
-      await account.attachPayment!(id, intent);
+      expect((await catchFailure(() => account.attachPayment!(charge))).error_class).to.equal('wait');
+      await account.attachPayment!(charge);
+      await account.attachPayment!(charge);
       expect(invoice).to.include({ status: 'open', amount_paid: 400 });
     });
 
     it('asks a person if the invoice takes it no longer', async () => {
-      const { id, intent } = newOpen();
+      const { id, charge } = newOpen();
       fake.book.voidInvoice(id);
-      expect((await catchFailure(() => account.attachPayment!(id, intent))).error_class).to.equal('person');
+      expect((await catchFailure(() => account.attachPayment!(charge))).error_class).to.equal('person');
     });
   });
 

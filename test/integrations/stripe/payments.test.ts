@@ -1,5 +1,6 @@
 /** docs/integrations/stripe.md, "Payments": the official library against our stateful fake. */
 import { expect } from 'chai';
+import type { ProviderAccount } from '../../../integrations/account.ts';
 import type { AccountCharge, AccountPayments } from '../../../integrations/account-payments.ts';
 import { ProviderError } from '../../../integrations/provider-error.ts';
 import { stripe as provider } from '../../../integrations/stripe/provider.ts';
@@ -19,6 +20,7 @@ import {
 const DAY_MS = 86_400_000;
 describe('integrations/stripe/payments', () => {
   let fake: StripeFake;
+  let account: ProviderAccount;
   let payments: AccountPayments;
   let customer: string;
   let keys = 0;
@@ -48,7 +50,7 @@ describe('integrations/stripe/payments', () => {
 
   before(async () => {
     fake = await new StripeFake().start();
-    const account = await provider.account!.open({ secret_key: 'sk_test_fake' }, { address: fake.url });
+    account = await provider.account!.open({ secret_key: 'sk_test_fake' }, { address: fake.url });
     payments = account.payments!;
     customer = fake.book.createCustomer({ name: 'Acme' }).id;
   });
@@ -189,6 +191,13 @@ describe('integrations/stripe/payments', () => {
     await payments.findOutcome(charge);
     const paid = fake.book.listPayments(invoice.id).filter(({ status }) => status === 'paid');
     expect([invoice.status, paid.map(({ amount_paid }) => amount_paid)]).to.deep.equal(['paid', [1_000]]);
+    // The push of the invoice that follows attaches its charges.
+    const [{ id: gateway_payment_id }] = intentsOf(charge.key) as [IntentRecord];
+    await account.attachPayment!({
+      provider_invoice_id: invoice.id,
+      gateway_payment_id,
+      payment_id: charge.payment_id,
+    });
   });
 
   describe('a page', () => {
