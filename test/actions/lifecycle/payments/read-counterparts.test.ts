@@ -113,4 +113,26 @@ describe('an automatic attempt for an invoice that was sent', () => {
     expect(await show(id)).to.include({ payment_status: 'SUCCEEDED', attempt_count: 2 });
     expect((await account.findMapping(invoice_id)).attention_reason).to.equal('stripe no longer has it');
   });
+
+  it('charges although the credentials of another provider that has the invoice cannot be opened', async () => {
+    const { id, invoice_id } = await newDeclined();
+    const { postgres } = account.api.services;
+    const other = { connection: 'conn_unreadable', mapping: 'map_unreadable' };
+    const copyRow = (table: string, from: string, changes: object) =>
+      postgres.raw(
+        `insert into ${table} select (jsonb_populate_record(null::${table}, to_jsonb(t) || ?::jsonb)).* from ${table} as t where id = ?`,
+        [JSON.stringify(changes), from],
+      );
+    // Sealed for another connection, so it cannot be opened for this one.
+    await copyRow('connections', account.connection_id, { id: other.connection, provider_type: 'razorpay' });
+    const mapping = await account.findMapping(invoice_id);
+    const changes = { id: other.mapping, connection_id: other.connection, provider_entity_id: 'inv_there' };
+    await copyRow('integration_mappings', mapping.id, changes);
+    await runDue(3 * DAY_MS);
+    expect(await show(id)).to.include({ payment_status: 'SUCCEEDED', attempt_count: 2 });
+    const unread = await postgres('integration_mappings').where({ id: other.mapping }).first();
+    expect(unread.attention_reason).to.contain('cannot be read');
+    await postgres('integration_mappings').where({ id: other.mapping }).delete();
+    await postgres('connections').where({ id: other.connection }).delete();
+  });
 });
