@@ -17,7 +17,11 @@ import {
   narrowToEnvironments,
 } from './due-billing.ts';
 
-export type DuePayment = DueRecord & { readonly payment_gateway: string | null; readonly is_automatic: boolean };
+export type DuePayment = DueRecord & {
+  readonly payment_gateway: string | null;
+  /** Whether the attempt reads the counterparts of the invoice first, also if it is paid with credits. */
+  readonly reads_counterparts: boolean;
+};
 
 /**
  * Lists the next payments to process or to query at the provider. Payments of a paused connection wait for the end of
@@ -44,13 +48,19 @@ export async function listDuePayments(
   const lane_turn = database.raw(
     `row_number() over (partition by tenant_id, environment_id, payment_gateway order by next_attempt_at, id) as lane_turn`,
   );
+  const accounts = buildAccountsQuery(database('connections')).select('tenant_id', 'environment_id');
+  const reads_counterparts = database.raw(
+    'is_automatic and (tenant_id, environment_id) in (?) as reads_counterparts',
+    accounts,
+  );
   const numbered = narrowToEnvironments(due, 'payments', { only }).select(
-    ...['id', 'tenant_id', 'environment_id', 'payment_gateway', 'is_automatic', 'next_attempt_at'],
+    ...['id', 'tenant_id', 'environment_id', 'payment_gateway', 'next_attempt_at'],
     lane_turn,
+    reads_counterparts,
   );
   return listRoundRobin(database, database.from(numbered.as('in_lanes')), {
     by: ['lane_turn', 'next_attempt_at'],
-    also: ['payment_gateway', 'is_automatic'],
+    also: ['payment_gateway', 'reads_counterparts'],
     left: [],
   });
 }

@@ -137,8 +137,7 @@ class DuePaymentsRun {
   }
 
   #begin(due: DuePayment): void {
-    // An automatic attempt reads the counterparts of its invoice, also if it is paid with credits.
-    this.#slots.take(due.id, { can_hang: isConnected(due) || due.is_automatic });
+    this.#slots.take(due.id, { can_hang: isConnected(due) || due.reads_counterparts });
     const ended = this.#process(due).finally(() => {
       this.#atWork.delete(due.id);
       this.#slots.free(due.id);
