@@ -17,6 +17,7 @@ const BENCHMARKS: Record<string, { file: string; claim: string }> = {
     file: './calls.ts',
     claim: 'a hundred calls a second of the catalogue and its customers, beside a call that does nothing',
   },
+  requests: { file: './requests.ts', claim: 'CPU of a request of each kind, beside bare Express' },
   p6: { file: './p6-dedupe.ts', claim: 'what knowing every id costs' },
   scale: { file: './scale.ts', claim: '50 million events, 10,000 customers, 50 meters: ingest, restart, audit, ask' },
   p7: { file: './p7-billing-run.ts', claim: 'invoices finalized per second against COPY, and one after the other' },

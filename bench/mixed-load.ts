@@ -12,7 +12,7 @@ import { EVENT_NAMES, type Random, seeded } from './workload.ts';
 const MUST_P99_MS = 250;
 /** Warm-up as in the other benchmarks: code is compiled, connections are open, pages are cached. It is reported separately. */
 const WARM_UP_S = 5;
-const CUSTOMERS = 200;
+export const CUSTOMERS = 200;
 const HOT_PER_SECOND = 500;
 const HOUR_MS = 3_600_000;
 const JITTER_MS = 60_000;
@@ -22,7 +22,7 @@ export async function run(): Promise<void> {
   const service = await startService();
   const generator = await startGenerator();
   try {
-    const world = await makeWorld(service);
+    const world = await makeMixedWorld(service);
     const common = { url: service.url, api_key: service.api_key, size: 500, connections: 4 };
     const hour = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
     const span_ms = Math.max(Date.now() - JITTER_MS - hour, JITTER_MS);
@@ -54,7 +54,7 @@ export async function run(): Promise<void> {
 
 type World = { readonly meter_ids: readonly string[]; readonly subscription_ids: readonly string[] };
 
-async function makeWorld(service: Service): Promise<World> {
+export async function makeMixedWorld(service: Service): Promise<World> {
   const plan = await service.post<{ id: string }>('/plans', { name: 'bench' });
   const meter_ids: string[] = [];
   for (const [index, field] of [undefined, 'tokens', 'duration_ms'].entries()) {
