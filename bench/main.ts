@@ -38,7 +38,7 @@ const BENCHMARKS: Record<string, { file: string; claim: string }> = {
 };
 
 /** Benchmarks that run only if they are named. */
-const LONG = new Set(['scale', 'p2k']);
+const LONG = new Set(['scale', 'p2k', 'requests']);
 
 const names = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
 const flags = process.argv.slice(2).filter((argument) => argument.startsWith('--'));

@@ -1,6 +1,6 @@
 /** A small company for request benchmarks: 200 customers with subscriptions and a history of events, and a request of each kind. */
 import type { RequestInput } from './due-requests.ts';
-import { makeMixedWorld, CUSTOMERS } from './mixed-load.ts';
+import { CUSTOMERS, makeMixedWorld } from './mixed-load.ts';
 import { type EmbeddedService, startGenerator } from './processes.ts';
 import { EVENT_NAMES, type Random } from './workload.ts';
 
@@ -28,7 +28,10 @@ export async function makeRequestsWorld(service: EmbeddedService, total = HISTOR
     sql: `select id from customers where external_id like 'customer\\_%' order by external_id`,
   });
   const plans = await service.call<{ id: string }[]>({ what: 'postgres', sql: 'select id from plans limit 1' });
-  const events = await service.call<{ id: string }[]>({ what: 'sql', sql: 'select event_id as id from events limit 1000' });
+  const events = await service.call<{ id: string }[]>({
+    what: 'sql',
+    sql: 'select event_id as id from events limit 1000',
+  });
   return {
     ...world,
     customer_ids: customers.map(({ id }) => id),

@@ -1,15 +1,15 @@
 /**
- * CPU of a request of each kind, four at a time, beside bare Express in the same run. `--kinds=a,b` measures these alone, `--seconds=3` is
+ * CPU of a request of each kind, four at a time, beside bare Express in the same run. `--kinds=a,b` measures only these kinds; `--seconds=3` is
  * the time for each.
  */
 import { fork } from 'node:child_process';
 import { Agent } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { cpuOfTree } from './cpu.ts';
-import { type RequestInput, type Service as Target, send } from './due-requests.ts';
+import { type RequestInput, send, type Service as Target } from './due-requests.ts';
 import { type EmbeddedService, NODE, NODE_FLAGS, startService } from './processes.ts';
 import { fixed, flag, quantile, say } from './report.ts';
-import { makeRequestsWorld, type RequestsWorld, REQUESTS } from './requests-world.ts';
+import { makeRequestsWorld, REQUESTS } from './requests-world.ts';
 import { seeded } from './workload.ts';
 
 const AT_A_TIME = 4;
