@@ -22,6 +22,8 @@ import { toSavedPaymentMethods } from './saved-methods.ts';
 import { isRazorpayId, readNote, toNotes, toReference } from './texts.ts';
 
 const PAGE = 100;
+/** Time for which a payment link can be paid. Razorpay sets no end itself. */
+const PAGE_SECONDS = 86_400;
 
 type PaymentQuery = Parameters<AccountPayments['findOutcome']>[0];
 
@@ -135,6 +137,7 @@ export class RazorpayPayments implements AccountPayments {
       amount,
       currency: page.currency.toUpperCase(),
       accept_partial: false,
+      expire_by: Math.floor(Date.now() / 1_000) + PAGE_SECONDS,
       reference_id: toReference(page.key),
       description: describePayment(page),
       notify: { sms: false, email: false },

@@ -108,11 +108,26 @@ export async function attachStripePayment(stripe: Stripe, payment: AttachedPayme
   const isThere = async () =>
     (await isAttached(stripe, invoice, payment_intent)) || (await findAttached(stripe, payment)) !== null;
   if (await isThere()) return;
+  await checkFits(stripe, { invoice, payment_intent });
   try {
     await stripe.invoices.attachPayment(invoice, { payment_intent });
   } catch (error) {
     if (!isRefused(error) || !(await isThere())) throw error;
   }
+}
+
+/** Refuses a payment that is greater than the rest of the open invoice: Stripe would credit the surplus to the customer's balance. */
+async function checkFits(
+  stripe: Stripe,
+  { invoice, payment_intent }: { readonly invoice: string; readonly payment_intent: string },
+): Promise<void> {
+  const { status, amount_remaining, currency } = await stripe.invoices.retrieve(invoice);
+  const { amount_received } = await stripe.paymentIntents.retrieve(payment_intent);
+  if (status !== 'open' || amount_received <= amount_remaining) return;
+  throw new ProviderError(
+    'person',
+    `${fromMinorUnits(amount_received, currency)} ${currency} was received by ${payment_intent}, but ${fromMinorUnits(amount_remaining, currency)} of the invoice ${invoice} remains at Stripe: attach a part there`,
+  );
 }
 
 type ReceivedPayment = {

@@ -104,9 +104,8 @@ const CONNECTIONS_AT_ONCE = 1_000;
 const BACKOFF_MAX = `interval '7 hours'`;
 
 /**
- * Lists the connections of all tenants that have pending records and no push job that runs, is due or is being retried. A job without attempts left is
- * enqueued again.
- * Stopped and paused connections are excluded.
+ * Lists the connections of all tenants that have pending records and no push job that runs, is due or is being retried. A job without
+ * attempts left is enqueued again. Stopped and paused connections are excluded.
  */
 export async function listConnectionsToPush(database: Database, now: Date): Promise<JobConnection[]> {
   const { rows } = await database.raw(

@@ -1,7 +1,7 @@
 /**
  * Processes due payments: attempts and status checks, concurrently and outside transactions. A connection has one payment at work at a time,
  * so a provider that does not answer delays only the payments of its own account. After such a failure the connection pauses, and its other
- * payments wait for the end of the pause. A slow payment of a connection frees its slot, so many that hang at once delay no others.
+ * payments wait for the end of the pause. A slow payment that calls a provider frees its slot, so many that hang at once delay no others.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { PromptSlots } from '../../../storage/concurrency/prompt-slots.ts';
@@ -25,7 +25,7 @@ type RunTime = {
   readonly slow_after_ms?: number;
 };
 
-/** Payments at work, except slow ones of connections. */
+/** Payments at work, except slow ones that call a provider. */
 const AT_ONCE = 32;
 /**
  * Payments at work with the slow ones. A payment that waits for its provider holds no connection to the database. A provider has 30 seconds to

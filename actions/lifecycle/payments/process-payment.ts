@@ -92,8 +92,8 @@ function hasCheckoutToEnd({ checkout_session_id, payment_status, next_attempt_at
 }
 
 function isPageOverdue(payment: PaymentModel, { now }: ChangeAuthor): boolean {
-  const hasPage = payment.checkout_session_id || hasPaymentPage(payment);
-  return Boolean(hasPage) && payment.payment_status === 'INITIATED' && computePageEnd(payment) <= now;
+  const isOpen = payment.checkout_session_id && payment.payment_status === 'INITIATED';
+  return Boolean(isOpen) && computePageEnd(payment) <= now;
 }
 
 /**
@@ -315,13 +315,12 @@ async function recordPendingPayment(
   return record;
 }
 
-/** Limits the next check of a payment to the end of its page. */
+/** Limits the next check of a payment to the end of its checkout page. */
 function limitToPageEnd(
   payment: PaymentModel,
   { next_attempt_at, by }: { next_attempt_at: string | null; by: ChangeAuthor },
 ): string | null {
-  const hasPage = payment.checkout_session_id || hasPaymentPage(payment);
-  if (!hasPage || next_attempt_at === null) return next_attempt_at;
+  if (!payment.checkout_session_id || next_attempt_at === null) return next_attempt_at;
   const end = computePageEnd(payment);
   return end > by.now && end < new Date(next_attempt_at) ? end.toISOString() : next_attempt_at;
 }

@@ -18,6 +18,8 @@ import { listAccountConnections } from '../../foundation/connections/find-connec
 import type { ChangeAuthor } from '../../foundation/emit.ts';
 import { applyPulled, lockPulled, pullMapping, recordPullFailure } from './pull-invoice.ts';
 
+type ReadingStores = Stores & { readonly config: NonNullable<Stores['config']> };
+type PulledMapping = Awaited<ReturnType<typeof pullMapping>>;
 type Counterpart = { readonly connection: ConnectionModel; readonly mapping: IntegrationMappingModel };
 
 /**
@@ -70,8 +72,8 @@ async function readCounterpart(
   if (paused_until && new Date(paused_until) > now)
     return `the invoice at ${provider_type} cannot be read during a pause`;
   try {
-    const call = await prepareCalls(stores, connection, { settings: stores.config, by });
-    const read = await callWithin(CALL_MS_MAX, () => pullMapping(call, mapping));
+    const read = await pullCounterpart({ ...stores, config: stores.config }, { connection, mapping }, by);
+    if (read === null) return null;
     await endPause(stores, connection);
     const { is_money_unrecorded } = await retryTransaction(stores, async (transaction) => {
       await lockPulled(transaction, connection, [read]);
@@ -81,10 +83,26 @@ async function readCounterpart(
     if (!read.pulled || !hasMoneyOnTheWay(read.pulled)) return null;
     return `a payment of the invoice is in progress at ${provider_type}`;
   } catch (error) {
-    if (error instanceof ProviderError) return await describeFailedRead(stores, { connection, mapping, error, now });
+    if (!(error instanceof ProviderError)) throw error;
+    return await describeFailedRead(stores, { connection, mapping, error, now });
+  }
+}
+
+/**
+ * Null if this service refuses the read, for example because the stored credentials cannot be opened. A charge by another provider does not wait
+ * until a person has mended that.
+ */
+async function pullCounterpart(
+  stores: ReadingStores,
+  { connection, mapping }: Counterpart,
+  by: ChangeAuthor,
+): Promise<PulledMapping | null> {
+  try {
+    const call = await prepareCalls(stores, connection, { settings: stores.config, by });
+    return await callWithin(CALL_MS_MAX, () => pullMapping(call, mapping));
+  } catch (error) {
     if (!(error instanceof FarthingError) || error.code === 'service_unavailable') throw error;
-    // For example the stored credentials cannot be opened. A charge by another provider does not wait until a person has mended that.
-    await recordPullFailure(stores, mapping, { error, now });
+    await recordPullFailure(stores, mapping, { error, now: by.now });
     return null;
   }
 }

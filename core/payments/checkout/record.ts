@@ -125,19 +125,11 @@ export const createCheckoutSessionShape = checkoutParamsShape.extend({
 });
 export type CreateCheckoutSession = z.output<typeof createCheckoutSessionShape>;
 
-type PagePayment = {
-  readonly created_at: string;
-  readonly requested_at?: string | null;
-  readonly checkout_session_id?: string | null;
-};
+type PagePayment = { readonly created_at: string };
 
-/**
- * Computes the end of the page: one day after it was opened, even if its provider allows more. A checkout begins at its creation.
- * `requested_at` is by the clock of the database, which may be late, so the later instant counts.
- */
-export function computePageEnd({ created_at, requested_at, checkout_session_id }: PagePayment): Date {
-  const requested_ms = checkout_session_id || !requested_at ? 0 : Date.parse(requested_at);
-  return new Date(Math.max(Date.parse(created_at), requested_ms) + DAY_MS);
+/** Computes the end of the page of a checkout: one day after its creation, even if its provider allows more. */
+export function computePageEnd({ created_at }: PagePayment): Date {
+  return new Date(Date.parse(created_at) + DAY_MS);
 }
 
 const DAY_MS = 86_400_000;

@@ -465,7 +465,9 @@ describe('integrations/stripe/account', () => {
       const { id } = invoice;
       fake.book.addLines(id, [{ amount: 1_000 }]);
       fake.book.finalizeInvoice(id);
-      const intent = fake.book.add('pi', 'payment_intent', { customer, amount: 400, status: 'succeeded' });
+      const intent = fake.book.add('pi', 'payment_intent', {
+        ...{ customer, amount: 400, amount_received: 400, status: 'succeeded' },
+      });
       const charge = { provider_invoice_id: id, gateway_payment_id: intent.id, payment_id: 'pay_attached' };
       return { id, charge, invoice };
     };
@@ -477,6 +479,13 @@ describe('integrations/stripe/account', () => {
       await account.attachPayment!(charge);
       await account.attachPayment!(charge);
       expect(invoice).to.include({ status: 'open', amount_paid: 400 });
+    });
+
+    it('asks a person if it is greater than the rest of the invoice', async () => {
+      const { charge, invoice } = newOpen();
+      fake.book.lowerRemaining(invoice, 700);
+      const error = await catchFailure(() => account.attachPayment!(charge));
+      expect([error.error_class, invoice.amount_paid]).to.deep.equal(['person', 0]);
     });
 
     it('asks a person if the invoice takes it no longer', async () => {
