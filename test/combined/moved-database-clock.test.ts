@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import { processDuePayments } from '../../actions/lifecycle/payments/due-payments.ts';
 import { computePauseSeconds } from '../../core/platform/integration/pushed-events.ts';
 import { listCapable } from '../../integrations/find-capability.ts';
-import { enqueuePushesJob } from '../../scheduler/jobs/enqueue-pushes.ts';
+import { enqueuePushesJob } from '../../scheduler/jobs/enqueue-connections.ts';
 import { findInvoiceFaults } from '../../storage/audit/invoices.ts';
 import { listConnectionsToPush } from '../../storage/queue/pending-pushes.ts';
 import { moveDatabaseClock } from '../support/moved-clock.ts';
