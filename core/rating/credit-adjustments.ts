@@ -43,17 +43,19 @@ export function sumBilledLines(lines: readonly BilledLine[], others?: BilledTota
   return {
     amount: sum('amount'),
     ...buildAdjustments(sum),
-    shares: mergeDiscountShares(lines),
+    shares: mergeDiscountShares(lines, others),
     taxes: [...byRate.values()],
   };
 }
 
-/** Sums up discounts by coupon. Returns undefined if a line was discounted and does not record its coupons. */
-function mergeDiscountShares(lines: readonly BilledLine[]): DiscountShare[] | undefined {
+/** Sums up discounts by coupon. Returns undefined if some of the discounts were recorded without their coupons. */
+function mergeDiscountShares(lines: readonly BilledLine[], others?: BilledTotal): DiscountShare[] | undefined {
   const isUnknown = (line: BilledLine) => !line.discounts && !sumDiscounts(line).isZero();
   if (lines.some(isUnknown)) return undefined;
-  const shares = lines.flatMap(({ discounts }) => discounts ?? []);
-  return mergeShares(shares.map((share) => ({ ...share, discount_amount: new Decimal(share.discount_amount) })));
+  if (others && !others.shares && !sumDiscounts(others).isZero()) return undefined;
+  const discounts = lines.flatMap((line) => line.discounts ?? []);
+  const shares = discounts.map((one) => ({ ...one, discount_amount: new Decimal(one.discount_amount) }));
+  return mergeShares([...(others?.shares ?? []), ...shares]);
 }
 
 /** Computes the adjustments of a credit line. `credit` must not be negative; the results are 0 or negative. */

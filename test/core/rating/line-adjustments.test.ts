@@ -8,7 +8,7 @@ import { Decimal, sumDecimals, ZERO } from '../../../core/foundation/decimal.ts'
 import { checkCurrency, minorUnits } from '../../../core/foundation/money.ts';
 import { spread } from '../../../core/foundation/spread.ts';
 import { computeCreditAdjustments, sumBilledLines } from '../../../core/rating/credit-adjustments.ts';
-import type { CouponInForce } from '../../../core/rating/discounts.ts';
+import type { CouponInForce, DiscountShare, LineDiscount } from '../../../core/rating/discounts.ts';
 import { type AdjustableLine, applyLineAdjustments, computeNetTotal } from '../../../core/rating/line-adjustments.ts';
 import { computeTaxes, type RateInForce } from '../../../core/rating/taxes.ts';
 import { buildPrepaidWallet } from '../../support/lots.ts';
@@ -251,6 +251,36 @@ describe('the order of money', () => {
     };
     const amount = fc.integer({ min: 1, max: 5000 });
     fc.assert(fc.property(amount, amount, amount, fc.array(amount, { maxLength: 5 }), law), { numRuns: samples(150) });
+  });
+
+  it('sums billed lines in two steps as at once, with the discounts of each coupon', () => {
+    const billed = fc.record({
+      amount: fc.integer({ min: -500, max: 500 }).map(String),
+      discounts: fc.array(
+        fc.record({
+          coupon_association_id: fc.constantFrom('one', 'two'),
+          discount_amount: fc.integer({ min: -50, max: 50 }).map(String),
+        }),
+        { maxLength: 2 },
+      ),
+    });
+    const law = (drawn: { amount: string; discounts: LineDiscount[] }[], cut: number) => {
+      const lines = drawn.map((one) => ({
+        ...one,
+        line_item_discount: sumDecimals(
+          one.discounts.map(({ discount_amount }) => new Decimal(discount_amount)),
+        ).toFixed(),
+        invoice_level_discount: '0',
+        prepaid_credits_applied: '0',
+      }));
+      const inTwoSteps = sumBilledLines(lines.slice(cut), sumBilledLines(lines.slice(0, cut)));
+      const sorted = (shares: readonly DiscountShare[] | undefined) =>
+        [...(shares ?? [])].map((one) => `${one.coupon_association_id} ${one.discount_amount.toFixed()}`).sort();
+      const atOnce = sumBilledLines(lines);
+      expect(sorted(inTwoSteps.shares)).to.deep.equal(sorted(atOnce.shares));
+      expect(inTwoSteps.line_item_discount.toFixed()).to.equal(atOnce.line_item_discount.toFixed());
+    };
+    fc.assert(fc.property(fc.array(billed, { maxLength: 4 }), fc.nat(4), law), { numRuns: samples(150) });
   });
 
   const cases: [string, AdjustableLine[], Parameters<typeof applyLineAdjustments>[1], Record<string, string>][] = [
