@@ -4,7 +4,7 @@
  */
 import type { Model } from 'objection';
 import { deriveAuditAction, redactSecrets, SYSTEM_USER } from '../../../core/platform/audit/record.ts';
-import { write } from '../../concurrency/batched.ts';
+import { buildWrite, write } from '../../concurrency/batched.ts';
 import { newId } from '../../foundation/new-id.ts';
 import { currentRequestContext, runAsSystem } from '../../foundation/request-context.ts';
 import type { Database } from '../../foundation/stores.ts';
@@ -39,7 +39,8 @@ export async function recordChanges<M extends Model>(
   const entries = changes.map(toAuditEntry);
   const list = (part: keyof AuditEntryRow) => encodeTextArray(entries.map((entry) => entry[part]));
   const statement = async () =>
-    transaction.raw(
+    buildWrite(
+      transaction,
       `insert into audit_entries (tenant_id, environment_id, id, entity_type, entity_id, action, user_id, secret_id, request_id,
                                 before, after, created_at)
      select ?::text, ?::text, e.id, ?::text, e.entity_id, e.action, ?::text, ?::text, ?::text, e.before::jsonb, e.after::jsonb,
@@ -54,7 +55,7 @@ export async function recordChanges<M extends Model>(
         context?.secret_id ?? null,
         context?.request_id ?? null,
         ...ENTRY_PARTS.map(list),
-      ] as never,
+      ],
     );
   // The tenant guard would refuse an entry in another environment, such as that of an API key which a request creates
   // for another environment of its tenant.

@@ -7,7 +7,7 @@ import { indexById } from '../../../core/foundation/by-id.ts';
 import { alreadyExists, FarthingError, notFound } from '../../../core/foundation/error.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import { type Author, updatedBy } from '../../../core/foundation/stamp.ts';
-import { isBatched, joinBatch, write } from '../../concurrency/batched.ts';
+import { buildWrite, isBatched, joinBatch, write } from '../../concurrency/batched.ts';
 import { classifyFailure } from '../../foundation/failure.ts';
 import { currentRequestContext } from '../../foundation/request-context.ts';
 import type { Database } from '../../foundation/stores.ts';
@@ -109,13 +109,12 @@ export async function appendOne<M extends Model>(
   record: Record<string, unknown>,
   { database }: Pick<AddOptions, 'database'>,
 ): Promise<void> {
+  const columns = Object.keys(record).filter((column) => record[column] !== undefined);
   if (currentRequestContext()?.key)
     return runInTransaction(database, async (transaction) => {
-      await buildQuery(model, transaction).insert(record as never);
+      await appendRows(model, { columns, rows: [record] }, transaction);
       await recordEffects([{ before: null, after: record }], toEntityType(model), transaction);
     });
-  if (!isBatched(database)) return void (await buildQuery(model, database).insert(record as never));
-  const columns = Object.keys(record);
   const queries = { key: toBatchKey('append', model, columns), query: record };
   const append = async (rows: InputRows) => {
     await appendRows(model, { columns, rows }, database);
@@ -145,7 +144,7 @@ async function appendRows<M extends Model>(
   database: Database,
 ): Promise<void> {
   const { sql, values } = await buildRowsSource(model, { columns, rows }, database);
-  await database.raw(`${buildInsertInto(model, columns)} ${sql}`, values as never);
+  await buildWrite(database, `${buildInsertInto(model, columns)} ${sql}`, values);
 }
 
 function buildInsertInto({ tableName }: { tableName: string }, columns: readonly string[]): string {
