@@ -6,7 +6,7 @@
 
 import type { Database, Transaction } from '../foundation/stores.ts';
 import { currentRecorder, recordAnswer } from '../postgres/interceptors/dependency-recorder.ts';
-import { DEFERRED } from '../postgres/interceptors/deferred-statements.ts';
+import { DEFERRED } from '../postgres/interceptors/bundled-statements.ts';
 import { KeyedBatchLoader } from './batch-loader.ts';
 
 /**

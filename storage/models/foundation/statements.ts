@@ -11,6 +11,7 @@ import { buildWrite, isBatched, joinBatch, write } from '../../concurrency/batch
 import { classifyFailure } from '../../foundation/failure.ts';
 import { currentRequestContext } from '../../foundation/request-context.ts';
 import type { Database } from '../../foundation/stores.ts';
+import { PREPARED } from '../../postgres/interceptors/bundled-statements.ts';
 import { buildDiffersCondition } from './differs.ts';
 import { buildRowsSource, type InputRows } from './given-rows.ts';
 import { type RecordChange, recordChanges, runInTransaction } from './record-changes.ts';
@@ -47,10 +48,14 @@ export async function fetchOne<M extends Model>(
   { database, lock }: FetchOptions,
 ): Promise<M> {
   const answerAll = async (ids: readonly string[]) => {
-    const question = buildQuery(model, database).where(owner);
-    const narrowed = ids.length === 1 ? question.where('id', ids[0]!) : question.whereIn('id', [...ids]).orderBy('id');
-    const held = lock === 'shared' ? narrowed.forShare() : lock ? narrowed.forUpdate() : narrowed;
-    const found = new Map(((await held) as (M & { id: string })[]).map((record) => [record.id, record]));
+    const isOne = ids.length === 1;
+    const conditions = [...Object.keys(owner).map((column) => `"${column}" = ?`), isOne ? 'id = ?' : 'id = any(?)'];
+    const text = `select * from ${model.tableName} where ${conditions.join(' and ')}${isOne ? '' : ' order by id'}`;
+    const locking = lock === 'shared' ? ' for share' : lock ? ' for update' : '';
+    const values = [...Object.values(owner), isOne ? ids[0] : ids];
+    const found = new Map(
+      (await executeRead(model, database, { text: text + locking, values })).map((record) => [record.id, record]),
+    );
     return ids.map((one) => found.get(one));
   };
   const record = await joinBatch(database, { key: toBatchKey('fetch', model, owner, lock), query: id }, answerAll);
@@ -212,6 +217,16 @@ function insertBatched<M extends Model>(
   });
 }
 
+/** Executes a statement that finds rows by their ids. */
+async function executeRead<M extends Model>(
+  model: Class<M>,
+  database: Database,
+  { text, values }: Omit<WriteStatement, 'conflict'>,
+): Promise<(M & { id: string })[]> {
+  const answer = await database.raw(text, values as never).options(PREPARED);
+  return answer.rows.map((row: object) => model.fromDatabaseJson(row));
+}
+
 type WriteStatement = { text: string; values: readonly unknown[]; conflict: string };
 
 export async function executeWrite<M extends Model>(
@@ -220,7 +235,7 @@ export async function executeWrite<M extends Model>(
   { text, values, conflict }: WriteStatement,
 ): Promise<M[]> {
   try {
-    const answer = await database.raw(text, values as never);
+    const answer = await database.raw(text, values as never).options(PREPARED);
     return answer.rows.map((row: object) => model.fromDatabaseJson(row) as M);
   } catch (error) {
     throw toConflictError(error, conflict);
@@ -271,11 +286,12 @@ export async function fetchById<M extends Model & { id: string }>(
   return joinBatch(database, { key: toBatchKey('by id', model, owner), query: wanted }, async (queries) => {
     const all = [...new Set(queries.flat())];
     const found = new Map<string, M>();
+    const conditions = [...Object.keys(owner).map((column) => `"${column}" = ?`), 'id = any(?)'];
+    const text = `select * from ${model.tableName} where ${conditions.join(' and ')}`;
     // Reads many records in batches, so that other work can run in between.
     for (let from = 0; from < all.length; from += RECORDS_AT_ONCE) {
-      const some = all.slice(from, from + RECORDS_AT_ONCE);
-      for (const one of (await buildQuery(model, database).where(owner).whereIn('id', some)) as M[])
-        found.set(one.id, one);
+      const values = [...Object.values(owner), all.slice(from, from + RECORDS_AT_ONCE)];
+      for (const one of await executeRead(model, database, { text, values })) found.set(one.id, one);
     }
     if (queries.length === 1) return [found];
     return queries.map((ids) => indexById(ids.flatMap((id) => found.get(id) ?? [])));
