@@ -6,7 +6,6 @@
 
 import type { Database, Transaction } from '../foundation/stores.ts';
 import { currentRecorder, recordAnswer } from '../postgres/interceptors/dependency-recorder.ts';
-import { DEFERRED } from '../postgres/interceptors/bundled-statements.ts';
 import { KeyedBatchLoader } from './batch-loader.ts';
 
 /**
@@ -114,12 +113,6 @@ export async function write(database: Database, writing: () => Promise<unknown>)
   // The failure of a write is thrown after all units have ended.
   began.catch(() => undefined);
   unawaited.push(began);
-}
-
-/** Builds a write without a result. Outside a batched transaction it is sent with the next statement of its transaction. */
-export function buildWrite(database: Database, sql: string, values: readonly unknown[]) {
-  const statement = database.raw(sql, values as never);
-  return isBatched(database) ? statement : statement.options(DEFERRED);
 }
 
 type BatchedQuery = {

@@ -7,13 +7,12 @@ import { indexById } from '../../../core/foundation/by-id.ts';
 import { alreadyExists, FarthingError, notFound } from '../../../core/foundation/error.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import { type Author, updatedBy } from '../../../core/foundation/stamp.ts';
-import { buildWrite, isBatched, joinBatch, write } from '../../concurrency/batched.ts';
+import { joinBatch } from '../../concurrency/batched.ts';
 import { classifyFailure } from '../../foundation/failure.ts';
 import { currentRequestContext } from '../../foundation/request-context.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { PREPARED } from '../../postgres/interceptors/bundled-statements.ts';
 import { buildDiffersCondition } from './differs.ts';
-import { buildRowsSource, type InputRows } from './given-rows.ts';
 import { type RecordChange, recordChanges, runInTransaction } from './record-changes.ts';
 import { recordEffects } from './request-effects.ts';
 
@@ -94,148 +93,25 @@ export async function fetchList<M extends Model>(
   );
 }
 
-export async function insertOne<M extends Model>(
-  model: Class<M>,
-  record: Record<string, unknown>,
-  { database, conflict }: AddOptions,
-): Promise<M> {
-  const options = { database, conflict: conflict ?? `this ${model.recordName} exists already` };
-  const insert = isBatched(database) ? insertBatched : inserted;
-  const [added] = await insert(model, [record], options);
-  return added!;
-}
-
-/**
- * Inserts a record of a table without audit and does not read it back, because returning long values would double the
- * cost.
- */
-export async function appendOne<M extends Model>(
-  model: Class<M>,
-  record: Record<string, unknown>,
-  { database }: Pick<AddOptions, 'database'>,
-): Promise<void> {
-  const columns = Object.keys(record).filter((column) => record[column] !== undefined);
-  if (currentRequestContext()?.key)
-    return runInTransaction(database, async (transaction) => {
-      await appendRows(model, { columns, rows: [record] }, transaction);
-      await recordEffects([{ before: null, after: record }], toEntityType(model), transaction);
-    });
-  const queries = { key: toBatchKey('append', model, columns), query: record };
-  const append = async (rows: InputRows) => {
-    await appendRows(model, { columns, rows }, database);
-    return rows;
-  };
-  await write(database, () => joinBatch(database, queries, append));
-}
-
-/**
- * Inserts several records in one statement. In a batched transaction the next statement is prepared while this one runs
- * (concurrency/batched.ts).
- */
-export async function appendAll<M extends Model>(
-  model: Class<M>,
-  rows: InputRows,
-  { database }: Pick<AddOptions, 'database'>,
-): Promise<void> {
-  const [first] = rows;
-  if (!first) return;
-  if (currentRequestContext()?.key) for (const row of rows) await appendOne(model, row, { database });
-  else await write(database, () => appendRows(model, { columns: Object.keys(first), rows }, database));
-}
-
-async function appendRows<M extends Model>(
-  model: Class<M>,
-  { columns, rows }: { columns: readonly string[]; rows: InputRows },
-  database: Database,
-): Promise<void> {
-  const { sql, values } = await buildRowsSource(model, { columns, rows }, database);
-  await buildWrite(database, `${buildInsertInto(model, columns)} ${sql}`, values);
-}
-
-function buildInsertInto({ tableName }: { tableName: string }, columns: readonly string[]): string {
-  return `insert into ${tableName} (${columns.map((column) => `"${column}"`).join(', ')})`;
-}
-
-/** Maximum number of rows per statement, which has at most 65,535 parameters. No record has a hundred columns. */
-const ROWS_AT_ONCE = 500;
-
-export async function insertAll<M extends Model>(
-  model: Class<M>,
-  records: readonly Record<string, unknown>[],
-  { database, conflict }: AddOptions,
-): Promise<M[]> {
-  const options = { database, conflict: conflict ?? `one of these ${model.recordName}s exists already` };
-  if (isBatched(database) && records.length > 0) return insertBatched(model, records, options);
-  const added: M[] = [];
-  for (let from = 0; from < records.length; from += ROWS_AT_ONCE)
-    added.push(...(await inserted(model, records.slice(from, from + ROWS_AT_ONCE), options)));
-  return added;
-}
-
-function inserted<M extends Model>(
-  model: Class<M>,
-  rows: readonly Record<string, unknown>[],
-  { database, conflict }: { database: Database; conflict: string },
-): Promise<M[]> {
-  return writeAudited(model, database, async (transaction) => {
-    try {
-      const added = await buildQuery(model, transaction)
-        .insert(rows as never)
-        .returning('*');
-      return (added as unknown as M[]).map((after) => ({ before: null, after }));
-    } catch (error) {
-      throw toConflictError(error, conflict);
-    }
-  });
-}
-
-/**
- * Inserts rows with one statement together with rows of concurrent callers that have the same columns. Each column is
- * one parameter, so the number of rows is unlimited.
- */
-function insertBatched<M extends Model>(
-  model: Class<M>,
-  rows: InputRows,
-  { database, conflict }: { database: Database; conflict: string },
-): Promise<M[]> {
-  const columns = [...new Set(rows.flatMap((row) => Object.keys(row).filter((column) => row[column] !== undefined)))];
-  const isAlike = rows.every((row) => columns.every((column) => row[column] !== undefined));
-  if (!isAlike) return inserted(model, rows, { database, conflict });
-  const { tenant_id, environment_id, updated_by } = rows[0]!;
-  const key = toBatchKey('insert', model, tenant_id, environment_id, updated_by, columns);
-  return joinBatch(database, { key, query: rows }, async (queries) => {
-    const added = await writeAudited(model, database, async (transaction) => {
-      const { sql, values } = await buildRowsSource(model, { columns, rows: queries.flat() }, transaction);
-      const text = `${buildInsertInto(model, columns)} ${sql} returning *`;
-      return (await executeWrite(model, transaction, { text, values, conflict })).map((after) => ({
-        before: null,
-        after,
-      }));
-    });
-    let from = 0;
-    return queries.map(({ length }) => added.slice(from, (from += length)));
-  });
-}
-
 /** Executes a statement that finds rows by their ids. */
 async function executeRead<M extends Model>(
   model: Class<M>,
   database: Database,
-  { text, values }: Omit<WriteStatement, 'conflict'>,
+  { text, values }: Pick<WriteStatement, 'text' | 'values'>,
 ): Promise<(M & { id: string })[]> {
   const answer = await database.raw(text, values as never).options(PREPARED);
   return answer.rows.map((row: object) => model.fromDatabaseJson(row));
 }
 
-type WriteStatement = { text: string; values: readonly unknown[]; conflict: string };
+type WriteStatement = { text: string; values: readonly unknown[]; conflict: string; is_prepared?: boolean };
 
 export async function executeWrite<M extends Model>(
   model: Class<M>,
   database: Database,
-  { text, values, conflict }: WriteStatement,
+  { text, values, conflict, is_prepared = false }: WriteStatement,
 ): Promise<M[]> {
   try {
-    const answer = await database.raw(text, values as never).options(PREPARED);
+    const answer = await database.raw(text, values as never).options({ is_prepared });
     return answer.rows.map((row: object) => model.fromDatabaseJson(row) as M);
   } catch (error) {
     throw toConflictError(error, conflict);
