@@ -29,7 +29,7 @@ export function buildListener(services: Services, routes: readonly Route[] = all
   return serveCachedReads(services, {
     routes,
     metrics,
-    headers: collectHeaders([HARDENING, CORS, disableCaching]),
+    headers: collectHeaders([HARDENING, CORS, disableCaching]).flat(),
     otherwise: app,
   });
 }
@@ -44,7 +44,7 @@ export function buildApp(
   app.disable('etag');
   app.set('query parser', parseQuery);
   app.set('trust proxy', services.config.TRUSTED_PROXIES);
-  app.use(logRequests(services.logger), metrics.measure, HARDENING, CORS);
+  app.use(logRequests(services.logger), metrics.measure, setCommonHeaders);
   if (isTracing()) app.use(traceRequests);
   const { METRICS, DOCS } = services.config;
   app.use('/metrics', shownWhere(METRICS));
@@ -109,3 +109,12 @@ const CORS = cors({
   ],
   maxAge: 600,
 });
+
+const COMMON_HEADERS = collectHeaders([HARDENING, CORS]);
+
+/** Sets the headers of every answer, and answers preflight requests. */
+const setCommonHeaders: RequestHandler = (request, response, next) => {
+  for (const [name, value] of COMMON_HEADERS) response.setHeader(name, value);
+  if (request.method === 'OPTIONS') CORS(request, response, next);
+  else next();
+};

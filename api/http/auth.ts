@@ -5,7 +5,7 @@
  */
 import type { Request } from 'express';
 import type { LRUCache } from 'lru-cache';
-import { canDo, type Permission } from '../../core/foundation/access/role.ts';
+import type { Permission } from '../../core/foundation/access/role.ts';
 import { FarthingError } from '../../core/foundation/error.ts';
 import { toInstant } from '../../core/foundation/time/instant.ts';
 import { createLru } from '../../storage/foundation/lru.ts';
@@ -19,7 +19,7 @@ import {
   updateKeyLastUsed,
 } from '../../storage/models/operations/secret.ts';
 import { toFarthingError, unauthenticated } from './errors.ts';
-import { checkAccess } from './permissions.ts';
+import { checkAccess, hasAccess } from './permissions.ts';
 import { RateLimits } from './rate-limit.ts';
 import type { Services } from './services.ts';
 import { type Claims, verifyToken } from './token.ts';
@@ -93,7 +93,7 @@ export function findCachedPrincipal(
   if (secret_id === null || environment_id === null || (requested !== null && requested !== environment_id))
     return undefined;
   if (expires_at !== null && toInstant(expires_at) <= now.getTime()) return undefined;
-  return canDo(holder, access) ? { ...holder, environment_id } : undefined;
+  return hasAccess(access, holder) ? { ...holder, environment_id } : undefined;
 }
 
 /** Reloads the holder before its entry expires; otherwise thousands of concurrent requests would wait for the reload. */

@@ -4,8 +4,7 @@
  * permissions, limits, scope and shapes, and write headers, log and metrics. Any other request, including one to be refused, goes to the
  * framework (docs/decisions/0007-cached-answers.md).
  */
-import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
-import { Socket } from 'node:net';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import type { Permission } from '../../core/foundation/access/role.ts';
@@ -192,7 +191,7 @@ function answer(
   response.writeHead(http_status, headers.all);
   response.end(body);
   const duration_ms = performance.now() - began;
-  mounted.metrics.measured({ route: path, status: http_status, seconds: duration_ms / 1000 });
+  mounted.metrics.measured({ method: 'GET', route: path, status: http_status, seconds: duration_ms / 1000 });
   const level = http_status >= 500 ? 'error' : 'info';
   if (!services.logger.isLevelEnabled(level)) return;
   const scope = { tenant_id: principal.tenant_id, environment_id: principal.environment_id };
@@ -202,12 +201,10 @@ function answer(
 }
 
 /** Collects the headers that `handlers` set on every answer, regardless of the request. */
-export function collectHeaders(handlers: readonly RequestHandler[]): Headers {
-  const request = new IncomingMessage(new Socket());
-  request.method = 'GET';
-  const response = new ServerResponse(request);
-  const set = (name: string, value: string) => response.setHeader(name, value);
-  const framed = Object.assign(response, { set }) as unknown as Response;
-  for (const handler of handlers) void handler(request as Request, framed, () => undefined);
-  return Object.entries(response.getHeaders()).flatMap(([name, value]) => [name, String(value)]);
+export function collectHeaders(handlers: readonly RequestHandler[]): (readonly [name: string, value: string])[] {
+  const headers = new Map<string, string>();
+  const set = (name: string, value: string) => void headers.set(name, value);
+  const response = { set, setHeader: set, removeHeader: (name: string) => headers.delete(name) } as unknown as Response;
+  for (const handler of handlers) void handler({ method: 'GET', headers: {} } as Request, response, () => undefined);
+  return [...headers];
 }

@@ -10,9 +10,15 @@ import { isQuiet } from './request-log.ts';
 
 export type HttpMetrics = {
   readonly measure: RequestHandler;
-  /** Counts an answer that bypassed the framework. */
-  measured(answer: { readonly route: string; readonly status: number; readonly seconds: number }): void;
+  measured(answer: MeasuredAnswer): void;
   readonly router: Router;
+};
+
+type MeasuredAnswer = {
+  readonly method: string;
+  readonly route: string;
+  readonly status: number;
+  readonly seconds: number;
 };
 
 export function httpMetrics(): HttpMetrics {
@@ -34,22 +40,22 @@ export function httpMetrics(): HttpMetrics {
   router.all('/metrics', getOnly);
   // Caches the metric of each label set, because finding it by its labels costs more than counting.
   const labelled = new Map<string, { observe(seconds: number): void }>();
-  const measured: HttpMetrics['measured'] = ({ route, status, seconds }) => {
-    const key = `${status} ${route}`;
+  const measured: HttpMetrics['measured'] = ({ method, route, status, seconds }) => {
+    const key = `${method} ${status} ${route}`;
     let own = labelled.get(key);
-    if (own === undefined) labelled.set(key, (own = duration.labels({ method: 'GET', route, status })));
+    if (own === undefined) labelled.set(key, (own = duration.labels({ method, route, status })));
     own.observe(seconds);
   };
-  return { measure: measureInto(duration), measured, router };
+  return { measure: measureInto(measured), measured, router };
 }
 
-function measureInto(duration: Histogram<'method' | 'route' | 'status'>): RequestHandler {
+function measureInto(measured: HttpMetrics['measured']): RequestHandler {
   return (request, response, next) => {
-    const started = process.hrtime.bigint();
-    response.once('finish', () => {
+    const began_ms = performance.now();
+    response.on('finish', () => {
       const route = String(response.locals.route ?? (isQuiet(request.originalUrl) ? 'probe' : 'unmatched'));
-      const seconds = Number(process.hrtime.bigint() - started) / 1e9;
-      duration.observe({ method: methodLabel(request.method), route, status: response.statusCode }, seconds);
+      const seconds = (performance.now() - began_ms) / 1000;
+      measured({ method: methodLabel(request.method), route, status: response.statusCode, seconds });
     });
     next();
   };

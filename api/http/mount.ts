@@ -1,8 +1,5 @@
-/**
- * Mounts every route: authentication, decoding by the route's shapes, the handler, encoding by the route's shape. Static paths go before
- * paths with parameters, in whatever order they are listed.
- */
-import { type Request, type Response, Router } from 'express';
+/** Mounts every route: authentication, decoding by the route's shapes, the handler, encoding by the route's shape. */
+import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import { errorRecord, FarthingError, invalid } from '../../core/foundation/error.ts';
 import { withField } from '../../core/foundation/field-at-fault.ts';
@@ -13,7 +10,7 @@ import { parseShape } from '../../core/foundation/shaped.ts';
 import { checkTexts } from '../../core/foundation/texts.ts';
 import { runYielding } from '../../storage/concurrency/time-slicer.ts';
 import { runAs } from '../../storage/foundation/request-context.ts';
-import { authenticate, getRateLimits } from './auth.ts';
+import { authenticate, findCachedPrincipal, getRateLimits } from './auth.ts';
 import { BODY_LIMIT, checkFileType, checkJsonBytes, parseJsonBody, RAW_BODY_LIMIT, readBytes } from './body.ts';
 import type { Effects } from './effects.ts';
 import { refuseMethod, setErrorHeaders, toFarthingError, wrongMethod } from './errors.ts';
@@ -22,43 +19,48 @@ import { replayRequest } from './idempotency-strategy.ts';
 import { checkKeys, describeUnknownParameter } from './ignored-keys.ts';
 import { loadRequestClock, waitForPriorEvents } from './instants.ts';
 import { AnswerWithStatus, type Context, type RequestPrincipal, type Route } from './route.ts';
+import { RouteTable } from './route-table.ts';
 import type { Services } from './services.ts';
 
-/** A router of all routes, relative to the base URL. */
-export function mountRoutes(routes: readonly Route[], services: Services): Router {
+/** Answers requests of all routes, relative to the base URL. A path without a route goes to the next handler. */
+export function mountRoutes(routes: readonly Route[], services: Services): RequestHandler {
   checkDistinct(routes);
-  const router = Router({ caseSensitive: true });
   const static_routes = groupBy(
     routes.filter(({ path }) => !path.includes(':')),
     ({ path }) => path.split('/').length,
   );
-  const mounted = routes.map((route) => ({
-    ...route,
-    readable: readableKeys(route, routes),
-    static_paths: findStaticPaths(route, static_routes),
-  }));
-  refuseStaticPaths(router, mounted);
-  for (const route of mounted.sort(staticFirst)) {
-    const limit = route.body_limit ?? (route.raw_body ? RAW_BODY_LIMIT : BODY_LIMIT);
-    // A signature covers the received bytes, so they are not inflated before the sender is authenticated.
-    const bytes = readBytes(limit, { inflate: route.signed === undefined });
-    router[route.method](route.path, async (request, response, next) => {
-      response.locals.route = route.path;
-      const context = await createContext(route, request, response, services);
-      bytes(request, response, (fault?: unknown) => {
-        if (fault) return next(fault);
-        answerFor(route, context).catch(next);
-      });
+  const table = new RouteTable(
+    routes.map((route): MountedRoute => {
+      const limit = route.body_limit ?? (route.raw_body ? RAW_BODY_LIMIT : BODY_LIMIT);
+      return {
+        ...route,
+        readable: readableKeys(route, routes),
+        static_paths: findStaticPaths(route, static_routes),
+        // A signature covers the received bytes, so they are not inflated before the sender is authenticated.
+        readBody: readBytes(limit, { inflate: route.signed === undefined }),
+      };
+    }),
+  );
+  return async (request, response, next) => {
+    const match = table.find(request.method, request.path);
+    if (match === undefined) return refuseOtherMethods(table, { request, response, next });
+    const { route, params } = match;
+    refuseStaticPath(route, request, response);
+    request.params = params;
+    response.locals.route = route.path;
+    const context = await createContext(route, request, response, services);
+    route.readBody(request, response, (fault?: unknown) => {
+      if (fault) return next(fault);
+      answerFor(route, context).catch(next);
     });
-  }
-  refuseOtherMethods(router, mounted);
-  return router;
+  };
 }
 
 type MountedRoute = Route & {
   readonly readable: readonly string[];
   /** Static paths that match this route's pattern, with their methods. */
   readonly static_paths: ReadonlyMap<string, readonly string[]>;
+  readonly readBody: RequestHandler;
 };
 
 /** `static_routes` are grouped by their number of segments. */
@@ -84,10 +86,9 @@ function findStaticPaths(
  * Refuses a static path, such as `search`, where a record's id is expected. Such a request is answered 405 with the methods of the
  * static path, instead of 404.
  */
-function refuseStaticPaths(router: Router, routes: readonly MountedRoute[]): void {
-  for (const { method, static_paths, ids_are_texts } of routes)
-    for (const [path, methods] of ids_are_texts ? [] : static_paths)
-      router[method](path, (request, response) => refuseMethod(request, response, methods));
+function refuseStaticPath({ static_paths, ids_are_texts }: MountedRoute, request: Request, response: Response): void {
+  const methods = ids_are_texts ? undefined : static_paths.get(request.path.replace(/\/$/, ''));
+  if (methods) refuseMethod(request, response, methods);
 }
 
 /** Lists the read-only keys that an update accepts: a record may be sent back as it was read. */
@@ -97,23 +98,16 @@ function readableKeys({ method, path }: Route, routes: readonly Route[]): string
   return ofRecord.flatMap(({ answer }) => (answer instanceof z.ZodObject ? Object.keys(answer.shape) : []));
 }
 
-/**
- * Refuses the methods that a path does not have. It must be called after all routes are mounted: a path may match several of them, and the
- * allowed methods are those of all matches.
- */
-function refuseOtherMethods(router: Router, routes: readonly MountedRoute[]): void {
-  for (const [path, own] of groupBy(routes, (route) => route.path)) {
-    router.all(path, (request, response, next) => {
-      const allowed = own.filter(({ static_paths, ids_are_texts }) => ids_are_texts || !static_paths.has(request.path));
-      const methods = allowed.map(({ method }) => method.toUpperCase());
-      if (methods.length > 0) response.locals.allowed = [...(response.locals.allowed ?? []), ...methods];
-      next();
-    });
-  }
-  router.use((request, response, next) => {
-    if (response.locals.allowed) refuseMethod(request, response, response.locals.allowed);
-    next();
-  });
+type Exchange = { readonly request: Request; readonly response: Response; readonly next: NextFunction };
+
+/** Refuses a method that a path does not have. A path may match several routes, and the allowed methods are those of all matches. */
+function refuseOtherMethods(table: RouteTable<MountedRoute>, { request, response, next }: Exchange): void {
+  const allowed = table
+    .list(request.path)
+    .filter(({ static_paths, ids_are_texts }) => ids_are_texts || !static_paths.has(request.path))
+    .map(({ method }) => method.toUpperCase());
+  if (allowed.length > 0) refuseMethod(request, response, allowed);
+  next();
 }
 
 /** Creates the context. The key, or the presence of a signature, is checked before a byte of the body is read. */
@@ -124,12 +118,9 @@ async function createContext(route: Route, request: Request, response: Response,
   if (route.signed?.some((name) => !request.get(name)))
     throw new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
   if (route.access === 'public') return { ...base, ...NOBODY, now: received_at, log: request.log };
-  const { tenant_id, environment_id, user_id, roles, secret_id } = await authenticate(
-    request,
-    route.access,
-    services,
-    received_at,
-  );
+  const known = findCachedPrincipal(request, route.access, services, received_at);
+  const { tenant_id, environment_id, user_id, roles, secret_id } =
+    known ?? (await authenticate(request, route.access, services, received_at));
   getRateLimits(services).countRequest(secret_id ?? user_id, response);
   const scope: Scope = { tenant_id, environment_id };
   response.locals.scope = scope;
@@ -158,9 +149,11 @@ async function answer(route: MountedRoute, context: Context): Promise<void> {
   if (reply === null) return;
   const { response } = context;
   if (reply.replayed) response.set('Idempotency-Replayed', 'true');
-  response.status(reply.http_status);
-  if (reply.body === null) response.end();
-  else response.type('application/json').send(reply.body);
+  response.statusCode = reply.http_status;
+  if (reply.body === null) return void response.end();
+  response.setHeader('Content-Type', 'application/json; charset=utf-8');
+  response.setHeader('Content-Length', Buffer.byteLength(reply.body));
+  response.end(reply.body);
 }
 
 /** Produces the answer. `done` holds the effects that a dead process committed before it could answer. */
@@ -262,20 +255,6 @@ function parsed(shape: Route['body'], value: unknown, part: string): unknown {
   if (!shape) return undefined;
   checkTexts(value, []);
   return parseShape(shape, value, part);
-}
-
-/**
- * Compares segment by segment, static before parameter. Static segments sort by name; otherwise the order of paths would be inconsistent.
- */
-function staticFirst(a: Route, b: Route): number {
-  const [left, right] = [a.path.split('/'), b.path.split('/')];
-  for (let i = 0; i < Math.min(left.length, right.length); i++) {
-    const difference = Number(left[i]!.startsWith(':')) - Number(right[i]!.startsWith(':'));
-    if (difference !== 0) return difference;
-    const isWord = !left[i]!.startsWith(':');
-    if (isWord && left[i] !== right[i]) return left[i]! < right[i]! ? -1 : 1;
-  }
-  return 0;
 }
 
 function checkDistinct(routes: readonly Route[]): void {

@@ -2,10 +2,9 @@
  * One id and one log line per request. The caller's X-Request-ID is used if it is harmless in a log. Headers and query strings are not
  * logged, so no key can be.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
-import { pinoHttp } from 'pino-http';
 import { newId } from '../../storage/foundation/new-id.ts';
 
 const HARMLESS_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
@@ -26,28 +25,52 @@ export function readRequestId({ headers }: Pick<IncomingMessage, 'headers'>): st
   return typeof given === 'string' && HARMLESS_ID.test(given) ? given : newId('request');
 }
 
+declare module 'express-serve-static-core' {
+  interface Request {
+    id: string;
+    /** Adds the request id to each line. */
+    log: Logger;
+  }
+}
+
 export function logRequests(logger: Logger): RequestHandler {
   // Protects secrets even if a log line that is added in future contains a whole request.
   const paths = SECRETS.flatMap((name) => [`req.headers["${name}"]`, `headers["${name}"]`, `["${name}"]`]);
-  return pinoHttp({
-    logger: logger.child({}, { redact: { paths, censor: '[redacted]' } }),
-    genReqId: (request, response) => {
-      const id = readRequestId(request);
-      response.setHeader(REQUEST_ID, id);
-      return id;
-    },
-    autoLogging: { ignore: (request) => isQuiet(request.url) },
-    // A route's log lines and the request line have the id and not the whole request.
-    quietReqLogger: true,
-    quietResLogger: true,
-    customAttributeKeys: { reqId: 'request_id' },
-    customLogLevel: (_request, response, error) => (error || response.statusCode >= 500 ? 'error' : 'info'),
-    customSuccessObject: buildRequestLine,
-    customErrorObject: (request, response, error, given) => ({
-      ...buildRequestLine(request, response, given),
-      err: error,
-    }),
-  });
+  const redacted = logger.child({}, { redact: { paths, censor: '[redacted]' } });
+  return (request, response, next) => {
+    const began_ms = Date.now();
+    request.id = readRequestId(request);
+    request.log = redacted.child({ request_id: request.id });
+    response.setHeader(REQUEST_ID, request.id);
+    let isLogged = isQuiet(request.url);
+    const log = (error?: Error) => {
+      if (isLogged && !error) return;
+      isLogged = true;
+      logAnswer(request, response, { error, duration_ms: Date.now() - began_ms });
+    };
+    // An aborted request closes its answer without finishing it.
+    response.on('close', log).on('error', log);
+    next();
+  };
+}
+
+/** Logs one line with the outcome of the request. */
+function logAnswer(
+  request: Request,
+  response: Response,
+  { error, duration_ms }: { error: Error | undefined; duration_ms: number },
+): void {
+  const { statusCode: status } = response;
+  if (error || status >= 500) {
+    const err = error ?? new Error(`failed with status code ${status}`);
+    request.log.error({ ...buildRequestLine(request, response, duration_ms), err }, 'request errored');
+  } else if (request.log.isLevelEnabled('info')) {
+    const isComplete = !request.readableAborted && response.writableEnded;
+    request.log.info(
+      buildRequestLine(request, response, duration_ms),
+      isComplete ? 'request completed' : 'request aborted',
+    );
+  }
 }
 
 /** Name of the path parameter with a token that grants access without a key. */
@@ -70,19 +93,15 @@ function isSecret(part: string): boolean {
   return /^eyJ[\w-]*\.[\w-]*\.[\w-]*/.test(part) || /^(sk|pk)_/.test(part);
 }
 
-function buildRequestLine(
-  request: IncomingMessage,
-  response: ServerResponse,
-  { responseTime }: { responseTime: number },
-) {
-  const { route, scope = {}, trace_id } = (response as Response).locals;
+function buildRequestLine(request: Request, response: Response, duration_ms: number) {
+  const { route, scope = {}, trace_id } = response.locals;
   const line = buildAnswerLine({
     scope,
     method: request.method,
-    url: (request as Request).originalUrl,
+    url: request.originalUrl,
     route,
     http_status: response.statusCode,
-    duration_ms: responseTime,
+    duration_ms,
   });
   return trace_id === undefined ? line : { ...line, trace_id };
 }

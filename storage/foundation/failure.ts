@@ -15,6 +15,7 @@ type StoreFailure = 'away' | 'conflict' | 'refused' | 'ours';
 export function classifyFailure(error: unknown): StoreFailure | undefined {
   if (error instanceof FarthingError) return FAILURE_BY_ERROR_CODE[error.code];
   const code = readPostgresCode(error);
+  if (isStalePlan(error)) return 'away';
   if (code !== undefined) return classifyPostgresFailure(code, toNativeError(error).severity);
   const native = toNativeError(error);
   if (isClickHouseError(native)) return UNAVAILABLE_CLICKHOUSE_CODES.has(Number(native.code)) ? 'away' : 'ours';
@@ -33,6 +34,11 @@ function readPostgresCode(error: unknown): string | undefined {
 
 /** Whether Postgres aborted the transaction to resolve a deadlock. A retry runs after the other transaction. */
 export const isDeadlock = (error: unknown): boolean => readPostgresCode(error) === '40P01';
+
+/** Whether a table has changed, in a migration, since the statement was prepared. It must be prepared again. */
+export const isStalePlan = (error: unknown): boolean =>
+  readPostgresCode(error) === '0A000' &&
+  /cached plan must not change result type/.test(toNativeError(error).message ?? '');
 
 /** Whether a referenced row does not exist. */
 export const isMissingReference = (error: unknown): boolean => readPostgresCode(error) === '23503';

@@ -8,12 +8,11 @@ import type { z } from 'zod';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { updateEach, updateOne } from './change-statements.ts';
+import { appendAll, appendOne, insertAll, insertOne } from './insert-statements.ts';
 import { listJsonFields } from './json-fields.ts';
 import { runInTransaction } from './record-changes.ts';
 import {
   type AddOptions,
-  appendAll,
-  appendOne,
   buildQuery,
   type ChangeOptions,
   type Class,
@@ -22,8 +21,6 @@ import {
   fetchList,
   fetchOne,
   type Ids,
-  insertAll,
-  insertOne,
   type ListByValueQuery,
   patch,
   removeOne,

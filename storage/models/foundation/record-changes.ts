@@ -4,10 +4,11 @@
  */
 import type { Model } from 'objection';
 import { deriveAuditAction, redactSecrets, SYSTEM_USER } from '../../../core/platform/audit/record.ts';
-import { write } from '../../concurrency/batched.ts';
+import { isBatched, write } from '../../concurrency/batched.ts';
 import { newId } from '../../foundation/new-id.ts';
 import { currentRequestContext, runAsSystem } from '../../foundation/request-context.ts';
 import type { Database } from '../../foundation/stores.ts';
+import { DEFERRED, PREPARED } from '../../postgres/interceptors/bundled-statements.ts';
 import { lockClock } from './lock-clock.ts';
 import { encodeTextArray } from './text-array.ts';
 
@@ -39,23 +40,25 @@ export async function recordChanges<M extends Model>(
   const entries = changes.map(toAuditEntry);
   const list = (part: keyof AuditEntryRow) => encodeTextArray(entries.map((entry) => entry[part]));
   const statement = async () =>
-    transaction.raw(
-      `insert into audit_entries (tenant_id, environment_id, id, entity_type, entity_id, action, user_id, secret_id, request_id,
+    transaction
+      .raw(
+        `insert into audit_entries (tenant_id, environment_id, id, entity_type, entity_id, action, user_id, secret_id, request_id,
                                 before, after, created_at)
      select ?::text, ?::text, e.id, ?::text, e.entity_id, e.action, ?::text, ?::text, ?::text, e.before::jsonb, e.after::jsonb,
             coalesce(e.created_at::timestamptz, now())
        from unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[])
             as e (id, entity_id, action, before, after, created_at)`,
-      [
-        of.tenant_id,
-        of.environment_id,
-        of.entity_type,
-        context?.user_id || stampedBy(changes[0]) || SYSTEM_USER,
-        context?.secret_id ?? null,
-        context?.request_id ?? null,
-        ...ENTRY_PARTS.map(list),
-      ] as never,
-    );
+        [
+          of.tenant_id,
+          of.environment_id,
+          of.entity_type,
+          context?.user_id || stampedBy(changes[0]) || SYSTEM_USER,
+          context?.secret_id ?? null,
+          context?.request_id ?? null,
+          ...ENTRY_PARTS.map(list),
+        ] as never,
+      )
+      .options(isBatched(transaction) ? PREPARED : DEFERRED);
   // The tenant guard would refuse an entry in another environment, such as that of an API key which a request creates
   // for another environment of its tenant.
   await write(transaction, () => runAsSystem(statement));

@@ -7,12 +7,12 @@ import { indexById } from '../../../core/foundation/by-id.ts';
 import { alreadyExists, FarthingError, notFound } from '../../../core/foundation/error.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import { type Author, updatedBy } from '../../../core/foundation/stamp.ts';
-import { isBatched, joinBatch, write } from '../../concurrency/batched.ts';
+import { joinBatch } from '../../concurrency/batched.ts';
 import { classifyFailure } from '../../foundation/failure.ts';
 import { currentRequestContext } from '../../foundation/request-context.ts';
 import type { Database } from '../../foundation/stores.ts';
+import { PREPARED } from '../../postgres/interceptors/bundled-statements.ts';
 import { buildDiffersCondition } from './differs.ts';
-import { buildRowsSource, type InputRows } from './given-rows.ts';
 import { type RecordChange, recordChanges, runInTransaction } from './record-changes.ts';
 import { recordEffects } from './request-effects.ts';
 
@@ -47,10 +47,14 @@ export async function fetchOne<M extends Model>(
   { database, lock }: FetchOptions,
 ): Promise<M> {
   const answerAll = async (ids: readonly string[]) => {
-    const question = buildQuery(model, database).where(owner);
-    const narrowed = ids.length === 1 ? question.where('id', ids[0]!) : question.whereIn('id', [...ids]).orderBy('id');
-    const held = lock === 'shared' ? narrowed.forShare() : lock ? narrowed.forUpdate() : narrowed;
-    const found = new Map(((await held) as (M & { id: string })[]).map((record) => [record.id, record]));
+    const isOne = ids.length === 1;
+    const conditions = [...Object.keys(owner).map((column) => `"${column}" = ?`), isOne ? 'id = ?' : 'id = any(?)'];
+    const text = `select * from ${model.tableName} where ${conditions.join(' and ')}${isOne ? '' : ' order by id'}`;
+    const locking = lock === 'shared' ? ' for share' : lock ? ' for update' : '';
+    const values = [...Object.values(owner), isOne ? ids[0] : ids];
+    const found = new Map(
+      (await executeRead(model, database, { text: text + locking, values })).map((record) => [record.id, record]),
+    );
     return ids.map((one) => found.get(one));
   };
   const record = await joinBatch(database, { key: toBatchKey('fetch', model, owner, lock), query: id }, answerAll);
@@ -89,139 +93,25 @@ export async function fetchList<M extends Model>(
   );
 }
 
-export async function insertOne<M extends Model>(
+/** Executes a statement that finds rows by their ids. */
+async function executeRead<M extends Model>(
   model: Class<M>,
-  record: Record<string, unknown>,
-  { database, conflict }: AddOptions,
-): Promise<M> {
-  const options = { database, conflict: conflict ?? `this ${model.recordName} exists already` };
-  const insert = isBatched(database) ? insertBatched : inserted;
-  const [added] = await insert(model, [record], options);
-  return added!;
-}
-
-/**
- * Inserts a record of a table without audit and does not read it back, because returning long values would double the
- * cost.
- */
-export async function appendOne<M extends Model>(
-  model: Class<M>,
-  record: Record<string, unknown>,
-  { database }: Pick<AddOptions, 'database'>,
-): Promise<void> {
-  if (currentRequestContext()?.key)
-    return runInTransaction(database, async (transaction) => {
-      await buildQuery(model, transaction).insert(record as never);
-      await recordEffects([{ before: null, after: record }], toEntityType(model), transaction);
-    });
-  if (!isBatched(database)) return void (await buildQuery(model, database).insert(record as never));
-  const columns = Object.keys(record);
-  const queries = { key: toBatchKey('append', model, columns), query: record };
-  const append = async (rows: InputRows) => {
-    await appendRows(model, { columns, rows }, database);
-    return rows;
-  };
-  await write(database, () => joinBatch(database, queries, append));
-}
-
-/**
- * Inserts several records in one statement. In a batched transaction the next statement is prepared while this one runs
- * (concurrency/batched.ts).
- */
-export async function appendAll<M extends Model>(
-  model: Class<M>,
-  rows: InputRows,
-  { database }: Pick<AddOptions, 'database'>,
-): Promise<void> {
-  const [first] = rows;
-  if (!first) return;
-  if (currentRequestContext()?.key) for (const row of rows) await appendOne(model, row, { database });
-  else await write(database, () => appendRows(model, { columns: Object.keys(first), rows }, database));
-}
-
-async function appendRows<M extends Model>(
-  model: Class<M>,
-  { columns, rows }: { columns: readonly string[]; rows: InputRows },
   database: Database,
-): Promise<void> {
-  const { sql, values } = await buildRowsSource(model, { columns, rows }, database);
-  await database.raw(`${buildInsertInto(model, columns)} ${sql}`, values as never);
+  { text, values }: Pick<WriteStatement, 'text' | 'values'>,
+): Promise<(M & { id: string })[]> {
+  const answer = await database.raw(text, values as never).options(PREPARED);
+  return answer.rows.map((row: object) => model.fromDatabaseJson(row));
 }
 
-function buildInsertInto({ tableName }: { tableName: string }, columns: readonly string[]): string {
-  return `insert into ${tableName} (${columns.map((column) => `"${column}"`).join(', ')})`;
-}
-
-/** Maximum number of rows per statement, which has at most 65,535 parameters. No record has a hundred columns. */
-const ROWS_AT_ONCE = 500;
-
-export async function insertAll<M extends Model>(
-  model: Class<M>,
-  records: readonly Record<string, unknown>[],
-  { database, conflict }: AddOptions,
-): Promise<M[]> {
-  const options = { database, conflict: conflict ?? `one of these ${model.recordName}s exists already` };
-  if (isBatched(database) && records.length > 0) return insertBatched(model, records, options);
-  const added: M[] = [];
-  for (let from = 0; from < records.length; from += ROWS_AT_ONCE)
-    added.push(...(await inserted(model, records.slice(from, from + ROWS_AT_ONCE), options)));
-  return added;
-}
-
-function inserted<M extends Model>(
-  model: Class<M>,
-  rows: readonly Record<string, unknown>[],
-  { database, conflict }: { database: Database; conflict: string },
-): Promise<M[]> {
-  return writeAudited(model, database, async (transaction) => {
-    try {
-      const added = await buildQuery(model, transaction)
-        .insert(rows as never)
-        .returning('*');
-      return (added as unknown as M[]).map((after) => ({ before: null, after }));
-    } catch (error) {
-      throw toConflictError(error, conflict);
-    }
-  });
-}
-
-/**
- * Inserts rows with one statement together with rows of concurrent callers that have the same columns. Each column is
- * one parameter, so the number of rows is unlimited.
- */
-function insertBatched<M extends Model>(
-  model: Class<M>,
-  rows: InputRows,
-  { database, conflict }: { database: Database; conflict: string },
-): Promise<M[]> {
-  const columns = [...new Set(rows.flatMap((row) => Object.keys(row).filter((column) => row[column] !== undefined)))];
-  const isAlike = rows.every((row) => columns.every((column) => row[column] !== undefined));
-  if (!isAlike) return inserted(model, rows, { database, conflict });
-  const { tenant_id, environment_id, updated_by } = rows[0]!;
-  const key = toBatchKey('insert', model, tenant_id, environment_id, updated_by, columns);
-  return joinBatch(database, { key, query: rows }, async (queries) => {
-    const added = await writeAudited(model, database, async (transaction) => {
-      const { sql, values } = await buildRowsSource(model, { columns, rows: queries.flat() }, transaction);
-      const text = `${buildInsertInto(model, columns)} ${sql} returning *`;
-      return (await executeWrite(model, transaction, { text, values, conflict })).map((after) => ({
-        before: null,
-        after,
-      }));
-    });
-    let from = 0;
-    return queries.map(({ length }) => added.slice(from, (from += length)));
-  });
-}
-
-type WriteStatement = { text: string; values: readonly unknown[]; conflict: string };
+type WriteStatement = { text: string; values: readonly unknown[]; conflict: string; is_prepared?: boolean };
 
 export async function executeWrite<M extends Model>(
   model: Class<M>,
   database: Database,
-  { text, values, conflict }: WriteStatement,
+  { text, values, conflict, is_prepared = false }: WriteStatement,
 ): Promise<M[]> {
   try {
-    const answer = await database.raw(text, values as never);
+    const answer = await database.raw(text, values as never).options({ is_prepared });
     return answer.rows.map((row: object) => model.fromDatabaseJson(row) as M);
   } catch (error) {
     throw toConflictError(error, conflict);
@@ -272,11 +162,12 @@ export async function fetchById<M extends Model & { id: string }>(
   return joinBatch(database, { key: toBatchKey('by id', model, owner), query: wanted }, async (queries) => {
     const all = [...new Set(queries.flat())];
     const found = new Map<string, M>();
+    const conditions = [...Object.keys(owner).map((column) => `"${column}" = ?`), 'id = any(?)'];
+    const text = `select * from ${model.tableName} where ${conditions.join(' and ')}`;
     // Reads many records in batches, so that other work can run in between.
     for (let from = 0; from < all.length; from += RECORDS_AT_ONCE) {
-      const some = all.slice(from, from + RECORDS_AT_ONCE);
-      for (const one of (await buildQuery(model, database).where(owner).whereIn('id', some)) as M[])
-        found.set(one.id, one);
+      const values = [...Object.values(owner), all.slice(from, from + RECORDS_AT_ONCE)];
+      for (const one of await executeRead(model, database, { text, values })) found.set(one.id, one);
     }
     if (queries.length === 1) return [found];
     return queries.map((ids) => indexById(ids.flatMap((id) => found.get(id) ?? [])));

@@ -1,0 +1,141 @@
+/** Statements that are prepared, and those that are sent with the next one of their transaction. */
+import { expect } from 'chai';
+import { isUnavailable } from '../../../../storage/foundation/failure.ts';
+import type { Database } from '../../../../storage/foundation/stores.ts';
+import { DEFERRED, PREPARED } from '../../../../storage/postgres/interceptors/bundled-statements.ts';
+import { connectPostgres } from '../../../../storage/postgres/pool/postgres.ts';
+import { type FreshDatabase, freshDatabase } from '../../../support/stores.ts';
+
+const ADD = 'insert into things (id) values (?)';
+const FIND = 'select * from things where id = any(?)';
+
+describe('bundled statements', () => {
+  let database: FreshDatabase;
+  let postgres: Database;
+  before(async () => {
+    database = await freshDatabase();
+    // All statements use one connection, so each shows in which state the one before has left it.
+    postgres = connectPostgres(database.postgres_url, { pool_max: 1 });
+  });
+  after(async () => {
+    await postgres.destroy();
+    await database.close();
+  });
+  beforeEach(() => postgres.raw('drop table if exists things; create table things (id int primary key)'));
+
+  const find = async (ids: number[], on: Database = postgres) => (await on.raw(FIND, [ids]).options(PREPARED)).rows;
+  const failure = (work: Promise<unknown>) =>
+    work.then(
+      () => undefined,
+      (error: Error) => error,
+    );
+
+  it('are written in their order, and read in their transaction', async () => {
+    await postgres.transaction(async (transaction) => {
+      await transaction.raw(ADD, [1]).options(DEFERRED);
+      await transaction.raw('update things set id = id + 1 where id = ?', [1]).options(DEFERRED);
+      expect(await find([1, 2], transaction)).to.deep.equal([{ id: 2 }]);
+      await transaction.raw(ADD, [3]).options(DEFERRED);
+    });
+    expect(await find([1, 2, 3])).to.have.lengthOf(2);
+  });
+
+  it('are not deferred outside a transaction', async () => {
+    await postgres.raw(ADD, [1]).options(DEFERRED);
+    expect(await find([1])).to.have.lengthOf(1);
+  });
+
+  it('end a transaction without statements, or with nothing but deferred ones', async () => {
+    await postgres.transaction(async () => undefined);
+    const stopped = await failure(
+      postgres.transaction(async (transaction) => {
+        await transaction.raw(ADD, [1]).options(DEFERRED);
+        throw new Error('stop');
+      }),
+    );
+    expect(stopped?.message).to.equal('stop');
+    expect(await find([1])).to.be.empty;
+  });
+
+  it('fail with the next statement, and take the whole transaction back', async () => {
+    const failed = await failure(
+      postgres.transaction(async (transaction) => {
+        await transaction.raw(ADD, [1]);
+        await transaction.raw(ADD, [1]).options(DEFERRED);
+        await find([1], transaction);
+      }),
+    );
+    expect(failed?.message).to.match(/insert into things.* duplicate key/s);
+    expect(await find([1])).to.be.empty;
+  });
+
+  it('fail with COMMIT, which is then none', async () => {
+    const failed = await failure(
+      postgres.transaction(async (transaction) => {
+        await transaction.raw(ADD, [1]).options(DEFERRED);
+        await transaction.raw(ADD, [1]).options(DEFERRED);
+      }),
+    );
+    expect(failed?.message).to.match(/duplicate key/);
+    expect(await find([1])).to.be.empty;
+    await postgres.raw(ADD, [1]).options(DEFERRED);
+    expect(await find([1])).to.have.lengthOf(1);
+  });
+
+  it('are taken back to a savepoint, and no further', async () => {
+    await postgres.transaction(async (transaction) => {
+      await transaction.raw(ADD, [1]).options(DEFERRED);
+      const inner = transaction.transaction(async (nested) => {
+        await nested.raw(ADD, [2]).options(DEFERRED);
+        throw new Error('stop');
+      });
+      await failure(inner as Promise<unknown>);
+    });
+    expect(await find([1, 2])).to.deep.equal([{ id: 1 }]);
+  });
+
+  it('go before a text of several statements', async () => {
+    await postgres.transaction(async (transaction) => {
+      await transaction.raw(ADD, [1]).options(DEFERRED);
+      await transaction.raw('update things set id = 5; update things set id = id + 1');
+    });
+    expect(await find([6])).to.have.lengthOf(1);
+  });
+
+  it('are prepared again after a column was added, at once or at the start of a transaction', async () => {
+    await postgres.raw(ADD, [1]);
+    await find([1]);
+    await postgres.raw('alter table things add column name text');
+    expect(await find([1])).to.deep.equal([{ id: 1, name: null }]);
+    await postgres.raw('alter table things add column other text');
+    await postgres.transaction(async (transaction) => {
+      expect(await find([1], transaction)).to.deep.equal([{ id: 1, name: null, other: null }]);
+      await transaction.raw(ADD, [2]).options(DEFERRED);
+    });
+    expect(await find([1, 2])).to.have.lengthOf(2);
+  });
+
+  it('can be tried again after a column was added in the middle of a transaction', async () => {
+    await find([1]);
+    const failed = await failure(
+      postgres.transaction(async (transaction) => {
+        await transaction.raw('alter table things add column name text');
+        await find([1], transaction);
+      }),
+    );
+    expect(isUnavailable(failed)).to.equal(true);
+    expect(await find([1])).to.be.empty;
+  });
+
+  it('are prepared again after a failure has skipped them', async () => {
+    const text = 'select id + 0 as id from things where id = any(?)';
+    const failed = await failure(
+      postgres.transaction(async (transaction) => {
+        await transaction.raw(ADD, ['x']).options(DEFERRED);
+        await transaction.raw(text, [[1]]).options(PREPARED);
+      }),
+    );
+    expect(failed?.message).to.match(/invalid input syntax/);
+    expect((await postgres.raw(text, [[1]]).options(PREPARED)).rows).to.be.empty;
+  });
+});
