@@ -185,15 +185,14 @@ export function listBatched<Row>(
 }
 
 /**
- * Runs several queries of one caller: concurrently in a batched transaction, so that the database works on one while we read the
- * answer to another. Elsewhere they run one after another: a transaction has one connection, and other callers take only one from
- * the pool, too.
+ * Runs several queries of one caller. In a transaction they are sent together, and the database executes them in their order. Elsewhere
+ * they run one after another, because a caller takes only one connection from the pool.
  */
 export async function loadAll<Answers extends readonly unknown[]>(
   database: Database,
   questions: { readonly [Index in keyof Answers]: () => Promise<Answers[Index]> },
 ): Promise<Answers> {
-  if (isBatched(database)) return unwrapResults(await Promise.allSettled(questions.map((ask) => ask()))) as never;
+  if (database.isTransaction) return unwrapResults(await Promise.allSettled(questions.map((ask) => ask()))) as never;
   const answers: unknown[] = [];
   for (const ask of questions) answers.push(await ask());
   return answers as unknown as Answers;
