@@ -11,6 +11,7 @@ import type { ChainTerms } from '../../core/rating/chains/chain.ts';
 import type { BilledItem, BilledSubscription } from '../../core/rating/charges.ts';
 import { lineCommitment } from '../../core/rating/commitments/line-item-commitment.ts';
 import type { PricedItem } from '../../core/rating/line-amount.ts';
+import { loadAll } from '../../storage/concurrency/batched.ts';
 import type { Database } from '../../storage/foundation/stores.ts';
 import { PriceModel } from '../../storage/models/catalog/price.ts';
 import { MeterModel } from '../../storage/models/metering/meter.ts';
@@ -25,6 +26,8 @@ export type BillableItem = PricedItem & {
   readonly meter: MeterModel | null;
 };
 
+type GatherItemsOptions = { at?: Date; withRemoved?: boolean };
+
 /**
  * Gathers the items. `at`: allowances in force at this instant are free. `withRemoved` also returns lines that a change ended at their
  * start.
@@ -32,24 +35,40 @@ export type BillableItem = PricedItem & {
 export async function gatherItems(
   database: Database,
   subscription: SubscriptionModel,
-  { at, withRemoved = false }: { at?: Date; withRemoved?: boolean } = {},
+  options: GatherItemsOptions = {},
 ): Promise<BillableItem[]> {
+  return (await gatherLines(database, subscription, options)).items;
+}
+
+/** Gathers the items, and the records of all lines, also of removed ones. */
+export async function gatherLines(
+  database: Database,
+  subscription: SubscriptionModel,
+  { at, withRemoved = false }: GatherItemsOptions = {},
+): Promise<{ items: BillableItem[]; line_items: readonly SubscriptionLineItemModel[] }> {
   const scope = toScope(subscription);
-  const where = withRemoved ? {} : { status: 'published' };
-  const listed = { column: 'subscription_id', value: subscription.id, where };
-  const records = await SubscriptionLineItemModel.listBy(scope, listed, database);
-  const priceIds = records.map(({ price_id }) => price_id);
-  const prices = await PriceModel.byId(scope, priceIds, database);
-  const meterIds = Array.from(prices.values(), ({ meter_id }) => meter_id);
-  const meters = await MeterModel.byId(scope, meterIds, database);
+  const listed = { column: 'subscription_id', value: subscription.id };
+  const line_items = await SubscriptionLineItemModel.listBy(scope, listed, database);
+  const records = withRemoved ? line_items : line_items.filter(({ status }) => status === 'published');
+  const isMeasured = records.some(({ price_type }) => price_type === 'USAGE');
+  const [{ prices, meters }, allowances] = await loadAll(database, [
+    (connected) => loadPrices(connected, scope, records),
+    (connected) => (at && isMeasured ? loadSubscriptionAllowances(connected, subscription, at) : Promise.resolve(null)),
+  ]);
   const priced = records.map((line_item) => {
     const price = requireRecord(prices, line_item.price_id, 'price');
     const meter = line_item.price_type === 'USAGE' ? requireRecord(meters, price.meter_id ?? '', 'meter') : null;
     return toBillableItem(line_item, { price, meter, subscription });
   });
   const items = withCommittedLines(priced);
-  const isMeasured = items.some(({ meter }) => meter !== null);
-  return (at && isMeasured ? await withAllowances(items, { database, subscription, at }) : items).sort(inOrder);
+  return { items: (allowances ? withAllowances(items, allowances) : items).sort(inOrder), line_items };
+}
+
+async function loadPrices(database: Database, scope: Scope, records: readonly SubscriptionLineItemModel[]) {
+  const priceIds = records.map(({ price_id }) => price_id);
+  const prices = await PriceModel.byId(scope, priceIds, database);
+  const meterIds = Array.from(prices.values(), ({ meter_id }) => meter_id);
+  return { prices, meters: await MeterModel.byId(scope, meterIds, database) };
 }
 
 /** Gives each line of a shared commitment the list of all its lines. A commitment per window belongs to one line alone. */
@@ -73,11 +92,10 @@ export function withCommittedLines<Item extends Pick<BillableItem, keyof PricedI
   });
 }
 
-async function withAllowances(
+function withAllowances(
   items: readonly BillableItem[],
-  { database, subscription, at }: { database: Database; subscription: SubscriptionModel; at: Date },
-): Promise<BillableItem[]> {
-  const allowances = await loadSubscriptionAllowances(database, subscription, at);
+  allowances: Awaited<ReturnType<typeof loadSubscriptionAllowances>>,
+): BillableItem[] {
   return items.map((item) => ({ ...item, allowances: allowances.get(item.meter_id ?? '') ?? [] }));
 }
 

@@ -185,15 +185,13 @@ export function listBatched<Row>(
 }
 
 /**
- * Runs several queries of one caller. In a transaction they are sent together, and the database executes them in their order. Elsewhere
- * they run one after another, because a caller takes only one connection from the pool.
+ * Runs several queries of one caller on one connection. They are sent together, and the database executes them in their order. Outside a
+ * transaction they get a transaction of their own. So none of them may wait for another connection, as a query for usage does.
  */
 export async function loadAll<Answers extends readonly unknown[]>(
   database: Database,
-  questions: { readonly [Index in keyof Answers]: () => Promise<Answers[Index]> },
+  queries: { readonly [Index in keyof Answers]: (connected: Database) => Promise<Answers[Index]> },
 ): Promise<Answers> {
-  if (database.isTransaction) return unwrapResults(await Promise.allSettled(questions.map((ask) => ask()))) as never;
-  const answers: unknown[] = [];
-  for (const ask of questions) answers.push(await ask());
-  return answers as unknown as Answers;
+  if (!database.isTransaction) return database.transaction((connected) => loadAll<Answers>(connected, queries));
+  return unwrapResults(await Promise.allSettled(queries.map((query) => query(database)))) as never;
 }
