@@ -26,8 +26,6 @@ export type BillableItem = PricedItem & {
   readonly meter: MeterModel | null;
 };
 
-type GatherItemsOptions = { at?: Date; withRemoved?: boolean };
-
 /**
  * Gathers the items. `at`: allowances in force at this instant are free. `withRemoved` also returns lines that a change ended at their
  * start.
@@ -35,33 +33,45 @@ type GatherItemsOptions = { at?: Date; withRemoved?: boolean };
 export async function gatherItems(
   database: Database,
   subscription: SubscriptionModel,
-  options: GatherItemsOptions = {},
+  { at, withRemoved = false }: { at?: Date; withRemoved?: boolean } = {},
 ): Promise<BillableItem[]> {
-  return (await gatherLines(database, subscription, options)).items;
+  const all = await listLineItems(database, subscription);
+  const line_items = withRemoved ? all : all.filter(isInForce);
+  return gatherItemsOfLines(database, subscription, { line_items, at });
 }
 
-/** Gathers the items, and the records of all lines, also of removed ones. */
-export async function gatherLines(
+export function isInForce({ status }: SubscriptionLineItemModel): boolean {
+  return status === 'published';
+}
+
+/** Lists all lines, also removed ones. */
+export function listLineItems(
   database: Database,
   subscription: SubscriptionModel,
-  { at, withRemoved = false }: GatherItemsOptions = {},
-): Promise<{ items: BillableItem[]; line_items: readonly SubscriptionLineItemModel[] }> {
-  const scope = toScope(subscription);
+): Promise<SubscriptionLineItemModel[]> {
   const listed = { column: 'subscription_id', value: subscription.id };
-  const line_items = await SubscriptionLineItemModel.listBy(scope, listed, database);
-  const records = withRemoved ? line_items : line_items.filter(({ status }) => status === 'published');
-  const isMeasured = records.some(({ price_type }) => price_type === 'USAGE');
+  return SubscriptionLineItemModel.listBy(toScope(subscription), listed, database);
+}
+
+type GatheredLines = { readonly line_items: readonly SubscriptionLineItemModel[]; readonly at?: Date | undefined };
+
+export async function gatherItemsOfLines(
+  database: Database,
+  subscription: SubscriptionModel,
+  { line_items, at }: GatheredLines,
+): Promise<BillableItem[]> {
+  const isMeasured = line_items.some(({ price_type }) => price_type === 'USAGE');
   const [{ prices, meters }, allowances] = await loadAll(database, [
-    (connected) => loadPrices(connected, scope, records),
-    (connected) => (at && isMeasured ? loadSubscriptionAllowances(connected, subscription, at) : Promise.resolve(null)),
+    (connected) => loadPrices(connected, toScope(subscription), line_items),
+    at && isMeasured ? (connected) => loadSubscriptionAllowances(connected, subscription, at) : null,
   ]);
-  const priced = records.map((line_item) => {
+  const priced = line_items.map((line_item) => {
     const price = requireRecord(prices, line_item.price_id, 'price');
     const meter = line_item.price_type === 'USAGE' ? requireRecord(meters, price.meter_id ?? '', 'meter') : null;
     return toBillableItem(line_item, { price, meter, subscription });
   });
   const items = withCommittedLines(priced);
-  return { items: (allowances ? withAllowances(items, allowances) : items).sort(inOrder), line_items };
+  return (allowances ? withAllowances(items, allowances) : items).sort(inOrder);
 }
 
 async function loadPrices(database: Database, scope: Scope, records: readonly SubscriptionLineItemModel[]) {

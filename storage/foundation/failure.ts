@@ -34,6 +34,9 @@ function readPostgresCode(error: unknown): string | undefined {
 /** Whether Postgres aborted the transaction to resolve a deadlock. A retry runs after the other transaction. */
 export const isDeadlock = (error: unknown): boolean => readPostgresCode(error) === '40P01';
 
+/** Whether a statement was refused because an earlier one of its transaction had failed. */
+export const isAfterFailure = (error: unknown): boolean => readPostgresCode(error) === '25P02';
+
 /** Whether a referenced row does not exist. */
 export const isMissingReference = (error: unknown): boolean => readPostgresCode(error) === '23503';
 

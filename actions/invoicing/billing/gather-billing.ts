@@ -32,7 +32,15 @@ import { mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
 import { loadAll, waitAtBarrier } from '../../../storage/concurrency/batched.ts';
 import type { Database, Stores } from '../../../storage/foundation/stores.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
-import { type BillableItem, CHARGES_AT_ONCE, gatherLines, toBilledSubscription } from '../../rating/billable-items.ts';
+import type { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
+import {
+  type BillableItem,
+  CHARGES_AT_ONCE,
+  gatherItemsOfLines,
+  isInForce,
+  listLineItems,
+  toBilledSubscription,
+} from '../../rating/billable-items.ts';
 import { loadCouponsInForce } from '../../rating/coupons/coupons-in-force.ts';
 import { createUsageReader, type UsageMeasure } from '../../rating/measure-usage.ts';
 import { loadOwnMembers } from '../../rating/members.ts';
@@ -55,6 +63,8 @@ export type InvoiceSubject = {
   readonly subscription: SubscriptionModel;
   readonly period: Period;
   readonly now: Date;
+  /** All lines of the subscription, if the caller has read them. */
+  readonly line_items?: readonly SubscriptionLineItemModel[] | undefined;
 };
 
 /** Determines which charges an invoice has, given the charges of other invoices. Every planner sets all fields. */
@@ -128,8 +138,10 @@ export async function gatherInvoice<Terms>(
   const until_ms = ends_ms === period.end ? ends_ms : null;
   const first = await gatherCharges(stores, database, subject, { ...basis, until_ms: null });
   const following: GatheredCharges[] = [];
-  for (const other of others)
-    following.push(await gatherCharges(stores, database, { ...subject, subscription: other }, { ...basis, until_ms }));
+  for (const other of others) {
+    const own = { ...subject, subscription: other, line_items: undefined };
+    following.push(await gatherCharges(stores, database, own, { ...basis, until_ms }));
+  }
   const [coupons, terms] = await loadAll(database, [loadCoupons, loadTerms]);
   return { members: [first, ...following], coupons, terms };
 }
@@ -176,12 +188,10 @@ async function gatherRecords(database: Database, subject: InvoiceSubject, basis:
   const { subscription, period } = subject;
   const { reference, before, earlier } = basis;
   const isClosing = reference !== 'period_start';
-  // After the end of a period, the grants in force at its last instant apply.
-  const at = new Date(Math.min(subject.now.getTime(), period.end - 1));
   const [{ items: all_items, line_items }, members] = await loadAll(database, [
-    (connected) => gatherLines(connected, subscription, isClosing ? { at } : {}),
+    (connected) => gatherChargedItems(connected, subject, isClosing),
     // An opening invoice has no usage.
-    (connected) => (isClosing ? loadOwnMembers(connected, subscription) : Promise.resolve([])),
+    isClosing ? (connected) => loadOwnMembers(connected, subscription) : null,
   ]);
   const items = applyRecordedRule(all_items, before);
   const due = { subscription: billedUntil(subscription, basis.until_ms), items, period, reference };
@@ -205,13 +215,27 @@ async function gatherRecords(database: Database, subject: InvoiceSubject, basis:
   return { subject, charged: { ...due, invoiced }, committed, members, lines, isCheckingClosed, corrected, is_settled };
 }
 
+/** Gathers all lines, and the items that the invoice may charge: an opening invoice has advance charges only. */
+async function gatherChargedItems(database: Database, subject: InvoiceSubject, isClosing: boolean) {
+  const { subscription, period, now } = subject;
+  // After the end of a period, the grants in force at its last instant apply.
+  const at = isClosing ? new Date(Math.min(now.getTime(), period.end - 1)) : undefined;
+  const line_items = subject.line_items ?? (await listLineItems(database, subscription));
+  const published = line_items.filter(isInForce);
+  const isCharged = isClosing || published.some(({ invoice_cadence }) => invoice_cadence === 'ADVANCE');
+  const items = isCharged
+    ? await gatherItemsOfLines(database, subscription, { line_items: published, at })
+    : [];
+  return { line_items, items };
+}
+
 async function measureCharges(
   stores: Stores,
   database: Database,
   { subject, charged, committed, members, lines, isCheckingClosed, corrected, is_settled }: ChargeRecords,
 ): Promise<GatheredCharges> {
   const { items, period } = charged;
-  const { measure, readInstant } = createMeasure(stores, database, { ...subject, members });
+  const { measure, readInstant } = createMeasure(stores, database, { ...subject, members: members ?? [] });
   // Concurrent reads become one batched query in the stores.
   const [usage, measured] = await Promise.all([
     loadMeasuredUsage(listOpenCharges(charged), measure),

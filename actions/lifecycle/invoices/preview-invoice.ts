@@ -47,7 +47,7 @@ export async function previewInvoice(
   scope: Scope,
   request: PreviewRequest,
   now: Date,
-): Promise<InvoiceWithLines> {
+): Promise<InvoiceWithLines & { readonly subscription: SubscriptionModel }> {
   const database = stores.postgres;
   const subscription = await SubscriptionModel.fetch(scope, request.subscription_id, { database });
   if (subscription.subscription_status === 'cancelled')
@@ -62,7 +62,7 @@ export async function previewInvoice(
   const line_items = lines.filter(
     (line) => !request.hide_zero_charges_line_items || !new Decimal(line.amount).isZero(),
   );
-  return { ...invoice, ...parts, line_items };
+  return { ...invoice, ...parts, line_items, subscription };
 }
 
 type PreviewSubject = { readonly subscription: SubscriptionModel; readonly now: Date };

@@ -114,7 +114,7 @@ export async function appendOne<M extends Model>(
       await buildQuery(model, transaction).insert(record as never);
       await recordEffects([{ before: null, after: record }], toEntityType(model), transaction);
     });
-  if (!isBatched(database)) return void (await buildQuery(model, database).insert(record as never));
+  if (!isBatched(database)) return write(database, async () => buildQuery(model, database).insert(record as never));
   const columns = Object.keys(record);
   const queries = { key: toBatchKey('append', model, columns), query: record };
   const append = async (rows: InputRows) => {
