@@ -7,6 +7,7 @@
 import { isAfterFailure } from '../foundation/failure.ts';
 import type { Database, Transaction } from '../foundation/stores.ts';
 import { currentRecorder, recordAnswer } from '../postgres/interceptors/dependency-recorder.ts';
+import { isConnected, runConnected } from '../postgres/pool/connected.ts';
 import { KeyedBatchLoader } from './batch-loader.ts';
 
 /**
@@ -212,13 +213,13 @@ export type LoadedAnswers<Queries> = { -readonly [Index in keyof Queries]: Loade
 
 /**
  * Runs several queries of one caller on one connection. They are sent together, and the database executes them in their order. Outside a
- * transaction they get a transaction of their own. So none of them may wait for another connection, as a query for usage does.
+ * transaction they hold a connection of the pool, so none of them may wait for another one, as a query for usage does.
  */
 export async function loadAll<const Queries extends readonly LoadQuery<Database>[]>(
   database: Database,
   queries: Queries,
 ): Promise<LoadedAnswers<Queries>> {
   const isOne = queries.filter((query) => query !== null).length < 2;
-  if (!database.isTransaction && !isOne) return database.transaction((connected) => loadAll(connected, queries));
+  if (!isOne && !isConnected(database)) return runConnected(database, (connected) => loadAll(connected, queries));
   return unwrapResults(await Promise.allSettled(queries.map((query) => query && query(database)))) as never;
 }

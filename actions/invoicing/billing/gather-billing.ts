@@ -223,9 +223,7 @@ async function gatherChargedItems(database: Database, subject: InvoiceSubject, i
   const line_items = subject.line_items ?? (await listLineItems(database, subscription));
   const published = line_items.filter(isInForce);
   const isCharged = isClosing || published.some(({ invoice_cadence }) => invoice_cadence === 'ADVANCE');
-  const items = isCharged
-    ? await gatherItemsOfLines(database, subscription, { line_items: published, at })
-    : [];
+  const items = isCharged ? await gatherItemsOfLines(database, subscription, { line_items: published, at }) : [];
   return { line_items, items };
 }
 

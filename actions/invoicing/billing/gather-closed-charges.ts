@@ -16,7 +16,11 @@ import { type ClosedCharge, expectedEventCount } from '../../../core/rating/late
 import { filterPartialCharges, type PartialCharge } from '../../../core/rating/partial-charges.ts';
 import { chargeKey } from '../../../core/rating/plan-invoice.ts';
 import type { Database } from '../../../storage/foundation/stores.ts';
-import { type InvoicedItem, type LineOnInvoice, listLinesOnInvoices } from '../../../storage/models/invoicing/invoice-line-item.ts';
+import {
+  type InvoicedItem,
+  type LineOnInvoice,
+  listLinesOnInvoices,
+} from '../../../storage/models/invoicing/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { hasCorrectionsSince } from '../../../storage/progress/corrections.ts';
 import { computeLimitedSince, recordedWindows } from '../../rating/allowances/gather-allowances.ts';

@@ -132,7 +132,11 @@ export async function planPreviewInvoice(
   const loadFinal = (connected: Database) => loadFinalTerms(connected, subject, { reference, taxed });
   const basis = { reference, before: change?.before ?? null, earlier, is_settled: false };
   const planMemberLines = is_followed ? planFollowedLines : planLines;
-  return gatherAndPlan(stores, database, subject, basis, { planMemberLines, credits: change?.credits ?? [], loadFinal });
+  return gatherAndPlan(stores, database, subject, basis, {
+    planMemberLines,
+    credits: change?.credits ?? [],
+    loadFinal,
+  });
 }
 
 /** Plans an invoice of the running period's usage that is not invoiced yet, until `period.end`; null below the threshold. */

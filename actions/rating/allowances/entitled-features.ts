@@ -174,7 +174,10 @@ async function listSubscriptionSources(
   feature_ids: readonly string[] | undefined,
   reading: EntitlementReadContext,
 ): Promise<SubscriptionEntitlementSource[]> {
-  return listSourcesOfHoldings(subscriptions, await listHoldings(subscriptions, reading, { withNames: true }), { ...reading, feature_ids });
+  return listSourcesOfHoldings(subscriptions, await listHoldings(subscriptions, reading, { withNames: true }), {
+    ...reading,
+    feature_ids,
+  });
 }
 
 /** Lists all sources of the given holdings: plans, add-ons and the subscriptions themselves. */

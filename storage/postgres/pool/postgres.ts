@@ -44,7 +44,12 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
   } = options;
   return knex({
     client: 'pg',
-    connection: { connectionString: url, application_name, types: EXACT_TYPES, pipeline: true } as Knex.PgConnectionConfig,
+    connection: {
+      connectionString: url,
+      application_name,
+      types: EXACT_TYPES,
+      pipeline: true,
+    } as Knex.PgConnectionConfig,
     acquireConnectionTimeout: acquire_timeout_ms,
     log: { warn: log, error: log, deprecate: log, debug: () => {} },
     pool: {
