@@ -5,6 +5,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { FarthingError } from '../../core/foundation/error.ts';
+import { runWithWrites } from '../../storage/concurrency/batched.ts';
 import { Semaphore } from '../../storage/concurrency/semaphore.ts';
 import type { Database, Stores, Transaction } from '../../storage/foundation/stores.ts';
 import { recordRequestAnswer } from '../../storage/models/foundation/request-effects.ts';
@@ -63,7 +64,7 @@ async function rollbackUnless<T>(
 ): Promise<T> {
   try {
     return await postgres.transaction(async (transaction) => {
-      const answer = await within.run(postgres, () => work(transaction));
+      const answer = await within.run(postgres, () => runWithWrites(transaction, work));
       if (!shouldCommit(answer)) throw new RollbackSignal(answer);
       await recordRequestAnswer(answer, transaction);
       return answer;

@@ -11,6 +11,7 @@ import type { ChainTerms } from '../../core/rating/chains/chain.ts';
 import type { BilledItem, BilledSubscription } from '../../core/rating/charges.ts';
 import { lineCommitment } from '../../core/rating/commitments/line-item-commitment.ts';
 import type { PricedItem } from '../../core/rating/line-amount.ts';
+import { loadAll } from '../../storage/concurrency/batched.ts';
 import type { Database } from '../../storage/foundation/stores.ts';
 import { PriceModel } from '../../storage/models/catalog/price.ts';
 import { MeterModel } from '../../storage/models/metering/meter.ts';
@@ -34,22 +35,50 @@ export async function gatherItems(
   subscription: SubscriptionModel,
   { at, withRemoved = false }: { at?: Date; withRemoved?: boolean } = {},
 ): Promise<BillableItem[]> {
-  const scope = toScope(subscription);
-  const where = withRemoved ? {} : { status: 'published' };
-  const listed = { column: 'subscription_id', value: subscription.id, where };
-  const records = await SubscriptionLineItemModel.listBy(scope, listed, database);
-  const priceIds = records.map(({ price_id }) => price_id);
-  const prices = await PriceModel.byId(scope, priceIds, database);
-  const meterIds = Array.from(prices.values(), ({ meter_id }) => meter_id);
-  const meters = await MeterModel.byId(scope, meterIds, database);
-  const priced = records.map((line_item) => {
+  const all = await listLineItems(database, subscription);
+  const line_items = withRemoved ? all : all.filter(isInForce);
+  return gatherItemsOfLines(database, subscription, { line_items, at });
+}
+
+export function isInForce({ status }: SubscriptionLineItemModel): boolean {
+  return status === 'published';
+}
+
+/** Lists all lines, also removed ones. */
+export function listLineItems(
+  database: Database,
+  subscription: SubscriptionModel,
+): Promise<SubscriptionLineItemModel[]> {
+  const listed = { column: 'subscription_id', value: subscription.id };
+  return SubscriptionLineItemModel.listBy(toScope(subscription), listed, database);
+}
+
+type GatheredLines = { readonly line_items: readonly SubscriptionLineItemModel[]; readonly at?: Date | undefined };
+
+export async function gatherItemsOfLines(
+  database: Database,
+  subscription: SubscriptionModel,
+  { line_items, at }: GatheredLines,
+): Promise<BillableItem[]> {
+  const isMeasured = line_items.some(({ price_type }) => price_type === 'USAGE');
+  const [{ prices, meters }, allowances] = await loadAll(database, [
+    (connected) => loadPrices(connected, toScope(subscription), line_items),
+    at && isMeasured ? (connected) => loadSubscriptionAllowances(connected, subscription, at) : null,
+  ]);
+  const priced = line_items.map((line_item) => {
     const price = requireRecord(prices, line_item.price_id, 'price');
     const meter = line_item.price_type === 'USAGE' ? requireRecord(meters, price.meter_id ?? '', 'meter') : null;
     return toBillableItem(line_item, { price, meter, subscription });
   });
   const items = withCommittedLines(priced);
-  const isMeasured = items.some(({ meter }) => meter !== null);
-  return (at && isMeasured ? await withAllowances(items, { database, subscription, at }) : items).sort(inOrder);
+  return (allowances ? withAllowances(items, allowances) : items).sort(inOrder);
+}
+
+async function loadPrices(database: Database, scope: Scope, records: readonly SubscriptionLineItemModel[]) {
+  const priceIds = records.map(({ price_id }) => price_id);
+  const prices = await PriceModel.byId(scope, priceIds, database);
+  const meterIds = Array.from(prices.values(), ({ meter_id }) => meter_id);
+  return { prices, meters: await MeterModel.byId(scope, meterIds, database) };
 }
 
 /** Gives each line of a shared commitment the list of all its lines. A commitment per window belongs to one line alone. */
@@ -73,11 +102,10 @@ export function withCommittedLines<Item extends Pick<BillableItem, keyof PricedI
   });
 }
 
-async function withAllowances(
+function withAllowances(
   items: readonly BillableItem[],
-  { database, subscription, at }: { database: Database; subscription: SubscriptionModel; at: Date },
-): Promise<BillableItem[]> {
-  const allowances = await loadSubscriptionAllowances(database, subscription, at);
+  allowances: Awaited<ReturnType<typeof loadSubscriptionAllowances>>,
+): BillableItem[] {
   return items.map((item) => ({ ...item, allowances: allowances.get(item.meter_id ?? '') ?? [] }));
 }
 

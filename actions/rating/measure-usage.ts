@@ -15,6 +15,7 @@ import type { BilledSubscription } from '../../core/rating/charges.ts';
 import type { CountedScope } from '../../core/rating/computed-from.ts';
 import type { MeasuredUsage, PricedItem } from '../../core/rating/line-amount.ts';
 import { type Tariff } from '../../core/rating/valued-usage.ts';
+import type { SubscriptionMember } from '../../core/subscriptions/members.ts';
 import { NotCached } from '../../storage/cache/cache-entry.ts';
 import { isBatched } from '../../storage/concurrency/batched.ts';
 import { Semaphore } from '../../storage/concurrency/semaphore.ts';
@@ -33,7 +34,7 @@ import {
   measureAllowances,
 } from './allowances/gather-allowances.ts';
 import { type BillableItem, toBilledSubscription, toScope } from './billable-items.ts';
-import { buildCustomerFilter, loadMembers } from './members.ts';
+import { buildCustomerFilter } from './members.ts';
 
 type MeasureOptions<Item extends PricedItem = BillableItem> = {
   /** Limits that apply; for an earlier charge, the limits recorded then. Default: the item's own. */
@@ -60,14 +61,19 @@ function getSemaphore(database: Database): Semaphore {
   return own;
 }
 
-export async function createUsageReader(
+type UsageReaderInput = {
+  readonly subscription: SubscriptionModel;
+  readonly members: readonly SubscriptionMember[];
+  readonly now?: Date;
+};
+
+/** `members` are the customers whose usage the subscription counts. */
+export function createUsageReader(
   stores: Stores,
   database: Database,
-  subscription: SubscriptionModel,
-  { now }: { now?: Date } = {},
-): Promise<UsageMeasure> {
+  { subscription, members, now }: UsageReaderInput,
+): UsageMeasure {
   const scope = toScope(subscription);
-  const members = (await loadMembers(database, scope, [subscription])).get(subscription.id)!;
   const buildUsageQuery = ({ meter, id }: BillableItem, window: Period, { service, gaps }: ReadUsageOptions) => {
     if (meter === null) throw new FarthingError('system_error', `line item ${id} has no meter`);
     return {

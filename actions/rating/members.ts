@@ -45,6 +45,15 @@ export async function loadMembers(
   );
 }
 
+/** Loads the customers of one subscription. */
+export async function loadOwnMembers(
+  database: Database,
+  subscription: SubscriptionModel,
+): Promise<readonly SubscriptionMember[]> {
+  const { tenant_id, environment_id } = subscription;
+  return (await loadMembers(database, { tenant_id, environment_id }, [subscription])).get(subscription.id)!;
+}
+
 function toMember({ start_date, end_date }: SubscriptionModel, external_customer_id: string): SubscriptionMember {
   return { external_customer_id, joined_ms: toInstant(start_date), left_ms: end_date ? toInstant(end_date) : null };
 }

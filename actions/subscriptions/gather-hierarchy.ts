@@ -107,6 +107,7 @@ export async function createHierarchy(
     const { start_date } = parent;
     await createInheritedSubscriptions(scope, { parent, customers, start_date, author, field }, transaction);
   }
+  if (grouped.length === 0) return;
   const field = 'inheritance.subscriptions_ids_for_grouped_invoicing';
   await addToGroup({ parent, children: grouped, author, field }, transaction);
 }

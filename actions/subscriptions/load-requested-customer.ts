@@ -13,10 +13,10 @@ export async function loadRequestedCustomer(
 ): Promise<CustomerModel> {
   if (!customer_id && !external_customer_id)
     throw invalid('customer_id', 'is required, or external_customer_id instead of it');
-  const id = customer_id ?? (await CustomerModel.fetchExternal(scope, external_customer_id!, database)).id;
-  const customer = await CustomerModel.fetchPublished(scope, id, { database, lock: true });
+  if (!customer_id) return CustomerModel.lockExternal(scope, external_customer_id!, database);
+  const customer = await CustomerModel.fetchPublished(scope, customer_id, { database, lock: true });
   if (external_customer_id && customer.external_id !== external_customer_id) {
-    throw invalid('external_customer_id', `is not the external id of customer ${id}`);
+    throw invalid('external_customer_id', `is not the external id of customer ${customer_id}`);
   }
   return customer;
 }

@@ -87,6 +87,7 @@ async function loadSharedMeters(
   const own = lines.flatMap((line) => chargingLine(line, subscription) ?? []);
   if (own.length === 0) return [];
   const found = await SubscriptionLineItemModel.in(scope, database)
+    .select('subscription_id', 'meter_id', 'price_type', 'start_date', 'end_date')
     .where({ customer_id: subscription.customer_id, status: 'published', price_type: 'USAGE' })
     .whereNot('subscription_id', subscription.id)
     .whereIn('meter_id', [...new Set(own.map(({ meter_id }) => meter_id))]);

@@ -3,8 +3,10 @@
  * (docs/rules/credits.md, "Who gets which"). A grant that a plan or add-on received after the subscription began does not apply to it.
  */
 
-import { CreditGrantModel } from '../../storage/models/catalog/credit-grant.ts';
+import { loadAll } from '../../storage/concurrency/batched.ts';
+import type { CreditGrantModel } from '../../storage/models/catalog/credit-grant.ts';
 import { CreditGrantApplicationModel } from '../../storage/models/credits/credit-grant-application.ts';
+import { listReachingGrants } from '../../storage/models/credits/reaching-grants.ts';
 import { AddonAssociationModel } from '../../storage/models/subscriptions/addon-association.ts';
 import type { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
 import type { Context } from '../http/route.ts';
@@ -18,16 +20,12 @@ export async function loadGrantsBySubscription(
 ): Promise<Map<string, CreditGrantModel[]>> {
   const { postgres } = services;
   const ids = subscriptions.map(({ id }) => id);
-  const attached = await AddonAssociationModel.activeAt(scope, now, postgres).whereIn('entity_id', ids);
-  const sellers = [
-    ['plan_id', [...new Set(subscriptions.map(({ plan_id }) => plan_id))]],
-    ['addon_id', [...new Set(attached.map(({ addon_id }) => addon_id))]],
-    ['subscription_id', ids],
-  ] as const;
-  const grants: CreditGrantModel[] = [];
-  for (const [giver, givers] of sellers)
-    if (givers.length > 0)
-      grants.push(...(await CreditGrantModel.buildPublishedQuery(scope, [giver, givers], postgres)));
+  const plan_ids = [...new Set(subscriptions.map(({ plan_id }) => plan_id))];
+  const [attached, found] = await loadAll(postgres, [
+    async (connected) => AddonAssociationModel.activeAt(scope, now, connected).whereIn('entity_id', ids),
+    (connected) => listReachingGrants(scope, { subscription_ids: ids, plan_ids }, connected),
+  ]);
+  const grants = OWNERS.flatMap((owner) => found.filter((grant) => grant[owner] !== null));
   if (grants.length === 0) return new Map(ids.map((id) => [id, []]));
   const begun = await CreditGrantApplicationModel.in(scope, postgres)
     .whereIn('subscription_id', ids)
@@ -36,6 +34,9 @@ export async function loadGrantsBySubscription(
     subscriptions.map((subscription) => [subscription.id, grants.filter(givenTo(subscription, { attached, begun }))]),
   );
 }
+
+/** Columns of the owner of a grant, which has exactly one, in the order of the answer. */
+const OWNERS = ['plan_id', 'addon_id', 'subscription_id'] as const;
 
 type StartedGrantApplication = Pick<CreditGrantApplicationModel, 'credit_grant_id' | 'subscription_id'>;
 

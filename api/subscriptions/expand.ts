@@ -17,6 +17,7 @@ import { showCouponAssociations } from '../catalog/coupons/answer.ts';
 import { loadCustomersById } from '../catalog/customers/expand.ts';
 import { showPlans } from '../catalog/plans/expand.ts';
 import { showPrices } from '../catalog/prices/expand.ts';
+import { loadParts } from '../http/load-parts.ts';
 import type { Context } from '../http/route.ts';
 import { showEntitled } from '../rating/entitlements/entitled.ts';
 import { loadGrantsBySubscription } from './credit-grants.ts';
@@ -43,29 +44,37 @@ export const subscriptionExpand = [
   'entitlements',
 ];
 
+/** Lines of the subscriptions that the caller has read. Without them they are loaded. */
+type ReadLines = { readonly line_items?: readonly SubscriptionLineItemModel[] | undefined };
+
 export async function showSubscriptions(
   subscriptions: readonly SubscriptionModel[],
   expand: readonly string[],
   context: Context,
+  { line_items }: ReadLines = {},
 ) {
   const asks = (part: string) => expand.some((path) => path === part || path.startsWith(`${part}.`));
-  const plans = asks('plan') ? await showPlansById(subscriptions, expand, context) : new Map();
-  const customers = asks('customer') ? await loadCustomersById(subscriptions, context) : new Map();
   const withLines = asks('subscription_line_items') || asks('prices') || asks('meters');
-  const lines = withLines ? await showLinesBySubscription(subscriptions, expand, context) : null;
+  // A subscription may have many lines, so they are read by themselves (storage/models/invoicing/load-lines.ts).
+  const items = withLines ? (line_items ?? (await loadLinesOfSubscriptions(subscriptions, context))) : null;
+  const withCoupons = asks('coupon_associations') || asks('coupon');
+  const [plans, customers, lines, coupons, schedules, phases, grants] = await loadParts(context, [
+    asks('plan') ? (connected) => showPlansById(subscriptions, expand, connected) : null,
+    asks('customer') ? (connected) => loadCustomersById(subscriptions, connected) : null,
+    items && ((connected) => showLinesBySubscription(items, expand, connected)),
+    withCoupons ? (connected) => showCouponsBySubscription(subscriptions, connected) : null,
+    asks('schedule') ? (connected) => showSchedulesBySubscription(subscriptions, connected) : null,
+    (connected) => loadPhasesBySubscription(subscriptions, connected),
+    (connected) => loadGrantsBySubscription(subscriptions, connected),
+  ]);
   const entitlements = asks('entitlements') ? await showEntitlementsBySubscription(subscriptions, context) : null;
-  const coupons =
-    asks('coupon_associations') || asks('coupon') ? await showCouponsBySubscription(subscriptions, context) : null;
-  const schedules = asks('schedule') ? await showSchedulesBySubscription(subscriptions, context) : new Map();
-  const phases = await loadPhasesBySubscription(subscriptions, context);
-  const grants = await loadGrantsBySubscription(subscriptions, context);
   return subscriptions.map((subscription) => ({
     ...subscription,
     customer_timezone: subscription.timezone,
     pause_status: 'none',
-    schedule: schedules.get(subscription.id) ?? null,
-    plan: plans.get(subscription.plan_id) ?? null,
-    customer: customers.get(subscription.customer_id) ?? null,
+    schedule: schedules?.get(subscription.id) ?? null,
+    plan: plans?.get(subscription.plan_id) ?? null,
+    customer: customers?.get(subscription.customer_id) ?? null,
     line_items: lines && (lines.get(subscription.id) ?? []),
     phases: phases.get(subscription.id) ?? [],
     coupon_associations: coupons && (coupons.get(subscription.id) ?? []),
@@ -77,9 +86,9 @@ export async function showSubscriptions(
 export async function showSubscription(
   subscription: SubscriptionModel,
   context: Context,
-  latest_invoice: InvoiceWithLines | null = null,
+  { latest_invoice = null, ...lines }: ReadLines & { readonly latest_invoice?: InvoiceWithLines | null } = {},
 ) {
-  const [shown] = await showSubscriptions([subscription], EVERY_PART, context);
+  const [shown] = await showSubscriptions([subscription], EVERY_PART, context, lines);
   return { ...shown!, latest_invoice };
 }
 
@@ -157,15 +166,21 @@ async function showCouponsBySubscription(subscriptions: readonly SubscriptionMod
   return groupBy(shown, ({ subscription_id }) => subscription_id);
 }
 
-async function showLinesBySubscription(
+/** Loads the lines of subscriptions, those of one in the order of their positions. */
+export async function loadLinesOfSubscriptions(
   subscriptions: readonly SubscriptionModel[],
+  { scope, services }: Context,
+): Promise<SubscriptionLineItemModel[]> {
+  const ids = subscriptions.map(({ id }) => id);
+  const wanted = { model: SubscriptionLineItemModel, parent: 'subscription_id', ids } as const;
+  return [...(await loadLines(scope, wanted, services.postgres)).values()].flat();
+}
+
+async function showLinesBySubscription(
+  items: readonly SubscriptionLineItemModel[],
   expand: readonly string[],
   context: Context,
 ) {
-  const { scope, services } = context;
-  const ids = subscriptions.map(({ id }) => id);
-  const wanted = { model: SubscriptionLineItemModel, parent: 'subscription_id', ids } as const;
-  const items = [...(await loadLines(scope, wanted, services.postgres)).values()].flat();
   const shown = await showLineItems(items, parseLineParts(expand), context);
   return groupBy(shown, ({ subscription_id }) => subscription_id);
 }

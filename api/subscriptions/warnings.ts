@@ -5,7 +5,6 @@
 import { z } from 'zod';
 import { describeSharedMeters, type SharedMeterLine } from '../../actions/subscriptions/shared-meters.ts';
 import type { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
-import { SubscriptionLineItemModel } from '../../storage/models/subscriptions/subscription-line-item.ts';
 import type { Context } from '../http/route.ts';
 
 const Warning = z
@@ -46,16 +45,4 @@ export async function showWarnings(
     meter_id,
     subscription_ids: [...subscription_ids],
   }));
-}
-
-/** Covers all usage lines of the subscription, or only the lines of one add-on. */
-export async function showSubscriptionWarnings(
-  subscription: SubscriptionModel,
-  context: Context,
-  of: { addon_association_id?: string } = {},
-): Promise<Warning[]> {
-  const lines = await SubscriptionLineItemModel.in(context.scope, context.services.postgres)
-    .where({ subscription_id: subscription.id, status: 'published', price_type: 'USAGE' })
-    .where(of);
-  return showWarnings(subscription, lines, context);
 }

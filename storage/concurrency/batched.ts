@@ -4,8 +4,10 @@
  * statement is sent by itself. Code in it never runs in the context of one caller, because a batch is the work of all of them.
  */
 
+import { isAfterFailure } from '../foundation/failure.ts';
 import type { Database, Transaction } from '../foundation/stores.ts';
 import { currentRecorder, recordAnswer } from '../postgres/interceptors/dependency-recorder.ts';
+import { isConnected, runConnected } from '../postgres/pool/connected.ts';
 import { KeyedBatchLoader } from './batch-loader.ts';
 
 /**
@@ -71,9 +73,13 @@ async function shareAll<Made>(transaction: Transaction, count: number, begin: Be
   return made;
 }
 
-/** Returns all results, or throws the first failure. */
+/**
+ * Returns all results, or throws the first failure. In a transaction the statements after a failed one fail, too, so their failures are
+ * thrown only if there is no other.
+ */
 function unwrapResults<Value>(ended: readonly PromiseSettledResult<Value>[]): Value[] {
-  for (const end of ended) if (end.status === 'rejected') throw end.reason;
+  const failures = ended.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []));
+  if (failures.length > 0) throw failures.find((one) => !isAfterFailure(one)) ?? failures[0];
   return ended.map((end) => (end as PromiseFulfilledResult<Value>).value);
 }
 
@@ -102,13 +108,29 @@ export function isBatched(database: Database): boolean {
   return shared.has(database);
 }
 
+/** Writes without an awaiter, of the transactions that wait for them at their end. */
+const unawaitedWrites = new WeakMap<Database, Promise<unknown>[]>();
+
+/** Runs the work of a transaction, and waits for its writes without a result. */
+export async function runWithWrites<Made>(
+  transaction: Transaction,
+  work: (transaction: Transaction) => Promise<Made>,
+): Promise<Made> {
+  const unawaited: Promise<unknown>[] = [];
+  unawaitedWrites.set(transaction, unawaited);
+  const [ended] = await Promise.allSettled([work(transaction)]);
+  unawaitedWrites.delete(transaction);
+  const written = await Promise.allSettled(unawaited);
+  return unwrapResults<unknown>([ended, ...written])[0] as Made;
+}
+
 /**
- * Starts a write without a result. In a batched transaction its unit continues at once, and `shareAll` waits for the write. In any other
- * transaction the write is awaited.
+ * Starts a write without a result. In a batched transaction, or one of `runWithWrites`, its caller continues at once, and the end of the
+ * transaction waits for the write. In any other transaction the write is awaited.
  */
 export async function write(database: Database, writing: () => Promise<unknown>): Promise<void> {
   const began = writing();
-  const unawaited = shared.get(database)?.unawaited;
+  const unawaited = shared.get(database)?.unawaited ?? unawaitedWrites.get(database);
   if (!unawaited) return void (await began);
   // The failure of a write is thrown after all units have ended.
   began.catch(() => undefined);
@@ -184,17 +206,20 @@ export function listBatched<Row>(
   });
 }
 
+/** A query of `loadAll`; null loads nothing. */
+export type LoadQuery<Connected> = ((connected: Connected) => Promise<unknown>) | null;
+type LoadedAnswer<Query> = Query extends (...of: never[]) => Promise<infer Answer> ? Answer : null;
+export type LoadedAnswers<Queries> = { -readonly [Index in keyof Queries]: LoadedAnswer<Queries[Index]> };
+
 /**
- * Runs several queries of one caller: concurrently in a batched transaction, so that the database works on one while we read the
- * answer to another. Elsewhere they run one after another: a transaction has one connection, and other callers take only one from
- * the pool, too.
+ * Runs several queries of one caller on one connection. They are sent together, and the database executes them in their order. Outside a
+ * transaction they hold a connection of the pool, so none of them may wait for another one, as a query for usage does.
  */
-export async function loadAll<Answers extends readonly unknown[]>(
+export async function loadAll<const Queries extends readonly LoadQuery<Database>[]>(
   database: Database,
-  questions: { readonly [Index in keyof Answers]: () => Promise<Answers[Index]> },
-): Promise<Answers> {
-  if (isBatched(database)) return unwrapResults(await Promise.allSettled(questions.map((ask) => ask()))) as never;
-  const answers: unknown[] = [];
-  for (const ask of questions) answers.push(await ask());
-  return answers as unknown as Answers;
+  queries: Queries,
+): Promise<LoadedAnswers<Queries>> {
+  const isOne = queries.filter((query) => query !== null).length < 2;
+  if (!isOne && !isConnected(database)) return runConnected(database, (connected) => loadAll(connected, queries));
+  return unwrapResults(await Promise.allSettled(queries.map((query) => query && query(database)))) as never;
 }

@@ -41,9 +41,9 @@ describe('laws of resting plans', function () {
   const scope = () => world.api.scope;
   const iso = (ms: number) => new Date(ms).toISOString();
   const note = ({ sql, bindings }: { sql: string; bindings: unknown[] }) => {
-    // What stands on earlier invoices is read with each plan.
-    if (!sql.includes('select "id", "subscription_id", "price_type" from')) return;
-    for (const ids of bindings) if (Array.isArray(ids)) for (const id of ids) planned.add(id);
+    // Each plan reads the lines of its subscription.
+    if (!/from "subscription_line_items" .* order by "id" asc$/.test(sql)) return;
+    for (const id of bindings.flat()) planned.add(id as string);
   };
 
   before(async () => {

@@ -8,6 +8,7 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
 import type { Invoice } from '../../../core/invoicing/invoice/record.ts';
 import type { RateInForce } from '../../../core/rating/taxes.ts';
+import { loadAll } from '../../../storage/concurrency/batched.ts';
 import type { Database } from '../../../storage/foundation/stores.ts';
 import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import { TaxAssociationModel } from '../../../storage/models/catalog/tax-association.ts';
@@ -71,10 +72,12 @@ type StandingRatesInput = Scope & Pick<TaxableInvoice, 'customer_id' | 'currency
 
 /** Loads the default rates of a customer: its own, or else the tenant's. */
 export async function loadStandingRates(database: Database, of: StandingRatesInput): Promise<TaxAssociationModel[]> {
-  const ofCustomer = await listAttachedRates(database, of, { entity_type: 'customer', entity_id: of.customer_id });
+  const [ofCustomer, ofTenant] = await loadAll(database, [
+    (connected) => listAttachedRates(connected, of, { entity_type: 'customer', entity_id: of.customer_id }),
+    (connected) => listAttachedRates(connected, of, { entity_type: 'tenant', entity_id: of.tenant_id }),
+  ]);
   const own = ofCustomer.filter(({ auto_apply }) => auto_apply);
   if (own.length > 0) return own;
-  const ofTenant = await listAttachedRates(database, of, { entity_type: 'tenant', entity_id: of.tenant_id });
   return ofTenant.filter(({ auto_apply }) => auto_apply);
 }
 

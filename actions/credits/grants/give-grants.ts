@@ -46,7 +46,7 @@ export async function beginGrants(
 ): Promise<void> {
   const { id, plan_id, start_date } = subscription;
   const scope = toScope(subscription);
-  const grants = await listReachingGrants(scope, { subscription_id: id, plan_id }, transaction);
+  const grants = await listReachingGrants(scope, { subscription_ids: [id], plan_ids: [plan_id] }, transaction);
   if (grants.length === 0) return;
   const addons = grants.flatMap(({ addon_id }) => addon_id ?? []);
   const associations =

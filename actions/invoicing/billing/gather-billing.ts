@@ -27,13 +27,23 @@ import {
   type LinePlanInput,
   listOpenCharges,
 } from '../../../core/rating/plan-invoice.ts';
+import type { SubscriptionMember } from '../../../core/subscriptions/members.ts';
 import { mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
 import { loadAll, waitAtBarrier } from '../../../storage/concurrency/batched.ts';
 import type { Database, Stores } from '../../../storage/foundation/stores.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
-import { type BillableItem, CHARGES_AT_ONCE, gatherItems, toBilledSubscription } from '../../rating/billable-items.ts';
+import type { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
+import {
+  type BillableItem,
+  CHARGES_AT_ONCE,
+  gatherItemsOfLines,
+  isInForce,
+  listLineItems,
+  toBilledSubscription,
+} from '../../rating/billable-items.ts';
 import { loadCouponsInForce } from '../../rating/coupons/coupons-in-force.ts';
 import { createUsageReader, type UsageMeasure } from '../../rating/measure-usage.ts';
+import { loadOwnMembers } from '../../rating/members.ts';
 import {
   gatherClosedCharges,
   gatherInvoicedLines,
@@ -53,6 +63,8 @@ export type InvoiceSubject = {
   readonly subscription: SubscriptionModel;
   readonly period: Period;
   readonly now: Date;
+  /** All lines of the subscription, if the caller has read them. */
+  readonly line_items?: readonly SubscriptionLineItemModel[] | undefined;
 };
 
 /** Determines which charges an invoice has, given the charges of other invoices. Every planner sets all fields. */
@@ -97,17 +109,19 @@ type GatheredInvoice = {
   readonly coupons: readonly CouponInForce[];
 };
 
-/** Gathers each subscription on the invoice, one after the other: a transaction has one connection. */
-export async function gatherInvoice(
+/**
+ * Gathers each subscription on the invoice, one after the other: a transaction has one connection. `loadTerms` loads further terms of the
+ * invoice with the same statements.
+ */
+export async function gatherInvoice<Terms>(
   stores: Stores,
   database: Database,
-  subject: InvoiceSubject,
-  basis: InvoiceBasis,
-): Promise<GatheredInvoice> {
+  { subject, basis, loadTerms }: { subject: InvoiceSubject; basis: InvoiceBasis; loadTerms: LoadTerms<Terms> },
+): Promise<GatheredInvoice & { readonly terms: Terms }> {
   const { subscription, period } = subject;
   const [, ...others] = await loadInvoiceGroup(database, subject, basis);
-  const loadCoupons = () =>
-    loadCouponsInForce(database, {
+  const loadCoupons = (connected: Database) =>
+    loadCouponsInForce(connected, {
       subscriptions: [subscription, ...others],
       invoice_id: basis.before?.invoice.id,
       since: basis.earlier?.coupon_uses,
@@ -115,19 +129,24 @@ export async function gatherInvoice(
       ...(basis.reference === 'late' ? { inside: 'usage' as const } : {}),
     });
   if (others.length === 0) {
-    const gather = () => gatherCharges(stores, database, subject, { ...basis, until_ms: null });
-    const [gathered, coupons] = await loadAll(database, [gather, loadCoupons]);
-    return { members: [gathered], coupons };
+    const gather = (connected: Database) => gatherRecords(connected, subject, { ...basis, until_ms: null });
+    const [records, coupons, terms] = await loadAll(database, [gather, loadCoupons, loadTerms]);
+    return { members: [await measureCharges(stores, database, records)], coupons, terms };
   }
   const ends_ms = toBilledSubscription(subscription).end_ms;
   // Usage after the parent's end is invoiced by itself.
   const until_ms = ends_ms === period.end ? ends_ms : null;
   const first = await gatherCharges(stores, database, subject, { ...basis, until_ms: null });
   const following: GatheredCharges[] = [];
-  for (const other of others)
-    following.push(await gatherCharges(stores, database, { ...subject, subscription: other }, { ...basis, until_ms }));
-  return { members: [first, ...following], coupons: await loadCoupons() };
+  for (const other of others) {
+    const own = { ...subject, subscription: other, line_items: undefined };
+    following.push(await gatherCharges(stores, database, own, { ...basis, until_ms }));
+  }
+  const [coupons, terms] = await loadAll(database, [loadCoupons, loadTerms]);
+  return { members: [first, ...following], coupons, terms };
 }
+
+type LoadTerms<Terms> = (database: Database) => Promise<Terms>;
 
 /** Gathers the plan inputs of an invoice for one subscription, before taxes and credits; null if the invoice has other subscriptions. */
 export async function gatherAlone(
@@ -157,29 +176,64 @@ async function gatherCharges(
   subject: InvoiceSubject,
   basis: ChargesBasis,
 ): Promise<GatheredCharges> {
+  const gather = (connected: Database) => gatherRecords(connected, subject, basis);
+  const [records] = await loadAll(database, [gather]);
+  return measureCharges(stores, database, records);
+}
+
+type ChargeRecords = Awaited<ReturnType<typeof gatherRecords>>;
+
+/** Gathers the records of one subscription, before its usage is read. */
+async function gatherRecords(database: Database, subject: InvoiceSubject, basis: ChargesBasis) {
   const { subscription, period } = subject;
   const { reference, before, earlier } = basis;
-  // After the end of a period, the grants in force at its last instant apply.
-  const at = new Date(Math.min(subject.now.getTime(), period.end - 1));
-  const [all_items, { measure, readInstant }] = await loadAll(database, [
-    () => gatherItems(database, subscription, { at }),
-    () => createMeasure(stores, database, subject),
+  const isClosing = reference !== 'period_start';
+  const [{ items: all_items, line_items }, members] = await loadAll(database, [
+    (connected) => gatherChargedItems(connected, subject, isClosing),
+    // An opening invoice has no usage.
+    isClosing ? (connected) => loadOwnMembers(connected, subscription) : null,
   ]);
   const items = applyRecordedRule(all_items, before);
   const due = { subscription: billedUntil(subscription, basis.until_ms), items, period, reference };
-  const isClosing = reference !== 'period_start';
   const isSettled = basis.is_settled && !isCommitted(subscription, items);
-  const all = await gatherInvoicedLines(database, subscription, {
-    except: before?.invoice.id,
-    ...(isSettled ? { since: firstDue(due) } : { fixed_since: firstDue(due) }),
-  });
+  const isNothingDue = !isClosing && planDueCharges(due).length === 0;
+  const all = isNothingDue
+    ? []
+    : await gatherInvoicedLines(database, subscription, {
+        line_items,
+        except: before?.invoice.id,
+        ...(isSettled ? { since: firstDue(due) } : { fixed_since: firstDue(due) }),
+      });
   const later = listLaterCorrections(all, due);
   const lines = later.length === 0 ? all : all.filter((one) => !later.includes(one));
   const invoiced = listInvoicedElsewhere(lines);
   for (const key of earlier?.invoiced ?? []) invoiced.add(key);
-  const charged = { ...due, invoiced };
   const isCheckingClosed = isClosing && !isSettled && earlier === null;
   const corrected = isCheckingClosed && (await isCorrected(database, lines));
+  const committed = await gatherCommitments(database, subscription, { items, lines, later, before, earlier });
+  const is_settled = isClosing && !corrected && all.every((one) => isClosed(one, period));
+  return { subject, charged: { ...due, invoiced }, committed, members, lines, isCheckingClosed, corrected, is_settled };
+}
+
+/** Gathers all lines, and the items that the invoice may charge: an opening invoice has advance charges only. */
+async function gatherChargedItems(database: Database, subject: InvoiceSubject, isClosing: boolean) {
+  const { subscription, period, now } = subject;
+  // After the end of a period, the grants in force at its last instant apply.
+  const at = isClosing ? new Date(Math.min(now.getTime(), period.end - 1)) : undefined;
+  const line_items = subject.line_items ?? (await listLineItems(database, subscription));
+  const published = line_items.filter(isInForce);
+  const isCharged = isClosing || published.some(({ invoice_cadence }) => invoice_cadence === 'ADVANCE');
+  const items = isCharged ? await gatherItemsOfLines(database, subscription, { line_items: published, at }) : [];
+  return { line_items, items };
+}
+
+async function measureCharges(
+  stores: Stores,
+  database: Database,
+  { subject, charged, committed, members, lines, isCheckingClosed, corrected, is_settled }: ChargeRecords,
+): Promise<GatheredCharges> {
+  const { items, period } = charged;
+  const { measure, readInstant } = createMeasure(stores, database, { ...subject, members: members ?? [] });
   // Concurrent reads become one batched query in the stores.
   const [usage, measured] = await Promise.all([
     loadMeasuredUsage(listOpenCharges(charged), measure),
@@ -187,18 +241,21 @@ async function gatherCharges(
   ]);
   await waitAtBarrier(database);
   const closed = await subtractReturned(database, measured, lines);
-  const committed = await gatherCommitments(database, subscription, { items, lines, later, before, earlier });
-  const { currency } = subscription;
-  const is_settled = isClosing && !corrected && closed.length === 0 && all.every((one) => isClosed(one, period));
-  return { input: { ...charged, ...committed, currency, usage, closed }, usage_as_of_ms: readInstant(), is_settled };
+  const { currency } = subject.subscription;
+  return {
+    input: { ...charged, ...committed, currency, usage, closed },
+    usage_as_of_ms: readInstant(),
+    is_settled: is_settled && closed.length === 0,
+  };
 }
 
-export async function createMeasure(
+/** `members` are the customers whose usage the subscription counts. */
+export function createMeasure(
   stores: Stores,
   database: Database,
-  { subscription, now }: Omit<InvoiceSubject, 'period'>,
+  { subscription, now, members }: Omit<InvoiceSubject, 'period'> & { readonly members: readonly SubscriptionMember[] },
 ) {
-  const read = await createUsageReader(stores, database, subscription, { now });
+  const read = createUsageReader(stores, database, { subscription, members, now });
   let usage_as_of_ms = Number.POSITIVE_INFINITY;
   const measure: UsageMeasure = async (...input) => {
     const answer = await read(...input);

@@ -16,7 +16,11 @@ import { type ClosedCharge, expectedEventCount } from '../../../core/rating/late
 import { filterPartialCharges, type PartialCharge } from '../../../core/rating/partial-charges.ts';
 import { chargeKey } from '../../../core/rating/plan-invoice.ts';
 import type { Database } from '../../../storage/foundation/stores.ts';
-import { type LineOnInvoice, listLinesOnInvoices } from '../../../storage/models/invoicing/invoice-line-item.ts';
+import {
+  type InvoicedItem,
+  type LineOnInvoice,
+  listLinesOnInvoices,
+} from '../../../storage/models/invoicing/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { hasCorrectionsSince } from '../../../storage/progress/corrections.ts';
 import { computeLimitedSince, recordedWindows } from '../../rating/allowances/gather-allowances.ts';
@@ -46,14 +50,14 @@ export type InvoicedLine = {
 /**
  * Every line of the subscription on an invoice that is neither void nor `except`, oldest first. Lines on invoices of a parent that included
  * the subscription are listed, too. `since` returns only lines whose service ends then or later; `fixed_since` limits only fixed charges in
- * this way.
+ * this way. `line_items` are all lines of the subscription, if the caller has read them.
  */
 export async function gatherInvoicedLines(
   database: Database,
   subscription: SubscriptionModel,
-  { except, ...bounds }: { except?: string | undefined; since?: Milliseconds; fixed_since?: Milliseconds } = {},
+  { except, ...query }: InvoicedLinesBounds = {},
 ): Promise<InvoicedLine[]> {
-  const found = await listLinesOnInvoices(subscription, { subscription_id: subscription.id, ...bounds }, database);
+  const found = await listLinesOnInvoices(subscription, { subscription_id: subscription.id, ...query }, database);
   const lines = found.filter(({ line }) => line.invoice_id !== except);
   return lines.map(({ line, invoice: { invoice_status, billing_reason, customer_id, period_end } }) => {
     const service = { start: toInstant(line.period_start ?? ''), end: toInstant(line.period_end ?? '') };
@@ -64,6 +68,13 @@ export async function gatherInvoicedLines(
     return { key, service, line, invoice_status, invoiced_until, billed_to: customer_id, is_partial };
   });
 }
+
+type InvoicedLinesBounds = {
+  readonly except?: string | undefined;
+  readonly since?: Milliseconds;
+  readonly fixed_since?: Milliseconds;
+  readonly line_items?: readonly InvoicedItem[];
+};
 
 /** Lines of an item that are on final invoices. */
 export function filterFinalLines(lines: readonly InvoicedLine[], item_id: string): InvoicedLine[] {

@@ -18,12 +18,14 @@ import {
   planThresholdCharges,
 } from '../../../core/rating/plan-invoice.ts';
 import { hasReachedThreshold } from '../../../core/rating/threshold.ts';
+import { loadAll } from '../../../storage/concurrency/batched.ts';
 import type { Database, Stores } from '../../../storage/foundation/stores.ts';
 import { inSpan, inSyncSpan } from '../../../tracing/spans.ts';
 import { loadRatesInForce, type TaxableInvoice } from '../../catalog/taxes/rates-in-force.ts';
 import { listPreviewWallets } from '../../credits/wallets/prepaid-wallets.ts';
 import { type BillableItem, gatherItems, toBilledSubscription } from '../../rating/billable-items.ts';
 import { loadCouponsInForce } from '../../rating/coupons/coupons-in-force.ts';
+import { loadOwnMembers } from '../../rating/members.ts';
 import {
   createMeasure,
   type EarlierInvoices,
@@ -127,10 +129,14 @@ export async function planPreviewInvoice(
   database: Database,
   { reference, taxed, change, earlier, is_followed, ...subject }: PreviewInput,
 ): Promise<PlannedInvoice> {
-  const final = await loadFinalTerms(database, subject, { reference, taxed });
+  const loadFinal = (connected: Database) => loadFinalTerms(connected, subject, { reference, taxed });
   const basis = { reference, before: change?.before ?? null, earlier, is_settled: false };
   const planMemberLines = is_followed ? planFollowedLines : planLines;
-  return gatherAndPlan(stores, database, subject, basis, { planMemberLines, credits: change?.credits ?? [], final });
+  return gatherAndPlan(stores, database, subject, basis, {
+    planMemberLines,
+    credits: change?.credits ?? [],
+    loadFinal,
+  });
 }
 
 /** Plans an invoice of the running period's usage that is not invoiced yet, until `period.end`; null below the threshold. */
@@ -149,7 +155,8 @@ export async function planThresholdInvoice(
     reference: 'preview' as const,
     invoiced: listInvoicedElsewhere(lines),
   };
-  const { measure } = await createMeasure(stores, database, subject);
+  const members = await loadOwnMembers(database, subscription);
+  const { measure } = createMeasure(stores, database, { ...subject, members });
   const usage = await loadMeasuredUsage(planThresholdCharges(charged), measure);
   const committed = await gatherCommitments(database, subscription, { ...NEW, items, lines, later: [] });
   const coupons = await loadCouponsInForce(database, { subscriptions: [subscription], inside: 'usage' });
@@ -169,7 +176,7 @@ type LinePlanning = {
   readonly planMemberLines: (input: LinePlanInput<BillableItem>) => readonly PlannedLine<BillableItem>[];
   /** Lines placed before the planned ones. */
   readonly credits: readonly PlannedLine<BillableItem>[];
-  readonly final: FinalTerms;
+  readonly loadFinal: (database: Database) => Promise<FinalTerms>;
 };
 
 function gatherAndPlan(
@@ -177,14 +184,15 @@ function gatherAndPlan(
   database: Database,
   subject: InvoiceSubject,
   basis: InvoiceBasis,
-  { planMemberLines = planLines, credits = [], final = {} }: Partial<LinePlanning> = {},
+  { planMemberLines = planLines, credits = [], loadFinal = async () => ({}) }: Partial<LinePlanning> = {},
 ): Promise<PlannedInvoice> {
   return inSpan('invoice.plan', {}, async () => {
-    const { members, coupons } = await gatherInvoice(stores, database, subject, basis);
+    const input = { subject, basis, loadTerms: loadFinal };
+    const { members, coupons, terms } = await gatherInvoice(stores, database, input);
     const { currency } = subject.subscription;
     const plan = inSyncSpan('invoice.price', () => {
       const lines = members.flatMap(({ input }) => planMemberLines(input));
-      return buildInvoicePlan([...credits, ...lines], { ...final, currency, coupons });
+      return buildInvoicePlan([...credits, ...lines], { ...terms, currency, coupons });
     });
     const [{ is_settled }, ...others] = members;
     return { plan, usage_as_of_ms: findEarliest(members), is_settled: is_settled && others.length === 0 };
@@ -202,11 +210,13 @@ async function loadFinalTerms(
   { subscription, period, now }: InvoiceSubject,
   { reference, taxed }: Pick<PreviewInput, 'reference' | 'taxed'>,
 ): Promise<FinalTerms> {
-  const rates = await loadRatesInForce(database, { ...subscription, ...taxed });
   // An invoice that opens a period becomes final at the period's start, any other at its end.
   const at_ms = reference === 'period_start' ? Math.min(period.end, now.getTime()) : period.end;
-  const payer = { customer_id: taxed.customer_id, currency: subscription.currency, at_ms };
-  const prepaid = await listPreviewWallets(database, subscription, payer);
+  const { tenant_id, environment_id, currency } = subscription;
+  const [rates, prepaid] = await loadAll(database, [
+    (connected) => loadRatesInForce(connected, { tenant_id, environment_id, currency, ...taxed }),
+    (connected) => listPreviewWallets(connected, subscription, { customer_id: taxed.customer_id, currency, at_ms }),
+  ]);
   return {
     rates,
     prepaid,

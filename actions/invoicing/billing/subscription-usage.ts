@@ -27,6 +27,7 @@ import type { LineAmount, MeasuredUsage } from '../../../core/rating/line-amount
 import { chargeKey } from '../../../core/rating/plan-invoice.ts';
 import { priceServedLines } from '../../../core/rating/served-lines.ts';
 import { mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
+import { loadAll } from '../../../storage/concurrency/batched.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import {
@@ -37,6 +38,7 @@ import {
   toBilledSubscription,
 } from '../../rating/billable-items.ts';
 import { createUsageReader } from '../../rating/measure-usage.ts';
+import { loadOwnMembers } from '../../rating/members.ts';
 import { gatherInvoicedLines } from './gather-closed-charges.ts';
 import { recordedUsage, subscriptionCommitment } from './gather-commitments.ts';
 
@@ -75,9 +77,12 @@ export async function loadSubscriptionUsage(
   const requested = deriveRequestedPeriod(subscription, request, now);
   const billed = toBilledSubscription(subscription);
   const current = currentPeriod(subscription);
-  const measure = await createUsageReader(stores, database, subscription, { now });
   const at = new Date(Math.min(now.getTime(), (requested ?? current).end - 1));
-  const items = await gatherItems(database, subscription, { at });
+  const [members, items] = await loadAll(database, [
+    (connected) => loadOwnMembers(connected, subscription),
+    (connected) => gatherItems(connected, subscription, { at }),
+  ]);
+  const measure = createUsageReader(stores, database, { subscription, members, now });
   const commitment = subscriptionCommitment(subscription);
   const isPooled = commitment !== null || items.some((item) => item.commitment?.duration);
   const running = { subscription: billed, current, now: now.getTime() };

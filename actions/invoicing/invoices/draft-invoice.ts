@@ -175,12 +175,12 @@ export function isCounted(planned: PlannedInvoice, now: Date): boolean {
 export async function openSubscription(
   stores: Stores,
   transaction: Transaction,
-  subscription: SubscriptionModel,
-  now: Date,
+  { subscription, line_items, now }: Omit<InvoiceSubject, 'period'>,
 ): Promise<void> {
   if (subscription.subscription_status === 'trialing') return openTrial(transaction, subscription, now);
   const period = currentPeriod(subscription);
-  await finalizeOpening(stores, transaction, { subscription, period, reason: 'SUBSCRIPTION_CREATE', now });
+  const reason = 'SUBSCRIPTION_CREATE';
+  await finalizeOpening(stores, transaction, { subscription, line_items, period, reason, now });
 }
 
 /** Drafts and finalizes an opening invoice. It needs no delay for late events, because it has advance charges only. */

@@ -14,7 +14,8 @@ import { createSubscription, type NewSubscription } from '../subscriptions/creat
 import { openCheckoutPage } from './start-checkout.ts';
 import { toSubscriptionParams } from './subscription-checkout.ts';
 
-type Subscribed = Omit<NewSubscription, 'line_items'>;
+/** The lines are absent if an earlier request created the subscription. */
+type Subscribed = Omit<NewSubscription, 'line_items'> & Partial<Pick<NewSubscription, 'line_items'>>;
 
 export async function subscribeOnce(
   stores: Stores,

@@ -7,6 +7,7 @@ import { deriveStatusAfterInvoice, deriveStatusAfterOpening } from '../../../cor
 import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import type { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import type { ChangeAuthor } from '../../foundation/emit.ts';
 import { findPendingCollectionPayment } from '../../invoicing/collection/create-collection.ts';
 import { openSubscription } from '../../invoicing/invoices/draft-invoice.ts';
@@ -14,14 +15,21 @@ import { loadWithLines } from '../../invoicing/records/invoice-records.ts';
 
 export type OpenedSubscription = { subscription: SubscriptionModel; latest_invoice: InvoiceWithLines | null };
 
+type OpeningInput = {
+  readonly subscription: SubscriptionModel;
+  /** All lines of the subscription, if the caller has read them. */
+  readonly line_items?: readonly SubscriptionLineItemModel[];
+  readonly by: ChangeAuthor;
+};
+
 /** Opens the subscription, whose row `transaction` has locked. */
 export async function openAndActivate(
   stores: Stores,
   transaction: Transaction,
-  { subscription, by }: { subscription: SubscriptionModel; by: ChangeAuthor },
+  { subscription, line_items, by }: OpeningInput,
 ): Promise<OpenedSubscription> {
   if (subscription.opens_at) return { subscription, latest_invoice: null };
-  await openSubscription(stores, transaction, subscription, by.now);
+  await openSubscription(stores, transaction, { subscription, line_items, now: by.now });
   // A trial opens with an invoice of 0, which counts as paid.
   if (subscription.subscription_status === 'trialing')
     return { subscription, latest_invoice: await findNewestInvoice(subscription, transaction) };

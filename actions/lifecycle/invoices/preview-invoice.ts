@@ -16,6 +16,7 @@ import { type InvoicePlan, type InvoicePlanInput, invoicedKeys } from '../../../
 import { totalUsageNet } from '../../../core/rating/usage-net.ts';
 import { deriveAddressee } from '../../../core/subscriptions/addressee.ts';
 import type { ComputedAnswer } from '../../../storage/cache/cache-entry.ts';
+import { loadAll } from '../../../storage/concurrency/batched.ts';
 import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { SubscriptionScheduleModel } from '../../../storage/models/subscriptions/subscription-schedule.ts';
@@ -47,14 +48,18 @@ export async function previewInvoice(
   scope: Scope,
   request: PreviewRequest,
   now: Date,
-): Promise<InvoiceWithLines> {
-  const database = stores.postgres;
-  const subscription = await SubscriptionModel.fetch(scope, request.subscription_id, { database });
+): Promise<InvoiceWithLines & { readonly subscription: SubscriptionModel }> {
+  const { subscription_id: id } = request;
+  const [subscription, pending] = await loadAll(stores.postgres, [
+    (connected) => SubscriptionModel.fetch(scope, id, { database: connected }),
+    (connected) => SubscriptionScheduleModel.findPending(scope, id, connected),
+  ]);
   if (subscription.subscription_status === 'cancelled')
     throw notAllowed('a cancelled subscription has no next invoice', { id: subscription.id });
   const next = nextInvoice(subscription, request);
   const { period, reason } = next;
-  const [plan] = await planInvoices(stores, next, { subscription, now });
+  const is_changing = isChangingThen(pending, next);
+  const [plan] = await planInvoices(stores, next, { subscription, now, is_changing });
 
   const record = toInvoiceRecord({ subscription, period, reason, plan }, '', now);
   const invoice = { ...record, invoice_status: 'DRAFT' as const, idempotency_key: null };
@@ -62,13 +67,13 @@ export async function previewInvoice(
   const line_items = lines.filter(
     (line) => !request.hide_zero_charges_line_items || !new Decimal(line.amount).isZero(),
   );
-  return { ...invoice, ...parts, line_items };
+  return { ...invoice, ...parts, line_items, subscription };
 }
 
 type PreviewSubject = { readonly subscription: SubscriptionModel; readonly now: Date };
 
-async function isChangingThen(database: Database, subscription: SubscriptionModel, { period }: NextInvoice) {
-  const pending = await SubscriptionScheduleModel.findPending(subscription, subscription.id, database);
+/** Whether the pending schedule changes the plan at the end of the invoice's period. */
+function isChangingThen(pending: SubscriptionScheduleModel | undefined, { period }: NextInvoice): boolean {
   return pending?.schedule_type === 'plan_change' && toInstant(pending.scheduled_at) === period.end;
 }
 
@@ -85,12 +90,12 @@ export async function planCurrentCharge(
   const invoices = listComingInvoices(subscription, now);
   const [next] = invoices;
   const until_ms = invoices.at(-1)!.period.end;
-  const alone = (await isChangingThen(database, subscription, next))
-    ? null
-    : await gatherEachAlone(stores, database, { subscription, now, invoices });
+  const pending = await SubscriptionScheduleModel.findPending(subscription, subscription.id, database);
+  const is_changing = isChangingThen(pending, next);
+  const alone = is_changing ? null : await gatherEachAlone(stores, database, { subscription, now, invoices });
   if (alone !== null) return { ...buildCurrentCharge(alone), until_ms };
   const listLater = (as: SubscriptionModel) => listComingInvoices(as, now).slice(1);
-  const plans = await planInvoices(stores, next, { subscription, now }, listLater);
+  const plans = await planInvoices(stores, next, { subscription, now, is_changing }, listLater);
   return { answer: totalUsageNet(plans), until_ms };
 }
 
@@ -144,7 +149,7 @@ function toCycleInvoice(period: Period): NextInvoice {
 async function planInvoices(
   stores: Stores,
   next: NextInvoice,
-  { subscription, now }: PreviewSubject,
+  { subscription, now, is_changing }: PreviewSubject & { readonly is_changing: boolean },
   listLater: (as: SubscriptionModel) => readonly NextInvoice[] = () => [],
 ) {
   const planAll = async (on: Database, as: SubscriptionModel, change: PreviewedChange | null) => {
@@ -157,7 +162,7 @@ async function planInvoices(
     }
     return plans;
   };
-  if (!(await isChangingThen(stores.postgres, subscription, next))) return planAll(stores.postgres, subscription, null);
+  if (!is_changing) return planAll(stores.postgres, subscription, null);
   const changed = async (transaction: Transaction) => {
     const { id } = subscription;
     const locked = await SubscriptionModel.fetch(toScope(subscription), id, { database: transaction, lock: true });

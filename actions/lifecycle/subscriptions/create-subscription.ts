@@ -43,6 +43,7 @@ import {
 } from '../../../core/subscriptions/requested-commitments.ts';
 import { checkThreshold, toStoredThreshold } from '../../../core/subscriptions/terms.ts';
 import { applyTrial, checkTrialTerms, planTrial } from '../../../core/subscriptions/trial.ts';
+import { loadAll } from '../../../storage/concurrency/batched.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
@@ -107,10 +108,10 @@ export async function createSubscription(
       const subscription = await inheritSubscription(scope, { ...hierarchy, request, author }, transaction);
       return { subscription, line_items: [], latest_invoice: null, checkout_session: null };
     }
-    const parties = await gather(scope, request, transaction);
-    const { customer } = parties;
     const now = author.now.getTime();
-    const family = await gatherHierarchy(scope, { hierarchy, customer, request, now }, transaction);
+    const gatherFamily = (customer: CustomerModel, connected: Database) =>
+      gatherHierarchy(scope, { hierarchy, customer, request, now }, connected as Transaction);
+    const { family, ...parties } = await gather(scope, { request, gatherFamily }, transaction);
     const terms = decide(request, parties, now);
     return apply(stores, transaction, { scope, request, author, family, ...parties, ...terms });
   };
@@ -130,28 +131,55 @@ type SubscriptionParties = {
   reset_usage: ScheduledPriceInput['reset_usage'];
 };
 
+type GatherInput<Family> = {
+  readonly request: CreateSubscription;
+  /** Gathers and checks the hierarchy of the subscription. */
+  readonly gatherFamily: (customer: CustomerModel, database: Database) => Promise<Family>;
+};
+
 /** Gathers the input. The locks on customer and plan prevent their archival meanwhile. */
-async function gather(scope: Scope, request: CreateSubscription, database: Database): Promise<SubscriptionParties> {
-  const customer = await loadRequestedCustomer(scope, request, database);
-  const plan = await PlanModel.fetchPublished(scope, request.plan_id, { database, lock: 'shared' });
-  const prices = (await PriceModel.in(scope, database)
-    .where({ entity_type: 'PLAN', entity_id: plan.id })
-    .orderBy(['created_at', 'sequence'])) as Price[];
+async function gather<Family>(
+  scope: Scope,
+  { request, gatherFamily }: GatherInput<Family>,
+  database: Database,
+): Promise<SubscriptionParties & { family: Family }> {
   const lines = [request, ...(request.phases ?? [])].flatMap((terms) => terms.line_items ?? []);
   const wanted = lines.flatMap((line) => line.price_id ?? []);
-  const extras = (await PriceModel.in(scope, database).whereIn('id', wanted).where('status', 'published')) as Price[];
+  const [customer, plan, prices, extras] = await loadAll(database, [
+    (connected) => loadRequestedCustomer(scope, request, connected),
+    (connected) => PlanModel.fetchPublished(scope, request.plan_id, { database: connected, lock: 'shared' }),
+    (connected) => listPlanPrices(scope, request.plan_id, connected),
+    wanted.length > 0 ? (connected) => listNamedPrices(scope, wanted, connected) : null,
+  ]);
   const inline = lines.flatMap((line) => line.price ?? []);
-  const meterIds = [...prices, ...extras, ...inline].flatMap((price) => price.meter_id ?? []);
-  const meters = await MeterModel.byId(scope, meterIds, database);
+  const meterIds = [...prices, ...(extras ?? []), ...inline].flatMap((price) => price.meter_id ?? []);
+  const [meters, former, family] = await loadAll(database, [
+    (connected) => MeterModel.byId(scope, meterIds, connected),
+    (connected) => GivenUpExternalIdModel.formerHolder(scope, customer, connected),
+    (connected) => gatherFamily(customer, connected),
+  ]);
   return {
+    family,
     customer,
-    former: await GivenUpExternalIdModel.formerHolder(scope, customer, database),
+    former,
     plan,
     prices,
-    extras: indexById(extras),
+    extras: indexById(extras ?? []),
     meters,
     reset_usage: new Map(Array.from(meters.values(), (meter) => [meter.id, priceReset(meter)])),
   };
+}
+
+async function listPlanPrices(scope: Scope, plan_id: string, database: Database): Promise<PriceModel[]> {
+  return PriceModel.in(scope, database)
+    .where({ entity_type: 'PLAN', entity_id: plan_id })
+    .orderBy(['created_at', 'sequence']);
+}
+
+async function listNamedPrices(scope: Scope, ids: readonly string[], database: Database): Promise<PriceModel[]> {
+  return PriceModel.in(scope, database)
+    .whereIn('id', [...ids])
+    .where('status', 'published');
 }
 
 function decide(
@@ -198,8 +226,10 @@ async function apply(stores: Stores, transaction: Transaction, decision: Decisio
   const isDraft = request.subscription_status === 'draft';
   const opened = await addSubscription(decision, isDraft ? 'draft' : deriveStartStatus(decision.terms), transaction);
   const line_items = await addLineItems(decision, opened, transaction);
-  await checkSharedMeters(transaction, opened, line_items);
-  await addOwn(decision, { subscription: opened, line_items }, transaction);
+  await loadAll(transaction, [
+    () => checkSharedMeters(transaction, opened, line_items),
+    () => addOwn(decision, { subscription: opened, line_items }, transaction),
+  ]);
   await createHierarchy(decision.scope, { ...decision, parent: opened }, transaction);
   const children = await addChildren(decision, opened, transaction);
   if (isDraft) {
@@ -208,7 +238,7 @@ async function apply(stores: Stores, transaction: Transaction, decision: Decisio
   }
   const { checkout } = request;
   const session = checkout && (await addSubscriptionCheckout(transaction, opened, { request, checkout, author }));
-  const settled = await openAndActivate(stores, transaction, { subscription: opened, by: author });
+  const settled = await openAndActivate(stores, transaction, { subscription: opened, line_items, by: author });
   await emit(transaction, 'subscription.created', { record: settled.subscription, by: author });
   await propagateToChildren(stores, transaction, { parent: settled.subscription, by: author });
   await beginGrants(transaction, { subscription: settled.subscription, by: author });
@@ -250,9 +280,10 @@ async function addChildren(
   const children: SubscriptionModel[] = [];
   for (const child of decision.family.children) {
     const request = buildChildRequest(child, { request: decision.request, parent });
-    const parties = await gather(scope, request, transaction);
-    const beginning = { customers: [parties.customer], from: toInstant(parent.start_date) };
-    await checkInheritsNothing(scope, { ...beginning, field: 'external_customer_id' }, transaction);
+    const from = toInstant(parent.start_date);
+    const gatherFamily = (customer: CustomerModel, connected: Database) =>
+      checkInheritsNothing(scope, { customers: [customer], from, field: 'external_customer_id' }, connected);
+    const { family: _none, ...parties } = await gather(scope, { request, gatherFamily }, transaction);
     const terms = decide(request, parties, author.now.getTime());
     const made = { scope, request, author, family: buildGroupHierarchy(parent), ...parties, ...terms };
     const record = await addSubscription(made, deriveStartStatus(made.terms), transaction);

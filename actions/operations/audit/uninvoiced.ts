@@ -29,6 +29,7 @@ import {
   toScope,
 } from '../../rating/billable-items.ts';
 import { createUsageReader } from '../../rating/measure-usage.ts';
+import { loadOwnMembers } from '../../rating/members.ts';
 import type { AuditStores, OnFinding } from './findings.ts';
 
 type UninvoicedAuditCounts = { readonly subscriptions: number; readonly lines: number };
@@ -129,7 +130,8 @@ async function reportUninvoicedUsage(
 ): Promise<void> {
   const { postgres, clickhouse } = stores;
   const items = new Map((await gatherItems(postgres, subscription)).map((item) => [item.id, item]));
-  const measure = await createUsageReader({ postgres, clickhouse, log: NO_LOG }, postgres, subscription);
+  const members = await loadOwnMembers(postgres, subscription);
+  const measure = createUsageReader({ postgres, clickhouse, log: NO_LOG }, postgres, { subscription, members });
   await mapConcurrently(CHARGES_AT_ONCE, times, async ({ line_item_id, time }) => {
     const item = items.get(line_item_id);
     if (item === undefined) return;

@@ -18,7 +18,7 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
 import { deriveGrantGroup } from '../../../core/rating/allowances/grants.ts';
 import { deriveResetPeriod } from '../../../core/rating/allowances/reset.ts';
-import { listBatched } from '../../../storage/concurrency/batched.ts';
+import { listBatched, loadAll } from '../../../storage/concurrency/batched.ts';
 import type { Database } from '../../../storage/foundation/stores.ts';
 import { AddonModel } from '../../../storage/models/catalog/addon.ts';
 import { EntitlementModel } from '../../../storage/models/catalog/entitlement.ts';
@@ -174,7 +174,10 @@ async function listSubscriptionSources(
   feature_ids: readonly string[] | undefined,
   reading: EntitlementReadContext,
 ): Promise<SubscriptionEntitlementSource[]> {
-  return listSourcesOfHoldings(subscriptions, await listHoldings(subscriptions, reading), { ...reading, feature_ids });
+  return listSourcesOfHoldings(subscriptions, await listHoldings(subscriptions, reading, { withNames: true }), {
+    ...reading,
+    feature_ids,
+  });
 }
 
 /** Lists all sources of the given holdings: plans, add-ons and the subscriptions themselves. */
@@ -202,19 +205,23 @@ function isAll(ids: readonly string[] | undefined): ids is undefined {
   return ids === undefined || ids.length === 0;
 }
 
-/** Lists the holdings of each subscription: its plan at that time, then its add-ons in the order of attachment, then itself. */
+/**
+ * Lists the holdings of each subscription: its plan at that time, then its add-ons in the order of attachment, then itself. Without names,
+ * their ids stand in place of them.
+ */
 export async function listHoldings(
   subscriptions: readonly SubscriptionModel[],
-  reading: EntitlementReadContext,
+  { scope, database, now }: EntitlementReadContext,
+  { withNames }: { withNames: boolean },
 ): Promise<EntitlementHolding[]> {
-  const { scope, database, now } = reading;
-  const ids = subscriptions.map(({ id }) => id);
-  const charged = await SubscriptionLineItemModel.plansAt(scope, { subscription_ids: ids, at: now }, database);
+  const held = { subscription_ids: subscriptions.map(({ id }) => id), at: now };
+  const [charged, attached] = await loadAll(database, [
+    (connected) => SubscriptionLineItemModel.plansAt(scope, held, connected),
+    (connected) => AddonAssociationModel.listActive(scope, held, connected),
+  ]);
   const findPlanId = ({ id, plan_id }: SubscriptionModel) => charged.get(id) ?? plan_id;
-  const plans = await PlanModel.byId(scope, subscriptions.map(findPlanId), database);
-  const attached = await AddonAssociationModel.listActive(scope, { subscription_ids: ids, at: now }, database);
-  const addonIds = attached.map(({ addon_id }) => addon_id);
-  const addons = await AddonModel.byId(scope, addonIds, database);
+  const plans = await PlanModel.byId(scope, withNames ? subscriptions.map(findPlanId) : [], database);
+  const addons = await AddonModel.byId(scope, withNames ? attached.map(({ addon_id }) => addon_id) : [], database);
   return subscriptions.flatMap((subscription) => {
     const { id } = subscription;
     const plan_id = findPlanId(subscription);

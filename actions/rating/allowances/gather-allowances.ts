@@ -71,7 +71,7 @@ export async function loadAllowances(
   if (first === undefined) return new Map();
   const scope = { tenant_id: first.tenant_id, environment_id: first.environment_id };
   const reading = { scope, database, now };
-  const holdings = await listHoldings(subscriptions, reading);
+  const holdings = await listHoldings(subscriptions, reading, { withNames: false });
   const grantSources = await listSourcesOfHoldings(subscriptions, holdings, reading);
   const metered = grantSources.filter(({ feature_type }) => feature_type === 'metered');
   const featureIds = metered.map(({ feature_id }) => feature_id);

@@ -12,6 +12,7 @@ import { loadLines } from '../../../storage/models/invoicing/load-lines.ts';
 import { TaxAppliedModel } from '../../../storage/models/invoicing/tax-applied.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { loadCustomersById } from '../../catalog/customers/expand.ts';
+import { loadParts } from '../../http/load-parts.ts';
 import type { Context } from '../../http/route.ts';
 import { showSubscriptions } from '../../subscriptions/expand.ts';
 
@@ -22,6 +23,7 @@ type InvoiceView = { expand: readonly string[]; line_items: boolean };
 
 /** Parts that a preview supplies; the parts of stored invoices are loaded. */
 type PreviewedInvoiceParts = {
+  subscription?: SubscriptionModel;
   line_items?: InvoiceLineItem[];
   coupon_applications?: CouponApplication[];
   taxes?: TaxApplied[];
@@ -33,16 +35,19 @@ export async function showInvoices(
   context: Context,
 ) {
   const asks = (part: string) => expand.some((path) => path === part || path.startsWith(`${part}.`));
+  // An invoice may have many lines, so they are read by themselves (storage/models/invoicing/load-lines.ts).
   const lines = line_items ? await loadStoredLines(invoices, context) : new Map<string, InvoiceLineItem[]>();
-  const customers = asks('customer') ? await loadCustomersById(invoices, context) : new Map();
-  const subscriptions = asks('subscription') ? await showSubscriptionsById(invoices, expand, context) : new Map();
-  const applications = asks('coupon_applications') ? await loadCouponApplications(invoices, context) : null;
-  const taxes = asks('tax_applied') ? await loadAppliedTaxes(invoices, context) : null;
+  const [customers, subscriptions, applications, taxes] = await loadParts(context, [
+    asks('customer') ? (connected) => loadCustomersById(invoices, connected) : null,
+    asks('subscription') ? (connected) => showSubscriptionsById(invoices, expand, connected) : null,
+    asks('coupon_applications') ? (connected) => loadCouponApplications(invoices, connected) : null,
+    asks('tax_applied') ? (connected) => loadAppliedTaxes(invoices, connected) : null,
+  ]);
   return invoices.map((invoice) => ({
     ...invoice,
     line_items: line_items ? (invoice.line_items ?? lines.get(invoice.id) ?? []) : null,
-    customer: customers.get(invoice.customer_id) ?? null,
-    subscription: subscriptions.get(invoice.subscription_id ?? '') ?? null,
+    customer: customers?.get(invoice.customer_id) ?? null,
+    subscription: subscriptions?.get(invoice.subscription_id ?? '') ?? null,
     coupon_applications: applications && (applications.get(invoice.id) ?? []),
     taxes: taxes && (taxes.get(invoice.id) ?? []),
   }));
@@ -82,19 +87,27 @@ async function loadAppliedTaxes(invoices: InvoicesWithParts, { scope, services }
   return groupBy(shown, ({ entity_id }) => entity_id);
 }
 
-function loadStoredLines(invoices: InvoicesWithParts, { scope, services }: Context) {
+async function loadStoredLines(invoices: InvoicesWithParts, { scope, services }: Context) {
   const ids = invoices.filter((invoice) => !invoice.line_items).map(({ id }) => id);
+  if (ids.length === 0) return new Map<string, InvoiceLineItem[]>();
   return loadLines(scope, { model: InvoiceLineItemModel, parent: 'invoice_id', ids }, services.postgres);
 }
 
+type SubscriptionReference = {
+  readonly subscription_id?: string | null | undefined;
+  /** The subscription, if it was read before. */
+  readonly subscription?: SubscriptionModel;
+};
+
 export async function showSubscriptionsById(
-  records: readonly { readonly subscription_id?: string | null | undefined }[],
+  records: readonly SubscriptionReference[],
   expand: readonly string[],
   context: Context,
 ) {
   const { scope, services } = context;
-  const ids = records.map(({ subscription_id }) => subscription_id);
-  const subscriptions = [...(await SubscriptionModel.byId(scope, ids, services.postgres)).values()];
+  const known = records.flatMap(({ subscription }) => subscription ?? []);
+  const ids = records.flatMap(({ subscription, subscription_id }) => (subscription ? [] : subscription_id));
+  const subscriptions = [...known, ...(await SubscriptionModel.byId(scope, ids, services.postgres)).values()];
   return indexById(
     await showSubscriptions(subscriptions, expand.includes('subscription.plan') ? ['plan'] : [], context),
   );

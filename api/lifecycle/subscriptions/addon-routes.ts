@@ -11,11 +11,12 @@ import { AddonModel } from '../../../storage/models/catalog/addon.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { AddonAssociationModel } from '../../../storage/models/subscriptions/addon-association.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import { showAddons } from '../../catalog/addons/expand.ts';
 import { checkExpand } from '../../http/list.ts';
 import { type Context, idParams, MessageAnswer, type Route, route, toAuthor } from '../../http/route.ts';
 import { showSubscriptions } from '../../subscriptions/expand.ts';
-import { showSubscriptionWarnings } from '../../subscriptions/warnings.ts';
+import { showWarnings } from '../../subscriptions/warnings.ts';
 import {
   ADDON_ASSOCIATION_PARTS,
   AddonAssociationAnswer,
@@ -111,7 +112,10 @@ export const subscriptionAddonRoutes: Route[] = [
 async function showAttachWarnings({ id, entity_id }: AddonAssociationModel, context: Context) {
   const { scope, services } = context;
   const subscription = await SubscriptionModel.fetch(scope, entity_id, { database: services.postgres });
-  return showSubscriptionWarnings(subscription, context, { addon_association_id: id });
+  const lines = await SubscriptionLineItemModel.in(scope, services.postgres)
+    .where({ subscription_id: subscription.id, status: 'published' })
+    .where({ addon_association_id: id });
+  return showWarnings(subscription, lines, context);
 }
 
 async function showAssociations(

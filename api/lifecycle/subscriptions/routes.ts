@@ -14,12 +14,14 @@ import { PriceModel } from '../../../storage/models/catalog/price.ts';
 import { runWithAnswer } from '../../../storage/models/foundation/request-effects.ts';
 import type { CheckoutSessionModel } from '../../../storage/models/payments/checkout-session.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import type { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import { showCheckoutSession } from '../../foundation/checkout-session.ts';
 import { checkExpand } from '../../http/list.ts';
+import { loadParts } from '../../http/load-parts.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import { standardRoutes } from '../../http/standard-routes.ts';
 import { SubscriptionAnswer, SubscriptionAnswerV2 } from '../../subscriptions/answer.ts';
-import { showSubscription, showSubscriptions } from '../../subscriptions/expand.ts';
+import { loadLinesOfSubscriptions, showSubscription, showSubscriptions } from '../../subscriptions/expand.ts';
 import { findLineItems, findSubscriptions } from '../../subscriptions/find.ts';
 import {
   ActivateSubscription,
@@ -37,7 +39,7 @@ import {
   UpdateSubscription,
 } from '../../subscriptions/schema.ts';
 import { showUsage } from '../../subscriptions/usage-answer.ts';
-import { showSubscriptionWarnings } from '../../subscriptions/warnings.ts';
+import { showWarnings } from '../../subscriptions/warnings.ts';
 import { modifyRoutes } from './modify-routes.ts';
 import { planChangeRoutes } from './plan-change-routes.ts';
 import { scheduleRoutes } from './schedule-routes.ts';
@@ -225,15 +227,17 @@ type CreatedSubscription = {
   readonly subscription: SubscriptionModel;
   readonly latest_invoice: InvoiceWithLines | null;
   readonly checkout_session?: CheckoutSessionModel | null;
+  readonly line_items?: readonly SubscriptionLineItemModel[];
 };
 
-async function showMade(
-  { subscription, latest_invoice, checkout_session: session }: CreatedSubscription,
-  context: Context,
-) {
-  const shown = await showSubscription(subscription, context, latest_invoice);
-  const checkout_session = session ? await showCheckoutSession(session, context) : null;
-  return { ...shown, checkout_session, warnings: await showSubscriptionWarnings(subscription, context) };
+async function showMade({ subscription, latest_invoice, ...made }: CreatedSubscription, context: Context) {
+  const line_items = made.line_items ?? (await loadLinesOfSubscriptions([subscription], context));
+  const [shown, warnings] = await loadParts(context, [
+    (connected) => showSubscription(subscription, connected, { latest_invoice, line_items }),
+    (connected) => showWarnings(subscription, line_items, connected),
+  ]);
+  const checkout_session = made.checkout_session ? await showCheckoutSession(made.checkout_session, context) : null;
+  return { ...shown, checkout_session, warnings };
 }
 
 async function isOutOfSync(subscription: SubscriptionModel, { scope, services }: Context): Promise<boolean> {

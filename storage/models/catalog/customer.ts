@@ -19,6 +19,14 @@ export class CustomerModel extends ScopedModel {
     return customer;
   }
 
+  /** As `fetchExternal`, and locks the row until the end of the transaction. */
+  static async lockExternal(scope: Scope, external_id: string, transaction: Database): Promise<CustomerModel> {
+    const found = CustomerModel.in(scope, transaction).where({ external_id, status: 'published' });
+    const [customer] = await found.forUpdate();
+    if (!customer) throw notFound('customer', external_id);
+    return customer;
+  }
+
   static publishedBy(scope: Scope, external_ids: readonly string[], database: Database): Promise<CustomerModel[]> {
     return Promise.resolve(
       CustomerModel.in(scope, database)

@@ -1,23 +1,25 @@
-/** Finds the credit grants that reach a subscription. */
+/** Finds the credit grants that reach subscriptions. */
+import { raw } from 'objection';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { CreditGrantModel } from '../catalog/credit-grant.ts';
 import { AddonAssociationModel } from '../subscriptions/addon-association.ts';
 
-/** All published grants of a subscription: those of its plan, its own, and those of every add-on that it ever had. */
+/** All published grants of subscriptions: those of their plans, their own, and those of every add-on that they ever had. */
 export async function listReachingGrants(
   scope: Scope,
-  { subscription_id, plan_id }: { subscription_id: string; plan_id: string },
+  { subscription_ids, plan_ids }: { subscription_ids: readonly string[]; plan_ids: readonly string[] },
   database: Database,
 ): Promise<CreditGrantModel[]> {
-  const addons = AddonAssociationModel.in(scope, database).where('entity_id', subscription_id).select('addon_id');
+  const addons = AddonAssociationModel.in(scope, database).whereIn('entity_id', subscription_ids).select('addon_id');
   return await CreditGrantModel.in(scope, database)
     .where('status', 'published')
     .where((given) => {
       void given
-        .where({ plan_id })
-        .orWhere({ subscription_id })
-        .orWhereIn('addon_id', addons as never);
+        .whereIn('plan_id', plan_ids)
+        .orWhereRaw('subscription_id = any(?)', [[...subscription_ids]])
+        // A list, so that the condition can use an index; a subquery could not.
+        .orWhere(raw('addon_id = any(array(?))', [addons as never]) as never);
     })
     .orderBy(['created_at', 'id']);
 }

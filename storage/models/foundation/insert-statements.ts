@@ -43,7 +43,7 @@ export async function appendOne<M extends Model>(
       await appendRow(model, record, transaction);
       await recordEffects([{ before: null, after: record }], toEntityType(model), transaction);
     });
-  if (!isBatched(database)) return appendRow(model, record, database);
+  if (!isBatched(database)) return write(database, () => appendRow(model, record, database));
   const columns = Object.keys(record);
   const queries = { key: toBatchKey('append', model, columns), query: record };
   const append = async (rows: InputRows) => {

@@ -80,16 +80,17 @@ export function listLinesOnInvoices(
   const key = `lines on invoices ${tenant_id} ${environment_id}`;
   return joinBatch(database, { key, query: of }, async (queries) => {
     const subscription_ids = queries.map(({ subscription_id }) => subscription_id);
-    const items: InvoicedItem[] = await database('subscription_line_items')
-      .where({ tenant_id, environment_id })
-      .whereRaw('subscription_id = any(?)', [subscription_ids])
-      .select('id', 'subscription_id', 'price_type');
+    const items = [
+      ...queries.flatMap(({ line_items }) => line_items ?? []),
+      ...(await listItems(scope, queries, database)),
+    ];
     const lines: InvoicedItemLine[] = await database('invoice_line_items')
       .where({ tenant_id, environment_id, status: 'published' })
       .where((either) => within(either, items, queries))
       .orderBy(['created_at', 'invoice_id', 'position', 'id'])
       .select([...CHARGED])
       .select(database.raw('computed_from - ?::text[] as computed_from', [NOT_CHARGED]));
+    if (lines.length === 0) return queries.map(() => []);
     const found: InvoicedItemInvoice[] = await database('invoices')
       .where({ tenant_id, environment_id, status: 'published' })
       .whereRaw('id = any(?)', [[...new Set(lines.map(({ invoice_id }) => invoice_id))]])
@@ -103,6 +104,20 @@ export function listLinesOnInvoices(
     };
     return subscription_ids.map((id) => (bySubscription.get(id) ?? []).flatMap(onInvoice));
   });
+}
+
+/** Lists the items of the subscriptions whose items the query does not contain. */
+async function listItems(
+  { tenant_id, environment_id }: Scope,
+  queries: readonly InvoicedLinesQuery[],
+  database: Database,
+): Promise<InvoicedItem[]> {
+  const unknown = queries.filter(({ line_items }) => !line_items);
+  if (unknown.length === 0) return [];
+  return database('subscription_line_items')
+    .where({ tenant_id, environment_id })
+    .whereRaw('subscription_id = any(?)', [unknown.map(({ subscription_id }) => subscription_id)])
+    .select('id', 'subscription_id', 'price_type');
 }
 
 /**
@@ -129,11 +144,17 @@ function within(
 
 type InvoicedItemLine = LineOnInvoice['line'];
 type InvoicedItemInvoice = LineOnInvoice['invoice'] & { readonly id: string };
-type InvoicedItem = { readonly id: string; readonly subscription_id: string; readonly price_type: 'FIXED' | 'USAGE' };
+export type InvoicedItem = {
+  readonly id: string;
+  readonly subscription_id: string;
+  readonly price_type: 'FIXED' | 'USAGE';
+};
 type InvoicedLinesQuery = {
   readonly subscription_id: string;
   readonly since?: Milliseconds | undefined;
   readonly fixed_since?: Milliseconds | undefined;
+  /** All items of the subscription, if they are known. */
+  readonly line_items?: readonly InvoicedItem[] | undefined;
 };
 
 /** Deletes the lines of an invoice before it is recomputed, which creates and audits them again. */

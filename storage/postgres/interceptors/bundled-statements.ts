@@ -23,7 +23,7 @@ type SentStatement = {
 const [BEGIN, COMMIT, ROLLBACK] = ['BEGIN;', 'COMMIT;', 'ROLLBACK'];
 const NO_ROWS = { command: '', rowCount: null, rows: [], fields: [] };
 
-/** Each statement of the connection must have a callback, and be sent after the answer to the one before. */
+/** Each statement of the connection must have a callback. The connection is in the driver's pipeline mode. */
 export function bundleStatements(connection: pg.Client): void {
   const bundler = new StatementBundler(connection);
   Object.assign(connection, {
@@ -37,9 +37,11 @@ const NAMES_MAX = 200;
 let schema_version = 0;
 
 class StatementBundler {
-  readonly #connection: pg.Client;
   readonly #query: (statement: unknown, answered: AnswerCallback) => unknown;
   #deferred: SentStatement[] = [];
+  /** Whether BEGIN was requested and the end of the transaction not yet. The driver knows only the state at the last answer. */
+  #is_open = false;
+  #unanswered = 0;
   /** Names of the prepared statements by their text. */
   #names = new Map<string, string>();
   /** Unique, in case that a pooler lends the session to another client afterwards. */
@@ -48,17 +50,24 @@ class StatementBundler {
   #schema_version = schema_version;
 
   constructor(connection: pg.Client) {
-    this.#connection = connection;
-    this.#query = connection.query.bind(connection);
+    const query = connection.query.bind(connection) as (statement: unknown, answered: AnswerCallback) => unknown;
+    this.#query = (statement, answered) => {
+      this.#unanswered++;
+      return query(statement, (error, result) => {
+        this.#unanswered--;
+        answered(error, result);
+      });
+    };
   }
 
   query(statement: unknown, answered: AnswerCallback): unknown {
     const text = readStatementText(statement);
-    const isIdle = this.#connection.getTransactionStatus() !== 'T';
-    if (text === BEGIN || ((statement as SentStatement).is_deferred && (this.#deferred.length > 0 || !isIdle))) {
+    if (text.startsWith('BEGIN')) this.#is_open = true;
+    if (text === BEGIN || (this.#is_open && (statement as SentStatement).is_deferred)) {
       this.#deferred.push(text === BEGIN ? { text } : (statement as SentStatement));
       return answered(null, NO_ROWS);
     }
+    if (text === ROLLBACK || text === COMMIT) this.#is_open = false;
     const hasBegun = this.#deferred[0]?.text !== BEGIN;
     if (text === ROLLBACK || (!hasBegun && this.#deferred.length === 1 && text === COMMIT)) {
       this.#deferred = [];
@@ -81,7 +90,8 @@ class StatementBundler {
   }
 
   #sendBundle(statements: readonly SentStatement[], answered: AnswerCallback): unknown {
-    const isRepeatable = this.#connection.getTransactionStatus() === 'I';
+    const isBegun = statements[0]!.text === BEGIN;
+    const isInside = this.#is_open && !isBegun;
     const added: string[] = [];
     const configs = statements.map((statement) => this.#toConfig(statement, added));
     const last = configs.pop()!;
@@ -92,7 +102,9 @@ class StatementBundler {
       for (const text of added) this.#names.delete(text);
       if (!isStalePlan(error)) return answered(error, undefined);
       schema_version++;
-      if (!isRepeatable) return answered(error, undefined);
+      // Statements that were sent after this one have failed with its transaction.
+      if (isInside || (isBegun && this.#unanswered > 0)) return answered(error, undefined);
+      if (!isBegun) return this.#sendBundle(statements, answered);
       return this.#query(ROLLBACK, () => this.#sendBundle(statements, answered));
     });
   }

@@ -2,6 +2,7 @@
  * Postgres resolves a deadlock of two transactions by aborting one of them. The aborted transaction is retried after the other, so that the
  * caller gets no 503 for a mere lock order.
  */
+import { runWithWrites } from '../../concurrency/batched.ts';
 import { isDeadlock } from '../../foundation/failure.ts';
 import type { Stores, Transaction } from '../../foundation/stores.ts';
 
@@ -23,5 +24,5 @@ export function retryTransaction<T>(
   { postgres }: Pick<Stores, 'postgres'>,
   work: (transaction: Transaction) => Promise<T>,
 ): Promise<T> {
-  return retryOnDeadlock(() => postgres.transaction(work));
+  return retryOnDeadlock(() => postgres.transaction((transaction) => runWithWrites(transaction, work)));
 }

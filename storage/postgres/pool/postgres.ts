@@ -3,9 +3,9 @@ import pg from 'pg';
 import { parseJson } from '../../../core/foundation/json/parse.ts';
 import { isTracing } from '../../../tracing/spans.ts';
 import { bundleStatements } from '../interceptors/bundled-statements.ts';
+import { coalesceWrites } from '../interceptors/coalesced-writes.ts';
 import { recordRows } from '../interceptors/dependency-recorder.ts';
 import { countWrites } from '../interceptors/own-writes.ts';
-import { serializeStatements } from '../interceptors/serialized-statements.ts';
 import { traceStatements } from '../interceptors/traced.ts';
 import { watchForUnresponsivePostgres } from '../interceptors/unresponsive-server.ts';
 import { loadParser } from '../tenant-guard/parser.ts';
@@ -45,7 +45,12 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
   } = options;
   return knex({
     client: 'pg',
-    connection: { connectionString: url, application_name, types: EXACT_TYPES } as Knex.PgConnectionConfig,
+    connection: {
+      connectionString: url,
+      application_name,
+      types: EXACT_TYPES,
+      pipeline: true,
+    } as Knex.PgConnectionConfig,
     acquireConnectionTimeout: acquire_timeout_ms,
     log: { warn: log, error: log, deprecate: log, debug: () => {} },
     pool: {
@@ -58,7 +63,7 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
           if (!error) watchForUnresponsivePostgres({ connection, url, pid: pidIn(results) });
           // The last wrapper installed is called first. The wrappers below need the caller's context, so they are
           // installed after this one.
-          if (!error) serializeStatements(connection);
+          if (!error) coalesceWrites(connection);
           if (!error && isTracing()) traceStatements(connection);
           if (!error) recordRows(connection);
           if (error) return done(error, connection);
