@@ -23,11 +23,17 @@ type SentStatement = {
 const [BEGIN, COMMIT, ROLLBACK] = ['BEGIN;', 'COMMIT;', 'ROLLBACK'];
 const NO_ROWS = { command: '', rowCount: null, rows: [], fields: [] };
 
-/** Each statement of the connection must have a callback. The connection is in the driver's pipeline mode. */
+/** The connection is in the driver's pipeline mode. */
 export function bundleStatements(connection: pg.Client): void {
   const bundler = new StatementBundler(connection);
-  Object.assign(connection, {
-    query: (statement: unknown, answered: AnswerCallback) => bundler.query(statement, answered),
+  const query = (statement: unknown, answered?: AnswerCallback) =>
+    answered ? bundler.query(statement, answered) : queryForPromise(bundler, statement);
+  Object.assign(connection, { query });
+}
+
+function queryForPromise(bundler: StatementBundler, statement: unknown): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    bundler.query(statement, (error, result) => (error ? reject(error) : resolve(result)));
   });
 }
 
