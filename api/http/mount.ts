@@ -162,7 +162,7 @@ async function produce(route: MountedRoute, context: Context, done: Effects | nu
   let input: ReturnType<typeof decode> | undefined;
   try {
     input = decode(route, context);
-    await waitForPriorEvents(route, context);
+    if (context.clock) await waitForPriorEvents(route, context);
     const result = await (done
       ? replayRequest(route, done, { input, context })
       : route.handle(input as never, context));
@@ -170,9 +170,11 @@ async function produce(route: MountedRoute, context: Context, done: Effects | nu
     const { http_status, value } =
       result instanceof AnswerWithStatus ? result : { http_status: route.success as number, value: result };
     if (http_status === 204) return { http_status, body: null };
+    const steps = jsonText(route.answer ?? ANYTHING, value);
+    const first = steps.next();
     // An answer may be megabytes, so its encoding yields to other requests.
-    const text = jsonText(route.answer ?? ANYTHING, value);
-    return { http_status, body: await runYielding(text, { asker: context.scope.tenant_id }) };
+    const text = first.done ? first.value : await runYielding(steps, { asker: context.scope.tenant_id });
+    return { http_status, body: text };
   } catch (error) {
     const known = withField(notFoundOr405(error, route, context), route.raw_body ? undefined : input?.body);
     if (known.http_status_code >= 500 || response.headersSent) throw error;
