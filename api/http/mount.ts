@@ -98,10 +98,10 @@ function readableKeys({ method, path }: Route, routes: readonly Route[]): string
   return ofRecord.flatMap(({ answer }) => (answer instanceof z.ZodObject ? Object.keys(answer.shape) : []));
 }
 
-type Exchange = { readonly request: Request; readonly response: Response; readonly next: NextFunction };
+type UnmatchedRequest = { readonly request: Request; readonly response: Response; readonly next: NextFunction };
 
 /** Refuses a method that a path does not have. A path may match several routes, and the allowed methods are those of all matches. */
-function refuseOtherMethods(table: RouteTable<MountedRoute>, { request, response, next }: Exchange): void {
+function refuseOtherMethods(table: RouteTable<MountedRoute>, { request, response, next }: UnmatchedRequest): void {
   const allowed = table
     .list(request.path)
     .filter(({ static_paths, ids_are_texts }) => ids_are_texts || !static_paths.has(request.path))

@@ -24,7 +24,7 @@ const [BEGIN, COMMIT, ROLLBACK] = ['BEGIN;', 'COMMIT;', 'ROLLBACK'];
 const NO_ROWS = { command: '', rowCount: null, rows: [], fields: [] };
 
 /** Each statement of the connection must have a callback, and be sent after the answer to the one before. */
-export function bundleStatements(connection: pg.Client): void {
+export function sendInBundles(connection: pg.Client): void {
   const bundler = new StatementBundler(connection);
   Object.assign(connection, {
     query: (statement: unknown, answered: AnswerCallback) => bundler.query(statement, answered),
