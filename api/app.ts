@@ -29,7 +29,7 @@ export function buildListener(services: Services, routes: readonly Route[] = all
   return serveCachedReads(services, {
     routes,
     metrics,
-    headers: collectHeaders([HARDENING, CORS, disableCaching]).flat(),
+    headers: [...COMMON_HEADERS, NO_CACHING].flat(),
     otherwise: app,
   });
 }
@@ -46,6 +46,11 @@ export function buildApp(
   app.set('trust proxy', services.config.TRUSTED_PROXIES);
   app.use(logRequests(services.logger), metrics.measure, setCommonHeaders);
   if (isTracing()) app.use(traceRequests);
+  // The operations go first, because most requests are for them. They have no path in common with the pages below.
+  const router = withoutCaching(mountRoutes(routes, services));
+  app.use('/v1', router);
+  // The published client calls four of its operations at /v1/v1.
+  app.use('/v1/v1', router);
   const { METRICS, DOCS } = services.config;
   app.use('/metrics', shownWhere(METRICS));
   app.use(['/docs', '/v1/openapi.json'], shownWhere(DOCS));
@@ -60,11 +65,6 @@ export function buildApp(
     response.json(document);
   });
   app.all('/v1/openapi.json', getOnly);
-  const router = mountRoutes(routes, services);
-  app.use('/v1', disableCaching);
-  // The published client calls four of its operations at /v1/v1.
-  app.use('/v1/v1', router);
-  app.use('/v1', router);
   // Payment providers also send webhooks to addresses without /v1, which were registered at them earlier.
   app.use(mountRoutes(routes.filter(isProviderWebhook), services));
   app.use(refuseUnknownPath);
@@ -80,11 +80,19 @@ const shownWhere =
   (request, response, next) =>
     canShowMetrics(where, request) ? next() : refuseUnknownPath(request, response, next);
 
-/** An answer belongs to the caller's key, and changes with time. */
-const disableCaching: RequestHandler = (_request, response, next) => {
-  response.set('Cache-Control', 'no-store');
-  next();
-};
+/** An answer of an operation belongs to the caller's key, and changes with time. */
+const NO_CACHING = ['Cache-Control', 'no-store'] as const;
+
+/** Sets the header on the answers of a handler. A path that the handler does not answer is left to the next one. */
+const withoutCaching =
+  (handler: RequestHandler): RequestHandler =>
+  (request, response, next) => {
+    response.setHeader(...NO_CACHING);
+    return handler(request, response, (error?: unknown) => {
+      if (error === undefined) response.removeHeader(NO_CACHING[0]);
+      next(error);
+    });
+  };
 
 const HARDENING = helmet({
   contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },

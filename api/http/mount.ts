@@ -98,10 +98,10 @@ function readableKeys({ method, path }: Route, routes: readonly Route[]): string
   return ofRecord.flatMap(({ answer }) => (answer instanceof z.ZodObject ? Object.keys(answer.shape) : []));
 }
 
-type Exchange = { readonly request: Request; readonly response: Response; readonly next: NextFunction };
+type UnmatchedRequest = { readonly request: Request; readonly response: Response; readonly next: NextFunction };
 
 /** Refuses a method that a path does not have. A path may match several routes, and the allowed methods are those of all matches. */
-function refuseOtherMethods(table: RouteTable<MountedRoute>, { request, response, next }: Exchange): void {
+function refuseOtherMethods(table: RouteTable<MountedRoute>, { request, response, next }: UnmatchedRequest): void {
   const allowed = table
     .list(request.path)
     .filter(({ static_paths, ids_are_texts }) => ids_are_texts || !static_paths.has(request.path))
@@ -162,7 +162,7 @@ async function produce(route: MountedRoute, context: Context, done: Effects | nu
   let input: ReturnType<typeof decode> | undefined;
   try {
     input = decode(route, context);
-    await waitForPriorEvents(route, context);
+    if (context.clock) await waitForPriorEvents(route, context);
     const result = await (done
       ? replayRequest(route, done, { input, context })
       : route.handle(input as never, context));
@@ -170,9 +170,11 @@ async function produce(route: MountedRoute, context: Context, done: Effects | nu
     const { http_status, value } =
       result instanceof AnswerWithStatus ? result : { http_status: route.success as number, value: result };
     if (http_status === 204) return { http_status, body: null };
+    const steps = jsonText(route.answer ?? ANYTHING, value);
+    const first = steps.next();
     // An answer may be megabytes, so its encoding yields to other requests.
-    const text = jsonText(route.answer ?? ANYTHING, value);
-    return { http_status, body: await runYielding(text, { asker: context.scope.tenant_id }) };
+    const text = first.done ? first.value : await runYielding(steps, { asker: context.scope.tenant_id });
+    return { http_status, body: text };
   } catch (error) {
     const known = withField(notFoundOr405(error, route, context), route.raw_body ? undefined : input?.body);
     if (known.http_status_code >= 500 || response.headersSent) throw error;

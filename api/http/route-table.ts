@@ -16,7 +16,7 @@ type TableNode<Mounted> = {
   readonly entries: TableEntry<Mounted>[];
 };
 
-export type RouteMatch<Mounted> = { readonly route: Mounted; readonly params: Record<string, string> };
+type RouteMatch<Mounted> = { readonly route: Mounted; readonly params: Record<string, string> };
 
 export class RouteTable<Mounted extends TableRoute> {
   readonly #root: TableNode<Mounted> = newNode();

@@ -49,7 +49,7 @@ export async function fetchOne<M extends Model>(
   const answerAll = async (ids: readonly string[]) => {
     const isOne = ids.length === 1;
     const conditions = [...Object.keys(owner).map((column) => `"${column}" = ?`), isOne ? 'id = ?' : 'id = any(?)'];
-    const text = `select * from ${model.tableName} where ${conditions.join(' and ')}${isOne ? '' : ' order by id'}`;
+    const text = `select * from "${model.tableName}" where ${conditions.join(' and ')}${isOne ? '' : ' order by "id" asc'}`;
     const locking = lock === 'shared' ? ' for share' : lock ? ' for update' : '';
     const values = [...Object.values(owner), isOne ? ids[0] : ids];
     const found = new Map(
@@ -163,7 +163,7 @@ export async function fetchById<M extends Model & { id: string }>(
     const all = [...new Set(queries.flat())];
     const found = new Map<string, M>();
     const conditions = [...Object.keys(owner).map((column) => `"${column}" = ?`), 'id = any(?)'];
-    const text = `select * from ${model.tableName} where ${conditions.join(' and ')}`;
+    const text = `select * from "${model.tableName}" where ${conditions.join(' and ')}`;
     // Reads many records in batches, so that other work can run in between.
     for (let from = 0; from < all.length; from += RECORDS_AT_ONCE) {
       const values = [...Object.values(owner), all.slice(from, from + RECORDS_AT_ONCE)];

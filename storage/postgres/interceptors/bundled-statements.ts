@@ -24,7 +24,7 @@ const [BEGIN, COMMIT, ROLLBACK] = ['BEGIN;', 'COMMIT;', 'ROLLBACK'];
 const NO_ROWS = { command: '', rowCount: null, rows: [], fields: [] };
 
 /** The connection is in the driver's pipeline mode. */
-export function bundleStatements(connection: pg.Client): void {
+export function sendInBundles(connection: pg.Client): void {
   const bundler = new StatementBundler(connection);
   const query = (statement: unknown, answered?: AnswerCallback) =>
     answered ? bundler.query(statement, answered) : queryForPromise(bundler, statement);

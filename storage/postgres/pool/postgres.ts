@@ -2,7 +2,7 @@ import knex, { type Knex } from 'knex';
 import pg from 'pg';
 import { parseJson } from '../../../core/foundation/json/parse.ts';
 import { isTracing } from '../../../tracing/spans.ts';
-import { bundleStatements } from '../interceptors/bundled-statements.ts';
+import { sendInBundles } from '../interceptors/bundled-statements.ts';
 import { coalesceWrites } from '../interceptors/coalesced-writes.ts';
 import { recordRows } from '../interceptors/dependency-recorder.ts';
 import { countWrites } from '../interceptors/own-writes.ts';
@@ -59,7 +59,7 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
       idleTimeoutMillis: idle_timeout_ms,
       afterCreate: (connection: pg.Client, done: (error: Error | null | undefined, connection: pg.Client) => void) => {
         connection.query(sessionSettings(statement_timeout_ms), (error, results) => {
-          if (!error) bundleStatements(connection);
+          if (!error) sendInBundles(connection);
           if (!error) watchForUnresponsivePostgres({ connection, url, pid: pidIn(results) });
           // The last wrapper installed is called first. The wrappers below need the caller's context, so they are
           // installed after this one.
