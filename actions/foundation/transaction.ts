@@ -5,11 +5,11 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { FarthingError } from '../../core/foundation/error.ts';
-import { runWithWrites } from '../../storage/concurrency/batched.ts';
 import { Semaphore } from '../../storage/concurrency/semaphore.ts';
 import type { Database, Stores, Transaction } from '../../storage/foundation/stores.ts';
 import { recordRequestAnswer } from '../../storage/models/foundation/request-effects.ts';
 import { retryOnDeadlock } from '../../storage/postgres/pool/deadlock-retry.ts';
+import { runWithWrites } from '../../storage/postgres/pool/unawaited-writes.ts';
 import { inSpan } from '../../tracing/spans.ts';
 
 const AT_ONCE = 4;

@@ -4,10 +4,10 @@
  * statement is sent by itself. Code in it never runs in the context of one caller, because a batch is the work of all of them.
  */
 
-import { isAfterFailure } from '../foundation/failure.ts';
 import type { Database, Transaction } from '../foundation/stores.ts';
 import { currentRecorder, recordAnswer } from '../postgres/interceptors/dependency-recorder.ts';
 import { isConnected, runConnected } from '../postgres/pool/connected.ts';
+import { findUnawaitedWrites, unwrapResults } from '../postgres/pool/unawaited-writes.ts';
 import { KeyedBatchLoader } from './batch-loader.ts';
 
 /**
@@ -74,16 +74,6 @@ async function shareAll<Made>(transaction: Transaction, count: number, begin: Be
 }
 
 /**
- * Returns all results, or throws the first failure. In a transaction the statements after a failed one fail, too, so their failures are
- * thrown only if there is no other.
- */
-function unwrapResults<Value>(ended: readonly PromiseSettledResult<Value>[]): Value[] {
-  const failures = ended.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []));
-  if (failures.length > 0) throw failures.find((one) => !isAfterFailure(one)) ?? failures[0];
-  return ended.map((end) => (end as PromiseFulfilledResult<Value>).value);
-}
-
-/**
  * Barrier: waits until all other units of the batched transaction arrive or end. Units that return from a store in several groups
  * then send their statements in one batch again. No effect outside a batched transaction.
  */
@@ -108,29 +98,13 @@ export function isBatched(database: Database): boolean {
   return shared.has(database);
 }
 
-/** Writes without an awaiter, of the transactions that wait for them at their end. */
-const unawaitedWrites = new WeakMap<Database, Promise<unknown>[]>();
-
-/** Runs the work of a transaction, and waits for its writes without a result. */
-export async function runWithWrites<Made>(
-  transaction: Transaction,
-  work: (transaction: Transaction) => Promise<Made>,
-): Promise<Made> {
-  const unawaited: Promise<unknown>[] = [];
-  unawaitedWrites.set(transaction, unawaited);
-  const [ended] = await Promise.allSettled([work(transaction)]);
-  unawaitedWrites.delete(transaction);
-  const written = await Promise.allSettled(unawaited);
-  return unwrapResults<unknown>([ended, ...written])[0] as Made;
-}
-
 /**
  * Starts a write without a result. In a batched transaction, or one of `runWithWrites`, its caller continues at once, and the end of the
  * transaction waits for the write. In any other transaction the write is awaited.
  */
 export async function write(database: Database, writing: () => Promise<unknown>): Promise<void> {
   const began = writing();
-  const unawaited = shared.get(database)?.unawaited ?? unawaitedWrites.get(database);
+  const unawaited = shared.get(database)?.unawaited ?? findUnawaitedWrites(database);
   if (!unawaited) return void (await began);
   // The failure of a write is thrown after all units have ended.
   began.catch(() => undefined);

@@ -34,7 +34,7 @@ const VERBS = new Set(
   `accept acknowledge act attempt audit backfill bootstrap break buy catch contribute correct dedupe edit intern listen mail promote reach relay requeue
   retax silence spend tax tokenize top view acquire activate add adjust advance aggregate align allocate allow amend analyze announce answer append apply
   archive arrange ask assemble assert assign attach authenticate authorize await balance begin bill bind book bound build bump cache calculate call can
-  cancel cap capture carry change charge check choose claim clamp classify clean clear clip clone close collapse collect combine commit compact
+  cancel cap capture carry change charge check choose claim clamp classify clean clear clip clone close coalesce collapse collect combine commit compact
   compare compile complete compose compress compute confirm connect consume contain continue convert copy count cover create credit cut debit
   decide declare decode decompress decrypt deduct defer define delay delete deliver derive describe destroy detach detect determine diff digest
   disable discard dispatch distribute divide download draft drain draw drop dump emit enable encode encrypt end enqueue enrich ensure enter enumerate

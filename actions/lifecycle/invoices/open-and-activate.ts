@@ -15,7 +15,7 @@ import { loadWithLines } from '../../invoicing/records/invoice-records.ts';
 
 export type OpenedSubscription = { subscription: SubscriptionModel; latest_invoice: InvoiceWithLines | null };
 
-type OpeningInput = {
+type OpenSubscriptionInput = {
   readonly subscription: SubscriptionModel;
   /** All lines of the subscription, if the caller has read them. */
   readonly line_items?: readonly SubscriptionLineItemModel[];
@@ -26,7 +26,7 @@ type OpeningInput = {
 export async function openAndActivate(
   stores: Stores,
   transaction: Transaction,
-  { subscription, line_items, by }: OpeningInput,
+  { subscription, line_items, by }: OpenSubscriptionInput,
 ): Promise<OpenedSubscription> {
   if (subscription.opens_at) return { subscription, latest_invoice: null };
   await openSubscription(stores, transaction, { subscription, line_items, now: by.now });

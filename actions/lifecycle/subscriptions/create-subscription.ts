@@ -2,18 +2,14 @@
  * Subscribes a customer to a plan: record, line items, overridden prices and, unless it is a draft, the opening invoice, all or nothing
  * (docs/rules/subscriptions.md, "The opening").
  */
-import { checkStartAfterFormerHolder, type FormerHolder } from '../../../core/catalog/customer/former-holder.ts';
-import type { Plan } from '../../../core/catalog/plan/record.ts';
-import type { Price } from '../../../core/catalog/price/record.ts';
-import { indexById } from '../../../core/foundation/by-id.ts';
+import { checkStartAfterFormerHolder } from '../../../core/catalog/customer/former-holder.ts';
 import { prefixField } from '../../../core/foundation/error.ts';
 import { checkCurrency } from '../../../core/foundation/money.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
 import type { InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts';
-import { priceReset } from '../../../core/metering/price-reset.ts';
-import { planScheduledPrices, type ScheduledPriceInput } from '../../../core/subscriptions/ahead.ts';
+import { planScheduledPrices } from '../../../core/subscriptions/ahead.ts';
 import { findOpening, planFirstPeriod } from '../../../core/subscriptions/calendar.ts';
 import { applyCheckoutDefaults, checkSubscriptionCheckout } from '../../../core/subscriptions/checkout.ts';
 import { checkSamePeriod, parseHierarchy } from '../../../core/subscriptions/hierarchy.ts';
@@ -47,12 +43,8 @@ import { loadAll } from '../../../storage/concurrency/batched.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
-import { PlanModel } from '../../../storage/models/catalog/plan.ts';
-import { PriceModel } from '../../../storage/models/catalog/price.ts';
-import { MeterModel } from '../../../storage/models/metering/meter.ts';
 import type { CheckoutSessionModel } from '../../../storage/models/payments/checkout-session.ts';
 import { lockNoClock } from '../../../storage/models/schedule/lock-no-clock.ts';
-import { GivenUpExternalIdModel } from '../../../storage/models/subscriptions/given-up-external-id.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
@@ -69,7 +61,6 @@ import {
 } from '../../subscriptions/gather-hierarchy.ts';
 import { inheritSubscription } from '../../subscriptions/inherited-subscriptions.ts';
 import { createCommittedLine, loadPlanLineCommitment } from '../../subscriptions/line-commitments.ts';
-import { loadRequestedCustomer } from '../../subscriptions/load-requested-customer.ts';
 import { lockHierarchy } from '../../subscriptions/lock-in-order.ts';
 import { checkInheritsNothing } from '../../subscriptions/one-of-a-kind.ts';
 import { overrideEntitlements } from '../../subscriptions/override-entitlements.ts';
@@ -81,6 +72,7 @@ import { addSubscriptionCheckout } from '../checkout/subscription-checkout.ts';
 import { openAndActivate } from '../invoices/open-and-activate.ts';
 import { collectCreation } from '../payments/collect-opening.ts';
 import { gatherAttachment, storeAttachment } from './attach-addon.ts';
+import { gatherParties, type SubscriptionParties } from './gather-parties.ts';
 import { loadExtraPrice, storePartPrice } from './line-prices.ts';
 import { toLockedSubscription } from './lock-lines.ts';
 import { propagateToChildren } from './propagate-to-children.ts';
@@ -111,7 +103,7 @@ export async function createSubscription(
     const now = author.now.getTime();
     const gatherFamily = (customer: CustomerModel, connected: Database) =>
       gatherHierarchy(scope, { hierarchy, customer, request, now }, connected as Transaction);
-    const { family, ...parties } = await gather(scope, { request, gatherFamily }, transaction);
+    const { family, ...parties } = await gatherParties(scope, { request, gatherFamily }, transaction);
     const terms = decide(request, parties, now);
     return apply(stores, transaction, { scope, request, author, family, ...parties, ...terms });
   };
@@ -119,67 +111,6 @@ export async function createSubscription(
   if (made.checkout_session)
     return { ...made, checkout_session: await openCheckoutPage(stores, made.checkout_session, author) };
   return { ...made, ...(await collectCreation(stores, scope, { opened: made, author })) };
-}
-
-type SubscriptionParties = {
-  customer: CustomerModel;
-  former: FormerHolder | null;
-  plan: Plan;
-  prices: Price[];
-  extras: Map<string, Price>;
-  meters: ReadonlyMap<string, MeterModel>;
-  reset_usage: ScheduledPriceInput['reset_usage'];
-};
-
-type GatherInput<Family> = {
-  readonly request: CreateSubscription;
-  /** Gathers and checks the hierarchy of the subscription. */
-  readonly gatherFamily: (customer: CustomerModel, database: Database) => Promise<Family>;
-};
-
-/** Gathers the input. The locks on customer and plan prevent their archival meanwhile. */
-async function gather<Family>(
-  scope: Scope,
-  { request, gatherFamily }: GatherInput<Family>,
-  database: Database,
-): Promise<SubscriptionParties & { family: Family }> {
-  const lines = [request, ...(request.phases ?? [])].flatMap((terms) => terms.line_items ?? []);
-  const wanted = lines.flatMap((line) => line.price_id ?? []);
-  const [customer, plan, prices, extras] = await loadAll(database, [
-    (connected) => loadRequestedCustomer(scope, request, connected),
-    (connected) => PlanModel.fetchPublished(scope, request.plan_id, { database: connected, lock: 'shared' }),
-    (connected) => listPlanPrices(scope, request.plan_id, connected),
-    wanted.length > 0 ? (connected) => listNamedPrices(scope, wanted, connected) : null,
-  ]);
-  const inline = lines.flatMap((line) => line.price ?? []);
-  const meterIds = [...prices, ...(extras ?? []), ...inline].flatMap((price) => price.meter_id ?? []);
-  const [meters, former, family] = await loadAll(database, [
-    (connected) => MeterModel.byId(scope, meterIds, connected),
-    (connected) => GivenUpExternalIdModel.formerHolder(scope, customer, connected),
-    (connected) => gatherFamily(customer, connected),
-  ]);
-  return {
-    family,
-    customer,
-    former,
-    plan,
-    prices,
-    extras: indexById(extras ?? []),
-    meters,
-    reset_usage: new Map(Array.from(meters.values(), (meter) => [meter.id, priceReset(meter)])),
-  };
-}
-
-async function listPlanPrices(scope: Scope, plan_id: string, database: Database): Promise<PriceModel[]> {
-  return PriceModel.in(scope, database)
-    .where({ entity_type: 'PLAN', entity_id: plan_id })
-    .orderBy(['created_at', 'sequence']);
-}
-
-async function listNamedPrices(scope: Scope, ids: readonly string[], database: Database): Promise<PriceModel[]> {
-  return PriceModel.in(scope, database)
-    .whereIn('id', [...ids])
-    .where('status', 'published');
 }
 
 function decide(
@@ -283,7 +214,7 @@ async function addChildren(
     const from = toInstant(parent.start_date);
     const gatherFamily = (customer: CustomerModel, connected: Database) =>
       checkInheritsNothing(scope, { customers: [customer], from, field: 'external_customer_id' }, connected);
-    const { family: _none, ...parties } = await gather(scope, { request, gatherFamily }, transaction);
+    const { family: _none, ...parties } = await gatherParties(scope, { request, gatherFamily }, transaction);
     const terms = decide(request, parties, author.now.getTime());
     const made = { scope, request, author, family: buildGroupHierarchy(parent), ...parties, ...terms };
     const record = await addSubscription(made, deriveStartStatus(made.terms), transaction);

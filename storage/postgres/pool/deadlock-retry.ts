@@ -2,9 +2,9 @@
  * Postgres resolves a deadlock of two transactions by aborting one of them. The aborted transaction is retried after the other, so that the
  * caller gets no 503 for a mere lock order.
  */
-import { runWithWrites } from '../../concurrency/batched.ts';
 import { isDeadlock } from '../../foundation/failure.ts';
 import type { Stores, Transaction } from '../../foundation/stores.ts';
+import { runWithWrites } from './unawaited-writes.ts';
 
 const TRIES = 3;
 
