@@ -18,6 +18,7 @@ type OutsideEventsQuery = Scope & {
   readonly external_customer_ids: readonly string[];
   readonly ranges: readonly SegmentRange[];
   readonly bounds: QueryBounds | undefined;
+  readonly has_corrections: boolean;
 };
 
 const QUERIES_MAX = 500;
@@ -64,6 +65,7 @@ async function loadBatch(
     event_names: [...new Set(queries.map(({ event_name }) => event_name))],
     external_customer_ids: [...new Set(queries.flatMap(({ external_customer_ids }) => external_customer_ids))],
     ranges: mergeRanges(queries.flatMap(({ ranges }) => ranges)),
+    has_corrections: queries.some(({ has_corrections }) => has_corrections),
   };
   // The batch has a signal of its own: a caller that disconnects does not cancel the statement of the other callers.
   const sharedBounds = bounds && { ...bounds, signal: new AbortController().signal, spent: { work: 0 } };

@@ -54,6 +54,8 @@ export type UsageReadPlan = {
   snapshot: Snapshot;
   /** Progress of the snapshot, present only if the meter's version was read at the same moment. The usage cache may answer only then. */
   progress: readonly PartitionProgress[] | undefined;
+  /** False if no event of the environment was corrected before the snapshot. */
+  has_corrections: boolean;
 };
 
 export type CellsRead = {
@@ -73,6 +75,7 @@ type RowsRead = {
   readonly event_range: EventRange | undefined;
   readonly stored: StoredCells;
 };
+type CurrentRows = RowsRead & { readonly is_cached: boolean };
 
 /** Caches the cells as of the given progress. Null means that the progress changed during the read; the older entry is then discarded. */
 export function cacheRead(
@@ -144,7 +147,7 @@ async function loadWholeCells(read_plan: UsageReadPlan): Promise<CellsRead> {
     return { cells: stored.cells.map(toUsageCell), raw_ranges: [], certainty: is_cached ? 'certain' : 'open', ...rows };
   const outside = findRangesToSubtract(read_plan, stored.outside);
   if (!outside) return withRaw();
-  const left = await subtractOutside(read_plan, stored.cells, outside);
+  const left = await subtractOutside(read_plan, whole, outside);
   return { ...left, certainty: is_cached ? 'unless rebuilt' : 'open', ...rows };
 }
 
@@ -159,16 +162,17 @@ function isWhole({ edge_ranges, raw_ranges, base_ranges, day_ranges }: SegmentPl
  */
 async function subtractOutside(
   read_plan: UsageReadPlan,
-  stored: readonly BucketCell[],
+  { stored, is_cached }: CurrentRows,
   outside: readonly SegmentRange[],
 ): Promise<Omit<CellsRead, 'certainty'>> {
-  const { stores, scope, query, meter } = read_plan;
+  const { stores, scope, query, meter, has_corrections } = read_plan;
   const { external_customer_ids, bounds } = query;
   const isShort = timeUntilNow(outside, query) <= SHORT_US;
   const hasFewCustomers =
     isShort && external_customer_ids !== null && external_customer_ids.length <= BATCHED_CUSTOMERS_MAX;
   const [progress, events] = await Promise.all([
-    loadSharedProgress(stores.postgres),
+    // Cached rows are of the progress of the snapshot.
+    is_cached ? undefined : loadSharedProgress(stores.postgres),
     hasFewCustomers
       ? loadEventsOutside(stores.clickhouse, {
           ...scope,
@@ -176,6 +180,7 @@ async function subtractOutside(
           external_customer_ids,
           ranges: outside,
           bounds,
+          has_corrections,
         })
       : null,
   ]);
@@ -183,7 +188,7 @@ async function subtractOutside(
     ? await aggregateEvents(read_plan, () => events.filter(isBefore(read_plan)))
     : await loadRawCells({ ...read_plan, plan: { ...read_plan.plan, raw_ranges: outside } });
   const known = events ? { log_positions: events.map(({ log_position }) => log_position) } : {};
-  return { cells: subtractCells(stored, taken), raw_ranges: outside, progress, ...known };
+  return { cells: subtractCells(stored.cells, taken), raw_ranges: outside, ...(progress && { progress }), ...known };
 }
 
 /** Limit of the time outside a range that ends now: the events in it are few only if this time is short. */
@@ -201,7 +206,7 @@ function timeUntilNow(ranges: readonly SegmentRange[], { now_ms }: MeterUsageQue
 }
 
 /** Reads a whole range from pre-aggregated rows, cached or by one statement. Rows at its edges may include events outside the range. */
-async function loadStoredWithEdges(read_plan: UsageReadPlan): Promise<RowsRead & { readonly is_cached: boolean }> {
+async function loadStoredWithEdges(read_plan: UsageReadPlan): Promise<CurrentRows> {
   const { plan, query, stores, progress } = read_plan;
   const bucket_query = { ...toBucketQuery(read_plan), plan: useEdgeBuckets(plan) };
   const event_range: EventRange | undefined = plan.edge_ranges.length > 0 ? [query.start_us, query.end_us] : undefined;
@@ -299,13 +304,22 @@ function toUsageCell({ customer, ...cell }: BucketCell): UsageCell {
 }
 
 /** Converts a plan to a query of the raw rows that it reads one by one. */
-export function toRawEventsQuery({ scope, query, meter, plan, snapshot, stop }: UsageReadPlan): RawEventsQuery {
+export function toRawEventsQuery({
+  scope,
+  query,
+  meter,
+  plan,
+  snapshot,
+  stop,
+  has_corrections,
+}: UsageReadPlan): RawEventsQuery {
   return {
     ...scope,
     event_name: meter.event_name,
     ...(query.external_customer_ids === null ? {} : { external_customer_ids: query.external_customer_ids }),
     ...(query.only?.sources ? { sources: query.only.sources } : {}),
     ranges: plan.raw_ranges,
+    has_corrections,
     before: stop ? chooseEarlierOffsets(snapshot.before, stop) : snapshot.before,
   };
 }
@@ -372,6 +386,7 @@ async function loadFewRawEvents(read_plan: UsageReadPlan): Promise<PositionedRaw
     external_customer_ids,
     ranges: read_plan.plan.raw_ranges,
     bounds,
+    has_corrections: read_plan.has_corrections,
   });
   const isCounted = isBefore(read_plan);
   return events && events.filter((event) => isCounted(event) && (only?.sources?.includes(event.source) ?? true));
