@@ -135,18 +135,18 @@ async function loadClippedCells(read_plan: UsageReadPlan): Promise<UsageCell[]> 
 async function loadWholeCells(read_plan: UsageReadPlan): Promise<CellsRead> {
   const { plan } = read_plan;
   const whole = isWhole(plan) ? await loadStoredWithEdges(read_plan) : null;
-  const withRaw = async (): Promise<CellsRead> => ({
-    cells: await loadCellsWithRaw(read_plan),
+  const withRaw = async (hasFewEvents: boolean): Promise<CellsRead> => ({
+    cells: await loadCellsWithRaw(read_plan, hasFewEvents),
     raw_ranges: plan.raw_ranges,
     certainty: 'open',
   });
-  if (whole === null) return withRaw();
+  if (whole === null) return withRaw(false);
   const { stored, is_cached } = whole;
   const rows = is_cached || read_plan.progress === undefined ? {} : { stored: whole };
   if (!stored.outside.start && !stored.outside.end)
     return { cells: stored.cells.map(toUsageCell), raw_ranges: [], certainty: is_cached ? 'certain' : 'open', ...rows };
   const outside = findRangesToSubtract(read_plan, stored.outside);
-  if (!outside) return withRaw();
+  if (!outside) return withRaw(hasFewEdgeEvents(stored));
   const left = await subtractOutside(read_plan, whole, outside);
   return { ...left, certainty: is_cached ? 'unless rebuilt' : 'open', ...rows };
 }
@@ -167,9 +167,9 @@ async function subtractOutside(
 ): Promise<Omit<CellsRead, 'certainty'>> {
   const { stores, scope, query, meter, has_corrections } = read_plan;
   const { external_customer_ids, bounds } = query;
-  const isShort = timeUntilNow(outside, query) <= SHORT_US;
+  const hasFewEvents = hasFewEdgeEvents(stored) || timeUntilNow(outside, query) <= SHORT_US;
   const hasFewCustomers =
-    isShort && external_customer_ids !== null && external_customer_ids.length <= BATCHED_CUSTOMERS_MAX;
+    hasFewEvents && external_customer_ids !== null && external_customer_ids.length <= BATCHED_CUSTOMERS_MAX;
   const [progress, events] = await Promise.all([
     // Cached rows are of the progress of the snapshot.
     is_cached ? undefined : loadSharedProgress(stores.postgres),
@@ -194,6 +194,13 @@ async function subtractOutside(
 /** Limit of the time outside a range that ends now: the events in it are few only if this time is short. */
 const SHORT_US = 120 * US_PER_SECOND;
 const BATCHED_CUSTOMERS_MAX = 20;
+/** Maximum number of counted events at the edges for which the raw events are read by a statement that concurrent queries share. */
+const EDGE_EVENTS_MAX = 2_000;
+
+/** Whether few events were counted at the edges. The number is 0 if the statement does not return it. */
+function hasFewEdgeEvents({ ends }: StoredCells): boolean {
+  return ends.event_count > 0 && ends.event_count <= EDGE_EVENTS_MAX;
+}
 
 function isBefore({ snapshot, stop }: UsageReadPlan): (event: PositionedRawEvent) => boolean {
   const before = stop ? chooseEarlierOffsets(snapshot.before, stop) : snapshot.before;
@@ -268,9 +275,9 @@ function toMissingRowsError(): FarthingError {
   return new FarthingError('internal_error', what);
 }
 
-async function loadCellsWithRaw(read_plan: UsageReadPlan): Promise<UsageCell[]> {
+async function loadCellsWithRaw(read_plan: UsageReadPlan, hasFewEvents: boolean): Promise<UsageCell[]> {
   const { meter, plan } = read_plan;
-  const fromRaw = plan.raw_ranges.length === 0 ? [] : await loadRawCells(read_plan);
+  const fromRaw = plan.raw_ranges.length === 0 ? [] : await loadRawCells(read_plan, hasFewEvents);
   const countsUniques = meter.aggregation.fills.includes('uniques');
   const usesBuckets = plan.base_ranges.length + plan.day_ranges.length > 0;
   const unite = countsUniques && usesBuckets;
@@ -369,8 +376,8 @@ function buildEventFilter({ only, clipped }: MeterUsageQuery): ((event: RawEvent
   return (event) => isThere(event) && (passes === undefined || passes(event.properties));
 }
 
-async function loadRawCells(read_plan: UsageReadPlan): Promise<UsageCell[]> {
-  const events = read_plan.query.is_of_many ? await loadFewRawEvents(read_plan) : null;
+async function loadRawCells(read_plan: UsageReadPlan, hasFewEvents = false): Promise<UsageCell[]> {
+  const events = hasFewEvents || read_plan.query.is_of_many ? await loadFewRawEvents(read_plan) : null;
   if (events) return aggregateEvents(read_plan, () => events);
   const raw_query = { ...toRawEventsQuery(read_plan), signal: read_plan.query.bounds?.signal };
   return aggregateEvents(read_plan, () => streamRawEvents(read_plan.stores.clickhouse, raw_query));

@@ -197,7 +197,10 @@ async function mayBeTorn(
     return log_positions.some((log_position) => doubts.some((doubt) => isDoubtedPosition(doubt, log_position)));
   const snapshot = { before: new Map(), days_before: 0 };
   const plan = { ...part!.plan, raw_ranges };
-  const raw_query = { ...toRawEventsQuery({ ...read_plan, query, plan, snapshot, progress: undefined, has_corrections: true }), doubts };
+  const raw_query = {
+    ...toRawEventsQuery({ ...read_plan, query, plan, snapshot, progress: undefined, has_corrections: true }),
+    doubts,
+  };
   return (await countRawEvents(read_plan.stores.clickhouse, raw_query)) > 0;
 }
 
