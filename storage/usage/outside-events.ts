@@ -1,7 +1,7 @@
 /**
- * Reads events just outside a range that ends now. A busy service has few of them, and concurrent queries all need them: one statement
- * answers all. It returns the log position of each event, so a query can detect events that were counted while the rows were read. The raw
- * events of the many lines of one answer are also read this way, if they are few.
+ * Reads the raw events at the edges of a range if they are few: those since a range that ends now, those of an edge whose rows count few,
+ * and those of the many lines of one answer. One statement answers all concurrent queries. It returns the log position of each event, so a
+ * query can detect events that were counted while the rows were read.
  */
 
 import { groupBy } from '../../core/foundation/group-by.ts';

@@ -1,6 +1,5 @@
 /** Gathers the cells of a query: merged partials of the pre-aggregated rows, and of the raw rows. */
 
-import { FarthingError } from '../../core/foundation/error.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import { type Microseconds, toUs, US_PER_DAY, US_PER_SECOND } from '../../core/foundation/time/instant.ts';
 import {
@@ -9,7 +8,7 @@ import {
   type SegmentRange,
   useEdgeBuckets,
 } from '../../core/metering/analytics/segments.ts';
-import { type BucketField, UsageBucket } from '../../core/metering/bucket.ts';
+import { type BucketField } from '../../core/metering/bucket.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import { EventCells } from '../../core/metering/event-cells.ts';
 import type { UsageCell } from '../../core/metering/usage.ts';
@@ -27,7 +26,6 @@ import { type PartitionProgress } from '../progress/partition-progress.ts';
 import { loadSharedProgress } from '../progress/slices.ts';
 import { canBatch, hasDistinctRows, isCacheable, loadBatchedCells } from './batched-cells.ts';
 import {
-  type BucketCell,
   type BucketQuery,
   type EventRange,
   type ExtraUniques,
@@ -40,6 +38,7 @@ import {
 import { toOpenQueryKey } from './cached-usage.ts';
 import { loadEventsOutside } from './outside-events.ts';
 import type { Certainty, Snapshot } from './snapshot.ts';
+import { subtractCells, toUsageCell } from './subtract-cells.ts';
 import type { ClippedRanges, KeyedEvent, MeterUsageQuery } from './usage-query.ts';
 
 export type UsageReadPlan = {
@@ -252,29 +251,6 @@ function findRangesToSubtract(
 
 const ADDITIVE: readonly BucketField[] = ['count', 'sum', 'weighted_sum'];
 
-/** Subtracts the taken cells from the stored ones; drops a cell without remaining events. */
-function subtractCells(stored: readonly BucketCell[], taken: readonly UsageCell[]): UsageCell[] {
-  const cells = new Map<string, UsageCell>();
-  const add = (cell: UsageCell) => {
-    const { key, segment_us, window_us, group_key } = cell;
-    const cell_key = JSON.stringify([Math.floor(segment_us / US_PER_SECOND), window_us, group_key, key]);
-    const known = cells.get(cell_key);
-    if (known) known.bucket.combine(cell.bucket);
-    // The bucket is copied, because the stored one may be cached unchanged.
-    else cells.set(cell_key, { ...cell, bucket: UsageBucket.of(cell.bucket) });
-  };
-  for (const cell of stored) add(toUsageCell(cell));
-  for (const cell of taken) add({ ...cell, bucket: cell.bucket.negative() });
-  const left = [...cells.values()];
-  if (left.some(({ bucket }) => bucket.count < 0)) throw toMissingRowsError();
-  return left.filter(({ bucket }) => bucket.count > 0);
-}
-
-function toMissingRowsError(): FarthingError {
-  const what = 'the rows contain fewer events than lie outside the range; the audit finds which';
-  return new FarthingError('internal_error', what);
-}
-
 async function loadCellsWithRaw(read_plan: UsageReadPlan, hasFewEvents: boolean): Promise<UsageCell[]> {
   const { meter, plan } = read_plan;
   const fromRaw = plan.raw_ranges.length === 0 ? [] : await loadRawCells(read_plan, hasFewEvents);
@@ -304,10 +280,6 @@ function toBucketQuery({ scope, meter, meter_version, query, plan }: UsageReadPl
   const bucket_query = { ...scope, meter, meter_version, external_customer_ids, by_customer, plan, bounds };
   const running_uniques = running_values && query.window_size !== undefined && meter.bucket_size === undefined;
   return { ...bucket_query, extra_uniques: [], running_uniques };
-}
-
-function toUsageCell({ customer, ...cell }: BucketCell): UsageCell {
-  return { ...cell, key: customer };
 }
 
 /** Converts a plan to a query of the raw rows that it reads one by one. */
