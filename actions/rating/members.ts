@@ -13,19 +13,24 @@ import { CustomerModel } from '../../storage/models/catalog/customer.ts';
 import { buildChildrenQuery, type SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
 import type { MeterUsageQuery } from '../../storage/usage/usage-query.ts';
 
-/** Loads the customers by subscription id. Customers that have left are included, with the day on which they left. */
+/**
+ * Loads the customers by subscription id. Customers that have left are included, with the day on which they left. Customers in `loaded` are
+ * not read again.
+ */
 export async function loadMembers(
   database: Database,
   scope: Scope,
   subscriptions: readonly SubscriptionModel[],
+  loaded: ReadonlyMap<string, CustomerModel> = new Map(),
 ): Promise<ReadonlyMap<string, readonly SubscriptionMember[]>> {
   const parents = subscriptions.filter(({ subscription_type }) => subscription_type === 'PARENT');
   const inheritedSubscriptions =
     parents.length > 0 ? await buildChildrenQuery(scope, { parents, type: 'INHERITED' }, database) : [];
   const ids = [...subscriptions, ...inheritedSubscriptions].map(({ customer_id }) => customer_id);
-  const customers = await CustomerModel.byId(scope, ids, database);
+  const others = ids.filter((id) => !loaded.has(id));
+  const customers = await CustomerModel.byId(scope, others, database);
   const toExternalId = ({ id, customer_id }: SubscriptionModel) => {
-    const customer = customers.get(customer_id);
+    const customer = loaded.get(customer_id) ?? customers.get(customer_id);
     if (!customer) throw new FarthingError('system_error', `customer ${customer_id} of ${id} does not exist`);
     return customer.external_id;
   };

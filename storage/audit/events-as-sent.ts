@@ -5,8 +5,8 @@
 
 import { type Scope } from '../../core/foundation/scope.ts';
 import { type Microseconds, US_PER_DAY } from '../../core/foundation/time/instant.ts';
-import { hashToBigInt, IdentityHasher } from '../../core/metering/event/identity.ts';
 import { type ClickHouseClient, loadRows, streamRows, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
+import { loadAcceptedEvents } from '../events/by-id.ts';
 import type { Database } from '../foundation/stores.ts';
 
 export type SentEvent = {
@@ -88,29 +88,18 @@ const IDS_PER_QUESTION = 5_000;
 
 export async function loadSentEvents(
   clickhouse: ClickHouseClient,
-  { tenant_id, environment_id }: Scope,
+  scope: Scope,
   event_ids: readonly string[],
 ): Promise<SentEvent[]> {
-  const hasher = new IdentityHasher({ tenant_id, environment_id });
   const events: SentEvent[] = [];
   for (let from = 0; from < event_ids.length; from += IDS_PER_QUESTION) {
     const some = event_ids.slice(from, from + IDS_PER_QUESTION);
-    const hashes = some.map((event_id) => {
-      hasher.hash(event_id);
-      return hashToBigInt(hasher.high, hasher.low);
-    });
-    const idsCondition =
-      'tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and event_id in {some:Array(String)}';
-    const query = `
+    type Row = Omit<SentEvent, 'timestamp_us' | 'offset'> & { at_us: string; log_offset: string };
+    const buildQuery = (where: string) => `
       select event_id, event_name, external_customer_id, customer_id, source, toString(toUnixTimestamp64Micro(timestamp)) as at_us,
              properties, partition, toString(offset) as log_offset
-        from events where ${idsCondition} and timestamp in
-             (select timestamp from event_identities where id_hash in {hashes:Array(UInt64)} and ${idsCondition})`;
-    const rows = await loadRows<Omit<SentEvent, 'timestamp_us' | 'offset'> & { at_us: string; log_offset: string }>(
-      clickhouse,
-      'corrected events as they were sent',
-      { query, params: { tenant_id, environment_id, some, hashes } },
-    );
+        from events where ${where}`;
+    const rows = await loadAcceptedEvents<Row>(clickhouse, { scope, event_ids: some, buildQuery });
     for (const { at_us, log_offset, ...row } of rows)
       events.push({ ...row, timestamp_us: Number(at_us), offset: Number(log_offset) });
   }

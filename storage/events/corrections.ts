@@ -6,10 +6,10 @@
 import { groupBy } from '../../core/foundation/group-by.ts';
 import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
 import type { Microseconds } from '../../core/foundation/time/instant.ts';
-import { hashToBigInt, IdentityHasher } from '../../core/metering/event/identity.ts';
 import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
 import { deleteWhere } from '../clickhouse/delete.ts';
 import { quoteText } from '../clickhouse/literals.ts';
+import { loadAcceptedEvents, toIdParams, WITH_IDS } from './by-id.ts';
 import { instantColumn, labelColumn, textColumn, uint16Column, uint32Column, uint64Column } from './native.ts';
 import { writeRows } from './rows.ts';
 import type { RowTarget } from './tables.ts';
@@ -80,19 +80,14 @@ async function loadOriginals(
   scope: Scope,
   event_ids: readonly string[],
 ): Promise<Map<string, StoredEventVersion>> {
-  const hasher = new IdentityHasher(scope);
-  const hashes = event_ids.map((event_id) => {
-    hasher.hash(event_id);
-    return hashToBigInt(hasher.high, hasher.low);
-  });
-  const rows = await loadRows<StoredContentRow>(clickhouse, 'corrected events', {
-    query: `
+  const rows = await loadAcceptedEvents<StoredContentRow>(clickhouse, {
+    scope,
+    event_ids,
+    buildQuery: (where) => `
       select event_id, ${CONTENT}, partition as event_partition, toString(offset) as event_offset_text, position as event_position
         from events
-       where ${SELECTED_EVENTS} and timestamp in
-             (select timestamp from event_identities where id_hash in {hashes:Array(UInt64)} and ${SELECTED_EVENTS})
+       where ${where}
        order by event_id, event_partition, offset, event_position limit 1 by event_id`,
-    params: { ...eventParams(scope, event_ids), hashes },
   });
   return new Map(rows.map((row) => [row.event_id, toStoredContent(row)]));
 }
@@ -108,8 +103,8 @@ async function loadStoredCorrections(
       select event_id, ${CONTENT}, event_partition, toString(event_offset) as event_offset_text, event_position,
              action, toString(sequence) as nth, partition, toString(offset) as log_offset,
              toString(${FINGERPRINT}) as fingerprint
-        from event_corrections where ${SELECTED_EVENTS} order by event_id, sequence`,
-    params: eventParams(scope, event_ids),
+        from event_corrections where ${WITH_IDS} order by event_id, sequence`,
+    params: toIdParams(scope, event_ids),
   });
   return rows.map((row) => ({
     ...toStoredContent(row),
@@ -121,14 +116,22 @@ async function loadStoredCorrections(
   }));
 }
 
-/** The event as it was accepted, and its last stored correction. */
-export async function loadStoredContent(
+/** Loads the event as it was accepted, without later corrections. */
+export async function loadAcceptedEvent(
   clickhouse: ClickHouseClient,
   scope: Scope,
   event_id: string,
-): Promise<{ original: StoredEventVersion; last: (StoredEventVersion & { action: string }) | undefined } | undefined> {
-  const history = (await loadHistories(clickhouse, scope, [event_id])).get(event_id);
-  return history && { original: history.original, last: history.corrections.at(-1) };
+): Promise<StoredEventVersion | undefined> {
+  return (await loadOriginals(clickhouse, scope, [event_id])).get(event_id);
+}
+
+/** Loads the last stored correction of an event. */
+export async function loadLastCorrection(
+  clickhouse: ClickHouseClient,
+  scope: Scope,
+  event_id: string,
+): Promise<(StoredEventVersion & { readonly action: string }) | undefined> {
+  return (await loadStoredCorrections(clickhouse, scope, [event_id])).at(-1);
 }
 
 export async function writeCorrections(
@@ -225,16 +228,10 @@ const EVENT_CORRECTIONS: RowTarget<AppliedCorrection> = {
   ],
 };
 
-const SELECTED_EVENTS =
-  'tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and event_id in {event_ids:Array(String)}';
 const CONTENT = `external_customer_id, event_name, customer_id, source, properties,
   toString(toUnixTimestamp64Micro(timestamp)) as at_us, toString(toUnixTimestamp64Micro(received_at)) as got_us`;
 const FINGERPRINT = `sipHash64(action, partition, offset, external_customer_id, event_name, timestamp, customer_id, source,
   properties, received_at, event_partition, event_offset, event_position)`;
-
-function eventParams({ tenant_id, environment_id }: Scope, event_ids: readonly string[]) {
-  return { tenant_id, environment_id, event_ids: [...event_ids] };
-}
 
 type StoredContentRow = Omit<EventContent, 'timestamp_us'> & {
   event_id: string;

@@ -1,12 +1,11 @@
 /**
- * Reads stored events: pages of a list of current events, and the event with an id. The JSON text of properties is returned as it was sent.
+ * Reads pages of a list of current events. The JSON text of properties is returned as it was sent.
  */
 
 import { invalid } from '../../core/foundation/error.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { Microseconds } from '../../core/foundation/time/instant.ts';
 import { compilePropertyFilters, type PropertyFilters } from '../../core/metering/analytics/property-filter.ts';
-import { hashIdentity } from '../../core/metering/event/identity.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
 import {
   type ClickHouseClient,
@@ -140,29 +139,6 @@ const PASSED_OVER_MAX = 100_000;
 
 function tooManyPassedOver(): Error {
   return invalid('property_filters', 'too few of the events pass that have to be looked at: ask for a shorter range');
-}
-
-/**
- * Finds the event with this id as it was accepted, without corrections. The identity of the event contains its timestamp, which narrows the
- * search.
- */
-export async function findEvent(
-  clickhouse: ClickHouseClient,
-  scope: Scope,
-  event_id: string,
-): Promise<FoundEvent | undefined> {
-  const params = { ...scope, event_id, hash: hashIdentity({ ...scope, event_id }) };
-  const rows = await loadRows<FoundEventRow>(clickhouse, 'events', {
-    query: `
-      select ${COLUMNS} from events
-       where tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and event_id = {event_id:String}
-         and timestamp in (select timestamp from event_identities
-                            where id_hash = {hash:UInt64} and tenant_id = {tenant_id:String}
-                              and environment_id = {environment_id:String} and event_id = {event_id:String})
-       order by offset, position limit 1`,
-    params,
-  });
-  return rows[0] && toFoundEvent(rows[0]);
 }
 
 const COLUMNS = `event_id, external_customer_id, customer_id, event_name, source, properties,

@@ -1,6 +1,7 @@
 /** Outcomes of events that were not stored or not counted: duplicates, conflicts, dead letters, unusable values. */
 import { z } from 'zod';
-import { defineStatement } from '../clickhouse/clickhouse.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type ClickHouseClient, defineStatement, SMALL_ANSWER } from '../clickhouse/clickhouse.ts';
 
 export const OutcomeRow = z.object({
   event_id: z.string(),
@@ -13,8 +14,12 @@ export const OutcomeRow = z.object({
 });
 export type OutcomeRow = z.infer<typeof OutcomeRow>;
 
-/** Oldest first; only the latest thousand for an id that was sent repeatedly. */
-export const selectEventOutcomes = defineStatement({
+/** Lists the outcomes of an id, oldest first; only the latest thousand if it was sent repeatedly. */
+export function listEventOutcomes(clickhouse: ClickHouseClient, scope: Scope, event_id: string): Promise<OutcomeRow[]> {
+  return selectOutcomes.run(clickhouse, { ...scope, event_id }, { settings: SMALL_ANSWER });
+}
+
+const selectOutcomes = defineStatement({
   name: 'outcomes of an event',
   sql: `select * from (
           select event_id, outcome, meter_id, reason, toString(toUnixTimestamp64Micro(received_at)) as received_at_us, body,

@@ -30,6 +30,7 @@ type EventsOfCustomers = Scope & {
   readonly event_names: readonly string[];
   readonly external_customer_ids: readonly string[];
   readonly ranges: readonly (readonly [number, number])[];
+  readonly has_corrections: boolean;
 };
 
 /** Events with one name that a customer sent on a UTC day, as days since 1970. */
@@ -45,6 +46,8 @@ export type RawEventsQuery = Scope & {
   readonly range?: CustomerRange;
   /** Offsets by partition before which the events must lie; partitions that are not listed are excluded. */
   readonly before: ReadonlyMap<number, bigint>;
+  /** False if no event of the environment was corrected: the statement is then planned in half the time. Default: true. */
+  readonly has_corrections?: boolean;
   /** Aborts the statement. */
   readonly signal?: AbortSignal | undefined;
 };
@@ -225,11 +228,13 @@ function buildRawEventsStatement(wanted: RawStatementQuery): { sql: string; para
   const beforeCondition = wanted.before === null ? () => '1' : buildBeforeCondition(wanted.before, params);
   const columns = 'external_customer_id, event_id, event_name, timestamp, source, properties, received_at';
   const wanted_rows = conditions.join(' and ');
+  const as_sent = `
+      select ${columns}, partition, offset as event_offset, position as event_position
+        from events where ${wanted_rows} and ${beforeCondition('partition', 'offset')}`;
+  if (wanted.has_corrections === false) return { params, sql: `from (${as_sent})` };
   return {
     params,
-    sql: `from (
-      select ${columns}, partition, offset as event_offset, position as event_position
-        from events where ${wanted_rows} and ${beforeCondition('partition', 'offset')}
+    sql: `from (${as_sent}
          and event_id not in (select event_id from event_corrections where ${scope})
       union all
       select ${columns}, event_partition as partition, event_offset, event_position

@@ -16,6 +16,8 @@ export type CountingMoment = {
   readonly progress: readonly PartitionProgress[];
   /** Undefined for a meter without versions. */
   readonly versions: CurrentVersions | undefined;
+  /** Whether the correction of any event of the environment was requested. */
+  readonly has_corrections: boolean;
 };
 
 type MeterKey = Scope & { readonly meter_id: string };
@@ -36,7 +38,10 @@ const MOMENT = `
     from (select coalesce(json_agg(v order by v.version desc), '[]') as versions
             from (select distinct * from unnest(?::text[], ?::text[], ?::text[]) as k(tenant_id, environment_id, meter_id)) as k
            cross join lateral (
-             select m.tenant_id, m.environment_id, m.meter_id, m.version, m.definition, m.state from meter_versions m
+             select m.tenant_id, m.environment_id, m.meter_id, m.version, m.definition, m.state,
+                    exists (select from event_corrections c
+                             where c.tenant_id = m.tenant_id and c.environment_id = m.environment_id) as has_corrections
+               from meter_versions m
               where m.tenant_id = k.tenant_id and m.environment_id = k.environment_id and m.meter_id = k.meter_id
               order by m.version desc limit 2) as v) as v
     left join slices s on true
@@ -52,8 +57,12 @@ const MOMENTS = new KeyedBatchLoader<Database, MeterKey, CountingMoment>(
     const progress = rows
       .filter((row: { partition: number | null }) => row.partition !== null)
       .map(toPartitionProgress);
-    const byMeter = groupBy(rows[0].versions as MeterVersion[], meterKey);
-    return meters.map((one) => ({ progress, versions: chooseCurrentVersions(byMeter.get(meterKey(one)) ?? []) }));
+    const byMeter = groupBy(rows[0].versions as (MeterVersion & { has_corrections: boolean })[], meterKey);
+    return meters.map((one) => {
+      const versions = byMeter.get(meterKey(one)) ?? [];
+      const has_corrections = versions.some((version) => version.has_corrections);
+      return { progress, versions: chooseCurrentVersions(versions), has_corrections };
+    });
   },
   { batchMax: METERS_MAX },
 );

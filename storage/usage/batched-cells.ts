@@ -20,6 +20,7 @@ import {
   type BucketCell,
   type BucketQuery,
   buildRangesCondition,
+  combineEnds,
   type EventEnds,
   type EventRange,
   findOutside,
@@ -259,7 +260,7 @@ function selectCells(
     for (const row of rows.get(seriesKey(meter.id, meter_version, customer)) ?? []) {
       if (row[SIZE] === meter.base_size && toStart(row) >= end_us) has_later = true;
       if (!isSelected(query, row)) continue;
-      if (event_range) ends = endsWith(ends, query, row);
+      if (event_range && isEdge(query, row)) ends = combineEnds(ends, toEnds(fields, row));
       const window_s = plan.rows_are_windows ? row[INTERVAL] : '0';
       const place = [findSegment(plan, Number(row[INTERVAL])), window_s, row[3], by_customer ? customer : ''] as const;
       cells.push(toBucketCell(fields, [...place, ...row.slice(LEADING_COLUMNS)]));
@@ -281,10 +282,13 @@ function isSelected({ meter, plan }: BucketQuery, row: BatchRow): boolean {
   );
 }
 
-function endsWith({ first_us, last_us }: EventEnds, { meter, plan }: BucketQuery, row: BatchRow): EventEnds {
-  const isEdge = row[SIZE] === meter.base_size && isInRanges(plan.edge_ranges, toStart(row));
-  if (!isEdge) return { first_us, last_us };
-  return { first_us: Math.min(first_us, Number(row[6])), last_us: Math.max(last_us, Number(row[7])) };
+function isEdge({ meter, plan }: BucketQuery, row: BatchRow): boolean {
+  return row[SIZE] === meter.base_size && isInRanges(plan.edge_ranges, toStart(row));
+}
+
+function toEnds(fields: readonly BucketField[], row: BatchRow): EventEnds {
+  const event_count = Number(row[LEADING_COLUMNS + fields.indexOf('count')]);
+  return { first_us: Number(row[6]), last_us: Number(row[7]), event_count };
 }
 
 function toStart(row: BatchRow): Microseconds {

@@ -52,8 +52,12 @@ type CellRow = [segment_s: string, window_s: string, group_key: string, customer
 /** For a query with `event_range`: the ends at which an edge row has events outside the range, or at which its event times are unknown. */
 export type OutsideEvents = { start: boolean; end: boolean };
 
-/** Times of the first and the last event of the edge rows. */
-export type EventEnds = { readonly first_us: Microseconds; readonly last_us: Microseconds };
+/** Times of the first and the last event of the edge rows, and the number of their events. */
+export type EventEnds = {
+  readonly first_us: Microseconds;
+  readonly last_us: Microseconds;
+  readonly event_count: number;
+};
 
 export type StoredCells = {
   readonly cells: BucketCell[];
@@ -63,7 +67,19 @@ export type StoredCells = {
   readonly has_later: boolean;
 };
 
-export const NO_ENDS: EventEnds = { first_us: Number.POSITIVE_INFINITY, last_us: Number.NEGATIVE_INFINITY };
+export const NO_ENDS: EventEnds = {
+  first_us: Number.POSITIVE_INFINITY,
+  last_us: Number.NEGATIVE_INFINITY,
+  event_count: 0,
+};
+
+export function combineEnds(a: EventEnds, b: EventEnds): EventEnds {
+  return {
+    first_us: Math.min(a.first_us, b.first_us),
+    last_us: Math.max(a.last_us, b.last_us),
+    event_count: a.event_count + b.event_count,
+  };
+}
 export const NO_CELLS: StoredCells = {
   cells: [],
   outside: { start: false, end: false },

@@ -8,6 +8,7 @@ import { findSegmentIndex } from './batched-cells.ts';
 import {
   type BucketCell,
   type BucketQuery,
+  combineEnds,
   type EventEnds,
   type EventRange,
   findOutside,
@@ -76,7 +77,7 @@ export class CachedUsage {
     if (!isInside && !(this.#later && start_us >= this.#end_us)) return;
     if (!isInside) return this.#deferAddition(row, this.#later!);
     addRow(row, this.#bucketAt(this.#toPlace(row)));
-    if (isInRanges(this.#query.plan.edge_ranges, start_us)) this.#ends = widened(this.#ends, toEventEnds(row));
+    if (isInRanges(this.#query.plan.edge_ranges, start_us)) this.#ends = combineEnds(this.#ends, toEventEnds(row));
   }
 
   /** Whether the entry has more than `CELLS_MAX` cells and lacks later additions. */
@@ -101,7 +102,7 @@ export class CachedUsage {
       this.#later.delete(place);
       const { cell, ends } = addition;
       this.#bucketAt(cell).combine(cell.bucket);
-      if (isInRanges(this.#query.plan.edge_ranges, addition.start_us)) this.#ends = widened(this.#ends, ends);
+      if (isInRanges(this.#query.plan.edge_ranges, addition.start_us)) this.#ends = combineEnds(this.#ends, ends);
     }
     return true;
   }
@@ -140,7 +141,7 @@ export class CachedUsage {
       return;
     }
     addRow(row, (known ?? { cell }).cell.bucket);
-    if (known) known.ends = widened(known.ends, toEventEnds(row));
+    if (known) known.ends = combineEnds(known.ends, toEventEnds(row));
     else later.set(place, { start_us, cell, ends: toEventEnds(row) });
   }
 
@@ -162,12 +163,12 @@ function addRow(row: BucketRow, bucket: UsageBucket): void {
   else bucket.combine(UsageBucket.of(row));
 }
 
-function toEventEnds({ first_us, last_us }: BucketRow): EventEnds {
-  return { first_us: first_us ?? Number.NEGATIVE_INFINITY, last_us: last_us ?? Number.POSITIVE_INFINITY };
-}
-
-function widened(a: EventEnds, b: EventEnds): EventEnds {
-  return { first_us: Math.min(a.first_us, b.first_us), last_us: Math.max(a.last_us, b.last_us) };
+function toEventEnds({ first_us, last_us, count }: BucketRow): EventEnds {
+  return {
+    first_us: first_us ?? Number.NEGATIVE_INFINITY,
+    last_us: last_us ?? Number.POSITIVE_INFINITY,
+    event_count: count,
+  };
 }
 
 /** Returns a key. Queries with one key are answered by the same rows with the same segments; consecutive "until now" queries share it. */

@@ -19,7 +19,12 @@ type UsageCounter = {
 };
 
 /** The counter and the progress are of one moment, but the stop offsets of a stopped meter are read afterwards. */
-export type CurrentCounting = { readonly counter: UsageCounter; readonly progress: readonly PartitionProgress[] };
+export type CurrentCounting = {
+  readonly counter: UsageCounter;
+  readonly progress: readonly PartitionProgress[];
+  /** False if no event of the environment was corrected until then. */
+  readonly has_corrections: boolean;
+};
 
 export async function loadCurrentCounting(
   { postgres }: Pick<Stores, 'postgres'>,
@@ -28,11 +33,11 @@ export async function loadCurrentCounting(
 ): Promise<CurrentCounting> {
   if (definition) {
     const counter = { definition, version: 0, has_buckets: false, stop: undefined };
-    return { counter, progress: await loadSharedProgress(postgres) };
+    return { counter, progress: await loadSharedProgress(postgres), has_corrections: true };
   }
-  const { progress, versions } = await loadCountingMoment(postgres, scope, meter.id);
+  const { progress, versions, has_corrections } = await loadCountingMoment(postgres, scope, meter.id);
   if (!versions) throw new FarthingError('internal_error', `meter ${meter.id} has no version to count by`);
-  return { counter: await loadCounter(postgres, versions), progress };
+  return { counter: await loadCounter(postgres, versions), progress, has_corrections };
 }
 
 async function loadCounter(

@@ -1,7 +1,7 @@
 /**
- * Reads events just outside a range that ends now. A busy service has few of them, and concurrent queries all need them: one statement
- * answers all. It returns the log position of each event, so a query can detect events that were counted while the rows were read. The raw
- * events of the many lines of one answer are also read this way, if they are few.
+ * Reads the raw events at the edges of a range if they are few: those since a range that ends now, those of an edge whose rows count few,
+ * and those of the many lines of one answer. One statement answers all concurrent queries. It returns the log position of each event, so a
+ * query can detect events that were counted while the rows were read.
  */
 
 import { groupBy } from '../../core/foundation/group-by.ts';
@@ -18,6 +18,7 @@ type OutsideEventsQuery = Scope & {
   readonly external_customer_ids: readonly string[];
   readonly ranges: readonly SegmentRange[];
   readonly bounds: QueryBounds | undefined;
+  readonly has_corrections: boolean;
 };
 
 const QUERIES_MAX = 500;
@@ -64,6 +65,7 @@ async function loadBatch(
     event_names: [...new Set(queries.map(({ event_name }) => event_name))],
     external_customer_ids: [...new Set(queries.flatMap(({ external_customer_ids }) => external_customer_ids))],
     ranges: mergeRanges(queries.flatMap(({ ranges }) => ranges)),
+    has_corrections: queries.some(({ has_corrections }) => has_corrections),
   };
   // The batch has a signal of its own: a caller that disconnects does not cancel the statement of the other callers.
   const sharedBounds = bounds && { ...bounds, signal: new AbortController().signal, spent: { work: 0 } };

@@ -1,6 +1,5 @@
 /** Gathers the cells of a query: merged partials of the pre-aggregated rows, and of the raw rows. */
 
-import { FarthingError } from '../../core/foundation/error.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import { type Microseconds, toUs, US_PER_DAY, US_PER_SECOND } from '../../core/foundation/time/instant.ts';
 import {
@@ -9,7 +8,7 @@ import {
   type SegmentRange,
   useEdgeBuckets,
 } from '../../core/metering/analytics/segments.ts';
-import { type BucketField, UsageBucket } from '../../core/metering/bucket.ts';
+import { type BucketField } from '../../core/metering/bucket.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import { EventCells } from '../../core/metering/event-cells.ts';
 import type { UsageCell } from '../../core/metering/usage.ts';
@@ -27,7 +26,6 @@ import { type PartitionProgress } from '../progress/partition-progress.ts';
 import { loadSharedProgress } from '../progress/slices.ts';
 import { canBatch, hasDistinctRows, isCacheable, loadBatchedCells } from './batched-cells.ts';
 import {
-  type BucketCell,
   type BucketQuery,
   type EventRange,
   type ExtraUniques,
@@ -40,6 +38,7 @@ import {
 import { toOpenQueryKey } from './cached-usage.ts';
 import { loadEventsOutside } from './outside-events.ts';
 import type { Certainty, Snapshot } from './snapshot.ts';
+import { subtractCells, toUsageCell } from './subtract-cells.ts';
 import type { ClippedRanges, KeyedEvent, MeterUsageQuery } from './usage-query.ts';
 
 export type UsageReadPlan = {
@@ -54,6 +53,8 @@ export type UsageReadPlan = {
   snapshot: Snapshot;
   /** Progress of the snapshot, present only if the meter's version was read at the same moment. The usage cache may answer only then. */
   progress: readonly PartitionProgress[] | undefined;
+  /** False if no event of the environment was corrected before the snapshot. */
+  has_corrections: boolean;
 };
 
 export type CellsRead = {
@@ -73,6 +74,7 @@ type RowsRead = {
   readonly event_range: EventRange | undefined;
   readonly stored: StoredCells;
 };
+type CurrentRows = RowsRead & { readonly is_cached: boolean };
 
 /** Caches the cells as of the given progress. Null means that the progress changed during the read; the older entry is then discarded. */
 export function cacheRead(
@@ -132,19 +134,19 @@ async function loadClippedCells(read_plan: UsageReadPlan): Promise<UsageCell[]> 
 async function loadWholeCells(read_plan: UsageReadPlan): Promise<CellsRead> {
   const { plan } = read_plan;
   const whole = isWhole(plan) ? await loadStoredWithEdges(read_plan) : null;
-  const withRaw = async (): Promise<CellsRead> => ({
-    cells: await loadCellsWithRaw(read_plan),
+  const withRaw = async (hasFewEvents: boolean): Promise<CellsRead> => ({
+    cells: await loadCellsWithRaw(read_plan, hasFewEvents),
     raw_ranges: plan.raw_ranges,
     certainty: 'open',
   });
-  if (whole === null) return withRaw();
+  if (whole === null) return withRaw(false);
   const { stored, is_cached } = whole;
   const rows = is_cached || read_plan.progress === undefined ? {} : { stored: whole };
   if (!stored.outside.start && !stored.outside.end)
     return { cells: stored.cells.map(toUsageCell), raw_ranges: [], certainty: is_cached ? 'certain' : 'open', ...rows };
   const outside = findRangesToSubtract(read_plan, stored.outside);
-  if (!outside) return withRaw();
-  const left = await subtractOutside(read_plan, stored.cells, outside);
+  if (!outside) return withRaw(hasFewEdgeEvents(stored));
+  const left = await subtractOutside(read_plan, whole, outside);
   return { ...left, certainty: is_cached ? 'unless rebuilt' : 'open', ...rows };
 }
 
@@ -159,16 +161,17 @@ function isWhole({ edge_ranges, raw_ranges, base_ranges, day_ranges }: SegmentPl
  */
 async function subtractOutside(
   read_plan: UsageReadPlan,
-  stored: readonly BucketCell[],
+  { stored, is_cached }: CurrentRows,
   outside: readonly SegmentRange[],
 ): Promise<Omit<CellsRead, 'certainty'>> {
-  const { stores, scope, query, meter } = read_plan;
+  const { stores, scope, query, meter, has_corrections } = read_plan;
   const { external_customer_ids, bounds } = query;
-  const isShort = timeUntilNow(outside, query) <= SHORT_US;
+  const hasFewEvents = hasFewEdgeEvents(stored) || timeUntilNow(outside, query) <= SHORT_US;
   const hasFewCustomers =
-    isShort && external_customer_ids !== null && external_customer_ids.length <= BATCHED_CUSTOMERS_MAX;
+    hasFewEvents && external_customer_ids !== null && external_customer_ids.length <= BATCHED_CUSTOMERS_MAX;
   const [progress, events] = await Promise.all([
-    loadSharedProgress(stores.postgres),
+    // Cached rows are of the progress of the snapshot.
+    is_cached ? undefined : loadSharedProgress(stores.postgres),
     hasFewCustomers
       ? loadEventsOutside(stores.clickhouse, {
           ...scope,
@@ -176,6 +179,7 @@ async function subtractOutside(
           external_customer_ids,
           ranges: outside,
           bounds,
+          has_corrections,
         })
       : null,
   ]);
@@ -183,12 +187,19 @@ async function subtractOutside(
     ? await aggregateEvents(read_plan, () => events.filter(isBefore(read_plan)))
     : await loadRawCells({ ...read_plan, plan: { ...read_plan.plan, raw_ranges: outside } });
   const known = events ? { log_positions: events.map(({ log_position }) => log_position) } : {};
-  return { cells: subtractCells(stored, taken), raw_ranges: outside, progress, ...known };
+  return { cells: subtractCells(stored.cells, taken), raw_ranges: outside, ...(progress && { progress }), ...known };
 }
 
 /** Limit of the time outside a range that ends now: the events in it are few only if this time is short. */
 const SHORT_US = 120 * US_PER_SECOND;
 const BATCHED_CUSTOMERS_MAX = 20;
+/** Maximum number of counted events at the edges for which the raw events are read by a statement that concurrent queries share. */
+const EDGE_EVENTS_MAX = 2_000;
+
+/** Whether few events were counted at the edges. The number is 0 if the statement does not return it. */
+function hasFewEdgeEvents({ ends }: StoredCells): boolean {
+  return ends.event_count > 0 && ends.event_count <= EDGE_EVENTS_MAX;
+}
 
 function isBefore({ snapshot, stop }: UsageReadPlan): (event: PositionedRawEvent) => boolean {
   const before = stop ? chooseEarlierOffsets(snapshot.before, stop) : snapshot.before;
@@ -201,7 +212,7 @@ function timeUntilNow(ranges: readonly SegmentRange[], { now_ms }: MeterUsageQue
 }
 
 /** Reads a whole range from pre-aggregated rows, cached or by one statement. Rows at its edges may include events outside the range. */
-async function loadStoredWithEdges(read_plan: UsageReadPlan): Promise<RowsRead & { readonly is_cached: boolean }> {
+async function loadStoredWithEdges(read_plan: UsageReadPlan): Promise<CurrentRows> {
   const { plan, query, stores, progress } = read_plan;
   const bucket_query = { ...toBucketQuery(read_plan), plan: useEdgeBuckets(plan) };
   const event_range: EventRange | undefined = plan.edge_ranges.length > 0 ? [query.start_us, query.end_us] : undefined;
@@ -240,32 +251,9 @@ function findRangesToSubtract(
 
 const ADDITIVE: readonly BucketField[] = ['count', 'sum', 'weighted_sum'];
 
-/** Subtracts the taken cells from the stored ones; drops a cell without remaining events. */
-function subtractCells(stored: readonly BucketCell[], taken: readonly UsageCell[]): UsageCell[] {
-  const cells = new Map<string, UsageCell>();
-  const add = (cell: UsageCell) => {
-    const { key, segment_us, window_us, group_key } = cell;
-    const cell_key = JSON.stringify([Math.floor(segment_us / US_PER_SECOND), window_us, group_key, key]);
-    const known = cells.get(cell_key);
-    if (known) known.bucket.combine(cell.bucket);
-    // The bucket is copied, because the stored one may be cached unchanged.
-    else cells.set(cell_key, { ...cell, bucket: UsageBucket.of(cell.bucket) });
-  };
-  for (const cell of stored) add(toUsageCell(cell));
-  for (const cell of taken) add({ ...cell, bucket: cell.bucket.negative() });
-  const left = [...cells.values()];
-  if (left.some(({ bucket }) => bucket.count < 0)) throw toMissingRowsError();
-  return left.filter(({ bucket }) => bucket.count > 0);
-}
-
-function toMissingRowsError(): FarthingError {
-  const what = 'the rows contain fewer events than lie outside the range; the audit finds which';
-  return new FarthingError('internal_error', what);
-}
-
-async function loadCellsWithRaw(read_plan: UsageReadPlan): Promise<UsageCell[]> {
+async function loadCellsWithRaw(read_plan: UsageReadPlan, hasFewEvents: boolean): Promise<UsageCell[]> {
   const { meter, plan } = read_plan;
-  const fromRaw = plan.raw_ranges.length === 0 ? [] : await loadRawCells(read_plan);
+  const fromRaw = plan.raw_ranges.length === 0 ? [] : await loadRawCells(read_plan, hasFewEvents);
   const countsUniques = meter.aggregation.fills.includes('uniques');
   const usesBuckets = plan.base_ranges.length + plan.day_ranges.length > 0;
   const unite = countsUniques && usesBuckets;
@@ -294,18 +282,23 @@ function toBucketQuery({ scope, meter, meter_version, query, plan }: UsageReadPl
   return { ...bucket_query, extra_uniques: [], running_uniques };
 }
 
-function toUsageCell({ customer, ...cell }: BucketCell): UsageCell {
-  return { ...cell, key: customer };
-}
-
 /** Converts a plan to a query of the raw rows that it reads one by one. */
-export function toRawEventsQuery({ scope, query, meter, plan, snapshot, stop }: UsageReadPlan): RawEventsQuery {
+export function toRawEventsQuery({
+  scope,
+  query,
+  meter,
+  plan,
+  snapshot,
+  stop,
+  has_corrections,
+}: UsageReadPlan): RawEventsQuery {
   return {
     ...scope,
     event_name: meter.event_name,
     ...(query.external_customer_ids === null ? {} : { external_customer_ids: query.external_customer_ids }),
     ...(query.only?.sources ? { sources: query.only.sources } : {}),
     ranges: plan.raw_ranges,
+    has_corrections,
     before: stop ? chooseEarlierOffsets(snapshot.before, stop) : snapshot.before,
   };
 }
@@ -355,8 +348,8 @@ function buildEventFilter({ only, clipped }: MeterUsageQuery): ((event: RawEvent
   return (event) => isThere(event) && (passes === undefined || passes(event.properties));
 }
 
-async function loadRawCells(read_plan: UsageReadPlan): Promise<UsageCell[]> {
-  const events = read_plan.query.is_of_many ? await loadFewRawEvents(read_plan) : null;
+async function loadRawCells(read_plan: UsageReadPlan, hasFewEvents = false): Promise<UsageCell[]> {
+  const events = hasFewEvents || read_plan.query.is_of_many ? await loadFewRawEvents(read_plan) : null;
   if (events) return aggregateEvents(read_plan, () => events);
   const raw_query = { ...toRawEventsQuery(read_plan), signal: read_plan.query.bounds?.signal };
   return aggregateEvents(read_plan, () => streamRawEvents(read_plan.stores.clickhouse, raw_query));
@@ -372,6 +365,7 @@ async function loadFewRawEvents(read_plan: UsageReadPlan): Promise<PositionedRaw
     external_customer_ids,
     ranges: read_plan.plan.raw_ranges,
     bounds,
+    has_corrections: read_plan.has_corrections,
   });
   const isCounted = isBefore(read_plan);
   return events && events.filter((event) => isCounted(event) && (only?.sources?.includes(event.source) ?? true));

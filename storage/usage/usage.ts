@@ -124,7 +124,7 @@ function recordRead(
 
 /** Counter of a query, and its parts. */
 type UsageCounting = {
-  readonly read_plan: Omit<UsageReadPlan, 'query' | 'plan' | 'snapshot' | 'progress'>;
+  readonly read_plan: Omit<UsageReadPlan, 'query' | 'plan' | 'snapshot' | 'progress' | 'has_corrections'>;
   readonly parts: readonly UsagePart[];
   /** Whether raw rows answer the query, because no pre-aggregated rows exist for it. */
   readonly wants_raw: boolean;
@@ -156,16 +156,19 @@ function buildSnapshotRead(
         const plan = isRaw ? planRawOnly(part.plan, query) : limitDailyRollups(part.plan, snapshot.days_before);
         // The stop offsets of a stopped meter are read after the progress, so no cached rows of that progress may answer.
         const current_progress = counter.stop === undefined ? progress : undefined;
-        return loadUsageCells({ ...read_plan, ...part, plan, snapshot, progress: current_progress });
+        return loadUsageCells({ ...read_plan, ...part, plan, snapshot, progress: current_progress, has_corrections });
       }),
     );
   let first: readonly PartitionProgress[] | null = counted_by.progress;
+  // A correction after the snapshot rebuilds rows, and the read is then repeated.
+  let { has_corrections } = counted_by;
   return {
     progress: async () => {
       const known = first;
       first = null;
       if (known) return known;
       const now = await loadCurrentCounting(stores, scope, query);
+      has_corrections = now.has_corrections;
       return isSameCounter(counter, now.counter) ? now.progress : null;
     },
     read: read(wants_raw),
@@ -194,7 +197,10 @@ async function mayBeTorn(
     return log_positions.some((log_position) => doubts.some((doubt) => isDoubtedPosition(doubt, log_position)));
   const snapshot = { before: new Map(), days_before: 0 };
   const plan = { ...part!.plan, raw_ranges };
-  const raw_query = { ...toRawEventsQuery({ ...read_plan, query, plan, snapshot, progress: undefined }), doubts };
+  const raw_query = {
+    ...toRawEventsQuery({ ...read_plan, query, plan, snapshot, progress: undefined, has_corrections: true }),
+    doubts,
+  };
   return (await countRawEvents(read_plan.stores.clickhouse, raw_query)) > 0;
 }
 

@@ -6,7 +6,7 @@
 import { FarthingError, notAllowed, notFound } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { toPartition } from '../../../core/metering/event/identity.ts';
-import { findEvent } from '../../../storage/events/find-events.ts';
+import { loadAcceptedEvent } from '../../../storage/events/corrections.ts';
 import { findUnprocessed } from '../../../storage/events/unprocessed.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 import { ensureCorrectionNumbers } from '../../../storage/progress/attempts.ts';
@@ -60,7 +60,7 @@ async function isAccepted(stores: Stores, scope: Scope, eventId: string): Promis
   for (let attempts = 1; ; attempts++) {
     const progress = await readProgress(stores.postgres);
     const reached = progress.find((state) => state.partition === partition)?.next_offset ?? 0n;
-    if (await findEvent(stores.clickhouse, scope, eventId)) return true;
+    if (await loadAcceptedEvent(stores.clickhouse, scope, eventId)) return true;
     if (await findUnprocessed(stores, scope, eventId)) return true;
     // Everything that was in the log at the time of the request is in the stores now, so the event does not exist.
     if (reached >= end) return false;

@@ -47,11 +47,10 @@ export async function traceEvent(
   scope: Scope,
   event: MeteredEvent & { readonly event_name: string },
 ): Promise<EventTrace> {
-  const [customer = null] = await CustomerModel.in(scope, database).where({
-    external_id: event.external_customer_id,
-    status: 'published',
-  });
-  const met = await matchMeters(database, scope, event);
+  const [[customer = null], met] = await Promise.all([
+    CustomerModel.in(scope, database).where({ external_id: event.external_customer_id, status: 'published' }),
+    matchMeters(database, scope, event),
+  ]);
   const meterIds = met.matched.map(({ meter }) => meter.id);
   // Archived prices are included: a price archived with its plan charged earlier events.
   const prices = await PriceModel.in(scope, database).whereIn('meter_id', meterIds).orderBy(['created_at', 'sequence']);

@@ -40,6 +40,8 @@ export type AnalyticsItem = PricedItem & {
 
 type AnalyticsItemsQuery = {
   customers: readonly CustomerModel[] | null;
+  /** Meters that are not read again. */
+  loaded_meters?: ReadonlyMap<string, MeterModel>;
   start_us: Microseconds;
   end_us: Microseconds;
   now: Date;
@@ -57,20 +59,25 @@ export async function gatherAnalyticsItems(
     .orderBy(['created_at', 'subscription_id', 'position', 'id']);
   const priceIds = lines.map(({ price_id }) => price_id);
   const prices = await PriceModel.byId(scope, priceIds, database);
+  const loaded = query.loaded_meters ?? new Map<string, MeterModel>();
   const meterIds = Array.from(prices.values(), ({ meter_id }) => meter_id);
-  const meters = await MeterModel.byId(scope, meterIds, database);
+  const others = await MeterModel.byId(
+    scope,
+    meterIds.filter((id) => !loaded.has(id ?? '')),
+    database,
+  );
   const customerIds = subscriptions.map(({ customer_id }) => customer_id);
   const customers = query.customers
     ? indexById(query.customers)
     : await CustomerModel.byId(scope, customerIds, database);
   const bySubscription = indexById(subscriptions);
-  const members = await loadMembers(database, scope, subscriptions);
+  const members = await loadMembers(database, scope, subscriptions, customers);
   const at = new Date(Math.min(query.now.getTime(), toMs(query.end_us) - 1));
   const allowances: Allowances = lines.length === 0 ? new Map() : await loadAllowances(database, subscriptions, at);
   const items = lines.map((record) => {
     const subscription = requireRecord(bySubscription, record.subscription_id, 'subscription');
     const price = requireRecord(prices, record.price_id, 'price');
-    const meter = requireRecord(meters, price.meter_id ?? '', 'meter');
+    const meter = loaded.get(price.meter_id ?? '') ?? requireRecord(others, price.meter_id ?? '', 'meter');
     return { ...buildPricedItem(record, { price, meter, subscription }), subscription };
   });
   return withCommittedLines(items).flatMap((item) => {

@@ -1,5 +1,6 @@
 /** Usage and cost analytics: an item per usage line and group, measured and rated as invoices are (docs/rules/usage.md, "Analytics"). */
 
+import { indexById } from '../../../core/foundation/by-id.ts';
 import { type Decimal, ZERO } from '../../../core/foundation/decimal.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { toInstant, toUs } from '../../../core/foundation/time/instant.ts';
@@ -65,14 +66,15 @@ export async function loadUsageAnalytics(
     loadFreshness(stores, scope, query.now.getTime()),
     loadAnalyticsRecords(database, scope, query),
   ]);
-  const all = await gatherAnalyticsItems(database, scope, { ...query, customers });
+  const meters = customers === null ? [] : await MeterModel.in(scope, database).where('status', 'published');
+  const all = await gatherAnalyticsItems(database, scope, { ...query, customers, loaded_meters: indexById(meters) });
   const isRequested = (meter: { id: string }) =>
     (query.meter_ids?.includes(meter.id) ?? true) && (query.feature_ids === null || features.has(meter.id));
   const measured = await measureAll(stores, scope, {
     query,
     subjects: [
       ...all.filter((item) => isRequested(item.meter)).map(toSubject),
-      ...(await gatherUnbilled(stores, scope, { query, customers, items: all, isRequested })),
+      ...(await gatherUnbilled(stores, scope, { query, customers, meters, items: all, isRequested })),
     ],
   });
   const invoiced = createInvoicedUsageReader(database);
@@ -100,6 +102,8 @@ function toSubject(item: AnalyticsItem): AnalyticsSubject {
 type UnbilledInput = {
   query: UsageAnalyticsQuery;
   customers: readonly CustomerModel[] | null;
+  /** Published meters of the environment. */
+  meters: readonly MeterModel[];
   items: readonly AnalyticsItem[];
   isRequested: (meter: { id: string }) => boolean;
 };
@@ -112,16 +116,15 @@ type UnbilledInput = {
 async function gatherUnbilled(
   stores: Stores,
   scope: Scope,
-  { query, customers, items, isRequested }: UnbilledInput,
+  { query, customers, meters, items, isRequested }: UnbilledInput,
 ): Promise<AnalyticsSubject[]> {
   if (customers === null) return [];
   const billed = new Set(items.map((item) => `${item.external_customer_id}/${item.meter.id}`));
   const withoutItem = (meter: MeterModel) =>
     customers.filter(({ external_id }) => !billed.has(`${external_id}/${meter.id}`));
-  const published = await MeterModel.in(scope, stores.postgres).where('status', 'published');
-  const meters = published.filter((meter) => isRequested(meter) && withoutItem(meter).length > 0);
-  const names = await findNamesToMeasure(stores, scope, { query, customers, count: meters.length });
-  const seen = names === null ? meters : meters.filter(({ event_name }) => names.has(event_name));
+  const unbilled = meters.filter((meter) => isRequested(meter) && withoutItem(meter).length > 0);
+  const names = await findNamesToMeasure(stores, scope, { query, customers, count: unbilled.length });
+  const seen = names === null ? unbilled : unbilled.filter(({ event_name }) => names.has(event_name));
   const { start_us, end_us } = query;
   return seen.flatMap((meter) =>
     withoutItem(meter).map(({ external_id, timezone }) => ({

@@ -5,12 +5,13 @@ import { errorRecord, notFound } from '../../../core/foundation/error.ts';
 import { completeKeys } from '../../../core/foundation/json/complete-keys.ts';
 import { formatUs } from '../../../core/foundation/time/instant.ts';
 import { properties as propertiesIn } from '../../../core/metering/event-text.ts';
-import { loadStoredContent } from '../../../storage/events/corrections.ts';
-import { type FoundEvent, findEvent } from '../../../storage/events/find-events.ts';
-import { type OutcomeRow, selectEventOutcomes } from '../../../storage/events/outcomes.ts';
+import { loadAcceptedEvent, loadLastCorrection } from '../../../storage/events/corrections.ts';
+import type { FoundEvent } from '../../../storage/events/find-events.ts';
+import { listEventOutcomes, type OutcomeRow } from '../../../storage/events/outcomes.ts';
 import { findUnprocessed } from '../../../storage/events/unprocessed.ts';
 import { listCorrections } from '../../../storage/progress/corrections.ts';
-import { readProgress } from '../../../storage/progress/slices.ts';
+import type { PartitionProgress } from '../../../storage/progress/partition-progress.ts';
+import { loadSharedProgress } from '../../../storage/progress/slices.ts';
 import { type Context, idParams, type Route, route } from '../../http/route.ts';
 import { formatEventJson } from '../../metering/events/event-json.ts';
 import { EventByIdAnswer, EventProcessingAnswer } from './debugger-answer.ts';
@@ -48,13 +49,15 @@ export const debuggerRoutes: Route[] = [
 
 async function answerEvent(id: string, context: Context): Promise<void> {
   const { services, scope, response } = context;
-  const outcomes = await selectEventOutcomes.run(services.clickhouse, { ...scope, event_id: id });
-  const found = await findDebuggedEvent(id, context);
+  const corrections = await listCorrections(services.postgres, scope, id);
+  const [found, outcomes] = await Promise.all([
+    findDebuggedEvent(id, context, corrections.length > 0),
+    listEventOutcomes(services.clickhouse, scope, id),
+  ]);
   if (!found && outcomes.length === 0) throw notFound('event', id);
   const shown = found
     ? await showEvent(found, context)
     : { status: 'failed', processed_events: [], debug_tracker: null };
-  const corrections = await listCorrections(services.postgres, scope, id);
   const event = found ? formatEventJson(found.event, scope) : 'null';
   const others = JSON.stringify(
     completeKeys(EventProcessingAnswer, { ...shown, corrections, outcomes: distinct(outcomes).map(showOutcome) }),
@@ -70,30 +73,37 @@ type DebuggedEvent = { event: FoundEvent; in_effect: boolean; is_void: boolean }
 /**
  * Searches the stores, the log, and the stores again: a slice with the event may be written to the stores between the first two searches.
  */
-async function findDebuggedEvent(id: string, context: Context): Promise<DebuggedEvent | undefined> {
-  const stored = await storedEvent(id, context);
+async function findDebuggedEvent(
+  id: string,
+  context: Context,
+  isCorrected: boolean,
+): Promise<DebuggedEvent | undefined> {
+  const stored = await loadStoredEvent(id, context, isCorrected);
   if (stored) return stored;
   const waiting = await findUnprocessed(context.services, context.scope, id);
   if (waiting) return { event: waiting, in_effect: false, is_void: false };
-  return storedEvent(id, context);
+  return loadStoredEvent(id, context, isCorrected);
 }
 
 /** Loads the event as it counts now: with the content of its last correction. */
-async function storedEvent(id: string, { services, scope }: Context): Promise<DebuggedEvent | undefined> {
-  const { clickhouse, postgres } = services;
-  const accepted = await findEvent(clickhouse, scope, id);
-  if (!accepted) return undefined;
-  const last = (await loadStoredContent(clickhouse, scope, id))?.last;
-  const in_effect = await isInEffect(accepted, postgres);
-  return { event: { ...accepted, ...last }, in_effect, is_void: last?.action === 'void' };
+async function loadStoredEvent(
+  id: string,
+  { services: { clickhouse, postgres }, scope }: Context,
+  isCorrected: boolean,
+): Promise<DebuggedEvent | undefined> {
+  const [original, corrected, progress] = await Promise.all([
+    loadAcceptedEvent(clickhouse, scope, id),
+    isCorrected ? loadLastCorrection(clickhouse, scope, id) : undefined,
+    loadSharedProgress(postgres),
+  ]);
+  if (!original) return undefined;
+  const { event_partition: partition, event_offset: offset } = original;
+  const event = { ...original, ...corrected, event_id: id, partition, offset };
+  return { event, in_effect: isInEffect(event, progress), is_void: corrected?.action === 'void' };
 }
 
 /** Whether the slice of the event is processed, so that the pre-aggregated rows include the event. */
-async function isInEffect(
-  { partition, offset }: FoundEvent,
-  postgres: Context['services']['postgres'],
-): Promise<boolean> {
-  const progress = await readProgress(postgres);
+function isInEffect({ partition, offset }: FoundEvent, progress: readonly PartitionProgress[]): boolean {
   const state = progress.find((candidate) => candidate.partition === partition);
   return state !== undefined && state.next_offset > BigInt(offset);
 }

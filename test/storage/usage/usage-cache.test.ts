@@ -419,6 +419,7 @@ class World {
     const ends = {
       first_us: Math.min(...edge.map((row) => row.first_us!)),
       last_us: Math.max(...edge.map((row) => row.last_us!)),
+      event_count: edge.reduce((sum, row) => sum + row.count, 0),
     };
     const beyond = { start: false, end: ends.last_us >= end_us };
     const place = {

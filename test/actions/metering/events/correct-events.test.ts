@@ -3,7 +3,7 @@ import { requestCorrection } from '../../../../actions/metering/events/request-c
 import { auditUsage, type UsageDifference } from '../../../../actions/operations/audit/usage.ts';
 import { toPartition } from '../../../../core/metering/event/identity.ts';
 import { relayControlMessages } from '../../../../pipeline/control/relay.ts';
-import { loadStoredContent, writeCorrections } from '../../../../storage/events/corrections.ts';
+import { loadAcceptedEvent, writeCorrections } from '../../../../storage/events/corrections.ts';
 import { computeEventShard, requestCorrectionsAgain } from '../../../../storage/progress/corrections.ts';
 import { type Metering, SCOPE, startMetering } from '../../../support/metering.ts';
 import { until } from '../../../support/until.ts';
@@ -163,7 +163,7 @@ describe('corrections meet the bucket rows', () => {
       4,
       event(4, { external_customer_id: customer('c1'), timestamp: '2026-03-20T00:00:00Z' }),
     );
-    const { original } = (await loadStoredContent(metering.stores.clickhouse, SCOPE, idOf(4)))!;
+    const original = (await loadAcceptedEvent(metering.stores.clickhouse, SCOPE, idOf(4)))!;
     await writeCorrections(
       metering.stores.clickhouse,
       [
