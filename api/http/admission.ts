@@ -62,7 +62,7 @@ type AdmittedListener = {
 
 type AdmissionServices = Pick<Services, 'postgres' | 'logger'>;
 
-export function admitRequests(
+export function limitLoad(
   services: AdmissionServices,
   { routes, headers, listener }: AdmittedListener,
   admissions = makeAdmissions(services),

@@ -22,11 +22,11 @@ export type AdmissionLimits = {
 type AdmissionSensors = {
   /** Milliseconds of a monotonic clock. */
   now(): number;
-  /** Begins a measurement; the returned function tells whether the process was short of capacity since the last call. */
+  /** Begins a measurement; the returned function returns whether the process was short of capacity since the last call. */
   watchShortage(): () => boolean;
 };
 
-export type AdmittedRequest = {
+type AdmittedRequest = {
   getAsker(): Asker;
   /** Calls `end` when the request has its answer, or its caller has left. */
   onEnd(end: () => void): void;

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { register } from 'prom-client';
 import { buildApp } from '../../../api/app.ts';
-import { admitRequests } from '../../../api/http/admission.ts';
+import { limitLoad } from '../../../api/http/admission.ts';
 import { findKnownTenant } from '../../../api/http/auth.ts';
 import { makeToken } from '../../../api/http/token.ts';
 import { routes } from '../../../api/resources.ts';
@@ -39,7 +39,7 @@ describe('admission of requests', () => {
       );
     others = make();
     const admitted = { routes, headers: ['Access-Control-Allow-Origin', '*'], listener: buildApp(api.services) };
-    server = makeHttpServer(admitRequests(api.services, admitted, { events: make(), others })).listen(0, '127.0.0.1');
+    server = makeHttpServer(limitLoad(api.services, admitted, { events: make(), others })).listen(0, '127.0.0.1');
     await once(server, 'listening');
     for (const key of [api.key, quiet]) await send('warm up', '/customers', { key });
   });
