@@ -1,6 +1,6 @@
 /**
- * Requests of each kind, beside bare Express in the same run. Without `--against` it prints the CPU of this checkout. With
- * `--against <commit>` it compares with that commit, in five interleaved pairs (`--pairs`).
+ * Requests of each kind, beside bare Express in the same run. Without flags it prints the CPU of this checkout. With `--against <commit>` it
+ * compares with that commit, or with another checkout by its folder, in five interleaved pairs (`--pairs`).
  *
  * `--part=cpu|growth|capacity|overload` runs one part; `--kinds=a,b` measures only these kinds; `--seconds=3` is the time for each kind;
  * `--events=1000000` is the larger number of events for `GET /events/{id}`; `--step=15` is the number of seconds at each rate;
@@ -28,14 +28,14 @@ export async function run(): Promise<void> {
     const shares = Object.entries(MIX).map(([kind, share]) => `${kind} ${share}`);
     say(`  shares of the mixed load, in a hundred: ${shares.join(', ')}`);
     const part = textFlag('part');
-    if (theirs === undefined) return await measureKinds(ours, floor);
-    if (part === undefined || part === 'cpu') await compareCpu(ours, theirs, floor);
+    if (theirs === undefined && part === undefined) return await measureKinds(ours, floor);
+    if (part === undefined || part === 'cpu') await compareCpu(ours, theirs ?? ours, floor);
     if (part === undefined || part === 'capacity' || part === 'overload') {
       const given = flag('capacity', 0);
       const capacity = part === 'overload' && given > 0 ? given : await compareCapacity(ours, theirs, floor);
       if (part !== 'capacity') await measureOverload(ours, capacity);
     }
-    if (part === undefined || part === 'growth') await compareGrowth(ours, theirs);
+    if (part === undefined || part === 'growth') await compareGrowth(sides);
   } finally {
     floor?.stop();
     for (const { service } of sides) await service.stop();
