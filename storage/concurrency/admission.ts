@@ -7,16 +7,22 @@ import { AsyncResource } from 'node:async_hooks';
 import { type Asker, FairQueue } from './fair-queue.ts';
 
 type WaitLimits = {
-  /** Longest wait of a request that arrives in the first second of a queue, which absorbs bursts. */
-  readonly burst_ms: number;
-  /** Longest wait of a request that arrives later. */
-  readonly lasting_ms: number;
+  /** A request with a longer expected wait is refused at once. */
+  readonly expected_max_ms: number;
+  /** A request that has waited for so long is refused, because the expectation was wrong. */
+  readonly max_ms: number;
 };
 
 export type AdmissionLimits = {
-  /** Number of requests that run at once however busy the process is. */
+  /**
+   * Number of requests that run at once however busy the process is. As many again may run of tenants without a running request, so the
+   * requests of one tenant delay no other, however long they take.
+   */
   readonly at_once_min: number;
-  readonly wait: WaitLimits;
+  /** For requests that arrive in the first second of a queue, which absorbs bursts. */
+  readonly burst: WaitLimits;
+  /** For requests that arrive later. */
+  readonly lasting: WaitLimits;
 };
 
 type AdmissionSensors = {
@@ -34,7 +40,11 @@ type AdmittedRequest = {
   refuse(reason: { readonly retry_after_seconds: number }): void;
 };
 
-type Ticket = Pick<AdmittedRequest, 'run' | 'refuse'> & { since_ms: number; wait_max_ms: number };
+type Ticket = Pick<AdmittedRequest, 'run' | 'refuse' | 'getAsker'> & {
+  asker?: Asker;
+  since_ms: number;
+  wait_max_ms: number;
+};
 
 /** Age of a queue from which it is no burst. */
 const BURST_MS = 1_000;
@@ -42,8 +52,33 @@ const BURST_MS = 1_000;
 const TICK_MS = 100;
 /** A request that runs for longer does not count. It streams a file, or waits for another service. */
 const LONG_MS = 5_000;
-/** Weight of the newest interval between two requests that leave the queue. */
-const PACE_WEIGHT = 0.1;
+
+/** Mean interval between two requests that leave the queue to run; the newest interval has a tenth of the weight. */
+class Pace {
+  #last_ms = 0;
+  #sum_ms = 0;
+  #weight = 0;
+
+  get mean_ms(): number {
+    return this.#weight === 0 ? 0 : this.#sum_ms / this.#weight;
+  }
+
+  restart(now: number): void {
+    this.#last_ms = now;
+    this.#sum_ms = this.#weight = 0;
+  }
+
+  count(now: number): void {
+    // One pause of the process does not refuse the requests after it.
+    const interval_ms = Math.min(now - this.#last_ms, INTERVAL_MAX_MS);
+    this.#last_ms = now;
+    this.#sum_ms += (interval_ms - this.#sum_ms) * NEWEST_WEIGHT;
+    this.#weight += (1 - this.#weight) * NEWEST_WEIGHT;
+  }
+}
+
+const NEWEST_WEIGHT = 0.1;
+const INTERVAL_MAX_MS = 1_000;
 
 export class Admission {
   readonly #limits: AdmissionLimits;
@@ -54,9 +89,7 @@ export class Admission {
   #at_once: number;
   /** Instant since which the queue is not empty. */
   #queued_since_ms = 0;
-  #last_taken_ms = 0;
-  /** Mean milliseconds between two requests that leave the queue to run. */
-  #pace_ms = 0;
+  readonly #pace = new Pace();
   #isTicking = false;
 
   constructor(limits: AdmissionLimits, sensors: AdmissionSensors) {
@@ -70,39 +103,50 @@ export class Admission {
   }
 
   /** Runs the request now or later, or refuses it. */
-  enter(request: AdmittedRequest): void {
+  enter({ getAsker, onEnd, run, refuse }: AdmittedRequest): void {
     const now = this.#sensors.now();
-    const ticket: Ticket = { run: request.run, refuse: request.refuse, since_ms: now, wait_max_ms: 0 };
-    if (this.#running.size >= this.#at_once) return this.#wait(ticket, request);
-    request.onEnd(() => this.#leave(ticket));
-    this.#run(ticket, now);
+    const ticket: Ticket = { getAsker, run, refuse, since_ms: now, wait_max_ms: 0 };
+    const hasPlace = this.#running.size < this.#at_once || this.#isFirstOfTenant(ticket);
+    if (!hasPlace && !this.#wait(ticket)) return;
+    onEnd(() => this.#leave(ticket));
+    if (hasPlace) this.#run(ticket, now);
   }
 
-  #wait(ticket: Ticket, request: AdmittedRequest): void {
-    const asker = request.getAsker();
+  #isFirstOfTenant(ticket: Ticket): boolean {
+    if (this.#running.size >= 2 * this.#limits.at_once_min) return false;
+    const asker = getAskerOnce(ticket);
+    if (this.#queue.count(asker) > 0) return false;
+    for (const other of this.#running) if (getAskerOnce(other) === asker) return false;
+    return true;
+  }
+
+  /** Returns whether the request waits; otherwise it was refused. */
+  #wait(ticket: Ticket): boolean {
+    const asker = getAskerOnce(ticket);
     if (this.#queue.size === 0) {
-      this.#queued_since_ms = this.#last_taken_ms = ticket.since_ms;
-      this.#pace_ms = 0;
+      this.#queued_since_ms = ticket.since_ms;
+      this.#pace.restart(ticket.since_ms);
     }
     const isBurst = ticket.since_ms - this.#queued_since_ms < BURST_MS;
-    ticket.wait_max_ms = isBurst ? this.#limits.wait.burst_ms : this.#limits.wait.lasting_ms;
+    const { expected_max_ms, max_ms } = isBurst ? this.#limits.burst : this.#limits.lasting;
     const expected_ms = this.#expectWait(asker);
-    // The expectation is a mean, so half of the bound remains for requests that take longer.
-    if (expected_ms > ticket.wait_max_ms / 2) return request.refuse(toReason(expected_ms));
+    if (expected_ms > expected_max_ms) {
+      ticket.refuse(toReason(expected_ms));
+      return false;
+    }
+    ticket.wait_max_ms = max_ms;
     // The request would otherwise run in the context of the one whose end it waits for, and act for that caller.
-    ticket.run = AsyncResource.bind(request.run);
+    ticket.run = AsyncResource.bind(ticket.run);
     this.#queue.add(asker, ticket);
-    request.onEnd(() => {
-      if (!this.#leave(ticket)) this.#queue.remove((one) => one === ticket, [asker]);
-    });
     this.#startTicking();
+    return true;
   }
 
   /** Each other tenant is served once for each request of this tenant. */
   #expectWait(asker: Asker): number {
     const own = this.#queue.count(asker);
     const askers = this.#queue.askers + (own === 0 ? 1 : 0);
-    return (own + 1) * askers * this.#pace_ms;
+    return (own + 1) * askers * this.#pace.mean_ms;
   }
 
   #run(ticket: Ticket, now: number): void {
@@ -111,17 +155,15 @@ export class Admission {
     ticket.run();
   }
 
-  #leave(ticket: Ticket): boolean {
-    const hasRun = this.#running.delete(ticket);
-    if (hasRun) this.#runWaiting();
-    return hasRun;
+  #leave(ticket: Ticket): void {
+    if (this.#running.delete(ticket)) this.#runWaiting();
+    else if (ticket.asker !== undefined) this.#queue.remove((one) => one === ticket, [ticket.asker]);
   }
 
   #runWaiting(): void {
     while (this.#queue.size > 0 && this.#running.size < this.#at_once) {
       const now = this.#sensors.now();
-      this.#pace_ms += (now - this.#last_taken_ms - this.#pace_ms) * PACE_WEIGHT;
-      this.#last_taken_ms = now;
+      this.#pace.count(now);
       this.#run(this.#queue.take()!, now);
     }
   }
@@ -149,9 +191,14 @@ export class Admission {
     else if (isShort || this.#running.size <= this.#at_once / 2)
       this.#at_once = Math.max(this.#limits.at_once_min, Math.floor(this.#at_once / 2));
     const late = this.#queue.remove(({ since_ms, wait_max_ms }) => now - since_ms >= wait_max_ms);
-    for (const { refuse } of late) refuse(toReason(this.#limits.wait.lasting_ms));
+    for (const { refuse } of late) refuse(toReason(this.#limits.lasting.max_ms));
     this.#runWaiting();
   }
+}
+
+function getAskerOnce(ticket: Ticket): Asker {
+  ticket.asker ??= ticket.getAsker();
+  return ticket.asker;
 }
 
 function toReason(wait_ms: number) {

@@ -34,7 +34,11 @@ describe('admission of requests', () => {
     answered = [];
     const make = () =>
       new Admission(
-        { at_once_min: 1, wait: { burst_ms: 10_000, lasting_ms: 2_000 } },
+        {
+          at_once_min: 1,
+          burst: { expected_max_ms: 5_000, max_ms: 10_000 },
+          lasting: { expected_max_ms: 500, max_ms: 2_000 },
+        },
         { now: () => now_ms, watchShortage: () => () => true },
       );
     others = make();
@@ -63,15 +67,21 @@ describe('admission of requests', () => {
     return { status: response.status, headers: response.headers, text };
   }
 
-  /** Sends a request that hangs, and runs `work` meanwhile. */
+  /** Sends a request of each tenant that hangs, and runs `work` meanwhile: the others wait. */
   async function whileFull(work: () => Promise<void>): Promise<void> {
-    let hanging: Promise<{ status: number }>;
+    let hanging: Promise<{ status: number }>[] = [];
     await api.services.postgres.transaction(async (transaction) => {
       await transaction.raw('lock table plans in access exclusive mode');
-      hanging = send('hanging', '/plans');
+      hanging = [send('hanging', '/plans'), send('hanging', '/plans', { key: quiet })];
+      await until('both have begun', async () => (await countLockWaits()) === 2);
       await work();
     });
-    expect((await hanging!).status).to.equal(200);
+    for (const { status } of await Promise.all(hanging)) expect(status).to.equal(200);
+  }
+
+  async function countLockWaits(): Promise<number> {
+    const text = `select count(*)::int as waiting from pg_locks where not granted and relation = 'plans'::regclass`;
+    return (await api.services.postgres.raw(text)).rows[0].waiting;
   }
 
   const waitUntilWaiting = (count: number) => until(`${count} wait`, async () => others.waiting === count);
@@ -87,24 +97,28 @@ describe('admission of requests', () => {
     return answers;
   }
 
-  it('a quiet tenant is next, whatever another one has sent', async () => {
+  it('tenants have their turns, and all unknown keys together have one', async () => {
     answered = [];
     let all: Promise<{ status: number }>[] = [];
     await whileFull(async () => {
-      all = await queue(['a1', api.key], ['a2', api.key], ['a3', api.key], ['quiet', quiet]);
+      const flood = ['a1', 'a2', 'a3'].map((name) => [name, api.key] as [string, string]);
+      all = await queue(...flood, ['unknown 1', 'sk_1'], ['unknown 2', 'sk_2'], ['quiet', quiet]);
     });
-    for (const answer of await Promise.all(all)) expect(answer.status).to.equal(200);
-    expect(answered).to.deep.equal(['hanging', 'a1', 'quiet', 'a2', 'a3']);
+    expect((await Promise.all(all)).map(({ status }) => status)).to.deep.equal([200, 200, 200, 401, 401, 200]);
+    expect(answered).to.deep.equal(['hanging', 'hanging', 'a1', 'unknown 1', 'quiet', 'a2', 'unknown 2', 'a3']);
   });
 
-  it('invented keys are one caller, however many they are', async () => {
-    answered = [];
-    let all: Promise<{ status: number }>[] = [];
-    await whileFull(async () => {
-      all = await queue(['k1', 'sk_1'], ['k2', 'sk_2'], ['k3', 'sk_3'], ['quiet', quiet]);
+  it('a tenant without a running request does not wait', async () => {
+    const third = (await api.otherTenant()).key;
+    await api.services.postgres.transaction(async (transaction) => {
+      await transaction.raw('lock table plans in access exclusive mode');
+      const hanging = send('hanging', '/plans');
+      const [waiting] = await queue(['waiting', api.key]);
+      expect((await send('third', '/customers', { key: third })).status).to.equal(200);
+      expect(others.waiting).to.equal(1);
+      await transaction.rollback();
+      for (const { status } of await Promise.all([hanging, waiting!])) expect(status).to.equal(200);
     });
-    expect((await Promise.all(all)).map(({ status }) => status)).to.deep.equal([401, 401, 401, 200]);
-    expect(answered).to.deep.equal(['hanging', 'k1', 'quiet', 'k2', 'k3']);
   });
 
   it('events and webhooks of providers do not wait for other requests, and probes for none', async () => {

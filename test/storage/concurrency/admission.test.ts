@@ -5,7 +5,11 @@ import { Admission } from '../../../storage/concurrency/admission.ts';
 /** An admission with two requests at once, whose clock the test moves. */
 function open() {
   let now_ms = 0;
-  const limits = { at_once_min: 2, wait: { burst_ms: 10_000, lasting_ms: 2_000 } };
+  const limits = {
+    at_once_min: 2,
+    burst: { expected_max_ms: 5_000, max_ms: 10_000 },
+    lasting: { expected_max_ms: 500, max_ms: 2_000 },
+  };
   const admission = new Admission(limits, { now: () => now_ms, watchShortage: () => () => true });
   const running: string[] = [];
   const refused: Record<string, number> = {};
@@ -62,25 +66,42 @@ describe('admission', () => {
     expect(running).to.deep.equal(['d', 'e']);
   });
 
-  it('serves a quiet tenant next, whatever another has queued', () => {
+  it('runs the first request of a tenant at once, and serves its others in turn', () => {
     const { enter, end, running } = open();
     for (const name of ['a', 'b', 'c', 'd', 'e']) enter(name);
-    enter('quiet', { asker: 'other' });
-    end('a');
-    end('b');
-    expect(running).to.deep.equal(['c', 'quiet']);
+    for (const name of ['quiet 1', 'quiet 2']) enter(name, { asker: 'quiet' });
+    expect(running).to.deep.equal(['a', 'b', 'quiet 1']);
+    for (const name of ['quiet 1', 'a', 'b']) end(name);
+    expect(running).to.deep.equal(['c', 'quiet 2']);
   });
 
-  it('refuses at once a request that would wait for more than half of the bound, and no other tenant', () => {
+  it('has a bounded number of places for first requests', () => {
+    const { enter, running, admission } = open();
+    for (const asker of ['a', 'b', 'c', 'd', 'e', 'f']) enter(asker, { asker });
+    expect(running).to.deep.equal(['a', 'b', 'c', 'd']);
+    expect(admission.waiting).to.equal(2);
+  });
+
+  it('refuses at once a request with a long expected wait, and none of another tenant', () => {
+    const world = open();
+    world.enter('other', { asker: 'other' });
+    flood(world);
+    // One request leaves the queue in 100 ms, and four wait already: half a second for the next one.
+    for (let count = 0; count < 30; count++) world.enter(`late ${count}`);
+    expect(world.admission.waiting).to.equal(5);
+    expect(Object.keys(world.refused)[0]).to.equal('late 1');
+    expect(world.refused['late 29']).to.equal(1);
+    world.enter('other 2', { asker: 'other' });
+    expect(world.refused).not.to.have.property('other 2');
+    expect(world.admission.waiting).to.equal(6);
+  });
+
+  it('expects the wait of many tenants that wait with one request each', () => {
     const world = open();
     flood(world);
-    // A second is ten requests, and three wait already.
-    for (let count = 0; count < 30; count++) world.enter(`late ${count}`);
-    expect(world.admission.waiting).to.equal(10);
-    expect(Object.keys(world.refused)[0]).to.equal('late 7');
-    expect(world.refused['late 29']).to.equal(2);
-    world.enter('quiet', { asker: 'other' });
-    expect(world.refused).not.to.have.property('quiet');
+    for (let count = 0; count < 10; count++) for (const first of [1, 2]) world.enter(`${first}`, { asker: `${count}` });
+    expect(Object.keys(world.refused)).not.to.deep.equal([]);
+    expect(world.admission.waiting).to.be.below(10);
   });
 
   it('lets a burst wait for ten seconds, and a request of a lasting queue for two', () => {
