@@ -42,6 +42,8 @@ type AdmittedRequest = {
 
 type Ticket = Pick<AdmittedRequest, 'run' | 'refuse' | 'getAsker'> & {
   asker?: Asker;
+  /** Whether it runs although no place was free. */
+  isFirst?: boolean;
   since_ms: number;
   wait_max_ms: number;
 };
@@ -113,11 +115,15 @@ export class Admission {
   }
 
   #isFirstOfTenant(ticket: Ticket): boolean {
-    if (this.#running.size >= 2 * this.#limits.at_once_min) return false;
     const asker = getAskerOnce(ticket);
     if (this.#queue.count(asker) > 0) return false;
-    for (const other of this.#running) if (getAskerOnce(other) === asker) return false;
-    return true;
+    let firsts = 0;
+    for (const other of this.#running) {
+      if (getAskerOnce(other) === asker) return false;
+      if (other.isFirst) firsts++;
+    }
+    ticket.isFirst = firsts < this.#limits.at_once_min;
+    return ticket.isFirst;
   }
 
   /** Returns whether the request waits; otherwise it was refused. */
@@ -180,6 +186,15 @@ export class Admission {
     }, TICK_MS).unref();
   }
 
+  /** By one step: the effect of more requests on the stores shows only when they reach them. */
+  #computeChange(isShort: boolean): number {
+    const step = this.#limits.at_once_min;
+    // While more requests run than may, the shortage is that of the earlier number.
+    if (isShort) return this.#running.size <= this.#at_once ? -step : 0;
+    if (this.#queue.size > 0) return step;
+    return this.#running.size <= this.#at_once - step ? -step : 0;
+  }
+
   /** Adapts the number of requests at once, refuses those that have waited too long, and runs those that now may. */
   adapt(isShort: boolean): void {
     const now = this.#sensors.now();
@@ -187,9 +202,7 @@ export class Admission {
       if (now - ticket.since_ms < LONG_MS) break;
       this.#running.delete(ticket);
     }
-    if (!isShort && this.#queue.size > 0) this.#at_once *= 2;
-    else if (isShort || this.#running.size <= this.#at_once / 2)
-      this.#at_once = Math.max(this.#limits.at_once_min, Math.floor(this.#at_once / 2));
+    this.#at_once = Math.max(this.#limits.at_once_min, this.#at_once + this.#computeChange(isShort));
     const late = this.#queue.remove(({ since_ms, wait_max_ms }) => now - since_ms >= wait_max_ms);
     for (const { refuse } of late) refuse(toReason(this.#limits.lasting.max_ms));
     this.#runWaiting();
