@@ -36,13 +36,6 @@ export async function measureOverload(ours: Side, capacity: number): Promise<voi
 }
 
 function reportFlood(answers: readonly Answered<string>[], capacity: number): void {
-  for (let second = 0; second < 60; second++) {
-    const own = answers.filter((one) => one.second === second);
-    if (own.length === 0) break;
-    const done = own.filter(({ status }) => status < 400).map(({ ms }) => ms);
-    const no = own.filter(({ status }) => status >= 400).map(({ ms }) => ms);
-    say(`DBG ${second}: done ${done.length} p50 ${fixed(quantile(done, 0.5) ?? 0, 0)} max ${fixed(Math.max(0, ...done), 0)}; refused ${no.length} p50 ${fixed(quantile(no, 0.5) ?? 0, 0)} max ${fixed(Math.max(0, ...no), 0)}`);
-  }
   const completed = answers.filter(({ status }) => status < 400);
   const refused = answers.filter(({ status }) => status === 503);
   const other = answers.length - completed.length - refused.length;
