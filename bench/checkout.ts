@@ -1,6 +1,6 @@
 /** A checkout of another commit in a temporary folder, with its dependencies, to be measured beside this one. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -18,6 +18,8 @@ export function checkOut(commit: string): Checkout {
   if (existsSync(join(commit, 'package.json'))) return { root: commit, name: commit, remove: () => {} };
   const git = (...args: string[]) => execFileSync('git', args, { cwd: THIS_CHECKOUT.root, stdio: 'pipe' });
   const folder = mkdtempSync(join(tmpdir(), 'farthing-against-'));
+  // For root, Postgres runs as another user, which must reach its program.
+  chmodSync(folder, 0o755);
   const root = join(folder, 'checkout');
   const remove = () => {
     git('worktree', 'remove', '--force', root);

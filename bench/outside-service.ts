@@ -28,7 +28,15 @@ export async function startOutside(root: string): Promise<OutsideService> {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   const url = `http://127.0.0.1:${port}`;
-  await waitUntilReady(url, () => child.exitCode);
+  const stop = async () => {
+    child.kill('SIGTERM');
+    if (child.exitCode === null) await once(child, 'exit');
+    rmSync(dir, { recursive: true, force: true });
+  };
+  await waitUntilReady(url, () => child.exitCode).catch(async (error: Error) => {
+    await stop();
+    throw error;
+  });
   const { postgres_url, clickhouse_url } = JSON.parse(readFileSync(join(dir, 'stores.json'), 'utf8')) as {
     postgres_url: string;
     clickhouse_url: string;
@@ -53,9 +61,7 @@ export async function startOutside(root: string): Promise<OutsideService> {
     waitUntilMerged: () => waitUntilMerged(call),
     stop: async () => {
       await Promise.all([postgres.end(), clickhouse.close()]);
-      child.kill('SIGTERM');
-      if (child.exitCode === null) await once(child, 'exit');
-      rmSync(dir, { recursive: true, force: true });
+      await stop();
     },
   };
 }

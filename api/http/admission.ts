@@ -25,16 +25,8 @@ type Kind = (typeof KINDS)[number];
  * loop. An accept costs a tenth of another request and mostly waits for the disk, where concurrent accepts share a write.
  */
 const LIMITS: Record<Kind, AdmissionLimits> = {
-  events: {
-    at_once_min: 32,
-    burst: { expected_max_ms: 5_000, max_ms: 10_000 },
-    lasting: { expected_max_ms: 2_000, max_ms: 5_000 },
-  },
-  others: {
-    at_once_min: 8,
-    burst: { expected_max_ms: 5_000, max_ms: 10_000 },
-    lasting: { expected_max_ms: 500, max_ms: 2_000 },
-  },
+  events: { at_once_min: 32, burst_ms: 5_000, lasting_ms: 2_000 },
+  others: { at_once_min: 8, burst_ms: 5_000, lasting_ms: 500 },
 };
 
 /** Share of the time from which the event loop is busy. */

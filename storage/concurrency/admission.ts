@@ -6,23 +6,16 @@
 import { AsyncResource } from 'node:async_hooks';
 import { type Asker, FairQueue } from './fair-queue.ts';
 
-type WaitLimits = {
-  /** A request with a longer expected wait is refused at once. */
-  readonly expected_max_ms: number;
-  /** A request that has waited for so long is refused, because the expectation was wrong. */
-  readonly max_ms: number;
-};
-
 export type AdmissionLimits = {
   /**
    * Number of requests that run at once however busy the process is. As many again may run of tenants without a running request, so the
    * requests of one tenant delay no other, however long they take.
    */
   readonly at_once_min: number;
-  /** For requests that arrive in the first second of a queue, which absorbs bursts. */
-  readonly burst: WaitLimits;
-  /** For requests that arrive later. */
-  readonly lasting: WaitLimits;
+  /** Longest expected wait of a request that arrives in the first second of a queue, which absorbs bursts. */
+  readonly burst_ms: number;
+  /** Longest expected wait of a request that arrives later. */
+  readonly lasting_ms: number;
 };
 
 type AdmissionSensors = {
@@ -45,11 +38,14 @@ type Ticket = Pick<AdmittedRequest, 'run' | 'refuse' | 'getAsker'> & {
   /** Whether it runs although no place was free. */
   isFirst?: boolean;
   since_ms: number;
-  wait_max_ms: number;
 };
 
 /** Age of a queue from which it is no burst. */
 const BURST_MS = 1_000;
+/** Number of waiting requests up to which none is refused at once: as many clients may each send one request after the other. */
+const WAITING_MIN = 128;
+/** A request that has waited for so long is refused, because the expectation was wrong. */
+const WAIT_MAX_MS = 10_000;
 /** Interval at which the number of requests at once is adapted. */
 const TICK_MS = 100;
 /** A request that runs for longer does not count. It streams a file, or waits for another service. */
@@ -107,7 +103,7 @@ export class Admission {
   /** Runs the request now or later, or refuses it. */
   enter({ getAsker, onEnd, run, refuse }: AdmittedRequest): void {
     const now = this.#sensors.now();
-    const ticket: Ticket = { getAsker, run, refuse, since_ms: now, wait_max_ms: 0 };
+    const ticket: Ticket = { getAsker, run, refuse, since_ms: now };
     const hasPlace = this.#running.size < this.#at_once || this.#isFirstOfTenant(ticket);
     if (!hasPlace && !this.#wait(ticket)) return;
     onEnd(() => this.#leave(ticket));
@@ -134,13 +130,12 @@ export class Admission {
       this.#pace.restart(ticket.since_ms);
     }
     const isBurst = ticket.since_ms - this.#queued_since_ms < BURST_MS;
-    const { expected_max_ms, max_ms } = isBurst ? this.#limits.burst : this.#limits.lasting;
     const expected_ms = this.#expectWait(asker);
-    if (expected_ms > expected_max_ms) {
+    const limit_ms = isBurst ? this.#limits.burst_ms : this.#limits.lasting_ms;
+    if (expected_ms > limit_ms && this.#queue.size >= WAITING_MIN) {
       ticket.refuse(toReason(expected_ms));
       return false;
     }
-    ticket.wait_max_ms = max_ms;
     // The request would otherwise run in the context of the one whose end it waits for, and act for that caller.
     ticket.run = AsyncResource.bind(ticket.run);
     this.#queue.add(asker, ticket);
@@ -203,8 +198,8 @@ export class Admission {
       this.#running.delete(ticket);
     }
     this.#at_once = Math.max(this.#limits.at_once_min, this.#at_once + this.#computeChange(isShort));
-    const late = this.#queue.remove(({ since_ms, wait_max_ms }) => now - since_ms >= wait_max_ms);
-    for (const { refuse } of late) refuse(toReason(this.#limits.lasting.max_ms));
+    const late = this.#queue.remove(({ since_ms }) => now - since_ms >= WAIT_MAX_MS);
+    for (const { refuse } of late) refuse(toReason(WAIT_MAX_MS));
     this.#runWaiting();
   }
 }

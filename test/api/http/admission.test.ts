@@ -34,11 +34,7 @@ describe('admission of requests', () => {
     answered = [];
     const make = () =>
       new Admission(
-        {
-          at_once_min: 1,
-          burst: { expected_max_ms: 5_000, max_ms: 10_000 },
-          lasting: { expected_max_ms: 500, max_ms: 2_000 },
-        },
+        { at_once_min: 1, burst_ms: 5_000, lasting_ms: 500 },
         { now: () => now_ms, watchShortage: () => () => true },
       );
     others = make();
@@ -150,7 +146,7 @@ describe('admission of requests', () => {
       others.adapt(true);
       const { status, headers, text } = await late!;
       expect(status).to.equal(503);
-      expect(headers.get('retry-after')).to.equal('2');
+      expect(headers.get('retry-after')).to.equal('10');
       expect(headers.get('x-request-id')).to.equal('r1');
       expect(headers.get('access-control-allow-origin')).to.equal('*');
       expect(JSON.parse(text)).to.include({ code: 'service_unavailable', http_status_code: 503, success: false });

@@ -5,11 +5,7 @@ import { Admission } from '../../../storage/concurrency/admission.ts';
 /** An admission with two requests at once, whose clock the test moves. */
 function open() {
   let now_ms = 0;
-  const limits = {
-    at_once_min: 2,
-    burst: { expected_max_ms: 5_000, max_ms: 10_000 },
-    lasting: { expected_max_ms: 500, max_ms: 2_000 },
-  };
+  const limits = { at_once_min: 2, burst_ms: 5_000, lasting_ms: 500 };
   const admission = new Admission(limits, { now: () => now_ms, watchShortage: () => () => true });
   const running: string[] = [];
   const refused: Record<string, number> = {};
@@ -37,11 +33,11 @@ function open() {
   return { admission, enter, end, pass, running, refused };
 }
 
-/** Requests of one tenant that fill the process for three seconds, and of which one leaves the queue every 100 ms. */
-function flood({ enter, end, pass }: ReturnType<typeof open>): void {
-  for (let count = 0; count < 35; count++) enter(`flood ${count}`);
-  for (let count = 0; count < 30; count++) {
-    pass(100);
+/** Requests of one tenant that leave `waiting` in the queue after three seconds, in which one leaves it every 10 ms. */
+function flood({ enter, end, pass }: ReturnType<typeof open>, waiting: number): void {
+  for (let count = 0; count < 302 + waiting; count++) enter(`flood ${count}`);
+  for (let count = 0; count < 300; count++) {
+    pass(10);
     end(`flood ${count}`);
   }
 }
@@ -84,38 +80,43 @@ describe('admission', () => {
 
   it('refuses at once a request with a long expected wait, and none of another tenant', () => {
     const world = open();
-    world.enter('other', { asker: 'other' });
-    flood(world);
-    // One request leaves the queue in 100 ms, and four wait already: half a second for the next one.
+    flood(world, 120);
     for (let count = 0; count < 30; count++) world.enter(`late ${count}`);
-    expect(world.admission.waiting).to.equal(5);
-    expect(Object.keys(world.refused)[0]).to.equal('late 1');
-    expect(world.refused['late 29']).to.equal(1);
-    world.enter('other 2', { asker: 'other' });
-    expect(world.refused).not.to.have.property('other 2');
-    expect(world.admission.waiting).to.equal(6);
+    // A hundred and twenty-eight may always wait, here for 1.3 seconds.
+    expect(world.admission.waiting).to.equal(128);
+    expect(Object.keys(world.refused)[0]).to.equal('late 8');
+    expect(world.refused['late 29']).to.equal(2);
+    for (const name of ['first', 'second']) world.enter(name, { asker: 'other' });
+    expect(world.running).to.include('first');
+    expect(world.refused).not.to.have.property('second');
+    expect(world.admission.waiting).to.equal(129);
   });
 
   it('expects the wait of many tenants that wait with one request each', () => {
     const world = open();
-    flood(world);
-    for (let count = 0; count < 10; count++) for (const first of [1, 2]) world.enter(`${first}`, { asker: `${count}` });
-    expect(Object.keys(world.refused)).not.to.deep.equal([]);
-    expect(world.admission.waiting).to.be.below(10);
+    flood(world, 100);
+    for (let count = 0; count < 100; count++) world.enter(`${count}`, { asker: `tenant ${count}` });
+    // Two tenants run at once, and fifty tenants wait for half a second.
+    expect(Object.keys(world.refused)[0]).to.equal('51');
   });
 
-  it('lets a burst wait for ten seconds, and a request of a lasting queue for two', () => {
-    const { enter, pass, refused, admission } = open();
-    for (const name of ['a', 'b', 'burst']) enter(name);
-    pass(1_000);
-    enter('lasting');
-    pass(1_999);
+  it('lets a burst expect five seconds, and refuses what has waited for ten', () => {
+    const { enter, end, pass, refused, admission } = open();
+    for (let count = 0; count < 502; count++) enter(`burst ${count}`);
+    for (let count = 0; count < 10; count++) {
+      pass(10);
+      end(`burst ${count}`);
+    }
+    for (let count = 502; count < 600; count++) enter(`burst ${count}`);
+    expect(Object.keys(refused)[0]).to.equal('burst 512');
+    expect(admission.waiting).to.equal(500);
+    pass(9_890);
     admission.adapt(true);
-    expect(refused).to.deep.equal({});
-    pass(1);
-    // Requests that run for five seconds do not count, and this one would run.
+    // Two have replaced those that run for more than five seconds.
+    expect(admission.waiting).to.equal(498);
+    pass(10);
     admission.adapt(true);
-    expect(refused).to.deep.equal({ lasting: 2 });
+    expect(admission.waiting).to.equal(10);
   });
 
   it('a request that runs for five seconds keeps no other from running', () => {
