@@ -12,9 +12,9 @@ export type AdmissionLimits = {
    * requests of one tenant delay no other, however long they take.
    */
   readonly at_once_min: number;
-  /** Longest expected wait of a request that arrives in the first second of a queue, which absorbs bursts. */
+  /** Longest expected wait of a request in a burst: the first second of a queue, or a short queue. */
   readonly burst_ms: number;
-  /** Longest expected wait of a request that arrives later. */
+  /** Longest expected wait of any other request. */
   readonly lasting_ms: number;
 };
 
@@ -42,8 +42,8 @@ type Ticket = Pick<AdmittedRequest, 'run' | 'refuse' | 'getAsker'> & {
 
 /** Age of a queue from which it is no burst. */
 const BURST_MS = 1_000;
-/** Number of waiting requests up to which none is refused at once: as many clients may each send one request after the other. */
-const WAITING_MIN = 128;
+/** Number of waiting requests up to which a queue is a burst: as many clients may each send one request after the other. */
+const CLIENTS = 128;
 /** A request that has waited for so long is refused, because the expectation was wrong. */
 const WAIT_MAX_MS = 10_000;
 /** Interval at which the number of requests at once is adapted. */
@@ -129,10 +129,9 @@ export class Admission {
       this.#queued_since_ms = ticket.since_ms;
       this.#pace.restart(ticket.since_ms);
     }
-    const isBurst = ticket.since_ms - this.#queued_since_ms < BURST_MS;
+    const isBurst = ticket.since_ms - this.#queued_since_ms < BURST_MS || this.#queue.size < CLIENTS;
     const expected_ms = this.#expectWait(asker);
-    const limit_ms = isBurst ? this.#limits.burst_ms : this.#limits.lasting_ms;
-    if (expected_ms > limit_ms && this.#queue.size >= WAITING_MIN) {
+    if (expected_ms > (isBurst ? this.#limits.burst_ms : this.#limits.lasting_ms)) {
       ticket.refuse(toReason(expected_ms));
       return false;
     }

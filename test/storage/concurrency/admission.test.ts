@@ -100,6 +100,18 @@ describe('admission', () => {
     expect(Object.keys(world.refused)[0]).to.equal('51');
   });
 
+  it('refuses a request that expects more than five seconds, however few wait', () => {
+    const { enter, end, pass, refused, running } = open();
+    for (let count = 0; count < 20; count++) enter(`${count}`);
+    for (let count = 0; count < 4; count++) {
+      pass(500);
+      end(`${count}`);
+    }
+    expect(running).to.deep.equal(['4', '5']);
+    enter('late');
+    expect(refused).to.deep.equal({ late: 8 });
+  });
+
   it('lets a burst expect five seconds, and refuses what has waited for ten', () => {
     const { enter, end, pass, refused, admission } = open();
     for (let count = 0; count < 502; count++) enter(`burst ${count}`);
