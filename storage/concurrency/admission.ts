@@ -21,7 +21,7 @@ export type AdmissionLimits = {
 type AdmissionSensors = {
   /** Milliseconds of a monotonic clock. */
   now(): number;
-  /** Begins a measurement; the returned function returns whether the process was short of capacity since the last call. */
+  /** Begins a measurement; the result states whether the process was short of capacity since its last call. */
   watchShortage(): () => boolean;
 };
 
@@ -183,8 +183,8 @@ export class Admission {
   /** By one step: the effect of more requests on the stores shows only when they reach them. */
   #computeChange(isShort: boolean): number {
     const step = this.#limits.at_once_min;
-    // While more requests run than may, the shortage is that of the earlier number.
-    if (isShort) return this.#running.size <= this.#at_once ? -step : 0;
+    // While more requests run than may, the shortage is that of the earlier number. First requests of tenants do not count.
+    if (isShort) return this.#running.size <= this.#at_once + step ? -step : 0;
     if (this.#queue.size > 0) return step;
     return this.#running.size <= this.#at_once - step ? -step : 0;
   }
