@@ -1,6 +1,6 @@
 /**
  * Runs the service of a checkout as `npm start` does, on stores of its own, and uses it from outside: over HTTP, and by the addresses of its
- * stores. So any commit can be measured, whatever its benchmarks are.
+ * stores. So any commit can be measured, whatever its benchmarks are. The launcher is left out, because it may install dependencies.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,7 +22,7 @@ export async function startOutside(root: string): Promise<OutsideService> {
   const dir = mkdtempSync(join(tmpdir(), 'farthing-bench-'));
   const port = await findFreePort();
   const settings = { PORT: String(port), DATA_DIR: dir, BOOTSTRAP_API_KEY: API_KEY, RATE_LIMIT_REQUESTS: '0' };
-  const child = spawn('sh', ['process/node.sh', 'run.mjs', 'start'], {
+  const child = spawn('sh', ['process/node.sh', '--import', './process/typescript.mjs', 'main.ts'], {
     cwd: root,
     env: { ...bareEnvironment(), ...settings, LOG_LEVEL: 'warn' },
     stdio: ['ignore', 'ignore', 'inherit'],
