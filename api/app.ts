@@ -6,6 +6,7 @@ import helmet from 'helmet';
 import type { Config } from '../config.ts';
 import { canShowMetrics } from '../process/process-door.ts';
 import { isTracing } from '../tracing/spans.ts';
+import { limitLoad } from './http/admission.ts';
 import { collectHeaders, serveCachedReads } from './http/cached-reads.ts';
 import { docsRoutes } from './http/docs.ts';
 import { getOnly, refuseUnknownPath, sendError } from './http/errors.ts';
@@ -23,15 +24,11 @@ import { routes as allRoutes } from './resources.ts';
 /** Request listener of a server. Answers from the cache bypass the framework. */
 export function buildListener(services: Services, routes: readonly Route[] = allRoutes): RequestListener {
   const metrics = httpMetrics();
-  const app = buildApp(services, routes, metrics);
+  const headers = [...COMMON_HEADERS, NO_CACHING].flat();
+  const app = limitLoad(services, { routes, headers, listener: buildApp(services, routes, metrics) });
   // With tracing, every request goes through the framework, because its handlers create the spans.
   if (isTracing() || services.usage_cache === undefined) return app;
-  return serveCachedReads(services, {
-    routes,
-    metrics,
-    headers: [...COMMON_HEADERS, NO_CACHING].flat(),
-    otherwise: app,
-  });
+  return serveCachedReads(services, { routes, metrics, headers, otherwise: app });
 }
 
 export function buildApp(

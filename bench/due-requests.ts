@@ -14,12 +14,14 @@ export type Service = { readonly url: string; readonly api_key: string };
 
 const CONNECTIONS = 256;
 
+type DueLoad = { readonly seconds: number; readonly rate: number; readonly connections?: number };
+
 export async function sendWhenDue<Kind>(
   service: Service,
-  { seconds, rate }: { seconds: number; rate: number },
+  { seconds, rate, connections = CONNECTIONS }: DueLoad,
   next: () => Due<Kind>,
 ): Promise<Answered<Kind>[]> {
-  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+  const agent = new Agent({ keepAlive: true, maxSockets: connections });
   const answers: Promise<Answered<Kind>>[] = [];
   const began = performance.now();
   for (let count = 0; count < seconds * rate; count++) {

@@ -17,7 +17,10 @@ const BENCHMARKS: Record<string, { file: string; claim: string }> = {
     file: './calls.ts',
     claim: 'a hundred calls a second of the catalogue and its customers, beside a call that does nothing',
   },
-  requests: { file: './requests.ts', claim: 'CPU of a request of each kind, beside bare Express' },
+  requests: {
+    file: './requests.ts',
+    claim: 'CPU of a request of each kind, capacity and overload, beside bare Express',
+  },
   p6: { file: './p6-dedupe.ts', claim: 'what knowing every id costs' },
   scale: { file: './scale.ts', claim: '50 million events, 10,000 customers, 50 meters: ingest, restart, audit, ask' },
   p7: { file: './p7-billing-run.ts', claim: 'invoices finalized per second against COPY, and one after the other' },
@@ -40,8 +43,13 @@ const BENCHMARKS: Record<string, { file: string; claim: string }> = {
 /** Benchmarks that run only if they are named. */
 const LONG = new Set(['scale', 'p2k', 'requests']);
 
-const names = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
-const flags = process.argv.slice(2).filter((argument) => argument.startsWith('--'));
+/** `--against <commit>` is the same as `--against=<commit>`. */
+const given = process.argv.slice(2).flatMap((argument, index, all) => {
+  if (all[index - 1] === '--against') return [];
+  return argument === '--against' ? `--against=${all[index + 1] ?? ''}` : argument;
+});
+const names = given.filter((argument) => !argument.startsWith('--'));
+const flags = given.filter((argument) => argument.startsWith('--'));
 const unknown = names.filter((name) => !Object.hasOwn(BENCHMARKS, name));
 if (unknown.length > 0) {
   console.error(`no such benchmark: ${unknown.join(', ')}. There are: ${Object.keys(BENCHMARKS).join(', ')}`);

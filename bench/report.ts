@@ -17,6 +17,11 @@ export function flag(name: string, otherwise: number): number {
   return value;
 }
 
+/** Text of `--name=value`. */
+export function textFlag(name: string): string | undefined {
+  return process.argv.find((argument) => argument.startsWith(`--${name}=`))?.slice(name.length + 3);
+}
+
 export function hasFlag(name: string): boolean {
   return process.argv.includes(`--${name}`);
 }

@@ -22,7 +22,7 @@ import { toFarthingError, unauthenticated } from './errors.ts';
 import { checkAccess, hasAccess } from './permissions.ts';
 import { RateLimits } from './rate-limit.ts';
 import type { Services } from './services.ts';
-import { type Claims, verifyToken } from './token.ts';
+import { type Claims, readClaims, verifyToken } from './token.ts';
 
 export type AuthenticatedPrincipal = AuthenticatedKey & { readonly environment_id: string };
 
@@ -96,6 +96,21 @@ export function findCachedPrincipal(
   return hasAccess(access, holder) ? { ...holder, environment_id } : undefined;
 }
 
+/**
+ * Tenant of the key or token, if it was accepted in the last minute. It authenticates nobody: it names the queue in which the request waits
+ * for its authentication (admission.ts).
+ */
+export function findKnownTenant(
+  { headers }: Pick<Request, 'headers'>,
+  { postgres }: Pick<Services, 'postgres'>,
+): string | undefined {
+  const key = headerValue(headers['x-api-key']);
+  const token = key === null ? bearerToken({ headers }) : undefined;
+  if (key === null && token === undefined) return undefined;
+  const name = key === null ? nameToken(readClaims(token!)) : hashApiKey(key);
+  return getHolderCache(postgres).peek(name)?.holder.tenant_id;
+}
+
 /** Reloads the holder before its entry expires; otherwise thousands of concurrent requests would wait for the reload. */
 function renewInTime(
   hash: string,
@@ -141,10 +156,11 @@ async function resolveHolder(request: Request, services: Services, now: Date): P
   const token = bearerToken(request);
   if (!token) throw unauthenticated('the header x-api-key is missing');
   const claims = await verifyToken(services, token, now);
-  // Cache key of the token. The claims include the second at which the token was signed.
-  const name = JSON.stringify(claims);
-  return remembered(name, { postgres, now, find: () => holderOfToken(postgres, claims) });
+  return remembered(nameToken(claims), { postgres, now, find: () => holderOfToken(postgres, claims) });
 }
+
+/** Cache key of a token. The claims include the second at which the token was signed. */
+const nameToken = (claims: Claims | undefined) => JSON.stringify(claims ?? null);
 
 type HolderLookup = {
   readonly postgres: Database;
@@ -213,8 +229,8 @@ async function holderOfToken(database: Database, claims: Claims): Promise<Authen
 }
 
 /** Token after `Bearer`; the scheme name is case-insensitive. */
-export function bearerToken(request: Request): string | undefined {
-  return /^bearer +(\S+)$/i.exec(request.get('authorization')?.trim() ?? '')?.[1];
+export function bearerToken({ headers }: Pick<Request, 'headers'>): string | undefined {
+  return /^bearer +(\S+)$/i.exec(headers.authorization?.trim() ?? '')?.[1];
 }
 
 function getHolderCache(database: Database): LRUCache<string, CachedKeyHolder> {

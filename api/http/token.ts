@@ -2,7 +2,7 @@
  * Tokens of signed-in users: JSON Web Tokens, valid for thirty days, signed with HS256 by JWT_SECRET or, without it, by a random key of the
  * installation. They name the user and optionally one environment. The user's roles are read on each request (docs/permissions.md).
  */
-import { errors, jwtVerify, SignJWT } from 'jose';
+import { decodeJwt, errors, jwtVerify, SignJWT } from 'jose';
 import { z } from 'zod';
 import type { Database } from '../../storage/foundation/stores.ts';
 import { loadTokenKey } from '../../storage/models/operations/installation.ts';
@@ -48,11 +48,24 @@ export async function verifyToken(signing: Signing, token: string, now: Date): P
       currentDate: now,
       requiredClaims: ['exp', 'iat'],
     });
-    const { user_id, tenant_id, environment_id, iat } = Payload.parse(payload);
-    return { user_id, tenant_id, environment_id: environment_id || null, issued_at: iat };
+    return toClaims(payload);
   } catch (error) {
     throw unauthenticated(error instanceof errors.JWTExpired ? 'the token has expired' : 'the token is not valid');
   }
+}
+
+/** Claims of a token whose signature was not checked; undefined if it is no token. */
+export function readClaims(token: string): Claims | undefined {
+  try {
+    return toClaims(decodeJwt(token));
+  } catch {
+    return undefined;
+  }
+}
+
+function toClaims(payload: unknown): Claims {
+  const { user_id, tenant_id, environment_id, iat } = Payload.parse(payload);
+  return { user_id, tenant_id, environment_id: environment_id || null, issued_at: iat };
 }
 
 const signingKeys = new WeakMap<Database, Uint8Array>();

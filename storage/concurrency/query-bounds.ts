@@ -5,8 +5,8 @@
 import { FarthingError, invalid } from '../../core/foundation/error.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import { computeMeterCost } from '../../core/metering/meter-cost.ts';
+import { type Asker, FairQueue } from './fair-queue.ts';
 import { Semaphore } from './semaphore.ts';
-import type { Asker } from './time-slicer.ts';
 
 export type QueryBounds = {
   /** Tenant in whose queue the query waits for a slot. */
@@ -142,10 +142,10 @@ type WaitingQuery = { readonly give: (place: ReleaseSlot) => void };
 
 const WAIT_MS = 15_000;
 
-/** Limited slots for the queries of many tenants: a free slot goes to the tenant that was served least recently. */
+/** Limited slots for the queries of many tenants. */
 export class QuerySlots {
   #taken = 0;
-  readonly #waiting = new Map<Asker, WaitingQuery[]>();
+  readonly #queue = new FairQueue<WaitingQuery>();
   readonly #limits: QuerySlotLimits;
 
   constructor(limits: QuerySlotLimits) {
@@ -155,10 +155,13 @@ export class QuerySlots {
   async take({ asker, signal }: Pick<QueryBounds, 'asker' | 'signal'>): Promise<ReleaseSlot> {
     signal.throwIfAborted();
     if (this.#taken < this.#limits.at_once) return this.#given();
-    const own = this.#waiting.get(asker) ?? [];
-    if (own.length >= this.#limits.waiting_per_asker) throw busy('too_many_requests', 'of this tenant ');
-    if (this.#count() >= this.#limits.waiting) throw busy('service_unavailable', '');
+    if (this.#queue.count(asker) >= this.#limits.waiting_per_asker) throw busy('too_many_requests', 'of this tenant ');
+    if (this.#queue.size >= this.#limits.waiting) throw busy('service_unavailable', '');
     return this.#wait(asker, signal);
+  }
+
+  get waiting(): number {
+    return this.#queue.size;
   }
 
   /** Runs the work in a slot, which is released at its end. Without a signal, nothing cancels the wait. */
@@ -188,15 +191,13 @@ export class QuerySlots {
       };
       const giveUp = () => {
         end();
-        this.#forget(asker, waiting);
+        this.#queue.remove((one) => one === waiting, [asker]);
         reject(signal.aborted ? signal.reason : busy('service_unavailable', ''));
       };
       const { wait_ms = WAIT_MS } = this.#limits;
       const timer = Number.isFinite(wait_ms) ? setTimeout(giveUp, wait_ms) : undefined;
       signal.addEventListener('abort', giveUp, { once: true });
-      const own = this.#waiting.get(asker);
-      if (own) own.push(waiting);
-      else this.#waiting.set(asker, [waiting]);
+      this.#queue.add(asker, waiting);
     });
   }
 
@@ -207,24 +208,8 @@ export class QuerySlots {
       if (!isTaken) return;
       isTaken = false;
       this.#taken--;
-      for (const [asker, waiting] of this.#waiting) {
-        this.#waiting.delete(asker);
-        const next = waiting.shift()!;
-        if (waiting.length > 0) this.#waiting.set(asker, waiting);
-        next.give(this.#given());
-        return;
-      }
+      this.#queue.take()?.give(this.#given());
     };
-  }
-
-  #forget(asker: Asker, one: WaitingQuery): void {
-    const left = this.#waiting.get(asker)?.filter((waiting) => waiting !== one) ?? [];
-    if (left.length > 0) this.#waiting.set(asker, left);
-    else this.#waiting.delete(asker);
-  }
-
-  #count(): number {
-    return [...this.#waiting.values()].reduce((sum, waiting) => sum + waiting.length, 0);
   }
 }
 
@@ -235,6 +220,11 @@ export class QuerySlots {
  */
 const SMALL_SLOTS = new QuerySlots({ at_once: 2, waiting_per_asker: 256, waiting: 1_024 });
 const LARGE_SLOTS = new QuerySlots({ at_once: 1, waiting_per_asker: 16, waiting: 64 });
+
+/** Number of small statements of queries that wait for a slot. */
+export function countWaitingStatements(): number {
+  return SMALL_SLOTS.waiting;
+}
 
 /**
  * Billing's own statements have no bounds: an invoice may have any number of charges, and several are computed at a time. They wait without

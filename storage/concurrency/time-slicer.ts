@@ -7,14 +7,14 @@
  *
  * The clock decides only the order of work, so results are the same on any machine.
  */
+import { type Asker, FairQueue } from './fair-queue.ts';
+
 const QUANTUM_MS = 5;
 /** Number of items between two reads of the clock: each item may take a tenth of a millisecond. */
 const CLOCK_CHECK_INTERVAL = 32;
 
-/** The tenant of a query; the pipeline works for all tenants and has none. */
-export type Asker = string;
-
 export class TimeSlicer {
+  /** Undefined for the pipeline, which works for all tenants. */
   readonly #asker: Asker | undefined;
   #began = performance.now();
   #done = 0;
@@ -69,18 +69,13 @@ export async function mapYielding<From, To>(
 type Resume = () => void;
 
 const pipeline: Resume[] = [];
-/** Waiting queries by tenant; tenants are in the order of their next turn. */
-const questions = new Map<Asker, Resume[]>();
+const questions = new FairQueue<Resume>();
 let isReleasing = false;
 
 function waitInLine(asker: Asker | undefined): Promise<void> {
   return new Promise((resume) => {
     if (asker === undefined) pipeline.push(resume);
-    else {
-      const waiting = questions.get(asker);
-      if (waiting) waiting.push(resume);
-      else questions.set(asker, [resume]);
-    }
+    else questions.add(asker, resume);
     if (isReleasing) return;
     isReleasing = true;
     setImmediate(release);
@@ -90,18 +85,7 @@ function waitInLine(asker: Asker | undefined): Promise<void> {
 /** Resumes one of each kind per tick of the event loop. */
 function release(): void {
   pipeline.shift()?.();
-  nextQuestion()?.();
+  questions.take()?.();
   isReleasing = pipeline.length > 0 || questions.size > 0;
   if (isReleasing) setImmediate(release);
-}
-
-/** Takes the next waiting query. Its tenant moves to the end of the queue. */
-function nextQuestion(): Resume | undefined {
-  for (const [asker, waiting] of questions) {
-    questions.delete(asker);
-    const next = waiting.shift();
-    if (waiting.length > 0) questions.set(asker, waiting);
-    return next;
-  }
-  return undefined;
 }

@@ -92,6 +92,15 @@ const FAULTS: readonly Fault[] = [
     end: (operated) => operated.letConnectionsGo(),
   },
   {
+    alerts: ['FarthingRequestsRefused'],
+    what: 'more requests wait for a connection than may, and the others have waited for ten seconds',
+    begin: async (operated) => {
+      await operated.holdConnections();
+      for (let count = 0; count < 60; count++) void operated.request('GET', '/plans').catch(() => undefined);
+    },
+    end: (operated) => operated.letConnectionsGo(),
+  },
+  {
     alerts: ['FarthingTicksFailing'],
     what: 'the table of the ticks is away',
     begin: ({ sql }) => sql('alter table job_ticks rename to job_ticks_away'),
