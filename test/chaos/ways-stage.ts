@@ -71,6 +71,7 @@ async function wayTo(store: string): Promise<{ way: Cut; url: string }> {
   const url = new URL(store);
   const way = await cutTo({ host: url.hostname, port: Number(url.port) });
   url.host = `127.0.0.1:${way.port}`;
+  url.searchParams.delete('host');
   return { way, url: url.href };
 }
 

@@ -27,6 +27,7 @@ describe('a Postgres that hangs', function () {
     const address = new URL(api.services.postgres.client.config.connection.connectionString);
     way = await cutTo({ host: address.hostname, port: Number(address.port) });
     address.port = String(way.port);
+    address.searchParams.delete('host');
     pool = connectPostgres(address.href, PROCESS_POOL);
     const server = createServer(buildApp({ ...api.services, postgres: pool }));
     server.listen(0, '127.0.0.1');

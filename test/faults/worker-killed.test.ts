@@ -37,6 +37,7 @@ describe('the service is killed at a statement', function () {
     const postgres = new URL(database.postgres_url);
     toPostgres = await cutTo({ host: postgres.hostname, port: Number(postgres.port) });
     postgres.host = `127.0.0.1:${toPostgres.port}`;
+    postgres.searchParams.delete('host');
     service = new SupervisedService({
       DATA_DIR: join(directory.path, 'data'),
       DATABASE_URL: postgres.href,

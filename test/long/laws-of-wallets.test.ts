@@ -309,6 +309,7 @@ describe('laws of wallets', function () {
     way = await cutTo({ host: url.hostname, port: Number(url.port || 5432) });
     url.hostname = '127.0.0.1';
     url.port = String(way.port);
+    url.searchParams.delete('host');
     cuttable = connectPostgres(url.href);
   });
   after(async () => {

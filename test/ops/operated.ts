@@ -143,5 +143,6 @@ function wayTo(url: string): Promise<Cut> {
 function through(url: string, { port }: Cut): string {
   const changed = new URL(url);
   changed.host = `127.0.0.1:${port}`;
+  changed.searchParams.delete('host');
   return changed.href;
 }

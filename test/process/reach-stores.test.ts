@@ -23,6 +23,7 @@ describe('the stores at the start', () => {
   };
   const nobodyThere: Change = (url) => {
     url.host = '127.0.0.1:1';
+    url.searchParams.delete('host');
   };
   const asTheyAre: Change = () => {};
 

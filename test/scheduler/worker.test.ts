@@ -42,6 +42,7 @@ describe('the job worker', () => {
     const way = await cutTo({ host: url.hostname, port: Number(url.port) });
     stops.push(() => way.close());
     url.host = `127.0.0.1:${way.port}`;
+    url.searchParams.delete('host');
     const postgres = connectPostgres(url.href);
     stops.push(() => postgres.destroy());
     return { database, way, postgres };

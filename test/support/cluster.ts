@@ -312,5 +312,6 @@ function addressOf(url: string): { host: string; port: number } {
 function through(url: string, port: number): string {
   const changed = new URL(url);
   changed.host = `127.0.0.1:${port}`;
+  changed.searchParams.delete('host');
   return changed.href;
 }

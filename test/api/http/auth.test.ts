@@ -55,6 +55,7 @@ describe('authentication', () => {
     const way = await cutTo({ host: address.hostname, port: Number(address.port) });
     const { rows } = await api.services.postgres.raw('select current_database() as name');
     Object.assign(address, { host: `127.0.0.1:${way.port}`, pathname: `/${rows[0].name}` });
+    address.searchParams.delete('host');
     const postgres = connectPostgres(address.href);
     const services = { ...api.services, postgres };
     const request = { get: (name: string) => ({ 'x-api-key': api.key })[name] } as Request;

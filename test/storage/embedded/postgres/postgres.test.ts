@@ -79,7 +79,7 @@ describe('the Postgres process', () => {
       fsync: 'on',
       synchronous_commit: 'on',
       listen_addresses: '127.0.0.1',
-      unix_socket_directories: '',
+      unix_socket_directories: join(dir, 'data'),
       data_checksums: 'on',
       server_encoding: 'UTF8',
     });
@@ -97,6 +97,19 @@ describe('the Postgres process', () => {
     expect(await kept(second.pool)).to.deep.equal([1]);
     expect(second.start_ms).to.be.below(2000);
     console.log(`      first start ${first.start_ms.toFixed(0)} ms, second ${second.start_ms.toFixed(0)} ms`);
+  });
+
+  it('is reached by a socket, and over loopback by others or if the path of a socket would be too long', async () => {
+    const serverAddress = async (pool: Knex) => (await pool.raw('select host(inet_server_addr()) as of')).rows[0].of;
+    const { part, pool } = await open();
+    expect(await serverAddress(pool)).to.equal(null);
+    const url = new URL(part.url);
+    url.searchParams.delete('host');
+    const overLoopback = connectPostgres(url.href);
+    pools.push(overLoopback);
+    expect(await serverAddress(overLoopback)).to.equal('127.0.0.1');
+    const { pool: far } = await open(join(dir, 'a'.repeat(100)));
+    expect(await serverAddress(far)).to.equal('127.0.0.1');
   });
 
   it('refuses a wrong password', async () => {

@@ -228,5 +228,6 @@ function through(url: string, port: number): string {
   const changed = new URL(url);
   changed.hostname = '127.0.0.1';
   changed.port = String(port);
+  changed.searchParams.delete('host');
   return changed.href;
 }

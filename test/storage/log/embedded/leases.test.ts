@@ -155,6 +155,7 @@ describe('leases of an embedded log that cannot renew them', () => {
     expect(failed).to.be.an('error').with.property('code', '3D000');
     expect(failed).to.have.property('message', 'database "nowhere" does not exist');
     nowhere.port = '1';
+    nowhere.searchParams.delete('host');
     pool = connectPostgres(nowhere.href);
     const unreached = await new EmbeddedLeases(pool, options).start().catch((error: unknown) => error);
     expect(isUnavailable(unreached), String(unreached)).to.equal(true);
@@ -165,6 +166,7 @@ describe('leases of an embedded log that cannot renew them', () => {
     const way = await cutTo({ host: url.hostname, port: Number(url.port || 5432) });
     url.hostname = '127.0.0.1';
     url.port = String(way.port);
+    url.searchParams.delete('host');
     pool = connectPostgres(url.href);
     way.hang();
     const holder = {
