@@ -26,7 +26,7 @@ export function total(amounts: readonly string[]): string {
     .toFixed()}`;
 }
 
-type Asked = { customer: string; meter_id: string; exports: Exports };
+export type Asked = { customer: string; meter_id: string; meter_name: string; exports: Exports };
 
 /** Doors that work during the period. */
 export function runningDoors(world: World, asked: Asked): Doors {
@@ -92,10 +92,13 @@ async function subscriptionUsage(world: World, { customer, meter_id }: Asked, ra
   return [total(own.map(({ amount }) => amount))];
 }
 
-async function exported(world: World, { customer, meter_id, exports }: Asked, more: string): Promise<string[]> {
-  const query = `start_time=${RANGE.start_time}&end_time=${RANGE.end_time}&amounts=true&meter_ids=${meter_id}${more}`;
+/** One export has all customers and meters. */
+async function exported(world: World, { customer, meter_name, exports }: Asked, more: string): Promise<string[]> {
+  const query = `start_time=${RANGE.start_time}&end_time=${RANGE.end_time}&amounts=true${more}`;
   const all = await downloadOnce(world, exports, query);
-  const rows = all.filter((row) => row.external_customer_id === customer && row.amount);
+  const rows = all.filter(
+    (row) => row.external_customer_id === customer && row.meter_name === meter_name && row.amount,
+  );
   return [total(rows.map((row) => row.amount!))];
 }
 

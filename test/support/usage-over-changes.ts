@@ -1,13 +1,13 @@
 /** A world in which random changes cut usage, and for each subscription the answers of each way to read usage (usage-doors.ts). */
 import { type Changed, JANUARY, makeMeters, modelAmounts, planDeeds } from './changed-usage.ts';
 import type { Exports } from './exported.ts';
-import { type Doors, overDoors, runningDoors } from './usage-doors.ts';
+import { type Asked, type Doors, overDoors, runningDoors } from './usage-doors.ts';
 import { startWorld, type World } from './world.ts';
 
 /** By subscription and door: a text for each line, and the total. */
 export type UsageByDoor = Map<string, Record<string, string[]>>;
 
-type MakeDoors = (world: World, asked: { customer: string; meter_id: string; exports: Exports }) => Doors;
+type MakeDoors = (world: World, asked: Asked) => Doors;
 
 /**
  * Performs all changes, and asks every door three times: before the end of the period, for the draft and for the final
@@ -58,11 +58,11 @@ export async function liveThrough(all: readonly Changed[]): Promise<UsageByDoor>
 
 type Asking = { of: readonly Changed[]; when: string; doors: MakeDoors; stated: UsageByDoor };
 
-/** A door that fails gives its error in place of an amount. Nothing changes meanwhile, so the subscriptions of a meter share its exports. */
+/** A door that fails gives its error in place of an amount. Nothing changes meanwhile, so the subscriptions share the exports. */
 async function ask(world: World, { of, when, doors, stated }: Asking): Promise<void> {
   const exports: Exports = new Map();
   for (const { name, measure } of of) {
-    const asked = { customer: name, meter_id: world.id(`meter ${measure.name}`), exports };
+    const asked = { customer: name, meter_id: world.id(`meter ${measure.name}`), meter_name: measure.name, exports };
     const answers = Object.entries(doors(world, asked)).map(async ([door, answer]) => {
       const found = await answer().catch((error: Error) => [error.message]);
       stated.get(name)![`${door}, ${when}`] = found;
