@@ -7,7 +7,6 @@ import { groupBy } from '../../core/foundation/group-by.ts';
 import type { EventProof, InvoiceProof } from '../support/answers.ts';
 import { expectGolden, withoutIds } from '../support/golden.ts';
 import { some } from '../support/samples.ts';
-import { until } from '../support/until.ts';
 import { check, type Proven, provenBy, type Verdict, verifier } from '../support/verifier.ts';
 import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';
 
@@ -240,10 +239,6 @@ describe('scenario: the proof of an invoice', () => {
       body: { reason: 'test' },
     });
     expect(status).to.equal(202);
-    await until('the event is void', async () => {
-      const { items } = await world.get(`/events/${encodeURIComponent(`${name} seats`)}/corrections`);
-      return items.every(({ state }) => state === 'applied');
-    });
     await world.on('2026-03-01');
     await world.finalize();
     const [, again, second] = await agrees(name);

@@ -9,7 +9,6 @@ import { purgeRecordChanges } from '../../storage/cache/change-feed.ts';
 import type { Database } from '../../storage/foundation/stores.ts';
 import { connectPostgres, readUrl } from '../../storage/postgres/pool/postgres.ts';
 import { UsageCache } from '../../storage/usage/usage-cache.ts';
-import { until } from '../support/until.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 const HOUR_MS = 3_600_000;
@@ -280,9 +279,8 @@ describe('scenario: resting plans', () => {
     const path = `/events/${encodeURIComponent(named('acme', pair))}` as const;
     const answer = await world.api.request('POST', `${path}/void`, { body: { reason: 'wrong' } });
     expect(answer.status, answer.text).to.equal(202);
-    await until('the event is void', async () =>
-      (await world.get(`${path}/corrections`)).items.every(({ state }) => state === 'applied'),
-    );
+    await world.waitForPipeline();
+    expect((await world.get(`${path}/corrections`)).items.map(({ state }) => state)).to.deep.equal(['applied']);
   };
 
   it('that were edited say what was agreed on', async () => {
