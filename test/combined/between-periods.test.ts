@@ -158,6 +158,11 @@ describe('scenario: usage between the end of a period and its invoice', () => {
   after(() => world.stop());
 
   const customers = CASES.map((one, index) => ({ ...one, customer: `customer ${index}`, wallet: '' }));
+  /** Sends an event for each customer with units, now. */
+  const useAll = (units: (one: Case) => number) =>
+    world.send(
+      customers.flatMap((one) => (units(one) > 0 ? [world.event(one.customer, 'calls', { n: units(one) })] : [])),
+    );
   const arrived = async () => {
     const { values } = await register.getSingleMetric('farthing_running_answers_total')!.get();
     return values.find(({ labels }) => labels.from === 'arrived')?.value ?? 0;
@@ -165,23 +170,22 @@ describe('scenario: usage between the end of a period and its invoice', () => {
 
   it('is in the balance, also where it is kept', async () => {
     for (const one of customers) {
-      const { customer, plan, subscribed, begun, used } = one;
+      const { customer, plan, subscribed, begun } = one;
       await world.subscribe(customer, plan, { ...subscribed });
       await begun?.(world, customer);
       one.wallet = await createUsageWallet(world, customer);
-      if (used[0] > 0) await world.use(customer, 'calls', used[0]);
     }
+    await useAll(({ used }) => used[0]);
     await world.waitForPipeline();
     for (const { wallet } of customers) await loadCachedOwed(world, wallet);
     world.at(DURING_APRIL);
-    for (const { customer, used, then_used } of customers) {
-      if (used[1] > 0) await world.use(customer, 'calls', used[1] - 1);
+    await useAll(({ used }) => used[1] - 1);
+    for (const { customer, then_used } of customers)
       if (then_used) await world.use(customer, 'calls', then_used.n, { at: then_used.at });
-    }
     await world.waitForPipeline();
     for (const { wallet } of customers) await loadCachedOwed(world, wallet);
     const before = await arrived();
-    for (const { customer, used } of customers) if (used[1] > 0) await world.use(customer, 'calls', 1);
+    await useAll(({ used }) => Math.min(used[1], 1));
     await world.waitForPipeline();
     const said = await Promise.all(customers.map(async (one) => [one.what, await loadOwed(world, one.wallet)]));
     expect(said).to.deep.equal(customers.map(({ what, owed: all }) => [what, { cached: all, recomputed: all }]));

@@ -282,7 +282,7 @@ describe('checkouts', () => {
       it(name, async () => {
         const customer = newName();
         await world.customer(customer);
-        const { plan_id } = await subscribe();
+        const plan_id = world.id('plan Pro');
         const body = { external_customer_id: customer, plan_id, currency: 'usd', billing_period: 'MONTHLY', ...fields };
         const refused = await ask('POST', '/subscriptions', body);
         expect([refused.status, refused.body.details?.field], refused.text).to.deep.equal([400, field]);
@@ -396,17 +396,16 @@ describe('checkouts', () => {
       action: 'create_subscription',
       ...fields,
     });
-    async function params() {
-      const { plan_id } = await subscribe();
-      return { create_subscription_params: { plan_id, currency: 'USD', billing_period: 'monthly' } };
-    }
+    const params = () => ({
+      create_subscription_params: { plan_id: world.id('plan Pro'), currency: 'USD', billing_period: 'monthly' },
+    });
 
     it('creates the subscription', async () => {
       const name = newName();
       await world.customer(name);
       const made = await world.post(
         '/checkout/sessions',
-        session({ customer_external_id: name, configuration: await params() }),
+        session({ customer_external_id: name, configuration: params() }),
       );
       expect(made.configuration!.create_subscription_params).to.include({ currency: 'usd', billing_period: 'MONTHLY' });
       expect(await world.get(`/payments/${made.checkout_payment_id!}`)).to.include({
@@ -422,7 +421,7 @@ describe('checkouts', () => {
     it('is made once per key, also by requests at the same time; another content is refused', async () => {
       const name = newName();
       await world.customer(name);
-      const configuration = await params();
+      const configuration = params();
       const body = session({ customer_external_id: name, configuration, idempotency_key: newName() });
       const answers = await Promise.all([1, 2, 3, 4].map(() => ask('POST', '/checkout/sessions', body)));
       for (const answer of answers) expect(answer.status, answer.text).to.equal(201);
@@ -448,8 +447,8 @@ describe('checkouts', () => {
         [{ action: 'add_addon' }, 'action'],
         [{ action: 'modify_subscription' }, 'action'],
         [{}, 'configuration.create_subscription_params'],
-        [{ action: 'wallet_topup', configuration: await params() }, 'configuration.wallet_topup_params'],
-        [{ configuration: { ...(await params()), add_addon_params: {} } }, 'configuration.add_addon_params'],
+        [{ action: 'wallet_topup', configuration: params() }, 'configuration.wallet_topup_params'],
+        [{ configuration: { ...params(), add_addon_params: {} } }, 'configuration.add_addon_params'],
       ] as const) {
         const refused = await ask('POST', '/checkout/sessions', session({ customer_external_id, ...fields }));
         expect([refused.status, refused.body.details?.field], refused.text).to.deep.equal([400, field]);

@@ -66,6 +66,119 @@ describe('edited drafts', () => {
     return invoiceOf(name);
   }
 
+  // The latest dates come first: what goes on is billed by every later date of another test.
+  it('are refused where they do not add up, name what is not there, or change what gives back or is final', async () => {
+    const name = customer();
+    const { id, line_items } = await draft(name, {}, ['2026-11-01', '2026-12-01']);
+    const [calls] = line_items;
+    const other = { period_start: '2025-01-01T00:00:00Z' };
+    expect(await refused(id, { line_items: [stated(calls!)], total: '11' })).to.deep.equal([400, 'total']);
+    expect(await refused(id, { total: '5' })).to.deep.equal([400, 'total']);
+    expect(await refused(id, { line_items: [stated(calls!, { amount: '-1' })] })).to.deep.equal([
+      400,
+      'line_items[0].amount',
+    ]);
+    expect(await refused(id, { line_items: [stated(calls!, { amount: '1.001' })] })).to.deep.equal([
+      400,
+      'line_items[0].amount',
+    ]);
+    expect(await refused(id, { line_items: [stated(calls!, other)] })).to.deep.equal([
+      400,
+      'line_items[0].subscription_line_item_id',
+    ]);
+    expect(await refused(id, { line_items: [stated(calls!), stated(calls!)] })).to.deep.equal([
+      400,
+      'line_items[1].subscription_line_item_id',
+    ]);
+    expect(await refused(id, { due_date: '2020-01-01T00:00:00Z' })).to.deep.equal([400, 'due_date']);
+    expect(await refused(id, { invoice_coupons: [{ coupon_id: 'none' }] })).to.deep.equal([400, 'invoice_coupons[0]']);
+    expect(await invoiceOf(name)).to.deep.include({ is_manually_edited: false, total: '60' });
+    await world.finalize();
+    expect(await refused(id, { line_items: [stated(calls!)] })).to.deep.equal([400, 'invalid_operation']);
+  });
+
+  it('of nothing are skipped, and a skipped one that charges something is a draft', async () => {
+    const name = customer();
+    const { id, line_items } = await draft(name, {}, ['2026-10-01', '2026-11-01']);
+    const none = await edited(id, { line_items: [] });
+    expect([none.invoice_status, none.line_items.length, none.total]).to.deep.equal(['SKIPPED', 2, '0']);
+    const some = await edited(id, { line_items: [stated(line_items[0]!)], prepared_tax_rates: await rates() });
+    expect([some.invoice_status, some.total]).to.deep.equal(['DRAFT', '10']);
+    await world.post(`/invoices/${id}/finalize`, {});
+    expect(money(await invoiceOf(name))).to.deep.equal(['10', '0', '2', '12']);
+  });
+
+  it('redeem coupons, give them back with the next edit, and are as computed again once recalculated', async () => {
+    const name = customer();
+    const before = await draft(name, {}, ['2026-08-01', '2026-09-01']);
+    const half = await world.get('/coupons/code/HALF');
+    const redeemed = async () => (await world.get('/coupons/code/HALF')).total_redemptions;
+    const [calls, seat] = before.line_items;
+    const with_coupon = await edited(before.id, { invoice_coupons: [{ coupon_id: half.id }] });
+    expect([money(with_coupon), await redeemed()]).to.deep.equal([['60', '30', '0', '30'], 1]);
+    // Kept where an edit states none, also for other lines.
+    const kept = await edited(before.id, { line_items: [stated(calls!, { amount: '0' }), stated(seat!)] });
+    expect([money(kept), await redeemed()]).to.deep.equal([['50', '25', '0', '25'], 1]);
+    const moved = await edited(before.id, { line_item_coupons: [{ coupon_id: half.id, line_item_id: '0' }] });
+    expect([money(moved), await redeemed()]).to.deep.equal([['50', '0', '0', '50'], 0]);
+    await edited(before.id, { invoice_coupons: [{ coupon_id: half.id }] });
+    const again = await world.post(`/invoices/${before.id}/recalculate-v2`, {});
+    expect([money(again), again.is_manually_edited, await redeemed()]).to.deep.equal([
+      ['60', '0', '0', '60'],
+      false,
+      0,
+    ]);
+    expect(lines(again)).to.deep.equal(lines(before));
+  });
+
+  it('of what was charged in advance give back their share of what was agreed on', async () => {
+    const name = customer();
+    const { id, line_items } = await draft(name, {}, ['2026-06-01', '2026-07-01']);
+    const [calls, seat] = line_items;
+    await edited(id, { line_items: [stated(calls!), stated(seat!, { amount: '31' })] });
+    await world.finalize();
+    await world.pay(name);
+    await world.on('2026-07-11', () =>
+      world.post(`/subscriptions/${world.id(`subscription ${name}`)}/cancel`, {
+        cancellation_type: 'immediate',
+        proration_behavior: 'create_prorations',
+      }),
+    );
+    // 21 of the 31 days that were agreed on at 31.
+    const [wallet] = await world.get(`/customers/${world.id(`customer ${name}`)}/wallets`);
+    expect(wallet?.balance).to.equal('21');
+  });
+
+  it('are not charged again by the next invoice, which bills what came late and gives back no more than was billed', async () => {
+    const [late, less] = [customer(), customer()];
+    await world.on('2026-03-01', ...[late, less].map((name) => () => world.subscribe(name, 'Pro')));
+    await world.send(
+      [late, less].map((name) => world.event(name, 'calls', { n: 100, at: '2026-03-05T00:00:00Z', event_id: name })),
+    );
+    await world.waitForPipeline();
+    await world.on('2026-04-01');
+    for (const name of [late, less]) {
+      const { id, line_items } = await invoiceOf(name);
+      const [calls, seat] = line_items;
+      await edited(id, { line_items: [stated(calls!, { amount: '4' }), stated(seat!)] });
+    }
+    await world.finalize();
+    await world.send([world.event(late, 'calls', { n: 50, at: '2026-03-06T00:00:00Z', event_id: `${late} late` })]);
+    await world.replace(less, world.event(less, 'calls', { n: 10, at: '2026-03-05T00:00:00Z' }));
+    await world.waitForPipeline();
+    await world.on('2026-05-01');
+    const corrections = async (name: string) =>
+      (await invoiceOf(name)).line_items
+        .filter((line) => line.parent_line_item_id)
+        .map(({ amount, quantity }) => [quantity, amount]);
+    expect(await corrections(late)).to.deep.equal([['50', '5']]);
+    // It was computed as 10 and costs 1 now, and 4 were billed.
+    expect(await corrections(less)).to.deep.equal([['-90', '-4']]);
+    await world.finalize();
+    await world.on('2026-06-01');
+    expect([await corrections(late), await corrections(less)]).to.deep.equal([[], []]);
+  });
+
   it('say what was computed, are discounted and taxed as any, and stay when they are computed and final', async () => {
     const name = customer();
     const before = await draft(name, {
@@ -122,117 +235,5 @@ describe('edited drafts', () => {
     ]);
   });
 
-  it('are not charged again by the next invoice, which bills what came late and gives back no more than was billed', async () => {
-    const [late, less] = [customer(), customer()];
-    await world.on('2026-03-01', ...[late, less].map((name) => () => world.subscribe(name, 'Pro')));
-    await world.send(
-      [late, less].map((name) => world.event(name, 'calls', { n: 100, at: '2026-03-05T00:00:00Z', event_id: name })),
-    );
-    await world.waitForPipeline();
-    await world.on('2026-04-01');
-    for (const name of [late, less]) {
-      const { id, line_items } = await invoiceOf(name);
-      const [calls, seat] = line_items;
-      await edited(id, { line_items: [stated(calls!, { amount: '4' }), stated(seat!)] });
-    }
-    await world.finalize();
-    await world.send([world.event(late, 'calls', { n: 50, at: '2026-03-06T00:00:00Z', event_id: `${late} late` })]);
-    await world.replace(less, world.event(less, 'calls', { n: 10, at: '2026-03-05T00:00:00Z' }));
-    await world.waitForPipeline();
-    await world.on('2026-05-01');
-    const corrections = async (name: string) =>
-      (await invoiceOf(name)).line_items
-        .filter((line) => line.parent_line_item_id)
-        .map(({ amount, quantity }) => [quantity, amount]);
-    expect(await corrections(late)).to.deep.equal([['50', '5']]);
-    // It was computed as 10 and costs 1 now, and 4 were billed.
-    expect(await corrections(less)).to.deep.equal([['-90', '-4']]);
-    await world.finalize();
-    await world.on('2026-06-01');
-    expect([await corrections(late), await corrections(less)]).to.deep.equal([[], []]);
-  });
-
-  it('of what was charged in advance give back their share of what was agreed on', async () => {
-    const name = customer();
-    const { id, line_items } = await draft(name, {}, ['2026-06-01', '2026-07-01']);
-    const [calls, seat] = line_items;
-    await edited(id, { line_items: [stated(calls!), stated(seat!, { amount: '31' })] });
-    await world.finalize();
-    await world.pay(name);
-    await world.on('2026-07-11', () =>
-      world.post(`/subscriptions/${world.id(`subscription ${name}`)}/cancel`, {
-        cancellation_type: 'immediate',
-        proration_behavior: 'create_prorations',
-      }),
-    );
-    // 21 of the 31 days that were agreed on at 31.
-    const [wallet] = await world.get(`/customers/${world.id(`customer ${name}`)}/wallets`);
-    expect(wallet?.balance).to.equal('21');
-  });
-
-  it('redeem coupons, give them back with the next edit, and are as computed again once recalculated', async () => {
-    const name = customer();
-    const before = await draft(name, {}, ['2026-08-01', '2026-09-01']);
-    const half = await world.get('/coupons/code/HALF');
-    const redeemed = async () => (await world.get('/coupons/code/HALF')).total_redemptions;
-    const [calls, seat] = before.line_items;
-    const with_coupon = await edited(before.id, { invoice_coupons: [{ coupon_id: half.id }] });
-    expect([money(with_coupon), await redeemed()]).to.deep.equal([['60', '30', '0', '30'], 1]);
-    // Kept where an edit states none, also for other lines.
-    const kept = await edited(before.id, { line_items: [stated(calls!, { amount: '0' }), stated(seat!)] });
-    expect([money(kept), await redeemed()]).to.deep.equal([['50', '25', '0', '25'], 1]);
-    const moved = await edited(before.id, { line_item_coupons: [{ coupon_id: half.id, line_item_id: '0' }] });
-    expect([money(moved), await redeemed()]).to.deep.equal([['50', '0', '0', '50'], 0]);
-    await edited(before.id, { invoice_coupons: [{ coupon_id: half.id }] });
-    const again = await world.post(`/invoices/${before.id}/recalculate-v2`, {});
-    expect([money(again), again.is_manually_edited, await redeemed()]).to.deep.equal([
-      ['60', '0', '0', '60'],
-      false,
-      0,
-    ]);
-    expect(lines(again)).to.deep.equal(lines(before));
-  });
-
-  it('of nothing are skipped, and a skipped one that charges something is a draft', async () => {
-    const name = customer();
-    const { id, line_items } = await draft(name, {}, ['2026-10-01', '2026-11-01']);
-    const none = await edited(id, { line_items: [] });
-    expect([none.invoice_status, none.line_items.length, none.total]).to.deep.equal(['SKIPPED', 2, '0']);
-    const some = await edited(id, { line_items: [stated(line_items[0]!)], prepared_tax_rates: await rates() });
-    expect([some.invoice_status, some.total]).to.deep.equal(['DRAFT', '10']);
-    await world.post(`/invoices/${id}/finalize`, {});
-    expect(money(await invoiceOf(name))).to.deep.equal(['10', '0', '2', '12']);
-  });
-
   const rates = async () => (await world.get('/taxes/rates')).filter(({ code }) => code === 'vat');
-
-  it('are refused where they do not add up, name what is not there, or change what gives back or is final', async () => {
-    const name = customer();
-    const { id, line_items } = await draft(name, {}, ['2026-11-01', '2026-12-01']);
-    const [calls] = line_items;
-    const other = { period_start: '2025-01-01T00:00:00Z' };
-    expect(await refused(id, { line_items: [stated(calls!)], total: '11' })).to.deep.equal([400, 'total']);
-    expect(await refused(id, { total: '5' })).to.deep.equal([400, 'total']);
-    expect(await refused(id, { line_items: [stated(calls!, { amount: '-1' })] })).to.deep.equal([
-      400,
-      'line_items[0].amount',
-    ]);
-    expect(await refused(id, { line_items: [stated(calls!, { amount: '1.001' })] })).to.deep.equal([
-      400,
-      'line_items[0].amount',
-    ]);
-    expect(await refused(id, { line_items: [stated(calls!, other)] })).to.deep.equal([
-      400,
-      'line_items[0].subscription_line_item_id',
-    ]);
-    expect(await refused(id, { line_items: [stated(calls!), stated(calls!)] })).to.deep.equal([
-      400,
-      'line_items[1].subscription_line_item_id',
-    ]);
-    expect(await refused(id, { due_date: '2020-01-01T00:00:00Z' })).to.deep.equal([400, 'due_date']);
-    expect(await refused(id, { invoice_coupons: [{ coupon_id: 'none' }] })).to.deep.equal([400, 'invoice_coupons[0]']);
-    expect(await invoiceOf(name)).to.deep.include({ is_manually_edited: false, total: '60' });
-    await world.finalize();
-    expect(await refused(id, { line_items: [stated(calls!)] })).to.deep.equal([400, 'invalid_operation']);
-  });
 });

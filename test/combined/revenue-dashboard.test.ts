@@ -200,87 +200,88 @@ describe('the revenue dashboard', () => {
     return [as_of, summaries.usd?.total_revenue ?? '0'];
   }
 
-  it('nothing is missing that was final before `as_of`, also while it is being committed', async () => {
-    const own = await startWorld({ now: '2026-01-01T00:00:00Z' });
-    const { postgres } = own.api.services;
-    await own.plan('Pro', [fixed('30', { invoice_cadence: 'ADVANCE' })]);
-    await own.on('2026-01-05', () => own.subscribe('acme', 'Pro'));
-    await own.finalize();
-    await own.on('2026-01-20');
-    const { id, finalized_at } = (await own.invoices('acme'))[0]!;
-    const waiting = await saidBy(own);
-    await streamRevenue(own.api.services);
-    const all = await saidBy(own);
-    own.at('2100-01-01');
-    const transaction = await postgres.transaction();
-    const { rows } = await transaction.raw('select now() as begun');
-    await transaction.raw(`update invoices set invoice_status = 'VOIDED' where id = ?`, [id]);
-    const [during] = await saidBy(own);
-    await transaction.rollback();
-    const [after] = await saidBy(own);
-    await own.stop();
-    expect(finalized_at).to.match(/^2026-01-05T/);
-    expect(waiting).to.deep.equal(['2026-01-05T00:00:00Z', '0']);
-    expect(all).to.deep.equal(['2026-01-20T00:00:00Z', '30']);
-    expect(Date.parse(during!)).to.equal(Date.parse(rows[0].begun));
-    expect(after).to.equal('2100-01-01T00:00:00Z');
-  });
+  describe('as of an instant', () => {
+    let own: World;
+    before(async () => {
+      own = await startWorld({ now: '2026-01-01T00:00:00Z' });
+      await own.plan('Pro', [fixed('30', { invoice_cadence: 'ADVANCE' })]);
+      await own.on('2026-01-05', () => own.subscribe('acme', 'Pro'));
+      await own.finalize();
+    });
+    after(() => own.stop());
 
-  it('as of no later than what is stamped and not yet written: a transaction that has locked, one that waits to, a job', async () => {
-    const own = await startWorld({ now: '2026-01-01T00:00:00Z' });
-    const { postgres, logger } = own.api.services;
-    await own.plan('Pro', [fixed('30', { invoice_cadence: 'ADVANCE' })]);
-    await own.on('2026-01-05', () => own.subscribe('acme', 'Pro'));
-    await own.finalize();
-    const { id } = (await own.invoices('acme'))[0]!;
-    await streamRevenue(own.api.services);
-    own.at('2100-01-01');
-    const asOf = async () => Date.parse((await saidBy(own))[0]!);
-    const open = async () => {
+    it('nothing is missing that was final before `as_of`, also while it is being committed', async () => {
+      const { postgres } = own.api.services;
+      await own.on('2026-01-20');
+      const { id, finalized_at } = (await own.invoices('acme'))[0]!;
+      const waiting = await saidBy(own);
+      await streamRevenue(own.api.services);
+      const all = await saidBy(own);
+      own.at('2100-01-01');
       const transaction = await postgres.transaction();
       const { rows } = await transaction.raw('select now() as begun');
-      return { transaction, begun: new Date(rows[0].begun).getTime() };
-    };
-    const lock = 'select id from invoices where id = ? for update';
-    const holding = await open();
-    await holding.transaction.raw(lock, [id]);
-    expect(await asOf()).to.equal(holding.begun);
-    const waiting = await open();
-    const locked = waiting.transaction.raw(lock, [id]).then(() => undefined);
-    await until('it waits', async () => {
-      const { rows } = await postgres.raw(
-        `select from pg_stat_activity where wait_event_type = 'Lock' and query like ?`,
-        ['%from invoices where id = % for update'],
-      );
-      return rows.length > 0;
+      await transaction.raw(`update invoices set invoice_status = 'VOIDED' where id = ?`, [id]);
+      const [during] = await saidBy(own);
+      await transaction.rollback();
+      const [after] = await saidBy(own);
+      expect(finalized_at).to.match(/^2026-01-05T/);
+      expect(waiting).to.deep.equal(['2026-01-05T00:00:00Z', '0']);
+      expect(all).to.deep.equal(['2026-01-20T00:00:00Z', '30']);
+      expect(Date.parse(during!)).to.equal(Date.parse(rows[0].begun));
+      expect(after).to.equal('2100-01-01T00:00:00Z');
     });
-    // The one that holds commits what it has stamped: it is told, and the other is still to write.
-    await holding.transaction.raw(`update invoices set invoice_status = 'VOIDED' where id = ?`, [id]);
-    await holding.transaction.commit();
-    await locked;
-    await streamRevenue(own.api.services);
-    expect(await asOf()).to.equal(waiting.begun);
-    await waiting.transaction.rollback();
-    expect(await asOf()).to.equal(Date.parse('2100-01-01T00:00:00Z'));
-    // A job gives all that it does the instant at which it began, however long it takes.
-    let end = () => {};
-    const asked = new Promise<void>((resolve) => {
-      end = resolve;
+
+    it('as of no later than what is stamped and not yet written: a transaction that has locked, one that waits to, a job', async () => {
+      const { postgres, logger } = own.api.services;
+      const { id } = (await own.invoices('acme'))[0]!;
+      await streamRevenue(own.api.services);
+      own.at('2100-01-01');
+      const asOf = async () => Date.parse((await saidBy(own))[0]!);
+      const open = async () => {
+        const transaction = await postgres.transaction();
+        const { rows } = await transaction.raw('select now() as begun');
+        return { transaction, begun: new Date(rows[0].begun).getTime() };
+      };
+      const lock = 'select id from invoices where id = ? for update';
+      const holding = await open();
+      await holding.transaction.raw(lock, [id]);
+      expect(await asOf()).to.equal(holding.begun);
+      const waiting = await open();
+      const locked = waiting.transaction.raw(lock, [id]).then(() => undefined);
+      await until('it waits', async () => {
+        const { rows } = await postgres.raw(
+          `select from pg_stat_activity where wait_event_type = 'Lock' and query like ?`,
+          ['%from invoices where id = % for update'],
+        );
+        return rows.length > 0;
+      });
+      // The one that holds commits what it has stamped: it is told, and the other is still to write.
+      await holding.transaction.raw(`update invoices set invoice_status = 'VOIDED' where id = ?`, [id]);
+      await holding.transaction.commit();
+      await locked;
+      await streamRevenue(own.api.services);
+      expect(await asOf()).to.equal(waiting.begun);
+      await waiting.transaction.rollback();
+      expect(await asOf()).to.equal(Date.parse('2100-01-01T00:00:00Z'));
+      // A job gives all that it does the instant at which it began, however long it takes.
+      let end = () => {};
+      const asked = new Promise<void>((resolve) => {
+        end = resolve;
+      });
+      const name = 'finalize-due-invoices';
+      const worker = startWorker({ [name]: () => asked }, { postgres, logger });
+      await addTick(postgres, { name, every_seconds: 60 });
+      const isRunning = () => postgres('graphile_worker.jobs').whereNotNull('locked_at').select('locked_at');
+      const [{ locked_at }] = await until('it runs', async () => {
+        const jobs = await isRunning();
+        return jobs.length > 0 && jobs;
+      });
+      expect(await asOf()).to.equal(new Date(locked_at).getTime());
+      end();
+      await until('it has ended', async () => (await isRunning()).length === 0);
+      expect(await asOf()).to.equal(Date.parse('2100-01-01T00:00:00Z'));
+      await worker.stop();
     });
-    const name = 'finalize-due-invoices';
-    const worker = startWorker({ [name]: () => asked }, { postgres, logger });
-    await addTick(postgres, { name, every_seconds: 60 });
-    const isRunning = () => postgres('graphile_worker.jobs').whereNotNull('locked_at').select('locked_at');
-    const [{ locked_at }] = await until('it runs', async () => {
-      const jobs = await isRunning();
-      return jobs.length > 0 && jobs;
-    });
-    expect(await asOf()).to.equal(new Date(locked_at).getTime());
-    end();
-    await until('it has ended', async () => (await isRunning()).length === 0);
-    expect(await asOf()).to.equal(Date.parse('2100-01-01T00:00:00Z'));
-    await worker.stop();
-    await own.stop();
   });
 
   it('with a clock it is as of where that stood before the advance, until everything is in', async () => {

@@ -14,6 +14,7 @@ import { addDueExports } from '../../actions/reporting/exports/due-exports.ts';
 import { type Scheduler, startScheduler } from '../../scheduler/main.ts';
 import { listDueScheduledTasks } from '../../storage/queue/due-exports.ts';
 import type { Connection, ScheduledTask } from '../support/answers.ts';
+import { startTestApi, type TestApi } from '../support/api.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
@@ -48,12 +49,15 @@ describe('scheduled exports', () => {
     });
   const tasksOf = async ({ id }: ScheduledTask) =>
     (await world.get(`/tasks?scheduled_task_id=${id}&sort=range_start&order=asc&limit=1000`)).items;
-  const ended = (what: string, scheduled: ScheduledTask, count: number) =>
-    until(what, async () => {
-      const tasks = await tasksOf(scheduled);
-      const isDone = tasks.length === count && tasks.every((one) => /COMPLETED|FAILED/.test(one.task_status));
-      return isDone && tasks;
+  /** Asks Postgres until the tasks have ended: a request each time would cost more than the exports. */
+  const ended = async (what: string, scheduled: ScheduledTask, count: number) => {
+    await until(what, async () => {
+      const { postgres } = world.api.services;
+      const tasks = await postgres('tasks').where({ scheduled_task_id: scheduled.id }).select('task_status');
+      return tasks.length === count && tasks.every(({ task_status }) => /COMPLETED|FAILED/.test(task_status));
     });
+    return tasksOf(scheduled);
+  };
   const due = (now: string) => addDueExports(world.api.services, { now: new Date(now), delay_seconds: 0 });
   const fileOf = async (task: { id: string }): Promise<Buffer> => {
     const { download_url } = await world.get(`/tasks/${task.id}/download`);
@@ -382,36 +386,26 @@ describe('scheduled exports', () => {
   });
 });
 
-describe('the directory of exports', () => {
-  it('without one in the settings a connection to it is refused by name', async () => {
-    const world = await startWorld();
-    try {
-      const answer = await world.api.request('POST', '/connections', {
-        body: { name: 'x', provider_type: 'directory' },
-      });
-      expect(answer.status).to.equal(400);
-      expect(answer.body.message).to.match(/EXPORT_DIRECTORY/);
-    } finally {
-      await world.stop();
-    }
+describe('exports without settings', () => {
+  let api: TestApi;
+  before(async () => {
+    api = await startTestApi();
   });
-});
+  after(() => api.stop());
 
-describe('an endpoint of S3', () => {
-  it('at a private address is refused by name, without the setting that lets it pass', async () => {
-    const world = await startWorld();
-    try {
-      const store = await world.post('/connections', {
-        name: 'Store',
-        provider_type: 's3',
-        encrypted_secret_data: { s3: KEYS },
-      });
-      const job_config = { bucket: 'exports', endpoint_url: 'https://169.254.169.254' };
-      const body = { connection_id: store.id, entity_type: 'events', interval: 'hourly', job_config };
-      const answer = await world.api.request('POST', '/tasks/scheduled', { body });
-      expect([answer.status, answer.body.details!.field]).to.deep.equal([400, 'job_config.endpoint_url']);
-    } finally {
-      await world.stop();
-    }
+  it('a connection to the directory is refused by name', async () => {
+    const body = { name: 'x', provider_type: 'directory' };
+    const answer = await api.request('POST', '/connections', { body });
+    expect(answer.status).to.equal(400);
+    expect(answer.body.message).to.match(/EXPORT_DIRECTORY/);
+  });
+
+  it('an endpoint of S3 at a private address is refused by name', async () => {
+    const connection = { name: 'Store', provider_type: 's3', encrypted_secret_data: { s3: KEYS } };
+    const store = await api.request('POST', '/connections', { body: connection });
+    const job_config = { bucket: 'exports', endpoint_url: 'https://169.254.169.254' };
+    const body = { connection_id: store.body.id, entity_type: 'events', interval: 'hourly', job_config };
+    const answer = await api.request('POST', '/tasks/scheduled', { body });
+    expect([answer.status, answer.body.details!.field]).to.deep.equal([400, 'job_config.endpoint_url']);
   });
 });

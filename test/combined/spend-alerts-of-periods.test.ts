@@ -53,6 +53,7 @@ describe('scenario: alerts on spending, from period to period', () => {
     });
     expect(await waiting.look).to.equal(1);
     expect(await alertLog(world, id)).to.deep.equal(['subscription_spend in_alarm 100']);
+    await world.cancel('waits');
   });
 
   it('what was reached in one period is told again in the next, also where nobody has looked in between', async () => {
@@ -97,6 +98,7 @@ describe('scenario: alerts on spending, from period to period', () => {
       'ok 0',
       'in_alarm 70',
     ]);
+    await world.cancel('again');
   });
 
   it('what goes on in a longer period is not told again when a shorter one begins', async () => {
@@ -113,6 +115,7 @@ describe('scenario: alerts on spending, from period to period', () => {
     expect(await alertLog(world, id)).to.deep.equal(['subscription_spend in_alarm 40']);
     const now = await world.post('/subscriptions/usage', { subscription_id: id });
     expect(Number(now.amount)).to.equal(45);
+    await world.cancel('both');
   });
 
   // Alone, and with others of its environment in one transaction.
@@ -156,6 +159,7 @@ describe('scenario: alerts on spending, from period to period', () => {
       await look(`${ends}T02:00:00Z`);
       for (const id of ids)
         expect(await alertLog(world, id)).to.deep.equal(['subscription_spend in_alarm 60', 'subscription_spend ok 0']);
+      for (const name of names) await world.cancel(name);
     });
 });
 

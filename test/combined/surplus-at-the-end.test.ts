@@ -30,72 +30,74 @@ describe('scenario: an overbilled subscription ends', () => {
   };
   const last = async (customer: string) => (await world.statements(customer)).at(-1);
 
-  /** Invoiced 80 on the 5th, and usage of 50 by the end of the month. */
-  async function overbilled(customer: string, { isPaid = true } = {}): Promise<void> {
+  /** Each was invoiced 80 on the 5th, and has usage of 50 by the end of the month. */
+  async function overbilled(paid: readonly string[], unpaid: readonly string[] = []): Promise<void> {
+    const all = [...paid, ...unpaid];
+    const use = (n: number, at: string) =>
+      world.send(all.map((customer) => world.event(customer, 'calls', { n, at: `${at}T00:00:00Z` })));
     world.at('2026-01-01T00:00:00Z');
-    await world.subscribe(customer, 'Use', { auto_invoice_threshold: '50' });
-    await world.use(customer, 'calls', 8, { at: '2026-01-02T00:00:00Z' });
+    for (const customer of all) await world.subscribe(customer, 'Use', { auto_invoice_threshold: '50' });
+    await use(8, '2026-01-02');
     await thresholdOn('2026-01-05T00:00:00Z');
-    if (isPaid) await world.pay(customer);
-    await world.use(customer, 'calls', -3, { at: '2026-01-06T00:00:00Z' });
+    for (const customer of paid) await world.pay(customer);
+    await use(-3, '2026-01-06');
     world.at('2026-01-07T00:00:00Z');
     await world.waitForPipeline();
   }
 
-  for (const [ends, when, fields] of [
-    ['at once, inside the period', '2026-01-20', {}],
-    ['at once, exactly where the next period begins', '2026-02-01', {}],
-    ['at once, a day into the next period', '2026-02-02', {}],
-    ['at once, and its arrears are forgiven', '2026-01-20', { cancel_immediately_inovice_policy: 'skip' }],
-    ['where the next period begins, and is forgiven', '2026-02-01', { cancel_immediately_inovice_policy: 'skip' }],
-  ] as const)
-    it(`${ends}: the wallet gets the 30`, async () => {
-      await overbilled(ends);
-      await world.on(when);
-      await world.cancel(ends, { cancellation_type: 'immediate', ...fields });
-      await world.finalize();
-      expect(await inWallet(ends)).to.deep.equal(['30']);
+  describe('and the scheduler runs', () => {
+    const forgiven = { cancel_immediately_inovice_policy: 'skip' };
+    const AT_ONCE = [
+      ['at once, inside the period', '2026-01-20', {}],
+      ['at once, and its arrears are forgiven', '2026-01-20', forgiven],
+      ['at once, exactly where the next period begins', '2026-02-01', {}],
+      ['where the next period begins, and is forgiven', '2026-02-01', forgiven],
+      ['at once, a day into the next period', '2026-02-02', {}],
+    ] as const;
+    const SCHEDULED = [
+      ['at the end of its period', { cancellation_type: 'end_of_period' }],
+      ['on the date of the boundary', { cancellation_type: 'scheduled_date', cancel_at: '2026-02-01T00:00:00Z' }],
+      ['on a later date', { cancellation_type: 'scheduled_date', cancel_at: '2026-02-10T00:00:00Z' }],
+    ] as const;
+    const PAID = [...AT_ONCE, ...SCHEDULED].map(([ends]) => ends);
+
+    // All of them live through these weeks beside each other.
+    before(async () => {
+      await overbilled(PAID, ['unpaid']);
+      for (const [ends, fields] of SCHEDULED) await world.cancel(ends, fields);
+      for (const day of ['2026-01-20', '2026-02-01', '2026-02-02', '2026-02-10']) {
+        await world.on(day);
+        for (const [ends, when, fields] of AT_ONCE)
+          if (when === day) await world.cancel(ends, { cancellation_type: 'immediate', ...fields });
+        if (day === '2026-02-01') await world.cancel('unpaid');
+        await world.finalize();
+      }
     });
 
-  it('at the end of its period, or on a date', async () => {
-    for (const [name, fields] of [
-      ['period', { cancellation_type: 'end_of_period' }],
-      ['date', { cancellation_type: 'scheduled_date', cancel_at: '2026-02-01T00:00:00Z' }],
-      ['later', { cancellation_type: 'scheduled_date', cancel_at: '2026-02-10T00:00:00Z' }],
-    ] as const) {
-      await overbilled(name);
-      await world.cancel(name, fields);
-      await world.on('2026-02-01');
-      await world.on('2026-02-10');
-      await world.finalize();
-      expect(await inWallet(name), name).to.deep.equal(['30']);
-    }
+    for (const ends of PAID)
+      it(`${ends}: the wallet gets the 30`, async () => expect(await inWallet(ends)).to.deep.equal(['30']));
+
+    it('what was not paid lowers the invoice, and nothing reaches a wallet', async () => {
+      expect(await inWallet('unpaid')).to.deep.equal([]);
+      const [threshold] = await world.invoices('unpaid');
+      expect([threshold!.total, threshold!.adjustment_amount, threshold!.amount_remaining]).to.deep.equal([
+        '80',
+        '30',
+        '50',
+      ]);
+    });
   });
 
   it('after the scheduler was away: on the boundary itself', async () => {
-    await overbilled('away');
+    await overbilled(['away']);
     world.at('2026-02-03T00:00:00Z');
     await world.cancel('away', { cancellation_type: 'immediate', cancel_at: '2026-02-01T00:00:00Z' });
     await world.finalize();
     expect(await inWallet('away')).to.deep.equal(['30']);
   });
 
-  it('what was not paid lowers the invoice, and nothing reaches a wallet', async () => {
-    await overbilled('unpaid', { isPaid: false });
-    await world.on('2026-02-01');
-    await world.cancel('unpaid');
-    await world.finalize();
-    expect(await inWallet('unpaid')).to.deep.equal([]);
-    const [threshold] = await world.invoices('unpaid');
-    expect([threshold!.total, threshold!.adjustment_amount, threshold!.amount_remaining]).to.deep.equal([
-      '80',
-      '30',
-      '50',
-    ]);
-  });
-
   it('comes off the next invoice of a threshold, and once', async () => {
-    await overbilled('next');
+    await overbilled(['next']);
     await world.on('2026-02-01');
     await world.use('next', 'calls', 6, { at: '2026-02-02T00:00:00Z' });
     await thresholdOn('2026-02-03T00:00:00Z');

@@ -13,14 +13,18 @@ const DAY_MS = 86_400_000;
 
 describe('what is not paid', () => {
   let world: World;
-  beforeEach(async () => {
+  before(async () => {
     world = await startWorld({ now: '2026-01-01T00:00:00Z' });
     await world.meter('calls');
     await world.plan('Pro', [fixed('50', { invoice_cadence: 'ADVANCE' })]);
     await world.plan('Use', [usage('calls', '1')]);
+  });
+  beforeEach(async () => {
+    world.at('2026-01-01T00:00:00Z');
+    for (const key of ['payment_config', 'subscription_config']) await ask('DELETE', `/settings/${key}`);
     await setting('payment_config', { default_gateway: 'sandbox' });
   });
-  afterEach(() => world.stop());
+  after(() => world.stop());
 
   const ask = <Method extends string, Path extends string>(method: Method, path: Path, body?: unknown) =>
     world.api.request(method, path, body === undefined ? {} : { body });
@@ -28,7 +32,7 @@ describe('what is not paid', () => {
     expect((await ask('PUT', `/settings/${key}`, { value })).status).to.equal(200);
   };
   const statusOf = async (customer: string) => (await world.subscription(customer)).subscription_status;
-  const after = (ms: number) => new Date(world.now.getTime() + ms);
+  const later = (ms: number) => new Date(world.now.getTime() + ms);
   const byHand = (customer: string, fields: object = {}) =>
     world.post('/invoices', {
       customer_id: world.id(`customer ${customer}`),
@@ -82,7 +86,7 @@ describe('what is not paid', () => {
     await declines('hand');
     const invoice = await byHand('hand', { subscription_id: world.id('subscription hand') });
     await ask('POST', `/invoices/${invoice.id}/payment/attempt`);
-    await processDuePayments(world.api.services, { now: after(60_000) });
+    await processDuePayments(world.api.services, { now: later(60_000) });
     expect(await statusOf('hand')).to.equal('incomplete');
     await world.post('/payments', paid(invoice));
     expect(await statusOf('hand')).to.equal('active');
@@ -94,7 +98,7 @@ describe('what is not paid', () => {
     await declines('open');
     await world.on('2026-02-02');
     await world.finalize();
-    for (const minutes of [1, 2, 3]) await processDuePayments(world.api.services, { now: after(minutes * 60_000) });
+    for (const minutes of [1, 2, 3]) await processDuePayments(world.api.services, { now: later(minutes * 60_000) });
     expect(await statusOf('open')).to.equal('incomplete');
     const unpaid = await world.invoices('open');
     expect(unpaid.map((one) => one.billing_reason)).to.have.members(['SUBSCRIPTION_CREATE', 'SUBSCRIPTION_CYCLE']);
@@ -151,7 +155,7 @@ describe('what is not paid', () => {
     }
     // An earlier version left payments by a request due.
     await postgres('payments').where({ id: ids[1]! }).update({ is_automatic: false, next_attempt_at: world.now });
-    await processDuePayments(world.api.services, { now: after(DAY_MS) });
+    await processDuePayments(world.api.services, { now: later(DAY_MS) });
     for (const id of ids) {
       const { payment_status, next_attempt_at } = await world.get(`/payments/${id}`);
       expect([payment_status, next_attempt_at]).to.deep.equal(['FAILED', null]);
@@ -167,7 +171,7 @@ describe('what is not paid', () => {
     world.at('2026-02-05T00:00:00Z');
     await cancelOverdue(world.api.services, { now: world.now });
     expect([await statusOf('debit'), await statusOf('never')]).to.deep.equal(['active', 'cancelled']);
-    await processDuePayments(world.api.services, { now: after(DAY_MS) });
+    await processDuePayments(world.api.services, { now: later(DAY_MS) });
     expect((await world.invoices('debit'))[0]!.payment_status).to.equal('SUCCEEDED');
   });
 
@@ -181,7 +185,7 @@ describe('what is not paid', () => {
     expect(payment_status).to.equal('PROCESSING');
     await world.cancel('confirms', { cancellation_type: 'immediate' });
     await world.post(`/payments/${id}/sandbox`, { outcome: 'succeeded' });
-    await processDuePayments(world.api.services, { now: after(2 * 3_600_000) });
+    await processDuePayments(world.api.services, { now: later(2 * 3_600_000) });
     expect(await statusOf('confirms')).to.equal('cancelled');
     expect(await paymentOf()).to.include({ payment_status: 'SUCCEEDED', refunded_amount: '0' });
     expect((await world.invoices('confirms'))[0]).to.include({ payment_status: 'SUCCEEDED', amount_paid: '50' });
@@ -199,7 +203,7 @@ describe('what is not paid', () => {
     const made = answers.filter(({ status }) => status === 201);
     expect(made.length).to.equal(1);
     await world.post(`/payments/${made[0]!.body.id}/sandbox`, { outcome: 'failed' });
-    await processDuePayments(world.api.services, { now: after(2 * 3_600_000) });
+    await processDuePayments(world.api.services, { now: later(2 * 3_600_000) });
     const { items } = await world.get(`/payments?destination_id=${invoice.id}`);
     expect(new Set(items.map((one) => one.payment_status))).to.deep.equal(new Set(['FAILED']));
     expect(items.filter((one) => one.next_attempt_at !== null)).to.deep.equal([]);

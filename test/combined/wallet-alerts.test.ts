@@ -319,14 +319,27 @@ describe('scenario: the levels of an environment', () => {
     const world = await startWorld();
     try {
       const { services } = world.api;
-      // More than one job looks at.
       const wallets = await Promise.all(
-        Array.from({ length: 101 }, async (_, n) => {
+        Array.from({ length: 6 }, async (_, n) => {
           const { id: customer_id } = await world.post('/customers', { external_id: `customer ${n}` });
           return world.post('/wallets', { customer_id, currency: 'usd', initial_credits_to_load: '5' });
         }),
       );
       const last = wallets.toSorted((a, b) => (a.id < b.id ? -1 : 1)).at(-1)!;
+      // With 95 empty copies, whose ids come first, there are more wallets than one job checks.
+      for (const [table, id, own] of [
+        ['customers', last.customer_id, `'id', 'cust_00' || n, 'external_id', 'copy ' || n`],
+        [
+          'wallets',
+          last.id,
+          `'id', 'wallet_00' || n, 'customer_id', 'cust_00' || n, 'balance', 0, 'credit_balance', 0`,
+        ],
+      ])
+        await services.postgres.raw(
+          `insert into ${table} select (jsonb_populate_record(${table}, jsonb_build_object(${own}))).*
+             from ${table}, generate_series(1, 95) n where id = ?`,
+          [id!],
+        );
       const [work] = createWork(services, () => world.now).filter(({ name }) => name === ALERT_TASK);
       const set = async (body: object | null) => {
         await services.postgres.raw('delete from graphile_worker._private_jobs');
@@ -352,7 +365,7 @@ describe('scenario: the levels of an environment', () => {
       const told = ['low_credit_balance in_alarm', 'low_ongoing_balance in_alarm'];
       expect(await set(below({ critical: '10' }))).to.deep.equal({ states: ['in_alarm'], log: told });
       // The other changes check six wallets: one job is enough to see their effect.
-      const few = [last, ...wallets.filter(({ id }) => id !== last.id).slice(0, 5)].map(({ id }) => id);
+      const few = wallets.map(({ id }) => id);
       await services.postgres('wallets').whereNotIn('id', few).update({ wallet_status: 'closed' });
       const warned = [...told, 'low_credit_balance warning', 'low_ongoing_balance warning'];
       expect(await set(below({ critical: '1', warning: '10' }))).to.deep.equal({ states: ['warning'], log: warned });

@@ -1,5 +1,5 @@
 /**
- * A year with a failing card by the clock of an environment: collected by itself, tried again, given up, and what becomes of the
+ * Half a year with a failing card by the clock of an environment: collected by itself, tried again, given up, and what becomes of the
  * subscription then, as its setting says (docs/rules/payments.md).
  */
 import { expect } from 'chai';
@@ -121,7 +121,7 @@ describe('invoices that are collected', () => {
     }
   });
 
-  it('a year: a card that fails is tried again, and another pays what is left', async () => {
+  it('half a year: a card that fails is tried again, and another pays what is left', async () => {
     await card('acme', 'card');
     expect((await world.subscribe('acme', 'Pro')).latest_invoice!.payment_status).to.equal('SUCCEEDED');
     await world.on('2031-02-02');
@@ -160,15 +160,15 @@ describe('invoices that are collected', () => {
     expect([paid!.attempt_count, charges.length]).to.deep.equal([1, 1]);
     await settings({ retry_after_days: [] });
     await card('acme', 'expired');
-    await world.on('2032-01-01');
+    await world.on('2031-07-01');
     const unpaid = (await told('acme')).filter(([, status]) => status === 'FAILED');
-    expect([unpaid.length, (await world.subscription('acme')).subscription_status]).to.deep.equal([8, 'active']);
+    expect([unpaid.length, (await world.subscription('acme')).subscription_status]).to.deep.equal([2, 'active']);
     const ids = new Set((await world.invoices('acme')).map(({ id }) => id));
     const overdue = (await events('invoice.payment.overdue')).filter(({ entity_id }) => ids.has(entity_id));
     expect(overdue.length, 'each that was not paid in time, once').to.equal(
       new Set(overdue.map((one) => one.entity_id)).size,
     );
-    expect(overdue.length).to.equal(9);
+    expect(overdue.length).to.equal(3);
     await world.cancel('acme');
   });
 

@@ -32,6 +32,7 @@ describe('scenario: credit grants by the clock of an environment', () => {
     expect([Number(wallet!.credit_balance), Number(wallet!.balance), Number(wallet!.conversion_rate)]).to.deep.equal([
       20, 10, 0.5,
     ]);
+    await world.cancel('half');
   });
 
   it('a first period that calendar billing shortens gives its share', async () => {
@@ -40,6 +41,7 @@ describe('scenario: credit grants by the clock of an environment', () => {
     expect((await upcoming(world, 'short'))[0]).to.equal('2026-04-01 100 pending');
     const [share] = (await credits(world, 'short')).filter((line) => line.includes('until'));
     expect(share).to.equal(`2026-03-22 ${(100 * 10) / 31} until 2026-04-01`.replace(/(\.\d{12})\d*/, '$1'));
+    await world.cancel('short');
   });
 
   it('what is given once is not given again to who comes back', async () => {
@@ -111,6 +113,7 @@ describe('scenario: credit grants by the clock of an environment', () => {
       '2026-09-02T12:00 100 until 2026-10-02',
       '2026-09-02T12:00 50',
     ]);
+    for (const customer of ['trying', 'unpaid']) await world.cancel(customer);
   });
 
   it('an add-on gives for each time that it is there, the share of what is left of the first period', async () => {

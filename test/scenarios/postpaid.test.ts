@@ -86,6 +86,48 @@ describe('scenario: postpaid wallets pay by themselves', () => {
     ['error_if_incomplete', '20', 'declined', null, '20', [['CARD', '11', 'FAILED']]],
   ];
 
+  // The clock moves first: each advance bills every subscription that is there.
+  it('renewals, too, by the clock; an attempt by hand charges the same', async () => {
+    for (const name of ['by itself', 'by hand']) await funded(name, '100', null);
+    await world.subscribe('by itself', 'Pro');
+    const sent = { collection_method: 'send_invoice', payment_behavior: 'default_active' };
+    await world.subscribe('by hand', 'Pro', sent);
+    await world.advance('2031-02-02');
+    const [mine, others] = [await world.invoices('by itself'), await world.invoices('by hand')];
+    expect(mine.map(({ payment_status }) => payment_status)).to.deep.equal(['SUCCEEDED', 'SUCCEEDED']);
+    expect(await creditsOf('by hand')).to.equal('100');
+    for (const one of others) expect((await attempt(one)).status).to.equal(200);
+    expect([await creditsOf('by itself'), await creditsOf('by hand')]).to.deep.equal(['38', '38']);
+    const each = async (invoices: Invoice[]) => Promise.all(invoices.map(paymentsOf));
+    expect(await each(mine)).to.deep.equal(await each(others));
+  });
+
+  it('what a card pays late is met by the wallet when it is there', async () => {
+    await funded('late', '20', 'pays_late');
+    const { latest_invoice } = await world.subscribe('late', 'Pro', { payment_behavior: 'allow_incomplete' });
+    expect(await creditsOf('late')).to.equal('20');
+    const [before] = await world.invoices('late');
+    expect([before!.payment_status, before!.amount_paid]).to.deep.equal(['PROCESSING', '0']);
+    await world.advance('2031-02-07');
+    expect(await creditsOf('late')).to.equal('0');
+    expect((await world.subscription('late')).subscription_status).to.equal('active');
+    expect(await paymentsOf(latest_invoice!)).to.deep.equal(BOTH);
+  });
+
+  it('a wallet for usage pays that, once, and the card pays the rest', async () => {
+    await funded('usage', '100', 'card', { config: { allowed_price_types: ['USAGE'] } });
+    const { latest_invoice } = await world.subscribe('usage', 'Pro');
+    expect(await paymentsOf(latest_invoice!)).to.deep.equal([['CARD', '31', 'SUCCEEDED']]);
+    await world.use('usage', 'calls', 7);
+    await world.advance('2031-03-09');
+    const [, second] = await world.invoices('usage');
+    expect(await paymentsOf(second!)).to.deep.equal([
+      ['CARD', '31', 'SUCCEEDED'],
+      ['CREDITS', '7', 'SUCCEEDED'],
+    ]);
+    expect(await creditsOf('usage')).to.equal('93');
+  });
+
   for (const [payment_behavior, credits, card, state, left, payments] of CASES)
     it(`${payment_behavior}, ${credits} credits, ${card ?? 'no'} card: ${state ?? 'refused'}`, async () => {
       const name = `${payment_behavior} ${credits} ${card}`;
@@ -102,21 +144,6 @@ describe('scenario: postpaid wallets pay by themselves', () => {
       }
       if (items.length > 0) expect(await paymentsOf(items[0]!)).to.deep.equal(payments);
     });
-
-  it('renewals, too, by the clock; an attempt by hand charges the same', async () => {
-    for (const name of ['by itself', 'by hand']) await funded(name, '100', null);
-    await world.subscribe('by itself', 'Pro');
-    const sent = { collection_method: 'send_invoice', payment_behavior: 'default_active' };
-    await world.subscribe('by hand', 'Pro', sent);
-    await world.advance('2031-02-02');
-    const [mine, others] = [await world.invoices('by itself'), await world.invoices('by hand')];
-    expect(mine.map(({ payment_status }) => payment_status)).to.deep.equal(['SUCCEEDED', 'SUCCEEDED']);
-    expect(await creditsOf('by hand')).to.equal('100');
-    for (const one of others) expect((await attempt(one)).status).to.equal(200);
-    expect([await creditsOf('by itself'), await creditsOf('by hand')]).to.deep.equal(['38', '38']);
-    const each = async (invoices: Invoice[]) => Promise.all(invoices.map(paymentsOf));
-    expect(await each(mine)).to.deep.equal(await each(others));
-  });
 
   it('many who ask at one moment take once', async () => {
     await funded('many', '100', null);
@@ -151,31 +178,5 @@ describe('scenario: postpaid wallets pay by themselves', () => {
     const { items } = await world.get(`/payments?destination_id=${refunded!.id}`);
     await world.post(`/payments/${items[0]!.id}/refund`, { amount: '20' });
     expect(await walletsOf('refunded')).to.deep.equal(['POST_PAID 39']);
-  });
-
-  it('what a card pays late is met by the wallet when it is there', async () => {
-    await funded('late', '20', 'pays_late');
-    const { latest_invoice } = await world.subscribe('late', 'Pro', { payment_behavior: 'allow_incomplete' });
-    expect(await creditsOf('late')).to.equal('20');
-    const [before] = await world.invoices('late');
-    expect([before!.payment_status, before!.amount_paid]).to.deep.equal(['PROCESSING', '0']);
-    await world.advance('2031-02-07');
-    expect(await creditsOf('late')).to.equal('0');
-    expect((await world.subscription('late')).subscription_status).to.equal('active');
-    expect(await paymentsOf(latest_invoice!)).to.deep.equal(BOTH);
-  });
-
-  it('a wallet for usage pays that, once, and the card pays the rest', async () => {
-    await funded('usage', '100', 'card', { config: { allowed_price_types: ['USAGE'] } });
-    const { latest_invoice } = await world.subscribe('usage', 'Pro');
-    expect(await paymentsOf(latest_invoice!)).to.deep.equal([['CARD', '31', 'SUCCEEDED']]);
-    await world.use('usage', 'calls', 7);
-    await world.advance('2031-03-09');
-    const [, second] = await world.invoices('usage');
-    expect(await paymentsOf(second!)).to.deep.equal([
-      ['CARD', '31', 'SUCCEEDED'],
-      ['CREDITS', '7', 'SUCCEEDED'],
-    ]);
-    expect(await creditsOf('usage')).to.equal('93');
   });
 });

@@ -1,7 +1,10 @@
-/** Usage over a change inside a period (docs/rules/proration.md, "Usage over a change"): the numbers of the rule, at the doors of billing. */
+/**
+ * Usage over a change inside a period (docs/rules/proration.md, "Usage over a change"), where limits, grants, thresholds and late events meet
+ * it. test/core/rating/chains.test.ts has the numbers of the rule, and test/combined/usage-over-changes.test.ts each kind of change at each
+ * door.
+ */
 import { expect } from 'chai';
 import { billThresholds } from '../../actions/lifecycle/billing/bill-thresholds.ts';
-import { trySync } from '../../actions/lifecycle/subscriptions/sync-plan.ts';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import type { Invoice } from '../support/answers.ts';
 import { check, provenBy } from '../support/verifier.ts';
@@ -14,13 +17,9 @@ describe('scenario: usage over a change', () => {
   before(async () => {
     world = await startWorld();
     world.at('2025-12-01');
-    await world.meter('stored', { type: 'WEIGHTED_SUM', field: 'n' });
     await world.meter('standing', { type: 'WEIGHTED_SUM', field: 'n' }, { reset_usage: 'NEVER' });
-    await world.meter('users', { type: 'COUNT_UNIQUE', field: 'user' });
     await world.meter('peak', { type: 'MAX', field: 'n' });
     await world.meter('daily', { type: 'MAX', field: 'n', bucket_size: 'DAY' });
-    await world.meter('monthly', { type: 'SUM', field: 'n', bucket_size: 'MONTH' });
-    await world.meter('calls', { type: 'SUM', field: 'n' });
   });
   after(() => world.stop());
 
@@ -47,12 +46,6 @@ describe('scenario: usage over a change', () => {
       proration_behavior: 'create_prorations',
     });
   };
-  const changeLine = async (customer: string, fields: Record<string, unknown>) => {
-    const { line_items } = await world.subscription(customer);
-    const { id } = line_items.find((line) => line.end_date === null)!;
-    const answer = await world.api.request('PUT', `/subscriptions/lineitems/${id}`, { body: fields });
-    expect(answer.status, answer.text).to.equal(200);
-  };
   const cycle = async (customer: string) => {
     const invoices = await world.invoices(customer);
     return invoices.find((one) => one.period_end === '2026-02-01T00:00:00Z');
@@ -76,38 +69,6 @@ describe('scenario: usage over a change', () => {
   };
 
   describe('a level', () => {
-    it('of 10 GB all month, $31 → $62 on the 16th, is 150 + 320', async () => {
-      await begin('rising', usage('stored', '31'));
-      await send('rising', 'stored', [['2026-01-01', { n: 10 }]]);
-      world.at('2026-01-16');
-      await changeLine('rising', { amount: '62' });
-      expect(await charged('rising')).to.equal('470');
-      expect(await invoiced('rising')).to.deep.equal(['150', '320']);
-    });
-
-    it('at equal prices of another plan, gone on the 20th, is 190', async () => {
-      await begin('gone', usage('stored', '31'));
-      await send('gone', 'stored', [
-        ['2026-01-01', { n: 10 }],
-        ['2026-01-20', { n: -10 }],
-      ]);
-      world.at('2026-01-16');
-      await changePlan('gone', usage('stored', '31.00'));
-      expect(await charged('gone')).to.equal('190');
-      expect(await invoiced('gone')).to.deep.equal(['150', '40']);
-    });
-
-    it('that ends with the subscription on the 16th is 150', async () => {
-      await begin('ended', usage('stored', '31'));
-      await send('ended', 'stored', [['2026-01-01', { n: 10 }]]);
-      world.at('2026-01-16');
-      await world.waitForPipeline();
-      await world.cancel('ended');
-      const [last] = (await world.invoices('ended')).slice(-1);
-      expect(last!.total).to.equal('150');
-      expect(last!.line_items[0]!.quantity).to.equal('4.838709677419354839');
-    });
-
     it('is held against a limit as it is billed: in whole months, also in a short first one', async () => {
       const { id } = await world.meter('limited', { type: 'WEIGHTED_SUM', field: 'n' });
       const feature = await world.post('/features', {
@@ -152,26 +113,6 @@ describe('scenario: usage over a change', () => {
   });
 
   describe('peaks and sets', () => {
-    it('one user in both halves, $10 → $11 by a price that is taken over on the 16th, is 10.52', async () => {
-      await begin('synced', usage('users', '10'));
-      const { items } = await world.get(`/prices?plan_ids=${world.id('plan synced')}`);
-      await send('synced', 'users', [
-        ['2026-01-05', { user: 'a' }],
-        ['2026-01-20', { user: 'a' }],
-      ]);
-      world.at('2026-01-16');
-      const body = { amount: '11', effective_from: '2026-01-16T00:00:00Z' };
-      const { status } = await world.api.request('PUT', `/prices/${items[0]!.id}`, { body });
-      expect(status).to.equal(200);
-      const { workflow_id } = await world.post(`/plans/${world.id('plan synced')}/sync/subscriptions`, {});
-      const attempt = { number: 1, attempt: 1, is_last: true, timeout_ms: 60_000 };
-      const { signal } = new AbortController();
-      const place = { ...world.api.scope, workflow_id };
-      await trySync(world.api.services, place as never, { ...attempt, signal, clock: () => world.now } as never);
-      expect(await charged('synced')).to.equal('10.52');
-      expect(await invoiced('synced')).to.deep.equal(['4.84', '5.68']);
-    });
-
     it('a peak of 10 is shared with a phase that is to come, and nothing drifts while the period runs', async () => {
       world.at('2026-01-01');
       const { prices } = await world.plan('phased', [usage('peak', '10')]);
@@ -204,22 +145,6 @@ describe('scenario: usage over a change', () => {
       expect(sumDecimals(lines).toFixed()).to.equal('0');
     });
 
-    it('10 a day, $1 → $2 at noon of the 16th, is 465; to an equal price 310', async () => {
-      const days = Array.from({ length: 31 }, (_, day) => `2026-01-${String(day + 1).padStart(2, '0')}T06:00`);
-      const events: Sent[] = [...days, '2026-01-16T18:00'].map((time) => [time, { n: 10 }]);
-      for (const [customer, amount, total] of [
-        ['doubled', '2', '465'],
-        ['same', '1.0', '310'],
-      ] as const) {
-        await begin(customer, usage('daily', '1'));
-        await send(customer, 'daily', events);
-        world.at('2026-01-16T12:00:00Z');
-        await changePlan(customer, usage('daily', amount));
-        expect(await charged(customer)).to.equal(total);
-      }
-      expect(await invoiced('doubled')).to.deep.equal(['155', '310']);
-    });
-
     it('the invoice of a period that still runs is proven, also of a line that has ended in it', async () => {
       const customer = 'proven';
       await begin(customer, usage('daily', '1'), { auto_invoice_threshold: '40' });
@@ -238,57 +163,9 @@ describe('scenario: usage over a change', () => {
       expect(amountsOf(partial!)).to.deep.equal(['60', '80']);
       expect((await check(await provenBy(world.api, partial!.id))).differences).to.deep.equal([]);
     });
-
-    it('what an add-on measures from the 16th on is charged in full', async () => {
-      world.at('2026-01-01');
-      await world.plan('bare', [usage('calls', '1')]);
-      await world.subscribe('bare', 'bare');
-      const { id: addon_id } = await world.post('/addons', { name: 'Peaks', lookup_key: 'peaks', type: 'onetime' });
-      const { meter: _meter, ...terms } = usage('peak', '10');
-      const meter_id = world.id('meter peak');
-      const price = { entity_type: 'ADDON', entity_id: addon_id, currency: 'usd', billing_period: 'MONTHLY' };
-      await world.post('/prices', { ...terms, ...price, meter_id });
-      world.at('2026-01-16');
-      await world.post('/subscriptions/addon', { subscription_id: idOf('bare'), addon_id });
-      await send('bare', 'peak', [
-        ['2026-01-05', { n: 99 }],
-        ['2026-01-20', { n: 10 }],
-      ]);
-      expect(await charged('bare')).to.equal('100');
-    });
   });
 
   describe('what is added up', () => {
-    const cents = (amount: string) => usage('monthly', amount);
-
-    it('31,000 calls by MONTH at 1 ct, then 2 ct, are 310', async () => {
-      await begin('months', cents('0.01'));
-      await send('months', 'monthly', [['2026-01-10', { n: 31_000 }]]);
-      world.at('2026-01-16');
-      await changePlan('months', cents('0.02'));
-      expect(await charged('months')).to.equal('310');
-    });
-
-    it('tiers go on over two changes to equal terms', async () => {
-      const price = (unit: string) =>
-        tiers('monthly', [
-          [1000, unit],
-          [null, '0.08'],
-        ]);
-      await begin('slabs', price('0.1'));
-      await send('slabs', 'monthly', [
-        ['2026-01-05', { n: 500 }],
-        ['2026-01-15', { n: 400 }],
-        ['2026-01-25', { n: 108.5 }],
-      ]);
-      world.at('2026-01-11');
-      await changePlan('slabs', price('0.10'));
-      world.at('2026-01-21');
-      await changePlan('slabs', price('0.100'));
-      expect(await charged('slabs')).to.equal('100.68');
-      expect(await invoiced('slabs')).to.deep.equal(['50', '40', '10.68']);
-    });
-
     it('grants of money cover what lines add, whose tiers go on', async () => {
       const { id } = await world.meter('granted');
       const feature = await world.post('/features', {
@@ -322,18 +199,6 @@ describe('scenario: usage over a change', () => {
       world.at('2026-01-16');
       await changePlan('granted', price('1.0'));
       expect(await charged('granted')).to.equal('70');
-    });
-
-    it('10 at $1, of which 5 are taken back at $2, are 5', async () => {
-      await begin('corrected', usage('calls', '1'));
-      await send('corrected', 'calls', [
-        ['2026-01-10', { n: 10 }],
-        ['2026-01-20', { n: -5 }],
-      ]);
-      world.at('2026-01-16');
-      await changePlan('corrected', usage('calls', '2'));
-      expect(await charged('corrected')).to.equal('5');
-      expect(await invoiced('corrected')).to.deep.equal(['10', '-5']);
     });
   });
 

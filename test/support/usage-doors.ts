@@ -26,7 +26,14 @@ export function total(amounts: readonly string[]): string {
     .toFixed()}`;
 }
 
-type Asked = { customer: string; meter_id: string; exports: Exports };
+export type Asked = {
+  customer: string;
+  meter_id: string;
+  meter_name: string;
+  exports: Exports;
+  /** Empty wallets by customer. */
+  wallets: Map<string, string>;
+};
 
 /** Doors that work during the period. */
 export function runningDoors(world: World, asked: Asked): Doors {
@@ -35,9 +42,10 @@ export function runningDoors(world: World, asked: Asked): Doors {
     preview: async () => formatLines(usageLines(await world.preview(customer), asked)),
     'subscription usage': async () => subscriptionUsage(world, asked, {}),
     balance: async () => {
-      const wallet = await world.post('/wallets', { external_customer_id: customer, currency: 'usd' });
-      const { current_period_usage } = await world.get(`/wallets/${wallet.id}/balance/real-time`);
-      await world.post(`/wallets/${wallet.id}/terminate`, {});
+      const terms = { external_customer_id: customer, currency: 'usd' };
+      const id = asked.wallets.get(customer) ?? (await world.post('/wallets', terms)).id;
+      asked.wallets.set(customer, id);
+      const { current_period_usage } = await world.get(`/wallets/${id}/balance/real-time`);
       return [total([current_period_usage!])];
     },
     ...rangeDoors(world, asked),
@@ -92,10 +100,13 @@ async function subscriptionUsage(world: World, { customer, meter_id }: Asked, ra
   return [total(own.map(({ amount }) => amount))];
 }
 
-async function exported(world: World, { customer, meter_id, exports }: Asked, more: string): Promise<string[]> {
-  const query = `start_time=${RANGE.start_time}&end_time=${RANGE.end_time}&amounts=true&meter_ids=${meter_id}${more}`;
+/** One export has all customers and meters. */
+async function exported(world: World, { customer, meter_name, exports }: Asked, more: string): Promise<string[]> {
+  const query = `start_time=${RANGE.start_time}&end_time=${RANGE.end_time}&amounts=true${more}`;
   const all = await downloadOnce(world, exports, query);
-  const rows = all.filter((row) => row.external_customer_id === customer && row.amount);
+  const rows = all.filter(
+    (row) => row.external_customer_id === customer && row.meter_name === meter_name && row.amount,
+  );
   return [total(rows.map((row) => row.amount!))];
 }
 

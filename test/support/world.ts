@@ -270,10 +270,9 @@ export class World {
       body: { event, reason: 'a mistake of the producer' },
     });
     expect(answer.status, answer.text).to.equal(202);
-    await until(`the correction of ${event_id} has its effect`, async () => {
-      const { items } = await this.get(`/events/${encodeURIComponent(event_id)}/corrections`);
-      return items.every(({ state }) => state === 'applied');
-    });
+    await this.waitForPipeline();
+    const { items } = await this.get(`/events/${encodeURIComponent(event_id)}/corrections`);
+    expect(items.map(({ state }) => state)).to.deep.equal(items.map(() => 'applied'));
   }
 
   /** Resolves when every accepted event has had its effect and every meter is live. */

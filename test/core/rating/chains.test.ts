@@ -361,6 +361,11 @@ describe('usage over a change', () => {
   ];
   for (const [name, story, expected] of rows) it(name, () => expect(amounts(story)).to.deep.equal(expected));
 
+  it('the quantity of a level is in whole months: 10 GB for 15 of 31 days', () => {
+    const story = { meter: level, lines: alone(flat('31')), used: tenAllMonth, subscribed: cancelledOn('2026-01-16') };
+    expect(planned(story).map(({ quantity }) => quantity.toFixed())).to.deep.equal(['4.838709677419354839']);
+  });
+
   it('a level that never resets has an integral of its own in each period: 310 every month', () => {
     const story = { meter: { ...level, never: true }, lines: alone(flat('31')), used: used(['2026-02-01', 10]) };
     expect(total(story)).to.equal('0');
