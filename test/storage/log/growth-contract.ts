@@ -26,6 +26,11 @@ export function growthContract(start: (partitions: number) => Promise<Metering>)
     timestamp: '2026-03-10T10:20:00Z',
     properties: { n: String(n) },
   });
+  /** Sends events of 1 as records of the log with five events each, so that offsets and positions differ. */
+  const sendInRecords = async (count: number) => {
+    for (let from = 0; from < count; from += 5)
+      await metering.send(Array.from({ length: 5 }, (_, n) => event(`e${from + n}`, 1)));
+  };
   const asked = { reason: 'test', user_id: 'user_1', now: new Date() };
   const replaced = (id: string, n: number) => {
     const replacement = JSON.stringify(event(id, n));
@@ -59,7 +64,7 @@ export function growthContract(start: (partitions: number) => Promise<Metering>)
   it('an event from before that is replaced counts as what replaced it, and one that is voided not at all', async () => {
     await announce('before');
     await metering.waitForPipeline();
-    for (let n = 0; n < 60; n++) await metering.send([event(`e${n}`, 1)]);
+    await sendInRecords(60);
     await metering.waitForPipeline();
     await metering.grow(4);
     for (let n = 0; n < 10; n++) await replaced(`e${n}`, 100);
@@ -92,7 +97,7 @@ export function growthContract(start: (partitions: number) => Promise<Metering>)
   it('corrections that a version before stored at another place are found by both ways to count, and applied again', async () => {
     await announce('before');
     await metering.waitForPipeline();
-    for (let n = 0; n < 30; n++) await metering.send([event(`e${n}`, 1)]);
+    await sendInRecords(30);
     await metering.waitForPipeline();
     await metering.grow(4);
     for (let n = 20; n < 30; n++) await replaced(`e${n}`, 100);
@@ -118,7 +123,7 @@ export function growthContract(start: (partitions: number) => Promise<Metering>)
   it('a meter that was stopped before, or whose past is still being counted, goes on', async () => {
     await announce('stopped');
     await metering.waitForPipeline();
-    for (let n = 0; n < 20; n++) await metering.send([event(`e${n}`, 1)]);
+    await sendInRecords(20);
     await metering.waitForPipeline();
     await metering.announce('stopped_sum', null);
     await metering.waitForPipeline();
