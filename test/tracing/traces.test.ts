@@ -12,8 +12,7 @@ import { openTelemetry } from '../../tracing/open-telemetry.ts';
 import { inTrace, isTracing } from '../../tracing/spans.ts';
 import { summarizeStatement } from '../../tracing/statement.ts';
 import type { AnswerTo } from '../support/answers.ts';
-import { type Cluster, startCluster } from '../support/cluster.ts';
-import { type CollectedSpan, type Collector, startCollector } from '../support/collector.ts';
+import { type CollectedSpan, type Collector, startCollector, treeOf } from '../support/collector.ts';
 import { ROOT } from '../support/service.ts';
 import { isLogProcessed, isSettled } from '../support/settled.ts';
 import { type FreshDatabase, freshDatabase } from '../support/stores.ts';
@@ -278,40 +277,6 @@ describe('traces', () => {
   });
 });
 
-describe('traces across processes', function () {
-  this.timeout(120_000);
-  let collector: Collector;
-  let cluster: Cluster;
-  before(async () => {
-    collector = await startCollector();
-    const settings = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url };
-    cluster = await startCluster({ partitions: 1, settings });
-  });
-  after(async () => {
-    await cluster.stop();
-    await collector.stop();
-  });
-
-  it('a worker continues what an API began, and each has its name', async () => {
-    await fetch(`${cluster.process('api', 0).url}/v1/events`, {
-      method: 'POST',
-      headers: {
-        'x-api-key': 'farthing-test-key',
-        'content-type': 'application/json',
-        traceparent: `00-${TRACE}-${CALLER}-01`,
-      },
-      body: JSON.stringify({ event_name: 'call', external_customer_id: 'acme' }),
-    });
-    await cluster.waitForPipeline();
-    for (const role of ['api', 'pipeline'] as const)
-      expect(await cluster.process(role, 0).kill('SIGTERM'), role).to.equal(0);
-    const spans = collector.spans.filter(({ trace_id }) => trace_id === TRACE);
-    expect(treeOf(spans, CALLER)).to.include('POST /events > log.append > slice > slice.write_raw_rows');
-    const serviceOf = (name: string) => spans.find((span) => span.name === name)?.resource['service.name'];
-    expect([serviceOf('log.append'), serviceOf('slice')]).to.deep.equal(['farthing-api', 'farthing-pipeline']);
-  });
-});
-
 describe('the library of traces', () => {
   /** Numbers of its files that all parts of the service load without the setting, and with it. */
   const loaded = () => {
@@ -395,17 +360,6 @@ describe('the name of a statement', () => {
       expect(summarizeStatement(statement)).to.equal(name);
     });
 });
-
-/** Each span by the names from the root of its trace on; the root is the one whose parent is this. */
-function treeOf(spans: readonly CollectedSpan[], root: string | undefined): string[] {
-  const byId = new Map(spans.map((span) => [span.span_id, span]));
-  const pathOf = (span: CollectedSpan): string => {
-    if (span.parent_id === root) return span.name;
-    const parent = byId.get(span.parent_id ?? '');
-    return `${parent ? pathOf(parent) : 'lost'} > ${span.name}`;
-  };
-  return spans.map(pathOf);
-}
 
 function idOf({ trace_id, span_id }: CollectedSpan) {
   return { trace_id, span_id };
