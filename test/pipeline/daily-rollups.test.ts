@@ -23,7 +23,7 @@ const RAGGED = ['2026-03-01T23:10:00.5Z', '2026-03-04T10:20:00Z'] as const;
 describe('daily rollups', () => {
   let metering: Metering;
   beforeEach(async () => {
-    metering = await startMetering();
+    metering = await startMetering({ partitions: 2 });
     for (const [id, aggregation] of Object.entries(METERS))
       await metering.announce(id, { event_name: 'call', filters: [], aggregation });
     await metering.waitForPipeline();
