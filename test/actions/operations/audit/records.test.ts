@@ -2,6 +2,8 @@
 import { expect } from 'chai';
 import { CHECKS, type CheckName, type Finding } from '../../../../actions/operations/audit/findings.ts';
 import { type Recorded, startRecorded } from '../../../support/recorded.ts';
+import { testLedgerAudit } from './ledger-audit.ts';
+import { testMending } from './mending.ts';
 
 /** The checks that compare corrections with events. Rows of the log that are wrong are nothing to them. */
 const OF_CORRECTIONS: readonly CheckName[] = ['corrections', 'second_count'];
@@ -224,4 +226,7 @@ describe('audit of the records', () => {
   it('finds nothing while events arrive, are sent again and corrected', async () => {
     await recorded.flooded('flood', async () => expect(said(await recorded.audit())).to.deep.equal([]));
   });
+
+  describe('audit of the ledger and of the log', () => testLedgerAudit(() => recorded));
+  describe('what the audit finds is mended', () => testMending(() => recorded));
 });
