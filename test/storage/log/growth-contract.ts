@@ -26,11 +26,6 @@ export function growthContract(start: (partitions: number) => Promise<Metering>)
     timestamp: '2026-03-10T10:20:00Z',
     properties: { n: String(n) },
   });
-  /** Sends events of 1 as records of the log with five events each, so that offsets and positions differ. */
-  const sendInRecords = async (count: number) => {
-    for (let from = 0; from < count; from += 5)
-      await metering.send(Array.from({ length: 5 }, (_, n) => event(`e${from + n}`, 1)));
-  };
   const asked = { reason: 'test', user_id: 'user_1', now: new Date() };
   const replaced = (id: string, n: number) => {
     const replacement = JSON.stringify(event(id, n));
@@ -64,7 +59,7 @@ export function growthContract(start: (partitions: number) => Promise<Metering>)
   it('an event from before that is replaced counts as what replaced it, and one that is voided not at all', async () => {
     await announce('before');
     await metering.waitForPipeline();
-    await sendInRecords(60);
+    for (let n = 0; n < 60; n++) await metering.send([event(`e${n}`, 1)]);
     await metering.waitForPipeline();
     await metering.grow(4);
     for (let n = 0; n < 10; n++) await replaced(`e${n}`, 100);
@@ -97,7 +92,7 @@ export function growthContract(start: (partitions: number) => Promise<Metering>)
   it('corrections that a version before stored at another place are found by both ways to count, and applied again', async () => {
     await announce('before');
     await metering.waitForPipeline();
-    await sendInRecords(30);
+    for (let n = 0; n < 30; n++) await metering.send([event(`e${n}`, 1)]);
     await metering.waitForPipeline();
     await metering.grow(4);
     for (let n = 20; n < 30; n++) await replaced(`e${n}`, 100);
@@ -123,7 +118,7 @@ export function growthContract(start: (partitions: number) => Promise<Metering>)
   it('a meter that was stopped before, or whose past is still being counted, goes on', async () => {
     await announce('stopped');
     await metering.waitForPipeline();
-    await sendInRecords(20);
+    for (let n = 0; n < 20; n++) await metering.send([event(`e${n}`, 1)]);
     await metering.waitForPipeline();
     await metering.announce('stopped_sum', null);
     await metering.waitForPipeline();
