@@ -15,7 +15,7 @@ export async function exampleWorld(): Promise<World> {
 /** A name that no example before had. */
 export const freshName = (): string => `example ${++count}`;
 
-/** Each suite that ran such operations ends its world, before the stores of the run are stopped. */
+/** Stops the world after the last example, before the stores of the run are stopped. */
 export async function endWorld(): Promise<void> {
   const ending = started;
   started = undefined;

@@ -17,16 +17,19 @@ const OWN_DIRECTORY = fileURLToPath(new URL('own/', import.meta.url));
 const SHARED_FILE = fileURLToPath(new URL('../../../shared/behaviour/examples-public.md', import.meta.url));
 
 const ownFiles = readdirSync(OWN_DIRECTORY).map((name) => join(OWN_DIRECTORY, name));
-for (const file of ownFiles) runFile(file);
-testOwnFilesTogether(ownFiles.flatMap(examplesOf));
 const otherFile = process.env.EXAMPLES_FILE ?? (existsSync(SHARED_FILE) ? SHARED_FILE : undefined);
-if (otherFile !== undefined) runFile(otherFile);
+
+// All files share one world: each example has customers, meters and plans of its own.
+describe('worked examples', () => {
+  after(endWorld);
+  for (const file of ownFiles) runFile(file);
+  testOwnFilesTogether(ownFiles.flatMap(examplesOf));
+  if (otherFile !== undefined) runFile(otherFile);
+});
 
 function runFile(file: string): void {
   const examples = examplesOf(file);
-  describe(`worked examples of ${basename(file)}`, () => {
-    after(endWorld);
-
+  describe(`of ${basename(file)}`, () => {
     it('has examples, and each operation is mapped or listed as not yet mapped', () => {
       expect(examples).not.to.be.empty;
       const missing = examples.filter(({ area, op, id }) => !(op in OPERATIONS) && !isNotYet(area, op, id));
@@ -50,7 +53,7 @@ function examplesOf(file: string): Example[] {
 }
 
 function testOwnFilesTogether(examples: readonly Example[]): void {
-  describe('worked examples of our own', () => {
+  describe('of our own', () => {
     it('are there for every operation, so that none is tested only where another file of examples is', () => {
       const asked = new Set(examples.map(({ op }) => op));
       expect(Object.keys(OPERATIONS).filter((op) => !asked.has(op))).to.deep.equal([]);

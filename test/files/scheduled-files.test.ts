@@ -42,10 +42,11 @@ describe('scheduled files: each record in one', () => {
   };
   /** What the files of a schedule have so far, file by file. */
   const filesOf = async (scheduled: ScheduledTask, count: number, of = 'event_id'): Promise<string[][]> => {
-    const tasks = await until(`${count} files`, async () => {
+    const areDone = async () => {
       const all = await tasksOf(scheduled);
       return all.length === count && all.every(({ task_status }) => /COMPLETED|FAILED/.test(task_status)) && all;
-    });
+    };
+    const tasks = await until(`${count} files`, areDone, 30_000, 100);
     return Promise.all(
       tasks.map(async (task) => {
         expect(task.task_status, task.error_summary!).to.equal('COMPLETED');

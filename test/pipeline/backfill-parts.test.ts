@@ -16,7 +16,10 @@ const TOTAL = Array.from({ length: 240 }, (_none, i) => (i % 40 === 7 ? 0 : i + 
 
 describe('a back-fill in parts', () => {
   let metering: Metering;
-  beforeEach(async () => {
+  /** Each test back-fills a meter of its own over the same events. */
+  let meter: string;
+  let meters = 0;
+  before(async () => {
     metering = await startMetering({ slice_events_max: PART_EVENTS });
     await metering.send(
       Array.from({ length: 240 }, (_none, i) => ({
@@ -29,13 +32,16 @@ describe('a back-fill in parts', () => {
     );
     await metering.waitForPipeline();
   });
-  afterEach(() => metering.stop());
+  beforeEach(() => {
+    meter = `m${++meters}`;
+  });
+  after(() => metering.stop());
 
   /** What the test takes away it may choose by a question, which replicas would refuse. */
   const command = (query: string) =>
     metering.stores.clickhouse.command({ query, clickhouse_settings: { allow_nondeterministic_mutations: 1 } });
   const count = async () => {
-    await metering.announce('m', { event_name: 'call', filters: [], aggregation: { type: 'SUM', field: 'n' } });
+    await metering.announce(meter, { event_name: 'call', filters: [], aggregation: { type: 'SUM', field: 'n' } });
     await metering.waitForPipeline();
   };
   const ranges = async (day: number, events_max = PART_EVENTS) => {
@@ -49,15 +55,15 @@ describe('a back-fill in parts', () => {
   };
   const unusable = async () => {
     const rows = await metering.rows<{ event_id: string }>(
-      `select event_id from event_outcomes where meter_id = 'm' order by event_id`,
+      `select event_id from event_outcomes where meter_id = '${meter}' order by event_id`,
     );
     return rows.map(({ event_id }) => event_id);
   };
   const isRight = async () => {
-    const { differences, rows } = await auditUsage(metering.stores, {}, () => {});
+    const { differences, rows } = await auditUsage(metering.stores, { meter_id: meter }, () => {});
     expect({ differences, some: rows > 0 }).to.deep.equal({ differences: 0, some: true });
     let total = 0;
-    for (const customer of CUSTOMERS) total += Number(await metering.usage('m', customer, MARCH));
+    for (const customer of CUSTOMERS) total += Number(await metering.usage(meter, customer, MARCH));
     expect(total).to.equal(TOTAL);
     expect(await unusable()).to.deep.equal(['e127', 'e167', 'e207', 'e47', 'e7', 'e87']);
   };
@@ -65,11 +71,11 @@ describe('a back-fill in parts', () => {
   const breakOff = async (inHand: { part: number }) => {
     await metering.pause();
     await withoutTokens();
-    await metering.stores.postgres.raw(`update meters set state = 'backfilling' where id = 'm'`);
+    await metering.stores.postgres.raw(`update meters set state = 'backfilling' where id = ?`, [meter]);
     await metering.stores.postgres.raw(
       `update meter_versions set state = 'backfilling', live_at = null, backfilled_until = ?, backfilling_day = ?,
-              backfilling_part = ?, part_since = nextval('write_attempts') where meter_id = 'm'`,
-      [DAYS[0]!, DAYS[1]!, inHand.part],
+              backfilling_part = ?, part_since = nextval('write_attempts') where meter_id = ?`,
+      [DAYS[0]!, DAYS[1]!, inHand.part, meter],
     );
   };
   const withoutTokens = async () => {
@@ -78,9 +84,9 @@ describe('a back-fill in parts', () => {
   };
   /** Takes away what a back-fill has written of these events, as if it had not come to them. */
   const forget = async (events: string) => {
-    await command(`delete from usage_buckets where meter_id = 'm' and (toDate(bucket_start), external_customer_id) in
+    await command(`delete from usage_buckets where meter_id = '${meter}' and (toDate(bucket_start), external_customer_id) in
                      (select toDate(timestamp), external_customer_id from events where ${events})`);
-    await command(`delete from event_outcomes where meter_id = 'm' and event_id in
+    await command(`delete from event_outcomes where meter_id = '${meter}' and event_id in
                      (select event_id from events where ${events})`);
   };
 
@@ -112,7 +118,8 @@ describe('a back-fill in parts', () => {
     await count();
     await isRight();
     const { rows } = await metering.stores.postgres.raw(
-      `select backfilling_day as day, backfilling_part as part from meter_versions`,
+      `select backfilling_day as day, backfilling_part as part from meter_versions where meter_id = ?`,
+      [meter],
     );
     expect(rows).to.deep.equal([{ day: DAYS[2], part: (await ranges(DAYS[2]!)).length - 1 }]);
     expect(rows[0].part).to.be.above(3);
@@ -137,7 +144,9 @@ describe('a back-fill in parts', () => {
     await metering.pause();
     await withoutTokens();
     await metering.stores.postgres.raw(
-      `update meter_versions set state = 'backfilling', live_at = null, backfilled_until = backfilled_until - 1`,
+      `update meter_versions set state = 'backfilling', live_at = null, backfilled_until = backfilled_until - 1
+        where meter_id = ?`,
+      [meter],
     );
     await metering.resume();
     await metering.waitForPipeline();
@@ -147,7 +156,10 @@ describe('a back-fill in parts', () => {
   it('leaves the day to a rebuild that a version before had in hand', async () => {
     await count();
     await breakOff({ part: 0 });
-    await metering.stores.postgres.raw(`update meter_versions set uncertain_days = array[?::integer]`, [DAYS[1]!]);
+    await metering.stores.postgres.raw(
+      `update meter_versions set uncertain_days = array[?::integer] where meter_id = ?`,
+      [DAYS[1]!, meter],
+    );
     await forget(`toDate(timestamp) = '2026-03-03'`);
     await metering.resume();
     await metering.waitForPipeline();
@@ -158,10 +170,15 @@ describe('a back-fill in parts', () => {
 
   it('cuts a day as it was begun, whatever the settings say now', async () => {
     await count();
-    const { rows } = await metering.stores.postgres.raw(`select backfill_part_events as events from meter_versions`);
+    const { rows } = await metering.stores.postgres.raw(
+      `select backfill_part_events as events from meter_versions where meter_id = ?`,
+      [meter],
+    );
     expect(rows).to.deep.equal([{ events: PART_EVENTS }]);
     await breakOff({ part: 2 });
-    await metering.stores.postgres.raw(`update meter_versions set backfill_part_events = 1000`);
+    await metering.stores.postgres.raw(`update meter_versions set backfill_part_events = 1000 where meter_id = ?`, [
+      meter,
+    ]);
     await forget(`toDate(timestamp) = '2026-03-03'`);
     await metering.resume();
     await metering.waitForPipeline();

@@ -3,11 +3,15 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
+import { parseArguments } from '../../process/command-line.ts';
 import { ROOT, runScript, temporaryDirectory } from '../support/service.ts';
 
 // It is read before anything is installed, and so it is no TypeScript.
 type Help = Readonly<Record<string, { does: string; options?: [string, string][] }>>;
-const { HELP } = (await import(pathToFileURL(join(ROOT, 'process/help.mjs')).href)) as { HELP: Help };
+const { HELP, formatHelp } = (await import(pathToFileURL(join(ROOT, 'process/help.mjs')).href)) as {
+  HELP: Help;
+  formatHelp(name: string): string;
+};
 
 describe('a command that is typed wrongly', function () {
   this.timeout(60_000);
@@ -16,15 +20,11 @@ describe('a command that is typed wrongly', function () {
   after(() => directory.remove());
 
   const cases: [command: string, args: string[], said: RegExp][] = [
-    ['partitions', ['--to'], /--to <value>' argument missing/],
-    ['partitions', ['--frob'], /Unknown option '--frob'/],
     ['partitions', [], /--to wants a whole number up to 4096/],
     ['partitions', ['--to', '0'], /--to wants a whole number up to 4096/],
-    ['chaos', ['--sedes', '3'], /Unknown option '--sedes'/],
     ['chaos', ['--seeds', 'many'], /whole numbers/],
     ['demo', ['--frob'], /Unknown option '--frob'/],
     ['start', ['--port', '80'], /start: takes no options, and this is one: --port/],
-    ['audit', ['--frob'], /Unknown option '--frob'/],
     ['audit', ['--from', 'yesterday'], /--from: yesterday is not a date/],
     ['audit', ['--from', '2026-03-10', '--to', '2026-03-10'], /--from 2026-03-10 is not before --to 2026-03-10/],
   ];
@@ -40,14 +40,51 @@ describe('a command that is typed wrongly', function () {
   }
 });
 
+/** All commands parse their arguments by this function. */
+describe('parseArguments', () => {
+  const { argv, exit } = process;
+  const { write } = process.stderr;
+  let printed = '';
+  beforeEach(() => {
+    printed = '';
+    process.stderr.write = ((text: string) => (printed += text) !== '') as typeof write;
+    process.exit = ((code: number) => {
+      throw new Error(`ended with ${code}`);
+    }) as typeof exit;
+  });
+  afterEach(() => {
+    Object.assign(process, { argv, exit });
+    process.stderr.write = write;
+  });
+
+  for (const [args, line] of [
+    [['--to'], /^partitions: .*--to <value>' argument missing.*\n$/],
+    [['--frob'], /^partitions: Unknown option '--frob'.*\n$/],
+    [['4'], /^partitions: Unexpected argument '4'.*\n$/],
+  ] as const)
+    it(args.join(' '), () => {
+      process.argv = ['node', 'partitions', ...args];
+      expect(() => parseArguments('partitions', { to: { type: 'string' } })).to.throw('ended with 2');
+      expect(printed).to.match(line);
+    });
+});
+
 describe('--help', () => {
-  it('of each script says what it does, and starts nothing', async () => {
-    for (const name of Object.keys(HELP)) {
+  // One that starts a service, one that takes options, and one that is run without the dependencies.
+  for (const name of ['start', 'audit', 'verify-invoice'])
+    it(`of ${name} says what it does, and starts nothing`, async () => {
       const { ended, stdout, stderr } = runScript(name, ['--help'], {});
       expect(await ended, name).to.deep.equal({ code: 0, signal: null });
-      expect(stdout().startsWith(`npm run ${name}`), stdout()).to.equal(true);
+      expect(stdout()).to.equal(`${formatHelp(name)}\n`);
       expect(stderr()).to.equal('');
-    }
+    });
+
+  it('of each script says what it does, and no other script is run', async () => {
+    for (const name of Object.keys(HELP)) expect(formatHelp(name).startsWith(`npm run ${name}`), name).to.equal(true);
+    const { ended, stderr } = runScript('no-such-script');
+    expect(await ended).to.deep.equal({ code: 1, signal: null });
+    const [, scripts] = /Scripts: (.*)\. Run/.exec(stderr())!;
+    expect(scripts!.split(', ')).to.have.members(Object.keys(HELP));
   });
 
   it('is there for each script of package.json', () => {

@@ -74,11 +74,14 @@ describe('the job worker', () => {
     const [{ attempt }] = await world.api.services.postgres('workflow_runs').where({ id: workflow_id });
     return { status, close_time, failed_activities, message, attempt };
   };
-  const ended = (run: { workflow_id: string; run_id: string }) =>
-    until('the workflow has ended', async () => {
-      const now = await state(run);
-      return now.status !== 'Running' && now;
+  const ended = async (run: { workflow_id: string; run_id: string }) => {
+    const running = { id: run.workflow_id, workflow_status: 'Running' };
+    await until('the workflow has ended', async () => {
+      const found = await world.api.services.postgres('workflow_runs').where(running).select('id');
+      return found.length === 0;
     });
+    return state(run);
+  };
 
   it('computes an invoice in the background: the ids of the answer lead to its end', async () => {
     const { id, version } = await draft('acme', 5);

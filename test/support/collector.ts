@@ -48,6 +48,17 @@ export async function startCollector(): Promise<Collector> {
   };
 }
 
+/** Returns the names from the root of its trace on, for each span. `root` is the parent of the root. */
+export function treeOf(spans: readonly CollectedSpan[], root: string | undefined): string[] {
+  const byId = new Map(spans.map((span) => [span.span_id, span]));
+  const pathOf = (span: CollectedSpan): string => {
+    if (span.parent_id === root) return span.name;
+    const parent = byId.get(span.parent_id ?? '');
+    return `${parent ? pathOf(parent) : 'lost'} > ${span.name}`;
+  };
+  return spans.map(pathOf);
+}
+
 /** Names of the wire format: https://opentelemetry.io/docs/specs/otlp/, "JSON Protobuf Encoding". */
 type Pairs = { key: string; value: Record<string, unknown> }[];
 type Sent = {

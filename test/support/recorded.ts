@@ -44,7 +44,8 @@ export async function startRecorded(): Promise<Recorded> {
   await metering.announce('m_late', { event_name: 'call', filters: [], aggregation: { type: 'MAX', field: 'n' } });
   await metering.waitForPipeline();
   // An audit reads every part, and each part costs a millisecond.
-  for (const table of TABLES) await clickhouse(`optimize table ${table} final`);
+  for (const table of TABLES)
+    await clickhouse(`optimize table ${table} final settings optimize_skip_merged_partitions = 1`);
   const copies = copyTables(metering, clickhouse);
   return {
     metering,

@@ -12,8 +12,7 @@ import { openTelemetry } from '../../tracing/open-telemetry.ts';
 import { inTrace, isTracing } from '../../tracing/spans.ts';
 import { summarizeStatement } from '../../tracing/statement.ts';
 import type { AnswerTo } from '../support/answers.ts';
-import { type Cluster, startCluster } from '../support/cluster.ts';
-import { type CollectedSpan, type Collector, startCollector } from '../support/collector.ts';
+import { type CollectedSpan, type Collector, startCollector, treeOf } from '../support/collector.ts';
 import { ROOT } from '../support/service.ts';
 import { isLogProcessed, isSettled } from '../support/settled.ts';
 import { type FreshDatabase, freshDatabase } from '../support/stores.ts';
@@ -21,6 +20,7 @@ import { until } from '../support/until.ts';
 
 const KEY = 'farthing-test-key';
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
+const OTHER_TRACE = TRACE.replace('4', '5');
 const CALLER = '00f067aa0ba902b7';
 
 describe('traces', () => {
@@ -30,17 +30,17 @@ describe('traces', () => {
   let now: Date;
   const lines: string[] = [];
 
-  beforeEach(async () => {
+  const open = async () => {
     [database, collector] = await Promise.all([freshDatabase(), startCollector()]);
     now = new Date('2026-03-15T12:00:00Z');
     lines.length = 0;
-  });
-  afterEach(async () => {
+  };
+  const close = async () => {
     await service?.stop();
     service = undefined;
     await collector.stop();
     await database.close();
-  });
+  };
 
   const start = async (settings: Record<string, string> = {}) => {
     const config = readConfig({
@@ -83,215 +83,197 @@ describe('traces', () => {
     ask('POST', '/meters', { body: { name: 'Calls', event_name: 'call', aggregation: { type: 'COUNT' } } });
   const event = (event_id: string) => ({ event_id, event_name: 'call', external_customer_id: 'acme' });
 
-  it('of an event: from the caller over the request, the log and the slice to its bucket rows', async () => {
-    await start({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_EXPORTER_OTLP_HEADERS: 'x-team=billing%20one' });
-    await meter();
-    await settled();
-    const headers = { traceparent: `00-${TRACE}-${CALLER}-01`, 'x-request-id': 'asked-1' };
-    await ask('POST', '/events', { body: event('e1'), headers });
-    await settled();
-    const spans = (await spansAfter()).filter(({ trace_id }) => trace_id === TRACE);
-    expect(treeOf(spans, CALLER)).to.include.members([
-      'POST /events',
-      'POST /events > log.append',
-      'POST /events > log.append > slice',
-      'POST /events > log.append > slice > slice.read',
-      'POST /events > log.append > slice > slice.identity',
-      'POST /events > log.append > slice > slice.meter',
-      'POST /events > log.append > slice > slice.write_raw_rows',
-      'POST /events > log.append > slice > slice.write_raw_rows > INSERT events',
-      'POST /events > log.append > slice > slice.write_buckets',
-      'POST /events > log.append > slice > slice.write_buckets > INSERT usage_buckets',
-      'POST /events > log.append > slice > slice.commit',
-    ]);
-    const [request] = spans.filter(({ name }) => name === 'POST /events');
-    expect(request!.attributes).to.include({
-      'http.request.method': 'POST',
-      'http.route': '/events',
-      'http.response.status_code': 202,
-      request_id: 'asked-1',
-    });
-    expect(request!.attributes.tenant_id).to.match(/^tenant_/);
-    expect(request!.resource).to.include({ 'service.name': 'farthing' });
-    const [slice] = spans.filter(({ name }) => name === 'slice');
-    expect(slice!.attributes).to.include({ partition: 0, events: 1 });
-    const told = lines.map((line) => JSON.parse(line)).find(({ request_id }) => request_id === 'asked-1');
-    expect(told, 'the line of the request').to.include({ trace_id: TRACE });
-    expect(collector.headers[0]).to.include({ 'x-team': 'billing one' });
-    expect(spans.filter(({ is_failed }) => is_failed)).to.deep.equal([]);
-  });
+  describe('of a service that has ended', () => {
+    let spans: readonly CollectedSpan[];
+    let ids: { subscription: string; invoice: string };
+    let within: string | undefined;
+    const logged = () => lines.map((line) => JSON.parse(line));
+    const spansIn = (trace: string) => spans.filter(({ trace_id }) => trace_id === trace);
 
-  it('of two events that one slice takes: the second trace has a span that links to the slice in the first, and back', async () => {
-    // So long a trickle is gathered after the first slice, which nobody traces: both are in before the next is cut.
-    const { services } = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, SLICE_WAIT_MS: '2000' });
-    await ask('POST', '/events', { body: event('e'), headers: { traceparent: `00-${TRACE}-${CALLER}-00` } });
-    await until('the first had its effect', () => isLogProcessed(services.log));
-    const other = TRACE.replace('4', '5');
-    await Promise.all(
-      [TRACE, other].map((trace, index) =>
-        ask('POST', '/events', {
-          body: event(`e${index}`),
-          headers: { traceparent: `00-${trace}-${CALLER}-01` },
-        }),
-      ),
-    );
-    await until('both had their effect', () => isLogProcessed(services.log));
-    const spans = await spansAfter();
-    const slices = spans.filter(({ name }) => name === 'slice');
-    expect(slices).to.have.length(1);
-    const [joined] = spans.filter(({ name }) => name === 'slice.joined');
-    expect([slices[0]!.trace_id, joined!.trace_id]).to.have.members([TRACE, other]);
-    expect(joined!.links).to.deep.equal([idOf(slices[0]!)]);
-    expect(slices[0]!.links.map(({ trace_id }) => trace_id)).to.deep.equal([joined!.trace_id]);
-  });
-
-  it('of an invoice: from the job over plan, price and transaction to its row', async () => {
-    await start({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
-    const [{ id: meter_id }, { id: plan_id }] = [await meter(), await ask('POST', '/plans', { body: { name: 'Pro' } })];
-    const terms = { currency: 'usd', billing_period: 'MONTHLY' };
-    const price = { entity_type: 'PLAN', entity_id: plan_id, meter_id, type: 'USAGE', billing_model: 'FLAT_FEE' };
-    await ask('POST', '/prices', { body: { ...price, ...terms, amount: '2', invoice_cadence: 'ARREAR' } });
-    await ask('POST', '/customers', { body: { external_id: 'acme', name: 'Acme' } });
-    const subscription = { external_customer_id: 'acme', plan_id, ...terms };
-    const { id: subscription_id } = await ask('POST', '/subscriptions', { body: subscription });
-    await ask('POST', '/events', { body: event('e1') });
-    await settled();
-    now = new Date('2026-04-16T12:00:00Z');
-    const drafted = () => ask('POST', '/invoices/search', { body: { subscription_id } });
-    const invoice = await until('the invoice is there', async () => (await drafted()).items[0]);
-    const spans = await spansAfter();
-    const [written] = spans.filter(({ attributes }) => attributes.invoice_id === invoice.id);
-    expect(written).to.include({ name: 'invoice.write' });
-    const own = spans.filter(({ trace_id }) => trace_id === written!.trace_id);
-    const bill = 'job bill-due-periods > subscription.bill > invoice.transaction';
-    expect(treeOf(own, undefined)).to.include.members([
-      'job bill-due-periods',
-      'job bill-due-periods > subscription.bill',
-      bill,
-      `${bill} > invoice.plan`,
-      `${bill} > invoice.plan > invoice.price`,
-      `${bill} > invoice.write`,
-      `${bill} > invoice.write > INSERT invoices`,
-      `${bill} > invoice.write > INSERT invoice_line_items`,
-    ]);
-    const [billed] = own.filter(({ name }) => name === 'subscription.bill');
-    expect(billed!.attributes).to.include({ subscription_id });
-  });
-
-  it('of work that a request leaves behind: the job continues the request', async () => {
-    await start({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
-    const { id: customer_id } = await ask('POST', '/customers', { body: { external_id: 'acme', name: 'Acme' } });
-    const line_items = [{ display_name: 'Work', quantity: '1', amount: '5' }];
-    const totals = { subtotal: '5', total: '5', amount_due: '5' };
-    const { id } = await ask('POST', '/invoices', { body: { customer_id, currency: 'usd', line_items, ...totals } });
-    const headers = { traceparent: `00-${TRACE}-${CALLER}-01` };
-    const { workflow_id } = (await ask('POST', `/invoices/${id}/compute`, { headers })) as { workflow_id: string };
-    await until('it is computed', async () => {
-      const { rows } = await service!.services.postgres.raw(
-        `select 1 from workflow_runs where id = ? and workflow_status = 'Completed'`,
-        [workflow_id],
-      );
-      return rows.length > 0;
-    });
-    const spans = (await spansAfter()).filter(({ trace_id }) => trace_id === TRACE);
-    expect(treeOf(spans, CALLER)).to.include('POST /invoices/:id/compute > job compute-invoice');
-  });
-
-  it('are of the caller’s choice: a request whose trace is not kept leaves no span, in the slice neither', async () => {
-    await start({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
-    await ask('POST', '/events', { body: event('e1'), headers: { traceparent: `00-${TRACE}-${CALLER}-00` } });
-    await settled();
-    await ask('GET', '/events/e1');
-    const names = (await spansAfter()).map(({ name }) => name);
-    expect(names).to.include('GET /events/:id');
-    expect(names.filter((name) => /^POST|^log|^slice/.test(name))).to.deep.equal([]);
-  });
-
-  it('in the log: a line that is written within a span has its trace, and no other', async () => {
-    await start({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
-    const log = logger();
-    lines.length = 0;
-    const trace_id = await inTrace('a slice', {}, async (span) => {
-      log.info('within');
-      return span?.trace_id;
-    });
-    log.info('outside');
-    const told = lines.map((line) => JSON.parse(line)).filter(({ msg }) => /within|outside/.test(msg));
-    expect(told.map(({ msg, trace_id: id }) => [msg, id])).to.deep.equal([
-      ['within', trace_id],
-      ['outside', undefined],
-    ]);
-  });
-
-  it('to a collector that never answers: nothing waits for it, and the process ends', async () => {
-    const silent = createServer(() => undefined).listen(0, '127.0.0.1');
-    await once(silent, 'listening');
-    try {
-      await start({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(silent.address() as AddressInfo).port}` });
-      await meter();
-      // More spans than are kept while they cannot be sent.
-      for (let n = 0; n < 3_000; n++) await inTrace('a job', {}, async () => undefined);
-      for (let round = 0; round < 2; round++)
-        await Promise.all(
-          Array.from({ length: 20 }, (_none, index) => ask('POST', '/events', { body: event(`e${round}-${index}`) })),
-        );
+    before(async () => {
+      await open();
+      await start({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_EXPORTER_OTLP_HEADERS: 'x-team=billing%20one' });
+      const { id: meter_id } = await meter();
       await settled();
-      now = new Date(now.getTime() + 1_000);
-      const asked = { event_name: 'call', external_customer_id: 'acme', aggregation_type: 'COUNT' };
-      expect((await ask('POST', '/events/usage', { body: asked })).value).to.equal('40');
-      const began = performance.now();
-      await spansAfter();
-      expect(performance.now() - began).to.be.lessThan(10_000);
-    } finally {
-      silent.closeAllConnections();
-      silent.close();
-    }
-  });
-
-  it('without the setting: nothing is wrapped, and no record has a place in a trace', async () => {
-    const { services } = await start();
-    expect(isTracing()).to.equal(false);
-    await ask('POST', '/events', { body: event('e1'), headers: { traceparent: `00-${TRACE}-${CALLER}-01` } });
-    const { rows } = await services.postgres.raw('select traceparent from log_records');
-    expect(rows).to.deep.equal([{ traceparent: null }]);
-    expect(Object.hasOwn(services.log, 'append'), 'the log appends as it is').to.equal(false);
-    await service!.stop();
-    service = undefined;
-    expect(collector.headers).to.deep.equal([]);
-  });
-});
-
-describe('traces across processes', function () {
-  this.timeout(120_000);
-  let collector: Collector;
-  let cluster: Cluster;
-  before(async () => {
-    collector = await startCollector();
-    const settings = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url };
-    cluster = await startCluster({ partitions: 1, settings });
-  });
-  after(async () => {
-    await cluster.stop();
-    await collector.stop();
-  });
-
-  it('a worker continues what an API began, and each has its name', async () => {
-    await fetch(`${cluster.process('api', 0).url}/v1/events`, {
-      method: 'POST',
-      headers: {
-        'x-api-key': 'farthing-test-key',
-        'content-type': 'application/json',
-        traceparent: `00-${TRACE}-${CALLER}-01`,
-      },
-      body: JSON.stringify({ event_name: 'call', external_customer_id: 'acme' }),
+      const headers = { traceparent: `00-${TRACE}-${CALLER}-01`, 'x-request-id': 'asked-1' };
+      await ask('POST', '/events', { body: event('e1'), headers });
+      const { id: customer_id } = await ask('POST', '/customers', { body: { external_id: 'acme', name: 'Acme' } });
+      await computeInvoice(customer_id);
+      ids = await billSubscription(meter_id);
+      const log = logger();
+      within = await inTrace('a slice', {}, async (span) => {
+        log.info('within');
+        return span?.trace_id;
+      });
+      log.info('outside');
+      spans = await spansAfter();
     });
-    await cluster.waitForPipeline();
-    for (const role of ['api', 'pipeline'] as const)
-      expect(await cluster.process(role, 0).kill('SIGTERM'), role).to.equal(0);
-    const spans = collector.spans.filter(({ trace_id }) => trace_id === TRACE);
-    expect(treeOf(spans, CALLER)).to.include('POST /events > log.append > slice > slice.write_raw_rows');
-    const serviceOf = (name: string) => spans.find((span) => span.name === name)?.resource['service.name'];
-    expect([serviceOf('log.append'), serviceOf('slice')]).to.deep.equal(['farthing-api', 'farthing-pipeline']);
+    after(close);
+
+    async function billSubscription(meter_id: string) {
+      const { id: plan_id } = await ask('POST', '/plans', { body: { name: 'Pro' } });
+      const terms = { currency: 'usd', billing_period: 'MONTHLY' };
+      const price = { entity_type: 'PLAN', entity_id: plan_id, meter_id, type: 'USAGE', billing_model: 'FLAT_FEE' };
+      await ask('POST', '/prices', { body: { ...price, ...terms, amount: '2', invoice_cadence: 'ARREAR' } });
+      const body = { external_customer_id: 'acme', plan_id, ...terms };
+      const { id: subscription_id } = await ask('POST', '/subscriptions', { body });
+      await ask('POST', '/events', { body: event('e2') });
+      await settled();
+      now = new Date('2026-04-16T12:00:00Z');
+      const drafted = () => ask('POST', '/invoices/search', { body: { subscription_id } });
+      const invoice = await until('the invoice is there', async () => (await drafted()).items[0]);
+      return { subscription: subscription_id, invoice: invoice.id };
+    }
+
+    /** The request to compute an invoice has a trace of its own, and its job runs after the answer. */
+    async function computeInvoice(customer_id: string): Promise<void> {
+      const line_items = [{ display_name: 'Work', quantity: '1', amount: '5' }];
+      const totals = { subtotal: '5', total: '5', amount_due: '5' };
+      const { id } = await ask('POST', '/invoices', { body: { customer_id, currency: 'usd', line_items, ...totals } });
+      const headers = { traceparent: `00-${OTHER_TRACE}-${CALLER}-01` };
+      const { workflow_id } = (await ask('POST', `/invoices/${id}/compute`, { headers })) as { workflow_id: string };
+      await until('it is computed', async () => {
+        const { rows } = await service!.services.postgres.raw(
+          `select 1 from workflow_runs where id = ? and workflow_status = 'Completed'`,
+          [workflow_id],
+        );
+        return rows.length > 0;
+      });
+    }
+
+    it('of an event: from the caller over the request, the log and the slice to its bucket rows', () => {
+      const own = spansIn(TRACE);
+      expect(treeOf(own, CALLER)).to.include.members([
+        'POST /events',
+        'POST /events > log.append',
+        'POST /events > log.append > slice',
+        'POST /events > log.append > slice > slice.read',
+        'POST /events > log.append > slice > slice.identity',
+        'POST /events > log.append > slice > slice.meter',
+        'POST /events > log.append > slice > slice.write_raw_rows',
+        'POST /events > log.append > slice > slice.write_raw_rows > INSERT events',
+        'POST /events > log.append > slice > slice.write_buckets',
+        'POST /events > log.append > slice > slice.write_buckets > INSERT usage_buckets',
+        'POST /events > log.append > slice > slice.commit',
+      ]);
+      const [request] = own.filter(({ name }) => name === 'POST /events');
+      expect(request!.attributes).to.include({
+        'http.request.method': 'POST',
+        'http.route': '/events',
+        'http.response.status_code': 202,
+        request_id: 'asked-1',
+      });
+      expect(request!.attributes.tenant_id).to.match(/^tenant_/);
+      expect(request!.resource).to.include({ 'service.name': 'farthing' });
+      const [slice] = own.filter(({ name }) => name === 'slice');
+      expect(slice!.attributes).to.include({ partition: 0, events: 1 });
+      const line = logged().find(({ request_id }) => request_id === 'asked-1');
+      expect(line, 'the line of the request').to.include({ trace_id: TRACE });
+      expect(collector.headers[0]).to.include({ 'x-team': 'billing one' });
+      expect(own.filter(({ is_failed }) => is_failed)).to.deep.equal([]);
+    });
+
+    it('of an invoice: from the job over plan, price and transaction to its row', () => {
+      const [written] = spans.filter(({ attributes }) => attributes.invoice_id === ids.invoice);
+      expect(written).to.include({ name: 'invoice.write' });
+      const own = spansIn(written!.trace_id);
+      const bill = 'job bill-due-periods > subscription.bill > invoice.transaction';
+      expect(treeOf(own, undefined)).to.include.members([
+        'job bill-due-periods',
+        'job bill-due-periods > subscription.bill',
+        bill,
+        `${bill} > invoice.plan`,
+        `${bill} > invoice.plan > invoice.price`,
+        `${bill} > invoice.write`,
+        `${bill} > invoice.write > INSERT invoices`,
+        `${bill} > invoice.write > INSERT invoice_line_items`,
+      ]);
+      const [billed] = own.filter(({ name }) => name === 'subscription.bill');
+      expect(billed!.attributes).to.include({ subscription_id: ids.subscription });
+    });
+
+    it('of work that a request leaves behind: the job continues the request', () => {
+      const tree = treeOf(spansIn(OTHER_TRACE), CALLER);
+      expect(tree).to.include('POST /invoices/:id/compute > job compute-invoice');
+    });
+
+    it('in the log: a line that is written within a span has its trace, and no other', () => {
+      const found = logged().filter(({ msg }) => /within|outside/.test(msg));
+      expect(found.map(({ msg, trace_id }) => [msg, trace_id])).to.deep.equal([
+        ['within', within],
+        ['outside', undefined],
+      ]);
+      expect(within).to.match(/^[0-9a-f]{32}$/);
+    });
+  });
+
+  describe('of a service of its own', () => {
+    beforeEach(open);
+    afterEach(close);
+
+    it('of two events that one slice takes: the second trace has a span that links to the slice in the first, and back; an event whose trace is not kept leaves no span, in its slice neither', async () => {
+      // So long a trickle is gathered after the first slice, which nobody traces: both are in before the next is cut.
+      const { services } = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, SLICE_WAIT_MS: '2000' });
+      await ask('POST', '/events', { body: event('e'), headers: { traceparent: `00-${TRACE}-${CALLER}-00` } });
+      await until('the first had its effect', () => isLogProcessed(services.log));
+      await ask('GET', '/events/e');
+      await Promise.all(
+        [TRACE, OTHER_TRACE].map((trace, index) =>
+          ask('POST', '/events', {
+            body: event(`e${index}`),
+            headers: { traceparent: `00-${trace}-${CALLER}-01` },
+          }),
+        ),
+      );
+      await until('both had their effect', () => isLogProcessed(services.log));
+      const spans = await spansAfter();
+      const named = (name: string) => spans.filter((span) => span.name === name);
+      const slices = named('slice');
+      expect(slices).to.have.length(1);
+      const [joined] = named('slice.joined');
+      expect([slices[0]!.trace_id, joined!.trace_id]).to.have.members([TRACE, OTHER_TRACE]);
+      expect(joined!.links).to.deep.equal([idOf(slices[0]!)]);
+      expect(slices[0]!.links.map(({ trace_id }) => trace_id)).to.deep.equal([joined!.trace_id]);
+      const begun = ['GET /events/:id', 'POST /events', 'log.append'].map((name) => named(name).length);
+      expect(begun, 'spans of requests: of the three events two are traced').to.deep.equal([1, 2, 2]);
+    });
+
+    it('to a collector that never answers: nothing waits for it, and the process ends', async () => {
+      const silent = createServer(() => undefined).listen(0, '127.0.0.1');
+      await once(silent, 'listening');
+      try {
+        await start({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(silent.address() as AddressInfo).port}` });
+        await meter();
+        // More spans than are kept while they cannot be sent.
+        for (let n = 0; n < 3_000; n++) await inTrace('a job', {}, async () => undefined);
+        for (let round = 0; round < 2; round++)
+          await Promise.all(
+            Array.from({ length: 20 }, (_none, index) => ask('POST', '/events', { body: event(`e${round}-${index}`) })),
+          );
+        await settled();
+        now = new Date(now.getTime() + 1_000);
+        const asked = { event_name: 'call', external_customer_id: 'acme', aggregation_type: 'COUNT' };
+        expect((await ask('POST', '/events/usage', { body: asked })).value).to.equal('40');
+        const began = performance.now();
+        await spansAfter();
+        expect(performance.now() - began).to.be.lessThan(10_000);
+      } finally {
+        silent.closeAllConnections();
+        silent.close();
+      }
+    });
+
+    it('without the setting: nothing is wrapped, and no record has a place in a trace', async () => {
+      const { services } = await start();
+      expect(isTracing()).to.equal(false);
+      await ask('POST', '/events', { body: event('e1'), headers: { traceparent: `00-${TRACE}-${CALLER}-01` } });
+      const { rows } = await services.postgres.raw('select traceparent from log_records');
+      expect(rows).to.deep.equal([{ traceparent: null }]);
+      expect(Object.hasOwn(services.log, 'append'), 'the log appends as it is').to.equal(false);
+      await service!.stop();
+      service = undefined;
+      expect(collector.headers).to.deep.equal([]);
+    });
   });
 });
 
@@ -378,17 +360,6 @@ describe('the name of a statement', () => {
       expect(summarizeStatement(statement)).to.equal(name);
     });
 });
-
-/** Each span by the names from the root of its trace on; the root is the one whose parent is this. */
-function treeOf(spans: readonly CollectedSpan[], root: string | undefined): string[] {
-  const byId = new Map(spans.map((span) => [span.span_id, span]));
-  const pathOf = (span: CollectedSpan): string => {
-    if (span.parent_id === root) return span.name;
-    const parent = byId.get(span.parent_id ?? '');
-    return `${parent ? pathOf(parent) : 'lost'} > ${span.name}`;
-  };
-  return spans.map(pathOf);
-}
 
 function idOf({ trace_id, span_id }: CollectedSpan) {
   return { trace_id, span_id };

@@ -1,9 +1,13 @@
 /** Whatever goes wrong with a record, the audit is red and says so; and it is green while all is well and events arrive. */
 import { expect } from 'chai';
-import { type CheckName, type Finding } from '../../../../actions/operations/audit/findings.ts';
+import { CHECKS, type CheckName, type Finding } from '../../../../actions/operations/audit/findings.ts';
 import { type Recorded, startRecorded } from '../../../support/recorded.ts';
+import { testLedgerAudit } from './ledger-audit.ts';
+import { testMending } from './mending.ts';
 
-const PLACED = `event_id = 'e7'`;
+/** The checks that compare corrections with events. Rows of the log that are wrong are nothing to them. */
+const OF_CORRECTIONS: readonly CheckName[] = ['corrections', 'second_count'];
+const OF_ROWS = CHECKS.filter((check) => !OF_CORRECTIONS.includes(check));
 
 describe('audit of the records', () => {
   let recorded: Recorded;
@@ -42,49 +46,64 @@ describe('audit of the records', () => {
   });
 
   type Row = readonly [fault: string, damage: (recorded: Recorded) => Promise<void>, found: readonly string[]];
-  const FAULTS: readonly Row[] = [
-    ['a raw row is gone', remove('events', PLACED), ['identities_without_raw_row 1', 'raw_rows_missing 1']],
-    ['a raw row is there twice', insert('events', 'source as source', PLACED), ['raw_rows_doubled 1']],
+  /** Faults of the rows of an event; the others have an event of their own. */
+  const placedFaults = (placed: string): readonly Row[] => [
+    ['a raw row is gone', remove('events', placed), ['identities_without_raw_row 1', 'raw_rows_missing 1']],
+    ['a raw row is there twice', insert('events', 'source as source', placed), ['raw_rows_doubled 1']],
     [
       'two events stand at one place',
-      insert('events', `'stranger' as event_id`, PLACED),
+      insert('events', `'stranger' as event_id`, placed),
       ['raw_rows_doubled 1', 'raw_rows_without_identity 1'],
     ],
     [
       'a raw row stands at another place',
       async (all) => {
-        await insert('events', 'position + 1000 as position', PLACED)(all);
-        await remove('events', `${PLACED} and position < 1000`)(all);
+        await insert('events', 'position + 1000 as position', placed)(all);
+        await remove('events', `${placed} and position < 1000`)(all);
       },
       ['identities_without_raw_row 1', 'raw_rows_without_identity 1'],
     ],
     [
       'a raw row says another instant than its identity',
-      insert('event_identities', 'timestamp + 1 as timestamp', PLACED),
+      insert('event_identities', 'timestamp + 1 as timestamp', placed),
       ['identities_without_raw_row 1', 'ids_doubled 1'],
     ],
     [
       'one raw row is gone and another there twice, so that their number is right',
       async (all) => {
-        await remove('events', `${PLACED}`)(all);
+        await remove('events', `${placed}`)(all);
         await insert(
           'events',
           'source as source',
-          `partition = (select partition from event_identities where ${PLACED})`,
+          `partition = (select partition from event_identities where ${placed})`,
         )(all);
       },
       ['identities_without_raw_row 1', 'raw_rows_doubled 1', 'raw_rows_missing 1'],
     ],
-    ['an identity is gone', remove('event_identities', PLACED), ['raw_rows_without_identity 1']],
-    ['an identity is there twice', insert('event_identities', 'content_crc as content_crc', PLACED), ['ids_doubled 1']],
+    ['an identity is gone', remove('event_identities', placed), ['raw_rows_without_identity 1']],
+    ['an identity is there twice', insert('event_identities', 'content_crc as content_crc', placed), ['ids_doubled 1']],
     [
       'an event is gone with its identity',
       async (all) => {
-        await remove('events', PLACED)(all);
-        await remove('event_identities', PLACED)(all);
+        await remove('events', placed)(all);
+        await remove('event_identities', placed)(all);
       },
       ['raw_rows_missing 1'],
     ],
+    [
+      'an identity stands under another hash',
+      async (all) => {
+        await insert('event_identities', 'id_hash + 1 as id_hash', placed)(all);
+        await remove(
+          'event_identities',
+          `${placed} and id_hash = (select min(id_hash) from event_identities where ${placed})`,
+        )(all);
+      },
+      ['id_hash_wrong 1'],
+    ],
+  ];
+  const ROW_FAULTS: readonly Row[] = [
+    ...placedFaults('').map((_, index) => placedFaults(`event_id = 'e${100 + index}'`)[index]!),
     [
       'an event was counted twice under one id',
       async (all) => {
@@ -101,17 +120,6 @@ describe('audit of the records', () => {
         );
       },
       ['ids_doubled 1'],
-    ],
-    [
-      'an identity stands under another hash',
-      async (all) => {
-        await insert('event_identities', 'id_hash + 1 as id_hash', PLACED)(all);
-        await remove(
-          'event_identities',
-          `${PLACED} and id_hash = (select min(id_hash) from event_identities where ${PLACED})`,
-        )(all);
-      },
-      ['id_hash_wrong 1'],
     ],
     [
       'the row of a duplicate is gone',
@@ -139,6 +147,8 @@ describe('audit of the records', () => {
       insert('event_outcomes', '900 as position', `event_id = 'dead3'`),
       ['outcomes_extra 1'],
     ],
+  ];
+  const CORRECTION_FAULTS: readonly Row[] = [
     [
       'a correction is gone',
       remove('event_corrections', `event_id = 'e1'`),
@@ -191,11 +201,23 @@ describe('audit of the records', () => {
       ['correction_differs 1'],
     ],
   ];
-  for (const [fault, damage, expected] of FAULTS) {
+  for (const [fault, damage, expected] of ROW_FAULTS) {
+    it(`is red where ${fault}`, async () => {
+      expect(await found(damage, OF_ROWS)).to.deep.equal(expected);
+    });
+  }
+  for (const [fault, damage, expected] of CORRECTION_FAULTS) {
     it(`is red where ${fault}`, async () => {
       expect(await found(damage)).to.deep.equal(expected);
     });
   }
+
+  it('finds corrections and their usage right where rows of the log are wrong', async () => {
+    const all = async (recorded: Recorded) => {
+      for (const [, damage] of ROW_FAULTS) await damage(recorded);
+    };
+    expect(await found(all, OF_CORRECTIONS)).to.deep.equal([]);
+  });
 
   it('finds nothing when every damage was taken back', async () => {
     expect(said(await recorded.audit())).to.deep.equal([]);
@@ -204,4 +226,7 @@ describe('audit of the records', () => {
   it('finds nothing while events arrive, are sent again and corrected', async () => {
     await recorded.flooded('flood', async () => expect(said(await recorded.audit())).to.deep.equal([]));
   });
+
+  describe('audit of the ledger and of the log', () => testLedgerAudit(() => recorded));
+  describe('what the audit finds is mended', () => testMending(() => recorded));
 });

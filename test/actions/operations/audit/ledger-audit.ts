@@ -1,4 +1,7 @@
-/** The ledger, the log behind it, and what a worker keeps of the ids: whatever differs is said. */
+/**
+ * Tests of the audit of the ledger, of the log behind it, and of the identity files of a worker. `records.test.ts` runs them on its
+ * installation, because to make one takes more CPU than they do.
+ */
 import { mkdtempSync, openSync, readdirSync, rmSync, statSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,15 +13,14 @@ import { toShardRange } from '../../../../core/metering/event/identity.ts';
 import { IdentityMemory, type ReadIdentities } from '../../../../pipeline/identity/identity-memory.ts';
 import { toHashRange, visitIdentityHashes } from '../../../../storage/events/identities.ts';
 import { loadInstallationId } from '../../../../storage/models/operations/installation.ts';
-import { type Recorded, recordedEvent, startRecorded } from '../../../support/recorded.ts';
+import { type Recorded, recordedEvent } from '../../../support/recorded.ts';
 
-describe('audit of the ledger and of the log', () => {
+export function testLedgerAudit(findRecorded: () => Recorded): void {
   let recorded: Recorded;
   before(async () => {
-    recorded = await startRecorded();
+    recorded = findRecorded();
     await split(recorded);
   });
-  after(() => recorded.metering.stop());
 
   /** The range of partition 1 as three, cut in the middle of what it holds: the sums of the tables say what is in each. */
   const split = async ({ metering, postgres }: Recorded) => {
@@ -223,4 +225,4 @@ describe('audit of the ledger and of the log', () => {
       expect(await audited()).to.deep.equal(['identity_file_damaged 0']);
     });
   });
-});
+}
