@@ -238,7 +238,7 @@ function isPair(entry: string): boolean {
   return /^\s*[^=;\s]+=(?:[^%;]|%[0-9a-f]{2})+$/i.test(entry);
 }
 
-/** Shells expand `~` in some places, and `.env` files nowhere. */
+/** Expands `~` here, because shells expand it only in some places, and `.env` files never. */
 function fromHome(path: string): string {
   return path === '~' || path.startsWith('~/') ? homedir() + path.slice(1) : path;
 }

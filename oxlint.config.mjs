@@ -1,6 +1,6 @@
 /**
- * What the linter refuses, and the table of who may import whom (ARCHITECTURE.md), each written once.
- * test/lint.test.ts proves that each rule finds what it is there for.
+ * Rules of the linter, including the table of allowed imports (ARCHITECTURE.md).
+ * test/lint.test.ts proves that each rule finds the violations that it is meant for.
  */
 const ENTRANCES = ['api', 'pipeline', 'scheduler', 'console'];
 const SEE = 'The table of who may import whom is in ARCHITECTURE.md.';
@@ -24,7 +24,7 @@ const NO_STORES = {
   message: `Only storage speaks SQL, ClickHouse or Kafka. ${SEE}`,
 };
 
-/** Folder → what its files may not import. */
+/** Folder → imports that its files may not have. */
 const BORDERS = {
   core: coreMayImport('zod', 'temporal-polyfill', 'currency-codes', '@bufbuild/cel', '@bufbuild/protobuf'),
   storage: [
@@ -78,7 +78,7 @@ const BORDERS = {
 
 const FIRST = ['foundation', 'metering', 'catalog', 'rating', 'subscriptions', 'credits', 'invoicing', 'payments'];
 const LATER = ['lifecycle', 'alerts', 'reservations', 'reporting', 'delivery', 'schedule', 'operations'];
-/** Layer → its folders in order: a file imports its own folder and those before it. A file beside the folders comes after all. */
+/** Layer → its folders in order: a file imports its own folder and those before it. None of them imports a file directly in the layer. */
 export const ORDER = {
   core: [...FIRST, 'platform'],
   actions: [...FIRST, ...LATER],
@@ -115,7 +115,7 @@ export default {
   ignorePatterns: ['node_modules', '.farthing', 'test/golden', 'console/**/*.js'],
   rules: {
     eqeqeq: 'error',
-    // A circle of types alone is one, too: neither file can be read before the other.
+    // A cycle of type imports is refused, too, because a reader of one file would need the other first.
     'import/no-cycle': ['error', { ignoreTypes: false }],
     'no-console': 'error',
     'no-unused-vars': ['error', { ignoreRestSiblings: true, argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
@@ -200,9 +200,9 @@ function from(folders, why) {
 }
 
 /**
- * A pattern goes by the depth of the file, since a folder inside a domain may have the name of another domain. A later override
- * replaces the patterns of an earlier one, so each repeats those of its layer; these come last, because a group with negations ends
- * the search.
+ * Overrides that keep the files of a folder in the order of ORDER, one for each depth of a file: a folder inside a domain may have the
+ * name of another domain. An override replaces the patterns of earlier ones, so each repeats the patterns of BORDERS. These come last,
+ * because a group with negations ends the search.
  */
 function keepOrder(folder) {
   const borders = BORDERS[folder.split('/')[0]];
@@ -212,7 +212,7 @@ function keepOrder(folder) {
   }));
 }
 
-/** Patterns for a file that is so many folders below `folder`: the order of its layer, and of the layer around it. */
+/** Patterns that refuse imports of later folders in a file `depth` folders below `folder`, in its layer and in the layer around it. */
 function refuseLater(folder, depth) {
   const [, layer, name] = /^(.+)\/(.+)$/.exec(folder) ?? [];
   if (!layer) return [];

@@ -1,8 +1,8 @@
-// The launcher behind `npm start`, `npm test` and the other scripts: each of them may be the first command in a fresh
-// clone. It checks Node and the platform, installs the locked dependencies when they are missing or other than the lock
-// file says, and runs the target in this process, so that Ctrl-C and exit codes are the target's own.
-// The scripts say `exec`: a signal to npm goes to the shell between, which would die of it and leave Node behind.
-// Plain JavaScript without dependencies, in a syntax that an old Node can read far enough to be told that it is too old.
+// The launcher of `npm start`, `npm test` and the other scripts, each of which may be the first command in a fresh clone.
+// It checks Node and the platform, installs the locked dependencies if they are missing or differ from the lock file, and
+// runs the target in this process, so that Ctrl-C and exit codes are those of the target. The scripts use `exec`, because
+// npm passes a signal to the shell, which without `exec` would end and leave Node running. This file is plain JavaScript
+// without dependencies, in a syntax that an old Node can parse, so that it can report that Node is too old.
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -14,14 +14,14 @@ import { formatHelp, hasNoOptions, overview } from './process/help.mjs';
 
 const ROOT = dirname(fileURLToPath(import.meta.url));
 const NODE_MODULES = join(ROOT, 'node_modules');
-// Beside node_modules, which `npm ci` takes away first.
+// Outside of node_modules, because `npm ci` first deletes that folder.
 const INSTALL_LOCK = join(ROOT, '.installing');
 const BEAT_MS = 1_000;
 const NO_BEAT_MS = 10_000;
 
-// What each script runs. `stores` starts the embedded Postgres and ClickHouse unless their addresses are set;
-// `settings` reads .env; `dev` needs the development dependencies. The scripts that take in events run node with the flags
-// of process/node.sh (package.json).
+// Target of each script. `stores`: it may start the embedded stores, so the platform is checked unless the addresses of
+// Postgres and ClickHouse are set. `settings`: .env is read. `dev`: it needs the development dependencies. Scripts that
+// ingest events run node with the flags of process/node.sh (package.json).
 const SCRIPTS = {
   start: { file: 'main.ts', stores: true, settings: true },
   demo: { file: 'demo.ts', stores: true },
@@ -33,7 +33,7 @@ const SCRIPTS = {
   audit: { file: 'commands/audit.ts', stores: true, settings: true },
   partitions: { file: 'commands/partitions.ts', stores: true, settings: true },
   tenants: { file: 'commands/tenants.ts', stores: true, settings: true },
-  // Runs as it is, wherever it was copied to.
+  // One file that also runs where it was copied to, so nothing is installed for it.
   'verify-invoice': { file: 'commands/verify-invoice.mjs', alone: true },
   check: { run: check, dev: true },
   fix: { run: fix, dev: true },
@@ -53,12 +53,11 @@ const SCRIPTS = {
   house: { file: 'test/support/house.ts', dev: true },
 };
 
-// The tests against a real Kafka need Java and Maven, those with a spreadsheet LibreOffice, and those of doubles a package of Python, so they
-// are asked for by name.
-// Those that kill processes and break stores, or want the machine to themselves, take many minutes: `npm test -- test/chaos`,
-// `npm test -- test/faults`. Those that start the commands as a user does, each with stores of its own, take some:
-// `npm test -- test/start test/commands`; and so do those that play years, fill lists with ten thousand records, send spoilt requests, or go through many random
-// histories: `npm test -- test/long`.
+// Tests that `npm test` runs only if they are named, as in `npm test -- test/chaos`. test/kafka needs Java and Maven, test/spreadsheet
+// LibreOffice, test/doubles a Python package. test/chaos and test/faults take many minutes: they kill processes and break stores, or need
+// the machine for themselves. The others take some minutes: test/start and test/commands start the commands as a user does, each with
+// its own stores; test/long simulates years, fills lists with ten thousand records, sends malformed requests, and runs many random
+// histories.
 const APART = [
   'test/kafka/',
   'test/chaos/',
@@ -69,7 +68,7 @@ const APART = [
   'test/doubles/',
   'test/long/',
 ];
-// Given out first, the longest before all: begun as one of the last it would be waited for by processes that have nothing to do.
+// Test files that start first, the longest at the front. If one of them started last, the other processes would idle until it ends.
 const FIRST = [
   'test/kafka/chaos.test.ts',
   'test/kafka/story.test.ts',
@@ -80,30 +79,30 @@ const FIRST = [
   'test/storage/log/embedded/lease-thread.test.ts',
   'test/tracing/traces.test.ts',
 ];
-// What a customer sees, asked while one works: rules, worked examples, what each route takes and answers, and a story for each rule; of the random cases and of
-// what is gone through one after the other one of fifty. No process is killed and no store broken. `npm test` has besides the rules that meet each other and races (test/combined),
-// files that go in and out (test/files), and what the OpenAPI document and its page promise (test/interface).
-// What takes longest is given out first.
+// Tests of the behaviour that a customer sees, for use during development: rules, worked examples, requests and answers of each route, and
+// a story for each rule. One of fifty random cases and of fifty listed ones runs. No process is killed and no store is broken. `npm test`
+// also tests the interaction of rules and races (test/combined), imported and exported files (test/files), and the OpenAPI document and its
+// page (test/interface). The longest folder starts first.
 const PRODUCT = ['test/examples', 'test/scenarios', 'test/api', 'test/core'];
-// A file is run by one of these processes, each with stores of its own. One more than there are cores: half of its time a
-// test waits for a disk or for a process that it has started.
+// Runs test files in up to four processes, each with its own stores. There is one process more than cores, because a test
+// waits half of its time for a disk or for a child process.
 const SIDE_BY_SIDE = ['--parallel', '--jobs', String(Math.min(4, availableParallelism() + 1))];
-// On Kafka much of it is waited: for brokers that start, and for sessions of those who were killed to end. Each may have three brokers.
+// Tests on Kafka mostly wait: for brokers to start, and for the sessions of killed processes to expire. Each may have three brokers.
 const ON_KAFKA = ['--parallel', '--jobs', '2'];
 
-// Of the random cases one of fifty is tried while one works (test/support/samples.ts): `npm test` tries all of them.
+// Share of the random cases that run during development (test/support/samples.ts); `npm test` runs all of them.
 const LAW_SAMPLES = '0.02';
 
-// What `npm run check` asks at once: none of them changes a file, and all of them end within seconds.
+// Checks that `npm run check` runs concurrently: none of them changes a file, and each ends within seconds.
 const CHECKS = [
   ['format', 'node_modules/@biomejs/biome/bin/biome', () => ['check', ...formattedFiles(ROOT)]],
-  // Both in one reading of the sources, with TypeScript's own compiler.
+  // One process reads the sources once for the linter and for TypeScript's own compiler.
   [
     'lint and types',
     'node_modules/oxlint/bin/oxlint',
     ['-c', 'oxlint.config.mjs', '--type-aware', '--type-check', '.'],
-    // The compiler is written in Go and lives for seconds: to collect its garbage took a third of its time, so it does from 3 GB on, which it just reaches.
-    // As many threads as cores: types that are needed everywhere are made twice, and it ends with the core tests and not behind them.
+    // The compiler is written in Go and runs for seconds. Garbage collection took a third of its time, so it now starts at 3 GB, which the
+    // compiler just reaches. It uses all cores, although its threads then compute common types twice, to end no later than the core tests.
     { GOGC: 'off', GOMEMLIMIT: '3GiB', GOMAXPROCS: String(availableParallelism()) },
   ],
   [
@@ -114,7 +113,7 @@ const CHECKS = [
   ],
 ];
 
-// npm has said why, or was told to end.
+// npm has printed the reason, or a signal ended it, so this error is not printed.
 class InstallFailed extends Error {
   constructor(code) {
     super(`npm ended with ${code}`);
@@ -154,15 +153,15 @@ async function runFile(file, args) {
   await import(pathToFileURL(file).href);
 }
 
-// It takes files that the caller names from where the caller is, and no dependencies.
+// Runs a file without dependencies in the folder of the caller, to which the paths in its arguments are relative.
 async function runAlone(file, args) {
   if (process.env.INIT_CWD) process.chdir(process.env.INIT_CWD);
   process.argv = [process.argv[0], join(ROOT, file), ...args];
   await import(pathToFileURL(process.argv[1]).href);
 }
 
-// Its signals are the child's: a terminal tells the child as well, a supervisor does not, and a second telling changes nothing.
-// Where it does not go within `leaves_ms` of a signal it is killed, and its code is then that of the signal, however it went.
+// Runs a child process and passes signals on to it: a terminal signals the child as well, a supervisor does not, and a second one changes
+// nothing. With `leaves_ms`, the child is killed so long after a signal, and its exit code after a signal is always that of the signal.
 function inChild(args, { command = process.execPath, shell = false, leaves_ms } = {}) {
   const child = spawn(command, args, { stdio: 'inherit', shell });
   let told;
@@ -176,17 +175,17 @@ function inChild(args, { command = process.execPath, shell = false, leaves_ms } 
   return new Promise((resolve) => {
     child.on('error', ({ message }) => leave(`${command} could not be started (${message}): is Node installed whole?`));
     child.on('exit', (code, signal) => {
-      // Once it was told, we are about to end as well, and one more would end us before what is half there is taken away.
+      // After a signal the handlers remain, because a further signal would end this process before it has cleaned up.
       if (!told) for (const each of ['SIGINT', 'SIGTERM']) process.off(each, tell);
       clearTimeout(patience);
-      // npm may end with 0 or 1 when it is told to end.
+      // npm may exit with 0 or 1 after a signal.
       if (told && leaves_ms !== undefined) resolve(128 + constants.signals[told]);
       else resolve(code ?? 128 + constants.signals[signal]);
     });
   });
 }
 
-// A folder stands for the tests in it. Everything else is mocha's own: --grep, --bail, a path.
+// An argument that is a folder stands for the tests in it. All others go to mocha unchanged: --grep, --bail, a path.
 async function mocha(args) {
   const isFolder = (arg) => !arg.startsWith('-') && existsSync(arg) && statSync(arg).isDirectory();
   const given = args.map((arg) => (isFolder(arg) ? `${arg.replace(/\/+$/, '')}/**/*.test.ts` : arg));
@@ -194,7 +193,7 @@ async function mocha(args) {
   await import(pathToFileURL(process.argv[1]).href);
 }
 
-/** The tests below a folder, in the order in which they are given out. */
+/** The test files below a folder in the order in which they start, without those whose path begins with one of `apart`. */
 function filesOf(folder, apart = []) {
   for (const file of FIRST) if (!existsSync(file)) leave(`${file} is not there.`);
   const found = readdirSync(folder, { recursive: true })
@@ -261,7 +260,7 @@ function addressesAreSet() {
   return Boolean(process.env.DATABASE_URL && process.env.CLICKHOUSE_URL);
 }
 
-// Told before 900 MB are installed for nothing; the stores themselves check again.
+// Reports an unsupported platform before 900 MB are installed in vain; the stores check it again.
 function checkPlatform() {
   const { platform, arch } = process;
   const system = platform === 'darwin' || (platform === 'linux' && !isMusl());
@@ -287,7 +286,7 @@ async function installWhenNeeded(dev) {
     const isBrokenOff = code > 128;
     if (isBrokenOff) process.stdout.write(process.stdout.isTTY ? SHOW_CURSOR : '');
     if (isBrokenOff) console.log('Stopped in the installation; what was half there is taken away again.');
-    // Half of the dependencies would be no use to anybody; npm writes its record last, and takes the old one away at some time.
+    // An incomplete installation is removed. npm deletes its old record (.package-lock.json) meanwhile and writes the new one last.
     if (isBrokenOff || (code !== 0 && !readJson(join(NODE_MODULES, '.package-lock.json'))))
       rmSync(NODE_MODULES, { recursive: true, force: true });
     if (code !== 0) throw new InstallFailed(code);
@@ -296,13 +295,13 @@ async function installWhenNeeded(dev) {
   }
 }
 
-// npm hides the cursor behind its spinner.
+// npm hides the cursor while its spinner runs, and a killed npm leaves it hidden.
 const SHOW_CURSOR = '\x1b[?25h';
 
-// npm looks at signals between its steps only, one of which takes most of the minute, and then takes all back by itself.
+// After this time npm is killed: it reacts to a signal only between its steps, one of which takes most of a minute.
 const NPM_LEAVES_MS = 1_000;
 
-// npm keeps a record of what it put into node_modules, in the form of the lock file: the two must agree.
+// npm records the packages in node_modules in the format of the lock file; the record must agree with the lock file.
 function isInstalled(dev) {
   const locked = readJson(join(ROOT, 'package-lock.json'));
   const installed = readJson(join(NODE_MODULES, '.package-lock.json'));
@@ -312,7 +311,7 @@ function isInstalled(dev) {
     if (path === '' || (wanted.dev && !dev)) return true;
     const found = installed.packages[path];
     if (!found) return Boolean(wanted.optional || wanted.devOptional || wanted.peer);
-    // Of packages for other platforms the lock file has no hash, where the registry that it was made from lacked them.
+    // For packages of other platforms the lock file has no hash if the registry that it was made from lacked one.
     return found.version === wanted.version && (!wanted.integrity || found.integrity === wanted.integrity);
   });
 }
@@ -328,9 +327,9 @@ function npm(args) {
   });
 }
 
-// Two launchers may start at once, also from two containers that share the sources, where neither sees the process of the other. A
-// directory is made by one of them only, which then writes into it each second; who finds that this has stopped takes it over. A lock
-// of the kernel would need a package, which is yet to be installed.
+// Two launchers may start at once, also in two containers that share the sources and do not see each other's processes. Only one of
+// them can create the directory; it then writes a beat into it each second. A launcher that sees no new beat takes the lock over. A lock of
+// the kernel would need a package, which is not installed yet.
 async function takeInstallLock() {
   const holder = join(INSTALL_LOCK, randomUUID());
   for (let seen, is_told = false; ; ) {
@@ -341,7 +340,7 @@ async function takeInstallLock() {
       if (error.code !== 'EEXIST') throw error;
     }
     const beat = lastBeat(INSTALL_LOCK);
-    // By our own clock: that of the other machine, or of the disk, may be another one.
+    // Only the clock of this process counts: that of the other machine, or of the disk, may differ.
     if (seen?.beat !== beat) seen = { beat, at: performance.now() };
     if (performance.now() - seen.at > NO_BEAT_MS) takeAway(INSTALL_LOCK, beat);
     else if (!is_told) console.log('Another process is installing the dependencies; waiting for it.');
@@ -357,13 +356,13 @@ function holdInstallLock(holder) {
     try {
       writeFileSync(holder, String(++beats), { flag: 'r+' });
     } catch {
-      // It was taken away from us, and whoever did that installs again.
+      // Another launcher has taken the lock over, and installs again.
     }
   };
   const beating = setInterval(beat, BEAT_MS);
   return () => {
     clearInterval(beating);
-    // One that somebody else has taken over is not ours to remove.
+    // A lock that another launcher has taken over belongs to that launcher.
     if (existsSync(holder)) rmSync(INSTALL_LOCK, { recursive: true, force: true });
   };
 }
@@ -374,11 +373,11 @@ function lastBeat(lock) {
       .map((name) => `${name} ${readFileSync(join(lock, name), 'utf8')}`)
       .join();
   } catch {
-    return ''; // It has just gone.
+    return ''; // The holder has just removed the lock.
   }
 }
 
-// Renaming decides between two who found it still; whoever caught another one puts it back.
+// If two launchers find the lock abandoned, the rename succeeds for one of them. If it has caught a newer lock, it restores that lock.
 function takeAway(lock, beat) {
   const aside = `${lock}.${randomUUID()}`;
   try {

@@ -1,4 +1,4 @@
-/** List of the routes, one line per list of a resource. Order does not matter; http/mount.ts puts static paths first. */
+/** All routes of the API, one line per module of routes. Their order does not matter, because http/mount.ts puts static paths first. */
 
 import { alertRoutes } from './alerts/routes.ts';
 import { addonRoutes } from './catalog/addons/routes.ts';

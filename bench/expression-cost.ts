@@ -1,7 +1,7 @@
 /**
  * Measures the cost of expressions: compares each weight in core/metering/expression/work.ts with its measured time, and searches for the
- * slowest expression and values that cap and budget allow. The search varies the slowest candidates found so far, so a longer search finds
- * more (`--seconds=60`, `--seed=2`).
+ * slowest expression and values that the cost cap and the work budget of that file allow. The search varies the slowest candidates found so
+ * far, so a longer search finds more (`--seconds=60`, `--seed=2`).
  */
 import { properties } from '../core/metering/event-text.ts';
 import { EXPRESSION_COST_MAX, WEIGHTS, type Weighed } from '../core/metering/expression/work.ts';

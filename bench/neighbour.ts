@@ -17,7 +17,7 @@ import {
 import { startService } from './processes.ts';
 import { claim, fixed, flag, quantile, say } from './report.ts';
 
-/** Limit for a machine with two cores, which the stores, the service and the load generators share. */
+/** Added to twice the quiet time, because the stores, the service and the load generators share the two cores of the machine. */
 const NOISE_MS = 250;
 
 export async function run(): Promise<void> {

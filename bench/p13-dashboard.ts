@@ -59,7 +59,7 @@ async function makeCustomers({ services, scope }: TestApi, customers: number): P
   );
 }
 
-/** A customer is charged $10 for the usage of each month, plus one dollar for each hundred of its number. */
+/** In each month customer n is charged $10 for usage, and one dollar per full hundred in n as a fixed price. */
 async function makeRows({ services, scope }: { services: Stores; scope: TestApi['scope'] }, size: Size): Promise<void> {
   const { clickhouse } = services;
   const put = (query: string) =>

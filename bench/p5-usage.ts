@@ -69,7 +69,7 @@ function report(events: number, { few, inserted, merged, whole }: States): void 
   claim('P5 growth to ten times the events', `${fixed(growth, 2)} times`, `${MUST_GROWTH}`, growth <= MUST_GROWTH);
 }
 
-/** Creates a live SUM meter by the API. All loaded rows count as events before offset 1 of partition 0. */
+/** Creates a SUM meter by the API and waits until it is live; creates the raw table. */
 async function makeMeter(service: Service): Promise<string> {
   const aggregation = { type: 'SUM', field: 'tokens' };
   const { id } = await service.post<{ id: string }>('/meters', { name: 'tokens', event_name: 'api.0', aggregation });
@@ -87,8 +87,8 @@ async function makeMeter(service: Service): Promise<string> {
 }
 
 /**
- * Log-uniform customers, 20 names, a month of time: the same computation fills the raw table, and the buckets are derived from it. Each
- * insert is one block of events and one of bucket rows of both sizes, as a slice of the log writes them.
+ * Fills the raw table with events of log-uniform customers, 20 names and a month, and derives the bucket rows from it. Each insert is one
+ * block of events and one of bucket rows of both sizes, as a slice of the log writes them.
  */
 async function load(
   service: Service,

@@ -87,7 +87,7 @@ function questionOf(way: Way, meter: Asked['meter'], external_customer_id: strin
     return ['/events/usage/meter', { ...of, meter_id: meter.meter_id, end_time: text(hour + HOUR_MS) }];
   const { event_name, aggregation } = meter;
   const counted = { event_name, aggregation_type: aggregation.type, property_name: aggregation.field };
-  // A bucket size that the meter does not have, because otherwise its rows would answer.
+  // The meter does not have this bucket size. With its own, its bucket rows would answer instead of the raw events.
   const asked = { ...counted, bucket_size: 'HOUR' };
   return ['/events/usage', { ...of, ...asked, start_time: text(hour), end_time: text(now) }];
 }

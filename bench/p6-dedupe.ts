@@ -1,7 +1,7 @@
 /**
- * P6: the cost of recognizing every id. CPU: the steps of the pipeline on the same records with and without it, and the stored identities,
- * which serve only this. Memory: bytes per id at every size of the set. Correctness: a seen id is never taken for new; a new id that may
- * have been seen costs a query and is decided by it. `--full` uses 10^8 ids.
+ * P6: the cost of recognizing repeated ids. CPU: the steps of the pipeline on the same records with and without deduplication, and the
+ * storage of identities, which serves only deduplication. Memory: bytes per id at every size of the set. Correctness: a seen id is never
+ * taken for new; an id that only may have been seen is decided by a query. `--full` uses 10^8 ids.
  */
 
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';

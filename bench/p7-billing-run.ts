@@ -99,7 +99,7 @@ async function checkNumbers(service: Service, { environment_id }: BillingCaller,
   check(span === customers && found!.count === customers, `numbers ${JSON.stringify(found)}`);
 }
 
-/** Marks the current position among the recorded changes, to find the rows that finalization writes. */
+/** Saves the ids of all system events and audit entries so far, so that the ones of finalization can be found. */
 async function markNow(service: Service): Promise<void> {
   await sql(service, 'create table bench_told as select id from system_events union all select id from audit_entries');
 }

@@ -48,7 +48,7 @@ export const PATHS: Record<(typeof KINDS)[number], (n: number) => string> = {
   entitlements: (n) => `/v1/customers/${copyName('cust', n)}/entitlements`,
 };
 
-/** Name of the nth copy (p9-customers.ts). */
+/** Id of the nth copy that `makeCustomers` creates. */
 export function copyName(prefix: string, n: number): string {
   return `${prefix}_${n.toString(16).toUpperCase().padStart(26, '0')}`;
 }

@@ -28,7 +28,7 @@ export async function run(): Promise<void> {
   const connection_id = await connect(api, flood);
   await connect(api, other);
   await addFlood(api, flood, { connection_id, count });
-  // Both tenants share the fake, so it allows twice the limit of one.
+  // Both tenants share the fake, so it allows twice the limit of one, with a fifth in reserve.
   fake.limitRate({ requests: 2 * LIMIT * 1.2, per_ms: 1_000 });
   const child = await startSchedulerProcess(api.services, new Date());
   try {

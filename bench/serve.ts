@@ -1,6 +1,6 @@
 /**
  * Child process that runs the service as `npm start` does, or only its accepting part, on new embedded stores. It answers requests of the
- * parent over the IPC channel, which costs nothing otherwise.
+ * parent over the IPC channel, which costs nothing while no request is sent.
  */
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
  * The stores that an audit reads: the configured ones, or those of the data directory. The latter belong to a running service, or are
- * started for the audit. Then the pipeline runs during the audit too, because only it writes bucket rows.
+ * started for the audit. Started stores get a pipeline, too, because only a pipeline can write the bucket rows that `--repair` rebuilds.
  */
 import { pino } from 'pino';
 import type { AuditRecordsInput } from '../actions/operations/audit/records.ts';

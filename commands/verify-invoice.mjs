@@ -145,7 +145,7 @@ function readEvent(text) {
   if (/[0-9.]{16,}|[0-9][eE]/.test(text)) return readJson(text);
   try {
     const event = JSON.parse(text);
-    // Values inside of a property are never read, and no meter may take them for numbers.
+    // Nested values are never read. An empty map replaces a nested object, because {"number": …} would be taken for a number.
     const inner = ([key, value]) => [key, isObject(value) ? new Map() : value];
     const mapped = (object) => (isObject(object) ? new Map(Object.entries(object).map(inner)) : object);
     if (!isObject(event)) return event;
@@ -492,8 +492,8 @@ const ORDERS = {
 };
 
 /**
- * Compiles an expression to a function from properties to the quantity, times 10^24. The function returns undefined
- * without a quantity, and throws NotComputed if this program cannot compute it.
+ * Compiles an expression to a function from the properties of an event to its quantity, times 10^24. The function returns
+ * undefined if the event has no quantity, and throws NotComputed if this program cannot compute it.
  */
 export function compiledExpression(text) {
   const tree = parsed(text);
@@ -541,7 +541,7 @@ export function compiledExpression(text) {
       const scaled = divided(n * UNIT, d);
       return abs(scaled) >= power(24 + PLACES) ? undefined : scaled;
     } catch (error) {
-      // An invalid expression has the same result for an event as an expression that fails.
+      // A TypeError means that the expression is invalid. The event then has no quantity, as if its properties were unusable.
       if (error instanceof Unusable || error instanceof TypeError) return undefined;
       throw error;
     }
@@ -1029,7 +1029,7 @@ function committed(base, { amount, factor, trueUp, used = ZERO }) {
 
 const aboveOf = (used, amount) => most(ZERO, used.minus(amount));
 
-/** Each part is the rounded amount up to its end less the rounded amount up to its beginning, so the parts add up to the line. */
+/** Rounds the cumulative sums of the parts and takes their differences, so that the rounded parts add up to the rounded charge. */
 function roundedParts({ utilized, overage, lacking }, places) {
   const within = utilized.rounded(places);
   const used = utilized.plus(overage).rounded(places);
@@ -1045,7 +1045,7 @@ function roundedCharge(base, { used = ZERO, ...terms }, places) {
   return { utilized, overage, lacking: after.lacking, charge: after.charge.minus(before.charge) };
 }
 
-/** Earlier versions rounded each part by itself. */
+/** Rounds each part by itself, as earlier versions did: their invoices must pass, too. */
 function partsRoundedAlone(exact, places) {
   const { utilized, overage, lacking, charge } = exact;
   return {
@@ -1139,7 +1139,7 @@ function joinedLimits(lines, isWindowed) {
   return { allowances, allowance_parts: hasParts && !isWindowed ? parts : [] };
 }
 
-/** Usage of the first lines of the chain by bucket, and the charged part of that usage. */
+/** Units to charge for the first lines of the chain after free units: by bucket, and in total. */
 function prefixOf(lines, isWindowed) {
   const buckets = new Map();
   for (const { measured } of lines)
@@ -1230,8 +1230,8 @@ function sharedCosts(lines, { whole, window }) {
 }
 
 /**
- * Weights of the lines if a limit of several reset periods leaves units to charge: by the units that each period
- * leaves.
+ * Weights of the lines if one limit with several reset periods leaves units to charge; otherwise null. The units that a
+ * reset period leaves are weighted by the time of each line in that period.
  */
 function resetWeights(lines, { allowances, allowance_parts }, whole) {
   const [allowance, ...others] = allowances ?? [];
@@ -1253,8 +1253,8 @@ function resetWeights(lines, { allowances, allowance_parts }, whole) {
 }
 
 /**
- * Costs of one integral over time that the lines share. Each pays its own price of the whole for its part. A negative
- * run of equal terms has no share.
+ * Costs of one integral over time that the lines share. Each pays its own price of the whole quantity, times its part of
+ * the integral. Lines with equal terms whose integrals add up to 0 or less pay nothing.
  */
 function integralCosts(lines, { whole }) {
   const length = new Fraction(BigInt(whole.end - whole.start) * 1000n * UNIT);
@@ -1446,7 +1446,7 @@ const COUNTED_OF = {
   billing_anchor: 'instant',
 };
 
-/** The lines of one source on one meter that follow one another in a period and are charged as one. */
+/** The lines of one source (the plan, or an add-on) on one meter that follow one another in a period and are charged as one. */
 const CHAIN = {
   version: 'integer',
   rule: 'additive|shared|integral',
@@ -1742,7 +1742,7 @@ class LineCheck {
     return this.fixed();
   }
 
-  /** A term is stated only for a charge under a commitment of the subscription, or under one of several periods. */
+  /** Only a charge under a commitment of the subscription, or under a commitment over several periods, has `of_term`. */
   term() {
     const { line, from } = this;
     const isDrawn = from.drawn_from === 'subscription' || Boolean(line.commitment_info?.duration);
@@ -1931,7 +1931,7 @@ class LineCheck {
     const [start, end] = [instant(from.window_start), instant(from.window_end)];
     if (from.edited) return;
     if (from.chain) return this.periodInChain(start, end);
-    // A correction keeps the period of its charge; the newest line of the charge may have counted until an earlier end.
+    // A correction has the period of the corrected charge, but its events may have been counted until an earlier end.
     if (!line.parent_line_item_id || end > instant(line.period_end))
       this.same('period_end', instant(line.period_end), end);
     else if (end !== instant(line.period_end)) this.takes('until when its period lasts', ['line.period_end']);
@@ -1951,7 +1951,7 @@ class LineCheck {
       (one) => instant(one.start) === period[0] && one.line_item_id === line.subscription_line_item_id,
     );
     if (own === undefined || (line.parent_line_item_id === null && instant(own.end) !== period[1])) {
-      // An invoice during the period counts until an earlier end.
+      // An invoice for a spend threshold is made during the period, and counts until an earlier end.
       if (own && this.invoice.billing_reason === 'THRESHOLD_BILLING')
         return this.takes('until when its period lasts', ['line.period_end']);
       return this.report.differs(line.id, 'computed_from.chain.lines', JSON.stringify(lines), 'the period of the line');
@@ -1963,7 +1963,7 @@ class LineCheck {
     else this.same('computed_from.window_end', end, until);
   }
 
-  /** End of counting for a chain: an invoice during the period counts until its own end. */
+  /** End of counting for a chain: an invoice for a spend threshold, made during the period, counts until its own end. */
   countedUntil(end) {
     const { billing_reason, period_end } = this.invoice;
     return billing_reason === 'THRESHOLD_BILLING' && period_end ? Math.min(end, instant(period_end)) : end;
@@ -2041,7 +2041,7 @@ class LineCheck {
     const less = this.less();
     const amount = this.amount.plus(less.amount);
     if (line.commitment_info) {
-      // A commitment rounds the sum over the chain, so a line may differ by one cent, which its neighbour has.
+      // A commitment rounds the sum over the chain, so a line may differ by one cent, which another line of the chain offsets.
       const charge = this.money(this.committed(base, line.commitment_info));
       const cent = new Fraction(1n, power(this.places));
       const off = amount.minus(charge);
@@ -2076,7 +2076,8 @@ class LineCheck {
   }
 
   /**
-   * Computes the cost of the chain until the line begins, and until it ends. If other invoices charge its lines, the stated cost counts.
+   * Computes the cost of the chain until the line begins, and until it ends. The costs are taken as stated for a correction or surplus
+   * (`isBeside`), and if another invoice charges a line of the chain.
    */
   inChain(measured, isBeside) {
     const { from, entry } = this;
@@ -2232,7 +2233,7 @@ class LineCheck {
       this.same('seal.root', entry.seal.root, tree.root());
     }
     if (measured.isStated) this.takes('what the expression of the meter makes of each event, which the tree holds');
-    // Without windows the time zone has no effect on the quantity. For a count that never resets, no other field confirms the time zone.
+    // Without windows the quantity does not depend on the time zone, so the events cannot confirm it: it is taken as stated.
     if (!this.isWindowed())
       this.report.fields.add(this.path('counted.timezone')).add(this.path('counted.billing_anchor'));
     const answer = measured.answer();
@@ -2249,10 +2250,10 @@ class LineCheck {
     return answer;
   }
 
-  /** Checks that the stated uses of limits lie between the bounds of the limits. */
+  /** Checks that the intervals of `allowance_parts` are those between the bounds of the limits. */
   cuts() {
     const { from } = this;
-    // With windows, each window is either free or charged.
+    // With windows, free units are computed for each window, so the line has no such intervals.
     const cuts = this.isWindowed() ? [] : cutsOf(from.allowances ?? [], from);
     const said = (from.allowance_parts ?? []).map(({ start, end }) => [instant(start), instant(end)]);
     if (said.length === 0 && cuts.length > 0) this.takes('how its limits hold beside each other');
@@ -2308,14 +2309,14 @@ class LineCheck {
     this.breakdown(this.isWindowed() ? addedUp(parts) : parts);
     const base = lessGranted(amountOf(parts), left, from.allowances ?? []);
     if (!info) return { base, charge: base };
-    // A subscription in `drawn_from` whose commitment does not change the line cannot be checked.
+    // If the commitment does not change the line, an omitted `drawn_from` would have no effect, so the field is taken as stated.
     this.report.fields.add(this.path('line.computed_from.drawn_from'));
     return { base, charge: this.committed(base, info) };
   }
 
   /**
-   * Applies the commitment to each window, or to the charged part of a window. A window that begins in a time bucket
-   * has the commitment of that bucket.
+   * Applies the commitment to each window, in proportion if only a part of the window lies in the interval of the line. A
+   * window that begins in a time bucket has the commitment of that bucket.
    */
   byWindow({ windows }, info) {
     const { from, entry } = this;
@@ -2400,8 +2401,8 @@ class LineCheck {
   }
 
   /**
-   * Compares the parts with the first rule that the line follows. If it follows none, it is compared with the first
-   * rule.
+   * Compares the parts of the commitment with the first of the rounding rules that the line follows. If it follows none,
+   * the first rule is reported.
    */
   parts(info, rules) {
     const whole = this.amount.plus(decimal(this.from.less?.amount ?? '0', `${this.line.id}: computed_from.less`));
@@ -2662,7 +2663,7 @@ function partsOf(total, weights, places) {
   return parts.map(({ units }) => new Fraction(units, power(places)));
 }
 
-/** The use of a term is the earlier use plus the cost of its lines on this invoice. */
+/** Checks the use that a true-up states for its term: the earlier use plus the cost of the term's lines on this invoice. */
 function checkTrueUps(pools, lines, report) {
   const isCorrected = lines.some(({ line }) => CORRECTIONS.includes(line.computed_from?.kind));
   if (isCorrected) return;
@@ -2721,8 +2722,8 @@ function takesOff(coupon, { name, path, left, rooms, returned, places }, report)
   const room = isFixed ? (rooms.get(key) ?? value) : of(coupon, 'original_price').times(value).over(HUNDRED);
   const expected = least(left, room.rounded(places));
   const off = of(coupon, 'discounted_amount');
-  // On the invoice of a change, a fixed coupon applies to the credited amount again, which may be less than its full
-  // amount. On other invoices it applies in full.
+  // On the invoice of a subscription change, a fixed coupon takes off at most the discount that the credited lines give
+  // back, which may be less than its full amount. On other invoices it applies in full.
   const isLess = isFixed && returned !== null && off.compare(expected) < 0 && off.compare(ZERO) >= 0;
   if (!isLess) report.number(name, 'discounted_amount', coupon.discounted_amount, expected);
   else {
@@ -2883,8 +2884,8 @@ function sharesAddUp({ taxes, lines, what }, report) {
 
 function checkRates(applied, { lines: entries, taxes, minor_units: places }, report) {
   const lines = entries.map(({ line }) => line);
-  // Credited lines are taxed only if they were not taxed before; amounts paid by credits are taxed if a setting says
-  // so.
+  // Credited lines are taxed only if they were not taxed before; amounts paid by credits are taxed if a setting says so.
+  // The document states neither, so all four combinations are tried.
   const bases = [false, true].flatMap((withBack) =>
     [false, true].map((withCredits) =>
       lines.map((line) => {

@@ -22,7 +22,8 @@ type IdempotentPush = {
    */
   readonly key_age_seconds: number;
   /**
-   * Whether a refusal replaced an earlier key. The record may exist, so it is searched for before it is created again.
+   * Whether this key replaced an earlier one after a refusal. The record may exist, so it is searched for before it is
+   * created again.
    */
   readonly is_key_renewed: boolean;
 };
@@ -121,7 +122,7 @@ export interface ProviderAccount {
   /** Reads the account, so that wrong credentials are found when a connection is made. */
   identify(): Promise<AccountIdentity>;
   pushCustomer?(customer: PushedCustomer): Promise<ProviderRecord>;
-  /** Whether the account has the customer. A deleted customer counts, because it shows which account this is. */
+  /** Whether the account has the customer, to identify the account. A deleted customer counts: its id exists only in its own account. */
   hasCustomer?(provider_entity_id: string): Promise<boolean>;
   /**
    * Creates the invoice, compares the provider's total and opens it. If the totals differ, deletes the draft at the
@@ -129,7 +130,7 @@ export interface ProviderAccount {
    */
   pushInvoice?(invoice: PushedInvoice): Promise<ProviderRecord>;
   pushPayment?(payment: PushedPayment): Promise<ProviderRecord>;
-  /** Applies a payment received by this account to its invoice. No effect if it is already applied, also as a record of its rest. */
+  /** Applies a payment received by this account to its invoice. No effect if the payment, or a record of part of it, is already applied. */
   attachPayment?(payment: AttachedPayment): Promise<void>;
   pushCreditNote?(note: PushedCreditNote): Promise<ProviderRecord>;
   /** Finds the credit note that a push created and that is not void; null if there is none. */
@@ -161,7 +162,7 @@ export type InboundEvent = {
   readonly provider_account_id: string | null;
   readonly occurred_at: string | null;
   /**
-   * Records that the event names; empty if this service does not use the event. A dispute is named with its payment.
+   * Records that the event names; empty if this service does not use the event. A dispute event also lists its payment.
    */
   readonly subjects: readonly ProviderEventSubject[];
 };

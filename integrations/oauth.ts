@@ -29,7 +29,7 @@ export type OAuthCapability = {
   readonly credentials: z.ZodObject;
   buildAuthorizationUrl(credentials: ProviderSecrets, state: string, settings: AccountSettings): URL;
   /**
-   * Exchanges the code of a grant for tokens. Throws a `ProviderError`. `secrets` are the credentials without tokens.
+   * Exchanges the code of a grant for tokens. Throws a `ProviderError`. The returned `secrets` contain no tokens.
    */
   exchangeCode(
     credentials: ProviderSecrets,

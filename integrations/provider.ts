@@ -20,7 +20,7 @@ export type Provider = {
   readonly account?: AccountCapability;
 };
 
-/** Exchanges that a provider's account may support. The documentation and `GET /integrations/config` list them from here. */
+/** Records and operations that an account may support. The documentation and `GET /integrations/config` list them from here. */
 export const EXCHANGES = [
   'customer',
   'invoice',

@@ -59,7 +59,7 @@ export function makeHttpServer(listener: RequestListener, options: ServerOptions
   const server = createServer({ ...ours, ...options }, (request, response) =>
     inTurn(request, response, lacksHost(request) ? createRejection(400, NO_HOST) : listener),
   );
-  // Node emits this event in place of `request`, except for `100-continue`, which Node answers itself.
+  // Node emits this event in place of `request` if `Expect` has another value than `100-continue`, which Node answers itself.
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
     inTurn(request, response, lacksHost(request) ? createRejection(400, NO_HOST) : createRejection(417, UNEXPECTED)),
   );

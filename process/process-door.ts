@@ -120,7 +120,7 @@ const SHOWN_HERE = 'this process has /health, /ready and, where METRICS says so,
 const PATHS = new Set(['/health', '/ready', '/metrics']);
 const READING = new Set(['GET', 'HEAD']);
 
-/** The client controls the target, so it is parsed as a URL only if it must be one. */
+/** The target is any text that a client sends, so only the absolute form of proxies (`http://host/path`) is parsed as a URL. */
 function parseTarget(target: string): { path: string; parameters: string[] } {
   const own = target.startsWith('/') || !URL.canParse(target) ? target : toPath(new URL(target));
   const [path = '', ...rest] = own.split('?');

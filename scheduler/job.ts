@@ -1,8 +1,8 @@
 import type { DueWorkReport } from '../actions/schedule/due-work.ts';
 
 /**
- * A scheduled job: a name, an interval, and a function. `run` gets the instant as an argument and may run twice at once in any number of
- * processes. It returns a report, which is one line in the log.
+ * A scheduled job: a name, an interval, and a function. `run` gets the instant as an argument and returns a report, which is logged as one
+ * line. Two runs may overlap, in one process or in several.
  */
 export type ScheduledJob = {
   readonly name: string;
@@ -24,7 +24,7 @@ export type QueuedWork = {
   readonly name: string;
   /** Lane whose slots the work uses; `soon` if absent. */
   readonly lane?: WorkerLane;
-  /** The jobs of a tenant run in the order of their requests, each to its end: none yields its slot to the tenant's next one. */
+  /** The jobs of a tenant run in the order of their requests. A job yields its slot to other tenants, not to the tenant's next job. */
   readonly in_order?: true;
   /** True if a resumed run rereads input that was processed already. Its time slice is then at least as long as the rereading. */
   readonly rereads_input?: true;
@@ -70,5 +70,5 @@ export type WorkAttempt = {
   readonly mayGoOn: () => Promise<boolean>;
 };
 
-/** Result of a task. `failed` means that it is not retried, `overtaken` that a later tick does its work. */
+/** Result of a task. `failed` means that it is not retried, `overtaken` that another job or a later tick does the rest of its work. */
 export type TaskOutcome = 'completed' | 'failed' | 'overtaken';

@@ -66,7 +66,7 @@ export function openTelemetry(options: OpenTelemetryOptions): RunningTelemetry {
   const { service, notify } = options;
   const ignore = () => undefined;
   diag.setLogger(
-    // The exporter reports spans that it fails to send; this reports spans that do not reach it.
+    // `reportLosses` reports spans that cannot be sent; this logger reports spans that are dropped before, as from a full queue.
     { error: ignore, warn: (what) => notify(what), info: ignore, debug: ignore, verbose: ignore },
     { suppressOverrideMessage: true },
   );

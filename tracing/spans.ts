@@ -1,5 +1,5 @@
 /**
- * Spans at the edges of the service, named by its nouns (docs/operations.md, "Traces"). The start of the process decides whether tracing is
+ * Spans of requests, slices, jobs and statements (docs/operations.md, "Traces"). The start of the process decides whether tracing is
  * on. Without the setting there is no tracer, and every function here is a comparison with undefined. Only `tracing/open-telemetry.ts`
  * loads the library; it is imported only if the setting is present.
  */

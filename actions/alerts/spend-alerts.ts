@@ -88,12 +88,12 @@ type SpendAlertInput = {
   setting: AlertSettingModel;
   subscription: SubscriptionModel;
   value: Decimal;
-  /** Start of the latest period that the value contains. */
+  /** Start of the latest service period whose charges `value` includes. */
   spent_from: Date;
   now: Date;
 };
 
-/** Part of the spend in periods that had begun by `since` and are still running. */
+/** `carried` sums the spend of the running service periods that had begun by `since`. */
 type CarriedSpend = { carried(since: Milliseconds): Decimal };
 
 /**

@@ -38,8 +38,8 @@ export async function checkWallets(
 const AT_A_TIME = 100;
 
 /**
- * Checks a batch of wallets without their own settings, after the id `after`. `last` is the last of them, or null if there are no more. An
- * error of one wallet does not stop the others.
+ * Checks a batch of wallets without alert settings of their own, in the order of their ids, after the id `after`. `last` is the last id of
+ * the batch, or null if no more wallets follow. An error of one wallet does not stop the others.
  */
 export async function checkWalletsWithDefaults(
   stores: Stores,
@@ -69,15 +69,16 @@ function checkWallet(stores: Stores, scope: Scope, { id, now }: { id: string; no
     const left = await loadRealTimeBalance(stores, seen, now);
     const wallet = await WalletModel.fetch(scope, id, { database: transaction, lock: true });
     if (wallet.wallet_status !== 'active') return 0;
-    // Loads the current settings. If a request changed them after the check began, that request has already compared the balance.
+    // Loads the settings again under the wallet's lock. A request that changed them since the check began has compared the credits with
+    // them.
     const settings = await loadWalletAlertSettings(transaction, wallet, await loadBalanceWatchers(transaction, wallet));
     const features = await listAlertingFeatures(transaction, wallet, watching);
     const value = new Decimal(left.real_time_credit_balance);
     let changed = 0;
     if (settings?.alert_enabled) {
       const compared = { settings, by: { now } };
-      // Credits are compared again only with the environment's default, which may have changed. A change of the wallet's own settings
-      // compares them at once.
+      // The credit balance is compared here only with the environment's default, which may have changed. A change of the wallet's own
+      // settings, or of its credits, compares it at once.
       const credits = wallet.alert_settings
         ? { wallet, isEmitted: false }
         : await recordCreditBalanceAlert(transaction, { ...compared, wallet });

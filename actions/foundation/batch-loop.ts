@@ -12,8 +12,8 @@ type BatchLoop = {
   /** Processes a record. Resolves to false if the next run has to try again. */
   readonly act: (due: DueRecord) => Promise<boolean>;
   /**
-   * Processes several records of one environment in one transaction, all or none. `act` processes those in `alone`, one by one and in this
-   * order.
+   * Processes several records of one environment in one transaction, all or none. `act` then processes the records in `alone` of its
+   * result, one by one and in this order.
    */
   readonly actBatch?: (due: readonly DueRecord[], handoff: BatchHandoff) => Promise<BatchOutcome>;
   /** Groups processed concurrently. */
@@ -99,7 +99,7 @@ class OrderedWorker {
     }
     const last = this.#last;
     let begun = this.#start(group, actTogether, last);
-    // If the previous group failed, this group was rolled back for it. The previous group is retried first, and then this one.
+    // If the previous group failed, this group was rolled back, too. The previous group is retried first, and then this one.
     const shouldRepeat = last !== undefined && (await last.ended) === null && (await begun.begun.ended) === null;
     left.push(...(await this.end()));
     if (shouldRepeat) begun = this.#start(group, actTogether);

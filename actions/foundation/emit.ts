@@ -10,7 +10,7 @@ import { newId } from '../../storage/foundation/new-id.ts';
 import type { Transaction } from '../../storage/foundation/stores.ts';
 import { SystemEventModel } from '../../storage/models/foundation/system-event.ts';
 
-/** Author of a change: a caller, or the scheduler, of which only the time is known. */
+/** Author of a change: a user, or the scheduler, which has no user id. */
 export type ChangeAuthor = Author | Pick<Author, 'now'>;
 type SystemEventChange = {
   readonly record: Scope & { readonly id: string };
@@ -54,7 +54,7 @@ function buildEvent(name: SystemEventName, { record, by, also }: SystemEventChan
   };
 }
 
-/** Whether this event was emitted for the record before. */
+/** Whether an event of this name was emitted for the record before. */
 export async function wasEmitted(
   transaction: Transaction,
   event_name: SystemEventName,

@@ -9,14 +9,13 @@ import { Semaphore } from '../../storage/concurrency/semaphore.ts';
 import type { Database, Stores, Transaction } from '../../storage/foundation/stores.ts';
 import { recordRequestAnswer } from '../../storage/models/foundation/request-effects.ts';
 import { retryOnDeadlock } from '../../storage/postgres/pool/deadlock-retry.ts';
-import { runWithWrites } from '../../storage/postgres/pool/unawaited-writes.ts';
 import { inSpan } from '../../tracing/spans.ts';
 
 const AT_ONCE = 4;
 
 const semaphores = new WeakMap<Database, Semaphore>();
 
-/** Database of the billing transaction in which the code runs. */
+/** Database of the current billing transaction; unset outside of one. It detects nested transactions. */
 const within = new AsyncLocalStorage<Database>();
 
 /**
@@ -64,7 +63,7 @@ async function rollbackUnless<T>(
 ): Promise<T> {
   try {
     return await postgres.transaction(async (transaction) => {
-      const answer = await within.run(postgres, () => runWithWrites(transaction, work));
+      const answer = await within.run(postgres, () => work(transaction));
       if (!shouldCommit(answer)) throw new RollbackSignal(answer);
       await recordRequestAnswer(answer, transaction);
       return answer;

@@ -1,9 +1,9 @@
 /**
  * Applies the effects that a lower remaining amount of an invoice has in other domains (docs/rules/subscriptions.md, "States";
  * docs/rules/payments.md, "What becomes of the invoice"). Payments, credit notes, voiding, credits of changes and recomputed invoices all
- * call this list: other open payments of the invoice are voided. If nothing remains to be paid, the credits that the invoice sells are
- * granted, the subscription that waits for it becomes active, and its checkout is completed. A collection that has failed for the last time
- * acts on the subscription in `payments/retries-exhausted.ts`.
+ * call these functions: open payments that are no longer needed are voided. If nothing remains to be paid, the credits that the invoice
+ * sells are granted, the subscription that waits for it becomes active, and its checkout is completed. The effects of a finally failed
+ * automatic payment are in `payments/retries-exhausted.ts`.
  */
 import { Decimal } from '../../core/foundation/decimal.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
@@ -53,9 +53,9 @@ export async function activateIncompleteSubscription(
 }
 
 /**
- * Activates subscriptions that waited for invoices which the credit of a change or of another invoice lowered. An
- * incomplete parent may wait for one of them. A subscription is locked only if it is waiting, because the transaction
- * has locked the invoices.
+ * Activates subscriptions that waited for payment of one of these invoices, which a credit has lowered. The invoice may be that of a
+ * parent. Only an incomplete subscription is locked, because the usual order locks subscriptions before invoices, and the invoices are
+ * locked already.
  */
 export async function activateAfterLowered(
   stores: Stores,

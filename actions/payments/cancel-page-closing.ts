@@ -12,7 +12,7 @@ export async function cancelPageClosing(
 ): Promise<PaymentModel> {
   const changes = {
     next_attempt_at: null,
-    // If a payment on the page is reported later, the message ends with it.
+    // A number above 0 marks the error message as one about the open page, so that a later payment on the page clears it.
     close_failures: Math.max(1, page.close_failures),
     error_message: describeAbandonedPage(page, gateway),
   };

@@ -68,8 +68,8 @@ type PaymentMethodImport = {
 };
 
 /**
- * Saves the payment method of a setup, or archives one that was detached at the provider. Returns null if the setup has
- * not ended, or if its customer is not linked to one here.
+ * Saves the payment method of a setup, or archives one that was detached at the provider. Returns null if the setup has not ended, or if
+ * the provider's customer is not linked to a customer of this service.
  */
 export async function importSavedPaymentMethods(
   stores: Postgres,

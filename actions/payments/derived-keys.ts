@@ -1,4 +1,7 @@
-/** Derives keys for requests without one: equal requests within one minute are one (docs/rules/payments.md, "Making a payment"). */
+/**
+ * Derives keys for requests without one: equal requests within one minute count as one request (docs/rules/payments.md, "Making a
+ * payment").
+ */
 import { createHash } from 'node:crypto';
 
 const MINUTE_MS = 60_000;

@@ -31,7 +31,7 @@ type PaymentMethodInput = {
   readonly author: Author;
 };
 
-/** Updates a method that is stored already. The customer's row lock serializes concurrent requests. */
+/** Adds a payment method, or updates it if it is stored already. The customer's row lock serializes concurrent requests. */
 export async function storePaymentMethod(
   transaction: Transaction,
   { tenant_id, environment_id }: Scope,

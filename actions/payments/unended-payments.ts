@@ -1,6 +1,6 @@
 /**
- * Payments that only the provider of a connection can end: charges without an outcome, and void pages that it may still show. The connection
- * is not archived, and their customers are not unlinked, before they have ended (docs/integrations/README.md).
+ * Payments that only the provider of a connection can end: charges without an outcome, and void pages that it may still show. Until they
+ * have ended, the connection cannot be archived, and their customers cannot be unlinked (docs/integrations/README.md).
  */
 import { OPEN_CHECKOUTS } from '../../core/payments/checkout/record.ts';
 import type { Database } from '../../storage/foundation/stores.ts';
@@ -15,7 +15,9 @@ type PaymentOwner = {
 };
 type UnendedPayment = { readonly payment_id: string; readonly why: string };
 
-/** Finds a charge without an outcome, or a page that can be paid. The lock of the connection decides between the caller and a new charge. */
+/**
+ * Finds a charge without an outcome, or a page that can be paid. The caller has locked the connection, so that no charge begins meanwhile.
+ */
 export async function findOpenCharge(database: Database, owner: PaymentOwner): Promise<UnendedPayment | null> {
   const [charge] = await buildRequestedQuery(database, owner)
     .whereIn('payment_status', ['INITIATED', 'PROCESSING'])

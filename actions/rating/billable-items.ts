@@ -27,8 +27,8 @@ export type BillableItem = PricedItem & {
 };
 
 /**
- * Gathers the items. `at`: allowances in force at this instant are free. `withRemoved` also returns lines that a change ended at their
- * start.
+ * Gathers the items. `at`: adds the allowances in force at this instant; without it the items have none. `withRemoved` also returns
+ * lines that a change ended at their start.
  */
 export async function gatherItems(
   database: Database,
@@ -178,8 +178,8 @@ export function deriveCommitment(
 }
 
 /**
- * Derives the terms of a chain (lines charged together over a change of price). Null for a line charged by itself: on a
- * meter that never resets, unless it measures a level, and with a commitment per window.
+ * Derives the terms of a chain (lines charged together over a change of price). Null for a line that is charged by itself: a line with a
+ * commitment per window, or on a meter that never resets and measures no level.
  */
 export function deriveChainTerms(
   line_item: SubscriptionLineItemModel,
@@ -202,8 +202,8 @@ export function deriveChainTerms(
 }
 
 /**
- * Returns the price or meter of a line item. A missing record is an error, because the item could not be measured or priced, and a missing
- * line would be worse.
+ * Returns the price or meter of a line item. A missing record is an error: without it the item cannot be charged, and to omit the item
+ * would silently lose revenue.
  */
 export function requireRecord<M>(records: ReadonlyMap<string, M>, id: string, what: string): M {
   const record = records.get(id);

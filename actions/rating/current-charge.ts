@@ -1,6 +1,7 @@
 /**
- * Charge of a running period, recomputed from the current counts of its lines (storage/cache). It uses the functions that plan the invoice
- * and the inputs that the preview gathered. Many subscriptions are cached at once, so only the fields that core reads are cached.
+ * Computes the charge of a running period, and recomputes it from cached usage when events arrive (storage/cache). It uses the functions
+ * that plan the invoice and the inputs that the preview gathered. Many subscriptions are cached at once, so only the fields that core reads
+ * are cached.
  */
 
 import type { Decimal } from '../../core/foundation/decimal.ts';

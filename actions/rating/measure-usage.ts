@@ -178,8 +178,8 @@ async function measureLevel<Item extends PricedItem>(
   const time = measuredTime(service, chain);
   const level = async (of: Period) => {
     const readings = levelReadings(of, item, billed);
-    // A customer that left a hierarchy before the billing period is not counted. One that leaves within it is counted, wherever a line is
-    // cut.
+    // A customer that left a hierarchy before the billing period is not counted. One that leaves within it is counted, regardless of the
+    // dates of the line.
     return computeLevel(
       readings,
       await Promise.all(readings.map(({ window, period }) => read(item, window, { service: period }))),

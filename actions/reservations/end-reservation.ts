@@ -173,7 +173,7 @@ type CommitUsage = {
   readonly at: Milliseconds;
 };
 
-/** Loads the committed events of a reservation; null if it holds credits of a wallet. */
+/** Builds the events of a commit; null if the reservation holds credits of a wallet, or is already committed. */
 async function loadCommittedEvents(
   { postgres }: Stores,
   { reservation, quantity, properties, at }: CommitUsage,

@@ -27,7 +27,7 @@ export function createFeatureCounter(
   const { tenant_id, environment_id } = scope;
   const pool = { tenant_id, environment_id, customer_id: customer.id, subject_id: feature.id };
   const { postgres, log } = stores;
-  /** Customers whose commits may be unsent. The customers that share the limit are known after the room is gathered. */
+  /** Customers whose unsent commits `mend` sends: at first only this one; after `gather` also those that share its limit. */
   let sharing: readonly string[] = [customer.id];
   return {
     pool,

@@ -49,7 +49,7 @@ export type ReservationOp =
   | (ReservationRelease & OpAuthor)
   | (ReservationExpiry & OpAuthor & OpEvents & OpRefusal);
 
-/** `promised` is set for credits only. */
+/** Result of reading the pool. `promised` (credits reserved until their expiry) is set for a wallet only. */
 type PoolRoom<Room> = {
   readonly computeVerdict: DecideVerdict;
   readonly room: Room | null;
@@ -61,9 +61,12 @@ export type ReservationPoolHandler<Room> = {
   readonly subject: { readonly feature_id: string } | { readonly wallet_id: string };
   /** Locks the pool until the transaction ends. */
   lock(transaction: Transaction, now: Date): Promise<void>;
-  /** Returns the room of the pool; null if it was not gathered. Runs under the pool's lock, so no other decision is made meanwhile. */
+  /**
+   * Reads how much of the feature or wallet is still available; `room` is null if `gather` was not called before. A batch that can change
+   * reservations reads under the pool's lock, a batch of mere checks from one snapshot.
+   */
   readRoom(transaction: Transaction, now: Date): Promise<PoolRoom<Room>>;
-  /** Posts the debit of each commit in the same transaction. Returns its id per reservation. */
+  /** Posts the debit of each commit in the same transaction. Returns the ids of the debits by reservation id. */
   postCommits?(transaction: Transaction, commits: readonly EndedReservation[]): Promise<ReadonlyMap<string, string>>;
 };
 export type EndedReservation = {
@@ -84,7 +87,7 @@ export type ReservationOutcome<Room> =
   | CheckOutcome<Room>
   | { readonly kind: 'ended'; readonly reservation: ReservationModel }
   | { readonly kind: 'refused'; readonly error: FarthingError; readonly is_doubtful: boolean }
-  /** The operation must be repeated after the room of the pool is gathered. */
+  /** The operation must be repeated: the room was not gathered, or another operation of the batch wrote its reservation. */
   | { readonly kind: 'again' };
 
 export function runReservationBatch<Room>(
@@ -299,7 +302,7 @@ function toOutcome<Room>(
   one: DecidedOp,
   { room, written }: { room: Room | null; written: ReservationModel | null },
 ): ReservationOutcome<Room> {
-  // A reservation that another operation of the batch created or ended is read after it was written.
+  // A repeated operation gathers the room first, or finds the reservation that another operation of this batch wrote.
   const isAgain = one.kind === 'needs room' || one.kind === 'repeated' || (one.kind === 'as it is' && one.isFresh);
   if (isAgain) return { kind: 'again' };
   if (one.kind === 'refused') return one;

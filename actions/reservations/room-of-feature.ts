@@ -30,7 +30,7 @@ import type { FeatureUsageSnapshot } from '../rating/entitlements/feature-usage.
 import { gatherUsageSnapshot } from '../rating/entitlements/limited-usage.ts';
 
 /**
- * Room before the subtraction of commits made after the usage was read. Those commits are read under the pool's lock.
+ * Room before the subtraction of commits made after the usage was read; `computeRoom` subtracts them.
  */
 export type GatheredRoom =
   | Exclude<FeatureRoom, { kind: 'limited' }>
@@ -102,7 +102,10 @@ function listSharers({ sources }: FeatureUsageSnapshot, inherited: InheritedSubs
 
 type FeatureRoomQuery = { readonly pool: ReservationPool; readonly partitions: number; readonly now: Date };
 
-/** Runs under the pool's lock, so no commit happens meanwhile. */
+/**
+ * Subtracts later commits. Runs under the pool's lock or, for a check without a reservation, in one snapshot, so the commits do not change
+ * meanwhile.
+ */
 export async function computeRoom(
   database: Database,
   gathered: GatheredRoom,

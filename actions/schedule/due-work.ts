@@ -193,7 +193,7 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
       next: (database, scope, from) => nextReservationDue(database, scope, { from }),
       async run(stores, due) {
         const { ended, sent, failed, uncharged } = await endDueReservations(stores, due);
-        // The job reports uncharged reservations once; a clock advance continues after them.
+        // Reservations that could not be charged are failures of the scheduler's job only: any failure would stop a clock advance.
         const reported = due.only ? failed : [...failed, ...uncharged];
         return { done: { ended, sent, uncharged: uncharged.length }, waiting: [], failed: reported };
       },

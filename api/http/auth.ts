@@ -39,8 +39,8 @@ const TRIED_EVERY_MS = 1_000;
 const TOUCHED_EVERY_MS = 60_000;
 
 /**
- * Holder of a key, the time it was loaded, and the time of the last attempt. A `stale` entry has changed since: it is reloaded before use,
- * but without the limit on wrong keys of its address.
+ * Holder of a key, the time it was loaded, and the time of the last attempt to load it. A `stale` entry may have changed since: it is
+ * reloaded before use. The limit on wrong keys per address does not apply to this reload.
  */
 type CachedKeyHolder = {
   readonly holder: AuthenticatedKey;
@@ -119,7 +119,7 @@ function renewInTime(
 ): void {
   const now_ms = now.getTime();
   if (now_ms - cached.seen_ms < RENEWED_MS || now_ms - cached.tried_ms < TRIED_EVERY_MS) return;
-  // A failure is reported by the framework on the next request.
+  // A failure is ignored: once the entry has expired, a request loads the holder itself and reports the error.
   refreshHolder(hash, cached, { postgres, now, find: () => loadKeyHolder(postgres, hash, now) }).catch(() => undefined);
 }
 
@@ -254,7 +254,7 @@ async function resolveEnvironment(
   database: Database,
 ): Promise<string> {
   const requested = request.get('x-environment-id')?.trim() || null;
-  // The request names another environment than that of its key, so its caller expects to write to that environment.
+  // Using the environment of the key instead of the requested one would write to an environment that the caller did not mean.
   if (
     holder.secret_id !== null &&
     holder.environment_id !== null &&

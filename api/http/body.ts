@@ -13,7 +13,10 @@ const MIB = 1024 * 1024;
 export const BODY_LIMIT = 1 * MIB;
 export const RAW_BODY_LIMIT = 32 * MIB;
 
-/** Reads the body as bytes. `request.body` is then a Buffer, or undefined without a body. Without `inflate` a compressed body is refused. */
+/**
+ * Reads the body as bytes. `request.body` is then a Buffer, or undefined without a body. With `inflate: false` a compressed body is
+ * refused.
+ */
 export function readBytes(limit: number, { inflate = true }: { inflate?: boolean } = {}): RequestHandler {
   return express.raw({ type: () => true, limit, inflate });
 }

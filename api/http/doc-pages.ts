@@ -1,6 +1,6 @@
 /**
- * Serves docs/rules, docs/integrations and the pages that they link to as HTML below /docs, for readers of the API documentation. Links between the pages work
- * as they are in the files.
+ * Serves docs/rules, docs/integrations and the pages that they link to as HTML below /docs, for readers of the API documentation. Links
+ * between the pages are served unchanged.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';

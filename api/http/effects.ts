@@ -1,11 +1,11 @@
 /**
- * Effects that a request with an Idempotency-Key had committed when its process died; the replay handler reads them
- * (idempotency-strategy.ts).
+ * Effects that an earlier attempt of a request with an Idempotency-Key committed without storing its answer, for example because its
+ * process died. The replay handler reads them (idempotency-strategy.ts).
  */
 import { alreadyExists } from '../../core/foundation/error.ts';
 import type { RequestEffect, RequestEffects } from '../../storage/models/foundation/request-effects.ts';
 
-/** The records that the previous holder of the key committed. */
+/** The records that the earlier attempt created, changed or removed. */
 export class Effects {
   readonly all: readonly RequestEffect[];
   readonly #answer: unknown;
@@ -32,7 +32,7 @@ export class Effects {
     return this.all.flatMap(([type, id, deed]) => (type === entity_type && deed === 'made' ? id : []));
   }
 
-  /** Id of the first created record. Throws if the process died before it created one. */
+  /** Id of the first created record of this type. Throws if the earlier attempt created none. */
   made(entity_type: string): string {
     const [first] = this.madeAll(entity_type);
     if (first === undefined) throw answerLost(this);

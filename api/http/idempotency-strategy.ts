@@ -14,7 +14,10 @@ export function idempotencyStrategy({
   return idempotency ?? (access.endsWith(':read') ? 'reads' : undefined);
 }
 
-/** Whether the effects of the route are recorded. A route without a strategy is included: it never runs a second time. */
+/**
+ * Whether the effects of the route are recorded. Without a strategy they are recorded too, so that a repeated request is refused instead of
+ * running a second time.
+ */
 export function isNoted(route: Route): boolean {
   const strategy = idempotencyStrategy(route);
   return strategy === undefined || strategy === 'shown_once' || typeof strategy === 'object';

@@ -31,7 +31,7 @@ export type Reply = { readonly http_status: number; readonly body: string | null
 
 const KEY_MAX = 255;
 
-/** Runs the request. If effects were committed earlier, only the rest of its work is done. */
+/** Runs the request. If an earlier attempt committed effects (`done`), only its unfinished work is completed. */
 type Produce = (done: Effects | null) => Promise<Reply | null>;
 
 /** Runs the request or replays its stored answer. Without the header the request simply runs. */
@@ -122,8 +122,8 @@ export function withInnerKey<Request extends { idempotency_key: string | null }>
 }
 
 /**
- * Identity of a repeated request, independent of process and time: hash of its key and its bytes. Null without the header. It includes the
- * bytes, because a key that was refused may be sent again with different bytes.
+ * Identity of a repeated request, independent of process and time: hash of its Idempotency-Key and its bytes. Null without the header. It
+ * includes the bytes, because the key of a refused request may be sent again with different bytes.
  */
 export function requestIdentity(context: Context): string | null {
   const key = context.request.get('idempotency-key');

@@ -1,4 +1,7 @@
-/** Keys of a body that have no effect (core/foundation/ignored-keys.ts): refused, or accepted and reported (docs/rules/errors.md, "Unknown keys"). */
+/**
+ * Keys of a body that have no effect (core/foundation/ignored-keys.ts): refused, or accepted and reported (docs/rules/errors.md, "Unknown
+ * keys").
+ */
 import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
 import { type FarthingError, invalid } from '../../core/foundation/error.ts';

@@ -42,8 +42,8 @@ export async function loadRequestClock({
 const INVOICING: ReadonlySet<string> = new Set(['subscription:write', 'invoice:write']);
 
 /**
- * Until a test clock is advanced, all events and requests have its instant. The request therefore waits until all earlier events are counted, so
- * that equal requests make equal invoices (docs/rules/clock.md, "Complete").
+ * Between two advances of a test clock, all events and requests have its instant, so times do not show their order. The request therefore
+ * waits until all earlier events are counted, so that equal requests make equal invoices (docs/rules/clock.md, "Complete").
  */
 export async function waitForPriorEvents({ access }: { readonly access: Access }, context: Context): Promise<void> {
   if (context.clock && INVOICING.has(access)) await waitBeforeRequest(context.services, context.scope);

@@ -16,7 +16,10 @@ export const describeShape: ZodOpenApiOverride = (context) => {
   sayDefault(context);
 };
 
-/** Answers have every declared key, null when unset (core/foundation/json/complete-keys.ts), so an optional key of a shape is nullable on the wire. */
+/**
+ * Answers have every declared key, null when unset (core/foundation/json/complete-keys.ts). So an optional key of a shape is described as
+ * required and nullable.
+ */
 function declareEveryKey({ jsonSchema, io }: ZodOpenApiOverrideContext): void {
   if (io !== 'output' || !jsonSchema.properties) return;
   const required = new Set(jsonSchema.required);

@@ -156,7 +156,7 @@ async function answer(route: MountedRoute, context: Context): Promise<void> {
   response.end(reply.body);
 }
 
-/** Produces the answer. `done` holds the effects that a dead process committed before it could answer. */
+/** Produces the answer. `done` has the effects that an earlier attempt of the request committed; null if there are none. */
 async function produce(route: MountedRoute, context: Context, done: Effects | null): Promise<Reply | null> {
   const { response } = context;
   let input: ReturnType<typeof decode> | undefined;

@@ -12,7 +12,7 @@ import { createLru } from '../../storage/foundation/lru.ts';
 const WINDOW_SECONDS = 60;
 
 type CountedWindow = { count: number; readonly ends_ms: number };
-/** Maximum number of names per process; some ten megabytes. */
+/** Maximum number of names (keys, users or addresses) per counter, which take some ten megabytes. */
 const NAMES_MAX = 100_000;
 
 /**
@@ -29,7 +29,7 @@ class WindowCounter {
     return window;
   }
 
-  /** Finds the running window of a name that was counted in it. */
+  /** Finds the running window of a name; undefined if the name was not counted in the last minute. */
   find(name: string): CountedWindow | undefined {
     const window = this.#windows.get(name);
     return window && window.ends_ms > performance.now() ? window : undefined;
@@ -51,7 +51,7 @@ export class RateLimits {
     this.#wrong_keys_max = RATE_LIMIT_WRONG_KEYS;
   }
 
-  /** Counts a request of this key, or of this user with tokens; throws `too_many_requests` above the limit. */
+  /** Counts a request; `name` identifies its API key, or the user of its token. Throws `too_many_requests` above the limit. */
   countRequest(name: string, response: { set(name: string, value: string): unknown }): void {
     const limit = this.#requests_max;
     if (limit === 0) return;

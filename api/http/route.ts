@@ -89,7 +89,7 @@ export type RouteDefinition<
    * the handler checks its content.
    */
   takes_file?: Readonly<Record<string, string | readonly object[]>>;
-  /** Whether `:id` may be any text of a producer, even one that equals a static path. */
+  /** Whether `:id` may be any text that the sender of an event chose as its id, even one that equals a static path. */
   ids_are_texts?: boolean;
   /** Headers with the signature of a request to a public route. A request without them gets 401. */
   signed?: readonly string[];

@@ -29,7 +29,10 @@ export function wantsGzip({ request }: Context): boolean {
   return request.acceptsEncodings('gzip') === 'gzip';
 }
 
-/** Every browser sends a user agent that begins with Mozilla/, and no API client does. A browser saves the file for a person to open. */
+/**
+ * Every browser sends a user agent that begins with Mozilla/, and no API client does. CSV for a browser gets a byte order mark, because a
+ * person may open it in a spreadsheet.
+ */
 export function isBrowser({ request }: Context): boolean {
   return /^Mozilla\//.test(request.get('user-agent') ?? '');
 }

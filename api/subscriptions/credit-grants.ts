@@ -46,7 +46,7 @@ function givenTo(
 ) {
   const addons = new Set(attached.filter(({ entity_id }) => entity_id === id).map(({ addon_id }) => addon_id));
   const has = new Set(begun.filter(({ subscription_id }) => subscription_id === id).map((one) => one.credit_grant_id));
-  // A draft receives the grants that exist when it begins.
+  // A draft has no applications of grants yet. It receives the grants that exist when it begins, so all current ones are listed.
   const isGiven = (grant: CreditGrantModel) => subscription_status === 'draft' || has.has(grant.id);
   return (grant: CreditGrantModel) =>
     grant.subscription_id === id ||

@@ -24,7 +24,7 @@ const UsageBreakdownItem = z
   })
   .meta({ id: 'UsageBreakdownItem' });
 
-/** Both breakdowns are computed only on request. */
+/** `usage_analytics` and `usage_breakdown` are computed only on request. */
 const InvoiceLineAnswer = InvoiceLineItem.extend({
   usage_analytics: z.array(SourceUsageItem).nullable().meta({
     description: 'Breakdown by source. Null without `expand_by_source`, and for lines that no meter measured.',

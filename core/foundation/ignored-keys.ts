@@ -25,7 +25,7 @@ export function findIgnoredKeys(shape: z.core.$ZodType, value: unknown): Ignored
   return found;
 }
 
-/** Position of the walk, and the keys found. One object serves the whole walk, because events arrive by the thousand. */
+/** Position of the walk, and the keys found. The whole walk changes one object, because a new one per level is slow for many events. */
 type KeyWalkPlace = { readonly path: (string | number)[]; readonly found: IgnoredKey[] };
 type KeyWalk = (def: never, value: object, place: KeyWalkPlace) => void;
 

@@ -18,7 +18,10 @@ type EventCellQuery<Event extends MeteredEvent> = {
   readonly key_of: (event: Event) => string;
 };
 
-/** Takes distinct events with the meter's event name inside the range. Skips events that the meter does not use. */
+/**
+ * Aggregates events into cells. Added events must be distinct, in the range, and named like the meter's events. Events that the meter does
+ * not use are skipped.
+ */
 export class EventCells<Event extends MeteredEvent> {
   readonly #cells = new Map<string, UsageCell>();
   readonly #keys = new Set<string>();

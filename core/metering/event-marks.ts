@@ -55,9 +55,7 @@ export const PROPERTIES_END = PROPERTIES_START + 1;
 export const MEMBERS_END = PROPERTIES_START + 2;
 export const MEMBERS_START = PROPERTIES_START + 3;
 
-/**
- * Mark of a field that is absent or null, or blank if blank counts as absent. It is a number, because an Int32Array contains only integers.
- */
+/** Mark of an absent or null field, and of a blank event id or customer. It is a number, because an Int32Array cannot contain undefined. */
 export const ABSENT = -1;
 
 /** Offset of the start of a field, relative to the first mark of the event. The end of the field follows it. */
@@ -102,7 +100,7 @@ export function markEvent(marks: Marks, text: string, start: number, end: number
   return first;
 }
 
-/** Start of a value, end of the readable text, and index of the event's first mark. */
+/** Position of a value: its start, the end of the text that may be read, and the index of the event's first mark. */
 type Position = { readonly text: string; readonly start: number; readonly end: number; readonly first: number };
 
 function markString(words: Int32Array, { text, start, end, first }: Position, field: number): number {
@@ -126,7 +124,7 @@ function markProperties(marks: Marks, { text, start, end, first: event }: Positi
     return findValueEnd(text, start, end);
   }
   if (text.charCodeAt(start) !== OPEN_BRACE) throw invalid('properties', 'must be an object');
-  // A second `properties` object replaces the first.
+  // If the event has a second `properties` object, its marks overwrite those of the first.
   marks.used = event + MEMBERS_START;
   const after = markMembers(marks, text, start, end);
   const { words } = marks;

@@ -1,6 +1,6 @@
 /**
- * Finds the meters that count an event: its event name matches, and each filter accepts one of its values
- * (docs/rules/metering.md, "Which events count"). Several meters may count one event.
+ * Finds the meters that count an event: those with its event name whose filters all accept its properties (docs/rules/metering.md, "Which
+ * events count"). Several meters may count one event.
  */
 import { type CompiledMeter, compiledMeter } from './compiled-meter.ts';
 import type { PropertySource } from './event-text.ts';

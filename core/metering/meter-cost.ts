@@ -1,8 +1,7 @@
 /**
- * Caps the total cost of all meters of one event name in one environment at 100 µs per event. Otherwise a tenant could
- * delay the events of others. Filters and the number of meters count. The unit is that of expression/work.ts, a tenth of
- * a microsecond. Meters from before the cap still work. The worst cost of the meters limits the length of a slice
- * (pipeline/slices/slice-work.ts).
+ * Caps the total cost of all meters of one event name in one environment at 100 µs per event. Otherwise a tenant could delay the events of
+ * others. Each meter and filter adds to the cost. The unit is that of expression/work.ts, a tenth of a microsecond. Meters from before the
+ * cap still work. The worst cost of the meters limits the length of a slice (pipeline/slices/slice-work.ts).
  */
 import { invalid } from '../foundation/error.ts';
 import { type CompiledMeter, compiledMeter } from './compiled-meter.ts';
@@ -39,7 +38,7 @@ const ROW = 30;
 /** Factor by which long numbers raise the cost of an expression, found by the search of `npm run bench -- cost`. */
 const WORST_TO_ORDINARY = 8;
 
-/** Assumes values chosen by an attacker to be slow. */
+/** Computes the cost of a meter for one event if an attacker chooses the slowest values. */
 function computeWorstMeterCost(meter: CompiledMeter): number {
   const ordinary = meter.expression?.cost ?? 0;
   return computeMeterCost(meter) - ordinary + ROW + Math.min(WORK_MAX, ordinary * WORST_TO_ORDINARY);
@@ -77,8 +76,8 @@ export function worstWork({ cost, meters }: WorstCost, { events, bytes }: { even
 }
 
 /**
- * Checks a new meter, or `before` with changed filters, against the cap for all meters of its event name. `field` names
- * the request field to change.
+ * Checks a new meter, or a changed version of `before`, against the cap for all meters of its event name. A change that adds no cost is
+ * always allowed. `field` names the request field to change.
  */
 export function checkCost(
   meter: MeterDefinition,

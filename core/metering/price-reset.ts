@@ -1,7 +1,7 @@
 /**
- * How a price change affects a meter (docs/rules/metering.md, "Meters that never reset" and "Levels over time"). A meter that never resets
- * is charged once per period, so its price changes only with the period. A level, the value of a WEIGHTED_SUM meter, has its own integral
- * in each period, and each line charges its part.
+ * Decides whether prices of a meter change only with the billing period (docs/rules/metering.md, "Meters that never reset" and "Levels over
+ * time"). A meter that never resets is charged once per period, so its price changes only with the period. A level, the value of a
+ * WEIGHTED_SUM meter, has an integral in each period. Each line charges its part, so the price may change at any time.
  */
 
 import { AGGREGATIONS } from './aggregations/index.ts';

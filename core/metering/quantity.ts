@@ -1,8 +1,8 @@
 /**
- * A quantity is a decimal number: text on the wire and Decimal(76, 24) in the store, wide enough that a sum cannot
- * overflow silently. A usable value is less than 10^24 in magnitude. Digits after the 24th decimal place are rounded half
- * away from zero, also in results of expressions: a double may have a tenth of a nanounit, and every number counts
- * (docs/rules/metering.md, "The value of an event"). Anything else is rejected with a reason and never defaults to 0.
+ * A quantity is a decimal number: text on the wire and Decimal(76, 24) in the store, wide enough that a sum cannot overflow silently. A
+ * usable value is less than 10^24 in magnitude. Digits after the 24th decimal place are rounded half away from zero, because a producer
+ * that computes with doubles may send more of them (docs/rules/metering.md, "The value of an event"). Anything else is rejected with a
+ * reason and never defaults to 0.
  */
 import { Decimal } from '../foundation/decimal.ts';
 import {

@@ -48,7 +48,8 @@ function fieldDifferences(expected: BucketRow, stored: StoredFields): RowDiffere
   }
   for (const field of ['first_us', 'last_us'] as const) {
     const values = { stored: instantText(stored[field]), expected: instantText(expected[field]) };
-    // Rows of an older version and daily rollups have no first_us and last_us. No reader needs these fields then, so null is no difference.
+    // Rows of an older version and daily rollups have no first_us and last_us, and their readers do not need them. So null is no
+    // difference.
     if (values.stored !== null && values.expected !== null && values.stored !== values.expected)
       differences.push(buildDifference(expected, field, values));
   }

@@ -24,7 +24,10 @@ export type UsageCell = {
   readonly window_us: Microseconds;
   readonly group_key: string;
   readonly bucket: UsageBucket;
-  /** Number of distinct values if the store counted them; null if the bucket is complete. */
+  /**
+   * Number of distinct values if the store returned only their count; 0 if the count of another cell includes them. Null if the value is
+   * computed from `bucket`.
+   */
   readonly counted_uniques: number | null;
   /** Number of distinct values in all segments up to the end of this one, if requested from the store. */
   readonly running_uniques?: number | undefined;
@@ -59,9 +62,8 @@ export type UsageByKeyQuery = {
 };
 
 /**
- * By default each window is computed separately. `running` computes each window as if the range ended with it.
- * `running_values` adds the value of the range up to its end to each separate window. `every_window` also returns windows
- * without events.
+ * By default each window is computed separately. `running` computes each window from the start of the range. `running_values` adds to each
+ * separate window the value of the range up to the end of that window. `every_window` also returns windows without events.
  */
 export type Wants = {
   readonly total: boolean;
@@ -81,7 +83,7 @@ export function canRun({ aggregation: { fills } }: Pick<CompiledMeter, 'aggregat
 
 export type UsageByKey = {
   readonly totals: ReadonlyMap<string, WindowAnswer>;
-  /** Answers by group in time order; only windows with events unless `every_window` is set. */
+  /** Answers by key, in time order; only windows with events unless `every_window` is set. */
   readonly windows: ReadonlyMap<string, readonly WindowAnswer[]>;
 };
 
@@ -138,7 +140,7 @@ class RunningValue {
   valueAt(end_us: Microseconds): Decimal {
     const { meter, ...range } = this.#query;
     if (this.#uniques !== null) return new Decimal(this.#uniques);
-    // An integral grows with time. It is divided by the length of the whole range, so the cost does not drift.
+    // An integral is divided by the length of its range. With the length of the whole range, the running value grows up to the total.
     const isIntegral = meter.aggregation.chain_rule === 'integral';
     const start_us = isIntegral ? end_us - (range.end_us - range.start_us) : range.start_us;
     return computeBucketValue(meter, this.#merged, { start_us, end_us });

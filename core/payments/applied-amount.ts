@@ -26,7 +26,7 @@ export function describeReceived(
 
 type ProviderPageTerms = Pick<Payment, 'payment_method_type' | 'gateway_tracking_id'>;
 
-/** Whether the payment has a page at the provider, or is about to get one. Then only the page can take or close the payment. */
+/** Whether the payment has a page at the provider, or is about to get one, on which the customer pays. */
 export function hasPaymentPage({ payment_method_type, gateway_tracking_id }: ProviderPageTerms): boolean {
   return payment_method_type === 'PAYMENT_LINK' && Boolean(gateway_tracking_id);
 }

@@ -34,7 +34,8 @@ export function computeCollection({
 const OPENINGS: readonly BillingReason[] = ['SUBSCRIPTION_CREATE', 'SUBSCRIPTION_TRIAL_END'];
 
 /**
- * Whether a collection may pay a part. With `error_if_incomplete`, an opening invoice is paid in full or not at all.
+ * Whether a collection may pay a part of the invoice. With `error_if_incomplete`, the first invoice of a subscription or of the time after
+ * its trial is paid in full or not at all.
  */
 export function canBePaidInPart(
   { billing_reason }: Pick<Invoice, 'billing_reason'>,

@@ -28,7 +28,8 @@ export const OPEN: readonly PaymentStatus[] = ['INITIATED', 'PENDING'];
 export const RECEIVED: readonly PaymentStatus[] = ['SUCCEEDED', 'PARTIALLY_REFUNDED', 'REFUNDED'];
 
 /**
- * Derives the first status: a payment page waits for the customer, an unprocessed payment for the request `process`.
+ * Derives the first status. INITIATED: a payment page waits for the customer, and a charge without `process_payment` for the request
+ * `process`.
  */
 export function deriveFirstStatus(method: PaymentMethodType, process_payment: boolean): PaymentStatus {
   if (method === 'PAYMENT_LINK') return 'INITIATED';

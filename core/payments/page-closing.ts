@@ -1,7 +1,7 @@
 /** Closing of a void payment page at its provider (docs/rules/checkout.md, "Pages that stay open"). */
 import { computePageClosingAt } from './schedule.ts';
 
-/** `unopened`: the provider has no page yet, and a process may be about to open it. */
+/** `unopened`: the provider has no page yet, but a process may be about to open it, so closing is tried again. */
 export type ClosingResult =
   | { readonly result: 'closed' | 'unopened' }
   | { readonly result: 'open'; readonly error_message: string };
@@ -12,7 +12,7 @@ type ClosingFields = {
   readonly error_message: string | null;
 };
 
-/** Plans what follows an attempt to close the page. A page that stays open is shown by `error_message`. */
+/** Plans what follows an attempt to close the page. While the page stays open, `error_message` shows it to people. */
 export function planPageClosing(
   { close_failures, error_message }: { close_failures: number; error_message?: string | null | undefined },
   closing: ClosingResult,
@@ -27,7 +27,7 @@ export function planPageClosing(
 
 type UnclosedPage = { readonly id: string; readonly gateway_payment_id?: string | null | undefined };
 
-/** Describes a page that is closed later; `why` is the obstacle. */
+/** Describes a page that could not be closed and will be tried again; `why` names the obstacle. */
 export function describeUnclosedPage(
   { id, gateway_payment_id }: UnclosedPage,
   { gateway, connection_id, why }: { gateway: string; connection_id: string | null; why: string },

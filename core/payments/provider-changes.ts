@@ -1,6 +1,6 @@
 /**
- * Changes of a sent invoice at the provider that are no payments: another total, and credits that were given there
- * (docs/integrations/README.md, "Reading an invoice"). They change nothing here, because only a person knows their reason.
+ * Changes of a sent invoice at the provider that are no payments: another total, and credits given at the provider
+ * (docs/integrations/README.md, "Reading an invoice"). This service only reports them, because only a person knows their reason.
  */
 import { Decimal, sumDecimals } from '../foundation/decimal.ts';
 import type { Invoice } from '../invoicing/invoice/record.ts';
@@ -19,7 +19,7 @@ type ChangesInput = {
   /** Total with which the invoice was sent; null if it was linked by hand. */
   readonly sent_total: string | null;
   readonly sent_credits: readonly SentCredit[];
-  /** Whether a credit note of the invoice is being sent, so that a reported credit may be it. */
+  /** Whether a credit note of the invoice is being sent. A reported unknown credit may then be this credit note. */
   readonly is_crediting: boolean;
   readonly provider_type: string;
   readonly reported: ReportedInvoice;
@@ -43,7 +43,7 @@ export function planChanges(input: ChangesInput): PlannedChanges {
   return { differences: [...describeTotal(input), ...describeSentCredits(input), ...credited], is_undecided };
 }
 
-/** A credit whose refunds were all reported is 0. */
+/** Whether this service does not know the credit. A credit of 0 is no difference: all of it was reported as refunds of payments. */
 function isUnknown(
   { provider_credit_id, reported_credit_note_id, amount }: ReportedCredit,
   { sent_credits }: ChangesInput,
@@ -52,7 +52,7 @@ function isUnknown(
   return !reported_credit_note_id && !isSent && new Decimal(amount).gt(0);
 }
 
-/** Sent credit notes that have another amount there, or no longer lower the invoice. */
+/** Describes sent credit notes that have another amount at the provider, or no longer lower the invoice there. */
 function describeSentCredits({ sent_credits, reported, provider_type }: ChangesInput): string[] {
   const { credits = [], currency } = reported;
   return sent_credits.flatMap(({ credit_note_id, provider_credit_id, amount }) => {

@@ -84,9 +84,9 @@ type ReportInput = {
   readonly sent_ids: ReadonlySet<string>;
   /** Ids at the provider of pushed payments, by the payment id of this service. */
   readonly pushed_ids: ReadonlyMap<string, string>;
-  /** Refunded overpaid amounts, by payment. The provider was sent the rest of the payment. */
+  /** Overpaid amounts that were refunded, by payment. The provider was sent the payment less this amount. */
   readonly overpaid: ReadonlyMap<string, Decimal>;
-  /** A payment is being sent to the provider, so a reported one may be it. */
+  /** Whether a payment is being sent to the provider. A reported payment may then be this payment. */
   readonly is_sending: boolean;
   readonly connection_id: string;
   readonly provider_type: string;
@@ -157,7 +157,9 @@ function isUncertain({ recorded, provider_type, is_sending }: ReportInput): bool
   );
 }
 
-/** Payments that the provider has reported or was sent, and has with another amount or no longer. A person may have changed them there. */
+/**
+ * Describes recorded payments that the provider now has with another amount, or no longer as paid. A person may have changed them there.
+ */
 function describeChanged(input: ReportInput): string[] {
   const { recorded, connection_id, pushed_ids, overpaid, reported, provider_type } = input;
   const received = recorded.filter(({ payment_status }) => RECEIVED.includes(payment_status));
@@ -169,7 +171,7 @@ function describeChanged(input: ReportInput): string[] {
     const there = new Decimal(found && hasBrought(found) ? found.amount : 0);
     const amount =
       pushed_id === undefined ? new Decimal(payment.amount) : computeSent(payment.amount, overpaid.get(id));
-    // An invoice that takes only a part of a sent payment is paid by it. The part is not 0.
+    // A pushed payment may be larger than the part that its invoice needed at the provider. This is no difference, unless the part is 0.
     const isPart = pushed_id !== undefined && there.gt(0) && there.lt(amount) && reported.invoice_status !== 'open';
     if (there.eq(amount) || isPart) return [];
     return [`payment ${id} of ${amount.toFixed()} ${currency} is ${there.toFixed()} at ${provider_type} (${id_there})`];
@@ -219,9 +221,9 @@ type UnrecordedRefund = { readonly amount: string; readonly provider_refund_id: 
 type RefundReport = Pick<ReportedPayment, 'refunded_amount' | 'refunds'>;
 
 /**
- * Lists the refunds to record. A recorded refund is never recorded again, even if it has failed since and the report is
- * older. Unrecorded refunds are one sum if the provider lists no refunds, or if an earlier record contains several of
- * them. A payment that was not received has no refunds.
+ * Lists the refunds to record. A recorded refund is never recorded again, even if it has failed since and the report is older. Unrecorded
+ * refunds are returned as one sum if the provider lists no refunds, or if a recorded refund contains several of the listed ones. A payment
+ * that was not received has no refunds.
  */
 export function listNewRefunds(
   payment: RecordedPayment,
@@ -260,7 +262,7 @@ function sumAmounts(refunds: readonly { readonly amount: string }[]): Decimal {
   return sumDecimals(refunds.map(({ amount }) => new Decimal(amount)));
 }
 
-/** Whether both are one refund. A refund that failed here and succeeded at the provider counts as two. */
+/** Whether the recorded and the reported refund are one. A refund that failed here and succeeded at the provider counts as two. */
 function isSameRefund({ id, gateway_refund_id, refund_status }: RecordedRefund, reported: ReportedRefund): boolean {
   if (gateway_refund_id === reported.provider_refund_id) return true;
   return reported.refund_id === id && refund_status !== 'failed';
@@ -280,9 +282,9 @@ export function findFailedRefund<Recorded extends RecordedRefund>(
 }
 
 /**
- * Computes a part of the refunds that are recorded as one sum: the amount that the provider no longer reports as succeeded. It is 0 unless
- * the report has a failed refund that is not recorded individually. That refund may be a part of the sum, which a person has to decide. A
- * sum may also contain pending refunds.
+ * Computes how much of the refunds that were recorded as one sum may have failed: the amount that the provider reports neither as succeeded
+ * nor as pending. It is 0 unless the report has a failed refund that is not recorded individually. A person decides whether the sum
+ * contains that refund.
  */
 export function computeFailedPart(recorded: readonly RecordedRefund[], reported: readonly ReportedRefund[]): Decimal {
   const isRecorded = (refund: ReportedRefund) =>

@@ -40,7 +40,7 @@ export function checkAmount(
     throw invalid('amount', `is more than what remains to be paid, ${invoice.amount_remaining}`);
 }
 
-/** Rejects fields of a charge on money that was received elsewhere. */
+/** Returns the payment method. OFFLINE and CREDITS payments must not have the fields of a charge at a provider. */
 export function parsePaymentMethod(request: CreatePayment): PaymentMethodType {
   const { payment_method_type: method } = request;
   if (method === 'UPI')
@@ -54,7 +54,7 @@ export function parsePaymentMethod(request: CreatePayment): PaymentMethodType {
     return method;
   }
   const ofCharges = ['payment_gateway', 'success_url', 'cancel_url', 'save_card_and_make_default'] as const;
-  // OFFLINE money names no payment method. A wallet is named in `payment_method_id`.
+  // An OFFLINE payment has no payment method. A CREDITS payment names its wallet in `payment_method_id`.
   const strange = method === 'OFFLINE' ? (['payment_method_id', ...ofCharges] as const) : ofCharges;
   for (const field of strange) if (request[field]) throw invalid(field, `does not go with ${method}`);
   return method;

@@ -1,6 +1,6 @@
 /**
- * Discounts, prepaid credits and taxes of an invoice line (docs/rules/invoices.md, "Totals"). A field is declared here alone: records,
- * stored columns, shares of a credit and sums derive from the lists. line-adjustments.ts computes the amounts.
+ * Discounts, prepaid credits and taxes of an invoice line (docs/rules/invoices.md, "Totals"). Each field is declared only here: records,
+ * stored columns, credit shares and sums are built from these lists. line-adjustments.ts computes the amounts.
  */
 import { Decimal, sumDecimals, ZERO } from '../foundation/decimal.ts';
 import { decimalText } from '../foundation/record.ts';

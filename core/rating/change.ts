@@ -1,9 +1,9 @@
 /**
  * A change inside a period credits ended lines and charges new ones (docs/rules/proration.md, "Changes inside a period"). A line that ends
  * early credits the cost of its unused time, capped at the billed amount net of earlier credits. A new line is charged from its start to
- * the end of its period. A line with periods shorter than the subscription's was charged for several of them at once, and so is its
- * successor: each period becomes one invoice line. Only fixed charges in advance are settled here; all others are charged in arrears for
- * the time served.
+ * the end of its period. A line with periods shorter than the subscription's was charged for several of them at once, and the line that
+ * replaces it is charged likewise: each period becomes one invoice line. This file handles only fixed charges in advance; all others are
+ * charged in arrears for the time served.
  */
 import { Decimal, ZERO } from '../foundation/decimal.ts';
 import { roundMoney } from '../foundation/money.ts';
@@ -59,7 +59,7 @@ export function planResumptionLines<Item extends PricedItem>(input: ResumptionIn
 
 /**
  * Credits lines that a change ended while a cancellation without credits was scheduled. The change did not credit the time after that
- * cancellation. If the cancellation is revoked, the replacing lines pay for that time.
+ * cancellation. If the cancellation is revoked, the new lines are charged for that time, so the ended lines must credit it.
  */
 export function planResumptionCredits<Item extends PricedItem>(input: ResumptionInput<Item>): PlannedLine<Item>[] {
   const { subscription, currency, ended_ms } = input;
@@ -132,7 +132,10 @@ export function nextWholePeriod(item: PricedItem, { subscription, current }: Run
   return period === undefined || period.start >= item.start_ms ? null : period.end;
 }
 
-/** Periods that were charged in advance and last beyond `from`. A one-time charge has none: it is never credited and never resumes. */
+/**
+ * Lists the periods that were charged in advance and end after `from`. A one-time charge has none, because it is never credited and never
+ * resumes.
+ */
 function listAdvancePeriods(item: PricedItem, running: RunningSubscription, from: Milliseconds): Period[] {
   if (!isBilledImmediately(item) || item.billing_period === 'ONETIME') return [];
   const { subscription, current } = running;

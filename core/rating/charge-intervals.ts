@@ -1,7 +1,7 @@
 /**
  * A usage export lists intervals, each with the amount that it added to its charge (docs/rules/usage.md, "What a day adds to a charge"):
  * the cost of the period up to the end of the interval, less the cost up to its start. So the intervals of a period add up to its charge
- * with every price and every meter. No share of a tier is invented. Instants are microseconds since 1970.
+ * with every price and every meter, and no tier has to be divided between them. Instants are microseconds since 1970.
  */
 import { ZERO } from '../foundation/decimal.ts';
 import { ceilToMs, type Microseconds, toMs, toUs } from '../foundation/time/instant.ts';

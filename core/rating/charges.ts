@@ -111,7 +111,7 @@ export function nextPeriod(period_start: Milliseconds, subscription: BilledSubsc
   return { start: period_start, end: nextPeriodEnd({ ...periodRule(subscription), period_start }) };
 }
 
-/** Period rule of the subscription, cut at its end. */
+/** Period rule of the subscription. The last period ends with the subscription. */
 export function periodRule(subscription: BilledSubscription): PeriodRule {
   return {
     billing_anchor: subscription.billing_anchor_ms,
@@ -127,7 +127,8 @@ type InvoiceWindows = { period: Period; next: Period | null; reference: Referenc
 function buildDueTest(item: BilledItem, { period, next, reference }: InvoiceWindows): (service: Period) => boolean {
   if (item.invoice_cadence === 'ARREAR') {
     if (reference === 'period_start') return () => false;
-    // A line that ended exactly at the start of the period was not on the invoice before, so it is due now.
+    // A line that ended exactly at the start of the period is due now if the previous invoice lacks it. `listOpenCharges` drops invoiced
+    // charges.
     const isCut = (service: Period) => service.end === item.end_ms && service.end === period.start;
     return (service) => (service.end > period.start || isCut(service)) && service.end <= period.end;
   }
@@ -154,7 +155,10 @@ type ServicePeriod = {
   level_since: Milliseconds;
 };
 
-/** Lists the service periods of the item around the window, each cut to the time in which item and subscription are active. */
+/**
+ * Lists the service periods of the item in the invoiced period and the next one, each limited to the time in which item and subscription
+ * are active.
+ */
 function listServicePeriods(item: BilledItem, input: ServicePeriodInput): ServicePeriod[] {
   if (item.billing_period === 'ONETIME') return listOneTimeCharge(item, input.subscriptionEnd);
   const rule = itemRule(item, input.subscription);
@@ -275,8 +279,8 @@ export function usageWindowIn(interval: Period, item: BilledItem, subscription: 
 }
 
 /**
- * Lists the service periods of a measured item that intersect an interval, uncut, equal to those that `planDueCharges` finds invoice by
- * invoice.
+ * Lists the service periods of a measured item that intersect an interval, at their full length. They equal those that `planDueCharges`
+ * finds for the single invoices.
  */
 export function computeServicesWithin(interval: Period, item: BilledItem, subscription: BilledSubscription): Period[] {
   const first = hasOwnPeriods(item, subscription) ? item.start_ms : subscription.start_ms;
@@ -333,8 +337,8 @@ export function computeSharedService(
 }
 
 /**
- * Returns the start of the iteration over periods. If a period is one unit long, that is the period that contains the
- * instant.
+ * Returns the start of the first period from which to iterate. If periods are one unit long, it is the period that contains `at`, so that
+ * no earlier period is visited.
  */
 function startBefore(at: Milliseconds, first: Milliseconds, rule: PeriodRule): Milliseconds {
   return rule.billing_period_count === 1 ? Math.max(first, wholePeriod({ ...rule, period_start: at }).start) : first;
@@ -357,8 +361,8 @@ export function runningPeriod(
 }
 
 /**
- * Lists the periods for which invoices up to the `current` period charge an item in advance. Periods that ended by `from` are left out. The
- * result is the subscription's `current` period, or every period of the item's own that begins before its end, which may be several.
+ * Lists the periods ending after `from` that the invoice of the `current` period, or an earlier invoice, charges for an item in advance.
+ * These are all periods of the item that overlap `current`; an item without periods of its own has only `current`.
  */
 export function listChargedPeriods(
   item: BilledItem,

@@ -59,8 +59,8 @@ export function applySubscriptionCommitment<Item extends PricedItem>(
 }
 
 /**
- * Returns the line with the part of its cost within the commitment, and a second line with the part above. The second line has the units if
- * the whole cost is above.
+ * Returns the line with the part of its cost within the commitment, and a second line with the part above, if there is one. The second line
+ * has the measured units only if the whole cost is above the commitment.
  */
 export function splitByCommitment<Line extends LineAmount & { display_name: string }>(
   line: Line,
@@ -124,7 +124,7 @@ type TrueUpInput<Item extends PricedItem> = {
   readonly facts: PoolFacts;
   readonly currency: string;
   readonly period: Period;
-  /** Set if the computed cancellation ends the subscription. */
+  /** End of the subscription, if the planned invoice is that of its cancellation. */
   readonly ends_at: Milliseconds | null;
   readonly before: readonly PlannedLine<Item>[];
   readonly items: readonly Item[];

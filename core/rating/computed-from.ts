@@ -230,8 +230,8 @@ export type ComputedCharge = {
 };
 
 /**
- * Amount and quantity of a charge as computed by the rules. A manual agreement is not corrected by late events
- * (docs/rules/invoices.md, "Edits").
+ * Amount and quantity that the rules computed for a charge, before any manual edit. Late events are compared with these, so that they do
+ * not revert the edit (docs/rules/invoices.md, "Edits").
  */
 export function toComputedCharge({ amount, quantity, computed_from }: ComputedCharge): {
   amount: string;

@@ -1,7 +1,7 @@
 /**
- * A credit includes a share of the discounts, the prepaid credits and the tax of the billed charge
- * (docs/rules/invoices.md, "What is given back"). The share is that of the credited amount, rounded, and at most the
- * part that earlier credits left. A credit of the whole remaining amount includes all of that part.
+ * A credit includes a share of the discounts, the prepaid credits and the tax of the billed charge (docs/rules/invoices.md, "What is given
+ * back"), in proportion to the credited amount. It is rounded, and at most the part that earlier credits left. A credit of the whole
+ * remaining amount includes all of that part.
  */
 
 import { type LineTax, type TaxShare } from '../catalog/tax/line-tax.ts';
@@ -29,7 +29,7 @@ export type BilledLine = { readonly [Field in LineAdjustmentField]: string } & {
   readonly taxes?: readonly LineTax[] | null | undefined;
 };
 
-/** Sums up the amounts of a charge and its later credits, and adds them to `others`. */
+/** Sums up the amounts of a charge and its later credits. Adds the amounts and taxes of `others`, but not their discounts by coupon. */
 export function sumBilledLines(lines: readonly BilledLine[], others?: BilledTotal): BilledTotal {
   const byRate = new Map(others?.taxes.map((share) => [`${share.tax_rate_id} ${share.tax_behavior}`, share]));
   for (const { taxes } of lines)

@@ -1,7 +1,7 @@
 /**
  * Applies coupons to the lines of an invoice (docs/rules/coupons.md, "On an invoice"). Coupons of a line come first: each is computed from
- * the price of the line, and together they take at most that. Coupons of the invoice follow in order of attachment: each takes from the
- * remainder of the previous ones, spread over the lines.
+ * the price of the line, and all of them discount at most that price. Coupons of the invoice follow in order of attachment: each is
+ * computed from the remainder of the previous ones, and spread over the lines.
  */
 
 import type { Coupon } from '../catalog/coupon/record.ts';
@@ -50,7 +50,7 @@ export type DiscountShare = { readonly coupon_association_id: string; readonly d
 export type LineDiscount = { readonly coupon_association_id: string; readonly discount_amount: string };
 
 export type LineDiscounts = Pick<AdjustmentAmounts, (typeof DISCOUNT_FIELDS)[number]> & {
-  /** All discounts by coupon of a subscription; absent if unknown. */
+  /** Discounts by coupon association; absent if unknown. A coupon without an association, as on a manual invoice, is not included. */
   readonly shares?: readonly DiscountShare[] | undefined;
 };
 

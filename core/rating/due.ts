@@ -42,7 +42,7 @@ export function laterPeriods(subscription: BilledSubscription, current: Period, 
 
 const DAY_MS = 86_400_000;
 
-/** Computes the due date. `terms` such as `30 NET` precede the number of days. */
+/** Computes the due date. Payment terms such as `30 NET` take precedence over `dueDateDays`. */
 export function dueDate(periodEndMs: number, terms: string | null | undefined, dueDateDays: number): number {
   if (terms === null || terms === undefined || terms === '') return daysAfter(periodEndMs, dueDateDays);
   const days = /^(\d+) NET$/i.exec(terms.trim())?.[1];

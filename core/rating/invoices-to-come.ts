@@ -1,6 +1,6 @@
 /**
- * Plans consecutive pending invoices, each as if the ones before it were made (docs/rules/wallets.md, "The balance in real time"). Their
- * charges count as invoiced, their commitment draws as drawn, and a coupon that discounted one of them as used.
+ * Plans consecutive pending invoices, each as if the earlier ones existed already (docs/rules/wallets.md, "The balance in real time").
+ * Charges of the earlier ones count as invoiced, their commitment draws as drawn, and a coupon that discounted one of them as used.
  */
 import type { DueCharge } from './charges.ts';
 import type { RecordedUsage } from './commitments/part.ts';

@@ -37,7 +37,7 @@ export type ClosedCharge<Item extends PricedItem = PricedItem> = {
   readonly measured: MeasuredUsage;
   /** Overbilled amount of progressive billing that later invoices could not offset yet. */
   readonly carried?: Decimal;
-  /** Maximum credit of a charge that was edited by hand: the amount that was billed in the end. */
+  /** Maximum credit of a manually edited charge: the amount billed after the edit. */
   readonly max_credit?: Decimal;
   /** Billed total including discounts and tax. */
   readonly billed?: BilledTotal;
@@ -211,8 +211,8 @@ function deriveReason(late: number): CorrectionReason {
 type RecordedWindow = { readonly window: Period; readonly event_count: number };
 
 /**
- * Returns the expected event count of one query over all these windows, if no event came late. Undefined if the windows neither are
- * contiguous nor begin at one instant: then each window needs its own query.
+ * Returns the event count that one query over all these windows finds if no event came late. If the windows are not contiguous and have
+ * different starts, returns undefined: each window then needs its own query.
  */
 export function expectedEventCount(recorded: readonly RecordedWindow[]): number | undefined {
   const sorted = [...recorded].sort((a, b) => a.window.start - b.window.start || a.window.end - b.window.end);

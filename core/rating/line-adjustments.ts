@@ -1,7 +1,7 @@
 /**
  * Computes the totals of an invoice from its lines (docs/rules/invoices.md, "Totals"): line coupons → invoice coupons → prepaid credits →
- * taxable amounts → taxes → credits that include tax. Preview, draft and final invoice share this order. A caller for which a later step
- * does not apply yet passes nothing for it.
+ * taxable amounts → taxes → credits that include tax. Preview, draft and final invoice share this order. A caller omits the terms of steps
+ * that do not apply yet.
  */
 
 import { sumTax, type TaxShare } from '../catalog/tax/line-tax.ts';
@@ -60,9 +60,8 @@ export function applyLineAdjustments(lines: readonly AdjustableLine[], terms: In
 }
 
 /**
- * Applies the most credits with which the net total is not negative: tax returned by credit lines can lower the invoice
- * below the credits that paid it. Fewer credits increase the taxable amount, so the function bisects, to the minor
- * unit.
+ * Applies the largest amount of credits with which the net total is not negative. Tax on credit lines can lower the total so far that the
+ * credits exceed it. Fewer credits increase the taxable amount and its tax, so a binary search finds the amount, to the minor unit.
  */
 function withFewerCredits(lines: readonly AdjustableLine[], terms: InvoiceTerms, used: Decimal): AdjustedLines {
   const unit = new Decimal(10).pow(-minorUnits(terms.currency));
@@ -134,7 +133,7 @@ function netReturnedCredits(
   return netted.map((credits, index) => credits.minus(returned[index] ?? ZERO));
 }
 
-/** Computes the rest of a line that credits before taxes did not pay, with its tax. */
+/** Computes the amount of a line after discounts and the credits that pay before taxes, plus its exclusive taxes. */
 function computeRemainingAmount(amount: Decimal, adjustments: LineAdjustments): Decimal {
   return computeLineNet({ ...adjustments, amount }).plus(sumTax(adjustments.taxes, 'exclusive'));
 }

@@ -141,7 +141,7 @@ export function priceUsageCharge(
     measured: MeasuredUsage;
     currency: string;
     part?: CommitmentPart | undefined;
-    /** The line's share of the cost of its chain; absent if the line is charged alone. */
+    /** The line's chain (docs/rules/proration.md, "Usage over a change") and the line's cost in it; absent if it is in no chain. */
     chained?: ChainedLine | undefined;
   },
 ): LineAmount {
@@ -297,7 +297,7 @@ function usageParts(price: PriceTerms, measured: MeasuredUsage): ChargePart[] {
   return addParts(measured.buckets.flat().flatMap((value) => chargeParts(price, billedQuantity(value))));
 }
 
-/** Tiers of the line's own price, and those of each time of day. */
+/** Formats the charge parts by tier, separately for the line's own price and for the price of each time of day. */
 function partsByTier({ parts }: WindowedCharge): Record<string, unknown>[] {
   return [...groupBy(parts, ({ time_bucket }) => time_bucket)].flatMap(([time_bucket, of]) =>
     addParts(of.map(({ part }) => part)).map((part) => ({

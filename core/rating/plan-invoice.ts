@@ -65,10 +65,7 @@ export type InvoicePlanInput<Item extends PricedItem> = LinePlanInput<Item> & {
 type LineStepInput<Item extends PricedItem> = LinePlanInput<Item> & {
   /** Due charges that are on no other invoice. */
   readonly open_charges: readonly DueCharge<Item>[];
-  /**
-   * Whether no later invoice follows that could contain the rest of a credit, so that this invoice has all credits in
-   * full.
-   */
+  /** True if no later invoice follows that could offset the rest of a credit. This invoice then contains all credits in full. */
   readonly is_last: boolean;
 };
 
@@ -93,8 +90,8 @@ export function planLines<Item extends PricedItem>(
 }
 
 /**
- * Lines of an invoice that is planned with the one after it (invoices-to-come.ts). Credits appear in full, and their excess lowers the
- * next invoice. An opening invoice has no credits.
+ * Plans the lines of an invoice that is planned together with the next one (invoices-to-come.ts). Credits appear in full, because their
+ * excess lowers the next invoice. An invoice at the start of a period (`period_start`) has no such credits.
  */
 export function planFollowedLines<Item extends PricedItem>(
   input: LinePlanInput<Item>,
@@ -160,7 +157,7 @@ function deriveChainKey({ computed_from: { chain }, parent_line_item_id }: Plann
   return chain && parent_line_item_id === null ? `${chain.lines[0]!.line_item_id}/${chain.whole_start}` : undefined;
 }
 
-/** Instant of a charge, for coupons: the start of the service for an advance charge, otherwise its end. */
+/** Instant of a charge, for coupons: the start of the service for an advance charge, otherwise its last millisecond. */
 function deriveChargedAt({ item, service, is_true_up }: PlannedLine): Milliseconds {
   if (item.invoice_cadence === 'ADVANCE' && !is_true_up) return service.start;
   return Math.max(service.start, service.end - 1);
@@ -174,9 +171,9 @@ function planChargeLines<Item extends PricedItem>(input: LineStepInput<Item>): P
 }
 
 /**
- * Plans the uninvoiced usage of a running period, whose `end` is now. Free units and commitments are those of the whole period. No true-up
- * is charged, because the rest of the commitment may still be used. Late events of closed periods and carried amounts are included, as on
- * every invoice.
+ * Plans the uninvoiced usage of a running period; `period.end` is the current instant. Free units and commitments are those of the whole
+ * period. No true-up is charged, because the rest of the commitment may still be used. Late events of closed periods and carried amounts
+ * are included, as on every invoice.
  */
 export function planThreshold<Item extends PricedItem>(input: InvoicePlanInput<Item>): InvoicePlan<Item> {
   const whole = priceCharges(planThresholdCharges(input), { ...input, isRunning: true });
@@ -282,8 +279,8 @@ export function invoicedKeys(lineItemId: string, service: Period): string[] {
 }
 
 /**
- * Whether a charge is on an invoice. An advance charge counts as invoiced even if its line has ended since, because the change settled the
- * difference.
+ * Whether a charge is on an invoice. An advance charge counts as invoiced even if its line has ended since, because the change that ended
+ * the line has credited any unused time.
  */
 function isInvoiced(item: BilledItem, service: Period, invoiced: ReadonlySet<string>): boolean {
   if (invoiced.has(chargeKey(item.id, service))) return true;

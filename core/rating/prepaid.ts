@@ -167,9 +167,9 @@ function creditsByUse(lines: readonly NettedLine[], netting: Netting): CreditsOf
 }
 
 /**
- * Whether returned credits of one price type may pay a charge of another. On a draft the two types must be equal. On a final invoice they
- * may if all wallets that get the credits pay the charge's type, too. They also may if another wallet has credits for the charge, because
- * netting then only moves credits between wallets.
+ * Whether returned credits of one price type may pay a charge of another. On a draft the two types must be equal. On a final invoice, they
+ * may if every wallet to which the credits return also pays charges of the other type. They also may if another wallet has credits for the
+ * charge, because netting then only moves credits between wallets.
  */
 function canNet(
   { currency, wallets }: Netting,

@@ -10,8 +10,8 @@ import type { Milliseconds } from '../foundation/time/instant.ts';
 import { type Period, type PeriodRule, wholePeriod } from '../foundation/time/period.ts';
 
 /**
- * Charged part of a period: `part_ms` of `whole_ms`, equal for a whole period. `before_ms` is the time of the period
- * before the part.
+ * Charged part of a period: `part_ms` of `whole_ms`; both are equal for a whole period. `before_ms` is the time in the period before the
+ * part, from the start of the service.
  */
 export type ProrationShare = { readonly part_ms: number; readonly whole_ms: number; readonly before_ms?: number };
 
@@ -36,7 +36,7 @@ export function roundedShare(charge: Decimal, share: ProrationShare, currency: s
   return before_ms === 0 ? until(part_ms) : until(before_ms + part_ms).minus(until(before_ms));
 }
 
-/** Rest of `whole` after `served`, which has the same start. */
+/** Share that remains of `whole` after its first part `served`. */
 export function computeRemainingShare(whole: ProrationShare, served: ProrationShare | undefined): ProrationShare {
   if (!served) return whole;
   const { whole_ms, before_ms = 0 } = whole;

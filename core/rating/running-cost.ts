@@ -1,7 +1,7 @@
 /**
  * Exact cost of a usage line up to the end of each window of a range (docs/rules/usage.md, "Analytics"). A window costs the amount that it
- * adds, so windows add up to the range with every price and every meter. Free units and a commitment are used up in order of time. A
- * true-up is due at the end of the range, that of a windowed commitment with each window.
+ * adds, so windows add up to the range with every price and every meter. Free units and a commitment are used up in order of time. The
+ * true-up of a windowed commitment is charged with each window, any other true-up only at the end of the range.
  */
 
 import { type Decimal, ZERO } from '../foundation/decimal.ts';
@@ -31,7 +31,7 @@ type WindowUsage = {
   readonly window: Period;
   /** Usage of this window only. */
   readonly measured: MeasuredUsage;
-  /** Value of the range up to the end of the window, for a meter without windows of its own. */
+  /** Measured value from the start of the range to the end of the window; undefined for a meter with windows of its own. */
   readonly running: Decimal | undefined;
 };
 
@@ -111,7 +111,7 @@ export class RunningCost {
     return used ? measureGrants(used.free, { usage: used.usage, charge, granting }) : null;
   }
 
-  /** Cost up to now under the commitment, without its true-up, which is due only when the range is over. */
+  /** Cost up to the last added window under the commitment, without its true-up, which is due only when the range is over. */
   #committed(base: Decimal): Decimal {
     this.#base = base;
     const { commitment, price } = this.#item;

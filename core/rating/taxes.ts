@@ -1,6 +1,7 @@
 /**
  * Computes the taxes of an invoice (docs/rules/taxes.md, "On an invoice"). The tax of each rate is rounded before the sum, and spread over
- * the lines. An inclusive tax is a part of the amounts; an exclusive tax is added to the rest without that part.
+ * the lines. An inclusive tax is a part of the amounts. An exclusive tax is computed from the amounts without inclusive taxes, and added to
+ * them.
  */
 
 import type { TaxShare } from '../catalog/tax/line-tax.ts';
@@ -96,7 +97,7 @@ function computeIncludedTaxes(base: Decimal, rates: readonly RateInForce[], curr
   let left = base;
   return rates
     .map((by) => {
-      // The tax that a line contains is at most its amount.
+      // The inclusive taxes are together at most the taxable amount of the invoice.
       const tax_amount = Decimal.min(
         left,
         by.rate.tax_rate_type === 'fixed' ? computeTax(base, by, currency) : computeTax(net, by, currency),

@@ -118,7 +118,7 @@ function neverBelowZero(running: RunningTotals): RunningTotals {
   return { ...running, remaining: Decimal.max(ZERO, running.remaining) };
 }
 
-/** Records the amount that remains at this step in a field. */
+/** Returns a step that stores the amount remaining at that point in the named field. */
 function note(field: 'total' | 'amount_due' | 'amount_remaining'): Step {
   return (running) => ({ ...running, [field]: running.remaining });
 }

@@ -5,13 +5,12 @@ import { type Decimal, sumDecimals, ZERO } from '../foundation/decimal.ts';
 import type { Milliseconds } from '../foundation/time/instant.ts';
 import { OrderedUsage, type UsagePortion } from './allowances/ordered-usage.ts';
 
-/** A price and the start of its validity, at which its tiers begin. */
+/** A price and the start of its validity, from which its tiers count units. */
 export type Tariff = { readonly from: Milliseconds; readonly price: PriceTerms };
 
 /**
- * Computes the value of each portion, and yields after each. `before` is the number of units that the charge used
- * before the first portion. Usage before the first tariff is valued separately, because its tiers are those of an
- * earlier charge.
+ * Computes the value of each portion, and yields after each, so that other tasks can run. `before` is the number of units that the charge
+ * used before the first portion. Usage before the first tariff is valued separately, because its tiers are those of an earlier charge.
  */
 export function* valueUsage(
   usage: OrderedUsage,

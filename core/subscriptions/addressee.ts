@@ -9,7 +9,7 @@ export function deriveAddressee({
   return invoicing_customer_id || customer_id;
 }
 
-/** Finds the subscription on whose invoices the lines are, if it is another one: with grouped invoicing, the parent. */
+/** Finds the parent on whose invoices the lines of a grouped subscription appear. Null if the subscription has invoices of its own. */
 export function findInvoicingParentId({
   subscription_type,
   parent_subscription_id,

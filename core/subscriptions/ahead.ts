@@ -16,9 +16,9 @@ export type ScheduledPriceInput = {
 };
 
 /**
- * Selects the scheduled prices that a subscription takes over. Of a one-time charge it takes only the first price. A meter that never
- * resets takes each price for whole periods, because two lines in one period would charge its standing usage twice. `prices` are in the
- * order of creation.
+ * Selects the scheduled prices that a subscription takes over, from `prices` in the order of creation. Of a one-time charge it takes only
+ * the first price. On a meter that never resets, a price changes only at a period boundary, because two lines in one period would charge
+ * the standing usage (such as seats) twice.
  */
 export function planScheduledPrices(prices: readonly Price[], context: ScheduledPriceInput): Price[] {
   const ends = new Map<string, string | null>();
@@ -38,7 +38,10 @@ function isNeverReset({ meter_id }: Price, { reset_usage }: ScheduledPriceInput)
   return meter_id !== null && reset_usage.get(meter_id) === 'NEVER';
 }
 
-/** Moves the start of a price to a period boundary. `before` is the end of the preceding price, or null if there is none. */
+/**
+ * Delays the start of a price to the end of the preceding price, and its own end to a period boundary. `before` is the end of the preceding
+ * price, or null if there is none.
+ */
 function alignToPeriods(price: Price, before: string | null, { billed, now }: ScheduledPriceInput): Price {
   const priceStart = price.start_date ? toInstant(price.start_date) : billed.start_ms;
   const start = before === null ? priceStart : Math.max(priceStart, toInstant(before));

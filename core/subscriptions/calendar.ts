@@ -52,8 +52,8 @@ export function findOpening({ current_period_start }: Pick<Subscription, 'curren
 }
 
 /**
- * Refuses a start on an earlier local day if the request has create_prorations (docs/rules/proration.md, "A share of
- * the whole period").
+ * Refuses a start before the current local day if proration_behavior is create_prorations (docs/rules/proration.md, "A share of the whole
+ * period").
  */
 function checkStart(start: Milliseconds, terms: CalendarTerms, now: Milliseconds): void {
   if (terms.proration_behavior !== 'create_prorations') return;

@@ -137,7 +137,7 @@ export function checkGroupable(child: HierarchyMember, parent: HierarchyParent, 
   checkSamePeriods(child, parent, refused);
 }
 
-/** Check for a child that is created with its parent. If only one of them has a trial, their first periods differ. */
+/** Throws unless a child that is created with its parent has an equal first period. They differ if only one has a trial. */
 export function checkSamePeriod(child: HierarchyMember, parent: HierarchyParent): void {
   if (toInstant(child.current_period_end) === toInstant(parent.current_period_end)) return;
   throw invalid('inheritance.grouped_invoicing_children_to_create', 'has another first period than its parent', {
@@ -154,7 +154,8 @@ function checkSamePeriods(child: HierarchyMember, parent: HierarchyParent, refus
 }
 
 /**
- * Formats the anchor in the subscription's own timezone. For weeks and days the day of the month is left out; an equal period end suffices.
+ * Formats the day of the month and the local time of the anchor, to compare the periods of two subscriptions. Weekly and daily periods have
+ * no such day, so it is left out; the caller also compares the period ends.
  */
 function formatAnchor({ billing_anchor, billing_period, timezone }: HierarchyMember): string {
   const localTime = new Date(toLocalMs(timezone, toInstant(billing_anchor))).toISOString();

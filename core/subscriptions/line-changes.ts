@@ -81,8 +81,8 @@ export function planPhaseInterval(
 }
 
 /**
- * Finds the earliest start of an added line. A draft has no invoices, so it may be in the past. A running subscription
- * is invoiced up to its running period.
+ * Finds the earliest start of an added line. A draft has no invoices, so its lines may start in the past. A running subscription is
+ * invoiced up to its running period, so its lines start in this period or later.
  */
 function findFirstStart({ subscription, current }: LineTimes): Milliseconds {
   const start = toInstant(subscription.start_date);
@@ -111,8 +111,8 @@ export function deriveLineEnd(
 }
 
 /**
- * Instant at which a successor with another charge replaces a line. A meter that never resets charges its standing usage once per period,
- * so its price changes with the period. That period may be one of the line's own. A one-time charge is not repeated.
+ * Instant at which a successor with another charge replaces a line. A meter that never resets charges its standing usage (such as seats)
+ * once per period, so its price changes at the end of the line's running period. A one-time charge can change only before it is charged.
  */
 export function deriveLineChange(
   line: ChangedLineTerms,

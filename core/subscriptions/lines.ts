@@ -110,7 +110,8 @@ export function buildLineItem(input: LineItemInput): LineItemTerms {
 }
 
 /**
- * Maximum number of periods of a line in one period of the subscription, because each is a charge. It is more than the days of two years.
+ * Maximum number of periods of a line in one period of the subscription, because each becomes a charge. A daily line in a period of two
+ * years is within the limit.
  */
 const LINE_PERIODS_MAX = 1_000;
 
@@ -201,8 +202,8 @@ function applyOverride(
 }
 
 /**
- * A price that is sold later than now delays the start of its line. A price that is sold already counts from the start
- * of the subscription.
+ * A price that starts in the future delays the start of its line. A price that has started already applies from the start of the line, even
+ * if that is earlier.
  */
 function computeLineInterval({
   price,

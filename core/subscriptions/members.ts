@@ -23,9 +23,8 @@ type CountedCustomers = {
 };
 
 /**
- * Selects the customers of a charge for a service period that reads the events of `window`. A customer who left before the service period
- * is excluded. Otherwise a meter that never resets would still count the standing usage of this customer, such as seats. Events in `gaps`
- * do not count.
+ * Selects the customers whose events in `window`, outside `gaps`, count for a charge of a service period. A customer who left before the
+ * service period is excluded: a meter that never resets would still count the standing usage of this customer, such as seats.
  */
 export function computeCountedCustomers(
   members: readonly SubscriptionMember[],

@@ -19,7 +19,7 @@ const MODIFY_TYPES = [
 ] as const;
 export type ModifyType = (typeof MODIFY_TYPES)[number];
 
-/** Alternative names for a type together with its action. */
+/** Alternative names of a type that also imply its action: `grouped_invoicing_add` is `grouped_invoicing` with the action `add`. */
 const ALIASES = { grouped_invoicing_add: 'add', grouped_invoicing_remove: 'remove' } as const;
 type Alias = keyof typeof ALIASES;
 const NAMES = [...MODIFY_TYPES, ...(Object.keys(ALIASES) as Alias[])] as [ModifyType, ...(ModifyType | Alias)[]];

@@ -148,7 +148,10 @@ function planPriceIntervals(planPrice: Price, phases: readonly PlannedPhase[]): 
   return intervals;
 }
 
-/** A meter that never resets changes its price only at a period boundary. Two lines in one period would charge its standing usage twice. */
+/**
+ * On a meter that never resets, a price changes only at a period boundary: two lines in one period would charge the standing usage (such as
+ * seats) twice.
+ */
 function alignToPeriod(
   at: Milliseconds,
   planPrice: Price,

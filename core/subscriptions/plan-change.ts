@@ -30,7 +30,7 @@ type PlanChangeSubscription = Pick<
 
 const STATUSES: readonly Subscription['subscription_status'][] = ['active', 'trialing'];
 
-/** Types whose periods and lines belong to no other subscription, regardless of the payer. */
+/** Types whose periods and lines are independent of a parent subscription. Only the payer may be another customer. */
 const INDEPENDENT_TYPES: readonly string[] = ['STANDALONE', 'DELEGATED_INVOICING'];
 
 export function checkPlanChange(

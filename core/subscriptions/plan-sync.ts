@@ -118,17 +118,18 @@ function computeEnd(item: SyncedItem, price: Price, input: PlanSyncInput): Milli
   return end > start && hasNeverResetMeter(price, input) ? computePeriodEndFrom(end, item, input) : end;
 }
 
-/** Instant up to which a line is paid or invoiced, or must not be cut. */
+/** Earliest end of a line. It must not end in paid or invoiced time, nor in a period of its own that no later invoice would charge. */
 function computeUntouchableUntil(item: SyncedItem, priceEnd: Milliseconds, input: PlanSyncInput): Milliseconds {
   const { current, subscription } = input;
   const { start_ms: start } = item;
   if (item.invoice_cadence === 'ARREAR') {
     const running = findRunningPeriod(current.start, item, input);
     if (running === undefined) return start;
-    // The line's own period still runs and must not be cut inside invoiced time. No later invoice would charge it.
+    // The price ended in invoiced time, while the line's own longer period still runs. The line ends with this period, because no later
+    // invoice would charge a part of it.
     return running.start < priceEnd && priceEnd <= current.start ? running.end : running.start;
   }
-  // A line that begins inside the running period may have been charged with its opening.
+  // A line that begins inside the running period may have been charged in advance on an invoice of this period.
   const isCharged = start <= current.start || (start < current.end && (start < priceEnd || item.is_invoiced));
   if (subscription.subscription_status === 'trialing' || subscription.opens_at || !isCharged) return start;
   return findRunningPeriod(current.end - 1, item, input)?.end ?? current.end;
@@ -150,8 +151,8 @@ function computePeriodEndFrom(at: Milliseconds, item: BilledItem, input: PlanSyn
 }
 
 /**
- * Whether the price charges a meter that never resets. Its standing usage counts in every period, so two lines in one period would charge
- * it twice.
+ * Whether the price charges a meter that never resets. The standing usage (such as seats) counts in every period, so two lines in one
+ * period would charge it twice.
  */
 function hasNeverResetMeter(price: Price, { reset_usage }: PlanSyncInput): boolean {
   return price.meter_id !== null && reset_usage.get(price.meter_id) === 'NEVER';
@@ -166,7 +167,7 @@ function planAddedPrices(input: PlanSyncInput, ended: PlanSync['ended']): PlanSy
     if (price.status !== 'published' || price.currency !== subscription.currency) continue;
     if (price.sequence <= (known.get(toRootId(price)) ?? 0)) continue;
     const before = lineages.get(toRootId(price));
-    // The price is overridden for the whole time. A phase, for example, overrides it only for a part.
+    // The override applies to the whole subscription. If only a phase overrides the price, lines of the plan's price exist (`before`).
     if (before === undefined && overridden.has(toRootId(price))) continue;
     const ends = before ?? [NONE_BEFORE];
     const next = ends.map((before) => planSuccessor(price, before, input));
@@ -190,17 +191,23 @@ function findLastKnown({ plan_prices, lines }: PlanSyncInput): Map<string, numbe
 }
 
 /**
- * A line of the last price that the subscription has of a lineage, which is a price with its successors. A lineage may have several such
- * lines.
+ * A line that a new price of the plan may succeed. Its price is the newest that the subscription uses of a lineage, which is a price with
+ * its successors. A lineage may have several such lines.
  */
 type Lineage = {
   readonly line: SyncedLine | null;
   readonly quantity: string | null;
-  /** Start of a successor, so that no instant is charged twice or not at all. Null if the successor has a start of its own. */
+  /**
+   * End of the line, at which a successor begins without a gap or an overlap. If null, the start of the successor follows from its price
+   * alone.
+   */
   readonly end: Milliseconds | null;
   /** Instant at which the line would have ended by itself, for example with a phase. Its successors end at this instant, too. */
   readonly until: Milliseconds | null;
-  /** Earliest start of a replacement, if the line was to begin later than its price is sold; null otherwise. */
+  /**
+   * Start of a void line (a line without duration), if its price is sold earlier: the line that replaces it begins no earlier. Null
+   * otherwise.
+   */
   readonly not_before: Milliseconds | null;
   /** The line ended before the running period. A successor does not begin in invoiced time. */
   readonly is_settled: boolean;
@@ -281,8 +288,8 @@ function buildLineages(input: PlanSyncInput, ended: PlanSync['ended']): Map<stri
 }
 
 /**
- * Derives the lineage of an ended line. The replacement of a void line begins at the end of the line that the void one
- * followed. If there was none, the replacement has a start of its own.
+ * Derives the lineage of an ended line. The replacement of a void line (a line without duration) begins at the end of the line before it.
+ * Without such a line, the start of the replacement follows from its price.
  */
 function toEndedLineage(
   { line, end_date, is_void }: PlanSync['ended'][number],
@@ -360,7 +367,10 @@ function inheritQuantity(quantity: string, { min_quantity }: Price): string {
   return Decimal.max(quantity, min_quantity ?? 0).toFixed();
 }
 
-/** Computes the start of a price. It is never in invoiced time, and for an advance price at the next period at the earliest. */
+/**
+ * Computes the start of a line for a new price. It is never in invoiced time. An advance charge of a running subscription starts with the
+ * next period at the earliest.
+ */
 function computeStart(price: Price, input: PlanSyncInput): Milliseconds {
   const { subscription, billed, current, now } = input;
   const start = toSaleStart(price, input);

@@ -1,7 +1,7 @@
 /**
  * A subscription and its line items: the payer, the prices and the billing periods. This file has the shapes and the
  * rules of a single record; the allowed changes of status are in moves.ts.
- * All statuses and one of the types are lowercase, as the public API defines them.
+ * All subscription statuses and the subscription type grouped_invoicing are lowercase, as the public API defines them.
  */
 import { z } from 'zod';
 import { ADDON_CADENCES } from '../catalog/addon/record.ts';

@@ -60,7 +60,10 @@ function checkOtherLines(request: CreateSubscription, prices: readonly Price[]):
   checkUntimed(prices, 'commitment_amount');
 }
 
-/** Throws if the subscription has a commitment and a price has times of day, because such a price commits each of its lines. */
+/**
+ * Throws if a price has times of day. The subscription has a commitment as a whole, and times of day would commit each line of the price,
+ * too.
+ */
 export function checkUntimed(
   prices: readonly Pick<Price, 'id' | 'commitment_time_buckets'>[],
   field: 'commitment_amount' | 'addon_id' | 'price' | 'price_id',
@@ -129,7 +132,7 @@ function checkOwnCommitment(request: CreateSubscription): void {
     throw invalid('commitment_duration', 'must not be shorter than the billing period');
 }
 
-/** Price overrides of the plan, including those for times of day of a commitment. */
+/** Adds the times of day of the requested line commitments to the price overrides, because they are stored on the price. */
 export function withTimeBuckets(
   overrides: ReadonlyMap<string, PriceOverride>,
   commitments: ReadonlyMap<string, RequestedCommitment>,

@@ -83,7 +83,7 @@ function signMessage(id: string, body: string, secrets: readonly string[]) {
   };
 }
 
-/** Sends the request. It can end with neither an answer nor an error, e.g. after `101 Switching Protocols`. */
+/** Sends the request. `close` also fails it, because e.g. after `101 Switching Protocols` neither `response` nor `error` is emitted. */
 function sendRequest(
   request: http.ClientRequest,
   { body, signal }: { body: string; signal: AbortSignal },

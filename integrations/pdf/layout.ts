@@ -79,8 +79,8 @@ function createTextFunction(fonts: Fonts): CreateText {
     text: fonts.runs(text).map(({ text: part, font, right_to_left }) => ({
       text: part,
       font,
-      // The words of a right-to-left line must be ordered as a whole. With any `fontFeatures`, even none, the font sets the whole line
-      // instead of each word from the left.
+      // A right-to-left line must be laid out as a whole, to order its words. Without `fontFeatures`, pdfkit lays out each word
+      // separately from the left; an empty list suffices.
       ...(right_to_left ? { noWrap: true, fontFeatures: [] } : {}),
     })),
     ...(style === undefined ? {} : { style }),

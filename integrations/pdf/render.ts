@@ -141,7 +141,7 @@ class Maker {
     if (this.#thread) return this.#thread;
     const thread = new Worker(this.#source, {
       workerData: { folder: this.#folder },
-      // The thread loads TypeScript like the main thread, but with a smaller young generation, to save memory.
+      // The thread loads TypeScript like the main thread. If a document needs more memory than the limit, only this thread ends.
       execArgv: ['--import', new URL('../../process/typescript.mjs', import.meta.url).href],
       resourceLimits: { maxOldGenerationSizeMb: 512 },
     });

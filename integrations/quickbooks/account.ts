@@ -315,7 +315,7 @@ function hasNote(text: string | undefined, note: string): boolean {
   return text !== undefined && text.split(/\s*\n\s*/).some((line) => line.trim() === note);
 }
 
-/** Whether the payment is money. A payment of 0 that applies a credit memo has the note of the credit note. */
+/** Whether the record has an amount. A payment of 0, which only applies a credit memo, is no document, although it has a note. */
 function isDocument({ TotalAmt }: { readonly TotalAmt: string }): boolean {
   return !new Decimal(TotalAmt).isZero();
 }

@@ -14,7 +14,7 @@ export const DUPLICATE_NUMBER = '6140';
 export const STALE = '5010';
 const MISSING = '610';
 
-/** QuickBooks documents a pause of a minute and no header. A gateway may name a longer one. */
+/** Pause after too many requests, as QuickBooks documents it, unless the answer has a `Retry-After` header. */
 const LIMIT_PAUSE_SECONDS = 60;
 const LIMITED = '3001';
 /** Error codes for a refused token, a user without rights to the company, and a company whose subscription has ended. */

@@ -51,8 +51,8 @@ function toProviderPayment(payment: QuickBooksPayment, invoice_id: string, curre
 }
 
 /**
- * Computes the money that a payment applies to the invoice. A payment may also apply credit memos, which are no money. If it pays several
- * invoices, the share of each invoice in the credit memos is unknown.
+ * Computes the money that a payment applies to the invoice, without the credit memos that it applies. If a payment applies money and credit
+ * memos to several invoices, the share of each is unknown, so a person has to record it.
  */
 function computeMoney(payment: QuickBooksPayment, invoice_id: string): Decimal {
   const applied = sumLinked(payment, (type, id) => type === 'Invoice' && id === invoice_id);

@@ -44,7 +44,7 @@ export type QuickBooksRecords = {
   readonly Preferences: QuickBooksRecord & { readonly CurrencyPrefs?: { readonly HomeCurrency?: Reference } };
 };
 
-/** Whether the record is void: QuickBooks sets all its amounts to 0 and writes this before its note. */
+/** Whether the record is void: QuickBooks then sets all its amounts to 0 and inserts the word "Voided" at the start of its note. */
 export function isVoided({ TotalAmt, PrivateNote = '' }: Pick<SalesTransaction, 'TotalAmt' | 'PrivateNote'>): boolean {
   return new Decimal(TotalAmt).isZero() && /^voided\b/i.test(PrivateNote);
 }

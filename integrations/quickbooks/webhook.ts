@@ -1,7 +1,7 @@
 /**
  * Webhooks of QuickBooks: `intuit-signature` is the base64 HMAC-SHA256 of the body, with the verifier token as its key
- * (developer.intuit.com, "Webhooks"). The body is a list of CloudEvents, or for older subscriptions an object with `eventNotifications`. Both may name several
- * companies.
+ * (developer.intuit.com, "Webhooks"). The body is a list of CloudEvents, or for older subscriptions an object with
+ * `eventNotifications`. One body of either form may name several companies.
  */
 
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';

@@ -81,7 +81,8 @@ class RazorpayAccount implements ProviderAccount {
   async pushCustomer(customer: PushedCustomer): Promise<ProviderRecord> {
     return await translateErrors(async () => {
       const body = toRazorpayCustomer(customer);
-      // Razorpay returns the existing customer of an email. Without an email a repeated push has to search.
+      // Razorpay returns the existing customer if the email is the same, so a first push with an email needs no search. A repeated push
+      // searches because the email may have changed; a push without an email searches because Razorpay would create another customer.
       const isFirst = customer.key_age_seconds === 0 && !customer.is_key_renewed;
       const found = isFirst && body.email !== undefined ? null : await this.#findCustomer(customer);
       const { id } = found ?? (await this.#createCustomer(customer, body));

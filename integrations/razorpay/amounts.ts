@@ -1,6 +1,6 @@
 /**
- * Amounts of Razorpay are integers in the smallest unit of the currency, at least 100 of them if the currency has decimals
- * (razorpay.com/docs/payments/international-payments, "Supported currencies": exponents; the last of three decimals must be 0).
+ * Amounts of Razorpay are integers in the smallest unit of the currency. A currency with decimals has a minimum of 100 units; in one with
+ * three decimals the last must be 0 (razorpay.com/docs/payments/international-payments, "Supported currencies").
  */
 import { fromMinorInteger, HUNDREDTHS, hasHundredths, type MinorUnit, toMinorInteger } from '../minor-units.ts';
 import { ProviderError } from '../provider-error.ts';

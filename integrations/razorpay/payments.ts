@@ -85,7 +85,7 @@ export class RazorpayPayments implements AccountPayments {
     return { email, contact: String(contact) };
   }
 
-  /** Lists the orders with this key. The first one is used: an order with a payment, else the oldest. */
+  /** Lists the orders with this key; the caller uses the first. Orders with more payment attempts come first, then older ones. */
   async #listOrders({ key }: PaymentQuery): Promise<Orders.RazorpayOrder[]> {
     const receipt = toReference(key);
     const { items } = await this.#razorpay.orders.all({ receipt, count: PAGE });
@@ -170,8 +170,8 @@ export class RazorpayPayments implements AccountPayments {
   }
 
   /**
-   * The stored id decides, because a person may have stored that of a payment outside the order. A failed payment is compared with the order,
-   * which may have another one that was paid.
+   * Reads the payment with the stored id first, because a person may have stored the id of a payment outside the order. If that payment has
+   * failed, the order may have another payment that was successful.
    */
   async #findUnrefunded(payment: PaymentQuery): Promise<PaymentOutcome | null> {
     const { gateway_payment_id: id } = payment;
@@ -321,8 +321,8 @@ function toOutcome(payment: Payments.RazorpayPayment): PaymentOutcome {
 }
 
 /**
- * Reads the received amount of a payment that was not requested from here. The amount of a requested one may contain fees that the customer
- * pays to Razorpay, so the requested amount counts.
+ * Reads the received amount of a payment that this service did not request. For a requested payment the requested amount counts, because
+ * the amount at Razorpay may contain fees that the customer pays to Razorpay.
  */
 function toReceivedAmount(stored: Payments.RazorpayPayment, { payment_id, amount, currency, is_page }: PaymentQuery) {
   if (is_page || readNote(stored, 'farthing_payment_id') === payment_id) return {};

@@ -33,8 +33,8 @@ export async function translate<Result>(run: () => Promise<Result>): Promise<Res
  */
 export function toProviderError(error: unknown): unknown {
   if (!isStripeError(error)) return error;
-  // A request that was not sent, because it would have waited too long for the rate limit; the library reports it as a
-  // failed connection.
+  // The request was not sent, because it would have waited too long for the rate limit. The library reports this as a
+  // failed connection, whose `detail` is the original error.
   if ((error.detail as unknown) instanceof ProviderError) return error.detail;
   const { code = null, statusCode: status, requestId, headers } = error;
   const reason = error.message.replace(QUOTED_KEY, 'the key') || `status ${status}`;

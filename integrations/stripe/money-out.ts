@@ -100,8 +100,8 @@ async function findRecord(
 }
 
 /**
- * Attaches a payment, unless it or its record (`payInvoice`) is attached. It needs no key, because Stripe refuses to attach a payment twice, even
- * concurrently.
+ * Attaches a payment to the invoice, unless the payment or its payment record (`payInvoice`) is attached already. The request needs no
+ * idempotency key, because Stripe refuses to attach a payment twice, even concurrently.
  */
 export async function attachStripePayment(stripe: Stripe, payment: AttachedPayment): Promise<void> {
   const { provider_invoice_id: invoice, gateway_payment_id: payment_intent } = payment;
@@ -137,8 +137,8 @@ type ReceivedPayment = {
 };
 
 /**
- * Lets a received payment pay the invoice. If less than the payment remains there, for example after a credit note, a payment record pays
- * the rest: Stripe would credit the surplus to the customer's balance, although it is refunded or credited here.
+ * Applies a received payment to the invoice. If less than the payment remains due, e.g. after a credit note, a payment record of the
+ * remaining amount pays it. Otherwise Stripe would credit the surplus to the customer's balance, although it is refunded or credited here.
  */
 export async function payInvoice(
   stripe: Stripe,

@@ -19,8 +19,8 @@ export function isWaitingForCustomer({ status, last_payment_error }: Stripe.Paym
 }
 
 /**
- * Converts a payment intent to its outcome. If it requires an action and the outcome is `failed`, the caller has to
- * cancel it.
+ * Converts a payment intent to its outcome. If the intent still requires an action and the outcome is `failed`, the
+ * caller has to cancel the intent.
  */
 export function toIntentOutcome(intent: Stripe.PaymentIntent, payment: RequestedPayment, now: Date): PaymentOutcome {
   const { id: gateway_payment_id, status } = intent;
@@ -53,8 +53,8 @@ export function toIntentOutcome(intent: Stripe.PaymentIntent, payment: Requested
 const NOT_CONFIRMED = 'authentication_required: the customer has not confirmed the charge';
 
 /**
- * The received amount counts, even if a person has changed the amount at Stripe or here. Money in another currency
- * would be booked wrongly, but the payment has not failed, so it waits for a person.
+ * Reads the received amount, which may differ from the requested one if a person changed either. Money in another
+ * currency would be booked wrongly, so it throws; with class `wait`, because the payment has not failed.
  */
 function toReceivedAmount(intent: Stripe.PaymentIntent, { amount, currency }: RequestedPayment) {
   const isUsable = intent.currency === currency && intent.amount_received > 0;

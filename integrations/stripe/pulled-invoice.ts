@@ -76,7 +76,7 @@ function toProviderPayment(payment: Stripe.InvoicePayment, refunded: RefundsById
   return { ...common, payment_status, amount, paid_at: null, ...toCustomerWait(payment) };
 }
 
-/** Stripe ends a payment that waits for micro-deposits by itself; one that waits for a confirmation may stay for good. */
+/** Marks a payment that may wait for its customer forever. Micro-deposits are excluded, because Stripe ends such a payment itself. */
 function toCustomerWait({ payment: { payment_intent } }: Stripe.InvoicePayment) {
   if (payment_intent === undefined || typeof payment_intent === 'string') return {};
   const { status, next_action } = payment_intent;
@@ -94,8 +94,8 @@ function toUnpaidStatus({ payment: { payment_intent } }: Stripe.InvoicePayment):
 }
 
 /**
- * Reads the id of our payment, if we requested or pushed it; null if Stripe or a person made it. Of a payment page only
- * the session id is stored here until its outcome is read, so the metadata is the only link.
+ * Reads our payment id from the metadata; null if Stripe or a person made the payment. Provider ids cannot replace it:
+ * for a payment page, only the id of its Checkout session is stored here until the outcome is read.
  */
 export function toReportedPaymentId({
   payment: { payment_intent, payment_record },

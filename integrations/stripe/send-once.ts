@@ -8,10 +8,10 @@ import { isKeyUnusable, isRefused } from './errors.ts';
 
 /**
  * Age of a key from which the record is searched for first. Stripe may forget a key after 24 hours
- * (docs.stripe.com/api/idempotent_requests). The difference is for a clock of the database that was moved back.
+ * (docs.stripe.com/api/idempotent_requests). One hour leaves a margin, because the database clock may have been set back.
  */
 const SEARCHED_FROM_SECONDS = 3_600;
-/** Maximum number of keys for one step. A key can become unusable. */
+/** Maximum number of keys for one step. If Stripe can no longer accept a key, the next one is tried. */
 const KEYS_MAX = 5;
 /** Maximum number of listed records; beyond it the search is used. */
 const LISTED_MAX = 1_000;

@@ -1,7 +1,7 @@
 /**
  * Counts past events for a new version of a meter: the raw events before its barriers, one UTC day at a time. A day is divided into ranges
- * of customers, so that memory does not grow with the day. The record of the version has the progress, so an interrupted back-fill resumes
- * there. A part is one part of the table, and a query for its mark shows whether it arrived (storage/events/bucket-rows.ts). Rows that
+ * of customers (parts), so that memory does not grow with the day. The record of the version has the progress, so an interrupted back-fill
+ * resumes there. The rows of a part are inserted with a mark, which shows whether they arrived (storage/events/bucket-rows.ts). Rows that
  * corrections touched meanwhile are rebuilt at the end. Events whose value the meter cannot use get their outcome here too.
  */
 import { unavailable } from '../../core/foundation/error.ts';
@@ -159,7 +159,8 @@ async function writePart(stores: Stores, counted: CountedMeter, part: RangedBack
   if (begun === undefined) return false;
   if (begun === null) return true;
   const written = await locked(stores, counted, async (transaction) => {
-    // The value is stable: no daily rollups are made while the past of a meter is being counted (actions/metering/usage/make-daily-rollups.ts).
+    // `days_before` does not change: no daily rollups are made while the past of a meter is being counted
+    // (actions/metering/usage/make-daily-rollups.ts).
     const days_before = readDaysBefore(await readProgress(transaction));
     const rows = withDailyRollups(found.rows, days_before);
     await putPart({ clickhouse }, counted, { rows, outcomes: found.outcomes }, begun);

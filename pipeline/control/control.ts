@@ -1,7 +1,7 @@
 /**
- * Control messages of the log that form no slice, each applied exactly once at its offset: a meter changes (a barrier), bucket rows are
- * rebuilt, daily rollups are made. Work on the stores is planned like a slice, so after a crash it is repeated before any later record.
- * Corrections of events are part of the slices (pipeline/slices/partition.ts).
+ * Applies control messages of the log, each exactly once at its offset: a new meter version, a rebuild of bucket rows, or daily rollups.
+ * A rebuild or rollup records its offsets before it writes, as a slice does, so after a crash it is repeated before any later record
+ * (ARCHITECTURE.md, "Exactly once"). Corrections of events are applied within slices (pipeline/slices/partition.ts).
  */
 import { listOvertakenTargets } from '../../actions/metering/events/correct-events.ts';
 import { makeDailyRollups } from '../../actions/metering/usage/make-daily-rollups.ts';

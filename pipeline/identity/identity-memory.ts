@@ -29,8 +29,8 @@ export type IdentityOptions = {
 export const EXACT_ONLY: IdentityOptions = { dir: null, hot_ids: Number.POSITIVE_INFINITY, filter_bytes: 0 };
 
 /**
- * Reads the stored hashes in [`from`, `before`) of the log. If `from` is 0, also those of shards that came from other partitions. It reads
- * all of them or fails.
+ * Reads the stored hashes in [`from`, `before`) of the log. If `from` is 0, it also reads hashes that another partition wrote for shards of
+ * this one, before the number of partitions changed. It reads all of them or fails.
  */
 export type ReadIdentities = (
   range: { from: bigint; before: bigint },
@@ -40,7 +40,7 @@ export type ReadIdentities = (
 type IdentityPartition = {
   readonly partition: number;
   readonly partition_count: number;
-  /** Installation that the ids belong to: files of other stores do not contain them. */
+  /** Id of the installation. Files of another installation are rebuilt, because they do not have the ids of this one. */
   readonly installation: string;
 };
 

@@ -111,7 +111,7 @@ export class Partition {
     return this.#next;
   }
 
-  /** CRC-32 of the body of the record before `next_offset`; null if it is unknown. */
+  /** CRC-32 of the body of the record before `next_offset`, which reveals a replaced log (storage/log/continuity.ts); null if unknown. */
   get last_record(): number | null {
     return this.#lastRecord;
   }
@@ -142,7 +142,7 @@ export class Partition {
     this.#slicesSinceFence = 0;
   }
 
-  /** Releases the identities; the caller begins no further slice. */
+  /** Releases the identities. No slice may begin afterwards. */
   close(): void {
     this.#identities.close();
   }

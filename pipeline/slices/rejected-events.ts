@@ -81,8 +81,8 @@ async function findRejection(
 }
 
 /**
- * Makes the event a dead letter; only the owner of the partition may do so. If the raw row of the event was written before another row was
- * rejected, the event is voided. Otherwise its id is free again (`deleteRejectedRows`).
+ * Makes the event a dead letter; only the owner of the partition may do so. If the raw row of the event is stored, the event is voided;
+ * otherwise `deleteRejectedRows` deletes its identity, so that a later event may have the same id.
  */
 export async function rejectEvent(
   stores: Stores,

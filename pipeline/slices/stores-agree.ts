@@ -28,7 +28,7 @@ export async function checkStoresAgree(stores: AgreeingStores, state: PartitionP
   throw new PartitionStopped(state.partition, `${why}: the two are of different moments; ${advice}`);
 }
 
-/** Finds rows in ClickHouse of records that Postgres has not processed: Postgres is then of an earlier moment. */
+/** Finds rows in ClickHouse of log records that Postgres has not processed. If so, Postgres was restored to an earlier moment. */
 async function findRowsAhead(
   { clickhouse }: AgreeingStores,
   { partition, next_offset, slice_to }: PartitionProgress,
@@ -72,7 +72,7 @@ async function findUnknownVersion(postgres: Database, { versions }: CountedWrite
   );
 }
 
-/** Finds out whether ClickHouse lacks rows of the newest records that Postgres has processed: ClickHouse is then of an earlier moment. */
+/** Finds out whether ClickHouse lacks rows of the newest processed records. If it does, ClickHouse was restored to an earlier moment. */
 async function findRowsBehind(
   { postgres, clickhouse }: AgreeingStores,
   { partition }: PartitionProgress,

@@ -13,7 +13,7 @@ export function checkTexts(text: string, words: Int32Array, first: number): void
     const start = words[mark]!;
     if (start === ABSENT) continue;
     const end = words[mark + 1]!;
-    // A text without escapes contains no lone surrogates and no NUL.
+    // `end` is negative if the text has escapes. Without escapes it contains no lone surrogate and no NUL, so only its length matters.
     if (end >= 0 && end - start - 2 <= TEXT_MAX) continue;
     const fault = findTextFault(field, markedString(text, words, mark));
     if (fault !== undefined) throw invalid(fault.field, fault.why);

@@ -1,7 +1,7 @@
 /**
- * Second step: an id takes effect once, for the life of the data; the first accepted wins (docs/rules/identity.md, "One effect per id"). A
- * hash that is new to the partition's set is a new id. For the others the exact rows decide. An event is a repeat if an event with its id
- * has a smaller position in the log. So the events of a slice that runs again are not mistaken for repeats.
+ * Second step: of all events with one id, only the first accepted counts (docs/rules/identity.md, "One effect per id"). An id is new if its
+ * hash is not in the partition's set. Otherwise the stored ids decide: an event is a repeat if an event with its id has an earlier position
+ * in the log. So the events of a slice that runs again are not mistaken for repeats.
  */
 import { hashToBigInt } from '../../core/metering/event/identity.ts';
 import type { EventOutcome } from '../../core/metering/event/outcome.ts';
@@ -30,7 +30,7 @@ export async function dedupe(
   return decide(events, suspects, owners);
 }
 
-/** Decides each event of the slice in log order. An id belongs to the first event that has it. */
+/** Decides in log order whether each event of the slice is new or a repeat of the first event that has its id (its owner). */
 function decide(
   events: readonly ReadEvent[],
   suspects: Set<ReadEvent>,

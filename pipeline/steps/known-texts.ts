@@ -1,6 +1,6 @@
 /**
- * Shares one copy of each frequent text, such as names, customers and sources. A copy does not retain the batch that it
- * was cut from, and its hash in a map is computed once.
+ * Shares one copy of each frequent text, such as names, customers and sources. A substring would
+ * retain the text of its whole batch; a copy does not, and its hash in a map is computed once.
  */
 export class KnownTexts {
   readonly #texts = new Map<string, string>();

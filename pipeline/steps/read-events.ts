@@ -43,8 +43,8 @@ const SOURCE = fieldMark('source');
 const TIMESTAMP = fieldMark('timestamp');
 
 /**
- * A parsed event: an index into its batch. Its strings are cut from the text of the batch on access, so the thousands of events of a slice
- * are little more than numbers.
+ * A parsed event: an index into the events of its log record. Most of its strings are extracted from the record's text on access, which
+ * saves memory, because a slice has thousands of events.
  */
 export class ReadEvent implements StoredEvent {
   private readonly record_events: RecordEvents;
@@ -139,7 +139,7 @@ class RecordEvents {
   readonly record: LogRecord;
   readonly scope: Scope;
   readonly text: string;
-  /** One character of the text is one byte, so a hash over the characters equals the hash over the bytes. */
+  /** Whether the text is ASCII. Each character is then one byte, so a hash over the characters equals the hash over the bytes. */
   readonly ascii: boolean;
   readonly offset: number;
   readonly marks: Marks;
@@ -150,7 +150,7 @@ class RecordEvents {
   readonly customers: string[] = [];
   readonly sources: string[] = [];
   readonly timestamps_us: number[] = [];
-  /** Generated ids; all other ids are cut from the text. */
+  /** Ids that the service generated; undefined for an event whose id is in the text. */
   readonly event_ids: (string | undefined)[] = [];
   /** Hashes of each event: two words for its id, then two for its content. */
   words: Uint32Array;
@@ -258,7 +258,7 @@ export class EventReader {
     }
   }
 
-  /** Adds the columns of a marked event. All checks run before the first column is written. */
+  /** Checks a marked event and adds it to the columns. It throws before it adds anything, so an invalid event leaves no partial row. */
   #take(
     record_events: RecordEvents,
     first: number,

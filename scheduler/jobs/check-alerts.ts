@@ -12,7 +12,7 @@ import type { QueuedWork } from '../job.ts';
 
 const Scoped = z.object({ tenant_id: z.string(), environment_id: z.string() });
 const OfCustomer = Scoped.extend({ customer_id: z.string(), fills: z.boolean().default(true) });
-/** Payload of the job that checks wallets which use the default thresholds of their environment, by ascending id. */
+/** Payload of a job that checks wallets with default thresholds by ascending id, beginning after `wallets_behind`. */
 const ByDefault = Scoped.extend({ wallets_behind: z.string() });
 const Payload = z.union([OfCustomer, ByDefault]);
 

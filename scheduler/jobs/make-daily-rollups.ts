@@ -1,6 +1,6 @@
 /**
  * Requests daily rollups of past days from the pipeline, and repeats the request until they exist
- * (docs/decisions/0001).
+ * (docs/decisions/0001-one-aggregate.md).
  */
 
 import type { Stores } from '../../storage/foundation/stores.ts';

@@ -11,8 +11,8 @@ export function purgeRecordChangesJob({ postgres, usage_cache }: Stores, every_s
     name: 'purge-record-changes',
     every_seconds,
     async run() {
-      // This process reads the changes before the deletion. It reads them with each query, so without queries it would
-      // miss the newest ones.
+      // This process otherwise reads the changes only at a query. Without queries, it would miss those that are deleted
+      // now.
       if (usage_cache !== undefined) await readChanges(postgres);
       return { done: { purged: await purgeRecordChanges(postgres) }, waiting: [], failed: [] };
     },

@@ -39,7 +39,7 @@ export function sendWebhooksJob(
   };
 }
 
-/** Creates a clock that advances with the machine and is rounded down to the second. */
+/** Creates a clock that starts at `now` and advances in whole seconds with the machine's monotonic clock. */
 export function createClock(now: Date): () => Date {
   const began = performance.now();
   return () => new Date(now.getTime() + Math.floor((performance.now() - began) / 1_000) * 1_000);

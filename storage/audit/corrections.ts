@@ -7,7 +7,7 @@ import { IN_EFFECT } from './events-as-sent.ts';
 export type CorrectionRow = Scope & { readonly id: string; readonly event_id: string; readonly action: string };
 export type RequestedCorrection = CorrectionRow & {
   readonly state: 'requested' | 'applied' | 'unknown_event';
-  /** The log position at which the pipeline processed it; null if an earlier version did not record it. */
+  /** Log position at which the pipeline processed the correction; null if an earlier version did not record it. */
   readonly log_partition: number | null;
   readonly log_offset: string | null;
 };

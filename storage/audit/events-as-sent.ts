@@ -1,6 +1,6 @@
 /**
- * Input of the second count (actions/operations/audit/second-count.ts): events as sent, and corrections as accepted. Nothing here reads
- * ClickHouse's table of corrections, which every other reader of events uses.
+ * Input of the second count (actions/operations/audit/second-count.ts): events as sent, and corrections as accepted. Every other reader of
+ * events uses ClickHouse's table of corrections; nothing here does, so the second count also finds faults of that table.
  */
 
 import { type Scope } from '../../core/foundation/scope.ts';
@@ -66,7 +66,7 @@ type CustomersOfDay = Scope & {
   readonly day: number;
 };
 
-/** Yields some events at a time. */
+/** Yields the events of one UTC day in batches. */
 export async function* streamSentEventsByDay(
   clickhouse: ClickHouseClient,
   { day, ...params }: CustomersOfDay,
@@ -106,7 +106,7 @@ export async function loadSentEvents(
   return events;
 }
 
-/** Lists some customers with events of a name for each day. */
+/** Lists up to `limit` customers that have events of this name on the day. */
 export async function listCustomersByDay(
   clickhouse: ClickHouseClient,
   { tenant_id, environment_id }: Scope,
@@ -166,8 +166,8 @@ export async function listCorrectedEvents(
 }
 
 /**
- * Lists the replacements of an environment that may name one of these customers; without a list of customers, all replacements. A JSON text
- * without a backslash contains its strings literally.
+ * Lists the replacements of an environment that may name one of these customers; without a list of customers, all replacements. The ids are
+ * searched in the JSON text; a text with a backslash is always listed, because an id in it may be escaped.
  */
 export async function* streamReplacements(
   database: Database,

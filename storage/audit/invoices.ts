@@ -38,8 +38,8 @@ const MADE = `r.refund_status <> 'failed'`;
 const OVERPAYMENT_REFUND = `starts_with(r.idempotency_key, 'surplus/' || r.payment_id)`;
 
 /**
- * Money of each invoice: received by payments, refunded from them, and returned by credit notes and refunds of its charges. The
- * other refunds returned partial payments or overpayments, which no longer count as paid.
+ * Money of each invoice: `received` by payments without refunded overpayments, other `refunds` of these payments, and `noted`, which is
+ * returned by credit notes. A refund that `refunded_amount` does not contain returned a partial payment and lowers `amount_paid`.
  */
 const MONEY = `${SELECTED_INVOICES}, receipts as (
     select asked.id, sum(p.amount) as amount from asked join payments p on ${joinsSelected('p', 'destination_id')}
@@ -130,7 +130,8 @@ const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
               join credit_note_line_items c on c.tenant_id = n.tenant_id and c.environment_id = n.environment_id and c.credit_note_id = n.id
              where n.credit_note_status = 'FINALIZED' and n.change_invoice_id is null group by 1) n on n.id = l.id
      where n.amount > l.amount - (${DISCOUNTS}) or n.tax > l.tax_amount`,
-  // Compares the digits after the token, whatever the prefix. If a setting raised the start, the numbers before it were never issued.
+  // Compares the digits after the counter's token, because the prefix may have changed. If a setting raised the start, the numbers before
+  // it were never issued.
   invoice_number_gap: `
     with counters as (
       select c.tenant_id, c.environment_id, c.token, c.last_number, coalesce((s.value ->> 'start_sequence')::bigint, 1) as start

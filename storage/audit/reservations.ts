@@ -1,6 +1,6 @@
 /**
- * Pools against their held reservations, and committed reservations against their events or charges. Each query is one statement,
- * so it reads one snapshot.
+ * Audits reservations: a pool must equal the sum of the held reservations of one customer and one feature or wallet, and a committed
+ * reservation must equal its events or its wallet charge. Each query is one statement, so it reads one snapshot.
  */
 
 import type { CommittedEvents } from '../../core/credits/reservations/event.ts';

@@ -19,7 +19,7 @@ export type ComputedAnswer<Answer> = {
   readonly answer: Answer;
   /** Computes the answer again from current usage. If absent, new usage invalidates the answer. */
   again?(read: ReadCached): Answer;
-  /** Usage before this instant is not in the periods that `again` reads, but may affect the answer. */
+  /** New usage before this instant invalidates the answer: it may affect the answer, but `again` does not read it. */
   readonly late_before_ms?: Milliseconds;
   /** End of validity, even if no record changes. */
   readonly until_ms?: Milliseconds;
@@ -71,7 +71,7 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
   #changes = 0;
   #isLost = false;
   /**
-   * Whether the answer contains raw events of a meter without rows, so that any progress of the stores may change it.
+   * Whether the answer contains raw events of a meter that has no bucket rows yet, so that any progress of the stores may change it.
    */
   #hasRawUsage = false;
   /**
@@ -146,7 +146,7 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
     }
   }
 
-  /** Updates the entry for a row; called after the periods of the subject have applied it. */
+  /** Processes a new bucket row. The cached periods of the subject have already applied the row. */
   onRow(subject: LiveUsageSubject, first_us: Microseconds): void {
     if (this.#made === null) {
       this.#earliest_us = Math.min(this.#earliest_us, first_us);
@@ -158,13 +158,13 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
     this.#isLost = true;
   }
 
-  /** Whether the entry may be cached. */
+  /** Stores the computed answer in the entry; returns whether the entry may be cached. */
   complete(made: ComputedAnswer<unknown>): boolean {
     this.#late_before_us = made.late_before_ms === undefined ? Number.NEGATIVE_INFINITY : toUs(made.late_before_ms);
     this.#until_ms = Math.min(this.#until_ms, made.until_ms ?? Number.POSITIVE_INFINITY);
     this.#made = made;
     this.#answer = made.answer;
-    // A period that is over is read again if late usage arrives for it.
+    // Periods that ended by then need no updates: late usage in them invalidates the answer.
     this.#leavePeriods(({ end_us }) => end_us <= this.#late_before_us);
     const came = this.#came ?? NOBODY;
     this.#came = null;

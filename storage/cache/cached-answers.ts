@@ -1,7 +1,7 @@
 /**
  * Caches answers in memory with their dependencies (docs/decisions/0007-cached-answers.md). An entry is valid while none of its records has
- * changed (change-feed.ts), its recorded end of validity is not reached, and no usage update was lost. New usage updates its lines
- * (storage/usage/live-usage.ts), and `again` computes the answer from them. After any other change the answer is recomputed in full.
+ * changed (change-feed.ts), its recorded end of validity is not reached, and no usage update was lost. New usage updates the cached usage
+ * (storage/usage/live-usage.ts), from which `ComputedAnswer.again` computes the answer. After any other change it is recomputed in full.
  */
 import type { LRUCache } from 'lru-cache';
 import type { Scope } from '../../core/foundation/scope.ts';
@@ -24,7 +24,7 @@ type FreshAnswer<Answer> = {
 };
 
 type CacheQuery = Scope & {
-  /** Identifies the query within the scope. The answer depends on the records whose ids it contains. */
+  /** Identifies the query within the scope. If the key contains ids of records, the answer depends on these records. */
   readonly key: string;
   readonly now: Date;
 };

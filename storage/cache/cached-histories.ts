@@ -93,7 +93,7 @@ async function readSinceCached(stores: Stores, scope: Scope, { own, query, rebui
 
 type HistoryComparison = { readonly read: UsageInOrder; readonly query: BilledUsageQuery };
 
-/** Whether the cached history is valid. Must run after the events were read. */
+/** Whether the cached history is valid. Must run after the events were read, to notice events that arrived during that read. */
 async function isHistoryCurrent(
   stores: Stores,
   known: CachedHistory,

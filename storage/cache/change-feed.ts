@@ -1,7 +1,7 @@
 /**
  * Reads which records changed since the previous read, and the progress of the stores, in one statement
- * (docs/decisions/0007-cached-answers.md). `readChanges` begins after its callers, so it sees everything that was committed before them.
- * `requestRecentChanges` returns a snapshot that misses nothing of this process, and other processes' commits of the last 50 ms at most.
+ * (docs/decisions/0007-cached-answers.md). `readChanges` starts its read after the call, so it sees everything that was committed before.
+ * The snapshot of `requestRecentChanges` sees all writes of this process; it may lack commits of other processes of the last 50 ms.
  *
  * A change writes the id of its record and of its transaction (sql/postgres/0170-record-changes.sql). A record has changed if the current
  * Postgres snapshot sees its transaction and the previous one did not, whichever transaction began first.
@@ -171,7 +171,7 @@ class ChangeFeed {
   );
   #recent: DatedChanges | null = null;
   #waiting: ChangesCallback[] = [];
-  /** Query of the latest caller. The freshness is not after its instant. */
+  /** Query of the latest caller. Its `now` is the upper bound of the freshness that is read next. */
   #query: RecentQuery | null = null;
   #isRenewing = false;
   #freshness: LogFreshness | null = null;
@@ -267,8 +267,8 @@ class ChangeFeed {
 const PORTION = 4;
 
 /**
- * Calls the callbacks in portions, all before other work. Deferred work of a callback, such as node's HTTP server does for each answer,
- * runs after its portion and not after the last callback. The last caller waits only for those before it.
+ * Calls the callbacks in portions, all in one tick of the event loop. Work that a callback defers, as Node's HTTP server does for each
+ * answer, runs after the callback's portion, so the first answers do not wait for the last callback.
  */
 function deliver(callbacks: readonly ChangesCallback[], recent: RecentChanges | null): void {
   for (let from = 0; from < callbacks.length; from += PORTION) {

@@ -22,11 +22,11 @@ type QueuedGather = {
 
 /** Maximum size of a batch. Larger ones are not faster, and their computation would delay cached answers. */
 const BATCH_MAX = 32;
-/** Maximum number of groups per environment, so that a slow environment occupies at most half of all groups. */
+/** Maximum number of concurrent batches per environment, so that a slow environment occupies at most half of `GROUPS_MAX`. */
 const GROUPS_PER_ENVIRONMENT_MAX = 2;
 /**
- * Maximum number of groups, because each holds a connection while it waits for answers that need another connection. Above this limit
- * requests are computed alone.
+ * Maximum number of concurrent batches, because each holds a connection while it waits for answers that need another connection. Above
+ * this limit requests are computed alone.
  */
 const GROUPS_MAX = 4;
 

@@ -15,7 +15,8 @@ export function listRecordIds(text: string): readonly string[] {
 }
 
 /**
- * Corrections of events have one id per environment (sql/postgres, 0251). A cached answer needs none: it watches the usage that it reads.
+ * Id under which all corrections of an environment's events are tracked (sql/postgres, 0251). Only cached draft plans use it: a cached
+ * answer watches the usage that it reads.
  */
 const CORRECTIONS_ID = /^env_[0-9A-Z]{26}\/corrections$/;
 

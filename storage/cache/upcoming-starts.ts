@@ -1,6 +1,6 @@
 /**
- * Reads future starts only as dependencies (postgres/interceptors/dependency-recorder.ts): a current answer does not include them, but
- * becomes outdated when they begin.
+ * Reads future starts of subscriptions, line items and add-ons only to record them as dependencies
+ * (postgres/interceptors/dependency-recorder.ts): a current answer does not include them, but becomes outdated when they begin.
  */
 import type { Scope } from '../../core/foundation/scope.ts';
 import { listBatched } from '../concurrency/batched.ts';

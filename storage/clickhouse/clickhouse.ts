@@ -127,8 +127,8 @@ export type LongStatement = {
 };
 
 /**
- * Streams a long answer as arrays, some rows at a time, without storing the answer. The answer ends with a line of its own: if that
- * is missing, it was truncated, which is an error. 64-bit numbers are JSON numbers unless the settings override it.
+ * Streams a long answer as arrays, some rows at a time, without storing the answer. After the last row the answer has the line `END_LINE`:
+ * an answer without it was truncated, which is an error. 64-bit numbers are JSON numbers unless the settings override it.
  */
 export async function* streamRows<Row>(
   client: ClickHouseClient,

@@ -1,4 +1,4 @@
-/** Literals for statements in which parameters are not possible: mutations, marks, files, names. */
+/** Literals for SQL in which parameters are not possible: mutations, settings, fence conditions, file paths, names. */
 
 export function quoteText(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\0', '\\0')}'`;

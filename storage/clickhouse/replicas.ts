@@ -93,7 +93,7 @@ class AnsweringReplica {
     throw severalAnswer();
   }
 
-  /** A write counts on any server. If another server answered, the next read checks which one has all rows. */
+  /** A write is valid whichever server acknowledged it. If another server than before answered, the next read checks which has all rows. */
   async write(send: () => Promise<ReplicaAnswer>): Promise<ReplicaAnswer> {
     const answer = await send();
     if (parseServerName(answer) !== this.#server) this.#server = undefined;
@@ -128,7 +128,10 @@ function severalAnswer(): Error {
   return unavailable('the usage store (several replicas answer in turn: its address must lead to one at a time)');
 }
 
-/** Makes the answering server fetch the rows that it lacks. Returns the names of the servers that answered. */
+/**
+ * Makes the connected replica fetch its missing rows of every table from the other replicas. Returns the names of all servers that executed
+ * a statement; several names mean that the address switched to another replica in between.
+ */
 async function fetchAll(client: ClickHouseClient): Promise<Set<string>> {
   const response = await client.query({
     query: `select table, currentDatabase() as name from system.replicas where database = currentDatabase()`,

@@ -9,7 +9,7 @@ type ClickHouseSettingValues = Record<string, string | number>;
 
 /** Format of an answer. */
 const EXACT_TEXT: ClickHouseSettingValues = {
-  // Readers would round a JSON number.
+  // 64-bit integers and decimals are JSON strings, because readers would round JSON numbers.
   output_format_json_quote_64bit_integers: 1,
   output_format_json_quote_decimals: 1,
   output_format_json_named_tuples_as_objects: 1,

@@ -1,7 +1,7 @@
 /**
  * Concurrent queries of one store are batched. A query never waits for others to arrive: each batch contains all queries queued by then,
  * and later ones go into the next batch. So every answer is read after its query was made. While queries wait, each batch is followed by a
- * pause as long as the batch took, so that batches grow with the load. A slow batch delays only its own kind.
+ * pause as long as the batch took, so that batches grow with the load. A slow batch delays only queries of its own loader.
  */
 
 import { runAsSystem } from '../foundation/request-context.ts';

@@ -4,10 +4,10 @@
  * statement is sent by itself. Code in it never runs in the context of one caller, because a batch is the work of all of them.
  */
 
+import { isAfterFailure } from '../foundation/failure.ts';
 import type { Database, Transaction } from '../foundation/stores.ts';
 import { currentRecorder, recordAnswer } from '../postgres/interceptors/dependency-recorder.ts';
 import { isConnected, runConnected } from '../postgres/pool/connected.ts';
-import { findUnawaitedWrites, unwrapResults } from '../postgres/pool/unawaited-writes.ts';
 import { KeyedBatchLoader } from './batch-loader.ts';
 
 /**
@@ -74,6 +74,16 @@ async function shareAll<Made>(transaction: Transaction, count: number, begin: Be
 }
 
 /**
+ * Returns all results, or throws the first failure. In a transaction the statements after a failed one fail, too, so their failures are
+ * thrown only if there is no other.
+ */
+function unwrapResults<Value>(ended: readonly PromiseSettledResult<Value>[]): Value[] {
+  const failures = ended.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []));
+  if (failures.length > 0) throw failures.find((one) => !isAfterFailure(one)) ?? failures[0];
+  return ended.map((end) => (end as PromiseFulfilledResult<Value>).value);
+}
+
+/**
  * Barrier: waits until all other units of the batched transaction arrive or end. Units that return from a store in several groups
  * then send their statements in one batch again. No effect outside a batched transaction.
  */
@@ -99,12 +109,12 @@ export function isBatched(database: Database): boolean {
 }
 
 /**
- * Starts a write without a result. In a batched transaction, or one of `runWithWrites`, its caller continues at once, and the end of the
- * transaction waits for the write. In any other transaction the write is awaited.
+ * Starts a write without a result. In a batched transaction its unit continues at once, and `shareAll` waits for the write. In any other
+ * transaction the write is awaited, or sent with the next statement (interceptors/bundled-statements.ts).
  */
 export async function write(database: Database, writing: () => Promise<unknown>): Promise<void> {
   const began = writing();
-  const unawaited = shared.get(database)?.unawaited ?? findUnawaitedWrites(database);
+  const unawaited = shared.get(database)?.unawaited;
   if (!unawaited) return void (await began);
   // The failure of a write is thrown after all units have ended.
   began.catch(() => undefined);
@@ -195,5 +205,7 @@ export async function loadAll<const Queries extends readonly LoadQuery<Database>
 ): Promise<LoadedAnswers<Queries>> {
   const isOne = queries.filter((query) => query !== null).length < 2;
   if (!isOne && !isConnected(database)) return runConnected(database, (connected) => loadAll(connected, queries));
-  return unwrapResults(await Promise.allSettled(queries.map((query) => query && query(database)))) as never;
+  return unwrapResults(
+    await Promise.allSettled(queries.map(async (query) => (query ? query(database) : null))),
+  ) as never;
 }

@@ -1,16 +1,19 @@
-/** Slots for concurrent work, of which some waits for other services. Such work frees its slot when it is slow, so it keeps no other from beginning. */
+/**
+ * Slots for concurrent work, some of which waits for other services. Such work frees its slot when it becomes slow, so that other work
+ * can begin.
+ */
 
 type SlotLimits = {
-  /** Work at once, except slow work. */
+  /** Maximum number of concurrent tasks that are not slow. */
   readonly at_once: number;
-  /** Work at once with the slow. */
+  /** Maximum number of all concurrent tasks, including slow ones. */
   readonly with_slow: number;
   readonly slow_after_ms: number;
 };
 
 export class PromptSlots {
   readonly #limits: SlotLimits;
-  /** Instants at which the work becomes slow, by its name; infinite for work that retains its slot. */
+  /** Instants at which running tasks become slow, by name; infinite for a task that retains its slot until its end. */
   readonly #slow_at = new Map<string, number>();
 
   constructor(limits: SlotLimits) {
@@ -31,7 +34,7 @@ export class PromptSlots {
     this.#slow_at.delete(name);
   }
 
-  /** Time until a slot is free although no work ends; null if that does not happen. */
+  /** Milliseconds until a slot is free because a task becomes slow; 0 if one is free, null if only the end of a task frees one. */
   computeWait(): number | null {
     const { at_once, with_slow } = this.#limits;
     if (this.#slow_at.size >= with_slow) return null;

@@ -20,7 +20,7 @@ export type QueryBounds = {
 /** Owner of a query: a tenant, with bounds; or billing for the tenant, without bounds. */
 type QueryOwner = { readonly tenant_id: string; readonly bounds?: QueryBounds | undefined };
 
-/** In units of core/metering/expression/work.ts: about 20 seconds of one core, or four million raw events of a plain meter. */
+/** Maximum cost of a query, in units of core/metering/expression/work.ts: about 20 s of one core, or 4 million events of a plain meter. */
 export const QUERY_WORK_MAX = 200_000_000;
 /** Limit for all queries of one request. It is twice the limit of one query, because a query may have to be read twice. */
 const REQUEST_WORK_MAX = 2 * QUERY_WORK_MAX;

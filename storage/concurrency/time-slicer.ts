@@ -82,7 +82,7 @@ function waitInLine(asker: Asker | undefined): Promise<void> {
   });
 }
 
-/** Resumes one of each kind per tick of the event loop. */
+/** Resumes one waiting piece of pipeline work and one waiting query per tick of the event loop. */
 function release(): void {
   pipeline.shift()?.();
   questions.take()?.();

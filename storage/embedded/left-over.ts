@@ -22,7 +22,7 @@ type TerminationPlan = {
 
 const STILL_WAITING_MS = 10_000;
 
-/** Ends a leftover process. A slow disk may delay its end in any case. */
+/** Ends a leftover process. After the last signal it waits without a limit, because a slow disk may delay the end. */
 export async function endLeftOver(server: ProcessMark, { name, signals, log }: TerminationPlan): Promise<void> {
   log(`stopping the ${name} that an earlier run left behind (process ${server.pid})`);
   for (const [signal, patience_ms] of signals) {

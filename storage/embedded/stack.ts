@@ -76,8 +76,8 @@ async function startIn(
   const shared = findSharedFileSystem(dir);
   if (shared)
     warn(`${dir} is on ${shared}: the lock on it may not be seen by other machines, so let this one alone use it`);
-  // A version without the lock may run in another container. Only its ClickHouse reveals that, so it is started before anything is
-  // changed.
+  // An earlier version without this lock may run in another container. Only the lock of its ClickHouse engine shows that, so after an
+  // upgrade our ClickHouse is started first, and the directory is signed afterwards.
   const is_upgrade = directory.is_of_earlier_version;
   if (!is_upgrade) directory.sign();
   const lock = await lockStores(dir, warn);

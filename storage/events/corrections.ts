@@ -25,7 +25,7 @@ export type EventContent = {
   readonly properties: string;
 };
 
-/** The event's own position in the log, assigned when it was stored. It is copied and never derived from the id again. */
+/** The event's own position in the log. It is copied and never derived from the id, because the number of partitions may have grown. */
 type EventLogPosition = {
   readonly event_partition: number;
   readonly event_offset: number;

@@ -1,4 +1,4 @@
-/** Queries for the existing events, before anything is measured. */
+/** Queries for the names, customers and first time of stored events; they need no meter. */
 import { z } from 'zod';
 import type { Scope } from '../../core/foundation/scope.ts';
 import { type ClickHouseClient, defineStatement } from '../clickhouse/clickhouse.ts';

@@ -1,7 +1,7 @@
 /**
- * Reads all current events of a time range, for an export. If `marks` are given, it reads the state when the log was counted up to them. An
- * event that is corrected meanwhile then appears exactly once, in its old or its new form, however often the rest is requested. Uncorrected
- * events come first in the order of the table (customer, name and time), which needs no memory. Replacements follow.
+ * Reads all current events of a time range, for an export. `marks` limit it to events and corrections before these offsets of the log: an
+ * event that is corrected meanwhile then appears exactly once, even if a slow reader gets the rows by several statements. Uncorrected
+ * events come first in the order of the table (customer, name and time), which needs no sort. Replacements follow.
  */
 
 import type { Scope } from '../../core/foundation/scope.ts';
@@ -30,7 +30,7 @@ const between = (start: string, end: string) =>
 const WANTED = `${SCOPE} and ${between('start_us', 'end_us')}`;
 const COLUMNS = `event_id, event_name, external_customer_id, customer_id, toUnixTimestamp64Micro(timestamp) as at_us,
   toUnixTimestamp64Micro(received_at) as got_us, source, properties`;
-/** SQL for the offset of a row's partition in a list, with which the row's offset is compared. */
+/** SQL for the bound of a row's offset: the offset that is listed for the row's partition; 0 if there is none. */
 const below = (partitions: string, offsets: string) =>
   `transform(partition, {${partitions}:Array(UInt16)}, {${offsets}:Array(UInt64)}, toUInt64(0))`;
 const COUNTED = `({has_marks:Bool} = false or offset < ${below('mark_partitions', 'marks')})`;

@@ -134,7 +134,7 @@ async function countPassing(
   return count;
 }
 
-/** Limit of preselected events that are read before the first page is complete. */
+/** Number of preselected events that were read for a page, above which the query is rejected. */
 const PASSED_OVER_MAX = 100_000;
 
 function tooManyPassedOver(): Error {
@@ -291,8 +291,8 @@ function buildConditions(wanted: FoundEventsQuery): { conditions: string; params
 }
 
 /**
- * SQL condition that every matching event passes, and few others: here numbers are floats, and the engine rejects JSON
- * with very large numbers.
+ * SQL condition that preselects events: all matching ones pass, and few others. It compares numbers as floats, and JSON that the engine
+ * cannot parse, such as very large numbers, passes.
  */
 function mayPass(index: number): string {
   const key = `{key_${index}:String}`;

@@ -103,8 +103,8 @@ export function toHashRange(shards: { first: number; last: number }): { first: b
 }
 
 /**
- * Distinct hashes of the range, by part, for the comparison with identity files (`pipeline/identity/identity-files.ts`). Memory and files
- * store 0 as 1.
+ * Sums of distinct hashes of the range, by part, to compare with identity files (`pipeline/identity/identity-files.ts`). Hash 0 counts as
+ * 1, as in memory and files.
  */
 export async function loadStoredSumsByPart(
   clickhouse: ClickHouseClient,
@@ -131,7 +131,7 @@ export async function loadStoredSumsByPart(
   }
 }
 
-/** Visits each distinct hash of a part, as its halves. */
+/** Visits each distinct hash of a part, as the text `<high>.<low>` of its 32-bit halves. */
 export async function visitStoredHashes(
   clickhouse: ClickHouseClient,
   { part, parts, ...range }: IdentityRange & { part: number; parts: number },

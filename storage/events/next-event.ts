@@ -1,4 +1,4 @@
-/** Next usage of customers: repeated usage checks can skip times without events. */
+/** Finds the next event of customers, so that repeated usage checks can skip times without events. */
 import type { Scope } from '../../core/foundation/scope.ts';
 import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 

@@ -176,7 +176,7 @@ export async function listRawEventDays(clickhouse: ClickHouseClient, wanted: Raw
   }
 }
 
-/** Counts the wanted events at offsets in doubt; `before` is ignored. */
+/** Counts the wanted events in the offset ranges `doubts`, from `from` to before `to`; `before` is ignored. */
 export async function countRawEvents(
   clickhouse: ClickHouseClient,
   wanted: RawEventsQuery & { doubts: readonly { partition: number; from: bigint; to: bigint }[] },
@@ -202,9 +202,8 @@ export async function countRawEvents(
 }
 
 /**
- * Selects the current events: replacements instead of corrected events (storage/events/corrections.ts). Both have the event's own
- * position in the log. Partition and offset are compared as a pair, because the correction may be on a partition that was
- * added later.
+ * Selects the current events: replacements instead of corrected events (storage/events/corrections.ts). `before` applies to the event's
+ * own partition and offset, because the correction itself may be on a partition that was added later.
  */
 function buildRawEventsStatement(wanted: RawStatementQuery): { sql: string; params: Record<string, unknown> } {
   const scope = 'tenant_id = {tenant_id:String} and environment_id = {environment_id:String}';

@@ -12,7 +12,7 @@ const ENTROPY_BYTES = 10;
 const STEP_MAX = 0xffffff;
 
 type GeneratedId = { ms: number; entropy: Uint8Array };
-/** Last id of each kind, because records created in between may have another instant. */
+/** Last id by kind: with one last id for all kinds, an id of another kind and instant in between would end the sequence. */
 const last = new Map<IdKind, GeneratedId>();
 /** Last ids for test clocks, by kind and instant: each clock stays at its own instant until it is advanced. */
 const standing = new LRUCache<string, GeneratedId>({ max: 50_000 });

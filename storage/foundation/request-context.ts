@@ -19,7 +19,7 @@ export type RequestContext = {
   readonly key?: RequestKey;
 };
 
-/** The key as its row has it. Its scope is that of the request, wherever the request writes. */
+/** Idempotency-Key as in its row. Its scope remains that of the request, even if the request writes in another environment. */
 export type RequestKey = Scope & {
   readonly id: string;
   readonly holder: string;

@@ -4,10 +4,10 @@ import type { Knex } from 'knex';
 import type { EventLog } from '../log/log.ts';
 import type { UsageCache } from '../usage/usage-cache.ts';
 
-/** Settings of calls of tenants' accounts at providers. */
+/** Settings for calls to providers on behalf of tenants. */
 export type ProviderCallSettings = {
   readonly SECRETS_KEYS: readonly string[];
-  /** Addresses in place of the public ones: `name=http(s)://…`. */
+  /** Addresses that replace the public ones of providers: `name=http(s)://…`. */
   readonly PROVIDER_ADDRESSES: readonly string[];
 };
 
@@ -17,7 +17,7 @@ export type Stores = {
   readonly log: EventLog;
   /** Usage cache, if this process runs the pipeline or receives its slice notifications. */
   readonly usage_cache?: UsageCache | undefined;
-  /** Settings of the process; absent in one that calls no provider. */
+  /** Absent in a process that calls no provider. */
   readonly config?: ProviderCallSettings | undefined;
 };
 

@@ -1,6 +1,6 @@
 /**
  * Adds partitions to an existing log. Shards are permanent (core/metering/event/identity.ts); the partition of a shard follows from the
- * number of partitions. All ranges change at once, so the log must be drained: producers and workers are stopped, the stores contain
+ * number of partitions. All shards move at once, so the log must be drained: producers and workers are stopped, the stores contain
  * everything in the log, and then the log gets its new partitions. A repeated id is still recognized, because `event_identities` is
  * organized by shard, not by partition.
  *

@@ -96,7 +96,7 @@ export interface PartitionHandler {
    * committed one.
    */
   assigned(partition: number): Promise<StoredPosition>;
-  /** Records in order and without a gap: the first is at the previous `read_from`, or at `next_offset`. */
+  /** Called with the next records, without a gap: the first is at the returned `read_from` of the previous call, or at `next_offset`. */
   process(batch: PartitionBatch): Promise<ConsumerProgress>;
   /** Called when another consumer gets the partition; the handler drops its state. */
   revoked(partition: number): Promise<void>;
@@ -118,7 +118,7 @@ export type StoredPosition = {
   readonly min_end_offset: bigint;
 };
 
-/** Read records are not yet stored; only stored records may be committed or removed from the log. */
+/** A handler may read records before it stores them; only stored records may be committed or removed from the log. */
 export type ConsumerProgress = {
   /** Everything before this offset is in the stores. */
   readonly stored_until: bigint;

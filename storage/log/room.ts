@@ -9,7 +9,7 @@ import type { EventLog } from './log.ts';
 /** Maximum age of the oldest unprocessed event at which deferrable work may continue. */
 const WAITING_MAX_MS = 500;
 const POLL_INTERVAL_MS = 50;
-/** Longest wait of deferrable work if nothing is processed. */
+/** Longest wait of deferrable work; after that it continues despite the backlog. */
 const PATIENCE_MS = 5_000;
 
 /** Resolves when the pipeline has nearly caught up, or after `PATIENCE_MS`. */

@@ -17,8 +17,8 @@ const LEAP = 1_000_000n;
 
 /**
  * Must run before a pipeline starts. Raises the sequence above the greatest number in ClickHouse, in fences or rows, in case Postgres was
- * restored to an earlier state. Otherwise the fence of a forgotten attempt would reject a new one, and a rebuild would treat the rows of a
- * forgotten attempt as its own.
+ * restored to an earlier state. Otherwise a new attempt could get the number of an attempt that Postgres no longer knows: the old
+ * fence would reject the new attempt, and a rebuild would treat the old rows as its own.
  */
 export async function raiseAttempts({ postgres, clickhouse }: Pick<Stores, 'postgres' | 'clickhouse'>): Promise<void> {
   const greatest = await greatestAttempt(clickhouse);
@@ -33,8 +33,8 @@ export async function raiseAttempts({ postgres, clickhouse }: Pick<Stores, 'post
 
 /**
  * Must run before a correction gets its number. Raises the sequence above the greatest number in ClickHouse. A restored Postgres would
- * otherwise issue a number again, and of two corrections with one number readers take either. One sequence serves all tenants, so a
- * tenant's request raises it as the system.
+ * otherwise issue a number again, and readers would pick either of the two corrections. One sequence serves all tenants, so a
+ * request of a tenant raises it by `runAsSystem`.
  */
 export async function ensureCorrectionNumbers(stores: Pick<Stores, 'postgres' | 'clickhouse'>): Promise<void> {
   await runAsSystem(() => raiseCorrectionNumbers(stores));

@@ -123,7 +123,7 @@ export async function isBucketLockFree(transaction: Database): Promise<boolean> 
   return (await lockAll(transaction)).every((row) => !isTaken(row, ''));
 }
 
-/** Reads with the bucket rows locked, so that the rows match the progress to the event. Writes are forbidden. */
+/** Locks the bucket rows for `read`, so that they contain exactly the events before the progress. `read` must not write bucket rows. */
 export async function withBucketsLockedForReading<T>(
   database: Database,
   { name, seconds_max }: { name: string; seconds_max: number },

@@ -99,7 +99,7 @@ export async function listEventsCorrectedSince(
 export async function hasCorrectionsSince(database: Database, scope: Scope, since: Date): Promise<boolean> {
   const key = `corrections since ${scope.tenant_id} ${scope.environment_id} ${since.getTime()}`;
   const answer = await joinBatch(database, { key, query: since }, async (queries) => {
-    // A further correction changes the record with this id.
+    // Each correction reports a change of the id `.../corrections`, so cached answers that depend on this result become stale.
     const { rows } = await database.raw(
       `select ? as id, exists (select from event_corrections
         where tenant_id = ? and environment_id = ? and state <> 'unknown_event'

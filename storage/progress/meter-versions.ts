@@ -118,7 +118,7 @@ export async function hasUnsettledVersions(database: Database): Promise<boolean>
 /** Separates the locks of backfills from the advisory locks of other applications on the server. */
 const BACKFILL_LOCKS = 7_155_020;
 
-/** Whether this transaction back-fills the version; the lock ends with the transaction, even if its process dies. */
+/** Locks the back-fill of the version until the transaction ends, even if its process dies; false if another transaction has the lock. */
 export async function lockBackfill(
   transaction: Database,
   { meter_id, version }: { meter_id: string; version: number },
@@ -162,7 +162,7 @@ export type CurrentBackfillPart = {
 /** Number of this attempt to write a part, and number of the first attempt that may have written it. */
 export type PartBegun = { readonly attempt: bigint; readonly since: bigint };
 
-/** Number of events of a part, fixed when the back-fill began, so that a resumed back-fill divides the day equally. */
+/** Number of events of a part, fixed when the back-fill began, so that a resumed back-fill divides a day into the same parts. */
 export async function loadPartSize(
   database: Database,
   { meter_id, version }: { meter_id: string; version: number },
@@ -223,7 +223,7 @@ export async function markSettling(
 }
 
 export type BackfillProgress = {
-  /** Days that an earlier release had in progress; a rebuild counts them. */
+  /** Days whose back-fill an earlier release of Farthing began, without recording its attempt; a rebuild counts them. */
   readonly uncertain_days: readonly number[];
   /** Last day that is counted. */
   readonly backfilled_until: number | null;
@@ -273,7 +273,7 @@ export async function listMetersByEventNames(
   return rows.map((row: { meter_id: string }) => row.meter_id);
 }
 
-/** Lists the meters that count or have counted, for audits. */
+/** Lists the meters to audit: those with a version, including meters that no longer count events. */
 export async function listMetersToAudit(
   database: Database,
   wanted: { tenant_id?: string | undefined; environment_id?: string | undefined; meter_id?: string | undefined },

@@ -21,7 +21,10 @@ export type PartitionProgress = {
   readonly gate: string | null;
   /** Increases with each rebuild of bucket rows. */
   readonly rebuilds: bigint;
-  /** Increases when a slice begins to write bucket rows of several months. */
+  /**
+   * Increases when a slice begins to write bucket rows of several months. Each month becomes visible separately, so a read during which
+   * this number changes may see only some of the months.
+   */
   readonly wide_slices: bigint;
   /** Whether the bucket rows of the slice in progress, or of the last one, are in several months. */
   readonly is_wide: boolean;

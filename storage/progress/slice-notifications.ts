@@ -67,7 +67,7 @@ export function buildNotification(rows: readonly BucketRow[], getVersion: (meter
   return text.length > TEXT_MAX ? null : text;
 }
 
-/** The id of a meter belongs to one tenant and environment. */
+/** Meter of the rows that contain its index. Its id is unique across tenants and environments, so it is a sufficient key. */
 type NotifiedMeter = [tenant_id: string, environment_id: string, meter_id: string, version: number];
 type NotifiedRow = ReturnType<typeof toNotifiedRow>;
 type Number24 = string | 0 | null;

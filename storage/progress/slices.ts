@@ -172,7 +172,7 @@ export async function enterBuckets(
   }
 }
 
-/** Outcomes of the events of some records, for the ledger: every event has one. */
+/** Number of events of some records by outcome, for the table `slice_ledger`. Every event has exactly one outcome. */
 export type SliceCounts = {
   readonly events: number;
   readonly stored: number;

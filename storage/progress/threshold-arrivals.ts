@@ -1,5 +1,5 @@
 /**
- * After usage arrives, the subscriptions of these customers with a threshold are checked within seconds (docs/rules/invoices.md, "Before
+ * After usage arrives, the customers' subscriptions that have a threshold are checked within seconds (docs/rules/invoices.md, "Before
  * the period is over"). At most one check per subscription is queued until it begins; usage that arrives while it runs queues another. If a
  * check is lost in a crash, the periodic check, which runs every few minutes, covers it.
  */

@@ -125,10 +125,7 @@ export async function listCustomersToAlert(database: Database, filter: DueQuery)
   return listRoundRobin(database, narrowToEnvironments(due, 'customers', filter), { by: ['created_at'], ...filter });
 }
 
-/**
- * Lists the external ids of all customers of the environment if any alert can fire in it. Members of a subscription
- * count, and customers whose usage another customer pays.
- */
+/** Lists the external ids of all customers of the environment if any alert can fire in it, otherwise none. */
 export async function listExternalIdsToAlert(
   database: Database,
   { tenant_id, environment_id }: Scope,

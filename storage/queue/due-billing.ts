@@ -1,5 +1,5 @@
 /**
- * Lists subscriptions whose period is over or whose opening is due, and drafts whose delay is over. The scheduler
+ * Lists subscriptions that must begin, end or enter their next period, and drafts whose finalization delay is over. The scheduler
  * queries all tenants, except environments with a test clock; the advance of a test clock queries its own environment. The
  * results are candidates: a worker locks each record and checks it again.
  */
@@ -27,8 +27,8 @@ const BILLED = ['active', 'trialing'];
 /** Subscription types without invoices of their own, whose period advances with that of their parent. */
 export const MOVED_BY_PARENT = ['INHERITED', 'grouped_invoicing'];
 /**
- * Columns with the end of a subscription whose periods its parent advances, if it ends before the parent. An inherited
- * one has only its own end date; all its other instants are those of its parent.
+ * Columns with the instants at which a subscription may end before the parent that advances its periods, by type. In an inherited
+ * subscription only `end_date` is its own; all other instants are copies of the parent's.
  */
 const ENDS_ALONE: readonly (readonly [type: string, columns: readonly string[]])[] = [
   ['INHERITED', ['end_date']],
@@ -63,8 +63,8 @@ export async function listDueSubscriptions(
 }
 
 /**
- * Finds failed period ends whose retry is not due yet. The advance of a test clock does not use it, because it has its own
- * retries.
+ * Finds failed period ends whose retry is not due yet. The advance of a test clock does not use this query, because it has its
+ * own retries.
  */
 function triedLater(database: Database, now: Date): Knex.QueryBuilder {
   return database('subscription_schedules as schedule')
@@ -106,7 +106,7 @@ export async function listThresholdCustomers(
   return found.map(({ external_id }) => external_id);
 }
 
-/** Finds the earliest instant in this environment at which a subscription opens, ends, or ends a period. */
+/** Finds the earliest instant in this environment at which a subscription begins (`opens_at`), ends, or reaches a period end. */
 export function nextSubscriptionDue(database: Database, scope: Scope): Instant {
   const billed = () => database('subscriptions').where('status', 'published').whereIn('subscription_status', BILLED);
   const alone = () => billed().whereNotIn('subscription_type', MOVED_BY_PARENT);

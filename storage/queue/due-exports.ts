@@ -59,8 +59,8 @@ const PATIENCE = `interval '10 minutes'`;
 
 /**
  * SQL condition of a file for which the advance of a test clock does not wait: its run failed three times, was moved to the
- * job for slow exports, or waited too long for a slot. Its store may take any time, and tenants wait for each other's
- * stores.
+ * job for slow exports, or waited too long for a slot. The upload may take any time, and so may uploads of other tenants that
+ * occupy the slots.
  */
 const PUT_OFF = (run: string) =>
   `(${run}.error is not null and ${run}.attempt >= 3 or ${run}.task_queue = 'slow-export'

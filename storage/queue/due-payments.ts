@@ -19,7 +19,7 @@ import {
 
 export type DuePayment = DueRecord & {
   readonly payment_gateway: string | null;
-  /** Whether the attempt reads the counterparts of the invoice first, also if it is paid with credits. */
+  /** Whether the attempt first reads the copies of the invoice at connected providers, even if credits pay the invoice. */
   readonly reads_counterparts: boolean;
 };
 

@@ -17,7 +17,7 @@ import {
 /**
  * Selects lots with remaining credits that no invoice and no reservation can still use; the callers check the expiry.
  * An unbilled period, or a draft, void or unpaid postpaid invoice, may still use a lot if its period ended before the
- * lot's expiry. A hold may if it is charged before the expiry.
+ * lot's expiry. So may a reservation that will be charged before the lot's expiry.
  */
 function unused(database: Database): Knex.QueryBuilder {
   const own = (table: string) => `${table}.tenant_id = wallet_transactions.tenant_id

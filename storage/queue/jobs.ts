@@ -102,9 +102,9 @@ export async function deleteWorker(pool: JobsPool, worker_id: string): Promise<v
 }
 
 /**
- * Unlocks the jobs of workers without a heartbeat for this time, so that another worker takes them. A younger lock is left alone:
- * its worker may have returned a moment ago. A time in the future is from before the clock of the database was moved back: that of a
- * lock counts as old, and that of a heartbeat as now, because its worker may be alive. Returns the number of unlocked jobs.
+ * Unlocks the jobs of workers without a heartbeat for this time, so that another worker takes them. A more recent lock remains: its
+ * worker may have resumed a moment ago. After the clock of the database was moved back, times may lie in the future: such a lock
+ * counts as old, and such a heartbeat as now, because its worker may be alive. Returns the number of unlocked jobs.
  */
 export async function freeLostJobs(pool: JobsPool, dead_after_ms: number): Promise<number> {
   const isRecent = (column: string) => `abs(extract(epoch from now() - ${column})) * 1000 <= $1`;

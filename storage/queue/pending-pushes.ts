@@ -26,7 +26,7 @@ export async function delayPushJob(
   await addDelayedJob(transaction, buildConnectionJob(PUSH_TASK, connection), delay_ms);
 }
 
-/** Lists the keys of these environments that have a connection to an account, with one statement. */
+/** Returns the keys (`toEnvironmentKey`) of the environments that have a connection with a provider account. */
 export async function listConnectedEnvironments(
   transaction: Transaction,
   scopes: readonly Scope[],

@@ -44,8 +44,8 @@ type EnvironmentShare = Scope & { readonly limit: number };
 
 /**
  * Locks and returns events in the order in which they happened. If another transaction has locked an event, this call
- * skips it and later events of its record. Concurrent callers read the same first events, so no delivery is created
- * before one of an earlier event.
+ * skips it and later events of its record. Each call also reads the events that others have locked, so it cannot take an event
+ * before an earlier one of the same record.
  */
 export async function takeUndispatched(
   transaction: Transaction,

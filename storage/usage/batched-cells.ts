@@ -49,7 +49,8 @@ const CELL_BATCHES = new KeyedBatchLoader<ClickHouseClient, BatchedBucketQuery, 
 });
 
 /**
- * Returns the length of the parameters: cuts (seconds since 1970 and a comma) and series (with quotation marks, brackets and the version).
+ * Returns the length of the statement's parameters `cuts` (seconds since 1970 and a comma each) and `series` (ids with quotation marks,
+ * brackets and the version).
  */
 function parametersLength({ meter, external_customer_ids, plan }: BucketQuery): number {
   const { segments, base_ranges, day_ranges, edge_ranges } = plan;
@@ -82,7 +83,8 @@ function isSmallQuery({
   meter,
   bounds,
 }: BucketQuery): boolean {
-  // A bounded query with groups or windows of the meter's own may return any number of rows, so its cells are counted as they arrive.
+  // A bounded query with groups or windows of the meter's own may return any number of rows. It is not batched, so that `loadBucketCells`
+  // checks the number of cells as they arrive.
   if (bounds && (meter.group_by !== undefined || (plan.rows_are_windows && rowsMax(meter, plan) > WINDOWS_MAX)))
     return false;
   if (external_customer_ids === null || external_customer_ids.length > CUSTOMERS_MAX) return false;
@@ -122,7 +124,7 @@ async function checkForRows(clickhouse: ClickHouseClient, bucket_queries: readon
   return mapYielding(bounds?.asker, queries, (one) => selectCells(one, ['count'], rows).cells.length > 0);
 }
 
-/** Returns the cells that `loadBucketCells` would return. */
+/** Returns the cells that `loadBucketCells` would return, by a statement that concurrent queries share. */
 export async function loadBatchedCells(
   clickhouse: ClickHouseClient,
   query: BucketQuery,
@@ -142,7 +144,7 @@ function batchKey({ tenant_id, environment_id, meter, plan, bounds }: BucketQuer
   return JSON.stringify([tenant_id, environment_id, bounds?.asker ?? null, ...columns]);
 }
 
-/** The fields that any query of the batch needs follow the leading columns. */
+/** Row of the batched statement: the leading columns, then all bucket fields that any query of the batch needs. */
 type BatchRow = [
   meter_id: string,
   meter_version: number,
@@ -237,7 +239,7 @@ function buildBatchParams(queries: readonly BatchedBucketQuery[]): Record<string
   return { tenant_id, environment_id, meter_ids, series: [...series.values()], ...cuts };
 }
 
-/** Computes the cuts in seconds, because rows begin at whole seconds. A row belongs to the last cut at or before its start. */
+/** Returns all range starts and ends in seconds, because rows begin at whole seconds. A row belongs to the last one up to its start. */
 function computeCuts(plans: readonly SegmentPlan[]): number[] {
   const instants = plans.flatMap(({ segments, base_ranges, day_ranges, edge_ranges }) => [
     ...segments.map(({ start_us }) => start_us),

@@ -1,7 +1,7 @@
 /**
  * Reads the pre-aggregated rows of a query, merged by the engine: one row per segment and group (and customer, if requested). The statement
- * reads only the columns that the meter's aggregation fills. It groups by no key that all rows share: for a customer-month, the statement
- * costs more than the rows.
+ * reads only the columns that the meter's aggregation fills. It does not group by keys that are constant in the query: for one month of a
+ * customer, such overhead of the statement costs more than the rows.
  */
 
 import type { Scope } from '../../core/foundation/scope.ts';
@@ -28,11 +28,11 @@ export type BucketQuery = Scope & {
   /** If true, distinct values are also counted cumulatively, over all segments up to each one. */
   readonly running_uniques?: boolean;
   readonly bounds?: QueryBounds | undefined;
-  /** Whether to report if base rows exist after the last range. Only `loadBatchedCells` sets this. */
+  /** Whether to report if base rows exist after the last range. Only `loadBatchedCells` supports this. */
   readonly wants_later?: boolean;
 };
 
-/** Half-open range in microseconds: the events of the rows of `edge_ranges` must lie in it. */
+/** Half-open range of the query in microseconds. Rows of `edge_ranges` may contain events outside it (`OutsideEvents`). */
 export type EventRange = SegmentRange;
 
 export type ExtraUniques = {
@@ -43,7 +43,7 @@ export type ExtraUniques = {
   values: readonly string[];
 };
 
-/** Merged partial of the rows of one customer, or of all requested customers. */
+/** Partial aggregate of a segment and group, merged from the rows of one customer or of all requested customers. */
 export type BucketCell = Omit<UsageCell, 'key'> & { readonly customer: string };
 
 /** Position of the row, then the fields of the aggregation in their order. */

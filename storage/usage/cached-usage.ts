@@ -80,7 +80,7 @@ export class CachedUsage {
     if (isInRanges(this.#query.plan.edge_ranges, start_us)) this.#ends = combineEnds(this.#ends, toEventEnds(row));
   }
 
-  /** Whether the entry has more than `CELLS_MAX` cells and lacks later additions. */
+  /** Whether the entry has more than `CELLS_MAX` cells. No further rows are added to it, so it must not answer queries. */
   get is_overgrown(): boolean {
     return this.#cells.size > CELLS_MAX;
   }
@@ -90,7 +90,7 @@ export class CachedUsage {
     const { plan } = this.#query;
     const before_us = this.#end_us;
     if (this.#later === null || this.is_overgrown || planEnd(query.plan) < before_us) return false;
-    // The first and the last event time of each edge bucket must be known.
+    // The event times of each edge bucket must be known, because `findOutside` compares them with the range.
     const isKnown = ([from, to]: SegmentRange) =>
       from >= before_us || plan.edge_ranges.some((edge) => edge[0] === from && edge[1] === to);
     if (!query.plan.edge_ranges.every(isKnown)) return false;
@@ -108,8 +108,8 @@ export class CachedUsage {
   }
 
   /**
-   * Converts the entry to cells for a query whose key is that of the entry. The first segment of the query may begin elsewhere in its
-   * bucket.
+   * Converts the entry to cells for a query with the entry's key. Segment starts are taken from this query, because its first segment may
+   * begin at another instant of the same bucket.
    */
   toStoredCells({ plan: { segments } }: BucketQuery, event_range: EventRange | undefined): StoredCells {
     const cells = [...this.#cells.values()].map(({ segment, bucket, ...place }): BucketCell => {

@@ -119,7 +119,10 @@ export class LiveUsage {
     return subject;
   }
 
-  /** Finds the period for the result of a query, all of it at the progress of the cache; null if rows cannot update it. */
+  /**
+   * Finds or creates the live period for the result of a usage query; null if new bucket rows cannot update such a result. The caller must
+   * first check that the usage cache has applied exactly the slices that the result includes.
+   */
   findPeriod(subject: LiveUsageSubject, read: UsageResult): LiveUsagePeriod | null {
     if (!isRunning(read)) return null;
     const { start_us, end_us } = read.query;

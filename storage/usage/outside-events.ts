@@ -24,7 +24,7 @@ type OutsideEventsQuery = Scope & {
 const QUERIES_MAX = 500;
 /** Maximum length of the customers and names of a statement; a server accepts 128 KiB for a parameter. */
 const PARAMETERS_LENGTH_MAX = 100_000;
-/** Maximum over all answers of a statement: lines of several meters may each need the same events. */
+/** Maximum number of events, summed over all answers of a statement: lines of several meters may each need the same events. */
 const ANSWERED_EVENTS_MAX = 500_000;
 
 const OUTSIDE_EVENTS = new KeyedBatchLoader<ClickHouseClient, OutsideEventsQuery, PositionedRawEvent[] | null>(

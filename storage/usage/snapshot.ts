@@ -71,7 +71,7 @@ export async function readConsistently<T>(reading: SnapshotRead<T>): Promise<Con
     if (isRebuilding(after) || sumRebuilds(after) !== sumRebuilds(before)) continue;
     if (certainty === 'unless rebuilt') return { value, snapshot, unmoved_progress: null, valid_progress: before };
     const unmoved_progress = doubtsBetween(before, after).length === 0 ? before : null;
-    // Raw rows before the snapshot's offsets do not change.
+    // Only bucket rows can be in doubt, because raw rows before the snapshot's offsets do not change.
     const doubts = doubtsBetween(before, reading.getRowsProgress?.(value) ?? after);
     if (doubts.length === 0 || !(await reading.areRelevant(doubts, value)))
       return { value, snapshot, unmoved_progress, valid_progress: unmoved_progress };

@@ -104,13 +104,13 @@ export async function deleteRows(
     await deleteWhere(clickhouse, { table: 'usage_buckets', month, conditions: buildRowConditions(some), only });
 }
 
-/** Maximum number of months with a statement each. One statement covers more months, because each statement waits for its own end. */
+/** Maximum number of months that get a statement each. For more months one statement is faster, because statements run in sequence. */
 const MONTHS_MAX = 3;
 
 /** Maximum length in characters. The last name of a list may exceed it; the limit of a statement is larger. */
 const CONDITION_LENGTH_MAX = 100_000;
 
-/** Lists of keys, which the engine turns into sets. A condition per meter would be tested on every row. */
+/** Builds conditions on lists of keys, which the engine turns into sets. A condition per meter would be tested on every row. */
 function buildRowConditions(rows: readonly RowsToDelete[]): string[] {
   const conditions: string[] = [];
   for (const some of groupBy(rows, ({ counted }) => scopeKey(counted)).values()) {

@@ -132,7 +132,7 @@ export class UsageCache {
     return null;
   }
 
-  /** Extends the entry of an earlier end and removes its old key, because later queries do not use the earlier end. */
+  /** Extends the entry of a query with an earlier end, and removes its old key, because later queries do not use the earlier end. */
   #extended(query: BucketQuery): CachedUsage | undefined {
     const open = toOpenQueryKey(query);
     const key = open === null ? undefined : this.#open.get(open);
@@ -177,8 +177,8 @@ export class UsageCache {
   }
 
   /**
-   * Discards the entry of a query. The rows have answered and may include slices that are not committed yet; a later query must not get an
-   * older result from the cache.
+   * Discards the entry of a query that was just answered from stored rows. These rows may include slices that are not committed yet, and a
+   * later query must not get an older result from the cache.
    */
   discard(query: BucketQuery, event_range: EventRange | undefined): void {
     const open = toOpenQueryKey(query);
@@ -249,12 +249,12 @@ export class UsageCache {
     return moved;
   }
 
-  /** Drops only the entries whose rows the published rebuilds rewrote. */
+  /** Drops the entries whose rows the announced rebuilds rewrote. Clears the cache if a rebuild was not announced. */
   #rebuilt(rebuilds: bigint): void {
     let reached = this.#rebuilds;
     const touched: AnnouncedRebuild[] = [];
     for (const pending_rebuild of this.#rebuilding) {
-      // A failed rebuild is published again.
+      // A failed rebuild is announced again, so several may have the same `before`.
       if (
         pending_rebuild.before >= rebuilds ||
         (pending_rebuild.before !== reached && pending_rebuild.before !== touched.at(-1)?.before)

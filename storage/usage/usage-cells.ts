@@ -92,7 +92,7 @@ export async function loadUsageCells(read_plan: UsageReadPlan): Promise<CellsRea
   const { clipped } = query;
   if (!clipped?.size) return loadWholeCells(read_plan);
   const others = (query.external_customer_ids ?? []).filter((id) => !clipped.has(id));
-  // Distinct counts of the engine cannot be united with distinct values of raw rows of the same time.
+  // For distinct values, all customers are read from raw rows: counts of the engine cannot be united with values of raw rows.
   const isApart = others.length > 0 && !meter.aggregation.fills.includes('uniques');
   const [cells, whole] = await Promise.all([
     loadClippedCells(

@@ -122,7 +122,7 @@ function recordRead(
   });
 }
 
-/** Counter of a query, and its parts. */
+/** Meter definition that counts a query, and the parts into which the query is divided (`planParts`). */
 type UsageCounting = {
   readonly read_plan: Omit<UsageReadPlan, 'query' | 'plan' | 'snapshot' | 'progress' | 'has_corrections'>;
   readonly parts: readonly UsagePart[];
@@ -189,7 +189,7 @@ async function mayBeTorn(
 ): Promise<boolean> {
   if (doubts.some(({ is_wide }) => is_wide) && spansMonths(query)) return true;
   const [part] = parts;
-  // One statement reads one moment; a second statement must not see more than the first.
+  // The statements of several parts may see different slices, so an event anywhere in the range is relevant, not only at its edges.
   const { raw_ranges } = parts.length > 1 ? planRawOnly(part!.plan, query) : found[0]!;
   if (raw_ranges.length === 0) return false;
   const { log_positions } = found[0]!;

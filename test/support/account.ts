@@ -72,7 +72,7 @@ function invoiceEntry(invoice: Invoice): Entry {
   return { at: iso(invoice.created_at), order: 2, lines: [head, ...table(rows)] };
 }
 
-/** Credits that were added to the wallets of the customer. */
+/** Transactions of all wallets of the customer: credits and debits. */
 async function givenBack(world: World, customer: string) {
   const wallets = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
   const all = await Promise.all(wallets.map(({ id }) => world.get(`/wallets/${id}/transactions`)));

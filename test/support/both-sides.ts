@@ -31,8 +31,8 @@ export type Difference = {
   readonly invoice_id: string;
   readonly what: string;
   /**
-   * Reasons that the mappings of the invoice, of its payments and of its credit notes state for a person, and the
-   * reasons of its payments.
+   * Recorded reasons that may explain the difference: `attention_reason` and `push_error` of the mappings of the invoice, its payments and
+   * its credit notes, and `error_message` of its payments.
    */
   readonly reasons: readonly string[];
 };
@@ -61,7 +61,7 @@ async function loadRecords({ postgres }: Services): Promise<Records> {
   };
 }
 
-/** Both the mapping of the invoice and those of its payments and credit notes may name a difference. Several are separated by a semicolon. */
+/** The mappings of the invoice, of its payments and of its credit notes may name reasons, several separated by a semicolon. */
 function listMappingReasons({ payments, notes, mappings }: Records, invoice_id: string): string[] {
   const money = [
     ...payments.filter((one) => one['destination_id'] === invoice_id),
@@ -110,7 +110,7 @@ function describe({ total, paid, remaining }: { total: number; paid: number; rem
 
 type Compared = { readonly invoice: Row; readonly copies: readonly InvoiceRecord[]; readonly fake: StripeFake };
 
-/** Money that Stripe has: charges less refunds. */
+/** Compares the money received through Stripe, payments less refunds, with that of the fake. */
 function compareMoney({ payments, refunds }: Records, { invoice, copies, fake }: Compared): string[] {
   const paying = new Set(
     copies.flatMap(({ id }) => fake.book.listPayments(id)).map(({ payment }: PaymentRecord) => payment.payment_intent),

@@ -35,7 +35,7 @@ export type ModelChained = {
   period: { start: string; end: string };
   /** The full period, if `period` is only a part of it. */
   whole?: { start: string; end: string };
-  /** Start of the level of a WEIGHTED_SUM that never resets. */
+  /** Instant from which events count for a WEIGHTED_SUM that never resets; if absent, the start of the period. */
   since?: string;
   /** Customers whose events count, and when; if absent, all customers at any time. */
   members?: readonly ModelMember[];
@@ -73,7 +73,8 @@ export function chainsByModel(given: ModelChained, accepted: Iterable<ModelEntry
 }
 
 /**
- * A line joins the chain of its source that ended last at or before its begin. A line without length is in no chain.
+ * A line joins the latest chain of its source that has ended when the line begins, or else begins a new chain. A line
+ * without length is in no chain.
  */
 export function buildChains(all: readonly ModelChainLine[], period: Window): Line[][] {
   const chains: { source: string; lines: Line[] }[] = [];
@@ -91,7 +92,7 @@ function compare(a: Window, b: Window): number {
   return a.start < b.start ? -1 : a.start > b.start ? 1 : 0;
 }
 
-/** Exact cost of the chain until the end of each line. */
+/** For each line, the exact cost of the chain from its begin to the end of that line (cumulative). */
 function priceChain(lines: readonly Line[], measured: Measured): Decimal[] {
   const { type } = measured.given.meter.aggregation;
   if (type === 'WEIGHTED_SUM') return priceIntegral(lines, measured);
@@ -121,7 +122,7 @@ function withoutFree(quantities: readonly Decimal[], free: string): Decimal[] {
 
 type Run = { terms: ModelTerms; quantity: Decimal };
 
-/** A run below 0 is subtracted from the runs before it, the latest first, and then from later ones. */
+/** Subtracts a negative quantity of a run (lines with equal terms) from the runs before it, the latest first, then from later ones. */
 function netRuns(runs: readonly Run[]): Run[] {
   const left = runs.map((run) => ({ ...run, quantity: notNegative(run.quantity) }));
   for (const [index, { quantity }] of runs.entries()) {
@@ -162,7 +163,7 @@ function termsText(terms: ModelTerms): string {
   return JSON.stringify([terms.model, tiers]);
 }
 
-// Maxima, levels and sets of distinct values are measured once for all lines, and split by the times of the lines.
+// MAX, LATEST, COUNT_UNIQUE and AVG are measured once for all lines. Each line charges its price for its share of the time.
 
 function pricePeaks(lines: readonly Line[], measured: Measured): Decimal[] {
   const charges = lines.map(() => ZERO);
@@ -221,8 +222,8 @@ function integrate({ event, at, until }: Owned, line: Line, meter: ModelMeter): 
 const EVER = { start: '1970-01-01T00:00:00Z', end: '9000-01-01T00:00:00Z' };
 
 /**
- * Windows of the meter in which the chain has events, cut at the bounds of the period. Without windows it is the whole
- * period.
+ * Windows of the meter in which the chain has events, cut at the bounds of the period. A meter without a bucket_size has
+ * one window: the full period.
  */
 function findBuckets(lines: readonly Line[], { given, period, whole, events }: Measured): Window[] {
   const size = given.meter.aggregation.bucket_size;

@@ -15,7 +15,7 @@ type Fields = Record<string, unknown>;
 
 export const JANUARY = { start: '2026-01-01T00:00:00Z', end: '2026-02-01T00:00:00Z' };
 
-/** Changes inside the period. A `quantity` is that of a fixed line, which cuts no usage. */
+/** Changes inside the period. `quantity` changes that of a fixed line and does not divide the usage line. */
 export const KINDS = ['plan', 'line', 'phase', 'sync', 'addon', 'family', 'cancel', 'ending', 'quantity'] as const;
 export type Kind = (typeof KINDS)[number];
 
@@ -94,7 +94,7 @@ export type Changed = {
   /** Terms and the instants from which they apply; the first entry is the begin. */
   cuts: { at: string; terms: ModelTerms }[];
   events: Fields[];
-  /** The subscription begins inside the month, and its periods are calendar months. */
+  /** Begin of the billed period. If it is inside the month, the subscription's periods are calendar months. */
   start: string;
   end: string | null;
 };
@@ -108,7 +108,7 @@ function drawChanged(
   const { kind, measure, model } = given;
   const [before, after] = TERMS[model];
   const other = chance.pick([after, after, TERMS.FLAT_FEE[1]]);
-  // If a line gets terms that it already has, it continues without a cut.
+  // A `line` that gets the terms that it already has is not divided, so its patterns have no equal neighbours.
   const patterns = kind === 'line' ? ['ab', 'aba', 'ba'] : ['aa', 'aaa', 'ab', 'aab', 'aba', 'abb', 'ba'];
   const pattern = kind === 'quantity' ? 'a' : chance.pick(patterns);
   const isShort = measure.never !== true && ['plan', 'line', 'sync'].includes(kind) && chance.next() < 0.25;
@@ -286,7 +286,7 @@ export function planDeeds(world: World, changed: Changed): Deed[] {
 
 /** Interval in which a child inherits the subscription of its parent. */
 const FAMILY = { from: '2026-01-07T00:00:00Z', to: '2026-01-21T00:00:00Z' };
-/** An add-on is detached two days before the next one is attached. */
+/** An add-on is detached two days before the next one is attached, or a minute after its own begin if that is later. */
 const GAP_MS = 2 * 86_400_000;
 
 type Doing = {
@@ -295,7 +295,7 @@ type Doing = {
   priced(terms: ModelTerms): PriceTerms;
 };
 
-/** Steps of one add-on that is attached, detached, and attached again at its price at that time. */
+/** Steps that attach an add-on, detach it, and attach it again with the terms of the next entry of `cuts`. */
 function addonDeeds(world: World, { name, cuts, measure }: Changed, { subscribe, request, priced }: Doing): Deed[] {
   const held: { addon_id?: string; association?: string } = {};
   const begin: Deed = {
@@ -361,7 +361,7 @@ export function modelAmounts(changed: Changed): { lines: string[]; total: string
   return { lines: shown.sort(), total: total.toFixed() };
 }
 
-/** A line that is cut between equal terms costs as much as the uncut line. Usage between two add-ons is not charged. */
+/** Total without divisions between equal terms, which must not change it. Add-ons keep theirs: usage between two add-ons is not charged. */
 export function totalWithoutEqualCuts(changed: Changed): string {
   if (changed.kind === 'addon') return modelAmounts(changed).total;
   const whole = changed.cuts.filter(({ terms }, index) => terms !== changed.cuts[index - 1]?.terms);
@@ -390,8 +390,8 @@ function modelLines({ cuts, kind, end }: Changed): ModelChainLine[] {
 }
 
 /**
- * Draws a change for each aggregation with this number of price models, and uses the kinds of changes one after
- * another.
+ * Draws changes for each aggregation: one for each of `models` random price models. Every kind of change is used before
+ * one is used again.
  */
 export function drawChanges(chance: Chance, models: number): Changed[] {
   const all = Object.keys(TERMS) as ModelTerms['model'][];

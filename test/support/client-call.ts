@@ -37,7 +37,7 @@ function parametersOf(method: () => unknown): string[] {
 }
 
 export function hasMethod({ operation_id, signed }: Route): boolean {
-  // The client's methods for webhooks of providers send no body.
+  // For webhooks of providers (`signed`), the client's methods send no body, so they cannot send the example.
   return signed === undefined && METHODS.has(OTHER_NAMES[operation_id] ?? operation_id);
 }
 

@@ -23,7 +23,7 @@ export class ExampleIds {
     return translated(value, (id, kind) => this.#shown.get(id) ?? this.#add(id, kind));
   }
 
-  /** An id that is unknown stays unchanged. */
+  /** Replaces ids of the documentation by the generated ones; an unknown id stays unchanged. */
   asMade<Value>(value: Value): Value {
     return translated(value, (id) => this.#made.get(id) ?? id);
   }

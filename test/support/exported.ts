@@ -26,8 +26,8 @@ async function downloadExport(world: World, query: string): Promise<ExportRows> 
 }
 
 /**
- * Compares the whole range and its days; `range` covers everything that was invoiced. Corrections appear once they are
- * invoiced.
+ * Compares the export of the range with the charges, once whole and once split by day. `range` covers everything that
+ * was invoiced. Corrections are compared once they are invoiced.
  */
 export async function expectExport(world: World, customer: string, range: string): Promise<void> {
   const charged = await chargedOf(world, customer);

@@ -32,7 +32,7 @@ export async function holdWrite(postgres: Knex, { table, on, when = 'true' }: Wr
   return {
     reached: () => until('a process waits at the write', async () => (await listWaiting()).length > 0, 60_000),
     release: async () => {
-      // Without this, the statement of a dead process would end and could commit.
+      // Otherwise the statement of a killed process would continue after the rollback and could commit.
       await listWaiting().select(postgres.raw('pg_terminate_backend(pid, 5000)'));
       await holding.rollback();
       await postgres.raw('drop function wait_at_write() cascade');

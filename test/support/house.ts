@@ -14,14 +14,14 @@ const BANNED = [
 /** Names with a banned word that are published: columns of tables, fields of answers and of errors. */
 const PUBLISHED = ['told_at', 'told_ms', 'overdue_told_at', 'is_told', 'asked_at', 'taken_as_stated'];
 const PUBLISHED_IN: Record<string, readonly string[]> = {
-  // The progress of a test clock counts the work that was done.
+  // Fields of the progress of a test clock, which count the work done.
   'actions/schedule/due-work.ts': ['looked', 'pursued', 'told'],
   'actions/lifecycle/billing/bill-late-usage.ts': ['looked'],
   // Labels of the metrics of jobs.
   'scheduler/jobs/make-daily-rollups.ts': ['asked'],
   'scheduler/jobs/stream-revenue.ts': ['told'],
   'scheduler/jobs/stream-system-events.ts': ['told'],
-  // The document of an invoice, which is in golden files.
+  // Field of the document of an invoice, which golden files contain.
   'core/invoicing/document/document.ts': ['look'],
   'integrations/pdf/layout.ts': ['look'],
   // Key in the details of an error.

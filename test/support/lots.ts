@@ -9,7 +9,7 @@ type WalletMoney = {
   readonly price_types?: readonly string[];
 };
 
-/** One lot per kind; a credit is one unit of money. */
+/** Builds a wallet of two lots: one pays before tax, one after tax. A credit is one unit of money. */
 export function buildPrepaidWallet({
   balance,
   balance_after_tax = ZERO,

@@ -50,7 +50,7 @@ const SETTLED_WITHIN_MS = 90_000;
 type MeteringOptions = {
   partitions?: number;
   slice_events_max?: number;
-  /** Directory of the files with all records of the log. */
+  /** Directory for files of the log. If set, all records are in these files instead of in Postgres. */
   log_directory?: string;
   logger?: Logger;
   /** Client of ClickHouse in place of the default one, for tests that disturb its connection. */

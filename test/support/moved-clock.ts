@@ -1,11 +1,11 @@
-/** Moves the clock of a test's database: functions come before the built-in ones of the same names. */
+/** Moves the clock of a test's database: its search path finds functions in the schema `moved` before the built-in ones. */
 import type { Knex } from 'knex';
 
 type ClockFunction = 'clock_timestamp' | 'now';
 
 /**
- * Called before the test does anything else, because it replaces all connections. Returns what sets the clock. The queue
- * of jobs goes by `now`, too.
+ * Must be called before the test does anything else, because it ends all other connections. Returns a function that sets
+ * the clock. To move the clock of the job queue, too, `functions` must contain `now`.
  */
 export async function moveDatabaseClock(
   postgres: Knex,

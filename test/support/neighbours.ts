@@ -74,7 +74,7 @@ export class Neighbour {
     await this.feel(2_000);
   }
 
-  /** Waits until the pipeline has processed the backlog of all tenants. */
+  /** Sends up to 100 events, until one is counted within `ms`: the pipeline has then processed the backlog. */
   async recover(ms: number): Promise<void> {
     const felt: Felt = { accepts_ms: [], freshness_ms: [] };
     do await this.#once(felt);
@@ -139,7 +139,7 @@ export async function disturb(caller: Caller, way: Way, signal: AbortSignal): Pr
 
 const NOW_MS = Date.now();
 
-/** Builds a body of events with varied properties. It is built once if only the ids must differ. */
+/** Builds a body of events with new ids and varied properties. */
 function bulk(event_name: string, count: number, propertiesOf: (index: number) => string): Buffer {
   const events = Array.from({ length: count }, (_, index) => {
     const timestamp = new Date(NOW_MS - (index % 600) * 60_000).toISOString();

@@ -52,8 +52,8 @@ export class StatementRecorder {
   }
 
   /**
-   * Returns the result of a request and its statements. The work sends it with this `X-Request-ID`, so statements that the process sends
-   * for other reasons meanwhile are not counted.
+   * Returns the result of `work` and the statements of its request. `work` must send the request with `request_id` as `X-Request-ID`;
+   * other statements of the process are not counted.
    */
   async during<Result>(
     work: (request_id: string) => Promise<Result>,
@@ -86,7 +86,7 @@ export class StatementRecorder {
   }
 }
 
-/** A bitmap index scan may read more rows than the heap scan above it returns. */
+/** Lists all scans of a plan: a bitmap index scan may read more rows than the heap scan above it returns. */
 function readsIn(plan: Plan, above: string | undefined): Read[] {
   const table = plan['Relation Name'] ?? above;
   const inner = (plan.Plans ?? []).flatMap((part) => readsIn(part, table));

@@ -150,7 +150,7 @@ async function fill(metering: Metering, clickhouse: (query: string) => Promise<v
   await metering.send(Array.from({ length: 12 }, (_, n) => ({ event_id: `dead${n}`, external_customer_id: 'c1' })));
   await metering.waitForPipeline();
   await clickhouse(`alter table events drop constraint refused`);
-  // The raw row is written before the bucket row is rejected. It stays, marked as voided.
+  // ClickHouse rejects the bucket row of this event after its raw row is written. The raw row stays, marked as voided.
   await clickhouse(`alter table usage_buckets add constraint refused check external_customer_id != 'cursed'`);
   await metering.send([recordedEvent('cursed', 1, { external_customer_id: 'cursed' }), ...many('g', 20)]);
   await metering.waitForPipeline();
@@ -170,7 +170,7 @@ async function correct({ stores }: Metering, event_id: string, by: object | null
   });
 }
 
-/** Four of them have repeated and corrected events. */
+/** Four of the batches have repeated and corrected events. */
 const FLOOD_BATCHES = 10;
 
 /** Each batch makes a slice of every partition. The next batch waits for them, so that they do not pile up on a busy machine. */

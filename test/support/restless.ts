@@ -45,7 +45,7 @@ export async function startRestless(world: World, memory: UsageCache) {
   const services = () => world.api.services;
   const scope = () => world.api.scope;
   const has = (who: string) => world.has(`subscription ${who}`);
-  /** Subscription of a customer. A child that inherits its parent's subscription has none, so the plain one is used. */
+  /** Subscription of a customer; for a customer without one, which inherits its parent's, that of the customer `plain`. */
   const of = (who: string) => world.id(`subscription ${has(who) ? who : 'plain'}`);
   /** Start of the month that is invoiced next, or has just begun. */
   const start = () => Date.UTC(2031, month);

@@ -7,7 +7,7 @@ import type { TestRequest } from './api.ts';
 export function sandboxNotice(notice: object, secret: string, { tenant_id, environment_id }: Scope): TestRequest {
   const body = JSON.stringify(notice);
   const own = createHmac('sha256', secret).update(`${tenant_id}/${environment_id}`).digest('base64');
-  // The timestamp is by the clock of the world, with which the receiver compares it.
+  // The timestamp is by the machine's clock, with which the receiver's library compares it.
   const now = new Date();
   const headers = {
     'content-type': 'application/json',

@@ -16,7 +16,7 @@ export async function isLogProcessed(log: EventLog): Promise<boolean> {
   return (await log.lag()).every(({ unprocessed_records }) => unprocessed_records === 0);
 }
 
-/** Counts a held read lock unless it has expired: the owner of an expired one was killed. */
+/** Whether the bucket rows of a partition are locked. An expired read lock does not count: its owner was killed. */
 const GATE = `(gate is not null and not (gate like 'reading:%' and gate_until < extract(epoch from now())))`;
 
 async function isNothingOpen(postgres: Database): Promise<boolean> {

@@ -123,7 +123,7 @@ async function prepare({ postgres_url, clickhouse_url }: EmbeddedStack, strategy
   const fresh = async (): Promise<FreshDatabase> => {
     count += 1;
     const name = `test_${run}_${count}`;
-    // Postgres copies a template only if no other session uses it.
+    // Postgres copies a template only if no other session uses it, so each copy waits for the previous one.
     copying = copying.then(() => root.raw(`create database ${name} template ${template} strategy ${strategy}`));
     const clickhouse_name = emptied.pop() ?? name;
     const isNew = clickhouse_name === name;

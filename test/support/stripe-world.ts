@@ -21,7 +21,7 @@ const SECRET = 'whsec_of_the_endpoint';
 const SETTINGS_KEY = 'a key of the settings that has 32 characters';
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** Milliseconds of the request limit that one request uses up. */
+/** Interval between requests at the limit of 25 requests per second (integrations/stripe/provider.ts). */
 const PACE_MS = 40;
 const DUE_WORK: readonly string[] = [
   ...['bill-due-periods', 'end-unpaid-subscriptions', 'finalize-due-invoices', 'bill-late-usage', 'pursue-payments'],
@@ -112,7 +112,7 @@ export class StripeWorld {
     return { connection_id, settings, clock: () => this.now, mayGoOn: async () => true };
   }
 
-  /** Each event is sent twice, within hours or months later. */
+  /** Sends each event twice, each time after up to six hours or, in one of ten cases, after 20 to 90 days. */
   async #receive(): Promise<void> {
     for (const event of this.fake.events.slice(this.#posted))
       for (let times = 0; times < 2; times++) {

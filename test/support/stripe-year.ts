@@ -41,7 +41,7 @@ export class StripeYear {
     this.#fake = there.fake;
   }
 
-  /** Log lines about these invoices, and those about none. */
+  /** Returns the log lines about these invoices, and the lines that name no invoice. */
   describe(invoice_ids: readonly string[]): string {
     return this.#log.filter((line) => !line.includes('inv_') || invoice_ids.some((id) => line.includes(id))).join('\n');
   }

@@ -19,7 +19,7 @@ function formatLines(all: readonly InvoiceLine[]): string[] {
   return [...lines.sort(), total(all.map(({ amount }) => amount))];
 }
 
-/** Doors without lines return the total only. */
+/** Formats the total, the only result of ways to read usage without lines. */
 export function total(amounts: readonly string[]): string {
   return `= ${sumDecimals(amounts.map((amount) => new Decimal(amount)))
     .toDecimalPlaces(2)
@@ -35,7 +35,7 @@ export type Asked = {
   wallets: Map<string, string>;
 };
 
-/** Doors that work during the period. */
+/** Ways to read usage that work during the period. */
 export function runningDoors(world: World, asked: Asked): Doors {
   const { customer } = asked;
   return {
@@ -52,7 +52,7 @@ export function runningDoors(world: World, asked: Asked): Doors {
   };
 }
 
-/** Doors that work after the period; `status` is that of its invoices. */
+/** Ways to read usage that work after the period; `status` is that of its invoices. */
 export function overDoors(world: World, asked: Asked, status: 'DRAFT' | 'FINALIZED'): Doors {
   return {
     [status]: async () => {

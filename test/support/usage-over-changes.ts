@@ -1,17 +1,17 @@
-/** A world in which random changes cut usage, and for each subscription the answers of each way to read usage (usage-doors.ts). */
+/** Performs random changes of prices inside a period, and reads the usage of each subscription in every way (usage-doors.ts). */
 import { type Changed, JANUARY, makeMeters, modelAmounts, planDeeds } from './changed-usage.ts';
 import type { Exports } from './exported.ts';
 import { type Asked, type Doors, overDoors, runningDoors } from './usage-doors.ts';
 import { startWorld, type World } from './world.ts';
 
-/** By subscription and door: a text for each line, and the total. */
+/** By subscription, and by way (door) and time of reading: a text for each line, and the total. */
 export type UsageByDoor = Map<string, Record<string, string[]>>;
 
 type MakeDoors = (world: World, asked: Asked) => Doors;
 
 /**
- * Performs all changes, and asks every door three times: before the end of the period, for the draft and for the final
- * invoice.
+ * Performs all changes, and reads usage during the period, for the draft and for the final invoice, each time in several
+ * ways (usage-doors.ts).
  */
 export async function liveThrough(all: readonly Changed[]): Promise<UsageByDoor> {
   const world = await startWorld({ now: '2025-12-01T00:00:00Z' });
@@ -84,7 +84,7 @@ async function ask(world: World, { of, when, doors, stated, wallets }: Asking): 
   }
 }
 
-/** Amounts of the model for each door: the lines if the door returned lines, else only the total. */
+/** Amounts of the model for each entry of `actual`: lines and total if the entry has lines, else only the total. */
 export function expectedAt(actual: Readonly<Record<string, string[]>>, changed: Changed): Record<string, string[]> {
   const { lines, total } = modelAmounts(changed);
   return Object.fromEntries(

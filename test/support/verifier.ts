@@ -9,7 +9,7 @@ export type Difference = { line: string; field: string; stated: string; computed
 export type Verdict = {
   differences: Difference[];
   stated: { line: string; what: string }[];
-  /** Paths of fields that are taken as stated. */
+  /** Paths of fields that the verifier neither computes nor compares; `x.*` covers all fields below x. */
   fields: ReadonlySet<string>;
   isStated(path: string): boolean;
 };

@@ -63,8 +63,8 @@ export function tiers(meter: string, slabs: [number | null, string, string?][], 
 
 /**
  * With `test_clock` the environment has its own clock, which starts at `now`, and the machine's clock is frozen. `on`
- * advances the test clock, so drafts become final on the way, too. With `beside` the API caches as a separate process
- * does: its pipeline does not update the cache.
+ * advances the test clock, so drafts become final on the way, too. With `beside` the API caches like a process without a
+ * pipeline: slice notifications update the cache, not the pipeline itself.
  */
 export async function startWorld(
   options: {

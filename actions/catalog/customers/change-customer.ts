@@ -50,8 +50,8 @@ export async function changeCustomer(
 }
 
 /**
- * Drafts of cancelled subscriptions still count usage by the external id. A live parent subscription counts the usage of the time in which
- * the customer inherited it. This includes invoiced usage, because the next invoice adds late usage.
+ * Draft invoices of cancelled subscriptions still count usage by the external id. A live parent subscription counts the usage of the time
+ * in which the customer inherited it, even of invoiced periods, because the next invoice adds late usage.
  */
 async function hasOpenUsage(scope: Scope, customer_id: string, database: Database): Promise<boolean> {
   const subscriptions = await SubscriptionModel.in(scope, database)

@@ -24,7 +24,7 @@ export async function archiveFeature(
   });
 }
 
-/** A cancelled subscription grants nothing, though its entitlements remain. */
+/** Finds an entitlement that still grants the feature. An entitlement of a cancelled subscription remains, but grants nothing. */
 async function grantingEntity(scope: Scope, feature_id: string, database: Database) {
   const grants = await EntitlementModel.in(scope, database).where({ feature_id, status: 'published' });
   const lasting = grants.find(({ entity_type }) => entity_type !== 'SUBSCRIPTION');

@@ -38,7 +38,8 @@ export async function clonePlan(stores: Pick<Stores, 'postgres'>, scope: Scope, 
     const prices = await PriceModel.current(scope, author.now, database)
       .where({ entity_type: 'PLAN', entity_id: id })
       .orderBy('sequence');
-    // The copies of a lineage refer to its first copied price, because a one-time charge is charged for the first price only.
+    // A lineage is a price with its successors. Its copies refer to the first copied price, because a one-time charge is charged for the
+    // first price only.
     const firsts = new Map<string, string>();
     const copies = prices.map((price) => {
       const id = newId('price', author.now.getTime());

@@ -106,7 +106,7 @@ export async function addPrice(request: CreatePrice, writing: PriceWriteContext)
   );
 }
 
-/** Builds the time buckets with ids of their own, checked against the windows of the meter. An empty list counts as none. */
+/** Gives each time bucket an id, and checks it against the window size of the meter. An empty list returns null. */
 export function buildTimeBuckets(
   price: PriceDefinition,
   meter: MeterModel | null,

@@ -19,10 +19,7 @@ export type TaxableInvoice = Pick<Invoice, 'customer_id' | 'subscription_id' | '
     /** Absent if the invoice has no associations of its own yet. */
     readonly id?: string;
     readonly at: Milliseconds;
-    /**
-     * Instant at which rates that are attached to the invoice itself must be in force; its period does not matter for
-     * these.
-     */
+    /** Instant at which rates attached to the invoice itself must be in force, whatever the period of the invoice. Default: `at`. */
     readonly now?: Milliseconds;
   };
 
@@ -39,7 +36,7 @@ export async function loadRatesInForce(database: Database, taxed: TaxableInvoice
   return associations.map(({ id, tax_rate_id }) => ({ rate: rates.get(tax_rate_id)!, tax_association_id: id }));
 }
 
-/** Whether the environment taxes anything: checked once for many invoices, before the query of each. */
+/** Whether the environment has any tax association. If it has none, a batch of invoices needs no query for each of them. */
 export async function isTaxing(database: Database, scope: Scope): Promise<boolean> {
   const [found] = await TaxAssociationModel.in(scope, database).where({ status: 'published' }).select('id').limit(1);
   return found !== undefined;

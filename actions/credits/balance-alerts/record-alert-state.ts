@@ -22,10 +22,10 @@ type AlertComparison = AlertSubject & {
   readonly parent_entity_type: AlertEntityType | null;
   readonly customer_id: string | null;
   readonly settings: AlertSettings;
-  /** Direction for thresholds that state none. */
+  /** Default direction, for thresholds without one. */
   readonly unless: AlertDirection;
   readonly value: Decimal;
-  /** For spend: start of the latest period that the value contains. */
+  /** For spend: start of the latest service period whose charges `value` includes. */
   readonly spent_from?: Date;
 };
 

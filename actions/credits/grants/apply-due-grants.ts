@@ -57,7 +57,7 @@ function applyOne(stores: Stores, scope: Scope, { id, now }: { id: string; now: 
   });
 }
 
-/** Stores the failure, unless the application was done or stored meanwhile. */
+/** Stores the failure and the time of the next attempt, unless another run has applied or deferred the application meanwhile. */
 async function noteFailure(
   { postgres }: Stores,
   scope: Scope,

@@ -101,7 +101,8 @@ export async function beginPlanGrants(
 }
 
 /**
- * Starts a grant of the subscription at its start or, if its end was changed, continues it from its last application.
+ * Starts a grant of the subscription itself at the `start_date` of the grant. If it has applications already, as after a change of its end,
+ * continues it after the last one.
  */
 export async function continueGrant(
   transaction: Transaction,

@@ -108,7 +108,7 @@ async function loadWalletUnit(scope: Scope, request: CreateWallet, database: Dat
   if (checkCurrency(request.currency) !== base_currency)
     throw invalid('currency', `must be ${base_currency}, as that of price unit ${code}`);
   const requested = new Decimal(request.conversion_rate);
-  // The published client sends 1 if no rate was set.
+  // The published client library sends 1 if its caller sets no rate, so 1 counts as no rate.
   if (!requested.eq(1) && !requested.eq(conversion_rate))
     throw invalid('conversion_rate', `must be ${conversion_rate}, as that of price unit ${code}`);
   const { topup_conversion_rate } = request;

@@ -1,6 +1,6 @@
 /**
- * Puts an amount or a number of credits into the customer's prepaid wallet in the currency, and creates the wallet if there is none. One
- * key is one credit, also if it is repeated (docs/rules/wallets.md, "Credits of changes").
+ * Puts an amount or a number of credits into the customer's prepaid wallet in the currency, and creates the wallet if there is none. A
+ * repeated request with the same key credits nothing more (docs/rules/wallets.md, "Credits of changes").
  */
 
 import type { Decimal } from '../../../core/foundation/decimal.ts';
@@ -22,7 +22,7 @@ type WalletCredit = CustomerCurrency &
     readonly wallet?: Partial<NewWallet>;
   };
 
-/** Terms of credits that were returned for any charge: they pay for any price. */
+/** Default of a created wallet: returned credits may come from any charge, so they pay for prices of all types. */
 const FOR_ALL: Partial<NewWallet> = { config: { allowed_price_types: ['ALL'] } };
 
 export async function creditWallet(

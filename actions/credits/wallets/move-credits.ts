@@ -51,7 +51,7 @@ export type CreditMovement = MovementInput & { readonly movement: WithoutId<Move
 /** `isNew` is false if an earlier request with this key made the movement. */
 type AppliedMovement = { readonly transaction: WalletTransactionModel; readonly isNew: boolean };
 
-/** Makes one movement and throws its error. */
+/** Posts one movement; throws the error if it is refused. */
 export async function moveCredits(
   transaction: Transaction,
   wallet: WalletModel,
@@ -92,8 +92,8 @@ export async function moveAll(
 }
 
 /**
- * Maximum time by which the wallet's last movement may be later than a new one. Within this time the new movement gets an instant after the
- * last one. A larger difference comes from another clock, and the new movement retains its own instant.
+ * Maximum time by which the wallet's last movement may be later than a new one that has waited for the lock. Within this time the new
+ * movement gets an instant after the last one. A larger difference comes from another clock, and the new movement retains its own instant.
  */
 const WAITS_MS_MAX = 60_000;
 
@@ -102,8 +102,8 @@ function orderMovements(wallet: WalletModel, entries: readonly CreditMovement[])
   let last_ms = Number.NEGATIVE_INFINITY;
   return entries.map((entry) => {
     const author = toLaterInstant(wallet.updated_at, entry.author);
-    // Movements of a batch may share a millisecond; their ids ascend in this order. With one millisecond for each, the instants of a busy
-    // wallet would exceed the current time.
+    // Movements of a batch may share a millisecond, because their ids ascend in this order. If each had a millisecond of its own, the
+    // instants of a busy wallet would exceed the current time.
     const isEarlier = isBefore(last_ms, author.now);
     last_ms = isEarlier ? last_ms : author.now.getTime();
     return isEarlier ? { ...entry, author: { ...author, now: new Date(last_ms) } } : { ...entry, author };

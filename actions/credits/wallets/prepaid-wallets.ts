@@ -121,7 +121,9 @@ type PrepaidUse = {
   readonly author: Author;
 };
 
-/** Runs in the transaction that locked the wallets. Takes each kind of credits once for an invoice and a wallet. */
+/**
+ * Takes the credits that an invoice uses before and after taxes, each once per invoice and wallet. `transaction` has locked the wallets.
+ */
 export async function debitPrepaid(
   transaction: Transaction,
   invoice: Invoice,

@@ -41,8 +41,8 @@ export async function returnCredits(
 }
 
 /**
- * Returns the prepaid credits that lines of a netted invoice credit. They return to the lots that paid the invoices in `charged`, in this
- * order. The remainder becomes a new prepaid credit.
+ * Returns the prepaid credits that paid the charges which an invoice credits. They return to the lots that paid the invoices in `charged`,
+ * in this order. The remainder becomes a new prepaid credit.
  */
 export async function returnPrepaid(
   transaction: Transaction,
@@ -108,7 +108,7 @@ async function creditRemainder(transaction: Transaction, invoice: Invoice, credi
   await creditWallet(transaction, invoice, { ...credit, customer_id, currency });
 }
 
-/** Lists the debits made for the invoice, the last first. */
+/** Lists the debits made for the invoice, newest first. */
 function listDebits(transaction: Transaction, invoice: Invoice): Promise<WalletTransactionModel[]> {
   return WalletTransactionModel.in(invoice, transaction)
     .where({ reference_type: 'INVOICE', reference_id: invoice.id, type: 'debit' })

@@ -36,7 +36,7 @@ type ArchiveInput = {
   readonly author: Author;
   /** Mappings that one transaction drops. */
   readonly mappings_at_once?: number;
-  /** Void pages that one transaction abandons; each has an event of its own. */
+  /** Maximum number of voided payment pages that one transaction stops closing. It is limited because each page emits an event. */
   readonly pages_at_once?: number;
 };
 type ArchiveRound = { readonly author: Author; readonly batch_size: number };
@@ -76,10 +76,11 @@ async function checkNoTask(database: Transaction, connection: ConnectionModel): 
   if (used) throw notAllowed(`the scheduled task ${used.id} writes to it: archive that first`);
 }
 
-/** Only the account of this connection knows the outcome of a charge or refund that was requested from it. */
+/** Throws if a charge or refund has no outcome yet: only the account from which it was requested knows the outcome. */
 export async function checkNothingPends(database: Transaction, connection: ConnectionModel): Promise<void> {
   const owner = { connection };
-  // A stopped connection cannot close a page; the archive names it instead.
+  // A stopped connection cannot close voided payment pages at the provider, so only those of an unended checkout are refused. The archival
+  // abandons the others.
   const findPage = connection.connection_state === 'active' ? findUnclosedPage : findUnendedCheckout;
   const unended = (await findOpenCharge(database, owner)) ?? (await findPage(database, owner));
   if (unended) throw notAllowed(unended.why, { payment_id: unended.payment_id });
@@ -96,7 +97,7 @@ export async function checkNothingPends(database: Transaction, connection: Conne
     });
 }
 
-/** Abandons void pages of a stopped connection. Their checkouts have ended. Returns whether more are left. */
+/** Stops closing the voided payment pages of a stopped connection, whose checkouts have ended. Returns whether more pages may be left. */
 async function abandonSomePages(
   database: Transaction,
   connection: ConnectionModel,

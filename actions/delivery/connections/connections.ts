@@ -222,7 +222,7 @@ export async function changeConnection(
   return postgres.transaction(async (database) => {
     const connection = await ConnectionModel.fetchPublished(scope, id, { database, lock: true });
     if (secrets === null) return ConnectionModel.change(connection, changes, { by: author, database });
-    // Another account would not know the outcome of a charge, so it would be made there again.
+    // Another account would not know the outcome of a pending charge, and the charge would be made again in it.
     if (found.has_account && !identified?.identity.is_same) await checkNothingPends(database, connection);
     const sealing = createSealer(settings.SECRETS_KEYS);
     const current_tokens = identified?.tokens ?? tokens;

@@ -130,7 +130,7 @@ type SessionKey = {
   readonly now: Date;
 };
 
-/** Uses up the session, also if the state of the request is wrong. */
+/** Uses up the session before `state` is compared, so that a session permits only one try. */
 async function takeSession(
   stores: Postgres,
   scope: Scope,

@@ -11,7 +11,7 @@ import { IntegrationMappingModel } from '../../../storage/models/foundation/inte
 type KnownAccount = Pick<ConnectionModel, 'provider_type' | 'provider_account_id'>;
 /** The provider's ids of the newest records that this connection sent or linked; null if there is none. */
 type MappedRecords = { readonly invoice_id: string | null; readonly customer_id: string | null };
-/** `is_same` is true if the account is that of the connection; false if nothing shows it. */
+/** `is_same` is false if it is unknown whether the account is that of the connection. */
 export type ComparedIdentity = AccountIdentity & { readonly is_same: boolean };
 
 export async function findMappedRecords({ postgres }: Postgres, connection: ConnectionModel): Promise<MappedRecords> {
@@ -26,8 +26,8 @@ export async function findMappedRecords({ postgres }: Postgres, connection: Conn
 }
 
 /**
- * Compares the account of new credentials with the known one, and returns its identity. If the provider does not name both, the account must
- * contain the newest mapped invoice, else the newest mapped customer.
+ * Returns the identity of the account of new credentials. If one of the two account ids is unknown, the account must contain the newest
+ * mapped invoice, else the newest mapped customer. `chooseAccountId` compares two known ids.
  */
 export async function checkSameAccount(
   account: ProviderAccount,

@@ -95,7 +95,9 @@ function findGateway({ provider_type }: ConnectionModel) {
   return PAYMENT_GATEWAYS.find((gateway) => gateway === provider_type);
 }
 
-/** Imports the payment methods of the customers that the event names. Returns how many were saved or archived. */
+/**
+ * Saves or archives the payment methods that the event names, by the id of their setup or their own. Returns the number of changed ones.
+ */
 async function importPaymentMethods(
   stores: Stores,
   setup_ids: readonly string[],
@@ -111,8 +113,8 @@ async function importPaymentMethods(
 }
 
 /**
- * Lists the payments that this service requested from the provider. Payments that the provider reported have a
- * `connection_id`.
+ * Lists the payments that this service requested from the provider. Payments that the provider reported have a `connection_id` and are
+ * excluded.
  */
 async function listRequestedPayments(
   database: Database,

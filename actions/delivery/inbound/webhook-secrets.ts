@@ -18,7 +18,10 @@ type SecretSelection = {
   readonly onUnreadable: (connection_id: string) => void;
 };
 
-/** Returns one secret per name; the first secret replaces missing ones. `is_known` is false if the secrets are random. */
+/**
+ * Returns one secret per name, so that each webhook costs the same checks. The first secret replaces missing ones. `is_known` is false if
+ * the secrets are random.
+ */
 export function selectWebhookSecrets({ connection, ...search }: SecretSelection): {
   secrets: readonly string[];
   is_known: boolean;

@@ -1,7 +1,7 @@
 /**
- * Applies charges that the provider took while an invoice was being pushed to the provider's copy of the invoice. The
- * id of the copy was not known at the time of the charge (docs/decisions/0025-charges-of-pushed-invoices.md). A
- * repeated application has no effect. A rejected one waits for a person.
+ * Applies charges to the provider's copy of an invoice, if they were taken while the invoice was being pushed: the id of the copy was not
+ * yet known then (docs/decisions/0025-charges-of-pushed-invoices.md). A repeated application has no effect. A rejected one waits for a
+ * person.
  */
 import type { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
 import type { PaymentModel } from '../../../storage/models/payments/payment.ts';

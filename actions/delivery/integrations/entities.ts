@@ -1,4 +1,4 @@
-/** Records that may have a counterpart at a provider. */
+/** Checks that a record exists before it is linked to a record at a provider. */
 import { invalid } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { MappedEntityType } from '../../../core/platform/integration/mapping.ts';

@@ -1,4 +1,4 @@
-/** Writes the mapping of a payment or credit note whose invoice is at the provider. */
+/** Writes the mapping of a payment or credit note before it is pushed to the provider that has its invoice. */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Postgres } from '../../../storage/foundation/stores.ts';
 import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
@@ -25,8 +25,8 @@ export type SentMoney = {
 };
 
 /**
- * Writes the mapping. Throws `NothingToSend` if the counterpart of the invoice contains this money already, or will
- * contain it.
+ * Writes the mapping. Throws `NothingToSend` if the provider's copy of the invoice contains the payment or credit note already, or will
+ * contain it once the invoice is pushed.
  */
 export async function intendMoney(
   stores: Postgres,
@@ -39,8 +39,7 @@ export async function intendMoney(
   if (found === null)
     throw new NothingToSend(`invoice ${invoice_id} is not at the provider, or was sent without this amount`);
   if (refusal !== null && !(await hasBegun(stores, scope, { entity, target }))) throw new NothingToSend(refusal);
-  // The push of the invoice may have succeeded although its answer was lost; repeating it with its key returns the
-  // counterpart.
+  // The push of the invoice may have succeeded although its answer was lost. A repeated push with the same key returns the id of the copy.
   const invoice = found.mapping_state === 'made' ? found : await pushInvoice(stores, scope, invoice_id, target);
   const { customer_id } = await InvoiceModel.fetch(scope, invoice_id, { database: stores.postgres });
   const customer = await pushCustomer(stores, scope, customer_id, target);

@@ -1,7 +1,4 @@
-/**
- * Pushes a final credit note to the provider that has its invoice. Voids its counterpart after the credit note was
- * voided.
- */
+/** Pushes a final credit note to the provider that has its invoice. If the credit note was voided here, voids the copy at the provider. */
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { PushedInvoiceLine } from '../../../core/platform/integration/pushed-lines.ts';
@@ -24,7 +21,7 @@ export async function pushCreditNote(
   const entity = { entity_type: 'credit_note', entity_id: id } as const;
   const refusal =
     credit_note_status === 'FINALIZED' ? null : `a credit note that is ${credit_note_status} is not sent to a provider`;
-  // Prepaid credits are no money at the provider: the counterpart of the invoice does not contain them.
+  // Prepaid credits are no money at the provider: its copy of the invoice does not contain them.
   const total = new Decimal(note.total_amount).minus(note.total_prepaid_credits_returned);
   if (total.isZero()) throw new NothingToSend('it only returned prepaid credits, which the provider does not know');
   const money = { entity, invoice_id, since: finalized_at ?? created_at, refusal };

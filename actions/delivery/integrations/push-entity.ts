@@ -54,7 +54,7 @@ function toSyncedEntity(entity_type: PushedEntityType) {
   return entity_type === 'credit_note' ? 'invoice' : entity_type;
 }
 
-/** Pushes a record unless it has a counterpart already. A failure of the provider is thrown as a `ProviderError`. */
+/** Pushes a record unless the provider has it already. A failure of the provider is thrown as a `ProviderError`. */
 export async function pushEntity(
   stores: Postgres,
   scope: Scope,

@@ -91,8 +91,8 @@ async function resendInvoice(
 }
 
 /**
- * Begins the first push. The lock of the invoice decides which payments its counterpart contains; later payments are
- * pushed as records of their own.
+ * Begins the first push. The lock of the invoice decides which payments the provider's copy contains; later payments are pushed as records
+ * of their own.
  */
 async function beginInvoice(
   { postgres }: Postgres,
@@ -111,8 +111,8 @@ async function beginInvoice(
 }
 
 /**
- * Voids the counterpart of an invoice that was voided or settled after a push whose answer was lost. Its id is unknown,
- * so it is searched for; at a provider without such a search a person has to do it.
+ * Voids the provider's copy of an invoice that was voided or settled after a push whose answer was lost. The id of the copy is unknown, so
+ * the provider is searched for it; if the provider has no search, a person has to void the copy.
  */
 async function withdrawUncertain(
   stores: Postgres,

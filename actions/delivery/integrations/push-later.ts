@@ -72,7 +72,7 @@ async function markRecords(
 
 type NewRecords = { readonly entity_type: PushedEntityType; readonly entity_ids: readonly string[] };
 
-/** Lists records that have to be pushed and were never unlinked from the connection. */
+/** Lists which records without a mapping have to be pushed. A record that was once unlinked from the connection is not pushed again. */
 async function listNew(
   transaction: Transaction,
   connection: ConnectionModel,

@@ -17,8 +17,8 @@ import { listReceivedPayments } from './sent-invoice.ts';
 type SentPayment = { readonly payment: PaymentModel; readonly sent: SentMoney };
 
 /**
- * Withdraws after it has pushed: a refund may fail while its credit note is created by another job of this record. A refusal of one does not
- * prevent the other.
+ * Pushes refunds before it withdraws failed ones, because a refund may fail while another job creates its credit note. If the provider
+ * refuses one of the two, the other is still done.
  */
 export async function pushRefunds(stores: Postgres, sent: SentPayment, target: PushTarget): Promise<void> {
   const refusals = await collectRefusal(() => pushMadeRefunds(stores, sent, target));
@@ -38,7 +38,10 @@ async function collectRefusal(exchange: () => Promise<void>): Promise<string[]> 
   }
 }
 
-/** Lists refunds of the invoice's charges. A pending refund may still fail; `payment.updated` is emitted when it ends. */
+/**
+ * Lists the payment's refunds with this status, except those of overpaid amounts. A pending refund is pushed after its end, which emits
+ * `payment.updated`.
+ */
 async function listEndedRefunds(
   { postgres }: Postgres,
   payment: PaymentModel,

@@ -47,8 +47,8 @@ export function isTakenThere(
 export type InvoiceMoney = { readonly id: string; readonly since: string; readonly invoice_id: string };
 
 /**
- * Returns the mapping of the invoice if it was pushed without this payment or credit note. Null if the invoice was not
- * pushed yet, or if its counterpart contains the money already.
+ * Returns the mapping of the invoice if it was pushed without this payment or credit note. Null if the invoice was not pushed yet, or was
+ * pushed with it.
  */
 export function findUncontaining(
   mappings: ReadonlyMap<string, IntegrationMappingModel>,

@@ -1,7 +1,6 @@
 /**
- * Stops the counterpart of an invoice from requesting money that was received here and that no pushed payment or credit
- * note covers: the invoice was marked as paid by hand, or the provider has no such records
- * (docs/integrations/README.md, "Money after the invoice").
+ * Stops the provider's copy of an invoice from requesting money that was received here and that no pushed payment or credit note covers:
+ * the invoice was marked as paid by hand, or the provider has no such records (docs/integrations/README.md, "Money after the invoice").
  */
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
 import type { SentInvoice } from '../../../core/platform/integration/pushed-lines.ts';
@@ -23,7 +22,7 @@ export async function settleInvoice(
   target: PushTarget,
 ): Promise<void> {
   const { id, provider_entity_id, sent_invoice } = mapping;
-  // The amount of a counterpart that was linked by hand is unknown.
+  // If the invoice was linked by hand, the amount at the provider is unknown.
   if (sent_invoice === null) return;
   const payments = await listReceivedPayments(stores.postgres, invoice);
   await attachCharges({ mapping, payments }, target);
@@ -33,8 +32,8 @@ export async function settleInvoice(
   const receivesPayments = findAccountCapability(target.connection).exchanges.includes('payment');
   if (isSettled && receivesPayments && payments.length === 0)
     return settleByHand(stores, invoice, { mapping, sent_invoice, target });
-  // A payment with this connection_id was made on the counterpart, which therefore cannot be voided. A separate charge
-  // at the provider does not prevent that.
+  // A payment with this connection_id was made on the provider's copy of the invoice, which therefore cannot be voided. A separate charge
+  // at the provider has no connection_id, and does not prevent that.
   const isPaidThere = payments.some(({ connection_id }) => connection_id === target.connection.id);
   if (!isSettled || receivesPayments || isPaidThere)
     throw new ProviderError(
@@ -50,7 +49,7 @@ type KnownMoney = {
   readonly target: PushTarget;
 };
 
-/** Amount that remains to be paid on the counterpart after all payments and credit notes that the provider receives. */
+/** Amount that remains to be paid at the provider after all payments and credit notes that the provider receives. */
 async function computeRemainingThere(
   { postgres }: Postgres,
   invoice: InvoiceModel,
@@ -82,7 +81,7 @@ type SettledCounterpart = {
 };
 
 /**
- * Pushes a paid amount that was written by hand, because no payment exists. It may change until the invoice is settled,
+ * Pushes the amount that was marked as paid by hand, because it has no payment record. The amount may change until the invoice is settled,
  * so partial amounts are not pushed.
  */
 async function settleByHand(

@@ -47,7 +47,7 @@ export async function pushToProviders(
   return toProviders(capable);
 }
 
-/** Makes the mapping due, so that the counterpart is read by the next run of the pull. */
+/** Makes the mapping due, so that the next run of the pull reads the record from the provider. */
 export async function pullFromProviders(
   stores: Postgres,
   scope: Scope,
@@ -77,7 +77,7 @@ export async function pullFromProviders(
   return toProviders(pulled);
 }
 
-/** Whether the counterpart can be read: an invoice, or the payment methods of a customer. */
+/** Whether the provider's record can be read: an invoice, or the payment methods of a customer. */
 function canPull(connection: ConnectionModel, { entity_type }: MappedEntity): boolean {
   const { sync_config } = connection;
   const { exchanges } = findAccountCapability(connection);

@@ -30,9 +30,9 @@ export type SendDueOptions = RetryRules & {
 };
 
 const AT_ONCE_EACH = 8;
-/** Limit per environment, for all its endpoints. */
+/** Maximum number of deliveries in flight per environment, for all its endpoints. */
 const AT_ONCE_ENVIRONMENT = 16;
-/** Limit per tenant, for all its environments. */
+/** Maximum number of deliveries in flight per tenant, for all its environments. */
 const AT_ONCE_TENANT = 32;
 
 /** Sends due deliveries until nothing is due or in flight, or `mayGoOn` returns false. */
@@ -60,7 +60,8 @@ class SendRun {
 
   async toItsEnd(): Promise<void> {
     while (!this.#isOver && !this.#inHand.isEnding && this.#sending.mayGoOn()) {
-      // A delivery that ends during this pass may make the next one of its record due: then another pass follows.
+      // Counted before the queries: a delivery that ends during this pass may make the next delivery of its record due, so another pass
+      // follows.
       const wereInHand = this.#inHand.size;
       const room = this.#inHand.room();
       const isMore = room > 0 && this.#sending.which === 'first' && (await this.#dispatch());

@@ -2,14 +2,14 @@
 import { ProviderError } from '../../../integrations/provider-error.ts';
 
 /**
- * Longest call of a provider, which may be several requests. The libraries limit the silence of a connection, so an answer that arrives byte by
- * byte would never end.
+ * Maximum duration of a call to a provider, which may be several requests. The HTTP libraries only limit how long a connection is silent,
+ * so an answer that arrives byte by byte would never end.
  */
 export const CALL_MS_MAX = 120_000;
 
 /**
- * Throws a `ProviderError` of the class `wait` if the call takes longer. The call cannot be stopped: its result is unknown, and is requested
- * again with the same key.
+ * Throws a `ProviderError` of the class `wait` if the call takes longer. The call cannot be stopped, so its result is unknown; a later call
+ * requests it again with the same key.
  */
 export async function callWithin<Result>(limit_ms: number, call: () => Promise<Result>): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;

@@ -36,7 +36,8 @@ export async function endPause(
 }
 
 /**
- * Describes a refusal by the provider. A failure of this service's own stores is thrown, so that the job is retried.
+ * Returns the message of a refusal by the provider or by a check. Any other error, such as an unavailable store, is thrown, and the job is
+ * retried.
  */
 export function describeRefusal(error: unknown): string {
   const isRefusal = error instanceof ProviderError || (error instanceof FarthingError && !isUnavailable(error));

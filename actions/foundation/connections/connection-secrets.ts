@@ -1,4 +1,4 @@
-/** Credentials of connections. They are stored sealed, as JSON by provider. */
+/** Credentials of connections. They are stored encrypted, as JSON with one entry per provider type. */
 import type { ProviderSecrets } from '../../../core/platform/connection/record.ts';
 import type { SecretOwner, SecretSealer } from '../../../storage/foundation/secrets/sealing.ts';
 import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';

@@ -9,7 +9,7 @@ export async function listAccountConnections(scope: Scope, database: Database): 
   return await buildListQuery(scope, database);
 }
 
-/** Locks the connections, so that no concurrent request creates a mapping or archives one of them. */
+/** Lists the connections and locks their rows, so that no concurrent request adds a mapping to one of them or archives it. */
 export async function lockAccountConnections(scope: Scope, transaction: Transaction): Promise<ConnectionModel[]> {
   return await buildListQuery(scope, transaction).forUpdate();
 }

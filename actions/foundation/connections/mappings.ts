@@ -1,6 +1,6 @@
 /**
- * Mappings of records to their counterparts at a provider (docs/integrations/README.md, "Mappings"). Each function runs
- * in one short transaction; none calls a provider.
+ * Mappings of this service's records to the records that represent them at a provider (docs/integrations/README.md, "Mappings"). Each
+ * function runs in one short transaction; none calls a provider.
  */
 import { alreadyExists, notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -20,7 +20,7 @@ export type MappedEntity = { readonly entity_type: MappedEntityType; readonly en
 
 type NewMapping = { readonly connection: ConnectionModel; readonly entity: MappedEntity; readonly author: Author };
 
-/** Writes the mapping before the call that creates the counterpart. Returns the mapping that exists already, if any. */
+/** Writes the mapping before the call that creates the record at the provider. Returns an existing mapping unchanged. */
 export async function intendMapping(
   { postgres }: Postgres,
   scope: Scope,
@@ -33,7 +33,7 @@ export async function intendMapping(
   });
 }
 
-/** Builds a mapping without a key: `beginCalls` adds it before the first call. */
+/** Builds a mapping without an idempotency key: `beginCalls` adds the key before the first call to the provider. */
 export function buildIntendedMapping(input: NewMapping) {
   return { ...buildMapping(input), mapping_state: 'intended' as const };
 }
@@ -44,9 +44,8 @@ export function hasCallBegun({ mapping_state, key_created_at }: IntegrationMappi
 }
 
 /**
- * Mappings whose counterpart may be created at this moment or by the next attempt. Refused pushes are excluded. If the
- * job's push was refused, the mapping has a `push_error`. If a requested push was refused, the mapping is not pending
- * and its key was renewed.
+ * Finds mappings whose push has begun and may still create the record at the provider. A push that the provider refused creates nothing:
+ * after a refusal in a job the mapping has a `push_error`; after a refused request it has a renewed key and is not pending.
  */
 export function findBeingSent(database: Database, connection: ConnectionModel) {
   return IntegrationMappingModel.in(connection, database)
@@ -79,7 +78,7 @@ export async function beginCalls(
   return IntegrationMappingModel.change(current, begun, { by: author, database: transaction });
 }
 
-/** Locks the current mapping of a record. The lock of the connection serializes requests that would create one. */
+/** Finds the current mapping of a record. Locks the connection first, so that concurrent requests cannot both create a mapping. */
 async function lockCurrentMapping(
   database: Database,
   scope: Scope,
@@ -114,8 +113,8 @@ export async function renewMappingKey(
 }
 
 /**
- * Stores the id of the counterpart. A mapping that was unlinked during the call remains unlinked, but also gets the id,
- * so that a person can find the counterpart.
+ * Stores the provider's id of the created record. A mapping that was unlinked during the call remains unlinked, but also gets the id, so
+ * that a person can find the record at the provider.
  */
 export async function completeMapping(
   { postgres }: Postgres,
@@ -136,14 +135,14 @@ export async function completeMapping(
   });
 }
 
-/** Whether the payment methods of the counterpart are saved here. */
+/** Whether this service imports the payment methods that the provider has for the record. */
 function hasImportedMethods({ entity_type, provider_type }: Pick<IntegrationMapping, 'entity_type' | 'provider_type'>) {
   return entity_type === 'customer' && listCapable('account')[provider_type]?.exchanges.includes('saved_card');
 }
 
 const MADE = { mapping_state: 'made', push_error: null } as const;
 
-/** Schedules the first read of an invoice's counterpart. Periodic reads find changes whose webhook was lost. */
+/** Schedules the first read of an invoice from the provider. Periodic reads find changes whose webhook was lost. */
 function toFirstPull(
   { entity_type, provider_type }: Pick<IntegrationMapping, 'entity_type' | 'provider_type'>,
   author: Author,
@@ -152,14 +151,14 @@ function toFirstPull(
   return isPulled ? { next_pull_at: computeFirstPull(author.now).toISOString() } : {};
 }
 
-/** Unlinks the two records and changes neither. The caller has locked the mapping. */
+/** Unlinks a record from its record at the provider. Both records remain unchanged. The caller has locked the mapping. */
 export async function dropMapping(database: Database, mapping: IntegrationMappingModel, author: Author): Promise<void> {
   await IntegrationMappingModel.change(mapping, GONE, { by: author, database });
 }
 
 const GONE = { mapping_state: 'gone', status: 'archived', next_pull_at: null, pending_since: null } as const;
 
-/** Unlinks some records of a connection from their counterparts. Returns whether further linked records remain. */
+/** Unlinks up to `batch_size` records of a connection. Returns true if further linked records may remain. */
 export async function dropSomeMappings(
   database: Database,
   connection: ConnectionModel,
@@ -168,7 +167,7 @@ export async function dropSomeMappings(
   const records = await IntegrationMappingModel.in(connection, database)
     .where({ connection_id: connection.id })
     .whereNot('mapping_state', 'gone')
-    // The order of the unique index of current mappings.
+    // Rows in the order of the unique index of current mappings need no sort.
     .orderBy(['entity_type', 'entity_id'])
     .limit(batch_size)
     .forUpdate();
@@ -180,8 +179,8 @@ export async function dropSomeMappings(
 type NewLink = NewMapping & { readonly provider_entity_id: string; readonly metadata: IntegrationMapping['metadata'] };
 
 /**
- * Joins a record to a counterpart that exists at the provider. The caller has checked that the record exists. The read
- * job of the connection imports the payment methods of a customer, so the link does not depend on the provider.
+ * Links a record to one that exists at the provider. The caller has checked that the own record exists. No provider is called here: the
+ * read job of the connection imports the payment methods of a linked customer later.
  */
 export async function linkEntity(
   transaction: Transaction,

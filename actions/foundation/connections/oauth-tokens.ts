@@ -1,6 +1,6 @@
 /**
- * Tokens of a connection to a provider with OAuth. An access token that has expired or is refused is replaced by one process at a time, and
- * the new tokens are stored before they are used (docs/decisions/0028-oauth-tokens.md).
+ * OAuth tokens of a connection. If an access token has expired or is refused, only one process at a time refreshes it, and stores the new
+ * tokens before their first use (docs/decisions/0028-oauth-tokens.md).
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -22,12 +22,12 @@ import { redactError } from './redact-error.ts';
 export type StoredTokens = {
   /** Access token; null until the first refresh. */
   readonly access_token: string | null;
-  /** Expiry of the access token; null if it was not given with the token. */
+  /** Expiry of the access token; null if unknown, because a client supplied the token. */
   readonly expires_at: string | null;
   readonly refresh_token: string | null;
 };
 
-/** A token is replaced five minutes before it expires, so that the calls of one push can end with it. */
+/** A token is refreshed five minutes before it expires, so that it remains valid for all calls of one push. */
 const EXPIRY_SLACK_MS = 300_000;
 /** Pause between two checks whether the process that refreshes the tokens has finished. */
 const LEASE_POLL_MS = 100;
@@ -116,7 +116,7 @@ async function refreshAlone(
   return isStored ? { access_token: renewed.access_token!, oauth_tokens: sealed } : null;
 }
 
-/** Requests new tokens. Called for tokens that are not stored yet, and by the holder of the lease. */
+/** Requests new tokens. For stored tokens, only the process with the lease calls this. */
 export async function refreshTokens(
   { refresh_token }: StoredTokens,
   { oauth, secrets, address, now }: Omit<RefreshTerms, 'sealing'>,

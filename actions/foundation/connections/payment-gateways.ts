@@ -21,8 +21,8 @@ export function listOwnGateways(): Record<string, GatewayTerms> {
 }
 
 /**
- * Lists the gateways with those of connections. A connection that needs attention is included: its payments wait until
- * a person acts.
+ * Lists the installation's gateways and all providers that collect payments by connection; `is_connected` shows if the environment has one.
+ * A connection that needs attention counts: its payments wait.
  */
 export async function listGateways(scope: Scope, database: Database): Promise<Record<string, GatewayTerms>> {
   const connected = new Set<string>((await listAccountConnections(scope, database)).map((one) => one.provider_type));

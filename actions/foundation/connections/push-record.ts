@@ -65,7 +65,10 @@ export async function pushBegun(
   return completeMapping(stores, mapping, { made, author });
 }
 
-/** Loads the key with its age. A mapping that was linked by hand has no key; records that follow it are younger than the link. */
+/**
+ * Loads the idempotency key with its age. A record that was linked by hand has no key; the age then counts from the link, because
+ * everything pushed for that record is younger.
+ */
 export async function loadPushKey(
   { postgres }: Postgres,
   { idempotency_key, key_created_at: called_at, is_key_renewed, created_at }: IntegrationMappingModel,

@@ -7,7 +7,10 @@ const SECRET_LENGTH_MIN = 6;
 /** The value of an `Authorization` header, which may contain credentials in base64. */
 const AUTHORIZATION = /\b(Basic|Bearer)\s+[\w+/=.~-]+/gi;
 
-/** The cause is omitted: it may contain the request with its credentials. An error that is not the provider's is returned unchanged. */
+/**
+ * Returns the error of a provider without credentials and without its `cause`, which may contain the request. Any other error is returned
+ * unchanged.
+ */
 export function redactError(error: unknown, secrets: ProviderSecrets): unknown {
   if (!(error instanceof ProviderError)) return error;
   const texts = Object.values(secrets).flatMap(listForms);

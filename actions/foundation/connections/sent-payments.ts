@@ -1,6 +1,6 @@
 /**
- * Payments and credit notes that this service pushed to a provider. The provider reports them with the others of the invoice, so they must
- * not be recorded again.
+ * Payments and credit notes that this service pushed to a provider. The provider includes them when it reports the payments and credits of
+ * an invoice, so they must not be recorded again.
  */
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
@@ -15,13 +15,13 @@ import { PaymentRefundModel } from '../../../storage/models/payments/payment-ref
 import { findBeingSent } from './mappings.ts';
 
 type SentPayments = {
-  /** Ids of the pushed payments at the provider. */
+  /** Ids, at the provider, of payments that were pushed or linked by hand. */
   readonly sent_ids: ReadonlySet<string>;
-  /** Ids of completed pushes, by payment. A payment that was linked by hand may have another id at the provider. */
+  /** Ids at the provider, by payment, of completed pushes. A payment linked by hand is omitted: it may have another id there. */
   readonly pushed_ids: ReadonlyMap<string, string>;
   /** Refunded overpaid amounts, by payment. */
   readonly overpaid: ReadonlyMap<string, Decimal>;
-  /** A push of one of these payments has begun, and its answer is not known. */
+  /** True if the push of one of these payments has begun and its outcome is unknown. */
   readonly is_sending: boolean;
 };
 
@@ -54,7 +54,7 @@ async function isBeingSent(
   return sending !== undefined;
 }
 
-/** Sums the refunds of overpaid amounts, which no invoice contains, by payment. */
+/** Sums the successful refunds of overpaid amounts, by payment. These amounts are not in any invoice's paid amount. */
 async function sumOverpaid(
   transaction: Transaction,
   connection: ConnectionModel,
@@ -71,9 +71,9 @@ async function sumOverpaid(
 }
 
 type SentCredits = {
-  /** Credit notes that the provider has, also those that were unlinked. */
+  /** Credit notes that were pushed to the provider, including unlinked ones, because the provider still has them. */
   readonly sent_credits: readonly SentCredit[];
-  /** A push of one of these credit notes has begun, and its answer is not known. */
+  /** True if the push of one of these credit notes has begun and its outcome is unknown. */
   readonly is_crediting: boolean;
 };
 
@@ -100,8 +100,8 @@ export async function loadSentCredits(
 const HOUR_MS = 3_600_000;
 
 /**
- * Amount by which the counterpart of a credit note lowers its invoice. Null if it lowers nothing, is unlinked or not in force, or if the report
- * of the provider may be older than the push, which has an hour.
+ * Amount by which the provider must have lowered the invoice for a credit note. Null if the note is unlinked, is not in force or lowers no
+ * invoice. Also null within an hour of the push, because the invoice may have been read at the provider before it.
  */
 function computeLowered(
   { credit_note_type, credit_note_status, total_amount, total_prepaid_credits_returned }: CreditNoteModel,

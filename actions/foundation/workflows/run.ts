@@ -40,7 +40,7 @@ type NewRun = {
   entity: string;
   entity_id: string;
   author: Author;
-  /** Message of the error if the database allows one run at a time. */
+  /** Error message if the database refuses the run, because another one is in progress. */
   conflict?: string;
 };
 
@@ -75,13 +75,13 @@ async function enqueueRun(
   await add(transaction, { task, payload, key: run.run_id, queue: `${queue}:${tenant_id}`, max_attempts: ATTEMPTS });
 }
 
-/** Yields the slot to a waiting run: another job continues this one later. */
+/** Adds a job that continues this run later, so that the current job can yield its slot to a waiting run. */
 export async function requeueRun(transaction: Transaction, place: RunReference, job: RunJob): Promise<void> {
   const { run, ended } = await lockRun(transaction, place);
   if (!ended) await enqueueRun(transaction, run, job, job.in_order ? addContinuation : addJobFairly);
 }
 
-/** Moves the run to another job, which replaces the running one. */
+/** Replaces the job of the run by one of another task, for example after a timeout. */
 export async function moveRun(
   { postgres }: Stores,
   place: RunReference,
@@ -133,7 +133,7 @@ export async function tryRun<Ends extends 'completed' | 'failed' | 'overtaken'>(
   }
 }
 
-/** Locks the run and returns its end; `ended` is null while it runs. */
+/** Locks the run and returns it with its outcome; `ended` is null while it runs. */
 export async function lockRun(transaction: Database, place: RunReference) {
   const run = await WorkflowRunModel.fetch(place, place.workflow_id, { database: transaction, lock: true });
   const isOver = run.workflow_status !== 'Running';
@@ -141,7 +141,7 @@ export async function lockRun(transaction: Database, place: RunReference) {
   return { run, ended: isOver ? outcome : null };
 }
 
-/** Stores the progress, in the transaction of the work. */
+/** Stores the progress of a run, in the transaction that writes its effect. */
 export async function storeResult(transaction: Database, place: RunReference, result: Record<string, unknown>) {
   await WorkflowRunModel.in(place, transaction).where({ id: place.workflow_id }).patch({ result });
 }

@@ -43,7 +43,7 @@ export class ClockAdvancePlanCache {
    */
   readonly #drafts = new Map<string, ClockAdvancePlan | null>();
 
-  /** State of each subscription, by id, in which all its earlier usage charges were checked. */
+  /** Version of each subscription, by id, and log position at which all its earlier usage charges were checked for late events. */
   readonly #checked = new Map<string, CheckedCharges>();
 
   constructor(isAlone: (transaction: Transaction) => Promise<boolean>) {
@@ -56,7 +56,7 @@ export class ClockAdvancePlanCache {
     this.#checked.clear();
   }
 
-  /** Must be called before anything is planned, because a plan may lack events that are counted later. */
+  /** Returns the log position. Must be called before planning, because a plan may lack events that are counted meanwhile. */
   async counted({ postgres }: Pick<Stores, 'postgres'>): Promise<CountedProgress> {
     return loadCountedProgress(postgres);
   }
@@ -74,8 +74,8 @@ export class ClockAdvancePlanCache {
   }
 
   /**
-   * Checks subscriptions whose periods end in this transaction; `counted` is the log position before planning. The returned function is
-   * true if all earlier usage was charged and cannot have changed since. Only the charges due now are then read.
+   * Prepares a check of subscriptions whose periods end in this transaction; `counted` is the log position before planning. The returned
+   * function is true if all earlier usage charges were checked and cannot have changed since. The plan then reads only charges due now.
    */
   async settledWithin(transaction: Transaction, counted: CountedProgress): Promise<(locked: Versioned) => boolean> {
     const isKnown = this.#checked.size > 0 && (await this.#isAlone(transaction));
@@ -96,7 +96,7 @@ export class ClockAdvancePlanCache {
     return ({ invoice, subscription, line_items }) => {
       const draft = this.#drafts.get(subscription?.id ?? '');
       this.#drafts.delete(subscription?.id ?? '');
-      // The plans of other subscriptions on the invoice are dropped, too.
+      // Drops the plans of the other subscriptions on the invoice, too, because its finalization changes them.
       for (const { subscription_id } of line_items) this.#drafts.delete(subscription_id ?? '');
       return (
         draft?.invoice.id === invoice.id &&
@@ -108,7 +108,7 @@ export class ClockAdvancePlanCache {
   }
 }
 
-/** Loads the progress as text. A recount after a correction changes `rebuilds`, and so the text. */
+/** Loads the progress of counting as text, for comparison. A recount after a correction raises `rebuilds`, so the text changes with it. */
 async function loadCountedProgress(postgres: Stores['postgres']): Promise<CountedProgress> {
   const progress = await loadSharedProgress(postgres);
   return progress

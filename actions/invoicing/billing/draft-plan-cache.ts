@@ -57,7 +57,10 @@ class PlanDependencies implements DependencyRecorder, LiveUsageWatcher {
     }
   }
 
-  /** Adds an id, unless the draft is already cached: rows that are read later do not belong to its plan. */
+  /**
+   * Adds an id while the draft is being planned. Once the draft is cached, `records` is an array, and rows read later do not belong to its
+   * plan.
+   */
   #add(id: string): void {
     if (this.records instanceof Set) this.records.add(internId(id));
   }
@@ -85,8 +88,8 @@ class PlanDependencies implements DependencyRecorder, LiveUsageWatcher {
   }
 
   /**
-   * Marks the plan as outdated if the row is within its time. Usage of the next month does not affect the draft of this
-   * month.
+   * Marks the plan as outdated if the event precedes the end of the usage that the plan has read. Usage of the next month does not affect
+   * the draft of this month.
    */
   onRow(subject: LiveUsageSubject, first_us: Microseconds): void {
     if (this.watched.some((one) => one.subject === subject && first_us < one.end_us)) this.is_other = true;
@@ -146,7 +149,7 @@ class DraftPlanCache {
         snapshot = (await this.#readChanges(stores)).number;
       },
       of: (subscription_id, plan) => {
-        // The transaction may run again after a deadlock.
+        // After a deadlock the transaction runs again, so inputs recorded by the first run are dropped.
         noted.get(subscription_id)?.end();
         const made_of = new PlanDependencies(this.#memory, subscription_id);
         noted.set(subscription_id, made_of);
@@ -161,8 +164,8 @@ class DraftPlanCache {
   }
 
   /**
-   * Caches a draft with its inputs, and returns true. Caches nothing and returns false if the plan has not checked all
-   * earlier charges, or if the subscription has other open charges or corrections.
+   * Caches a draft with its inputs, and returns true. Returns false if the invoice is not a draft, its plan is outdated already, or the
+   * plan has not settled all earlier usage charges.
    */
   #keep({ invoice, subscription, is_settled }: PlannedDraft, snapshot: number, made_of: PlanDependencies): boolean {
     if (!is_settled || invoice.invoice_status !== 'DRAFT' || made_of.is_other) return false;

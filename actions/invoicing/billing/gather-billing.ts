@@ -75,7 +75,10 @@ export type InvoiceBasis = {
    * new invoice.
    */
   readonly before: InvoiceBefore | null;
-  /** Invoices of earlier periods that are planned, but not made yet. They contain the late usage of the periods before them. */
+  /**
+   * Invoices of earlier periods that a preview has planned and that are not stored yet. They already contain the late usage of the periods
+   * before them.
+   */
   readonly earlier: EarlierInvoices | null;
   /**
    * True if all earlier charges were checked, and their usage cannot have changed since (clock-advance-plan-cache.ts).
@@ -134,7 +137,7 @@ export async function gatherInvoice<Terms>(
     return { members: [await measureCharges(stores, database, records)], coupons, terms };
   }
   const ends_ms = toBilledSubscription(subscription).end_ms;
-  // Usage after the parent's end is invoiced by itself.
+  // Usage of a child after its parent's end is on an invoice of the child.
   const until_ms = ends_ms === period.end ? ends_ms : null;
   const first = await gatherCharges(stores, database, subject, { ...basis, until_ms: null });
   const following: GatheredCharges[] = [];
@@ -234,7 +237,7 @@ async function measureCharges(
 ): Promise<GatheredCharges> {
   const { items, period } = charged;
   const { measure, readInstant } = createMeasure(stores, database, { ...subject, members: members ?? [] });
-  // Concurrent reads become one batched query in the stores.
+  // Reads that run concurrently are combined into one query (batch loader).
   const [usage, measured] = await Promise.all([
     loadMeasuredUsage(listOpenCharges(charged), measure),
     isCheckingClosed ? gatherClosedCharges({ lines, items, before: period.end, corrected }, measure) : [],
@@ -280,16 +283,16 @@ export async function loadMeasuredUsage<Item extends PricedItem>(
 }
 
 /**
- * A correction on a draft does not count as invoiced. A skipped invoice that is recomputed with late events may contain the corrected
- * charge itself. The draft is recomputed before it is final, and then omits the correction.
+ * Whether the line is a correction on a draft; it does not count as invoiced. If a skipped invoice is recomputed with late events, it may
+ * contain the corrected charge itself. The draft is then recomputed before it becomes final, without the correction.
  */
 function isOpenCorrection(one: InvoicedLine): boolean {
   return one.invoice_status === 'DRAFT' && isCorrection(one);
 }
 
 /**
- * Lists corrections on later final invoices, for an invoice that is recomputed after a skip or billed again after a void. The invoice
- * charges its amounts less these corrections. So no amount is offset twice, and late usage is charged once.
+ * Lists corrections that later final invoices have made of charges which this invoice contains: it is recomputed after a skip, or billed
+ * again after a void. The invoice charges its amounts less these corrections, so no amount is offset twice.
  */
 function listLaterCorrections(lines: readonly InvoicedLine[], input: ChargeInput<BillableItem>): InvoicedLine[] {
   const corrections = lines.filter((one) => isCorrection(one) && !isCredit(one) && one.invoice_status !== 'DRAFT');
@@ -308,7 +311,7 @@ export function listInvoicedElsewhere(lines: readonly InvoicedLine[]): Set<strin
   return new Set(charges.flatMap(({ line, service }) => invoicedKeys(line.subscription_line_item_id ?? '', service)));
 }
 
-/** Selects the lines of this subscription, because other subscriptions may be on the same invoices. */
+/** Lists the usage of this subscription on the earlier invoices, which may contain other subscriptions, too. */
 function listDrawnBefore({ id }: SubscriptionModel, earlier: EarlierInvoices | null): RecordedUsage[] {
   return toRecordedUsage(earlier?.lines.filter(({ item }) => item.line_item.subscription_id === id) ?? []);
 }
@@ -321,7 +324,7 @@ function isClosed({ invoice_status, is_partial, line, service }: InvoicedLine, p
   return invoice_status !== 'DRAFT' && !is_partial && (line.price_type !== 'USAGE' || service.end <= period.end);
 }
 
-/** Whether a commitment applies. Earlier usage determines its remaining amount. */
+/** Whether a commitment applies. If so, all earlier usage must be read, because it determines the remaining commitment. */
 function isCommitted(subscription: SubscriptionModel, items: readonly BillableItem[]): boolean {
   return subscriptionCommitment(subscription) !== null || items.some((item) => item.commitment);
 }

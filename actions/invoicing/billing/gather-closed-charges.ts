@@ -1,7 +1,7 @@
 /**
- * Gathers the subscription's lines on other invoices, and its final usage charges whose events were added or corrected since. The latter
- * are the source of correction lines. A meter whose definition has changed is not read again: its new counts of the past are never billed
- * to a closed period (docs/rules/invoices.md, "Late events").
+ * Lists the invoice lines that a subscription already has, and finds the closed charges (usage charges on final invoices) that may need a
+ * correction line, for example because events were added or corrected since. If the definition of a meter has changed, its closed charges
+ * are not measured again, so that the new definition never bills a closed period (docs/rules/invoices.md, "Late events").
  */
 
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
@@ -41,9 +41,9 @@ export type InvoicedLine = {
   readonly invoice_status: InvoiceStatus;
   /** End of the period of the invoice that contains the charge. */
   readonly invoiced_until: Milliseconds | null;
-  /** The customer of that invoice. */
+  /** Customer of the invoice that contains the charge. */
   readonly billed_to: string;
-  /** Usage that progressive billing invoiced before the period was over. The invoice of the period offsets it. */
+  /** True for usage that progressive billing invoiced before the period was over. The invoice of the period subtracts it. */
   readonly is_partial: boolean;
 };
 
@@ -97,8 +97,8 @@ type ClosedChargesInput = {
 };
 
 /**
- * Gathers closed charges of services that ended by `before`, the end of the period that is being invoiced. Late usage of a later period is
- * on an invoice after that period, never on a recomputed invoice of an earlier one.
+ * Gathers closed charges whose service ended by `before`, the end of the period that is being invoiced. If an earlier invoice is
+ * recomputed, late usage of periods after it stays on later invoices.
  */
 export async function gatherClosedCharges(
   { lines, items, before, corrected }: ClosedChargesInput,
@@ -131,8 +131,8 @@ export async function gatherClosedCharges(
 }
 
 /**
- * Whether a later draft corrects an earlier charge. That correction is recomputed after this invoice, before the draft
- * is final.
+ * Whether the line is a correction on the draft of a later period. It does not count yet, because that draft is recomputed after this
+ * invoice.
  */
 function isCorrectedLater(one: InvoicedLine, before: Milliseconds): boolean {
   return isCorrection(one) && one.invoice_status === 'DRAFT' && (one.invoiced_until ?? before) > before;
@@ -162,8 +162,7 @@ function overlaps({ service }: InvoicedLine, { start, end }: Period): boolean {
 }
 
 /**
- * A charge that was invoiced before: its lines, and the event count of the newest line. Usually the count shows that no event arrived
- * since.
+ * A charge that was invoiced before: its lines, and the event count of the newest one. If a new count is equal, no event has arrived since.
  */
 type ClosedWindow = {
   /** The charge itself, not its corrections. */
@@ -174,7 +173,7 @@ type ClosedWindow = {
   readonly event_count: number;
 };
 
-/** Whether progressive billing invoiced an amount that later invoices could not fully offset. */
+/** Whether an amount is carried forward: progressive billing invoiced it in excess, and later invoices could not fully offset it. */
 function isCarrying({ newest: { carried_amount } }: Pick<ClosedWindow, 'newest'>): boolean {
   return Boolean(carried_amount) && new Decimal(carried_amount!).gt(0);
 }
@@ -186,7 +185,7 @@ function closedWindows(item: BillableItem, own: readonly InvoicedLine[]): Closed
 }
 
 function closedWindow(item: BillableItem, group: ClosedWindow['group']): ClosedWindow | undefined {
-  // If only corrections remain, the charge itself was voided; it is open until its period is billed again.
+  // If only corrections remain, the invoice of the charge itself was voided. The charge is not closed until its period is billed again.
   const own = group.find((one) => !isCorrection(one));
   const newest = group.at(-1)!.line.computed_from;
   // A draft is recomputed before it becomes final and includes its late events.
@@ -197,7 +196,10 @@ function closedWindow(item: BillableItem, group: ClosedWindow['group']): ClosedW
   return { own, group, newest, window, event_count: newest.event_count ?? 0 };
 }
 
-/** Whether a limit of the charge begins before the item's first window. No window counts late usage from before that first window. */
+/**
+ * Whether usage before the first window counts toward a limit of the charge. Late events of that time are in no window, so comparing event
+ * counts would miss them.
+ */
 function hasUseBefore(windows: readonly ClosedWindow[]): (one: ClosedWindow) => boolean {
   const first = Math.min(...windows.map(({ window }) => window.start));
   return ({ newest }) => computeLimitedSince(recordedWindows(newest)) < first;
@@ -252,7 +254,7 @@ function toReturnedCharge(one: InvoicedLine): PartialCharge {
   return { ...partialCharge(one), is_returned: true };
 }
 
-/** Converts a correction that an invoice of a later period made of a charge. */
+/** Converts a later invoice's correction of a charge to a partial charge, which the recomputed charge offsets. */
 export function toLaterCharge(one: InvoicedLine): PartialCharge {
   return { ...partialCharge(one), is_later: true };
 }
@@ -286,7 +288,7 @@ export async function isCorrected(database: Database, lines: readonly InvoicedLi
   return hasCorrectionsSince(database, final[0]!.line, new Date(since));
 }
 
-/** Whether any event of the closed windows came late. One read covers all windows, because most often none did. */
+/** Whether events were added to the closed windows. One read covers all windows, because usually no event was added. */
 async function hasGrown(item: BillableItem, windows: readonly ClosedWindow[], measure: UsageMeasure): Promise<boolean> {
   if (windows.length <= 1) return windows.length === 1;
   const expected = expectedEventCount(windows);

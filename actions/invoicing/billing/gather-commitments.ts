@@ -1,6 +1,6 @@
 /**
- * Commitment of a subscription as a whole (docs/rules/commitments.md). Includes the amounts that its invoices have drawn from commitments
- * so far, also from those of its lines.
+ * Commitments of a subscription (docs/rules/commitments.md): its own terms, and the usage and true-ups that its invoices have charged so
+ * far.
  */
 
 import { Decimal } from '../../../core/foundation/decimal.ts';
@@ -45,7 +45,7 @@ export async function listRecordedTrueUps(
   subscription: SubscriptionModel,
   exceptInvoiceId?: string,
 ): Promise<Period[]> {
-  // The parent's invoices contain the true-ups of a subscription that is invoiced with its parent.
+  // True-ups are selected by subscription, because those of a child that is invoiced with its parent are on the parent's invoices.
   const lines = await InvoiceLineItemModel.in(subscription, database)
     .where({ subscription_id: subscription.id, status: 'published' })
     .whereNull('subscription_line_item_id')

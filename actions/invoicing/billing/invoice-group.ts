@@ -1,6 +1,7 @@
 /**
- * Subscriptions on one invoice: its own, and those of the parent's group (docs/rules/subscriptions.md, "Families"). A recomputed draft, and
- * an invoice that replaces a void one, include the same subscriptions as before, even if some have joined or left the group since.
+ * Subscriptions on one invoice: the invoiced one, and the children grouped under it (docs/rules/subscriptions.md, "Families"). A recomputed
+ * draft, and an invoice that replaces a void one, include the subscriptions of the original, even if some have joined or left the group
+ * since.
  */
 
 import type { Period } from '../../../core/foundation/time/period.ts';
@@ -46,9 +47,9 @@ async function loadInvoicedBefore(database: Database, subscription: Subscription
 }
 
 /**
- * Children with charges on the parent's invoice for `period`: children whose period ends when `period` ends, or began when it began. A
- * child that ended within `period` has its arrears on this invoice. An invoice that ends `period` early includes only children that have
- * ended; all other children continue as standalone subscriptions.
+ * Loads the children with charges on the parent's invoice for `period`: those whose period has the same start or end, and those that ended
+ * within `period`. A final invoice that ends `period` early includes only children that have ended; all others continue as standalone
+ * subscriptions.
  */
 async function loadGroupMembers(database: Database, { subscription, period, reference }: InvoiceGroupTarget) {
   if (subscription.subscription_type !== 'PARENT' || reference === 'late') return [];
@@ -57,13 +58,12 @@ async function loadGroupMembers(database: Database, { subscription, period, refe
     { parents: [subscription], type: 'grouped_invoicing' },
     database,
   );
-  // A child that ended after its parent is not cut at the parent's end; it is invoiced by itself.
+  // A child that ended after its parent is omitted here, because it gets an invoice of its own.
   const last = toBilledSubscription(subscription).end_ms === period.end || reference === 'cancel' ? period.end : null;
   return children.filter((child) => {
     if (child.subscription_status === 'cancelled')
       return deriveEndInstant(child) > period.start && (last === null || deriveEndInstant(child) <= last);
-    // Periods of the child as of the end of this period, even if the scheduler has not closed them yet. The parent's earlier invoice may
-    // also be missing.
+    // Derives the periods of the child as of the end of this period, because the scheduler may not have closed them yet.
     const due = duePeriods(toBilledSubscription(child), currentPeriod(child), period.end);
     const own = due.filter(({ closed }) => closed.end > period.start);
     if (own.some(({ next }) => next === null)) return true;

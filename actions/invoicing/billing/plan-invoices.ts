@@ -107,14 +107,14 @@ export function planRunningInvoice(
   return gatherAndPlan(stores, database, subject, { ...NEW, reference: 'preview' });
 }
 
-/** A plan change at the end of the period, executed in the transaction that the preview rolls back. */
+/** Outcome of a plan change at the end of the period. A preview executes the change in a transaction and rolls it back. */
 export type PreviewedChange = {
   readonly before: InvoiceBefore;
   readonly credits: readonly PlannedLine<BillableItem>[];
 };
 
 type PreviewInput = InvoiceSubject & {
-  /** An opening invoice, or the invoice of a period. */
+  /** `period_start` for an opening invoice, `preview` for the invoice of a period. */
   readonly reference: 'period_start' | 'preview';
   readonly taxed: Pick<TaxableInvoice, 'customer_id' | 'subscription_id' | 'invoice_type' | 'at'>;
   readonly change: PreviewedChange | null;

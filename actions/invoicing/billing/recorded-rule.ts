@@ -1,6 +1,6 @@
 /**
- * Rule for a recomputed invoice (docs/rules/proration.md, "Usage over a change"). A usage line that was charged by itself stays so. This
- * includes lines that were computed before the service charged the lines of one period as one.
+ * Pricing rule for a recomputed invoice (docs/rules/proration.md, "Usage over a change"). A usage line that was charged separately from the
+ * other lines of its period is charged separately again, also if it dates from before the service combined such lines.
  */
 import type { BillableItem } from '../../rating/billable-items.ts';
 import type { InvoiceBefore } from './invoice-group.ts';

@@ -1,7 +1,7 @@
 /**
- * Computes the payments of prepaid wallets (docs/rules/wallets.md, "Credits on invoices") and the taxes (docs/rules/taxes.md, "On an
- * invoice") of an invoice that becomes final, after its coupons. Each line has its share, and the totals contain them. The rates are loaded
- * as for the preview, so that both agree.
+ * Computes the amounts that prepaid wallets pay (docs/rules/wallets.md, "Credits on invoices") and the taxes (docs/rules/taxes.md, "On an
+ * invoice") of an invoice that becomes final. Coupons were deducted before. The amounts are stored per line and summed on the invoice. The
+ * rates are loaded as for the preview, so that both agree.
  */
 
 import { Decimal } from '../../../core/foundation/decimal.ts';
@@ -56,7 +56,7 @@ export async function applyFinalAdjustments(
     amount_paid: new Decimal(invoice.amount_paid),
     adjustment_amount: new Decimal(invoice.adjustment_amount),
   });
-  // A line with amounts from the draft is written again, also if they are 0 now.
+  // A line that the draft had taxes or credits on is written again, even if its amounts are 0 now.
   const wereAdjusted = line_items.map(isAdjusted);
   const taxed = line_items.map((line, index) => {
     const text = formatLineAdjustments(adjusted.adjustments[index]!);

@@ -1,6 +1,6 @@
 /**
- * Creates the collection of a finalized invoice if its subscription requires it and there is something to charge. The payment is created in
- * the finalizing transaction and tried after its commit (docs/rules/payments.md, "Collected by itself").
+ * Creates the automatic payment ("collection") of a finalized invoice if its subscription requires one and there is something to charge.
+ * The payment is created in the finalizing transaction and attempted after its commit (docs/rules/payments.md, "Collected by itself").
  */
 
 import { Decimal } from '../../../core/foundation/decimal.ts';
@@ -44,7 +44,7 @@ export async function createCollectionPayments(
 }
 
 function shouldCollect({ invoice, subscription }: CollectedInvoice): boolean {
-  // A wallet with automatic top-up buys no further credits until the last ones are paid.
+  // Top-ups are collected even without a subscription, because the wallet buys no further credits until its last purchase is paid.
   const isTopUp = invoice.billing_reason === 'WALLET_AUTO_TOPUP';
   const isAutomatic = subscription?.collection_method === 'charge_automatically' || isTopUp;
   return isAutomatic && new Decimal(invoice.amount_remaining).gt(0);
@@ -60,7 +60,7 @@ export async function createCollectionPayment(
   return collection && addCollectionPayment(transaction, { invoice, collection, now });
 }
 
-/** Whether the customer pays the opening invoice on a page. */
+/** Whether the invoice is an opening invoice that the customer pays on an open checkout page. */
 async function isPaidByCheckout(
   transaction: Transaction,
   { invoice, subscription }: CollectedInvoice,

@@ -18,17 +18,17 @@ import { listGateways, listOwnGateways } from '../../foundation/connections/paym
 
 type ChargeTarget = { readonly payment_gateway: PaymentGateway; readonly payment_method_id: string };
 
-/** A collection also needs the type: a card or a bank account. */
+/** Target of an automatic payment, which also needs the type: a card or a bank account. */
 type CollectionTarget = ChargeTarget & Pick<PaymentMethodModel, 'payment_method_type'>;
 
 type PaymentMethodQuery = {
   readonly customer_id: string;
-  /** Id of a stored payment method or the provider's id of it. */
+  /** Requested payment method, by its id here or at the provider; null for the default one. */
   readonly requested: string | null;
   readonly gateway: PaymentGateway | null;
 };
 
-/** Returns the requested payment method or the customer's default one; the error names the field. */
+/** Returns the requested payment method, or the default one of the customer. Throws an error for `payment_method_id` if there is none. */
 export async function findPaymentMethod(
   database: Database,
   scope: Scope,
@@ -94,7 +94,7 @@ async function findCollectionMethod(
   try {
     const storedMethod = await findStoredMethod(database, scope, query);
     const target = await buildChargeTarget(storedMethod, query, { database, scope });
-    // A method that only the provider knows counts as a card.
+    // A payment method that is not stored in this service has no known type and counts as a card.
     return { target: { ...target, payment_method_type: storedMethod?.payment_method_type ?? 'CARD' } };
   } catch (error) {
     if (error instanceof FarthingError && error.http_status_code < 500) return { target: null, obstacle: error };
@@ -102,7 +102,7 @@ async function findCollectionMethod(
   }
 }
 
-/** Collection of an invoice: the charged payment method or postpaid wallet, and the amount. */
+/** Terms of an automatic payment: the charged payment method or postpaid wallet, and the amount. */
 export type CollectionTerms = Pick<
   PaymentModel,
   'payment_gateway' | 'payment_method_id' | 'payment_method_type' | 'amount'
@@ -115,7 +115,7 @@ type CollectionQuery = {
   readonly allows_partial?: boolean;
 };
 
-/** Returns the collection of an invoice as of now, or the reason why nothing can be collected. */
+/** Returns the terms of an automatic payment of the invoice as of now, or the reason why nothing can be collected. */
 export async function loadCollection(
   database: Database,
   invoice: InvoiceModel,

@@ -22,7 +22,7 @@ export async function voidOpenPayments(
     .forUpdate();
   const now = by.now.toISOString();
   for (const payment of open.filter((one) => isNeedless(one, invoice))) {
-    // The page is closed at its provider, and its checkout ended, outside this transaction.
+    // Makes the payment due, so that the scheduler closes the page at its provider and ends its checkout outside this transaction.
     const next_attempt_at = hasPaymentPage(payment) || payment.checkout_session_id ? now : null;
     const changes = { payment_status: 'VOIDED' as const, voided_at: now, next_attempt_at, payment_url: null };
     const record = await PaymentModel.change(payment, changes, { by, database: transaction });

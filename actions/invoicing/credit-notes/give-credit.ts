@@ -36,7 +36,7 @@ import { changeInvoice } from './change-invoice.ts';
 export type LeftOver = {
   /** The invoice that causes the credit; its customer receives it. */
   readonly invoice: Invoice;
-  /** Lines of the invoice; the negative ones name the invoices that charged the credited amounts. */
+  /** Lines of the invoice. The negative ones are the credits; they name the lines that charged the credited amounts. */
   readonly lines: readonly InvoiceLineItem[];
   readonly subscription: SubscriptionModel;
   /** Amount to return, with its tax. */
@@ -51,11 +51,14 @@ export type GivenCredit = {
   readonly credit_notes: readonly CreditNoteModel[];
   /** Open invoices that the credit notes lowered. The caller passes them to `activateAfterLowered`, which handles those now paid. */
   readonly lowered: readonly InvoiceModel[];
-  /** Null if no part was paid. */
+  /** Null if nothing went to the wallet, because no part was paid. */
   readonly wallet_transaction: WalletTransactionModel | null;
 };
 
-/** Writes the credit. `transaction` has locked the subscription, for whose lock every payment of its invoices waits. */
+/**
+ * Writes the credit. `transaction` has locked the subscription; payments of its invoices take this lock, too, so none changes an invoice
+ * meanwhile.
+ */
 export async function giveCredit(transaction: Transaction, leftOver: LeftOver): Promise<GivenCredit> {
   const { invoice, lines, subscription, amount } = leftOver;
   const credited = await gatherCredited(transaction, invoice, lines);

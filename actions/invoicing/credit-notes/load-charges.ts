@@ -1,4 +1,4 @@
-/** Loads the charges of an invoice per line, with all amounts credited or refunded so far, for a further credit. */
+/** Loads the lines of an invoice, with all amounts credited or refunded so far, to limit a further credit. */
 
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
 import type { CreditableLine } from '../../../core/invoicing/credit-note/creditable.ts';
@@ -14,7 +14,8 @@ export async function loadCharges(invoice: InvoiceModel, database: Database): Pr
 }
 
 /**
- * Sums the part of `refunded_amount` that credit notes returned. An adjustment counts with the prepaid credits that returned to their lots.
+ * Sums the part of `refunded_amount` that credit notes returned: the total of each refund, and of each adjustment the prepaid credits that
+ * returned to their lots.
  */
 async function sumRefundNotes(invoice: InvoiceModel, database: Database): Promise<Decimal> {
   const notes = await CreditNoteModel.in(invoice, database).where({

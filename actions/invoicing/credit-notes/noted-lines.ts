@@ -1,6 +1,6 @@
 /**
- * Lines of final credit notes for these invoice lines. A draft reserves nothing, and a voided note has released its amounts. An adjustment
- * made by a change is excluded, because the lines of the change contain the credit.
+ * Lists the lines of final credit notes that credit these invoice lines. A draft reserves nothing, and a voided note has released its
+ * amounts. Adjustments made by a subscription change are excluded, because the change has credit lines of its own for these amounts.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Database } from '../../../storage/foundation/stores.ts';

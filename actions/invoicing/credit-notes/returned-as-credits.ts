@@ -1,7 +1,7 @@
 /**
  * Lists the parts of charges that credit notes and refunds of payments returned. A change, a cancellation and a correction credit only the
- * remaining amount, so that nothing is returned twice (docs/rules/credit-notes.md, "No more than was charged"). The returned amounts are
- * read to the minor unit, not recomputed.
+ * remaining amount, so that nothing is returned twice (docs/rules/credit-notes.md, "No more than was charged"). The returned amounts come
+ * from the notes and refunds, rounded to the minor unit, and are not recomputed.
  */
 
 import { Decimal, sumDecimals, ZERO } from '../../../core/foundation/decimal.ts';
@@ -42,7 +42,7 @@ export async function listReturnedCredits<One extends InvoicedCharge>(
 
 type ReturnedCredit = ReturnedAmount & { readonly line_id: string; readonly currency: string };
 
-/** Credits of final credit notes. */
+/** Lists the amounts that final credit notes returned, by invoice line. */
 async function listNotedCredits(
   database: Database,
   scope: Scope,

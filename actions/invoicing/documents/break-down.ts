@@ -1,6 +1,6 @@
 /**
- * Splits the usage lines of an invoice by source, feature or property, measured as of now in the window that a line recorded
- * (docs/rules/invoices.md, "Who used it"). The amounts are those of the lines.
+ * Splits the usage lines of an invoice by source, feature or property (docs/rules/invoices.md, "Who used it"). The usage is measured as of
+ * now, in the window stored on the line; the parts add up to the stored amount of the line.
  */
 
 import { Decimal } from '../../../core/foundation/decimal.ts';
@@ -30,7 +30,7 @@ type BreakdownQuery = {
   readonly by_feature: boolean;
   readonly by_source: boolean;
   readonly now: Date;
-  /** Bounds for the query of a tenant; unset for the invoice document. */
+  /** Limits for a request of a tenant; unset when the service itself renders the document. */
   readonly bounds?: QueryBounds | undefined;
 };
 export type LineBreakdown = {
@@ -41,7 +41,7 @@ export type LineBreakdown = {
 const QUESTIONS_AT_ONCE = 8;
 const BY_SOURCE: GroupBy = { source: true, properties: [] };
 
-/** Breaks lines down. The result is by line id; a line without usage of its own has no entry. */
+/** Splits the lines; the result is by line id. A line that was not measured itself, such as a correction, has no entry. */
 export async function breakDownLines(
   stores: Stores,
   scope: Scope,

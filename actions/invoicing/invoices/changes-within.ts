@@ -1,8 +1,7 @@
 /**
- * Voiding an invoice also voids changes that credited only charges of this invoice, if their excess credit lowered only
- * this invoice (docs/rules/invoices.md, "Voiding"). If credits from charges of other invoices had paid a part of the
- * voided invoice, they are returned: they lower the open debt of the subscription, and the remainder goes to the
- * wallet.
+ * Effects of voiding an invoice on subscription changes (docs/rules/invoices.md, "Voiding"). A change that credited only charges of this
+ * invoice, and lowered only this invoice, is voided with it. If credits of other charges had lowered this invoice, they are returned: they
+ * lower the open debt of the subscription, and the remainder goes to the wallet.
  */
 
 import { Decimal, sumDecimals, ZERO } from '../../../core/foundation/decimal.ts';
@@ -20,8 +19,8 @@ import { computeInvoiceNet } from './credit-rest.ts';
 import { listLineCredits } from './credits-of-lines.ts';
 
 /**
- * Gathers the changes that are voided together with the invoice. Throws if a credit of one of the lines `ids` has lowered another invoice,
- * or is in a wallet.
+ * Gathers the changes that are voided with the invoice. Throws if a change has credited one of the lines `ids` and that credit lowered
+ * another invoice or is in a wallet.
  */
 export async function gatherChangesWithin(
   transaction: Transaction,
@@ -39,7 +38,7 @@ export async function gatherChangesWithin(
   return changes;
 }
 
-/** Whether this invoice charged everything that the change credits, and the excess credit lowered only this invoice. */
+/** Whether this invoice charged everything that the change credits, and the negative amount of the change lowered only this invoice. */
 async function isWithin(
   transaction: Transaction,
   change: InvoiceModel,
@@ -87,7 +86,10 @@ type ReturnOffsetsInput = {
   readonly author: Author;
 };
 
-/** Returns the open invoices that the credit lowered. `transaction` holds the lock on the subscription. */
+/**
+ * Credits again the amounts that credits had paid of the void invoice. Returns the open invoices that they lower now. `transaction` has
+ * locked the subscription.
+ */
 export async function returnOffsets(
   transaction: Transaction,
   { invoice, changes, ...returning }: ReturnOffsetsInput,
@@ -97,7 +99,8 @@ export async function returnOffsets(
     const change = await InvoiceModel.fetch(invoice, note.change_invoice_id!, { database: transaction });
     if (changes.includes(change.id)) continue;
     const credited = await gatherCredited(transaction, change, await loadInvoiceLines(change, transaction));
-    // A credit on another invoice has lowered this invoice. Billing the period again would charge the credited amount again.
+    // The void invoice charged the amount that was credited, and the credit lowered this same invoice. Billing the period again would
+    // charge the credited amount again.
     if (sumCreditOn(invoice.id, credited).gt(0))
       throw notAllowed(
         'a later invoice gave back a part of what this one charged, and lowered it: it cannot be voided',

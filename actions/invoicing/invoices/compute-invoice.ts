@@ -44,7 +44,7 @@ export async function computeInvoice(
   return runBillingTransaction(stores, (transaction) => computeWithin(stores, transaction, { scope, invoice_id, now }));
 }
 
-/** Request to compute an invoice. If `recompute` is set, a manually edited invoice is derived from the subscription again. */
+/** Request to compute an invoice. A manually edited invoice retains its lines, unless `recompute` is set. */
 type ComputeInvoiceInput = {
   readonly scope: Scope;
   readonly invoice_id: string;
@@ -78,8 +78,8 @@ type ComputeLastInput = ComputeInvoiceInput & {
 };
 
 /**
- * Computes a draft for the last time, before this transaction makes it final. If the result is unchanged, its lines stay, and only the
- * finalization emits an event. Nothing is written while events from before the period's end are in the pipeline.
+ * Computes a draft before this transaction makes it final. An unchanged draft is not rewritten, so that no update event precedes the
+ * finalization. Returns `waiting` and writes nothing while events from before the period's end are in the pipeline.
  */
 export async function computeLast(
   stores: Stores,
@@ -144,8 +144,8 @@ export function isDerivedFromSubscription({ billing_reason }: Pick<InvoiceModel,
 type SubscriptionInvoice = InvoiceToCompute & { readonly subscription: SubscriptionModel };
 
 /**
- * Whether the lines of the invoice are computed. Lines that a client supplied name no line item of the subscription and
- * are not replaced.
+ * Whether the service may replace the lines of the invoice. Lines that a client supplied refer to no line item of the subscription and must
+ * remain.
  */
 function isComputed(locked: InvoiceToCompute, recompute = false): locked is SubscriptionInvoice {
   const { invoice, line_items, subscription } = locked;
@@ -173,7 +173,7 @@ function planRecomputation(
 
 type WrittenComputation = { readonly invoice: InvoiceModel; readonly line_items: InvoiceLineItemModel[] };
 
-/** `isLast`: all events accepted before are counted, so an amount of 0 is final. */
+/** `isLast`: all accepted events are counted, so an invoice of 0 may be skipped; otherwise it stays a draft. */
 type ComputationWriting = { readonly planned: PlannedInvoice; readonly isLast: boolean; readonly now: Date };
 
 function write(
@@ -203,7 +203,7 @@ async function writePlan(
   return { invoice: computed, line_items };
 }
 
-/** A skipped invoice that becomes a draft for the first time emits `invoice.drafted`, once. */
+/** Returns `invoice.drafted` for a skipped invoice that becomes a draft for the first time, otherwise `invoice.update`. */
 async function findEventName(
   { before, computed }: { before: InvoiceModel; computed: InvoiceModel },
   transaction: Transaction,

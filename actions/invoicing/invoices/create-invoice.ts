@@ -71,7 +71,9 @@ export async function createInvoiceWithin(
 
 type CreateInvoiceParts = { scope: Scope; request: CreateInvoice; written: ManualInvoice; author: Author; id: string };
 
-/** Discounts of coupons. For an invoice that is final at once also taxes, because an amount already paid may cover the total. */
+/**
+ * Computes the coupon discounts. Taxes are added only if the invoice is final at once, because an amount already paid may cover its total.
+ */
 async function applyAdjustments({ scope, request, written, author, id }: CreateInvoiceParts, transaction: Transaction) {
   const { currency, lines } = written;
   const { customer_id, subscription_id, invoice_type } = request;

@@ -16,8 +16,8 @@ import { giveCredit } from '../credit-notes/give-credit.ts';
 import type { ReadyDraft } from './write-final.ts';
 
 /**
- * Reasons of invoices of a period, whose negative amount is credited when they become final. A change settles its credits at its creation
- * (settle-change.ts).
+ * Billing reasons of invoices whose negative amount is credited when they become final. The credits of a subscription change are settled
+ * earlier, when the change is made (settle-change.ts).
  */
 const OF_A_PERIOD: readonly BillingReason[] = ['SUBSCRIPTION_CYCLE', 'PRORATION'];
 
@@ -45,8 +45,8 @@ function toAmounts(invoice: Pick<Invoice, AmountOfNet>) {
 }
 
 /**
- * Must be called once per invoice, in the transaction that makes it final and holds the lock on its subscription. Returns the open invoices
- * that the credit lowered.
+ * Credits the negative amount of an invoice. Must be called once per invoice, in the transaction that finalizes it and has locked its
+ * subscription. Returns the open invoices that the credit lowered.
  */
 export async function creditRest(
   transaction: Transaction,

@@ -5,7 +5,7 @@ import type { Database } from '../../../storage/foundation/stores.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
 
-/** Lists the lines by which changes credit these lines, on invoices that are not void. */
+/** Lists the credit lines that subscription changes made for these fixed lines, on invoices that are not void. */
 export async function listLineCredits(
   invoice: InvoiceModel,
   ids: readonly string[],

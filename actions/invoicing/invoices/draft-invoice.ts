@@ -39,8 +39,8 @@ import { finalizeWithin } from './finalize-invoice.ts';
 type DraftDescription = InvoiceSubject & { readonly reason: BillingReason; readonly payer_id: string };
 
 /**
- * Draft of a period. `planned` is its plan, if the draft results from the plan alone; null for an existing invoice, and
- * for one with coupons.
+ * Draft of a period. `planned` is the plan that a cache may reuse at finalization. It is null for an invoice that existed already, and for
+ * one with coupons.
  */
 type DraftedPeriod = { readonly invoice: InvoiceWithLines; readonly planned: PlannedInvoice | null };
 
@@ -100,7 +100,7 @@ export function draftRebilledInvoice(
   return draftOnce(transaction, input, () => planRecomputedInvoice(stores, transaction, input));
 }
 
-/** Drafts once: returns the new draft, an existing invoice, or null if it would have no lines or nothing is planned. */
+/** Drafts at most once per description: returns an existing invoice or the new draft. Null if there is no plan or it has no lines. */
 async function draftOnce(
   transaction: Transaction,
   description: DraftDescription,
@@ -214,9 +214,9 @@ export async function draftFinalInvoice(
 }
 
 /**
- * Credits overbilled usage of a subscription that ends without an invoice of its arrears (docs/rules/invoices.md, "Before the period is
- * over"). The invoice is final at once, because a recomputation would charge the arrears. Returns the open invoices that the credit
- * lowered.
+ * Credits usage that progressive billing invoiced in excess, if the subscription ends without an invoice of its arrears
+ * (docs/rules/invoices.md, "Before the period is over"). The credit invoice is final at once, because a recomputation would charge the
+ * arrears. Returns the open invoices that the credit lowered.
  */
 export async function creditOverbilled(
   stores: Stores,
@@ -242,8 +242,8 @@ export async function creditOverbilled(
 }
 
 /**
- * Drafts the invoices of earlier periods that are over, and returns the start of the running one. A cancellation cannot forgive these
- * periods.
+ * Drafts the invoices of unbilled periods that ended by the effective date, and returns the start of the next one. A cancellation can
+ * forgive only the arrears of that one.
  */
 export async function draftPeriodsBefore(
   stores: Stores,
@@ -251,7 +251,7 @@ export async function draftPeriodsBefore(
   { subscription, effective_date, now }: { subscription: SubscriptionModel; effective_date: string; now: Date },
 ): Promise<number> {
   const effective = toInstant(effective_date);
-  // No advance charge extends beyond the end, because a manual finalization uses the draft unchanged.
+  // Plans with the cancellation date set, so that no advance charge extends beyond it: a manual finalization would use the draft unchanged.
   const ended = Object.assign(subscription.$clone(), { cancel_at: effective_date });
   let start = currentPeriod(subscription).start;
   for (const { closed } of duePeriods(toBilledSubscription(subscription), currentPeriod(subscription), effective)) {

@@ -45,7 +45,7 @@ export async function finalizeWithin(
 
 type FinalizedInvoices = { readonly invoices: InvoiceWithLines[]; readonly lowered: readonly InvoiceModel[] };
 
-/** Finalizes all drafts or none; the numbers of the invoices follow this order. */
+/** Finalizes all drafts or none. Invoice numbers follow the order of `ready`. */
 export async function finalizeReady(
   transaction: Transaction,
   scope: Scope,
@@ -134,7 +134,7 @@ function checkFinalizable({ invoice, changes }: ReadyDraft, now: Date): void {
   if (!last_computed_at) throw notAllowed('a draft that was never computed cannot be finalized');
   // An invoice that was computed before the end of its period would lack usage (docs/rules/invoices.md, "From draft to final").
   if (invoice.billing_reason !== 'SUBSCRIPTION_CYCLE' || !invoice.period_end) return;
-  // Manually edited lines are complete; only the end of the period is required.
+  // A manually edited invoice is not computed again, so only the end of its period must be reached.
   if (invoice.is_manually_edited && toInstant(invoice.period_end) <= now.getTime()) return;
   if (toInstant(last_computed_at) < toInstant(invoice.period_end))
     throw notAllowed('this invoice was computed before its period ended', {

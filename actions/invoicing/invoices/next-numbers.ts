@@ -7,12 +7,12 @@ import type { Transaction } from '../../../storage/foundation/stores.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { takeInvoiceNumbers } from '../../../storage/models/invoicing/invoice-number.ts';
 
-/** Number of invoice numbers that are checked per query after a number that is already taken. */
+/** Number of following invoice numbers that one query checks, after a number turned out to be taken. */
 const AHEAD = 1_000n;
 
 /**
- * Takes the next numbers in the finalizing transaction: the counter stays locked from here to the commit. A number that an invoice of
- * another format already has is skipped, because two counters may yield one text.
+ * Takes the next numbers in the finalizing transaction; the counter stays locked until the commit. Formats with different counters may
+ * yield equal numbers, so a number that an invoice already has is skipped.
  */
 export async function takeNextNumbers(
   transaction: Transaction,

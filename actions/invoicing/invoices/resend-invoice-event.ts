@@ -20,7 +20,7 @@ const RESENDABLE_EVENTS: Partial<Record<SystemEventName, (invoice: Invoice) => b
 
 type ResendEventInput = { readonly id: string; readonly event_name: string; readonly author: Author };
 
-/** Returns the name of the emitted event. */
+/** Emits the event again, or requests the mail. Returns the name of the event. */
 export async function resendInvoiceEvent(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,

@@ -1,6 +1,6 @@
 /**
- * Returns prepaid credits to the lots that paid the credited charges, when the invoice becomes final (docs/rules/invoices.md, "What is
- * given back"). Only the amount beyond the credits that the invoice's own charges use is returned.
+ * Returns prepaid credits when an invoice with credit lines becomes final (docs/rules/invoices.md, "What is given back"). The credits go to
+ * the lots that had paid the credited charges. Credits that the invoice uses for its own charges are subtracted first.
  */
 
 import { toOwnKey } from '../../../core/credits/wallet/movement-key.ts';
@@ -38,7 +38,7 @@ export async function returnCredits(
 }
 
 /**
- * Lists the final invoices with charges that prepaid credits paid and these lines credit. Invoices of the named lines
+ * Lists final invoices whose charges were paid with prepaid credits and are credited by these lines. Invoices that the credit lines name
  * come first, then the newest.
  */
 async function listCharged(

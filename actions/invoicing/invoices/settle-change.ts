@@ -32,9 +32,9 @@ export type Settlement = {
   readonly payer_id: string;
   /** Lines with the credits and charges of the change; at least one. */
   readonly lines: readonly PlannedLine<BillableItem>[];
-  /** Derived from the changes of the lines, so that a repeated change is settled once. */
+  /** Key derived from the changed lines, so that a repeated request does not settle the change twice. */
   readonly key: string;
-  /** Terms for charges; a credit uses the terms of its original charge. */
+  /** Coupons and tax rates for the charges; a credit uses those of its original charge. */
   readonly terms: SettlementTerms;
   /** Reason of the credit notes; default ORDER_CHANGE. */
   readonly reason?: LeftOver['reason'];
@@ -47,8 +47,8 @@ type SettlementTerms = Pick<InvoiceTerms, 'coupons' | 'rates' | 'taxes_before_cr
 };
 
 /**
- * Loads the coupons of the running period, or of the period that begins with the change, and the current tax rates. `begins`: lines that
- * are not written yet.
+ * Loads the current tax rates and the coupons of the running period, or of the period that begins with the change. `begins`: line items of
+ * the change that are not stored yet.
  */
 export async function loadChargeTerms(
   database: Database,
@@ -76,7 +76,7 @@ export type SettledChange = { invoice: InvoiceWithLines } & GivenCredit;
 
 const NOTHING_GIVEN: GivenCredit = { credit_notes: [], lowered: [], wallet_transaction: null };
 
-/** Returns the settlement's invoice without ids; `unmade` line items have empty ids, too. */
+/** Previews the invoice of the change, with empty ids. Line items in `unmade` do not exist yet, so references to them are empty, too. */
 export function previewSettlement(
   settlement: Settlement,
   unmade: ReadonlySet<string | null | undefined>,
@@ -131,7 +131,7 @@ function planSettlementInvoice({ subscription, payer_id, lines, key, terms, auth
   const record: Invoice = {
     ...toInvoiceRecord({ subscription, period, reason: 'SUBSCRIPTION_UPDATE', plan }, id, now),
     customer_id: payer_id,
-    // An amount paid by credits is invoiced, too.
+    // An invoice that prepaid credits pay in full is not skipped.
     invoice_status: plan.total.gt(0) || plan.total_prepaid_credits_applied.gt(0) ? 'DRAFT' : 'SKIPPED',
     idempotency_key: toChangeKey(subscription.id, key),
   };

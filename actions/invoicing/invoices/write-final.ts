@@ -1,6 +1,6 @@
 /**
- * Writes finalized drafts: number, due date and remaining amount; emits their events and plans the collection. Work that does not depend on
- * an invoice is done once for all. The database writes one part while the next is prepared.
+ * Makes drafts final: writes number, due date and remaining amount, emits the events and creates automatic payments. Data shared by the
+ * invoices is loaded once. The database writes one part of the invoices while this process prepares the next.
  */
 
 import { Decimal } from '../../../core/foundation/decimal.ts';
@@ -32,7 +32,7 @@ type NumberedDraft = ReadyDraft & { readonly invoice_number: string };
 type WriteFinalInput = { readonly due_date_days: number; readonly now: Date };
 type CustomersById = ReadonlyMap<string, CustomerModel>;
 
-/** Number of invoices that are written while the next ones are prepared. */
+/** Number of invoices per part: one part is written while the next is prepared. */
 const PART = 50;
 
 export async function writeFinal(

@@ -23,9 +23,7 @@ export function compileCountedMeter({ definition }: LineCounting): CompiledMeter
   return compileMeter(definition);
 }
 
-/**
- * Reads the events once for all countings, which must be at least one and count the same events. Events that no counting uses are skipped.
- */
+/** Reads the events once for all `countings`, which must have equal `source`. Events that no line counted are skipped. */
 export async function* readCountedEvents(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   scope: Scope,

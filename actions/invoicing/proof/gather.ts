@@ -1,7 +1,7 @@
 /**
  * Gathers the inputs of an invoice proof: the invoice, its lines and, for each usage line, the customers, the meter definition and the log
- * offsets up to which events were counted (`marks`). A line of an earlier version does not name its customers: they are then determined as billing does today, and the comparison
- * of count and quantity (seal-lines.ts) verifies them.
+ * offsets up to which events were counted (`marks`). Lines written by an older version do not name their customers. These are then derived
+ * as billing does today; seal-lines.ts verifies the result against the stored event count and quantity.
  */
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -21,14 +21,14 @@ import { buildCustomerFilter, loadMembers } from '../../rating/members.ts';
 import { loadWithLines } from '../records/invoice-records.ts';
 import { findLevelTime, type LevelTime } from './level-digest.ts';
 
-/** Counting of a usage line; lines with the same `key` counted the same events. */
+/** Describes which events a usage line counted and how; lines with equal `key` share one result. */
 export type LineCounting = {
   readonly key: string;
   /** Identifies the events to read; several meters may count the same ones. */
   readonly source: string;
   readonly counted: CountedLine;
   readonly definition: MeterDefinition;
-  /** Set for a level that is charged by its integral, else null. */
+  /** Interval of the integral, for a meter that charges a level over time (docs/rules/metering.md, "Levels over time"); otherwise null. */
   readonly level: LevelTime | null;
 };
 
@@ -40,7 +40,7 @@ export type ProvableInvoice = {
   }[];
 };
 
-/** Gathers the inputs of a proof; refuses an invoice whose lines may still change automatically. */
+/** Gathers the inputs of a proof. Refuses a draft, because it is recomputed before it becomes final. */
 export async function gatherProvable(database: Database, scope: Scope, invoice_id: string): Promise<ProvableInvoice> {
   const invoice = await InvoiceModel.fetch(scope, invoice_id, { database });
   if (invoice.invoice_status === 'DRAFT')
@@ -85,7 +85,10 @@ async function loadCounting(
   return { key: JSON.stringify([counted, level]), source, counted, definition, level };
 }
 
-/** Computes the first uncounted offset of each partition: the high-water offset, or the end of the meter in the partition if it is smaller. */
+/**
+ * Computes the first uncounted offset of each partition: the high-water offset, or the offset at which the meter version ended if it is
+ * smaller.
+ */
 function computeMarks(high_water: Readonly<Record<string, string>>, stop: ReadonlyMap<number, bigint>) {
   const marks = Object.entries(high_water).map(([partition, offset]) => {
     const end = stop.get(Number(partition));

@@ -28,7 +28,7 @@ type ProofQuery = {
   readonly signal?: AbortSignal | undefined;
 };
 
-/** Seals lines that are not sealed yet. */
+/** Builds the proof. Usage lines without a seal get one (seal-lines.ts). */
 export async function buildInvoiceProof(stores: Stores, scope: Scope, query: ProofQuery): Promise<InvoiceProof> {
   const provable = await gatherProvable(stores.postgres, scope, query.invoice_id);
   const sealed = await sealLines(stores, scope, provable, query);
@@ -53,7 +53,7 @@ async function loadCoupons({ postgres }: Stores, invoice: Invoice): Promise<Invo
   }));
 }
 
-/** Loads the taxes. A tax rate does not change after it has taxed something. */
+/** Loads the taxes with the terms of their rates, which cannot have changed since: a used rate is immutable. */
 async function loadTaxes({ postgres }: Stores, invoice: Invoice): Promise<InvoiceProof['taxes']> {
   const where = { entity_type: 'invoice', status: 'published' };
   const query = { column: 'entity_id', value: invoice.id, where, order: ['position', 'id'] };
@@ -89,7 +89,7 @@ function whyNotCounted({ computed_from }: InvoiceLineItemModel): string | null {
   return computed_from?.meter_id ? 'the definition of the meter by which it was counted is not kept' : null;
 }
 
-/** Returns the paths of one event in the trees of the lines that count it. Each takes as long as reading the line's events. */
+/** Returns the path of one event in the proof tree of each line that counted it. For each line, all its events are read. */
 export async function buildEventProof(
   stores: Stores,
   scope: Scope,

@@ -1,6 +1,6 @@
 /**
- * Digests the events of a level that is charged by its integral over time (docs/rules/proration.md, "Usage over a change"): the integral
- * over the time of a line, divided by the length of the whole period.
+ * Computes the quantity of a line whose meter charges a level over time (docs/rules/metering.md, "Levels over time";
+ * docs/rules/proration.md, "Usage over a change"): the integral over the interval of the line, divided by the length of the whole period.
  */
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
 import { type Microseconds, toInstant, toUs } from '../../../core/foundation/time/instant.ts';
@@ -25,7 +25,7 @@ export function findLevelTime({ computed_from, period_start }: InvoiceLineItemMo
   };
 }
 
-/** Levels until the beginning of the interval, and until its end. */
+/** Levels of one customer up to the start of the interval, and up to its end. */
 type LevelBuckets = { readonly before: UsageBucket; readonly until: UsageBucket };
 
 export class LevelDigest {
@@ -52,7 +52,7 @@ export class LevelDigest {
     if (timestamp_us < this.#time.start_us) this.#aggregation.add(levels.before, contribution);
   }
 
-  /** Returns the integral of all customers. Call it only once, because it removes the levels of customers who have left. */
+  /** Returns the quantity of the line, over all customers. Call it only once, because it removes the levels of customers who have left. */
   finish(): Decimal {
     const { start_us, end_us, whole_us } = this.#time;
     const integrals = [...this.#levels].map(([customer, { before, until }]) => {

@@ -38,7 +38,7 @@ async function* formatEvents(
 function formatEventLine({ event, taken }: CountedEvent, proofLines: readonly CountedProofLine[]): string {
   const { event_id, event_name, external_customer_id, timestamp_us, source, properties_text } = event;
   const counting = proofLines.filter((_line, index) => taken[index] !== null);
-  // The verifier does not evaluate expressions, so their values are added to the event.
+  // The verifier cannot evaluate the expressions of meters, so the computed values are added to the event.
   const values = proofLines.flatMap(({ line_id, counting: { definition } }, index) => {
     const contribution = taken[index];
     return contribution && definition.aggregation.expression ? [[line_id, toLeaf(contribution).value] as const] : [];
@@ -52,6 +52,6 @@ function formatEventLine({ event, taken }: CountedEvent, proofLines: readonly Co
     lines: counting.map(({ line_id }) => line_id),
     ...(values.length === 0 ? {} : { values: Object.fromEntries(values) }),
   });
-  // Line breaks in JSON occur between tokens only.
+  // Each event is one line. JSON has line breaks only between tokens, so spaces can replace them.
   return `${json.slice(0, -1)},"properties":${properties_text.replace(/[\r\n]+/g, ' ')}}\n`;
 }

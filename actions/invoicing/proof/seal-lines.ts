@@ -30,7 +30,7 @@ export type LineSeal = { readonly seal: Seal | null; readonly not_sealed: string
 
 type SealOptions = { readonly now: Date; readonly signal?: AbortSignal | undefined };
 
-/** Seals by line id. Sealed lines are not read again. */
+/** Returns the seals by line id, and seals lines that have none yet. */
 export async function sealLines(
   stores: Stores,
   scope: Scope,
@@ -86,7 +86,7 @@ export async function listCountFaults(
 /** Number of concurrent event streams. Most invoices have few events, so the time is mostly the latency of the store. */
 const STREAMS = 4;
 
-/** Reads the digests by counting key; meters that count the same events are read in one pass. */
+/** Computes count, quantity and tree root of each counting, by its key. Lines that count the same events share one read. */
 async function readBySource(
   stores: Pick<Stores, 'clickhouse'>,
   scope: Scope,
@@ -121,7 +121,7 @@ async function startDigest(
   const grid = { timezone, billing_anchor: toInstant(billing_anchor) };
   const bounds = { asker: scope.tenant_id, ...(signal ? { signal } : {}) };
   const plan = await runYielding(planSegments(meter, { ...range, grid }), bounds);
-  // A meter with its own windows has one value per window; any other meter has one value.
+  // A meter with windows (`bucket_size`) needs one value per window; any other meter has a single value.
   const cells = new EventCells({ meter, plan, grid, key_of: () => '' });
   const bucket = new UsageBucket();
   const tree = new MerkleTree(sha256);

@@ -12,7 +12,7 @@ type ApplicationRecordsInput = {
   readonly author: Author;
 };
 
-/** Builds the records of applied coupons and taxes. `line_ids` are the ids of the invoice lines, in their order. */
+/** Builds the records of the applied coupons. `line_ids` are the ids of the invoice lines, in the order of the plan. */
 export function applicationRecords(
   applied: readonly AppliedCoupon[],
   { invoice, line_ids, author }: ApplicationRecordsInput,

@@ -13,7 +13,7 @@ type TaxRecordsInput = {
   readonly author: Author;
 };
 
-/** Lists the taxes first, then credited taxes with the rates of their charges. */
+/** Lists the taxes on charges first, then the taxes that credit lines return, with the rates of the original charges. */
 export function taxRecords(
   applied: readonly AppliedTax[],
   { invoice, line_items, author }: TaxRecordsInput,

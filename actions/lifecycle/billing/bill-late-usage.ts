@@ -40,7 +40,7 @@ export async function billLateUsage(
       } catch (error) {
         report.failed.push({ id, error });
       }
-      // False excludes the record from the rest of this run, so each subscription is checked once.
+      // Returning false excludes the record from the rest of this run, so that each subscription is checked once.
       return false;
     },
     // A clock advance must be deterministic: invoice numbers follow the order of the due records.
@@ -68,8 +68,8 @@ async function billLate(
 type LateUsageCheck = { readonly subscription: SubscriptionModel; readonly now: Date };
 
 /**
- * Finds when to check again. Billing waits while the subscription or its parent has a draft, and until the parent has invoiced the period
- * in which the subscription ended. Null if it need not wait.
+ * Returns the time of the next check; null if billing need not wait. It waits while the subscription or its parent has a draft, and until
+ * the parent has invoiced the period in which the subscription ended.
  */
 async function findWaitUntil(transaction: Transaction, { subscription, now }: LateUsageCheck): Promise<Date | null> {
   const { id, parent_subscription_id } = subscription;

@@ -49,7 +49,7 @@ export type UnqueuedAlertChecks = { readonly ids: readonly string[]; readonly er
 /** Number of subscriptions that are billed concurrently: most of the time is spent waiting for the stores. */
 const WORKERS = 4;
 
-/** Plan cache of a clock advance; absent otherwise. */
+/** Plan cache of a clock advance; absent in a run of the scheduler. */
 type PlanCacheOption = { readonly plans?: ClockAdvancePlanCache | undefined };
 
 /**
@@ -95,14 +95,17 @@ async function billOne(
     return outcome === 'billed';
   } catch (error) {
     report.failed.push({ id, error });
-    // If the attempt cannot be recorded, the next run tries again without the record.
+    // If recording the failed attempt fails, too, the error is only reported, and the next run tries again.
     if (error instanceof ScheduleNotDone)
       await noteTry(stores, error, now).catch((error) => report.failed.push({ id, error }));
     return false;
   }
 }
 
-/** Adds the billed subscriptions to the report. Their periods are committed, so a later failure does not undo the billing. */
+/**
+ * Adds the billed subscriptions to the report and enqueues their alert checks. A failure to enqueue is only reported, because the periods
+ * are committed already.
+ */
 async function recordBilled(
   { postgres }: Stores,
   scope: Scope,
@@ -142,7 +145,7 @@ async function billBatch(
   return { left: [...waiting, ...withOutcome('idle'), ...idle], alone: due.filter(({ id }) => others.has(id)) };
 }
 
-/** Draft planning; absent in a clock advance. */
+/** Use of the draft-plan cache; absent in a clock advance, which has its own cache. */
 type DraftPlanningOption = { readonly planning: DraftPlanning | undefined };
 
 type BilledPlainPeriods = {

@@ -39,7 +39,7 @@ export async function billThresholds(
     next: (left) => listThresholdSubscriptions(stores.postgres, { now, left, only }),
     act: async (due) => {
       await billIfReached(stores, due, { now, report, waits: only !== undefined });
-      // False excludes the record from the rest of this run, so each subscription is checked once.
+      // Returning false excludes the record from the rest of this run, so that each subscription is checked once.
       return false;
     },
     actBatch: (due) => checkBatch(stores, due, now),
@@ -133,7 +133,7 @@ async function invoiceRunning(stores: Stores, transaction: Transaction, check: T
   return true;
 }
 
-/** Whether an invoice has the key, which allows one invoice per minute; later usage is on the next. A void invoice does not count. */
+/** Whether an invoice that is not void has this key. The key contains the minute, so later usage of this minute is on the next invoice. */
 async function hasInvoice(subscription: SubscriptionModel, key: string, transaction: Transaction): Promise<boolean> {
   const [same] = await InvoiceModel.in(subscription, transaction)
     .where({ idempotency_key: key, status: 'published' })

@@ -21,7 +21,7 @@ export type ClosePeriodInput = {
   readonly now: Date;
   /** If true, nothing is invoiced while events from before the period's end are in the pipeline. */
   readonly untilComplete: boolean;
-  /** Receives a draft that results from a plan alone, if the subscription continues unchanged. */
+  /** Receives a draft that may be cached: it depends only on its plan, and the subscription continues unchanged. */
   readonly onDrafted?: ((drafted: PlannedDraft) => void) | undefined;
   readonly is_settled?: boolean;
 };

@@ -1,6 +1,5 @@
 /**
- * Creates a checkout session by a request of its own: for a new subscription, or for a purchase of credits that is not
- * paid yet.
+ * Creates a checkout session that a client requests directly: for a new subscription, or for a purchase of credits that is not paid yet.
  */
 import { checkCheckoutParams } from '../../../core/catalog/customer/checkout-params.ts';
 import { FarthingError, invalid, notAllowed } from '../../../core/foundation/error.ts';

@@ -27,8 +27,8 @@ type CheckoutEnd = Pick<CheckoutSessionModel, 'failure_reason'> &
   };
 
 /**
- * Result of ending a checkout. `is_paid_now`: another payment of the invoice is in progress, and its outcome decides.
- * `was_over`: the session had already ended.
+ * Result of ending a checkout. `is_paid_now`: the session stays open, because another payment of the invoice is in progress and may pay it.
+ * `was_over`: the session had ended before.
  */
 type EndedCheckout = 'ended' | 'was_over' | 'is_paid_now';
 
@@ -80,8 +80,8 @@ async function voidPage(
 }
 
 /**
- * Ends the session of a page that can no longer be paid. Returns false if another payment of the invoice is in progress
- * and decides first.
+ * Ends the session of a page that can no longer be paid. Returns false if the session stays open, because another payment of the invoice is
+ * in progress.
  */
 export async function endCheckoutOfPayment(
   stores: Stores,

@@ -1,6 +1,6 @@
 /**
- * Starts a checkout: the session and the payment of its page are written in the transaction that creates the paid record, and the page is
- * opened after its commit (docs/rules/checkout.md, "From the request to the page").
+ * Starts a checkout: one transaction creates the subscription or purchase, its session and the payment of the page. The page is opened
+ * after the commit (docs/rules/checkout.md, "From the request to the page").
  */
 import type { CheckoutParams } from '../../../core/catalog/customer/checkout-params.ts';
 import { Decimal } from '../../../core/foundation/decimal.ts';

@@ -23,7 +23,7 @@ type CreditNoteEffect = {
   readonly author: Author;
 };
 
-/** Applies the credit note. `transaction` holds the lock under which its amounts were checked. */
+/** Applies the credit note. `transaction` has locked the invoice since the amounts of the note were checked. */
 export async function takeEffect(
   stores: Stores,
   transaction: Transaction,

@@ -38,8 +38,8 @@ export async function voidCreditNote(
 }
 
 /**
- * Throws if a later change of the subscription depends on the note. Such a change credits only the part of a line that
- * credit notes have not credited, so without the note more would be due than was delivered.
+ * Throws if a later change of the subscription depends on the note. The change credited only the part of a line that the note had left, so
+ * without the note the customer would pay for time that was not delivered.
  */
 async function checkNothingTook(
   transaction: Transaction,

@@ -137,7 +137,7 @@ function buildLineRecord(
   if (line.kind === 'unchanged') return { ...line.before, position };
   if (line.kind === 'changed') return { ...line.before, ...line.fields, ...stamp, position };
   const { plan_id, subscription_id, entity_id, entity_type, ...requested } = line.requested;
-  // Fields that rules compute are refused in a request (core/invoicing/invoice/one-off.ts).
+  // Drops fields that the service computes; parsing has refused requests that contain them (core/invoicing/invoice/one-off.ts).
   const { commitment_info, ...fields } = omitAdjustments(requested);
   return {
     ...stamp,
@@ -164,8 +164,8 @@ async function listNamedCoupons({ invoice, edit, transaction }: InvoiceEditing):
 }
 
 /**
- * Loads the coupons that remain because the edit names none. Coupons of the subscription apply anyway, as on every
- * computed invoice. On a manual invoice all coupons were requested, so all of them remain.
+ * Loads the applied coupons that remain if the edit names no coupons. Those of a subscription are not included: `loadStandingCoupons`
+ * applies them again. On a manual invoice, where every coupon was requested, all remain.
  */
 async function loadRetainedCoupons(editing: InvoiceEditing, edited: readonly EditedLine[]): Promise<CouponInForce[]> {
   const { invoice, edit, transaction } = editing;
@@ -253,8 +253,8 @@ function isLate({ period_start, period_end }: InvoiceModel, subscription: Subscr
 }
 
 /**
- * Loads the dates of the charges. An advance charge has the date of its interval's start, any other charge that of the end; a manual line
- * has the invoice's date.
+ * Loads the instant at which each line is charged: the start of its interval for an advance charge, otherwise the last instant. A line
+ * without an end uses the end of the invoice's period.
  */
 async function loadChargedInstants({ invoice, transaction }: InvoiceEditing, records: readonly LineRecord[]) {
   const ids = records.map((record) => record.subscription_line_item_id);
@@ -269,8 +269,8 @@ async function loadChargedInstants({ invoice, transaction }: InvoiceEditing, rec
 }
 
 /**
- * Converts the discount, credit and tax of a credit line. They are a part of those of the original charge, regardless
- * of the other lines.
+ * Converts the discount, prepaid credits and tax of a credit line. They are fixed shares of the original charge, so edits of other lines do
+ * not change them.
  */
 function toCreditedShares(record: LineRecord) {
   return {

@@ -28,7 +28,9 @@ export async function finalizeInvoice(
   return retryTransaction(stores, finalize);
 }
 
-/** Enqueues a check of late usage for subscriptions without a later invoice, because the draft is not recomputed. */
+/**
+ * Enqueues a check of late usage for cancelled subscriptions: the draft is not recomputed, and no later invoice would contain that usage.
+ */
 async function enqueueLateUsageChecks(
   transaction: Transaction,
   { line_items, ...invoice }: InvoiceWithLines,

@@ -120,12 +120,12 @@ function recordOutcome(report: FinalizationReport, id: string, outcome: Finaliza
 }
 
 /**
- * Finalizes drafts in one transaction; their order decides the invoice numbers. A draft with incomplete usage stays unchanged. Drafts are
- * computed while the previous group is being written, and become final after it. The two groups cannot deadlock. Until this group ends, the
- * next one locks no wallet, counter or shared hierarchy, and after `allowNext` this group locks nothing else. All subscriptions and drafts
- * are locked before the first wallet and the counter, because a manual finalization has locked its subscription when it waits for the
- * counter. Only `activateAfterLowered` may lock another subscription, of a former parent. If the next group has locked it, that group is
- * rolled back and repeated.
+ * Finalizes a batch of drafts in one transaction; their order decides the invoice numbers. A draft with incomplete usage stays unchanged.
+ * The next batch is computed while this one is being written, but finalized only after it. Two such batches cannot deadlock: until this one
+ * ends, the next one locks no wallet, counter or shared hierarchy, and after `allowNext` this one locks nothing else. All subscriptions and
+ * drafts are locked before the first wallet and the counter, because a manual finalization has locked its subscription when it waits for
+ * the counter. Only `activateAfterLowered` may lock another subscription, of a former parent. If the next batch has locked it, that batch
+ * is rolled back and repeated.
  */
 function finalizeAll(
   stores: Stores,

@@ -124,8 +124,8 @@ async function gatherEachAlone(stores: Stores, database: Database, { subscriptio
 const MOST_TO_COME = 32;
 
 /**
- * Lists the next invoice. If the scheduler has not processed the opening, trial end or period end of the subscription yet, it also lists the
- * invoices of the periods that have begun since.
+ * Lists the next invoice. If it is overdue, because the scheduler has not processed the opening, trial end or period end yet, the invoices
+ * of the periods that have begun since follow.
  */
 function listComingInvoices(subscription: SubscriptionModel, now: Date): [NextInvoice, ...NextInvoice[]] {
   const next = nextInvoice(subscription, { subscription_id: subscription.id });
@@ -133,7 +133,7 @@ function listComingInvoices(subscription: SubscriptionModel, now: Date): [NextIn
   if (status !== 'active' && status !== 'trialing') return [next];
   if (opens_at && toInstant(opens_at) > now.getTime()) return [next];
   const begun = laterPeriods(toBilledSubscription(subscription), currentPeriod(subscription), now.getTime());
-  // An opening invoice contains no usage; the invoice after it does. Usage in a trial is free.
+  // After a delayed opening, the first period also gets a cycle invoice with its usage. Usage in a trial is free, so a trial has none.
   const later = opens_at ? [currentPeriodUntilEnd(subscription), ...begun] : begun;
   return [next, ...later.slice(0, MOST_TO_COME).map(toCycleInvoice)];
 }
@@ -213,8 +213,8 @@ type NextInvoice = {
 };
 
 /**
- * Returns the next invoice: the opening one, or that of the running period. Its period is cut at the subscription's end, unless the request
- * names another.
+ * Returns the next invoice: the opening one, or that of the running period. Its period ends with the subscription at the latest, unless the
+ * request gives another end.
  */
 function nextInvoice(subscription: SubscriptionModel, request: PreviewRequest): NextInvoice {
   const opening = openingInvoice(subscription);

@@ -66,7 +66,7 @@ function deriveRebilling(invoice: InvoiceModel, subscription: SubscriptionModel 
   return { subscription, billed: { period, reference, reason: billing_reason, payer_id: invoice.customer_id } };
 }
 
-/** Throws if a manual invoice already bills this period. */
+/** Throws if another invoice, such as a manual one, already bills this period for the same reason. */
 async function checkNotBilled(voided: InvoiceModel, transaction: Transaction): Promise<void> {
   const { subscription_id, period_start, period_end, billing_reason } = voided;
   const [other] = await InvoiceModel.in(voided, transaction)
@@ -98,7 +98,10 @@ export async function recalculateDraft(
 type RequestedFinalization = {
   readonly draft: InvoiceWithLines;
   readonly finalize: boolean;
-  /** Open invoices that the void of the replaced invoice lowered: they are completed only when the new invoice is written. */
+  /**
+   * Open invoices that credits lowered when the replaced invoice was voided. Their effects are applied only after the new invoice is
+   * written.
+   */
   readonly lowered: readonly InvoiceModel[];
   readonly author: Author;
 };

@@ -46,8 +46,8 @@ export async function voidInvoice(
     await checkNoOpenCheckout(locked.invoice, transaction);
     await checkNothingCorrected(locked.invoice, transaction);
     const { voided, lowered } = await voidLocked(stores, transaction, { ...locked, metadata, author });
-    // The void of a final invoice may activate an incomplete subscription that waits for it. A rebilling requests the
-    // payment again.
+    // An incomplete subscription that waits for this invoice becomes active. If its period is billed again, the new invoice requests the
+    // payment.
     if (locked.invoice.invoice_status === 'FINALIZED')
       await activateIncompleteSubscription(stores, transaction, { ...locked, invoice: voided, by: author });
     // The lowered invoices are processed after the voided one, because both may belong to one subscription, which is then read again.
@@ -70,7 +70,10 @@ async function checkNoOpenCheckout(invoice: InvoiceModel, transaction: Transacti
 
 type VoidLockedInput = LockedInvoice & Omit<VoidInvoiceInput, 'id'>;
 
-/** A voided invoice, and the open invoices that the returned credits lowered (`lowered`); the caller completes these. */
+/**
+ * A voided invoice, and the open invoices that the returned credits lowered (`lowered`). The caller applies the effects of the lower
+ * amounts.
+ */
 type VoidedInvoice = { readonly voided: InvoiceModel; readonly lowered: readonly InvoiceModel[] };
 
 /** Voids the invoice. The caller has locked the subscription, too: a change reads the billed amounts under its lock. */
@@ -132,7 +135,9 @@ async function gatherOffsetLines(
   );
 }
 
-/** Refuses to void the invoice if a final invoice charges only the difference to it. A draft is recomputed instead. */
+/**
+ * Refuses to void a threshold invoice whose amounts a final invoice has subtracted: its usage would be free. A draft is recomputed instead.
+ */
 function checkOffsetLinesOpen(lessened: readonly InvoicedLine[]): void {
   const closed = lessened.find(({ invoice_status }) => invoice_status !== 'DRAFT');
   if (closed)

@@ -31,7 +31,10 @@ export async function planGroupedInvoicing(input: GroupModificationInput): Promi
   }
 }
 
-/** Loads the parts of the group. A parent names children; a child names its parent and is the only child. */
+/**
+ * Loads the parent and the requested children. A request for a parent names children; one for a child names the parent, and that child is
+ * the only one.
+ */
 async function loadGroupParts({ stores, database, subscription, params }: GroupModificationInput): Promise<GroupParts> {
   const scope = toScope(subscription);
   const { parent_subscription_id, child_subscription_ids } = params;
@@ -73,7 +76,7 @@ function planGroupRemoval(
   for (const child of children) {
     if (child.subscription_type !== 'grouped_invoicing' || child.parent_subscription_id !== parent.id)
       throw invalid(CHILDREN, `subscription ${child.id} is not invoiced with subscription ${parent.id}`);
-    // A cancelled child gets no further charges, so no invoice would contain it.
+    // Only the parent's next invoice will contain the last charges of a cancelled child.
     if (child.subscription_status === 'cancelled')
       throw invalid(
         CHILDREN,

@@ -1,6 +1,6 @@
 /**
- * Contract of a modification type: it gathers and decides, describes the changes, and can apply them. A preview stops before `apply`, so
- * that it shows the same result (docs/rules/subscriptions.md, "Modifications").
+ * Contract of a modification type: it gathers data, plans the changes, describes them and can apply them. A preview runs the same plan
+ * without `apply`, so both show the same result (docs/rules/subscriptions.md, "Modifications").
  */
 import type { Author } from '../../../core/foundation/stamp.ts';
 import type { Modification, ModifyType } from '../../../core/subscriptions/modification.ts';

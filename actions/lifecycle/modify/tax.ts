@@ -37,7 +37,7 @@ async function planTaxAttachment({
   author,
 }: TaxModificationInput): Promise<PlannedModification> {
   const scope = toScope(subscription);
-  // The lock prevents archival and a second attachment of the rate meanwhile.
+  // The lock keeps concurrent requests from archiving the rate or attaching it a second time.
   const lock = database.isTransaction;
   const rate = await TaxRateModel.fetchPublished(scope, params.tax_rate_id!, { database, lock });
   if (rate.tax_rate_status !== 'ACTIVE') throw invalid('tax_rate_id', `tax rate ${rate.code} is not ACTIVE`);

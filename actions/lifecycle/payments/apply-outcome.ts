@@ -1,4 +1,4 @@
-/** Applies the outcome of a payment on the payment and its invoice (docs/rules/payments.md, "What becomes of the invoice"). */
+/** Applies the outcome of a payment to the payment and its invoice (docs/rules/payments.md, "What becomes of the invoice"). */
 
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { applyFailedPayment, applyPaidAmount } from '../../../core/invoicing/invoice/payment-status.ts';
@@ -40,7 +40,7 @@ export async function applySuccess(
     ...(gateway_payment_id === null ? {} : { gateway_payment_id }),
   };
   const record = await PaymentModel.change(payment, changes, { by, database: transaction });
-  // The last attempt was recorded as failed, and its charge has succeeded later.
+  // The charge succeeded at the provider after its attempt was recorded as failed.
   const is_late = payment.payment_status === 'PENDING' && gateway_payment_id !== null;
   await endAttempt(transaction, { payment: record, error: null, is_late, by });
   await emit(transaction, 'payment.success', { record, by });
@@ -92,8 +92,8 @@ async function endProcessing(
 type AppliedPayment = { readonly payment: PaymentModel; readonly by: ChangeAuthor };
 
 /**
- * Collects the part of the invoice that a postpaid wallet was expected to pay. The wallet may have fewer credits by
- * now.
+ * Collects the amount that an automatic payment left for a postpaid wallet. If the wallet has fewer credits by now, another automatic
+ * payment follows.
  */
 async function collectRemainder(stores: Stores, transaction: Transaction, applied: AppliedPayment): Promise<void> {
   if (await payRemainder(stores, transaction, applied)) return;
@@ -104,8 +104,8 @@ async function collectRemainder(stores: Stores, transaction: Transaction, applie
 }
 
 /**
- * Pays a part of the invoice from a postpaid wallet; returns whether it did. The remaining part is collected after that
- * payment is applied.
+ * Pays as much of the remaining amount as a postpaid wallet can; returns false if it can pay nothing. The success of this payment in turn
+ * collects the remainder.
  */
 async function payRemainder(
   stores: Stores,
@@ -132,7 +132,7 @@ type PaymentSuccess = LockedPayment & {
   at?: string | undefined;
 };
 
-/** Applies an attempt that brought no money. An automatic collection is retried as often as `payment_config` allows. */
+/** Applies a failed attempt. An automatic payment is retried as often as `payment_config` allows. */
 export async function applyFailure(
   stores: Stores,
   transaction: Transaction,
@@ -243,7 +243,7 @@ async function endAttempt(
   await PaymentAttemptModel.change(attempt, { payment_status, error_message: error }, { by, database: transaction });
 }
 
-/** Number in the key of the attempt. A late success may be that of an attempt before the last one. */
+/** Returns the number of the attempt from its key, because a late success may belong to an earlier attempt than the last one. */
 function findAttemptNumber({ gateway_tracking_id, attempt_count }: PaymentModel): number {
   const number = /\/(\d+)$/.exec(gateway_tracking_id ?? '')?.[1];
   return number === undefined ? attempt_count : Number(number);

@@ -46,8 +46,8 @@ export async function collectNow(
 }
 
 /**
- * Continues after a request that crashed. If the collection was not attempted yet, attempts it; otherwise returns the outcome of the first
- * attempt.
+ * Continues after a request that may have crashed: attempts the automatic payment if that was not done yet, otherwise returns it with the
+ * outcome of its attempts.
  */
 export async function ensureCollected(
   stores: Stores,

@@ -1,6 +1,6 @@
 /**
- * Begins the next attempt of a payment. Until the attempt ends, the invoice cannot be voided or charged by another
- * payment. Money received elsewhere is applied at once; a payment provider is called outside this transaction.
+ * Begins the next attempt of a payment. Until the attempt ends, the invoice cannot be voided or charged by another payment. Money that was
+ * received offline and payments with credits are applied at once; a payment provider is called outside this transaction.
  */
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { FarthingError, notAllowed } from '../../../core/foundation/error.ts';
@@ -42,8 +42,8 @@ type StartedAttempt = {
 };
 
 /**
- * Begins an attempt. With `isRequested` an impossible payment throws, because a request waits for the answer; the
- * scheduler skips it.
+ * Begins an attempt. If the payment is impossible, a request (`isRequested`) gets an error, whereas the scheduler delays or fails the
+ * payment.
  */
 export async function beginAttempt(
   stores: Stores,
@@ -211,7 +211,7 @@ async function openPaymentPage(
 ): Promise<PaymentModel> {
   const changes = {
     gateway_tracking_id: `${payment.id}/link`,
-    // A repeated request has the same key, and its first one counts.
+    // A repeated call uses the same key, so the time of the first call remains.
     requested_at: payment.requested_at ?? (await loadKeyTime(transaction, by.now)),
     next_attempt_at: computeOutcomeCheckAt(by.now).toISOString(),
   };
@@ -274,7 +274,7 @@ async function claimPayment(
 }
 
 /**
- * Loads the current collection: since the last attempt the customer may have changed the payment method or got credits.
+ * Loads the current terms of the automatic payment: since the last attempt the customer may have changed the payment method or got credits.
  * A requested attempt may also charge a part of the invoice.
  */
 async function loadCurrentCollection(

@@ -1,4 +1,4 @@
-/** Refunds in the record of their payment (docs/rules/payments.md, "Refunds"). The caller has locked the payment. */
+/** Records refunds in their payment (docs/rules/payments.md, "Refunds"). The caller has locked the payment. */
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { RECEIVED } from '../../../core/payments/moves.ts';
 import { isOverpaymentKey } from '../../../core/payments/record.ts';
@@ -20,7 +20,7 @@ export function isOverpaymentRefund({ idempotency_key }: PaymentRefundModel): bo
   return isOverpaymentKey(idempotency_key);
 }
 
-/** Updates the payment without its invoice. A payment that was never received retains its status. */
+/** Updates the refunded amount of the payment, not its invoice. A payment whose money was never received retains its status. */
 export async function updateRefunded(
   transaction: Transaction,
   { payment, amount, by }: { payment: PaymentModel; amount: string; by: ChangeAuthor },
@@ -45,8 +45,8 @@ export async function updateRefunded(
 }
 
 /**
- * A new refund is requested soon. A reversed one needs no request: a due FAILED payment without refunds would be taken for one whose retries
- * are exhausted. The end of a checkout remains due.
+ * Returns the next processing time: soon for a new refund, to request it. A reversed refund needs no request, and a due FAILED payment
+ * without refunds would count as one whose retries are exhausted. The end of a checkout remains due.
  */
 async function computeRefundCheck(
   transaction: Transaction,

@@ -121,8 +121,8 @@ async function resolveCharge(
 type PaymentKey = { readonly key: string; readonly known: PaymentModel | undefined };
 
 /**
- * Returns the key and the payment that has it. A request without a key has the key of an equal request less than a
- * minute ago.
+ * Returns the key of the request and the payment that already has it. A request without a key gets one from its content, equal for equal
+ * requests within a minute.
  */
 async function findPaymentKey(
   database: Database,
@@ -140,7 +140,7 @@ async function findPaymentKey(
 }
 
 /**
- * Finds a key for a request without one. If the payment under the first key failed, the repeated request is a new
+ * Finds the derived key of a request without one. A payment that failed or was voided no longer blocks its key: a repeated request is a new
  * payment under the next key.
  */
 async function findOpenKey(database: Database, scope: Scope, first: string): Promise<PaymentKey> {
@@ -165,7 +165,7 @@ function checkSamePayment(payment: PaymentModel, request: CreatePayment): Paymen
   throw alreadyExists(`the idempotency_key is that of a payment with another ${field}`, { field, id: payment.id });
 }
 
-/** Parts of a request by which two requests are compared; metadata is one of them. */
+/** Lists the parts of a request from which its key is derived. Requests that differ only in metadata have different keys. */
 function listKeyParts(request: CreatePayment): unknown[] {
   const { destination_id, payment_method_type, payment_method_id, payment_gateway, amount, currency } = request;
   const own = Object.entries(request.metadata ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));

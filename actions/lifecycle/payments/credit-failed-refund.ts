@@ -1,6 +1,6 @@
 /**
- * Credits a refund that failed after its invoice was voided. The void returned the payments without this refund, so its amount goes to the
- * prepaid wallet, too (docs/rules/payments.md, "Refunds").
+ * Credits the amount of a refund that failed after its invoice was voided. The void had returned only the payments that were not refunded,
+ * so this amount also goes to the prepaid wallet (docs/rules/payments.md, "Refunds").
  */
 import { toOwnKey } from '../../../core/credits/wallet/movement-key.ts';
 import { Decimal, sumDecimals, ZERO } from '../../../core/foundation/decimal.ts';
@@ -20,7 +20,7 @@ type CreditedRefund = {
   readonly by: ChangeAuthor;
 };
 
-/** The caller has locked the void invoice, and the refund has the status `failed` already. */
+/** Credits the failed refund. The caller has locked the void invoice, and the refund has the status `failed` already. */
 export async function creditFailedRefund(
   transaction: Transaction,
   { invoice, refund, by }: CreditedRefund,
@@ -44,7 +44,7 @@ export async function creditFailedRefund(
   });
 }
 
-/** Received money that `amount_paid` does not contain, because it was refunded as a partial or overpaid amount. */
+/** Computes the received money that `amount_paid` does not contain, less refunds of overpaid amounts that did not fail. */
 async function computeUncounted(transaction: Transaction, invoice: InvoiceModel): Promise<Decimal> {
   const payments = await PaymentModel.in(invoice, transaction)
     .where({ destination_id: invoice.id, status: 'published' })

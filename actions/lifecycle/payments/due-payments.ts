@@ -1,7 +1,7 @@
 /**
- * Processes due payments: attempts and status checks, concurrently and outside transactions. A connection has one payment at work at a time,
- * so a provider that does not answer delays only the payments of its own account. After such a failure the connection pauses, and its other
- * payments wait for the end of the pause. A slow payment that calls a provider frees its slot, so many that hang at once delay no others.
+ * Processes due payments: attempts and status checks, concurrently and outside transactions. Only one payment per connection is in
+ * progress, so a provider that does not answer delays only its own payments. After such a failure the connection pauses, and its payments
+ * wait for the end of the pause. A slow call of a provider frees its slot, so that many hanging calls delay no other payments.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { PromptSlots } from '../../../storage/concurrency/prompt-slots.ts';
@@ -19,21 +19,21 @@ type DuePaymentsInput = { readonly now: Date } & RunTime & DueEnvironments & Int
 type RunTime = {
   /** Clock of a run, which starts at `now`. Default: the time stays at `now`. */
   readonly clock?: (() => Date) | undefined;
-  /** Nothing begins after this instant of the clock; the next run continues. Default: the run processes all that is due. */
+  /** No payment begins after this instant of the clock; the next run continues. By default the run processes all due payments. */
   readonly until?: Date | undefined;
-  /** Time after which a payment at work is slow. Tests set a short one. */
+  /** Duration after which a payment in progress counts as slow. Tests set a short one. */
   readonly slow_after_ms?: number;
 };
 
-/** Payments at work, except slow ones that call a provider. */
+/** Maximum number of payments in progress, not counting slow ones that call a provider. */
 const AT_ONCE = 32;
 /**
- * Payments at work with the slow ones. A payment that waits for its provider holds no connection to the database. A provider has 30 seconds to
- * answer, in which 32 payments every 3 seconds begin: 320.
+ * Maximum number of payments in progress, including slow ones, which occupy no database connection. If every provider hangs for its 30
+ * seconds, 32 payments begin every 3 seconds: 320 in total, which is below this limit.
  */
 const AT_ONCE_WITH_SLOW = 512;
 const SLOW_AFTER_MS = 3_000;
-/** Payments at work of a tenant that call no connection. */
+/** Maximum number of payments in progress per tenant that use no connection to a provider. */
 const AT_ONCE_TENANT = 4;
 /**
  * Maximum age of the list while slots are free. So a payment that becomes due during a run waits at most this long for
@@ -55,7 +55,7 @@ class DuePaymentsRun {
   #listedAt = Number.NEGATIVE_INFINITY;
   readonly #atWork = new Map<string, { readonly lane: string; readonly ended: Promise<void> }>();
   readonly #slots: PromptSlots;
-  /** Ends of the pauses that began during this run, by lane. */
+  /** End of each pause that began during this run, by lane (`toLane`). */
   readonly #pausedUntil = new Map<string, Date>();
   /**
    * Ids of payments that are still due after one step. The next run processes them again, so that this run never calls a provider in a
@@ -85,8 +85,8 @@ class DuePaymentsRun {
   }
 
   /**
-   * Waits until a payment ends. While slots are free, the wait is limited: other payments may become due. Otherwise it also ends when a payment
-   * is slow, which frees its slot.
+   * Waits until a payment ends. While slots are free, it waits at most until the list must be refreshed. Otherwise it also returns when a
+   * payment becomes slow, which frees its slot.
    */
   async #waitForNext(): Promise<void> {
     const waitForEnd = () => Promise.race(Array.from(this.#atWork.values(), ({ ended }) => ended));
@@ -105,8 +105,8 @@ class DuePaymentsRun {
   }
 
   /**
-   * Replaces the list. Tenants alternate in it, and so do the lanes of each tenant. So many payments of one connection do not delay the
-   * payments of another.
+   * Loads the due payments again. In the list tenants alternate, and so do the lanes of each tenant, so many payments of one connection do
+   * not delay those of another.
    */
   async #list(): Promise<void> {
     const { only } = this.#input;
@@ -160,7 +160,7 @@ class DuePaymentsRun {
     }
   }
 
-  /** Records the pause that this payment caused. The list may have been loaded before the pause began. */
+  /** Records a pause of the connection that this payment caused, because the current list may still contain payments of that connection. */
   async #notePause(due: DuePayment): Promise<void> {
     const paused_until = await findPauseEnd(this.#stores.postgres, due);
     if (paused_until !== null) this.#pausedUntil.set(toLane(due), paused_until);

@@ -29,7 +29,7 @@ export async function storeAttemptId(
     await PaymentAttemptModel.change(attempt, { gateway_payment_id }, { by, database: transaction });
 }
 
-/** Finds attempts by their ids at the provider, if a later attempt has replaced them. */
+/** Finds attempts by their ids at the provider, which the payments themselves lose when a later attempt begins. */
 export async function findEarlierAttempts(
   scope: Scope,
   gateway_payment_ids: readonly string[],
@@ -51,7 +51,7 @@ export async function findEarlierAttempts(
   });
 }
 
-/** Queries the outcome of an earlier attempt and applies it. A failed or open one has no effect. */
+/** Queries the outcome of an earlier attempt and applies a success. Any other outcome changes nothing. */
 export async function refreshEarlierAttempt(
   stores: Stores,
   { attempt, payment }: EarlierAttempt,
@@ -70,7 +70,7 @@ export async function refreshEarlierAttempt(
 }
 
 type EarlierSuccess = LockedPayment & {
-  /** Key of the request that has succeeded. */
+  /** Idempotency key of the attempt whose charge has succeeded. */
   readonly key: string;
   readonly outcome: Extract<PaymentOutcome, { outcome: 'succeeded' }>;
   readonly by: ChangeAuthor;

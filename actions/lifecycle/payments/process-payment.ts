@@ -38,8 +38,8 @@ import { processRefunds, refundOverpayment, updateNextAttempt } from './refund-p
 import { handleRetriesExhausted } from './retries-exhausted.ts';
 
 /**
- * Processes a payment on request; throws if it cannot be processed. `isNew` is true if this request created the
- * payment; another request with its key may have made the first attempt already. A void page that is not closed yet is closed.
+ * Processes a payment on request; throws if it cannot be processed. `isNew` is true if this request created the payment; another request
+ * with its key may have made the first attempt already. A void payment whose page is still open at the provider gets its page closed.
  */
 export async function processPayment(
   stores: Stores,
@@ -97,8 +97,8 @@ function isPageOverdue(payment: PaymentModel, { now }: ChangeAuthor): boolean {
 }
 
 /**
- * Closes a page whose time is over, because the provider may allow more time. A page that was paid in the meantime is
- * recorded as paid.
+ * Closes a payment page whose time is over, because the provider may allow more time. If the page was paid in the meantime, records the
+ * payment.
  */
 async function expirePage(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
   const found = payment.gateway_tracking_id ? await cancelAtProvider(stores, payment, by) : null;
@@ -117,9 +117,9 @@ function hasRefund({ refunded_amount }: PaymentModel): boolean {
 }
 
 /**
- * Reads the outcome of the last attempt before the next one charges: a bank may accept a declined charge later. Null if another attempt
- * is safe: the last one has failed, or the provider does not have it. Null, too, if the connection is stopped or archived: an attempt
- * then waits.
+ * Queries the outcome of the last attempt before the next one charges, because a bank may accept a declined charge later. Null if another
+ * attempt is safe: the last one has failed, or the provider does not have it. Null also if the connection is stopped or archived, because
+ * the next attempt then waits anyway.
  */
 async function findLateOutcome(
   stores: Stores,
@@ -140,8 +140,8 @@ async function findLateOutcome(
 }
 
 /**
- * Begins an attempt without a waiting request: a payment that cannot be processed is left alone or fails. An automatic one waits while its
- * invoice is being paid at a provider.
+ * Begins an attempt that no request waits for. A payment that cannot be processed therefore raises no error; it stays unchanged or fails.
+ * An automatic payment is delayed while its invoice is being paid at a provider.
  */
 async function startAttempt(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
   const isCollected = payment.is_automatic && isDue(payment, by.now);
@@ -202,7 +202,7 @@ async function applyOutcome(
     const after = await apply(stores, transaction, { ...current, outcome, by });
     return applyRefundsAtProvider(stores, transaction, { payment: after, outcome, by });
   });
-  // The next attempt has begun, and `next_attempt_at` belongs to it.
+  // The outcome was that of an earlier attempt. The next one has begun, and `next_attempt_at` belongs to it.
   if (applied.gateway_tracking_id !== gateway_tracking_id) return applied;
   if (applied.next_attempt_at !== null && outcome.outcome === 'succeeded') return processRefunds(stores, applied, by);
   const isEnded = outcome.outcome === 'failed' && hasCheckoutToEnd(applied);
@@ -210,8 +210,8 @@ async function applyOutcome(
 }
 
 /**
- * Records refunds made at the provider that this service did not request. If a credit note or a void returned the money
- * already, the payment shows the difference for a person.
+ * Records refunds made at the provider that this service did not request. If a credit note or a void has returned the money already, the
+ * difference is stored as the payment's error message, for a person to resolve.
  */
 async function applyRefundsAtProvider(
   stores: Stores,
@@ -281,8 +281,8 @@ async function applyToWaitingPayment(
 }
 
 /**
- * Records that a person entered another amount than the provider received later. The service cannot know which one is
- * true, so it only stores a note.
+ * Stores a note if the provider later reports another amount than the payment has, for example because a person entered its amount. The
+ * service cannot know which amount is true.
  */
 async function noteReceivedAmount(
   _stores: Stores,
@@ -315,7 +315,7 @@ async function recordPendingPayment(
   return record;
 }
 
-/** Limits the next check of a payment to the end of its checkout page. */
+/** Returns the next check of a payment, or the end of its checkout page if that is earlier, so that the page is closed in time. */
 function limitToPageEnd(
   payment: PaymentModel,
   { next_attempt_at, by }: { next_attempt_at: string | null; by: ChangeAuthor },
@@ -330,7 +330,7 @@ function chooseLateEffect({ payment_status }: PaymentModel) {
   return payment_status === 'PENDING' ? applyToWaitingPayment : noteReceivedAmount;
 }
 
-/** Refunds in full a payment that succeeded after it was closed. A page that was opened meanwhile is closed. */
+/** Refunds in full a payment that succeeded after it was closed. If its page is open at the provider, makes the closing of the page due. */
 async function applyToClosedPayment(
   _stores: Stores,
   transaction: Transaction,

@@ -30,7 +30,7 @@ export async function findProviderOutcome(
   );
 }
 
-/** Charges the payment, unless this is a repetition and the provider knows its outcome. */
+/** Charges the payment. A repeated call queries the outcome first, and charges only if the provider does not have the charge. */
 export async function chargeOrFindOutcome(
   stores: Stores,
   payment: PaymentModel,
@@ -49,8 +49,8 @@ export async function chargeOrFindOutcome(
 }
 
 /**
- * Whether the payment still waits for the result of this request. A person or another process may have decided it since it was read, and a
- * decided payment is never charged.
+ * Whether the payment still waits for the result of this request. A person or another process may have recorded an outcome since the
+ * payment was read; it must not be charged then.
  */
 async function isInProgress({ postgres }: Stores, payment: PaymentModel): Promise<boolean> {
   return await postgres.transaction(async (database) => {
@@ -80,8 +80,8 @@ export function toUnknown(failure: FarthingError): ProviderOutcome {
 }
 
 /**
- * Derives the class of a failed query. The provider no longer has the charge (`missing`), or reports a state that a person has to resolve (`person`);
- * null if a later query may find the outcome.
+ * Derives the class of a failed query: `missing` if the provider no longer has the charge, `person` if it reports a state that a person has
+ * to resolve, and null if a later query may find the outcome.
  */
 export function deriveQueryFailure(failure: FarthingError | null): PaymentModel['query_failure'] {
   const cause = failure?.cause;
@@ -99,7 +99,7 @@ function chargeProvider(
   return provider.charge(payment, { ...request, payment_method_id: payment.payment_method_id });
 }
 
-/** Cancels the charge at the provider; null if the provider has none. */
+/** Cancels a charge in progress at the provider, and returns its outcome; null if the provider has no charge. */
 export async function cancelAtProvider(
   stores: Stores,
   payment: PaymentModel,

@@ -1,6 +1,6 @@
 /**
- * Reads the counterparts of invoices at providers, and records payments and refunds that happened there (docs/integrations/README.md,
- * "Reading an invoice").
+ * Reads invoices as the connected providers have them (their counterparts), and records payments and refunds that happened there
+ * (docs/integrations/README.md, "Reading an invoice").
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
@@ -18,7 +18,7 @@ import { emit } from '../../foundation/emit.ts';
 import { lockInvoices } from '../../invoicing/invoices/lock-invoice.ts';
 import { recordInvoiceReport } from './record-provider-payment.ts';
 
-/** A mapping, and its counterpart as it was read; null if the provider no longer has it. */
+/** A mapping, and the provider's invoice as it was read; null if the provider no longer has it. */
 export type PulledInvoice = { readonly mapping: IntegrationMappingModel; readonly pulled: ProviderInvoice | null };
 
 export async function pullMapping(call: AccountCaller, mapping: IntegrationMappingModel): Promise<PulledInvoice> {
@@ -45,8 +45,8 @@ export async function lockPulled(
 type PullTerms = { readonly connection: ConnectionModel; readonly now: Date };
 
 /**
- * Records the payments and refunds of one counterpart. The caller has locked the invoice. Returns whether money there is not recorded yet,
- * because it may be that of a request whose id is not stored.
+ * Records the payments and refunds of one invoice at a provider. The caller has locked the invoice. Returns whether a reported payment is
+ * not recorded yet, because it may belong to a charge by this service whose id at the provider is not stored so far.
  */
 export async function applyPulled(
   stores: Stores,
@@ -77,7 +77,7 @@ function chooseNextPull({ pulled, is_undecided, mapping, now }: NextPullInput): 
   return isReportFinal(pulled) ? null : computeNextPull({ made_at: new Date(toInstant(mapping.created_at)), now });
 }
 
-/** A counterpart that cannot be read is noted for a person, and read again in a day. */
+/** Records in the mapping, for a person, that the invoice cannot be read at the provider. It is read again about a day later. */
 export async function recordPullFailure(
   { postgres }: Postgres,
   seen: IntegrationMappingModel,

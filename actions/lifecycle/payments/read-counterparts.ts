@@ -1,6 +1,6 @@
 /**
- * Reads the counterparts of an invoice at the providers before its automatic collection charges it (docs/rules/payments.md, "Tried again").
- * A customer may have paid there, or a bank debit there may be in progress, without a notification so far.
+ * Reads an invoice at the providers to which it was sent, before its automatic collection charges it (docs/rules/payments.md, "Tried
+ * again"). A customer may have paid there, or a bank debit there may be in progress, without a notification so far.
  */
 import { FarthingError, unavailable } from '../../../core/foundation/error.ts';
 import { hasMoneyOnTheWay } from '../../../core/payments/provider-payments.ts';
@@ -23,8 +23,7 @@ type PulledMapping = Awaited<ReturnType<typeof pullMapping>>;
 type Counterpart = { readonly connection: ConnectionModel; readonly mapping: IntegrationMappingModel };
 
 /**
- * Records the money that the counterparts of the invoice received. Returns the reason for which the attempt has to wait; null if it may
- * charge.
+ * Records money that providers have received for the invoice. Returns the reason for which the attempt has to wait; null if it may charge.
  */
 export async function findMoneyAtProviders(
   stores: Stores,
@@ -38,7 +37,9 @@ export async function findMoneyAtProviders(
   return null;
 }
 
-/** Lists the counterparts that can be read now. A connection that a person has to mend delays no charge by another provider. */
+/**
+ * Lists the provider invoices that can be read now. An inactive connection is left out, so that it delays no charge by another provider.
+ */
 async function listCounterparts(
   { postgres }: Stores,
   { tenant_id, environment_id, destination_id: entity_id }: PaymentModel,
@@ -89,8 +90,8 @@ async function readCounterpart(
 }
 
 /**
- * Null if this service refuses the read, for example because the stored credentials cannot be opened. A charge by another provider does not wait
- * until a person has mended that.
+ * Reads one invoice at its provider. Null if this service itself refuses the read, for example because the stored credentials cannot be
+ * decrypted: a charge by another provider must not wait until a person has repaired that.
  */
 async function pullCounterpart(
   stores: ReadingStores,
@@ -109,7 +110,10 @@ async function pullCounterpart(
 
 type FailedRead = Counterpart & { readonly error: ProviderError; readonly now: Date };
 
-/** A refused read does not delay the charge: a later one would be refused, too. The mapping names the refusal for a person. */
+/**
+ * Returns why the charge has to wait after a failed read. Null if the provider refused the read: it would refuse a later one, too, so that
+ * the charge would wait without end.
+ */
 async function describeFailedRead(
   stores: Stores,
   { connection, mapping, error, now }: FailedRead,

@@ -12,7 +12,9 @@ import { type ChangeAuthor, emit } from '../../foundation/emit.ts';
 import { cancelPageClosing } from '../../payments/cancel-page-closing.ts';
 import type { ProviderOutcome } from './provider-outcome.ts';
 
-/** State of the page after the attempt; null if the provider has no page. A page that was paid is refunded instead. */
+/**
+ * Outcome of the attempt to close the page; null if the provider has no page. A paid page never gets here, because its payment is refunded.
+ */
 type PageOutcome = Exclude<ProviderOutcome, { outcome: 'succeeded' }> | null;
 
 export function recordPageClosing(
@@ -22,13 +24,13 @@ export function recordPageClosing(
 ): Promise<PaymentModel> {
   return retryTransaction(stores, async (transaction) => {
     const page = await PaymentModel.fetch(seen, seen.id, { database: transaction, lock: true });
-    // During the call the page may have been paid, so that its refund is due, or the connection archived.
+    // Nothing is left to close: during the call the page was paid, so that its refund is due, or the connection was archived.
     if (page.next_attempt_at === null || new Decimal(page.refunded_amount).gt(0)) return page;
     const connections = await listAccountConnections(page, transaction);
     const connection = connections.find(({ provider_type }) => provider_type === page.payment_gateway);
     const gateway = page.payment_gateway!;
     if (!connection && !listOwnGateways()[gateway]) return cancelPageClosing(transaction, page, { gateway, by });
-    // The provider's id is stored, so that a notification finds the payment.
+    // The page's id at the provider is stored, because a later notification about the page finds the payment by it.
     const gateway_payment_id = findPageId(outcome) ?? page.gateway_payment_id ?? null;
     const closing = deriveResult({ ...page, gateway_payment_id }, { outcome, connection, now: by.now });
     const changes = { ...planPageClosing(page, closing, by.now), gateway_payment_id };

@@ -47,7 +47,7 @@ type RecordedReport = {
   /** Differences that a person has to resolve. */
   readonly differences: readonly string[];
   readonly is_undecided: boolean;
-  /** Whether reported money was not recorded, because it may be that of a request whose id is not stored yet. */
+  /** Whether a reported payment was not recorded, because it may belong to a charge by this service whose id is not stored yet. */
   readonly is_money_unrecorded: boolean;
 };
 

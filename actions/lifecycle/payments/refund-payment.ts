@@ -80,7 +80,7 @@ export async function refundPayment(
   return after;
 }
 
-/** Returns the known refund of a repeated key, which must have the same amount. */
+/** Returns the existing refund of a repeated request; throws if the repeated request has another amount. */
 function sameRefund(known: PaymentRefundModel, { amount }: RefundPayment): PaymentRefundModel {
   if (amount === null || new Decimal(amount).eq(known.amount)) return known;
   const about = { field: 'amount', id: known.id, amount: known.amount };
@@ -151,7 +151,7 @@ function isClosed({ payment_status }: PaymentModel): boolean {
   return payment_status === 'FAILED' || payment_status === 'VOIDED';
 }
 
-/** Throws unless money was received for the closed payment, whose automatic refund has failed. */
+/** Throws unless the closed payment has received money, which its automatic refund shows. A request can only repeat that refund. */
 function checkUnreturned({ payment_status }: PaymentModel, refunds: readonly PaymentRefundModel[]): void {
   if (!refunds.some(isOverpaymentRefund))
     throw notAllowed(`a payment that is ${payment_status} cannot be refunded`, { payment_status });
@@ -181,7 +181,7 @@ export async function processRefunds(stores: Stores, payment: PaymentModel, by: 
   return after.next_attempt_at === null ? after : endRefunds(stores, after, by);
 }
 
-/** Completes the refunds of a payment. No refund is added while the payment is locked, so none is missed. */
+/** Ends the processing of a payment's refunds if none is pending. The payment is locked, so that no refund is added meanwhile. */
 function endRefunds({ postgres }: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
   return retryTransaction({ postgres }, async (transaction) => {
     const current = await PaymentModel.fetch(payment, payment.id, { database: transaction, lock: true });
@@ -243,7 +243,7 @@ export async function endRefund(
     ? { refund_status: 'succeeded' as const, gateway_refund_id: outcome.gateway_refund_id || null }
     : { refund_status: 'failed' as const, error_message: outcome.error };
   await PaymentRefundModel.change(refund, changes, { by, database: transaction });
-  // While the refund was pending, it could not be sent to the connected providers.
+  // A pending refund is not sent to connected providers; this event causes it to be sent.
   if (isMade && isOfProvider(payment)) await emit(transaction, 'payment.updated', { record: payment, by });
   if (isMade) return payment;
   return reverseRefund(stores, transaction, { ...locked, refund, error: outcome.error });
@@ -270,8 +270,8 @@ async function requestRefund(stores: Stores, { payment, refund, by }: RefundAtte
 }
 
 /**
- * Key prefix of a refund that the invoice does not show: of an overpaid amount, or of money for a closed payment. A payment has at most one
- * automatic refund of this kind. A requested retry has a key that is derived from the refund's id.
+ * Key prefix of refunds that the invoice does not show: of an overpaid amount, or of money for a closed payment. A payment has at most one
+ * automatic refund of this kind, with only its id after the prefix. A requested repetition also has the request's key.
  */
 const OVERPAYMENT = 'surplus';
 

@@ -1,7 +1,7 @@
 /**
  * Decisions of a person about payments and refunds whose outcome cannot be queried: the account at the provider no longer exists, or the
- * provider does not report the outcome of this payment (docs/rules/payments.md, "Manual updates"). The reason is stored with the payment, and
- * so in the audit log.
+ * provider does not report the outcome of this payment (docs/rules/payments.md, "Manual updates"). The reason is stored with the payment,
+ * and so in the audit log.
  */
 import { invalid, notAllowed } from '../../../core/foundation/error.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
@@ -22,7 +22,10 @@ export function isDecidedByProvider(payment: PaymentModel): boolean {
   return payment.payment_status === 'PROCESSING' || (hasPaymentPage(payment) && payment.payment_status === 'INITIATED');
 }
 
-/** Stores the reason. Throws while the account can be queried, unless its last answer about this payment needs a person. */
+/**
+ * Stores the reason for a person's decision. Refuses it while the provider can be queried, unless the last query showed that only a person
+ * can resolve the payment.
+ */
 export async function storeReason(
   transaction: Transaction,
   payment: PaymentModel,

@@ -29,8 +29,8 @@ export async function reverseMadeRefund(
 }
 
 /**
- * Reverses a failed refund by its negative amount; an overpaid amount that could not be refunded is applied as a receipt. If the invoice is
- * void, the amount is credited.
+ * Reverses a failed refund by booking its negative amount. If an overpaid amount could not be refunded, the invoice counts it as paid. If
+ * the invoice is void, the amount is credited to a wallet.
  */
 export async function reverseRefund(
   stores: Stores,

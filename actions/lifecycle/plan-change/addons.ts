@@ -15,8 +15,8 @@ import { AddonAssociationModel } from '../../../storage/models/subscriptions/add
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 
 /**
- * Checks the carried add-ons. If the target plan and a continuing add-on limit the same feature, their reset periods must be equal, as when
- * an add-on is attached.
+ * Checks the add-ons that continue after the change. If the target plan and one of them limit the same feature, their reset periods must be
+ * equal, as when an add-on is attached.
  */
 export async function checkCarried(
   database: Database,
@@ -53,7 +53,8 @@ export type AddonsOfChange = {
 };
 
 /**
- * Gathers the add-ons that have not ended when the plan changes. An add-on detached after a change was scheduled does not fail that change.
+ * Gathers the add-ons that have not ended when the plan changes. Executing a scheduled change does not check its add-on policy again,
+ * because an add-on that it names may have been detached since.
  */
 export async function gatherAddons(
   database: Database,
@@ -75,7 +76,7 @@ type GatherAddonsInput = {
   isScheduled: boolean;
 };
 
-/** Detaches add-ons. Their lines end with the lines of the plan. An add-on with a later start is never attached. */
+/** Ends the associations of dropped add-ons; their lines end with the lines of the plan. One that would start later is never active. */
 export async function detachDropped(
   database: Database,
   { dropped, at, author }: Pick<AddonsOfChange, 'dropped'> & { at: Milliseconds; author: Author },

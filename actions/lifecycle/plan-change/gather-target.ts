@@ -20,7 +20,7 @@ export type TargetPlan = {
   readonly synced_price_sequence: number;
 };
 
-/** Gathers the target. A shared lock on the plan's row prevents its archival meanwhile. */
+/** Gathers the target plan. If `database` is a transaction, a shared lock on the plan's row prevents its archival meanwhile. */
 export async function gatherTarget(
   database: Database,
   { subscription, plan_id, at }: { subscription: SubscriptionModel; plan_id: string; at: Milliseconds },

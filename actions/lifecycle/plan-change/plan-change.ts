@@ -1,7 +1,7 @@
 /**
  * Replaces the plan of a subscription: its plan lines end and those of the target plan begin, at one instant (docs/rules/subscriptions.md,
- * "Plan changes"). `planPlanChange` gathers and decides, and is all of a preview. If the periods change as well, a new period begins at
- * that instant: every line ends there, and continuing lines begin again.
+ * "Plan changes"). `planPlanChange` reads and decides but writes nothing, so a preview consists of it alone. If the billing periods change
+ * as well, a new period begins at that instant: every line ends there, and continuing lines begin again.
  */
 
 import type { AddonPolicy } from '../../../core/catalog/addon/policy.ts';
@@ -42,7 +42,7 @@ type PlanChangeInput = {
   readonly request: PlanChangeRequest;
   /** The instant of the change: now, or the end of the period. */
   readonly at: Milliseconds;
-  /** The schedule that is being executed. */
+  /** Id of the schedule that is being executed; absent for a change on request. */
   readonly schedule_id?: string;
   readonly author: Author;
 };
@@ -53,9 +53,12 @@ export type PlanChangePlan = {
   readonly change_type: ChangeType;
   readonly lines: LineChangePlan;
   readonly changes: Partial<SubscriptionModel>;
-  /** The subscription in the period that the change cuts, if a new period begins with the change; otherwise null. */
+  /**
+   * If a new period begins with the change: the subscription as before, for the final invoice of the period that the change shortens.
+   * Otherwise null.
+   */
   readonly closing: SubscriptionModel | null;
-  /** The subscription's own lines, which continue. */
+  /** Lines that belong neither to the plan nor to an add-on; they continue. */
   readonly carried: readonly BillableItem[];
   readonly addons: AddonsOfChange;
 };
@@ -118,7 +121,7 @@ type LeavingLines = {
   subscription: SubscriptionModel;
   items: readonly BillableItem[];
   at: Milliseconds;
-  /** Whether a line ends because the plan does. */
+  /** Whether the change ends the line, because it belongs to the plan or to a dropped add-on. */
   leaves(item: BillableItem): boolean;
   restarts: boolean;
 };
@@ -143,12 +146,15 @@ function hasBegun({ line_item }: BillableItem, at: Milliseconds): boolean {
   return toInstant(line_item.start_date) <= at;
 }
 
-/** Whether a one-time charge has begun: it was invoiced, or is on the invoice of the arrears of the period in which it began. */
+/**
+ * Whether a one-time charge began before the change or with it. It is on an invoice already, or will be on that of the arrears of its
+ * period.
+ */
 function wasOnce({ billing_period, start_ms }: BillableItem, at: Milliseconds): boolean {
   return billing_period === 'ONETIME' && start_ms <= at;
 }
 
-/** Plans the ends of lines. A line that starts later ends at its start, so it never begins. */
+/** Plans the ends of lines. A line that would start after the change ends at its own start, so that it is never active. */
 function planLineEnds(changing: ChangingLines): LineChangeEnd[] {
   const { items, at, leaves, restarts } = changing;
   const ending = items.filter((item) => isLive(item, at) && (leaves(item) || (restarts && !wasOnce(item, at))));
@@ -175,9 +181,8 @@ function isOfWholePeriods({ meter }: BillableItem): boolean {
 type HaltedUntilByMeter = ReadonlyMap<string | null, Milliseconds>;
 
 /**
- * Computes, per meter that never resets, the end of the last period in which a leaving or earlier line charges its
- * value: leaving lines continue until then in whole periods, and new lines begin after it. Empty if new periods begin
- * at the change.
+ * Computes, per meter that never resets, the end of the last period that a line of a plan charges. Ending lines continue until then,
+ * because such a meter is charged in whole periods, and new lines begin after it. Empty if new periods begin at the change.
  */
 function computeHaltedUntil({ subscription, items, at, leaves, restarts }: LeavingLines): HaltedUntilByMeter {
   const billed = toBilledSubscription(subscription);
@@ -195,7 +200,10 @@ function isOfAPlan({ line_item }: BillableItem): boolean {
   return line_item.entity_type === 'plan';
 }
 
-/** Computes the latest end of a leaving line for each meter that never resets, because the periods of lines may end at different times. */
+/**
+ * Computes the latest end of the ending plan lines for each meter that never resets, because the periods of lines may end at different
+ * times.
+ */
 function computeHaltedEnds(changing: ChangingLines): HaltedUntilByMeter {
   const { standing } = changing;
   const behind = new Map(standing);
@@ -228,7 +236,7 @@ function planLineStarts(changing: ChangingLines): LineStart[] {
   });
 }
 
-/** Plans the lines that do not end with the plan; they continue in the new periods. */
+/** Plans the lines that do not end with the plan. They begin again, because new billing periods begin with the change. */
 function planStayingLines({ subscription, items, at, leaves }: ChangingLines): LineStart[] {
   const billed = toBilledSubscription(subscription);
   const staying = items.filter((item) => isLive(item, at) && !leaves(item) && !wasOnce(item, at));

@@ -55,7 +55,7 @@ async function applyScheduledChange(
   const by = { by: { now }, database: transaction };
   const { settled } = await applyLineChange(stores, transaction, plan.lines);
   await detachDropped(transaction, { ...plan.addons, at, author: { user_id: schedule.created_by, now } });
-  // The ending period is still the current one; the caller that closes it advances to the next.
+  // The period is not changed here: the caller closes the ending period afterwards, and then advances to the next.
   const { current_period_start: _start, current_period_end: _end, ...terms } = plan.changes;
   const changed = await SubscriptionModel.change(subscription, terms, by);
   await beginPlanGrants(transaction, { subscription: changed, at, by: { now } });

@@ -1,6 +1,6 @@
 /**
- * Attaches an add-on to a subscription: the association and its lines (docs/rules/subscriptions.md, "Add-ons"). A new subscription, the
- * request and its preview share this plan.
+ * Attaches an add-on to a subscription: the association and its lines (docs/rules/subscriptions.md, "Add-ons"). New subscriptions, requests
+ * and previews all use `gatherAttachment`.
  */
 
 import type { AddonAssociation } from '../../../core/catalog/addon/record.ts';
@@ -139,7 +139,7 @@ function deriveBucketSize(meter: MeterModel | null) {
   return meter?.aggregation.bucket_size ?? null;
 }
 
-/** Returns the price as it will be stored. */
+/** Builds the subscription's own price from that of the add-on, with its future id. */
 function ownPrice(root: Price, { definition, meter, author }: OwnPrice): Price {
   const commitment_time_buckets = buildTimeBuckets(definition, meter, { author });
   return { ...root, ...definition, commitment_time_buckets, id: newId('price', author.now.getTime()) };

@@ -55,7 +55,7 @@ export async function cancelSchedule(
     const { subscription_id } = await loadSchedule(scope, named, transaction);
     const subscription = await lockWithParent(scope, subscription_id, transaction);
     checkVersion(version, subscription);
-    // The schedule is read again with the lock held: its change may have happened in between.
+    // The schedule is read again with the lock held, because it may have been executed since the first read.
     const schedule = await loadSchedule(scope, named, transaction);
     checkPending(schedule);
     if (toInstant(schedule.scheduled_at) <= author.now.getTime())

@@ -86,7 +86,7 @@ export async function cancelWithin(
   // The amount owed by a grouped subscription is on the next invoice of its parent.
   const isGrouped = running.subscription_type === 'grouped_invoicing';
   const final = { subscription: running, effective_date, now: author.now };
-  // An incomplete subscription has granted nothing since its opening, so it owes only its opening invoice.
+  // An incomplete subscription grants nothing until it is paid, so it owes only its opening invoice.
   const isInvoiced = isOver && !isGrouped && running.subscription_status !== 'incomplete';
   const isSkipped = request.invoice_policy === 'skip';
   if (isInvoiced && isSkipped) await draftPeriodsBefore(stores, transaction, final);
@@ -104,14 +104,15 @@ export async function cancelWithin(
   await emit(transaction, 'subscription.updated', { record: subscription, by: author });
   if (isOver) await emit(transaction, 'subscription.cancelled', { record: subscription, by: author });
   await propagateToChildren(stores, transaction, { parent: subscription, by: author });
-  // The end is written before this call, so that the subscription does not become active again.
+  // Called after the end is stored, so that a subscription whose invoice the credits have paid does not become active again.
   const settled = credited?.settled.flatMap((one) => one.lowered) ?? [];
   await activateAfterLowered(stores, transaction, { lowered: [...settled, ...lowered], by: author });
   return { subscription, effective_date, invoice, credited };
 }
 
 /**
- * Returns the subscription as of a backdated `cancel_at`, otherwise as of now. Due work that the scheduler has not done yet is done first.
+ * Does the due work that the scheduler has not done yet, up to a backdated `cancel_at` or else up to now, and returns the resulting
+ * subscription.
  */
 async function bringUpToDate(
   stores: Stores,
@@ -126,7 +127,7 @@ async function bringUpToDate(
   return closeDuePeriods(stores, transaction, { subscription: open, now, before });
 }
 
-/** Refuses a cancellation that takes effect before the end of the usage that progressive billing has invoiced, which stays charged. */
+/** Refuses a cancellation before the instant up to which progressive billing has invoiced usage, because that usage stays charged. */
 async function checkNotInvoiced(
   transaction: Transaction,
   running: SubscriptionModel,

@@ -1,8 +1,8 @@
 /**
  * Ends and begins lines of a subscription inside a period and settles the credits and charges. Modifications, plan changes and
- * cancellations all use it (docs/rules/proration.md, "Changes inside a period"). `planLineChange` gathers and decides, and is all of a
- * preview; `applyLineChange` (apply-line-change.ts) applies the plan. An opening invoice that is still a draft is recomputed and carries
- * the change itself.
+ * cancellations all use it (docs/rules/proration.md, "Changes inside a period"). `planLineChange` reads and decides but writes nothing, so
+ * a preview consists of it alone; `applyLineChange` (apply-line-change.ts) applies the plan. An opening invoice that is still a draft is
+ * recomputed with the changed lines instead of being credited.
  */
 import { invalid } from '../../../core/foundation/error.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
@@ -86,11 +86,11 @@ export type LineChangePlan = {
   readonly refunds: readonly Settlement[];
   /** Open drafts of the running period, which are recomputed. */
   readonly drafts: readonly string[];
-  /** Charges that remain without proration. */
+  /** Advance charges that remain because the change is not prorated. */
   readonly retained: readonly RetainedCharge[];
   /**
-   * Lines that ended before this change. Their retained charges paid for other lines, and now count only until this
-   * change.
+   * Lines that ended earlier without proration, so that their advance charges have paid for lines that this change ends. These charges now
+   * count only until this change.
    */
   readonly released: readonly LineChangeEnd[];
   /** Anchor of the old periods, in which the ended lines were charged; set only if a new period begins. */
@@ -114,13 +114,12 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   const invoiced = await gatherInvoicedLines(database, subscription);
   checkNotInvoiced(ends, invoiced);
   const drafts = await listOpenDrafts(database, subscription, period.current);
-  // Nothing is invoiced for a draft, a trial or a later start.
+  // Nothing is invoiced yet for a draft, for a trial, or for a subscription that starts later.
   const isAhead = AHEAD.includes(subscription.subscription_status) || Boolean(subscription.opens_at);
   const isOpen = (item: BillableItem) => isAhead || (drafts.length > 0 && !hasOwnPeriods(item, period.subscription));
   const isProrated = change.proration_behavior === 'create_prorations';
   const isLeft = (item: BillableItem) => isAhead || (after === undefined && isOpen(item));
-  // The running period has no duration if the new period begins at its start. If it is not invoiced yet, its lines are replaced and retain
-  // no charges.
+  // If the new period begins at the start of the running one, and that is not invoiced yet, its lines are replaced and retain no charges.
   const isReplaced = (end: LineChangeEnd) => after !== undefined && end.at <= period.current.start && isOpen(end.item);
   const ofOld = isProrated || isAhead ? [] : ends.filter((end) => !isReplaced(end));
   const retained = ofOld.flatMap((end) => computeRetainedCharge(end, invoiced, period) ?? []);
@@ -200,7 +199,7 @@ export function withoutCancellation(subscription: SubscriptionModel): Subscripti
   return Object.assign(subscription.$clone(), { cancel_at: null, cancel_at_period_end: false });
 }
 
-/** Refuses to end a line before the end of the usage that progressive billing has invoiced, which stays charged. */
+/** Refuses to end a line before the instant up to which progressive billing has invoiced its usage, because that usage stays charged. */
 function checkNotInvoiced(ends: readonly LineChangeEnd[], invoiced: readonly InvoicedLine[]): void {
   for (const { item, at } of ends) {
     const until = item.price_type === 'USAGE' ? invoicedUntil(invoiced, item.id) : null;
@@ -224,7 +223,7 @@ type LineStartContext = {
 function buildBegunItems(change: LineChange, { retained, running, isProrated }: LineStartContext): BillableItem[] {
   const starts = change.begins.map((start) => {
     const { price, meter, continues } = start;
-    // A line that continues in new periods was paid for in the old ones.
+    // A line that continues in new periods counts as following its old line, whose charge in the old periods may still pay for it.
     const follows = start.follows ?? continues;
     const record = buildBegunRecord(start, change);
     const priced = { price, meter, subscription: change.subscription };

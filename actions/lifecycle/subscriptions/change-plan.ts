@@ -1,6 +1,6 @@
 /**
- * Changes the plan of a subscription, now or at the end of its period (docs/rules/subscriptions.md, "Plan changes"). A preview uses the
- * same gathering and the same decision. If a new period begins now, the arrears of the cut period are invoiced, as in a cancellation.
+ * Changes the plan of a subscription, now or at the end of its period (docs/rules/subscriptions.md, "Plan changes"). A preview plans the
+ * change with the same function. If a new period begins now, the arrears of the shortened period are invoiced, as in a cancellation.
  */
 import { invalid } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';

@@ -33,7 +33,7 @@ export async function creditUnused(
 }
 
 async function planCredits(database: Database, { subscription, at, author }: CreditUnusedInput): Promise<Settlement[]> {
-  // The charges were made without the cancellation whose credits are computed here.
+  // The scheduled cancellation is ignored, because the advance charges were made before it.
   const running = withoutCancellation(subscription);
   // A line with a later start was charged in advance as well, and will never be active.
   const items = (await gatherItems(database, subscription)).filter(({ line_item }) => !isOver(line_item, at));

@@ -10,7 +10,7 @@ import { emit } from '../../foundation/emit.ts';
 import { type BillableItem, currentPeriod, gatherItems, toBilledSubscription } from '../../rating/billable-items.ts';
 import { lockUpToDate } from './lock-with-parent.ts';
 
-/** The transaction that holds the lock on a subscription. */
+/** Context of a change of lines. The subscription stays locked until its transaction ends. */
 type LineWriting = PriceWriteContext & { readonly database: Transaction };
 
 export type LockedSubscription = { readonly subscription: SubscriptionModel; readonly times: LineTimes };

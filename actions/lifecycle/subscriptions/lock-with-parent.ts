@@ -31,7 +31,7 @@ async function lockWithOthers(
   const those = new Set([...others, ...(parent ? [parent] : []), id]);
   if (those.size > 1) await lockSubscriptions(scope, [...those], transaction);
   const locked = await SubscriptionModel.fetch(scope, id, { database: transaction, lock: true });
-  // The subscription joined a parent before it was locked, so that parent is not locked.
+  // The subscription joined a parent after the first read, so that parent is not locked.
   if (locked.parent_subscription_id && !those.has(locked.parent_subscription_id))
     throw new FarthingError('version_conflict', `subscription ${id} has joined another in between: try again`, {
       details: { parent_subscription_id: locked.parent_subscription_id },
@@ -40,8 +40,8 @@ async function lockWithOthers(
 }
 
 /**
- * Reads a subscription in its current state and writes nothing. Due work that the scheduler has not done yet runs as before a change, in a
- * transaction that is rolled back. A separate computation of the result could differ.
+ * Reads a subscription as it is after all due work, and writes nothing. If the scheduler has not done that work yet, it runs here in a
+ * transaction that is rolled back, because a separate computation of its result could differ.
  */
 export async function readUpToDate<T>(
   stores: Stores,
@@ -70,7 +70,9 @@ type LockUpToDateInput = {
   readonly now: Date;
   /** Other subscriptions that the request names. They are locked as well. */
   readonly others?: readonly string[];
-  /** The version that the caller has read, if the request names it. It is checked before the due work, which counts as no change. */
+  /**
+   * The version that the caller has read, if the request names it. It is checked before the due work, so that this work causes no conflict.
+   */
   readonly version?: number | null | undefined;
 };
 

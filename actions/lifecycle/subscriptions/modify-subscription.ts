@@ -1,7 +1,6 @@
 /**
- * Modifies a subscription by one of the types in modify/modifications.ts, or previews it with the same gathering and the same decision
- * (docs/rules/subscriptions.md, "Modifications"). The row of the subscription is locked first, so that a second modification sees the
- * result of the first.
+ * Modifies a subscription by one of the types in modify/modifications.ts, or previews it with the same plan (docs/rules/subscriptions.md,
+ * "Modifications"). The row of the subscription is locked first, so that a second modification sees the result of the first.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';

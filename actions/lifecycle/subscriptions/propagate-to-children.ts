@@ -61,8 +61,8 @@ async function propagateToGroup(
     const moved = await advanceChild(transaction, { child, parent, by });
     if (moved.subscription_status === 'cancelled' || parent.subscription_status !== 'cancelled') continue;
     const [alone] = await removeFromGroup([moved], by, transaction);
-    // The parent's last invoice has no charges after the parent's end. A child whose period begins at that instant is therefore opened by
-    // itself.
+    // The parent's last invoice has no charges after the parent's end. A child with a period that begins at that end therefore gets an
+    // opening invoice of its own.
     if (moved !== child || toInstant(moved.current_period_start) === deriveEndInstant(parent))
       await openAlone(stores, transaction, { child: alone!, by });
   }
@@ -116,7 +116,7 @@ async function advanceChild(
   return changeChild(transaction, { child, changes, by, name: 'subscription.updated' });
 }
 
-/** Fields of an activated child: the charges that it waited for were on its parent's invoice. */
+/** Fields of a child that becomes active, because the invoice of its parent, which has the child's charges, was paid. */
 const PAID = { subscription_status: 'active' } as const;
 
 /**

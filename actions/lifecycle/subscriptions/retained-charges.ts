@@ -41,7 +41,7 @@ export function computeRetainedCharge(
   // A scheduled cancellation is ignored: the line was charged before it was scheduled, and the cancellation can be undone.
   const uncut = { ...running, subscription: { ...running.subscription, end_ms: null } };
   const until = isCharged ? computeChargedUntil(item, at, uncut) : null;
-  // The charge of a line pays until its end, even if another line took over most of that time.
+  // An advance charge pays until the end of the time that it covers, even if another line took over most of that time.
   if (until !== null) return { item_id: id, until, payers: [id] };
   const paid = charged_from ? toInstant(charged_from) : at;
   return paid > at ? { item_id: id, until: paid, payers: paid_by_lines ?? [] } : null;
@@ -62,8 +62,8 @@ export function computeChargedFrom(
 ): Milliseconds | null {
   if (follows) return retained.find(({ item_id }) => item_id === follows.id)?.until ?? null;
   const { current } = running;
-  // A retained charge for the running period also pays for a line that begins with that period. If a new period begins, no charge pays for
-  // it.
+  // A retained charge for the running period also pays for a line that begins with that period. A new period that begins with the change is
+  // not paid for by any retained charge.
   const isPaid = !restarts && retained.some(({ payers }) => payers.length > 0) && item.start_ms === current.start;
   return nextWholePeriod(item, running) ?? (isPaid ? current.end : null);
 }

@@ -195,7 +195,7 @@ async function gatherPlanSync(database: Database, subscription: SubscriptionMode
   };
 }
 
-/** Lists the lines that begin inside the running period and are on an invoice. It does not matter whether earlier lines are invoiced. */
+/** Lists the lines that begin inside the running period and are on an invoice. Lines that began earlier count as invoiced anyway. */
 async function listInvoicedSince(
   database: Database,
   subscription: SubscriptionModel,

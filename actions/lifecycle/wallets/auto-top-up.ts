@@ -60,7 +60,8 @@ export async function topUpCustomer(
 }
 
 /**
- * Number of attempts to read a balance during which no credits change. At the last attempt, credits that changed since the read are added.
+ * Maximum number of reads of a balance, which is read again if credits change before the wallet is locked. At the last attempt, credits
+ * that changed since the read are added to the balance instead.
  */
 const ATTEMPTS = 3;
 
@@ -97,8 +98,8 @@ async function tryTopUp(stores: Stores, scope: Scope, { id, now, isLast }: TopUp
 }
 
 /**
- * Automatic top-ups are found by their key, which no caller can set. Older ones have the key of a request without a key, which many
- * transactions have; these are recognized by the metadata and by an empty `created_by`, which no caller's request has.
+ * Automatic top-ups are found by their key, which no caller can set. Top-ups of earlier releases have a generated request key, as many
+ * transactions do; these are recognized by the metadata and by an empty `created_by`, which no caller's request has.
  */
 const FILLED = [
   `(starts_with(idempotency_key, ?) or (metadata @> ? and created_by = '' and (starts_with(idempotency_key, ?) or starts_with(idempotency_key, 'request/'))))`,

@@ -83,8 +83,8 @@ type OwingCustomer = Scope & Pick<WalletModel, 'customer_id' | 'currency'>;
 const NOTHING: WalletOwed = { current_usage: ZERO, unpaid: [] };
 
 /**
- * Whether the real-time balance of the wallet may differ from its balance. For a postpaid wallet they are equal; for an inactive wallet the
- * real-time balance is 0.
+ * Whether usage and unpaid invoices reduce the real-time balance of the wallet. That of a postpaid wallet equals its balance, and that of
+ * an inactive wallet is 0.
  */
 function canOwe({ wallet_type, wallet_status }: WalletModel): boolean {
   return wallet_type === 'PRE_PAID' && wallet_status === 'active';
@@ -106,7 +106,7 @@ export async function compareCachedCharges(stores: Stores, entry: CacheEntry, no
   if (customer_id === undefined || currency === undefined) return null;
   const query = { ...entry.scope, key: toChargesKey({ ...entry.scope, customer_id, currency }), now };
   let differs: string | null = null;
-  // The comparison is repeated, because usage that arrives meanwhile is no difference.
+  // The comparison is repeated, because usage that arrives between its two reads is no fault of the cache.
   for (let tries = 0; tries < 3; tries++) {
     const found = await findCached<WalletOwed>(stores, query);
     if (found === undefined) return null;

@@ -122,7 +122,7 @@ async function planTopUp(
   return { reason, key, credits, price, expiry_date, bonus, request };
 }
 
-/** Key of a purchase whose only key is that of its checkout. */
+/** Builds the key of a purchase from that of its checkout, for a request without a key of its own. */
 function toCheckoutKey({ checkout }: TopUp): MovementKey | null {
   return checkout?.idempotency_key ? toOwnKey('checkout', checkout.idempotency_key) : null;
 }
@@ -262,8 +262,8 @@ async function createPurchaseDraft(
 }
 
 /**
- * Returns the answer of the first request, with the balances of that time. If the purchase was paid since, its current
- * record is returned.
+ * Returns the answer to the first request with the key, with the balances of that time; null if there was none. A purchase that was paid
+ * since is returned as it is now.
  */
 async function findDone(transaction: Transaction, wallet: WalletModel, request: TopUp): Promise<TopUpResult | null> {
   const { idempotency_key: key, transaction_reason } = request;

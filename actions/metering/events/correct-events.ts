@@ -43,7 +43,7 @@ type CorrectionBatch = {
   readonly records: readonly { readonly offset: bigint; readonly correction_id: string }[];
   /** Instant at which the last record of the slice was received. */
   readonly received_at_us: Microseconds;
-  /** End of the slice: earlier events of this partition are in its raw rows and are recounted. */
+  /** End offset of the slice. Before it the raw rows of this partition are complete, so the recount includes the events of the slice. */
   readonly own_before: bigint;
   /** Bucket rows of the slice's own events. */
   readonly slice_rows: NonNullable<Rebuild['slice_rows']>;
@@ -79,7 +79,7 @@ export async function correctEvents(stores: Stores, batch: CorrectionBatch): Pro
 
 type CorrectionEffect = {
   readonly correction: Correction;
-  /** The stored correction; null for an id that was never accepted. */
+  /** The correction as it will be stored; null if its id was never accepted, or only after the correction. */
   readonly row: AppliedCorrection | null;
   /** Content of the event before and after the correction. */
   readonly contents: readonly EventContent[];
@@ -141,9 +141,9 @@ function isAcceptedAfter(
 }
 
 /**
- * Returns the content of the event before this correction, which an aborted attempt may have stored already. Corrections of this slice
- * count as they are applied now. If a correction is applied again, a correction of another slice may lie between it and the next one of
- * this slice.
+ * Returns the content of the event before this correction, which an aborted attempt may have stored already. It is the later of two: the
+ * last stored correction with a smaller number, and the last one of this slice (`applied`). If a correction is applied again, a stored
+ * correction of another slice may lie between two of this slice.
  */
 function findContentBefore(
   { original, corrections }: EventHistory,
@@ -169,8 +169,8 @@ function buildEffect(
   const { tenant_id, environment_id, event_id, action, id: sequence } = correction;
   const after = action === 'void' ? null : buildReplacement(correction, before);
   const contentBefore = before.action === 'void' ? [] : [before];
-  // An earlier attempt or a manual change may have stored other content under this number. Bucket rows that count that content are rebuilt,
-  // too.
+  // An earlier attempt or a manual change may have stored other content under the number of this correction. Bucket rows that count that
+  // content are rebuilt, too.
   const stored = history.corrections.filter((known) => String(known.sequence) === sequence);
   const { event_partition, event_offset, event_position } = history.original;
   const row = {

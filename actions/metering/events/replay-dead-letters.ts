@@ -1,6 +1,7 @@
 /**
  * Sends dead letters through the log again. Their bytes are validated again, and a valid one becomes an event under the id that its
- * producer received. They are appended first and marked afterwards: a repeated append is removed by its identity.
+ * producer received. Each is appended before it is marked as replayed: after a crash in between it is appended again, and the pipeline
+ * drops the repetition by its id.
  */
 
 import { parseJson } from '../../../core/foundation/json/parse.ts';
@@ -83,7 +84,10 @@ async function replay(
   return { id, event_id, verdict: 'replayed', message: null };
 }
 
-/** Restores the content of an event that the pipeline set aside and whose raw row exists. */
+/**
+ * Restores an event that the pipeline voided after its raw row was written, by a correction with the content of the dead letter. Returns
+ * false for any other event.
+ */
 async function restoreEvent(
   { postgres }: Stores,
   scope: Scope,

@@ -29,7 +29,7 @@ type RequestCorrectionInput = {
   readonly now: Date;
 };
 
-/** Number of checks for an event that may still be in the log, because the log cannot be searched. */
+/** Number of checks for an event that may still be in the log: a Kafka log cannot be searched, so each check waits for the stores. */
 const ATTEMPTS_MAX = 100;
 const PAUSE_MS = 50;
 

@@ -1,7 +1,7 @@
 /**
- * Waits until everything accepted in an environment with a test clock has taken effect: the log up to its current end, and the requested
- * corrections (docs/rules/clock.md, "Complete"). An advance waits, during which nothing is written there, and so does a request that may
- * invoice a period.
+ * Waits until everything accepted in an environment with a test clock has taken effect: the requested corrections, and the log up to its
+ * current end (docs/rules/clock.md, "Complete"). An advance of the clock waits so, and blocks other writes meanwhile. A request that may
+ * invoice a period waits so, too.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { FarthingError } from '../../../core/foundation/error.ts';

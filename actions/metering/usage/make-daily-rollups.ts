@@ -32,7 +32,7 @@ type DailyRollupsRequest = {
   readonly owned_partition: OwnedPartition;
   /** Days since 1970; rollups are made for the days before it. */
   readonly days_before: number;
-  /** Records the end, in the transaction that unlocks the bucket rows. */
+  /** Records that the message is processed, in the transaction that unlocks the bucket rows. */
   finish(transaction: Database): Promise<void>;
 };
 
@@ -54,7 +54,7 @@ export async function makeDailyRollups(stores: Stores, request: DailyRollupsRequ
     await returnBucketLock(postgres, holder);
     throw error;
   });
-  // The sum of the rows does not change.
+  // Rollups change no usage, so the announcement names no customers.
   stores.usage_cache?.announceRebuild({ ...computeRebuildRange(progress), customers: new Map() });
   await unlockBuckets(postgres, holder, async (transaction) => {
     await updateDaysBefore(transaction, made.days_before);
@@ -71,10 +71,12 @@ type MakeRollupsInput = DailyRollupsRequest & {
 
 async function makeRollups(stores: Stores, making: MakeRollupsInput): Promise<DailyRollupsMade> {
   const { holder, from } = making;
-  // Rollups of later days exist as well. They are ignored from now on, and the next attempt deletes them.
+  // This installation has written rollups of all days, also of later ones. The later ones are ignored from now on, and the next attempt
+  // deletes them.
   if (from === EVERY_DAY) return { days_before: making.days_before, problem: null };
   if (from >= making.days_before) return { days_before: from, problem: null };
-  // A back-fill ignores the lock on the bucket rows. It cannot begin meanwhile, because it waits until this partition reaches its barrier.
+  // No rollups are made during a back-fill, because it ignores the lock on the bucket rows. None can begin meanwhile: it would wait until
+  // this partition reaches its barrier.
   if (await hasUnsettledVersions(stores.postgres)) return { days_before: from, problem: null };
   const own = {
     writer: toPartitionWriter(holder.partition),

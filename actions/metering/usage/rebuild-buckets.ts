@@ -42,7 +42,7 @@ export type RebuildTarget = Scope & {
 
 export type Rebuild = {
   readonly owned_partition: OwnedPartition;
-  /** Offset before which the rows of the own partition are complete; absent means the end of its slices. */
+  /** Offset before which the raw rows of the owned partition are complete. Default: the stored progress of the partition. */
   readonly own_before?: bigint;
   /** A version that becomes live with this rebuild: its rows are written although no query reads them yet. */
   readonly settling?: { readonly meter_id: string; readonly version: number } | null;
@@ -51,11 +51,11 @@ export type Rebuild = {
   /** Lists the rows to rebuild. Called with the bucket rows locked. */
   targets(): Promise<readonly RebuildTarget[]>;
   /**
-   * Rows of the slice that contains the rebuild. They are written with it, except rows that it recounts. `getVersion` returns the meter
-   * version by which they were counted.
+   * Bucket rows of the slice that has the corrections. The rebuild writes them, too, except rows that it recounts. `getVersion` returns the
+   * meter version by which they were counted.
    */
   readonly slice_rows?: { readonly rows: readonly BucketRow[]; readonly getVersion: (meter_id: string) => number };
-  /** Records the end, in the transaction that unlocks the bucket rows. */
+  /** Records that the message is processed, in the transaction that unlocks the bucket rows. */
   finish(transaction: Database): Promise<void>;
 };
 
@@ -109,7 +109,7 @@ function groupCustomersByMeter(old: readonly RowsToDelete[]): Map<string, Readon
   return byMeter;
 }
 
-/** The rows to delete and to recount; `versions` by meter. */
+/** Rows to delete (`old`), days to recount (`groups`), and the version of each meter. */
 type RecountPlan = { old: RowsToDelete[]; groups: DaysToRecount[]; versions: Map<string, number> };
 
 async function planRecount(
@@ -159,7 +159,7 @@ async function recountAll(stores: Stores, groups: readonly DaysToRecount[]): Pro
 }
 
 /**
- * Loads the meter whose rows are rebuilt. Undefined while its past is being counted: no query reads its rows, and the
+ * Loads the meter whose rows are rebuilt. Undefined while a back-fill counts the past usage of the meter: no query reads its rows, and the
  * back-fill includes corrections.
  */
 async function loadCountedMeter(

@@ -25,7 +25,10 @@ import type { AuditStores } from './findings.ts';
 import { type FindingKind, formatEventId, type OnFinding } from './findings.ts';
 
 const PAGE = 2_000;
-/** Maximum number of stored rows that are compared: more rows are mostly corrections that were never requested. */
+/**
+ * Maximum number of stored rows that are compared with a page of requested corrections. If there are more, most of them were never
+ * requested.
+ */
 const STORED_MAX = 5 * PAGE;
 const LAST = (1n << 64n) - 1n;
 
@@ -37,7 +40,7 @@ export async function auditCorrections(
 ): Promise<{ corrections: number }> {
   let after = newest === undefined ? 0n : await findSequenceBeforeNewest(stores.postgres, newest);
   for (let corrections = 0; ; ) {
-    // The progress is read before the rows, so that a slice planned by then is settled before its offset counts as passed.
+    // The progress is read before the rows: a correction at an offset that it has passed is therefore complete, and not in progress.
     const progress = await readProgress(stores.postgres);
     const requested = await listRequestedCorrections(stores.postgres, { after, limit: PAGE });
     const isLast = requested.length < PAGE;
@@ -126,7 +129,10 @@ function whatDiffers(
 
 const CONTENT_FIELDS = ['external_customer_id', 'event_name', 'customer_id', 'source', 'properties'] as const;
 
-/** Reports corrections in ClickHouse that Postgres had not applied when it was read: they may be applied by now, or in progress. */
+/**
+ * Reports corrections in ClickHouse that are not applied according to Postgres. Their states are read again first, because a correction may
+ * have been applied since, or be in progress.
+ */
 async function reportUnapplied(
   { postgres }: AuditStores,
   {

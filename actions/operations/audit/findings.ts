@@ -91,7 +91,7 @@ export type Finding = {
   readonly kind: FindingKind;
   /** Number of affected rows, records or events; negative if there are too many. */
   readonly count: number;
-  /** One sentence. */
+  /** Description of the finding in one sentence. */
   readonly what: string;
   readonly partition?: number;
   /** Half-open range of offsets, as text. */

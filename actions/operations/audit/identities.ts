@@ -39,7 +39,7 @@ function describeDoubledId({ positions, ...id }: DoubledId): string {
 }
 
 type HashSample = {
-  /** Number of random groups of neighbours. */
+  /** Number of random groups of ids with neighbouring hashes. */
   readonly times: number;
   readonly ids: number;
   /** Returns numbers in [0, 1). */

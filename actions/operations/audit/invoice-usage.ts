@@ -1,7 +1,7 @@
 /**
- * Audit of the usage of final invoices: each usage line equals the raw events as they were at its computation, up to the recorded
- * log offsets (marks) and with the corrections before them. Later events and corrections belong to later invoices, so they are no difference. Covers the
- * most recently finalized invoices, whose payment is due now.
+ * Audit of the usage of final invoices: each usage line equals the raw events as they were at its computation, up to the recorded log
+ * offsets (marks) and with the corrections before them. Later events and corrections belong to later invoices, so they are no difference.
+ * Covers the most recently finalized invoices, because their payment is due now.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { listNewestFinalInvoices } from '../../../storage/audit/invoices.ts';

@@ -91,7 +91,8 @@ export async function auditLogBounds(
     const next_offset = before.get(partition);
     if (next_offset === undefined) continue;
     if (end < next_offset) found(buildLogBehindFinding({ partition, next_offset, log_end: end }));
-    // Records stored since the progress was read may be deleted already: the progress is read again before a finding is reported.
+    // The log may already have deleted records that were stored since the progress was read, so the progress is read again before a
+    // finding.
     if (low > next_offset) await reportMissingRecords(postgres, { partition, low }, found);
   }
   return { partitions: ends.length };

@@ -29,7 +29,7 @@ import { sampleUninvoiced } from './uninvoiced.ts';
 type SampledCounts = { readonly ranges: number; readonly records: number };
 
 const CORRECTIONS = 500;
-/** The usage of the newest corrected events, and of some random days. */
+/** Size of the second count: the newest corrected events, and random days. */
 const COUNTED_TWICE = { newest: 20, days: 2 };
 const HASH_SAMPLE = { times: 2, ids: 200 };
 
@@ -55,7 +55,10 @@ async function sampleLog(stores: Stores, found: OnFinding): Promise<void> {
   else await auditLogBounds(stores, () => loadLogBounds(stores.log), found);
 }
 
-/** Loads the bounds of the log. Only the worker reads the beginning of the log, so `low` is 0. */
+/**
+ * Loads the bounds of the log. `low` is 0, because only the worker reads the log's beginning; deleted records are therefore not audited
+ * here.
+ */
 async function loadLogBounds(log: EventLog) {
   return (await log.lag()).map(({ partition, end_offset }) => ({ partition, low: 0n, end: end_offset }));
 }

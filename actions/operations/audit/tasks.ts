@@ -25,7 +25,7 @@ type TaskAuditCounts = TaskSums & {
 
 type TaskAuditInput = {
   readonly settings: ExportSettings;
-  /** Whether files in S3 are read, too, which costs traffic. The directory, if this machine has one, is always read. */
+  /** Whether files in S3 are read, too, which costs traffic. Files in the export directory of this machine are always read. */
   readonly reads_stores: boolean;
   readonly found: OnFinding;
 };
@@ -91,11 +91,11 @@ async function auditFile(
   }
 }
 
-/** Timeout of a read: as long as a store may take for an uploaded part. */
+/** A read may take this long, plus the time for the size of the file at the minimum speed. */
 const WAIT_MS = 30_000;
 const BYTES_PER_MS_MIN = 70;
 
-/** Stops reading just after the expected end. */
+/** Stops reading just after the expected size, because a longer file differs anyway. */
 async function computeFileDigest(file: StoredFile): Promise<{ size_bytes: number; sha256: string }> {
   const expected = file.size_bytes ?? 0;
   const signal = AbortSignal.timeout(WAIT_MS + Math.ceil(expected / BYTES_PER_MS_MIN));

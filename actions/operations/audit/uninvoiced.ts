@@ -104,7 +104,7 @@ async function listUninvoicedTimes(database: Database, scope: Scope, ids: readon
     const has_last = lasts.get(id)?.has(deriveEndInstant(subscription)) ?? false;
     const reach = deriveInvoicedReach(subscription, { parent, has_last });
     if (reach === null) continue;
-    // A subscription with an invoiced line was paid for at least once.
+    // A subscription that may have ended without being paid is skipped, unless an invoiced line shows that it was paid for.
     if (canBeUnpaid(subscription, parent) && !lines.some((line) => invoiced.has(line.id))) continue;
     const billed = toBilledSubscription(subscription);
     const times = lines.flatMap((line) => {

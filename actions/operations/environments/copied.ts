@@ -50,7 +50,7 @@ export type CopiedNoun = {
    * record.
    */
   rival?(scope: Scope, named: Readonly<Record<string, string>>, database: Database): Promise<Copyable | undefined>;
-  /** Returns the fields that reference other records, with the noun of each. */
+  /** Returns the record's reference fields, each mapped to the type of the record that it references, e.g. `meter_id: 'meter'`. */
   refs(record: Copyable): Readonly<Record<string, string>>;
   /** Key field of `byKey`. Default: `lookup_key`. */
   readonly key?: string;

@@ -23,7 +23,7 @@ type CopyContext = {
   readonly stand_ins: Map<string, string>;
 };
 
-/** Result for one record that belongs to no other. `reason` is why it was not copied. */
+/** Result for one root, which is no part of another record. `reason` is why it was not copied. */
 export type RootOutcome =
   | { readonly kind: 'copied' | 'copied before'; readonly left_out: readonly SkippedRecord[] }
   | { readonly kind: 'skipped'; readonly reason: string };
@@ -49,7 +49,10 @@ export async function copyRoot(copying: CopyContext, entity: string, record: Cop
   return { kind: known && known.workflow_id !== copying.workflow_id ? 'copied before' : 'copied', left_out };
 }
 
-/** Copies the parts of a root that have no copy yet. If an earlier run copied the root, parts whose predecessor was copied are skipped. */
+/**
+ * Copies the parts of a root that have no copy yet. If an earlier run copied the root, parts that may replace an already copied part are
+ * skipped.
+ */
 async function copyParts(
   copying: CopyContext,
   part: NonNullable<CopiedNoun['parts']>[number],
@@ -68,7 +71,7 @@ async function copyParts(
   return left_out;
 }
 
-/** Returns why a part is not copied: its predecessor was copied before, or the target has its own record. */
+/** Returns why a part is not copied: an older part that it may replace was copied before, or the target has its own record. */
 async function findObstacle(copying: CopyContext, entity: string, record: Copyable): Promise<string | undefined> {
   const { source, target, database } = copying;
   const noun = getNoun(entity);
@@ -122,7 +125,7 @@ async function copyRecord(copying: CopyContext, entity: string, record: Copyable
     ...noun.fresh,
     ...(await findCopiedLineage(copying, entity, record)),
     ...(await findCounterparts(copying, entity, record)),
-    // The name of a noun is also its kind of id.
+    // Each entity name is also a kind of id.
     id: newId(entity as IdKind, author.now.getTime()),
     ...createdBy(author),
   };
@@ -131,14 +134,16 @@ async function copyRecord(copying: CopyContext, entity: string, record: Copyable
   try {
     await EnvironmentCopyModel.add(target, { ...pair, workflow_id, created_at: fields.created_at }, { database });
   } catch (error) {
-    // A concurrent run copied it first: the next attempt finds that copy.
+    // A concurrent run copied the record first: the next attempt finds that copy.
     if (!(error instanceof FarthingError) || error.code !== 'already_exists') throw error;
     throw new FarthingError('service_unavailable', `${entity} ${record.id} is being copied by another run`);
   }
   return target_id;
 }
 
-/** Finds the copied lineage. The first copied version becomes the first version of the lineage in the target. */
+/**
+ * Returns the field by which a copy references its first version. The version that is copied first becomes the first version in the target.
+ */
 async function findCopiedLineage(
   copying: CopyContext,
   entity: string,

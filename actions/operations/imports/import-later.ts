@@ -23,8 +23,8 @@ export const IMPORT_JOB = { task: 'import-records', time_sliced: true, in_order:
 export const FETCHED_IMPORT_JOB = { task: 'import-fetched', queue: IMPORT_JOB.task, time_sliced: true } as const;
 
 /**
- * Maximum size of all uploads. It is approximate, because concurrent uploads do not count each other. Postgres stores uploads until their
- * import and needs the disk space.
+ * Maximum total size of the uploads of an environment that wait for their import. It is approximate, because concurrent uploads do not
+ * count each other. Postgres stores these uploads and needs the disk space.
  */
 const UPLOADS_BYTES_MAX = 1024 ** 3;
 const UPLOADS_RETRY_SECONDS = 60;
@@ -39,7 +39,7 @@ export const IMPORTED = {
 export type ImportedEntity = keyof typeof IMPORTED;
 
 export type NewImport = Pick<Task, 'file_name' | 'metadata'> & {
-  /** Idempotent id: a repeated request gets the task of the first one. */
+  /** Id of the task, chosen by the caller: a repeated request with it gets the task of the first one. */
   readonly id: string | undefined;
   readonly entity_type: ImportedEntity;
   readonly file_type: 'CSV' | 'JSON';

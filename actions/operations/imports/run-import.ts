@@ -128,7 +128,7 @@ async function startImport({ stores, place, task_id, requested_by, clock }: Impo
 
 type ImportPermission = { tenant_id: string; user_id: string; entity_type: ImportedEntity };
 
-/** Checks the current roles: one may have been removed since the request. */
+/** Checks that the user still has a role that may write such records: the role may have been removed since the request. */
 async function checkMayWrite(
   database: Transaction,
   { tenant_id, user_id, entity_type }: ImportPermission,
@@ -145,7 +145,7 @@ function checkOwnsTask({ workflow_id }: TaskModel, place: RunReference): void {
 const buildStoppedError = ({ task_status }: TaskModel) =>
   notAllowed(`the task is ${task_status}: somebody has moved it by hand`);
 
-/** Stores a new file for each attempt; an incomplete file is never read. */
+/** Downloads the file and stores it. Each attempt stores a file of its own, so that an incomplete one is never read. */
 async function fetchFile(
   task: TaskModel,
   { stores, place, settings, clock, signal }: ImportRun,
@@ -187,12 +187,15 @@ const BATCH_ROWS = 1_000;
 /** Maximum number of records per transaction, which locks the rows that it writes; others may wait for them. */
 const RECORDS_PER_TRANSACTION = 50;
 /**
- * Maximum length of a batch in characters: an escaped character has at most six bytes, and a log entry has at most 8 MiB. One row may fill
- * a whole batch.
+ * Maximum length of a batch in characters, so that it fits into a log entry of 8 MiB: an escaped character has at most six bytes. One row
+ * may fill a whole batch.
  */
 const BATCH_LENGTH = 1_048_576;
 
-/** Yields the rows after the first `done`. An error that ends the file is thrown after the rows before it. */
+/**
+ * Yields batches of rows, without the first `done` rows, which are imported already. An error that ends the file is thrown after the rows
+ * before it.
+ */
 async function* readBatches(
   rows: AsyncGenerator<FileRow>,
   { done, rows_max }: { done: number; rows_max: number },
@@ -233,8 +236,9 @@ type ImportBatch = { readonly task: TaskModel; readonly rows: readonly FileRow[]
 const APPEND_MS = 60_000;
 
 /**
- * Appends the events before the progress is recorded: a repeated batch consists of the same events. The task is locked meanwhile, so that
- * nothing is appended for a stopped import or one that another worker continues.
+ * Appends the events before the progress is recorded. After a crash in between, the batch is repeated with the same event ids, so that
+ * nothing counts twice. The task is locked meanwhile, so that nothing is appended for a stopped import or one that another worker
+ * continues.
  */
 async function importEvents({ task, rows, before }: ImportBatch, importing: ImportRun): Promise<void> {
   const { stores, place, clock, signal } = importing;

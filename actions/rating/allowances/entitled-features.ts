@@ -122,7 +122,7 @@ export async function listEntitledBySubscription(
   );
 }
 
-/** Checks a loaded record by the condition of the query for active subscriptions. */
+/** Applies the conditions of `listActiveSubscriptions` to a subscription that is already loaded. */
 function isGranting(subscription: SubscriptionModel, now: Milliseconds): boolean {
   const { status, subscription_status, start_date, end_date } = subscription;
   const isLiving = subscription_status === 'active' || subscription_status === 'trialing';
@@ -159,7 +159,9 @@ function buildEntries(
   });
 }
 
-/** Limits of one reset period add up, and so do grants of one group; other values have no period. */
+/**
+ * Builds the key of sources that add up: limits with one reset period, or grants of one group. A feature that is not metered has no period.
+ */
 function toPeriodKey(source: SubscriptionEntitlementSource): string {
   const { feature_type, usage_reset_period, subscription } = source;
   if (hasGrants(source)) return `grants of ${subscription.id}: ${deriveGrantGroup(source)}`;

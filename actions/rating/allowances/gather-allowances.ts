@@ -101,7 +101,7 @@ function combineLimits(sources: readonly SubscriptionEntitlementSource[]): Allow
   return [...limits, ...groupGrants(sources.filter((source) => hasGrants(source) && source.is_enabled))];
 }
 
-/** Groups the grants of each measure; the groups apply independently. */
+/** Builds one allowance per measure (units or money). Grants within a group add up; the groups apply independently. */
 function groupGrants(sources: readonly SubscriptionEntitlementSource[]): GrantedAllowance[] {
   const byMeasure = groupBy(sources, ({ grant_measure }) => grant_measure!);
   return Array.from(byMeasure, ([measure, of]) => ({
@@ -146,7 +146,7 @@ export function computeLimitWindows(
     reset_usage: isLevel ? 'BILLING_PERIOD' : (reset_usage ?? 'BILLING_PERIOD'),
   } as const;
   const windows = listLimitWindows(window, limited).map((one) => {
-    // A level is measured against whole periods, so its limit is not cut with the period.
+    // A level is measured against whole billing periods, so a shorter period does not lower its limit.
     const own = isLevel ? limit : computeLimitIn(limit, one.start, limited);
     return own.eq(limit) ? one : { ...one, limit: own };
   });
@@ -237,7 +237,7 @@ export function computeMetAllowances(
     })),
   }));
   const allowances = [...limits, ...grants.map(({ allowance }) => allowance)];
-  // Each window of a windowed meter is free as a whole, or not at all.
+  // The usage of a windowed meter is not divided at limits, because each of its windows is free as a whole, or not at all.
   const parts = measured.buckets === null ? splitAtLimits(filterUnitAllowances(allowances), window) : [];
   const ordered = grants[0]?.usage;
   const usedInPart = (part: Period) => (ordered ? ordered.sumBetween(part) : used(part.start, part.end));

@@ -23,7 +23,7 @@ type CouponInvoiceContext = {
   readonly subscriptions: readonly [SubscriptionModel, ...SubscriptionModel[]];
   /** Id of an invoice that is recomputed: its own coupon uses are not counted. */
   readonly invoice_id?: string | undefined;
-  /** Uses on earlier invoices that are not created yet. */
+  /** Uses on invoices of earlier periods that are planned with this one, but not created yet. */
   readonly since?: CouponUses | undefined;
   /** Set for an invoice inside a period: 'usage' if it charges the usage so far, or the running period that a change settles. */
   readonly inside?: 'usage' | Period;
@@ -113,7 +113,10 @@ async function listAttachedCoupons(
   return associations.map((association) => ({ association, coupon: coupons.get(association.coupon_id)! }));
 }
 
-/** Loads the other invoices that an association has discounted, except voided and skipped ones. */
+/**
+ * Loads the invoices that count as uses of each coupon association, except the invoice `invoice_id`. A coupon of cadence `forever` needs
+ * no count.
+ */
 export async function loadUses(
   database: Database,
   attached: readonly AttachedCoupon[],
@@ -181,7 +184,7 @@ function worksOn(
   { inside, since = 0 }: { readonly inside: CouponInvoiceContext['inside']; readonly since?: number | undefined },
 ): boolean {
   if (inside === undefined) return isUsableAgain(coupon, uses.length + since);
-  // A fixed amount is per period and is taken off the period's own invoice.
+  // An invoice of the usage so far gets percentages only: a fixed amount is taken off once per period, on the period's own invoice.
   if (inside === 'usage') return coupon.type === 'percentage' && isUsableAgain(coupon, uses.length);
   return coupon.cadence === 'forever' || uses.some((invoice) => charges(invoice, inside));
 }

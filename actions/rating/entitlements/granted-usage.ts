@@ -91,8 +91,8 @@ async function gatherGroupUsages(
 type GrantUsageRead = UsageSince<readonly GrantHistoryState[]>;
 
 /**
- * Reads the usage of grants. The cache key contains every input of the history. Usage of customers that joined or left within the time is
- * read without the cache.
+ * Reads the usage of grants. The cache key contains every input of the history. If a customer joined or left the subscription within the
+ * cycle, the usage is read without the cache.
  */
 async function readGrantUsage(
   stores: Stores,
@@ -122,7 +122,7 @@ type GrantHistoryPoint = {
 /** A history of more events than this is cached; a shorter one is recomputed for each request. */
 const CACHED_FROM = 200;
 const HOUR_MS = 3_600_000;
-/** Time for which late events are read again; older ones are not. */
+/** Minimum age of the usage in a cached history. A late event older than that invalidates the history, so the time covers most of them. */
 const LATE_MS = 600_000;
 
 async function computeUsages(
@@ -164,7 +164,7 @@ async function computeUsages(
   return used;
 }
 
-/** All inputs of a history, because they are cached with it. */
+/** All inputs of a history. They are cached with it, so that the audit can recompute it. */
 type GrantHistoryInput = Omit<GrantHistoryPoint, 'now' | 'groups'> & { readonly groups: readonly GrantGroupTerms[] };
 
 /** Computes the history; the caller adds `event_count`. */

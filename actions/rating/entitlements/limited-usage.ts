@@ -116,7 +116,7 @@ async function gatherCounts<Answer extends LimitMeasurement, Usage>(
   });
 }
 
-/** Builds a line with the subscription's own periods. */
+/** Builds the line item that `levelReadings` requires: the level is measured over the subscription's billing periods. */
 function buildLevelItem(
   { meter }: LimitedFeature,
   { billing_period, billing_period_count, start_date }: SubscriptionModel,

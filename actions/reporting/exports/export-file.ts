@@ -1,4 +1,4 @@
-/** Builds an export as a stream of file bytes, with the totals at its end. */
+/** Builds an export as a stream of file bytes. The number of records, the size and the SHA-256 are available after the last byte. */
 import { createHash } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';

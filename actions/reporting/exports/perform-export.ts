@@ -1,6 +1,6 @@
 /**
- * Performs an export: writes the file, then makes it visible (`commit`) and completes the task in one transaction under the task's lock. An aborted attempt
- * leaves nothing visible; the next one starts from the beginning. Of two concurrent attempts the first to finish counts
+ * Performs an export: writes the file, then makes it visible (`commit`) and completes the task in one transaction under the task's lock.
+ * An aborted attempt leaves nothing visible; the next one starts from the beginning. Of two concurrent attempts the first to finish counts
  * (docs/rules/exports.md, "Whole or not there").
  */
 import { notAllowed } from '../../../core/foundation/error.ts';

@@ -82,12 +82,15 @@ export async function loadRevenueTrend(stores: Stores, scope: Scope, query: Reve
 }
 
 /**
- * Jobs that may write an instant from before their transaction began: all due work, and jobs that requests enqueue for invoices and
- * subscriptions.
+ * Jobs that may write an instant from before their transaction began, so that revenue is incomplete from the start of a running job: all
+ * due work, and jobs that requests enqueue for invoices and subscriptions.
  */
 const STAMPING_JOBS = [...DUE_WORK_NAMES, COMPUTE_TASK, FINALIZE_TASK, THRESHOLD_TASK, SYNC_JOB.task];
 
-/** Must be called before the rows are read, so that the rows are at least as fresh as the result. */
+/**
+ * Finds the instant before which revenue rows are complete. Must be called before the rows are read, so that they are at least as fresh as
+ * this instant.
+ */
 async function findKnownBefore({ postgres }: Stores, scope: Scope, now: Date): Promise<Milliseconds> {
   const clock = await loadClock(postgres, scope);
   const missing = await findFirstMissingTime(postgres, scope, { clock, jobs: STAMPING_JOBS });

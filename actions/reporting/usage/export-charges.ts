@@ -152,7 +152,10 @@ function startedServices(item: AnalyticsItem, query: UsageExportQuery): ExportSe
 
 type ChainedChargesByKey = ReadonlyMap<string, ChainedCharge>;
 
-/** Computes the charges of services of chained lines, by `chargeKey`. Lines of one chain have one meter and are in one billing period. */
+/**
+ * Computes the charges of chained lines (docs/rules/proration.md, "Usage over a change") per service period, by `chargeKey`. The lines of a
+ * chain are priced in one call, because the charge of each depends on the usage of the others.
+ */
 async function chargeServiceChains(
   stores: Stores,
   services: readonly ExportService[],

@@ -43,7 +43,7 @@ export type UsageCut = {
   readonly chained?: ChainedCharge | undefined;
 };
 
-/** Most cuts are midnights of `timezone`. */
+/** `timezone` is that of the export (null means UTC): cuts at its midnights can share one query. */
 type MeasureCutsQuery = {
   readonly timezone: string | null;
   readonly now: Date;
@@ -161,7 +161,7 @@ async function readMembersAnswer({ stores, scope, query, same }: CutQuestion): P
 }
 
 /**
- * The charge includes the free units and the commitment of the billing period; its shortfall is charged with the last cut. Limits and
+ * The charge includes the free units and the commitment of the billing period; a shortfall is charged at the end of the period. Limits and
  * commitment terms that are longer than the charge are not applied, because only the invoice knows their earlier use.
  */
 function computeCharge(

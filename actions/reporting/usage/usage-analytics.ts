@@ -141,7 +141,7 @@ async function gatherUnbilled(
   );
 }
 
-/** Number of unseen meters up to which all are measured directly. Above it, only meters with events of their name are queried. */
+/** Number of unbilled meters up to which all are measured directly. Above it, only meters whose event name occurred are measured. */
 const MEASURED_UNSEEN_MAX = 20;
 
 /**
@@ -189,8 +189,8 @@ type RowParts = AnalyticsCosting & {
 };
 
 /**
- * Maximum number of pricing queries at a time, so that billing does not wait for them. Like billing, they run without the bounds of the
- * caller.
+ * Maximum number of pricing queries at a time, so that billing does not wait for them. Like those of billing, they run without
+ * the bounds on queries of tenants (storage/concurrency/query-bounds.ts).
  */
 const PRICED_AT_ONCE = 16;
 

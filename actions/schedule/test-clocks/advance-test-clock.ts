@@ -73,7 +73,7 @@ class ClockAdvancer {
   #isSliceOver = false;
   /** Time for which this run has waited for other jobs and had no work itself. */
   #elsewhere_ms = 0;
-  /** Number of completed jobs at which the statistics are refreshed next; it doubles each time. */
+  /** Count of completed work, as in the progress, at which the statistics are refreshed next; it doubles each time. */
   #analyzed_at = ANALYZE_AFTER;
 
   constructor(
@@ -206,7 +206,7 @@ class ClockAdvancer {
       this.#elsewhere_ms = 0;
     } else if (!this.#isSliceOver) return this.#waitABit(kinds, at);
     const isFirst = isNew || progress.instants === 0;
-    // The next job finds the clock already at this instant.
+    // An instant is counted when the clock reaches it, even without work done: to the next job it would not be new.
     const isBegun = isNew && this.#isSliceOver;
     if (isDone || isBegun) await this.#keep(clock.id, { ...progress, instants: progress.instants + (isFirst ? 1 : 0) });
     await this.#refreshStatistics(countDone(progress));

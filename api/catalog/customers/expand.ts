@@ -28,7 +28,7 @@ export async function showExpandedCustomer(
   return expanded;
 }
 
-/** Adds the counterparts of the customers at connected providers. */
+/** Adds to each customer its mappings to customers at connected providers. */
 export async function withIntegrations<Shown extends { readonly id: string }>(
   customers: readonly Shown[],
   { scope, services }: Context,

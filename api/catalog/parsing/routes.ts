@@ -27,7 +27,7 @@ export const aiRoutes: Route[] = [
 
 const models = new WeakMap<Services, LanguageModel>();
 
-/** Each service has one model, because its hourly limit counts the requests. */
+/** Returns the model object of the service: always the same one, because its `HourlyLimit` counts the requests. */
 function getLanguageModel(services: Services): LanguageModel {
   const known = models.get(services);
   if (known !== undefined) return known;

@@ -1,4 +1,4 @@
-/** Mappings of records to counterparts at providers, and the exchange of records on request. */
+/** Mappings of records of this service to records of providers, and the exchange of records on request. */
 import { createLink, removeLink, removeMapping } from '../../../actions/delivery/integrations/link.ts';
 import { listIntegrationConfig } from '../../../actions/delivery/integrations/list-config.ts';
 import { pullFromProviders, pushToProviders } from '../../../actions/delivery/integrations/sync-entity.ts';
@@ -18,7 +18,7 @@ import {
 } from './schema.ts';
 
 const tag = 'Integrations';
-/** `limit` in the answer of the list, which is not paged: it has at most one entry per connected provider. */
+/** `limit` in the answer of the mapping list. The list is not paged: a record has at most one mapping per connected provider. */
 const PROVIDERS_MAX = 50;
 
 export const integrationRoutes: Route[] = [

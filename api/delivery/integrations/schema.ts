@@ -66,7 +66,7 @@ export const LinkAnswer = z
   .object({ mapping: MappingAnswer.meta({ description: 'The new mapping.' }) })
   .meta({ id: 'LinkIntegrationMappingResponse' });
 
-/** The first shape of a query parameter is a string, so that the documentation calls it required. */
+/** `entity_type` is a string first: `anyCase` accepts any value, and the documentation would call such a query parameter optional. */
 export const MappedEntity = z.object({
   ...mappedEntity,
   entity_type: z

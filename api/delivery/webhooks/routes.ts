@@ -162,7 +162,7 @@ const deliveryRoutes: Route[] = [
       'link to its page, which is read-only if the caller may not write.',
     answer: DashboardAnswer,
     handle: async (_, { scope, principal, services }) => {
-      // The link grants access to anybody who has it.
+      // The link grants access to anybody who has it, so it is read-only if the caller may not write.
       const may_change = canWrite(principal, 'webhook');
       const shown = await createWebhookBackend(services.config).dashboard?.(scope, { may_change });
       return shown ? { svix_enabled: true, ...shown } : { svix_enabled: false };

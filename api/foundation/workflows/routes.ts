@@ -58,7 +58,7 @@ export const workflowRoutes: Route[] = [
       const run = await fetchRun(params.workflow_id, context);
       if (run.run_id !== params.run_id) throw notFound('run', params.run_id);
       const hasFailed = run.workflow_status === 'Failed' || run.workflow_status === 'TimedOut';
-      // A run is one activity, however many attempts it takes.
+      // A run counts as one activity once it has begun, regardless of its number of attempts.
       const { result, error } = run;
       return {
         ...execution(run),

@@ -70,7 +70,7 @@ export const PreviewInvoice = z
   })
   .meta({ id: 'GetPreviewInvoiceRequest', example: { subscription_id: 'subs_01JZ8K3M5N7P9Q1R3S5T7V9W1X' } });
 
-/** Body of a computation. If it is absent, the invoice is computed from its subscription; its fields are an edit. */
+/** Body of a computation: fields of the invoice to edit. Without a body the invoice is computed from its subscription. */
 export const ComputeInvoice = editInvoiceShape
   .nullish()
   .meta({ id: 'InvoiceComputeRequest', example: { description: 'As agreed on the phone' } });

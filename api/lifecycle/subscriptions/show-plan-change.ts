@@ -62,7 +62,7 @@ export async function showPreviewV2(previewed: PreviewedPlanChange, request: Pla
   return { ...partsV2(previewed, { ...request, changed_resources, is_scheduled: false }), subscription };
 }
 
-/** Builds the answer without the subscription, because a repeated request reads that again. */
+/** Builds the answer without the subscription, which the routes add: a repeated request adds the current one to the stored answer. */
 export function showChangedPlanV2(changed: ChangedPlan, request: PlanChangeMetadata) {
   const { applied } = changed;
   const nothing: ChangedResources = { line_items: [], subscriptions: [], invoices: [] };

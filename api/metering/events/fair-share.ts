@@ -135,7 +135,7 @@ export class FairShare {
     );
   }
 
-  /** Removes the load from before `oldest_ms`, which is processed. */
+  /** Removes the processed load: all that was sent before `oldest_ms`, the receipt of the oldest unprocessed event. */
   #applyLag(oldest_ms: Milliseconds, now_ms: Milliseconds): void {
     this.#isCheckingLag = false;
     this.#waiting_ms = Math.max(0, now_ms - oldest_ms);

@@ -246,7 +246,7 @@ function admit({ request, services, scope, received_at }: Context, events: numbe
   getFairShare(services).admit(scope, { events, bytes: request.body.length }, received_at.getTime());
 }
 
-/** Reads the id from the producer; undefined if it is absent or blank, so that one is generated. */
+/** Reads the id that the client sent; undefined if it is absent or blank, so that one is generated. */
 function readEventId(event: unknown): string | undefined {
   const { event_id } = event as { event_id?: unknown };
   return typeof event_id === 'string' && event_id.trim() !== '' ? event_id : undefined;

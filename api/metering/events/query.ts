@@ -137,7 +137,8 @@ async function answerEvents(query: GetEventsInput, context: Context): Promise<vo
   const { services, scope, response } = context;
   const wanted = toEventConditions(query, context);
   const [page, total_count] = await withBounds(context, async (bounds) => {
-    // The two queries run one after the other, because two slots of one request could wait for each other.
+    // The two queries run one after the other. If each request needed two query slots at once, requests with one slot each could block
+    // each other.
     const found = await readPage(query, { ...wanted, bounds }, context);
     return [found, query.count_total ? await countFoundEvents(services.clickhouse, { ...wanted, bounds }) : null];
   });

@@ -134,7 +134,7 @@ export async function withBounds<Answer>(
   } catch (error) {
     // After an abort, the reason of the abort is thrown, and not the error of the aborted statement.
     controller.signal.throwIfAborted();
-    // After an error, the queries of the other lines are aborted, because their results are not needed.
+    // After an error, the other queries of the request are aborted, because their results are not needed.
     controller.abort(error);
     throw error;
   } finally {

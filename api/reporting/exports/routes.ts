@@ -105,7 +105,7 @@ function toMetadataFields(
   return fields;
 }
 
-/** Limit per tenant and process, because an export takes as long as its reader. */
+/** Maximum number of concurrent exports per tenant and process, because a client that reads slowly makes its export take long. */
 const AT_ONCE = 3;
 const running = new Map<string, number>();
 

@@ -1,7 +1,7 @@
 /**
  * GET /events/usage/export: usage per customer and meter, or per charge with its amount, as streamed CSV. There is no Content-Length.
- * An error during the stream breaks the connection, so a file whose connection ends without an error is complete. The header X-As-Of has the meaning of
- * `as_of` in other answers: no record is older.
+ * An error during the stream breaks the connection, so a file whose connection ends without an error is complete. The header X-As-Of has
+ * the meaning of `as_of` in other answers: every event accepted before it is counted.
  */
 import { Readable } from 'node:stream';
 import { writeCsv } from '../../../actions/reporting/exports/export-file.ts';

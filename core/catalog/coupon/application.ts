@@ -1,4 +1,7 @@
-/** Discount of a coupon on an invoice or on one of its lines, and its base (docs/rules/coupons.md, "On an invoice"). */
+/**
+ * Record of a coupon's discount on an invoice or on one of its lines, with the amounts before and after it (docs/rules/coupons.md, "On an
+ * invoice").
+ */
 import { z } from 'zod';
 import { baseFields, decimalText, metadata, timestampText } from '../../foundation/record.ts';
 import { COUPON_TYPES } from './record.ts';

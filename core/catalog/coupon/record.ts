@@ -101,7 +101,7 @@ function checkDuration({ cadence, duration_in_periods }: CouponFields): void {
     if (duration_in_periods < 1) throw invalid(duration, 'must be greater than 0');
     return;
   }
-  // The cadence `once` already means one period.
+  // `once` means one period, so a duration of 1 changes nothing and is accepted.
   if (cadence === 'once' && duration_in_periods === 1) return;
   if (duration_in_periods !== null) throw invalid(duration, `is not allowed for a coupon that works ${cadence}`);
 }

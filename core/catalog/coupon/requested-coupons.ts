@@ -32,7 +32,7 @@ const terms = z.object(subscriptionCouponFields);
 type SubscriptionCouponTerms = z.output<typeof terms>;
 
 export type RequestedCoupon = {
-  /** Path of the coupon in the request. */
+  /** Path of the coupon in the request, for error messages. */
   readonly field: string;
   /** Id or code of the coupon. */
   readonly named: string;

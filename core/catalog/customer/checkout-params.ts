@@ -40,7 +40,7 @@ export const checkoutParamsShape = z.object({
 });
 export type CheckoutParams = z.output<typeof checkoutParamsShape>;
 
-/** Refuses the terms that no provider applies yet. */
+/** Refuses terms of the payment that no payment provider of this service supports yet. */
 export function checkCheckoutParams({ payment_provider_config: config }: CheckoutParams, prefix = ''): void {
   for (const field of ['payment_method', 'max_mandate_limit'] as const)
     if (config && config[field] !== null)

@@ -1,6 +1,6 @@
 /**
- * Usage is recorded under external ids. If a charged customer had this id earlier, its usage before the id was released is not charged to
- * the next customer (docs/rules/identity.md, "Who an external id is").
+ * Usage is recorded under external ids, and an id can pass from one customer to another. If the former customer was charged, the new one is
+ * not charged for usage before the id was released (docs/rules/identity.md, "Who an external id is").
  */
 import { invalid } from '../../foundation/error.ts';
 import { toInstant } from '../../foundation/time/instant.ts';

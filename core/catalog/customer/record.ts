@@ -118,8 +118,8 @@ export function buildCustomer(given: NewCustomerInput): CustomerFields {
 }
 
 /**
- * The hierarchy has two levels (docs/rules/records.md, "Customers"): a customer with a parent is not a parent. So no cycle can arise, even
- * if both ends change at the same time.
+ * The hierarchy has two levels (docs/rules/records.md, "Customers"): a customer that has a parent cannot be a parent. The caller locks both
+ * customers, so concurrent requests cannot make them parents of each other.
  */
 export function checkParent(
   child: { id: string; has_children: boolean },

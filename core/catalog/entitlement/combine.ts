@@ -30,8 +30,8 @@ export type CombinedEntitlement = {
 };
 
 /**
- * Combines grants. `of_feature` are all grants of the feature, including those with independent limits, which are not
- * added up here.
+ * Combines grants. `of_feature` contains all grants of the feature, also those with limits that are not added up. If an enabled
+ * one of them is unlimited, the result is unlimited.
  */
 export function combineGrants(
   feature_type: Entitlement['feature_type'],

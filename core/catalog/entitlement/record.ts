@@ -82,7 +82,7 @@ type EntitlementTerms = Pick<
   | keyof typeof grantShape
 >;
 
-/** An entitlement with a value is created enabled and can be disabled later. A request to create it disabled is refused. */
+/** Only a boolean entitlement can be created disabled; any other can be disabled later. */
 export function checkEnabled({ feature_type, is_enabled }: { feature_type: string; is_enabled: boolean | null }): void {
   if (is_enabled === false && feature_type !== 'boolean')
     throw invalid(

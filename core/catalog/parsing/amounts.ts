@@ -27,7 +27,7 @@ export function readMoney(cursor: Cursor, before: PricingToken | undefined): Pri
   const phrase: AmountPhrase = {};
   while (readMore(cursor, phrase)) continue;
   const fact = toFact(moneys, phrase, joined);
-  // A choice between two prices is never a sum, and the description does not decide which one applies.
+  // A price after "or" is an alternative. Only base and seat prices have alternatives; for others it is not known which price applies.
   if (joined === 'or' && fact?.kind !== 'base' && fact?.kind !== 'seat') return undefined;
   if (fact?.kind === 'usage' && isThen && fact.per.eq(ONE) && fact.after === null && moneys.length === 1)
     return [{ kind: 'rate', money: moneys[0]!, unit: fact.unit, bound: { open: true }, per: fact.per }];

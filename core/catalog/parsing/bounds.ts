@@ -33,7 +33,7 @@ export function readRange(cursor: Cursor): { bound: RateBound; unit: string | nu
   return upTo?.gt(from) ? { bound: { upTo, from }, unit: cursor.unit() ?? null } : undefined;
 }
 
-/** Reads "above 5,000", "5,001+", "thereafter", "after that", "then". */
+/** Reads "above 5,000", "5,001+", "thereafter", "after that", "then beyond 5,000". */
 function open(cursor: Cursor): { bound: RateBound; unit: string | null } | undefined {
   cursor.takes('and', 'then', 'for');
   if (

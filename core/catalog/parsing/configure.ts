@@ -236,11 +236,11 @@ function addPrice(draft: PricingDraft, plan: string, body: Omit<PriceBody, 'enti
 }
 
 const SIZES = 'gb|mb|tb|kb|gib|mib|gigabyte|megabyte|terabyte|byte|minute|second|hour|kwh|mile|km';
-/** Units that a meter sums from an amount in each event. Other units are counted, one per event. */
+/** Units of which one event can have many: a meter sums their amount. Other units are counted, one per event. */
 const SUMMED = new RegExp(`^(?:${SIZES}|token|credit|unit|character|page|transaction volume)$`);
 /**
- * Sizes, such as "GB egress" and "minute of talk", are summed by their first word; other units, such as "page view",
- * are counted.
+ * Sizes that a unit can begin with, as in "GB egress" and "minute of talk"; a meter sums that size. Without a size, as in "page view", it
+ * counts events.
  */
 const SIZE = new RegExp(`^(?:${SIZES})$`);
 

@@ -29,7 +29,7 @@ type PaymentOptions = {
   readonly byMonth: number;
 };
 
-/** Given prices take precedence, then the first discount; every discount that differs is reported. */
+/** Lists contradicting discounts. A given yearly price takes precedence over a discount, and the first discount over later ones. */
 export function contradictions(
   discounts: readonly YearlyDiscount[],
   { pairs, byMonth }: PaymentOptions,

@@ -156,7 +156,7 @@ function ladder(cursor: Cursor): PricingFact[] | undefined {
   const span = before ?? cursor.period();
   const of = each?.unit ?? unit;
   if (areOtherSizes(each?.unit, unit)) return undefined;
-  // Excludes limits such as "up to 5 users, $29 per month", a price per month and not per user.
+  // "up to 5 users, $29 per month" is a price per month with a limit of users; it is not a price per user.
   if (span ? !each || !isMonthly(span) || (of && isHad(of)) : !each && of && isHad(of)) return undefined;
   return [{ kind: 'rate', money, unit: of, bound, per: each?.per ?? ONE }];
 }

@@ -9,7 +9,7 @@ import type { CompileExpression } from '../../metering/meter/record.ts';
 import { checkConfiguration } from './check.ts';
 import { maxConfidence, notUnderstoodShape, type ParsedPricing } from './record.ts';
 
-/** Types that need no further setting and no explanation. */
+/** Aggregation types that the instructions list by name only, because they need no multiplier and no explanation. */
 const SIMPLE_TYPES = listAggregationTypes(
   ({ takes, chain_rule }) => !takes.includes('multiplier') && chain_rule !== 'integral',
 );

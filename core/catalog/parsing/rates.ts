@@ -52,8 +52,8 @@ export function buildLadders(facts: readonly PricingFact[]): { ladders: Ladder[]
 }
 
 /**
- * Finds the full name of a unit whose price shortens it, as in "10,000 API calls, $0.01 per additional call". It is the only unit that ends
- * in the same words; null if several do. Two units that both have a price are different units.
+ * Finds the full name of a shortened unit: "API call" for "call" in "10,000 API calls, $0.01 per additional call". It is the only other
+ * unit that ends in these words; null if several do. Two units that both have a price are different units.
  */
 function wholeUnit(unit: string, measured: readonly MeasuredFact[]): string | null {
   const priced = new Set(measured.flatMap((fact) => (fact.kind === 'usage' ? (fact.unit ?? []) : [])));

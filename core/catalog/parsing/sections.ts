@@ -24,7 +24,7 @@ const HEADERS: readonly RegExp[] = [
   new RegExp(String.raw`${LEAD}${NAME}\s+(?:costs?|is)\s+(?=${MONEY}|free\b)`, 'u'),
 ];
 
-/** Headings for a part of a plan. */
+/** First words of headings that are not names of plans, as in "Setup fee: $99". */
 const NOT_NAMES =
   /^(?:prices?|pricing|base|platform|fees?|usage|overages?|trial|features?|includes?|tiers?|notes?|setup|plans?|all|every|each|first|next|up|subscription|monthly|annual|yearly|the|our|a|an|volume|storage)\b/i;
 export function splitSections(text: string): Section[] {
@@ -61,7 +61,7 @@ function parseHeader(sentence: string): { name: string; rest: string } | undefin
   return undefined;
 }
 
-/** Whether the text prices a measured unit, as in "Storage: $0.10 per GB", so that its head is no plan. */
+/** Whether the text after a heading is a usage price, as in "Storage: $0.10 per GB". The heading is then not the name of a plan. */
 function isPricedByPiece(rest: string): boolean {
   const kind = readFacts(rest).facts[0]?.kind;
   return kind === 'usage' || kind === 'rate';

@@ -268,7 +268,7 @@ export function checkPrice(price: PriceDefinition): void {
   checkDates(price);
 }
 
-/** Checks the charge. Usage is billed in arrears, because it is not known before. An override never changes that. */
+/** Checks the fields that depend on the type. Usage is billed in arrears, because it is known only after the period. */
 function checkCharge(price: PriceDefinition): void {
   if (price.type !== 'USAGE') {
     if (price.commitment_time_buckets?.length) throw invalid('commitment_time_buckets', 'is for USAGE prices only');

@@ -24,7 +24,7 @@ export function termsKey(price: PriceTerms): string {
   ]);
 }
 
-/** Fields that have several notations of one meaning; any other field is compared by its numbers. */
+/** Fields in which different values can have one meaning, such as null and 0. `asNumbers` converts all other fields. */
 const normalized: { readonly [Field in ModelField]?: (terms: ModelTerms) => unknown } = {
   amount: ({ amount }) => new Decimal(amount ?? ZERO).toFixed(),
   tiers: ({ tiers }) => sortTiers(tiers ?? []).map(tierNumbers),

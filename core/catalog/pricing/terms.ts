@@ -45,14 +45,14 @@ export const modelFields = {
 };
 export type ModelField = keyof typeof modelFields;
 
-/** Terms of one tier. Worked examples omit null values, and a bound may be text. */
+/** Terms of one tier. Unlike in a stored price, null values may be omitted and a bound may be text. */
 export type TierTerms = {
   readonly up_to?: number | string | null;
   readonly unit_amount: DecimalInput;
   readonly flat_amount?: DecimalInput | null;
 };
 
-/** Charged fields that a model accepts in more forms than a record has. */
+/** Types of the charged fields for which a model accepts more forms than a stored price has. */
 type Understood = {
   readonly amount: DecimalInput;
   readonly tiers: readonly TierTerms[];

@@ -82,7 +82,7 @@ export function defineTaxRate(input: TaxRateFields) {
 
 export const DEFAULT_TAX_PRIORITY = 100;
 
-/** Fields of a requested association besides the rate and the record. */
+/** Fields of a requested association, without the tax rate and the taxed record that it connects. */
 export const taxAssociationFields = z.object({
   priority: orDefault(int32, DEFAULT_TAX_PRIORITY).meta({
     description: 'Order of the rates: a smaller priority comes first. Not negative; default: 100.',

@@ -193,7 +193,7 @@ type ApplicationOutcome =
 
 type ApplicationContext = { readonly status: SubscriptionStatus; readonly now: Milliseconds };
 
-/** Outcome of a due application. After a deferral the next application is planned later; after a cancellation none is planned. */
+/** Outcome of a due application. A deferred one is retried later; a cancelled one has no successor; any other plans the next one. */
 export function deriveApplicationOutcome(
   given: AppliedGrant,
   { period_start, credits }: Pick<CreditGrantApplication, 'period_start' | 'credits'>,

@@ -103,7 +103,7 @@ export function decideCheck(
   return { kind: 'hold', verdict, record, state: after };
 }
 
-/** Decides a commit. The held quantity can always be committed. A larger quantity, or a commit after expiry, must fit like a new hold. */
+/** Decides a commit. A held quantity can always be committed. Any excess, or all of it after expiry, must fit like a new hold. */
 export function decideCommit(
   { quantity, now }: ReservationCommit,
   { of, quantity_held }: { of: Reservation; quantity_held: Decimal },

@@ -32,7 +32,7 @@ export type FeatureLimit = {
   readonly window_end: string | null;
   /** Usage counted by the usage reader. */
   readonly counted: Decimal;
-  /** Committed units that are not in `counted`. */
+  /** Committed units that `counted` does not certainly include. */
   readonly committed: Decimal;
   /** Part of `committed` that `counted` may already include, because the usage reader does not read everything at one instant. */
   readonly doubtful: Decimal;
@@ -57,11 +57,11 @@ export type ReservationVerdict = {
   readonly allowed: boolean;
   readonly reason: ReservationReason;
   /**
-   * A rejected reservation: true if it would be allowed without the doubtful units. An allowed one: true if its numbers are doubtful.
-   * Retrying may help.
+   * True if a retry may change the verdict or its numbers: a refused quantity would fit without the `doubtful` units, or the numbers of an
+   * allowed one include such units.
    */
   readonly is_doubtful: boolean;
-  /** True if the request is refused in any case, although the returned numbers are doubtful. */
+  /** Set if a limit refuses: true if the returned numbers include `doubtful` units. A retry may then return better numbers. */
   readonly is_unclear?: boolean;
 };
 

@@ -18,7 +18,7 @@ export type KeyKind =
   | 'bonus'
   /** Credit of a subscription change; the key contains the id of its invoice. */
   | 'change'
-  /** A purchase whose checkout has a key of its own. */
+  /** A purchase whose request has an idempotency key for its checkout only; the key contains that key. */
   | 'checkout'
   | 'convert'
   | 'credit_note'
@@ -36,7 +36,7 @@ export type KeyKind =
   | 'invoice_after_tax'
   | 'payment'
   | 'refund'
-  /** A request without a key of its own. */
+  /** A request without an idempotency key. */
   | 'request'
   | 'reservation'
   /** Prepaid credits that return because an invoice credits lines that they had paid. */

@@ -23,7 +23,7 @@ import { toMoney } from '../../rating/wallet/rates.ts';
 import { ACCOUNT_BY_REASON, type Account, type CounterAccount } from './accounts.ts';
 import type { TransactionReason, WalletTransaction } from './record.ts';
 
-/** Lots of a wallet, and the debt beyond them. */
+/** Credits of a wallet: its lots, and `owed`, the overdraft that is not repaid yet. */
 export type WalletHolding = {
   readonly conversion_rate: string;
   readonly credit_balance: Decimal;
@@ -135,7 +135,7 @@ function creditWallet(holding: WalletHolding, movement: Movement & { kind: 'cred
   });
 }
 
-/** Returns credits to their lots. They, too, repay the debt first, from the lots that were used first. */
+/** Returns credits to their lots. They repay the debt of the wallet first, beginning with the credits of the lots that were used first. */
 function returnToLots(holding: WalletHolding, movement: Movement & { kind: 'put_back' }): MovementResult {
   let owed = holding.owed;
   const repaid = movement.parts.toReversed().flatMap(({ lot_id, credits }) => {

@@ -51,8 +51,8 @@ function sumRemaining(unpaid: readonly UnpaidInvoice[]): Decimal {
 }
 
 /**
- * Usage of each invoice net of credits, discounts and payments, at least 0. If the payments exceed it, they have paid lines that this
- * wallet does not pay for.
+ * Sums the unpaid usage of the invoices: usage net of credits and discounts, less the payments of the invoice, at least 0. Payments above
+ * the usage have paid the other lines, which this wallet does not pay for.
  */
 function sumRemainingUsage(unpaid: readonly UnpaidInvoice[]): Decimal {
   return sumDecimals(

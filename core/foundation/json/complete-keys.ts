@@ -25,7 +25,7 @@ export function valueText(value: unknown): string {
 function ensureEncoder(shape: z.core.$ZodType): Encode {
   const known = encoders.get(shape);
   if (known) return known;
-  // A shape that contains itself finds this entry while it is being built.
+  // The encoder is cached before it is built, so that a shape that contains itself does not recurse forever.
   let built: Encode | undefined;
   const encoder: Encode = (value) => {
     if (value === null || value === undefined) return null;
@@ -60,7 +60,7 @@ function build(shape: z.core.$ZodType): Encode {
       return definition.out._zod.def.type === 'transform' ? plain : ensureEncoder(definition.out);
     default:
       if (isTimestamp(shape)) return timestamp;
-      // The wrapped shape decides for optional, nullable, default, prefault, nonoptional, readonly and catch.
+      // Wrappers, such as optional, nullable, default and readonly, encode as the shape that they wrap.
       return definition.innerType ? ensureEncoder(definition.innerType) : plain;
   }
 }

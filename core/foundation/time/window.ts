@@ -192,7 +192,7 @@ function monthNumber(localMs: Milliseconds): number {
   return date.getUTCFullYear() * 12 + date.getUTCMonth();
 }
 
-/** Midnight of that day of the month, or of the last day of a shorter month. */
+/** Local midnight of `day` in the month, or of the last day of a shorter month. */
 function dayOfMonth(month: number, day: number): number {
   const lastDay = new Date(Date.UTC(Math.floor(month / 12), (month % 12) + 1, 0)).getUTCDate();
   return Date.UTC(Math.floor(month / 12), month % 12, Math.min(day, lastDay));

@@ -1,5 +1,5 @@
 /**
- * Active interval of each price of a cost sheet: until its end, and from its start if it follows another price. The first price of a line
+ * Active interval of each price of a cost sheet. A price ends at its end date, and a successor begins at its start date. The first price
  * also applies to earlier usage, because costs are often recorded after the usage (docs/rules/costs.md, "Which price").
  */
 import { groupBy } from '../../foundation/group-by.ts';
@@ -32,7 +32,7 @@ function toRootPriceId({ id, parent_price_id }: DatedPrice): string {
   return parent_price_id || id;
 }
 
-/** Lists the prices that followed one another on the line of `price`, including `price`. */
+/** Lists `price` with its predecessors and successors. */
 export function listPriceLineage<P extends DatedPrice>(price: DatedPrice, prices: readonly P[]): P[] {
   return prices.filter((other) => toRootPriceId(other) === toRootPriceId(price));
 }

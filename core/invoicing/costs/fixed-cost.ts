@@ -40,8 +40,8 @@ export type FixedPrice = Pick<
 type CostRange = { readonly start_us: Microseconds; readonly end_us: Microseconds };
 
 /**
- * Active interval of a FIXED price within a range, with all of its periods that overlap it. A period without length is charged at its
- * instant.
+ * Active interval of a FIXED price within a range, with all of its periods that overlap it. A ONETIME price has one period of length 0, at
+ * the instant of its charge.
  */
 export type FixedLine<P extends FixedPrice> = ActivePrice<P> & { readonly periods: readonly Period[] };
 
@@ -56,7 +56,7 @@ export function planFixedLines<P extends FixedPrice>(prices: readonly P[], range
   });
 }
 
-/** Throws if the first period would never end. */
+/** Throws if the first period would end after the year 9999. */
 export function checkFixedPeriods(
   price: Pick<FixedPrice, 'billing_period' | 'billing_period_count'>,
   at: string,
@@ -130,7 +130,7 @@ type CostInterval = { readonly from: Microseconds; readonly to: Microseconds };
 function prorateEvenly(whole: Decimal, period: Period, { from, to }: CostInterval): Decimal {
   const [start, end] = [toUs(period.start), toUs(period.end)];
   if (start === end) return from <= start && start < to ? whole : ZERO;
-  // Rounds the value from the start of the period until an instant. Differences of such values add up exactly; rounded differences would not.
+  // Rounds the value from the start of the period to an instant: differences of such values add up exactly, rounded differences do not.
   const until = (at: Microseconds) =>
     at === end
       ? whole

@@ -1,5 +1,5 @@
 /**
- * Converts returned amounts to the form of a change's credit line: the amount before discounts, with its discounts and
+ * Converts a returned amount to a credit line, as a subscription change writes it: the amount before discounts, with its discounts and
  * tax (docs/rules/credit-notes.md, "No more than was charged").
  */
 
@@ -53,8 +53,8 @@ export function toCredit<Charge extends CreditedCharge>(
 type CreditSharing = { readonly toShare: (whole: string) => Decimal; readonly currency: string };
 
 /**
- * Computes the shares of taxes. Tax that was added to the amount is credited as recorded. Tax that the amount includes is credited in
- * proportion to the amount.
+ * Computes the credit of each tax of the line. The returned `tax` is divided among the taxes that were added to the amount. A tax that the
+ * amount includes is credited in proportion to the returned amount.
  */
 function shareTaxes(taxes: readonly LineTax[], tax: Decimal, { toShare, currency }: CreditSharing): LineTax[] {
   const added = taxes.map((one) => new Decimal(one.tax_behavior === 'exclusive' ? one.tax_amount : '0'));

@@ -1,7 +1,7 @@
 /**
- * Computes the credits that corrections gave on usage charges, per line (docs/rules/credit-notes.md, "No more than was charged"). A charge
- * may have several lines: of its period, before the period end, and for late events. A negative line reduces the other lines of its charge,
- * the newest first. Each is reduced by at most the amount that no credit note has credited.
+ * Computes how much corrections of usage credited on each charged line (docs/rules/credit-notes.md, "No more than was charged"). A charge
+ * may have several lines: of its period, before the period end, and for late events. A correction is a negative line. It reduces the other
+ * lines of its charge, the newest first, each by at most the amount that no credit note has credited.
  */
 import { Decimal, ZERO } from '../../foundation/decimal.ts';
 import { groupBy } from '../../foundation/group-by.ts';

@@ -78,7 +78,7 @@ function computeRefundableCharges(
   { lines, by_notes }: { lines: readonly Omit<CreditableLine, 'id'>[]; by_notes: Decimal },
 ): Decimal {
   const over = new Decimal(invoice.amount_paid).minus(invoice.amount_due);
-  // A refund of a partial payment makes the amount due again.
+  // If the invoice is partly paid, all payments can be refunded: the refunded amount becomes due again.
   if (over.isNegative()) return new Decimal(invoice.amount_paid);
   const left = lines.map(computePaidRemainder).flatMap(({ amount, tax }) => [amount, tax]);
   return sumDecimals(left).plus(over).minus(computeRefundedByPayments(invoice, by_notes));

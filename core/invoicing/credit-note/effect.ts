@@ -42,7 +42,7 @@ function planAdjustedInvoice(invoice: Invoice, note: NoteAmounts, now: Date): In
     ...back,
     ...(back.prepaid_credits_returned ? { refunded_amount: addAmounts(invoice.refunded_amount, credits) } : {}),
   };
-  // A charge in progress has no result yet.
+  // A payment in progress can still succeed or fail, so it decides the payment status.
   if (!new Decimal(amounts.amount_remaining).isZero() || invoice.payment_status === 'PROCESSING') return amounts;
   return { ...amounts, payment_status: 'SUCCEEDED', paid_at: invoice.paid_at ?? now.toISOString() };
 }
@@ -70,7 +70,7 @@ export function checkCanVoidNote({
     );
 }
 
-/** Plans the invoice without the credit of an adjustment, whose amount becomes due again. */
+/** Plans the invoice after an adjustment is voided: the credited amount becomes due again. */
 export function planUncreditedInvoice(invoice: Invoice, { total_amount }: NoteAmounts): InvoiceChanges {
   if (invoice.invoice_status !== 'FINALIZED')
     throw notAllowed(`the invoice is ${invoice.invoice_status}: its credit notes stay as they are`);

@@ -1,7 +1,7 @@
 /**
- * Offsets the excess credit of a change against open invoices (docs/rules/credit-notes.md, "Adjustments of changes"):
- * first the invoices with the credited charges, then the others, oldest first. The `rest` is the part of the credit
- * that the customer had paid.
+ * Offsets the excess credit of a subscription change against open invoices (docs/rules/credit-notes.md, "Adjustments of changes"):
+ * first the invoices with the credited charges, then the others, oldest first. The `rest` is the credit that no open invoice takes, because
+ * the customer had paid it.
  */
 
 import { Decimal, sumDecimals, ZERO } from '../../foundation/decimal.ts';
@@ -50,11 +50,11 @@ export function sumCreditOn(invoice_id: string, credited: readonly CreditedLine[
   );
 }
 
-/** A line of an invoice that is lowered: its charge after discounts and prepaid credits, and its tax. */
+/** Line of an open invoice that a credit reduces: its charge after discounts and prepaid credits, and its tax. */
 type ReducedLine = { readonly id: string; readonly amount: Decimal; readonly tax: Decimal };
 type OffsetLine = ReducedLine;
 
-/** Plans the lines of the note: first each credited line gets its amount, then the rest is divided in proportion to the charges. */
+/** Plans the credit note's lines: credited lines get their own credit first, then all share the rest in proportion to their charges. */
 export function planOffsetLines(
   { invoice_id, amount }: CreditOffset,
   {
@@ -92,7 +92,7 @@ export function computeLineCredit(line: CreditedLineAmounts): { amount: Decimal;
 /** Line that charged usage. If several lines charged the same usage, they are listed with the newest first. */
 type ChargedUsageLine = ReducedLine & { readonly invoice_id: string };
 
-/** A credit of usage that several lines charged reduces the newest first, each with its tax. */
+/** Divides a credit of usage among the lines that charged this usage, the newest first. Amount and tax are divided separately. */
 export function splitUsageCredit(
   credit: { readonly amount: Decimal; readonly tax: Decimal },
   charged: readonly ChargedUsageLine[],

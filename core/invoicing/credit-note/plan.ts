@@ -74,8 +74,8 @@ export function planCreditNote(
 }
 
 /**
- * Computes the part of a refund that prepaid credits paid: money returns at most the payments, so the amount beyond them was paid by
- * prepaid credits.
+ * Computes the part of a refund that returns as prepaid credits. A refund cannot return more money than was paid, so any amount above the
+ * payments was paid by prepaid credits.
  */
 function computeRefundPrepaid(invoice: CreditedInvoice, total: Decimal, lots: Decimal): Decimal {
   return Decimal.max(lots, total.minus(splitRefundable(invoice).rest));
@@ -163,8 +163,8 @@ function computeCreditedTax(amount: Decimal, left: CreditableRemainder, currency
 }
 
 /**
- * Part of the credited amount that prepaid credits paid, at most the prepaid part of the line that is not credited yet. This part is larger
- * if a refund of the payment already returned money of the line.
+ * Part of the credited amount that prepaid credits paid: a proportional share, at most the prepaid part of the line that is not
+ * credited yet. It is more if refunds returned so much that the rest paid in money does not cover the other share.
  */
 function computeCreditedPrepaid(amount: Decimal, left: CreditableRemainder, currency: string): Decimal {
   if (left.prepaid.isZero()) return ZERO;

@@ -47,7 +47,7 @@ export type InvoiceDocument = {
   /** Footer of each page, before the page number. */
   readonly foot: string;
   readonly page: { readonly word: string; readonly of: string };
-  /** Note for characters that no font has. */
+  /** Note that is printed if the fonts of the service lack a character of the invoice. */
   readonly not_shown: string;
   readonly language: Language;
   readonly look: { readonly color: string; readonly page_size: 'A4' | 'LETTER'; readonly logo: string | null };

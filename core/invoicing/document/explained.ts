@@ -63,7 +63,7 @@ function computeStepAmount({ amount, units, unit_amount, flat_amount }: PriceSte
   return amount === undefined ? new Decimal(units).times(unit_amount).plus(flat_amount) : new Decimal(amount);
 }
 
-/** Part that does not depend on the units, such as a flat fee of the tier. */
+/** Part of the step's amount that does not depend on the units, such as the flat fee of a tier. */
 function computeFixedPart(part: PriceStep): Decimal {
   return computeStepAmount(part).minus(new Decimal(part.units).times(part.unit_amount));
 }
@@ -75,7 +75,7 @@ function toProratedShare({ share }: ComputedFrom): ProrationShare | null {
   return { part_ms, whole_ms, ...(before_ms ? { before_ms } : {}) };
 }
 
-/** Compares absolute values, because a credit has the negative amount. */
+/** Whether the prorated charge equals the amount of the line. Ignores signs, because a credit line has the negative amount. */
 function isAmount(
   charge: Decimal,
   { amount, currency, computed_from: from }: ExplainedLine,

@@ -1,6 +1,6 @@
 /**
- * Languages of invoice documents, with their number, amount and date formats. The formats of Intl change with the
- * version of Node, and a repeated rendering must have equal bytes (docs/rules/documents.md, "The same bytes").
+ * Languages of invoice documents, with their number, amount and date formats. Formats of Intl change with the version of Node; these do
+ * not, so a repeated rendering has equal bytes (docs/rules/documents.md, "The same bytes").
  */
 import { type Decimal, Decimal as Decimals } from '../../foundation/decimal.ts';
 import { findNarrowSymbol, minorUnits } from '../../foundation/money.ts';

@@ -57,8 +57,8 @@ type EditedInvoice = {
 };
 
 /**
- * Lines in the order of the request. Computed lines that the request omits follow with an amount of 0, so that no other
- * invoice charges them again.
+ * Lines in the order of the request. Computed charges that the request omits follow with an amount of 0, so that no other invoice charges
+ * them again. Omitted credits follow unchanged.
  */
 export function planEditedLines(requested: readonly CreateInvoiceLine[], invoice: EditedInvoice): EditedLine[] {
   const computed = invoice.line_items.filter(({ computed_from }) => computed_from);
@@ -94,8 +94,8 @@ function isSameInstant(requested: string | null, instant: string | null | undefi
 }
 
 /**
- * Whether the line is a credit or carries one forward. It cannot be edited, because the credited charge is on another invoice, or the rest
- * of the credit lowers later invoices.
+ * Whether the line credits an earlier charge or carries a credit forward. Its amount cannot be edited, because the credited charge is on
+ * another invoice, or because the unused rest of the credit lowers later invoices.
  */
 function isCreditLine({ amount, computed_from }: InvoiceLineItem): boolean {
   return new Decimal(amount).isNegative() || Boolean(computed_from?.carried_amount);

@@ -57,7 +57,7 @@ const NOT_ALLOWED_ON_CREDIT = [
 export function computeManualAmounts(request: CreateInvoice, currency: string, totals: Totals) {
   const isCredit = request.invoice_type === 'CREDIT';
   const { subtotal, total_discount, total_tax, total, amount_due } = totalsText(totals);
-  // Only the total of a CREDIT invoice may be below 0.
+  // Computed totals are never below 0. The total of a CREDIT invoice may be, so it is the subtotal, which no discount or tax changes.
   const amounts = isCredit
     ? { subtotal, total_discount, total_tax, total: subtotal, amount_due: subtotal }
     : { subtotal, total_discount, total_tax, total, amount_due };
@@ -108,7 +108,7 @@ function checkAmount(amount: string, rule: { field: string; currency: string; ma
   }
 }
 
-/** All three fields must equal the sum of the lines. Discounts and taxes between them and the amount due are computed. */
+/** Each of these fields that the request sets must equal the sum of the lines. The service computes discounts and taxes afterwards. */
 export function checkSum(
   request: { readonly [Field in 'subtotal' | 'total' | 'amount_due']: string | null },
   sum: Decimal,

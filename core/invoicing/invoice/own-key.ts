@@ -1,7 +1,6 @@
 /**
- * Idempotency keys of invoices that the service creates once (docs/rules/invoices.md, "Charged once"). A key of a
- * caller with such a form is refused. Otherwise it would block the billing of a period, or pass for a purchase of
- * credits.
+ * Idempotency keys of invoices that the service creates once (docs/rules/invoices.md, "Charged once"). A key of this form from a caller is
+ * refused: its invoice would block the billing of a period, or be mistaken for a purchase of credits.
  */
 import { formatMs, type Milliseconds } from '../../foundation/time/instant.ts';
 import type { Period } from '../../foundation/time/period.ts';

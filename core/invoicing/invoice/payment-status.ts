@@ -152,7 +152,8 @@ export function derivePaymentStatus(invoice: PaymentStatusSums): PaymentStatus {
   // A charge is in progress, so no other one may start.
   if (paid.lt(due) && invoice.payment_status === 'PROCESSING') return 'PROCESSING';
   const refunded = new Decimal(invoice.refunded_amount);
-  // If only prepaid credits were returned, an adjustment of the unpaid part has returned them, so nothing was refunded.
+  // `refunded_amount` includes prepaid credits that an adjustment of the unpaid part returned. If it has nothing else, no payment was
+  // refunded.
   if (paid.lt(due) && refunded.lte(invoice.prepaid_credits_returned ?? '0')) return 'PENDING';
   // An invoice with an unpaid remainder is never fully REFUNDED.
   const given = computePaidTotal(invoice);

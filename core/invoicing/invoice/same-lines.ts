@@ -51,8 +51,8 @@ function isSameValue(a: unknown, b: unknown): boolean {
 }
 
 /**
- * Whether all fields that only `one` has are null or undefined. Fields that both have are not compared here, because comparing in both
- * directions would repeat at every level.
+ * Whether all fields that only `one` has are null or undefined. `hasSameFields` compares common fields; calling it in both directions would
+ * double the work at every level.
  */
 function hasNoOtherFields(one: InvoiceFields, other: InvoiceFields): boolean {
   const isNothing = (field: string) => one[field] === null || one[field] === undefined;

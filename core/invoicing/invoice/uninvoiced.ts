@@ -28,10 +28,7 @@ type BillingHierarchy = {
   readonly has_last: boolean;
 };
 
-/**
- * Derives the time that must be invoiced; null if nothing of the subscription is to be invoiced, or another
- * subscription is invoiced for it.
- */
+/** Derives the time that must be on invoices by now; null if nothing has to be invoiced, or if the parent's invoices bill the usage. */
 export function deriveInvoicedReach(
   subscription: Subscription,
   { parent, has_last }: BillingHierarchy,
@@ -86,7 +83,7 @@ export function uninvoicedTimes({ item, subscription, reach, invoiced }: Uninvoi
   const open = computeUncovered(toIntervalUs({ start, end }), invoiced.map(toIntervalUs)).filter(
     ({ start_us, end_us }) => start_us < end_us,
   );
-  // Usually all time is invoiced, and the periods of the line need not be computed.
+  // The periods of the line are computed only if uninvoiced time is left, which is rare.
   const isCut = open.length > 0 && !reach.is_over && hasOwnPeriods(item, subscription);
   const due = isCut ? cutTo(open, toIntervalUs({ start, end: endedBefore(reach.until_ms, item, subscription) })) : open;
   return due.map(({ start_us, end_us }) => ({ start: toMs(start_us), end: toMs(end_us) }));

@@ -35,8 +35,8 @@ export function planVoidedPayment(invoice: Invoice): Partial<Invoice> {
 }
 
 /**
- * Payment fields of a void invoice whose refund has failed. `uncounted`: received money that `amount_paid` does not contain, of which the
- * refund may be a part. The invoice has then returned all that was paid, because the failed refund is credited.
+ * Payment fields of a void invoice whose refund has failed. The failed refund is credited to the wallet, so the invoice stays REFUNDED in
+ * full. `uncounted`: received money that `amount_paid` lacks; the refunded part of it is added to `amount_paid`.
  */
 export function planFailedRefund(
   invoice: Invoice,

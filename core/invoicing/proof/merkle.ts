@@ -1,6 +1,6 @@
 /**
- * The Merkle tree of RFC 9162, 2.1 (docs/proof.md, "The tree"), built leaf by leaf. It stores only the root of each complete subtree on the
- * left, one for each level. The hash function is an argument, because core imports no implementation.
+ * The Merkle tree of RFC 9162, 2.1 (docs/proof.md, "The tree"), built leaf by leaf. It stores only the roots of finished subtrees of 2^n
+ * leaves, at most one per size. The hash function is an argument, because core imports no implementation.
  */
 export type Hash = (...parts: readonly Uint8Array[]) => Uint8Array;
 
@@ -22,7 +22,7 @@ export class MerkleTree {
     this.#hash = hash;
   }
 
-  /** Adds the next leaf, in order, and returns its hash. The path of the `watched` leaf is recorded. */
+  /** Adds the next leaf, in order, and returns its hash. If `watched`, records the path from the leaf to the root for `finish`. */
   add(leaf: Uint8Array, { watched = false }: { watched?: boolean } = {}): Uint8Array {
     const hash = this.#hash(LEAF, leaf);
     let subtree: Subtree = { hash, size: 1, isWatched: watched };

@@ -1,6 +1,7 @@
 /**
  * The proof of an invoice as a document (docs/proof.md): the invoice as stored, and for each usage line its customers, meter definition,
- * offsets and the root of the Merkle tree over its events. With this document and the events, anyone can recompute the rest.
+ * offsets and the root of the Merkle tree over its events. From this document and the events, anyone can recompute the roots and the
+ * amounts.
  */
 
 import { z } from 'zod';

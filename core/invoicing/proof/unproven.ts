@@ -1,6 +1,6 @@
 /**
- * Lists, as text, the parts of a line that the proof of its invoice cannot show (docs/proof.md, "What it says"). A verifier has to accept
- * them as given. The verifier itself finds the parts that it cannot compute.
+ * Lists, as text, the parts of a line that a verifier cannot recompute from the proof of its invoice and has to accept as given
+ * (docs/proof.md, "What it says").
  */
 
 import { Decimal } from '../../foundation/decimal.ts';

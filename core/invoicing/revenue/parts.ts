@@ -1,4 +1,7 @@
-/** Revenue of one currency, with the named differences to the invoice totals (docs/rules/costs.md, "Revenue and invoices agree"). */
+/**
+ * Revenue of one currency, and the parts that explain how it differs from the invoice totals (docs/rules/costs.md, "Revenue and invoices
+ * agree").
+ */
 import { type Decimal, ZERO } from '../../foundation/decimal.ts';
 import type { InvoiceStatus } from '../invoice/record.ts';
 

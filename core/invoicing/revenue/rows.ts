@@ -16,7 +16,7 @@ import { isPrepayment } from './prepayment.ts';
 /** Sum of the charges whose service period starts at one instant. */
 type RevenueCell = { readonly earned_at: Milliseconds; readonly usage: Decimal; readonly fixed: Decimal };
 
-/** Revenue of a customer in a currency and UTC year, ordered by time. A row without cells has no revenue. */
+/** Revenue of a customer in a currency and UTC year. The cells are in time order; without cells there is no revenue. */
 export type RevenueRow = {
   readonly customer_id: string;
   readonly currency: string;
@@ -81,7 +81,7 @@ export type RecurringRow = {
   readonly monthly: Decimal;
 };
 
-/** An instant later than every invoice period, and within the range of the store. */
+/** End of a charge that has no end date: later than every invoice period, and within the range of the store. */
 const NEVER: Milliseconds = Date.UTC(2200, 0, 1);
 
 type RecurringTerms = {

@@ -1,4 +1,4 @@
-/** Windows of a dashboard: aligned to UTC, with the first and last cut at the range (docs/rules/revenue.md, "Windows"). */
+/** Windows of a dashboard: aligned to UTC, with the first and the last clipped to the range (docs/rules/revenue.md, "Windows"). */
 import type { Milliseconds } from '../../foundation/time/instant.ts';
 import type { Period } from '../../foundation/time/period.ts';
 import { type WindowSize, windowStarts } from '../../foundation/time/window.ts';
@@ -9,7 +9,7 @@ export function cutWindows({ start, end }: Period, size: WindowSize): Period[] {
   return bounds.slice(1).map((until, index) => ({ start: bounds[index]!, end: until }));
 }
 
-/** Future windows are dropped because they have no movement yet, and the running window ends now. */
+/** Drops future windows, which have no movement of recurring revenue yet, and ends the current window now. */
 export function filterBegun(now: Milliseconds, windows: readonly Period[]): Period[] {
   return windows.filter(({ start }) => start < now).map(({ start, end }) => ({ start, end: Math.min(end, now) }));
 }

@@ -2,7 +2,7 @@
 import type { MeterAggregator } from './aggregation.ts';
 import { AGGREGATIONS, type AggregationType } from './index.ts';
 
-/** Lists the accepted types in the order of the registry. */
+/** Lists the types for which `accepts` returns true, in the order of the registry. */
 export function listAggregationTypes(accepts: (aggregator: MeterAggregator) => boolean): AggregationType[] {
   const types = Object.keys(AGGREGATIONS) as AggregationType[];
   return types.filter((type) => accepts(AGGREGATIONS[type]));
@@ -17,7 +17,9 @@ export function formatTypesWithoutValue(): string {
   return listAggregationTypes(({ value_kind }) => value_kind === 'none').join(' and ');
 }
 
-/** Whether the type adds up the units of events, so that each unit has a position in the order and a price of its own. */
+/**
+ * Whether the type adds up the units of events. Only then does each unit have a position in the order of events, and with it its own price.
+ */
 export function isAdditive({ type }: { readonly type: string }): boolean {
   return AGGREGATIONS[type as AggregationType].chain_rule === 'additive';
 }

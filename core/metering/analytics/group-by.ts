@@ -1,6 +1,6 @@
 /**
  * The groups of analytics: source, feature_id and properties.<name>, and nothing else (docs/rules/usage.md, "Analytics"). An analytics item
- * belongs to one subscription line item and so to one feature, which feature_id cannot split. The other groups split the events of an item.
+ * belongs to one subscription line item and so to one feature: feature_id never splits it. The other groups split its events.
  */
 import { invalid } from '../../foundation/error.ts';
 import { canonicalNumber } from '../canonical-number.ts';

@@ -26,7 +26,7 @@ export type UsageSegment = {
 
 export type SegmentPlan = {
   readonly segments: readonly UsageSegment[];
-  /** True if each base row is one window of the meter. Segments then do not name a window of the meter. */
+  /** True if each base row is one window of the meter. The window is then that of the row, and `own_us` of the segments is ignored. */
   readonly rows_are_windows: boolean;
   readonly base_ranges: readonly SegmentRange[];
   readonly day_ranges: readonly SegmentRange[];
@@ -163,8 +163,8 @@ function* planSegmentList(
 }
 
 /**
- * Computes the starts of the windows. A time before them of less than a second belongs to the first window, because segments are identified
- * by their second.
+ * Computes the starts of the windows. If less than a second of the range precedes `windows_from_us`, it belongs to the first window,
+ * because segments are identified by their second.
  */
 function computeQueryStarts(
   { start_us, end_us, windows_from_us = start_us, grid }: SegmentQuery,

@@ -57,7 +57,7 @@ export function idSpan({ marks }: CheckedEvents, index: number): TextSpan {
 }
 
 /**
- * Raw events only need to be objects; `canHold` decides whether they may have a key that events do not have
+ * Raw events only need to be objects; `canHold` decides whether they may have a key that is no event field
  * (core/metering/event/raw-keys.ts).
  */
 export type EventRules = 'events' | { readonly canHold: (key: string) => boolean };

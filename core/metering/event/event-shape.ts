@@ -21,7 +21,7 @@ export class EventShape {
   /** Number of values; 0 before anything was learned. */
   count = 0;
   readonly fields = new Uint8Array(VALUES_MAX);
-  /** Position and length of the bytes before each value in the learned event; the last entry is the end of the event. */
+  /** Position and length of the bytes before each value in the learned event. The last entry is for the bytes after the last value. */
   private readonly starts = new Int32Array(VALUES_MAX + 1);
   private readonly lengths = new Int32Array(VALUES_MAX + 1);
   private readonly view: DataView;

@@ -1,7 +1,8 @@
 /**
  * Converts OpenTelemetry metrics to events: docs/rules/opentelemetry.md. A data point of a sum or a histogram with delta
- * temporality holds the usage since the previous point, and becomes an event. A cumulative value restarts with its
- * process, and differences between such values lose usage. It is rejected by name, like a metric that is not usage.
+ * temporality has the usage since the previous point, and becomes an event. Cumulative metrics are rejected, because a
+ * cumulative value restarts with its process, so differences between such values lose usage. Metrics that are not usage
+ * are rejected as well. Each rejection names the metric.
  */
 import { z } from 'zod';
 
@@ -66,7 +67,7 @@ export const OtlpMetrics = z.object({
 });
 export type OtlpMetrics = z.output<typeof OtlpMetrics>;
 
-/** JSON text in two parts: the part common to all points of a resource and scope is written once. */
+/** Identity of a point as JSON text in two parts: `common` is equal for all points of a resource and scope, and is built once for them. */
 export type Identity = { readonly common: string; readonly own: string };
 
 /** A future event; `identity` is unique to this point of the stream, and the event id is derived from it. */
@@ -124,7 +125,7 @@ function readMetric(metric: Metric, origin: Origin, { events, faults }: OtlpRead
   }
 }
 
-/** Adds one fault per point; a metric without points adds none. */
+/** Adds a fault for each point of a metric of an unknown kind; a metric without points adds none. */
 function readUnknown({ name, ...metric }: Metric, faults: PointFault[]): void {
   for (const [key, kind] of Object.entries(metric)) {
     const points = countPoints(kind);
@@ -186,12 +187,12 @@ function toPointEvent(point: Point, event_name: string, of: Origin): PointEvent 
 
 const member = (key: string, json: string) => `${JSON.stringify(key)}:${json}`;
 
-/** Reads a histogram: the value is its sum, and `count` is the number of measurements. */
+/** Reads the value of a point. The value of a histogram is its sum, with the number of measurements as `count`. */
 function readMeasurements({ asInt, asDouble, sum, count }: Point): [string, string][] | string {
   const isHistogram = count !== undefined && count !== null;
   const value = isHistogram ? numberText(sum) : isPresent(asInt) ? wholeText(asInt) : numberText(asDouble);
   if (value === undefined) return isHistogram ? 'sum must be a number' : 'asInt or asDouble must be a number';
-  // The protocol has no sum for a histogram of measurements below 0.
+  // Usage never falls, so the value of a sum is not below 0. For a histogram with measurements below 0 the protocol has no sum.
   if (value.startsWith('-')) return 'a value below 0 is no usage: what only grows has none';
   if (!isHistogram) return [['value', value]];
   const measurements = wholeText(count);

@@ -1,7 +1,7 @@
 /**
- * Limits the size of an OpenTelemetry request (docs/rules/opentelemetry.md, "With a collector") before it is parsed to
- * its shape. Lists of empty objects are small if compressed. Each attribute of a resource is part of the identity of
- * every one of its points.
+ * Limits the size of an OpenTelemetry request (docs/rules/opentelemetry.md, "With a collector") before its shape is validated, because a
+ * small compressed request may contain long lists of empty objects. Attributes are limited too, because those of a resource are part of the
+ * identity of each of its points.
  */
 import { invalid } from '../../foundation/error.ts';
 

@@ -5,8 +5,8 @@
  */
 
 /**
- * Number of letters by which a key may differ and still count as the misspelt field. A source may have other keys about a
- * customer that resemble the id (`customer_ip`).
+ * Number of letters by which a key may differ and still count as the misspelt field. It is small, because a source may have other keys that
+ * resemble a field (`customer_ip`).
  */
 const LETTERS_WRONG: Readonly<Record<string, number>> = {
   event_id: 1,
@@ -29,7 +29,7 @@ export function findMisspeltKey(event: Readonly<Record<string, unknown>>): { key
   return undefined;
 }
 
-/** Whether an event with this key never needs a check, whatever other keys it has. */
+/** Whether the key is an event field or resembles none, so that it cannot be a misspelling. */
 export function canHold(key: string): boolean {
   return meantBy(key) === undefined;
 }

@@ -24,7 +24,8 @@ export type Rounded = { readonly mantissa: bigint; readonly scale: number };
 export function computeRoot(value: Exact): Rounded {
   const mantissa = toMantissa(value);
   const digits = decimalDigits(mantissa);
-  // Two more digits than the result has, and an even scale: then the root of the mantissa is the mantissa of the root.
+  // Scales the value to an even scale and two more digits than the result has, so that the root of the mantissa is the mantissa of the
+  // root.
   let places = 2 * (SIGNIFICANT_DIGITS + 2) - digits;
   if ((value.scale + places) % 2 !== 0) places++;
   spend(ROOT_WORK + digits / 16);
@@ -208,7 +209,7 @@ function toRounded({ mantissa, bits }: Fixed, error: bigint): Rounded {
 function positiveDecimal({ mantissa, bits }: Fixed): Rounded {
   if (bits < 0) return positiveDecimal({ mantissa: mantissa << BigInt(-bits), bits: 0 });
   const digits = Math.floor((bitLength(mantissa) - bits) / BITS_PER_DIGIT);
-  // Two or three digits more than the result has; `significant` computes the exact number.
+  // Scales to two or three digits more than the result has; `significant` rounds them away.
   const places = SIGNIFICANT_DIGITS + 2 - digits;
   const scaled = places >= 0 ? mantissa * toPowerOfTen(places) : mantissa / toPowerOfTen(-places);
   return significant(scaled >> BigInt(bits), places);

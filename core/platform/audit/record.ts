@@ -8,7 +8,7 @@ import { timestampText } from '../../foundation/record.ts';
 export const AUDIT_ACTIONS = ['created', 'updated', 'archived', 'deleted'] as const;
 type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
-/** User of changes that no request caused: jobs of the clock. */
+/** User of changes that no request caused, such as those of scheduled jobs. */
 export const SYSTEM_USER = 'system';
 
 /** Audited types of records; test/storage/models/audited.test.ts compares the list with the models. */

@@ -1,8 +1,8 @@
 /** Columns of an export: name, kind of value and source (docs/rules/exports.md, "The columns"). */
 
 /**
- * `text` is written by people or producers. `word` is ours: an id, an enum value, a currency. `decimal` is decimal text. `instant` is
- * microseconds since 1970.
+ * `text` is written by people or producers. `word` is written by this service: an id, an enum value, a currency. `decimal` is decimal text.
+ * `instant` is microseconds since 1970.
  */
 export type CellKind = 'text' | 'word' | 'decimal' | 'integer' | 'instant';
 

@@ -24,7 +24,7 @@ export function parseColumns(header: readonly string[], known: readonly string[]
   return names.map(parseColumnPath);
 }
 
-/** Spreadsheets of many countries use another separator. */
+/** Rejects a header with semicolons or tabs, which spreadsheets of many countries write instead of commas. */
 function checkSeparator(name: string, known: readonly string[]): void {
   for (const [character, signs] of [
     [';', 'semicolons'],
@@ -36,7 +36,10 @@ function checkSeparator(name: string, known: readonly string[]): void {
   }
 }
 
-/** Splits a column name at its first dot. Further dots belong to the key of a free map; deeper values are written as JSON. */
+/**
+ * Splits a column name at its first dot. Further dots belong to the key inside the field; a value nested deeper is written as JSON in its
+ * cell.
+ */
 function parseColumnPath(name: string): string[] {
   const dot = name.indexOf('.');
   return dot <= 0 || dot === name.length - 1 ? [name] : [name.slice(0, dot), name.slice(dot + 1)];
@@ -50,7 +53,7 @@ function checkNesting(names: readonly string[]): void {
   }
 }
 
-/** Texts by field, with the columns of one map combined; empty cells are omitted. */
+/** Maps each field to the text of its cell, and the columns of one map to one object. An empty cell sets no field. */
 export function toCellValues(columns: readonly ImportColumn[], cells: readonly string[]): Record<string, unknown> {
   const value: Record<string, unknown> = {};
   for (const [index, [field, inner]] of columns.entries()) {

@@ -11,7 +11,7 @@ const FIELDS = ['event_id', 'event_name', 'external_customer_id', 'customer_id',
 const WITHOUT_EFFECT = ['received_at'];
 export const EVENT_COLUMNS = [...FIELDS, ...WITHOUT_EFFECT];
 
-/** JSON text; `event_id` is undefined if the file has none. */
+/** Event as JSON text. `event_id` is undefined if the file has none. */
 export type ImportedEventRow = { readonly text: string; readonly event_id: string | undefined };
 
 /** Converts a row to an event; throws the fault with its field. */
@@ -30,15 +30,15 @@ export function parseEventRow(row: ImportRow): ImportedEventRow {
 const ESCAPED_COLUMNS = new Set(EXPORTED_COLUMNS.filter(({ kind }) => kind === 'text').map(({ name }) => name));
 
 /**
- * Exports escape ids and properties that a spreadsheet would read as formulas. The import restores them, because another
- * id would be another event.
+ * Exports escape ids and properties that a spreadsheet would read as formulas. The import removes the escape, because an event with a
+ * changed id would count as another event.
  */
 const restoreExportedCell = (name: string, cell: unknown) =>
   typeof cell === 'string' && ESCAPED_COLUMNS.has(name) ? unescapeFormula(cell) : cell;
 
 /**
- * Builds the event. `properties` is either JSON in one cell, which stays unchanged, or one column per property, whose
- * texts meters read as numbers.
+ * Builds the event from its cells. `properties` is either JSON text in one cell, which stays unchanged, or one column per property. Values
+ * of such columns remain text; meters read them as numbers.
  */
 function toEventText(cells: unknown): { value: unknown; text: string } {
   const given = Object.entries(cells as Record<string, unknown>).map(([name, cell]) => [

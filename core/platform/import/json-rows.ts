@@ -16,7 +16,7 @@ export class JsonRows {
   #depth = 0;
   #isInString = false;
   #isEscaped = false;
-  /** Allowed next tokens inside an array; `element` after a comma. */
+  /** Tokens that may follow inside the array. After a comma it is `element`, because an array must not end with a comma. */
   #needs: 'element or end' | 'element' | 'comma or end' = 'element or end';
   #rows = 0;
 
@@ -67,7 +67,7 @@ export class JsonRows {
         if (start < 0) continue;
       }
       if (!this.#isOver(this.#rest[at]!)) continue;
-      // A number, for example, ends before the current character; an object ends with it.
+      // A number, for example, ends before the current character, such as a comma; an object ends with the current character, its bracket.
       const end = this.#depth < 0 ? at : at + 1;
       this.#depth = 0;
       yield this.#rest.slice(start, end);
@@ -97,7 +97,7 @@ export class JsonRows {
     return at;
   }
 
-  /** Whether the element ends with this character or, if the depth is then below zero, before it. */
+  /** Whether the element ends at this character. It ends before the character if the depth is then −1, otherwise with it. */
   #isOver(character: string): boolean {
     if (this.#isInString) {
       if (this.#isEscaped) this.#isEscaped = false;

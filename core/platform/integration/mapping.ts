@@ -1,7 +1,7 @@
 /**
- * A mapping joins a record to its counterpart at a provider (docs/integrations/README.md, "Mappings"). It is `intended`
- * before the call that creates the counterpart, `made` once the id of the counterpart is known, and `gone` after the
- * two were separated.
+ * A mapping links a record of this service to the record at a provider that represents it, its counterpart (docs/integrations/README.md,
+ * "Mappings"). It is `intended` before the call that creates the counterpart, `made` once the id of the counterpart is known, and `gone`
+ * after the two were unlinked.
  */
 import { z } from 'zod';
 import { anyCase, baseFields, metadata, requiredKey } from '../../foundation/record.ts';

@@ -43,7 +43,7 @@ export const providerEventShape = z.object({
 export type ProviderEventRecord = z.output<typeof providerEventShape>;
 
 const PAUSES_S: readonly number[] = [60, 300, 1_800, 7_200, 21_600, 43_200, 86_400];
-/** Attempts to process an event whose record is not stored here yet, but may be soon. */
+/** Maximum attempts to process an event whose record is not stored here; the record may still arrive in the meantime. */
 const UNKNOWN_ATTEMPTS_MAX = 4;
 
 /**

@@ -1,4 +1,7 @@
-/** When the counterpart of an invoice is read again (docs/integrations/README.md, "Reading an invoice"). */
+/**
+ * Schedule by which the service reads an invoice again at the provider to which it was pushed (docs/integrations/README.md, "Reading an
+ * invoice").
+ */
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
@@ -6,9 +9,7 @@ export function computeFirstPull(now: Date): Date {
   return new Date(now.getTime() + HOUR_MS);
 }
 
-/**
- * Computes the next pull: the wait equals the age of the mapping, from an hour up to a day, so it doubles each time.
- */
+/** Computes the time of the next read. The wait equals the age of the mapping, from an hour up to a day, so it doubles each time. */
 export function computeNextPull({ made_at, now }: { made_at: Date; now: Date }): Date {
   const age_ms = now.getTime() - made_at.getTime();
   return new Date(now.getTime() + Math.min(DAY_MS, Math.max(HOUR_MS, age_ms)));

@@ -9,7 +9,7 @@ export type PushedEntityType = (typeof PUSHED_ENTITY_TYPES)[number];
 
 type PushedEvent = {
   readonly entity_type: PushedEntityType;
-  /** Whether the event only updates a record that the provider has; a provider without the record ignores it. */
+  /** If true, the event only updates a record that the provider has. It does not create the record at a provider without it. */
   readonly only_known: boolean;
 };
 
@@ -21,7 +21,7 @@ const PUSHED_EVENTS: Partial<Record<SystemEventName, PushedEvent>> = {
   'invoice.update.voided': { entity_type: 'invoice', only_known: true },
   'payment.success': { entity_type: 'payment', only_known: false },
   'payment.updated': { entity_type: 'payment', only_known: true },
-  // A credit note of a subscription change is final at its creation.
+  // Pushed at its creation, too, because a credit note of a subscription change is final from then on.
   'credit_note.created': { entity_type: 'credit_note', only_known: false },
   'credit_note.updated': { entity_type: 'credit_note', only_known: false },
 };

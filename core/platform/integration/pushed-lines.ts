@@ -35,7 +35,7 @@ type InvoiceParts = {
   readonly taxes: readonly PushedTax[];
 };
 
-/** Computes the lines. Throws if they do not add up to the remaining amount, because one of the two would be wrong. */
+/** Computes the lines. Throws if they do not add up to the remaining amount, because the provider would then show a wrong amount. */
 export function computePushedLines({ invoice, lines, taxes }: InvoiceParts): PushedInvoiceLine[] {
   const pushed = [
     ...lines.map(toPushedLine),

@@ -95,7 +95,10 @@ export function checkScheduledTask({ interval, job_config, provider_type, may_be
     throw invalid('job_config.virtual_host_style', 'is the opposite of use_path_style');
 }
 
-/** Host only, with a public address. The address that a name resolves to is checked when connecting. Errors do not repeat the URL. */
+/**
+ * Accepts only a host with a public address. The address to which a host name resolves is checked when connecting. Error messages leave the
+ * URL out, because it may contain a password.
+ */
 function checkEndpoint(endpoint_url: string, may_be_private: boolean): void {
   const field = 'job_config.endpoint_url';
   const { protocol, hostname, username, password, pathname, search, hash } = new URL(endpoint_url);

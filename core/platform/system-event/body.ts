@@ -25,7 +25,7 @@ import { SYSTEM_EVENTS, type SystemEntityType, type SystemEventName } from './ca
 /** Shape of the records of each kind. A kind without a shape shows all fields. */
 const SHAPES: Partial<Record<SystemEntityType, z.ZodType>> = {
   customer: customerShape,
-  // Omitted: these numbers are for the author of the feature, and have another form in the API.
+  // Omitted, because these settings are meant for the author of the feature, and their stored form differs from that in the API.
   feature: featureShape.omit({ reporting_unit: true, alert_settings: true }),
   entitlement: publishedEntitlementShape,
   subscription: Subscription,

@@ -45,8 +45,8 @@ export const WorkflowRun = z.object({
 export type WorkflowRun = z.infer<typeof WorkflowRun>;
 
 /**
- * Whether a retry may succeed: after a failure of a store or an unexpected error. A rule refuses again: the record is
- * missing, or its state does not allow the operation.
+ * Whether a retry may succeed: only after a failure of a store or an unexpected error. A broken rule, such as a missing record or a state
+ * that forbids the operation, would fail again.
  */
 export function isRetryable(error: unknown): boolean {
   return !(error instanceof FarthingError) || error.http_status_code >= 500;

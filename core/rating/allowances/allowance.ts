@@ -14,7 +14,7 @@ import type { FreeWindows, Granting } from './grants.ts';
 import { computeAboveAnyLimit, type UsageInterval } from './independent-limits.ts';
 import type { OrderedUsage } from './ordered-usage.ts';
 
-/** Sum of all sources of one reset period. A null limit is unlimited. */
+/** Limits of all entitlements with one reset period, added up. A null limit is unlimited. */
 export type LimitAllowance = { readonly limit: Decimal | null; readonly usage_reset_period: UsageResetPeriod | null };
 /** Usage-ordered grants of one measure. */
 export type GrantedAllowance = Pick<Granting, 'measure' | 'groups'>;
@@ -35,7 +35,7 @@ export type AllowedWindow = {
 export type MeasuredAllowance = {
   readonly limit: Decimal | null;
   readonly windows: readonly AllowedWindow[];
-  /** Terms of the grants, if the allowance comes from grants. For the measure amount, limit and usage are money. */
+  /** Terms of the grants, if the allowance comes from grants. If their measure is `amount`, limit and usage are money. */
   readonly granting?: Granting;
 };
 
@@ -86,7 +86,7 @@ export function filterUnitAllowances(allowances: readonly MeasuredAllowance[]): 
   return allowances.filter((one) => !isAmountAllowance(one));
 }
 
-/** Part of the usage cost (money) above the grants of the measure amount; null without such grants. */
+/** Part of the usage cost (money) above the grants with the measure `amount`; null without such grants. */
 export function computeAmountAbove(allowances: readonly MeasuredAllowance[] = []): Decimal | null {
   const above = allowances.filter(isAmountAllowance).map((allowance) => computeAboveLimit(allowance));
   return above.length === 0 ? null : Decimal.max(ZERO, ...above);

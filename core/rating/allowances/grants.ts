@@ -35,7 +35,7 @@ export type FreeWindows = {
   readonly windows: readonly (Period & { readonly limit?: Decimal })[];
 };
 
-/** Intervals that grants make free, and the usage in the measure of the grants. */
+/** Intervals with limits on free usage, computed from grants, and the usage in the measure of these grants (units or money). */
 export type UsedGrants = { readonly free: FreeWindows; readonly usage: OrderedUsage };
 
 type GrantSourceTerms = Pick<
@@ -87,7 +87,7 @@ type OpenedGrant = Period & { used: Decimal };
  */
 type ExhaustedInterval = Period & {
   readonly limit: Decimal;
-  /** Usage in the interval before the continued history begins. */
+  /** Usage in the interval up to the instant of the `GrantHistoryState` from which the history continues. */
   readonly before?: Decimal;
 };
 /** History of one group. `opened` has one list per grant duration, in the order of the group; each list is in order of time. */
@@ -106,7 +106,7 @@ export type GrantHistoryState = {
   readonly used: Decimal;
 };
 
-/** State from which a history of usage up to `at` continues. */
+/** Returns the state at the instant `at`, from which later usage continues the history. */
 export function toHistoryState(
   at: Milliseconds,
   { history, usage, before }: { history: GrantGroupHistory; usage: OrderedUsage; before: GrantHistoryState | null },
@@ -126,8 +126,8 @@ function sumUsedWhile(over: ExhaustedInterval, usage: OrderedUsage): Decimal {
 }
 
 /**
- * Computes the history of a group. It yields after each portion, because there may be a million and other tasks have to
- * run in between. `before` is a known state of the cycle, which later usage continues.
+ * Computes the history of a group. It yields after each portion, because there may be a million and other tasks have to run in between.
+ * `before` is the state of the cycle after earlier usage; `usage` then contains only later usage.
  */
 export function* computeGrantHistory(
   group: readonly Grants[],
@@ -197,8 +197,8 @@ function compareGrantEnds(a: { readonly grant: OpenedGrant }, b: { readonly gran
 }
 
 /**
- * Computes the intervals with free usage and their limits. A single group with one duration is a limit itself.
- * Otherwise nothing is free while any group is exhausted.
+ * Computes the intervals with a limit on free usage. With a single group of one duration, they are the intervals of its grants. Otherwise
+ * they are the intervals in which any group is exhausted, and usage outside them is free.
  */
 export function* computeFreeWindows(
   granting: Granting,
@@ -228,7 +228,7 @@ export function mergeExhaustedIntervals(intervals: readonly ExhaustedInterval[])
   return { limit: ZERO, windows };
 }
 
-/** State of one grant of a group: open, or waiting for usage. */
+/** State of one grant of a group. `window` is null while the grant waits for usage that opens it. */
 export type GrantState = {
   readonly quota: Decimal;
   readonly used: Decimal;

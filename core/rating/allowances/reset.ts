@@ -1,7 +1,7 @@
 /**
- * Computes when usage resets to 0 against a limit (docs/rules/entitlements.md, "Reset periods"). A reset period counts
- * whole local days and begins at midnight on the grid of the anchor's date. Without a reset period, or with one equal
- * to the billing period, it is the billing period to the instant. Limit and invoice then cover equal usage.
+ * Computes when usage resets to 0 against a limit (docs/rules/entitlements.md, "Reset periods"). A reset period counts whole local days: it
+ * begins at midnight, on dates counted from the billing anchor. Without a reset period, or with one equal to the billing period, usage
+ * resets at the exact instants of the billing periods, so that limit and invoice cover equal usage.
  */
 
 import type { UsageResetPeriod } from '../../catalog/entitlement/record.ts';
@@ -14,7 +14,7 @@ import { type BilledSubscription, periodRule } from '../charges.ts';
 import { applyPeriodGridAt, periodGridEnd } from '../earlier-periods.ts';
 import { computeShare, prorate } from '../proration.ts';
 
-/** Interval in which usage adds up, without its end. A null end means that usage never resets. */
+/** Interval in which usage adds up, from `start` until `end`, exclusive. A null end means that usage never resets. */
 export type ResetWindow = { readonly start: Milliseconds; readonly end: Milliseconds | null };
 
 type ResetRule = Pick<BilledSubscription, 'start_ms' | 'end_ms' | 'billing_anchor_ms' | 'timezone'> & {
@@ -41,7 +41,10 @@ type LimitedUsage = {
   /** Stored running period of the subscription. */
   readonly current: Period;
   readonly usage_reset_period: UsageResetPeriod | null;
-  /** A meter that never resets counts from the start of the subscription, for any reset period. */
+  /**
+   * Whether the meter resets its usage. With `NEVER`, usage counts from the start of the subscription, whatever the reset period of the
+   * limit.
+   */
   readonly reset_usage: 'BILLING_PERIOD' | 'NEVER';
 };
 
@@ -71,7 +74,7 @@ export function listLimitWindows(range: Period, limited: Omit<LimitedUsage, 'cur
   }));
 }
 
-/** All intervals of a limit that overlap `range`, not cut at its end. Without a reset period they are billing periods. */
+/** All intervals of a limit that overlap `range`, at their full length. Without a reset period they are the billing periods. */
 export function listWholeLimitWindows(
   range: Period,
   subscription: BilledSubscription,
@@ -84,7 +87,7 @@ export function listWholeLimitWindows(
       reset_period === null || isBillingPeriod(reset_period, then)
         ? findBillingPeriod(at, then)
         : computeResetWindow(at, { ...then, end_ms: null, usage_reset_period: reset_period });
-    // A change of the billing periods cuts the interval in which it falls.
+    // If the billing periods change inside the interval, the interval ends at the change.
     const last = Math.min(end!, (then === subscription ? null : periodGridEnd(subscription, at)) ?? end!);
     windows.push({ start, end: last });
     at = last;
@@ -93,8 +96,8 @@ export function listWholeLimitWindows(
 }
 
 /**
- * Free units in one interval of a limit. A short first billing period has a share of the limit, rounded to whole units; the share is that
- * of an advance charge. Any other interval has the whole limit (docs/rules/entitlements.md, "A short first period").
+ * Free units in one interval of a limit. In a short first billing period the limit is prorated like an advance charge, and rounded to whole
+ * units. Any other interval has the whole limit (docs/rules/entitlements.md, "A short first period").
  */
 export function computeLimitIn(
   limit: Decimal,
@@ -143,7 +146,7 @@ function isBillingPeriod(reset_period: UsageResetPeriod, own: SubscriptionPeriod
   return reset_period === own.billing_period && own.billing_period_count === 1;
 }
 
-/** Limits with an equal key apply to the same intervals of a subscription. */
+/** Returns a key of the reset period. Limits with equal keys apply to equal intervals of a subscription. */
 export function deriveResetPeriod(reset_period: UsageResetPeriod | null, own: SubscriptionPeriodTerms): string {
   if (reset_period !== null) return reset_period;
   return own.billing_period_count === 1 ? own.billing_period : `${own.billing_period_count} ${own.billing_period}`;

@@ -1,6 +1,7 @@
 /**
- * Costs of a chain until the start and the end of each of its lines (docs/rules/proration.md, "Usage over a change"), exact and before
- * commitments. A line adds the difference, so that the lines add up wherever the chain is cut.
+ * For each line of a chain, the cost of the chain up to the start and up to the end of the line (docs/rules/proration.md, "Usage over a
+ * change"), exact and before commitments. A line pays the difference, so the lines add up to the cost of the chain, however many lines it
+ * has.
  */
 
 import { addParts } from '../../catalog/pricing/add-parts.ts';
@@ -106,7 +107,7 @@ function toUnitsByBucket({ service, measured }: PricedLine, windows: Chain['wind
   return new Map(
     measured.buckets.map((values, index) => {
       const start = starts[index]!;
-      // The first bucket may begin before the line: it is then also the last bucket of the preceding line.
+      // The first bucket of a line can also be the last of the preceding line. Both lines use the start of its window as key.
       const isCut = index === 0 && windows !== null;
       const at = isCut ? windowAt(Math.max(start, service.start), windows.size, windows).start : start;
       return [at, sumDecimals(values)] as const;
@@ -116,7 +117,7 @@ function toUnitsByBucket({ service, measured }: PricedLine, windows: Chain['wind
 
 type AddedLine = { readonly lines: readonly PricedLine[]; readonly index: number; readonly units: UnitsByBucket };
 
-/** Adds a line to each bucket that the line, or its free units, changed. */
+/** Adds to each bucket the charged units by which the line changed it. Returns the added cost and its parts. */
 function addLine(
   buckets: Map<Milliseconds, BucketCost>,
   { lines, index, units }: AddedLine,
@@ -186,7 +187,7 @@ function resetShares(
   });
   if (left.some(({ above, time }) => above.gt(0) && time.isZero()) || left.every(({ above }) => above.isZero()))
     return null;
-  // A common divisor makes the shares add up to exactly 1.
+  // A common denominator makes the shares add up to exactly 1.
   const divisors = [...new Set(left.filter(({ time }) => time.gt(0)).map(({ time }) => time.toFixed()))];
   const common = divisors.reduce((product, time) => product.times(time), ONE);
   const weights = lines.map((_, index) =>
@@ -206,7 +207,7 @@ function bucketShares(
 ): CostShare[] {
   const windowIn = (at: Milliseconds) => (windows === null ? whole : windowAt(at, windows.size, windows));
   const begin = lines[0]!.service.start;
-  // Most buckets lie in one line: only those in which a line begins are shared.
+  // Lines share only a bucket in which one of them begins. Any other bucket belongs to the line that is active at its start.
   const cut = new Map(lines.slice(1).map(({ service }) => [windowIn(service.start).start, service.start]));
   return buckets.map((units, index) => {
     const at = Math.max(starts[index]!, begin);
@@ -225,7 +226,7 @@ function bucketShares(
 
 /**
  * Costs of lines that share one integral over time: each line pays the price of the whole integral by its own terms, in proportion to its
- * part. Lines of equal terms whose part is below 0 pay nothing.
+ * own integral. Neighbouring lines of equal terms pay nothing if their integrals add up to 0 or less.
  */
 function integralCosts({ lines, whole }: ChainCostInput): LineCost[] {
   const whole_us = new Decimal(whole.end - whole.start).times(1000);

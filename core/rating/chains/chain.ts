@@ -29,7 +29,7 @@ export type Chain<Item = unknown> = {
   readonly rule: ChainRule;
   /** Lines in order of time. */
   readonly lines: readonly ChainLine<Item>[];
-  /** The regular period of the lines, at its full length, also if the period is short or cut. */
+  /** Regular period of the lines, at its full length even if the billed period is shorter. */
   readonly whole: Period;
   /**
    * Instant from which events count for a level (WEIGHTED_SUM): the start of the period, or of the subscription if the meter never resets.
@@ -49,7 +49,10 @@ export type Linkable<Item extends LinkedItem> = ChainLine<Item> & {
   readonly begins: Milliseconds;
 };
 
-/** Maps each service period to its chain. A single line that is not an integral has no chain: it is charged by itself. */
+/**
+ * Maps each service period to its chain. A line that no other line joins is charged by itself and has no chain, except with the rule
+ * `integral`.
+ */
 export function findChains<Item extends LinkedItem>(
   services: readonly Linkable<Item>[],
 ): ReadonlyMap<Linkable<Item>, Chain<Item>> {

@@ -107,8 +107,8 @@ export class ChainCharges<Item extends PricedItem> {
 }
 
 /**
- * While the period runs, the current line gets the total cost of its chain. Otherwise the share of each line would change as time passes,
- * without any usage.
+ * While the period runs, the current line pays all of the chain's cost that the lines before it do not pay. Otherwise, without any new
+ * usage, the shares of the lines would change as time passes.
  */
 function withPlanned<Item>(chain: Chain<Item>, costs: readonly LineCost[]): readonly LineCost[] {
   const running = chain.lines.findLastIndex((line) => hasBegun(chain, line));

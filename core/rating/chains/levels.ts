@@ -1,8 +1,8 @@
 /**
  * A level (WEIGHTED_SUM) is billed by its integral over time, divided by the length of the whole billing period (docs/rules/metering.md,
- * "Levels over time"). 10 GB all month are 10 GB-months, also in a month that is cut. The integral of an interval is the one until its end
- * less the one until its start. Both begin with the level: at the start of the billing period, or of the subscription if the meter never
- * resets.
+ * "Levels over time"). 10 GB all month are 10 GB-months; 10 GB for half of the month are 5, also if the billed period is cut to that half.
+ * The integral of an interval is the one until its end less the one until its start. Both are measured from the start of the billing
+ * period, or of the subscription if the meter never resets.
  */
 import { Decimal, sumDecimals, ZERO } from '../../foundation/decimal.ts';
 import { FarthingError } from '../../foundation/error.ts';
@@ -12,7 +12,7 @@ import { QUANTITY_PLACES } from '../../metering/quantity.ts';
 import { type BilledItem, type BilledSubscription, hasOwnPeriods, itemRule, levelPeriod } from '../charges.ts';
 import { splitByPeriodGrid } from '../earlier-periods.ts';
 
-/** A query for the integral of a level, from the beginning of the level to an instant. */
+/** A query for the integral of a level, from the instant at which its measurement begins to a later instant. */
 export type LevelReading = {
   readonly window: Period;
   /** The billing period of the reading. */

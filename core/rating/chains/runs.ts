@@ -75,7 +75,7 @@ function applyCorrections(runs: readonly PricedUnits[]): PricedUnits[] {
   return left;
 }
 
-/** Takes units off the runs, the latest first. Returns the units in excess of all runs. */
+/** Subtracts units from the runs, the latest first. Returns the units that exceed all runs. */
 function takeBack(runs: PricedUnits[], units: Decimal): Decimal {
   let rest = units;
   for (let index = runs.length - 1; index >= 0 && rest.gt(0); index--) {

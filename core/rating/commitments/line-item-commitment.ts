@@ -100,7 +100,7 @@ type LineCommitmentInput = {
   readonly prefix?: string;
 };
 
-/** A price with times of day has a commitment in each window, also if the request has none. */
+/** Commitment of a line if the request has none. With times of day on its price, the line still has a commitment in each window. */
 export function emptyCommitment({
   commitment_time_buckets,
 }: Pick<CommittedPrice, 'commitment_time_buckets'>): StoredCommitment {
@@ -127,7 +127,7 @@ export function hasCommitment(requested: RequestedCommitment): boolean {
 
 const COMMITMENT_FIELDS = Object.keys(lineCommitmentFields) as (keyof RequestedCommitment)[];
 
-/** Validates a requested commitment and returns its stored form; `price` has the times of day already. */
+/** Validates a requested commitment and returns its stored form. `input.price` must already contain the requested times of day. */
 export function toStoredCommitment(requested: RequestedCommitment, input: LineCommitmentInput): StoredCommitment {
   const { price } = input;
   if (!hasCommitment(requested)) return emptyCommitment(price);
@@ -171,7 +171,7 @@ function checkValue(
     throw invalid(`${prefix}commitment_quantity`, 'cannot be combined with commitment_amount');
   const value = amount ?? quantity;
   if (value === null) {
-    // Times of day have their own commitments, so the line needs no value.
+    // The times of day of the price have their own commitments, so the line needs no value.
     if (price.commitment_time_buckets?.length && type === null) return null;
     throw invalid(`${prefix}commitment_${type ?? 'amount'}`, 'is required');
   }
@@ -205,7 +205,7 @@ function checkDuration(
   return duration;
 }
 
-/** Commitment of a stored line in billing terms; null without a commitment. */
+/** Converts the stored commitment of a line to the form that pricing uses; null without a commitment. */
 export function lineCommitment(
   line: StoredCommitment & RecurringLine,
   grid: { bucket_size: WindowSize | null; timezone: string; billing_anchor: string },

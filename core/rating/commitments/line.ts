@@ -1,6 +1,6 @@
 /**
  * The commitment of a line item (docs/rules/commitments.md): in money or in units, for each billing period, for a longer term, or for each
- * window of its meter. Units are priced first: their cost is the committed amount.
+ * window of its meter. For a commitment in units, the committed amount is the price of these units.
  */
 
 import type { TimeBucket } from '../../catalog/price/time-buckets.ts';
@@ -15,7 +15,7 @@ import { roundedCharge } from './rounded.ts';
 
 export type LineCommitment = {
   readonly type: 'amount' | 'quantity';
-  /** Null if only times of day have a commitment. */
+  /** Null if only the price's times of day (`time_buckets`) have commitments. */
   readonly value: Decimal | null;
   readonly overage_factor: Decimal;
   readonly true_up: boolean;
@@ -31,9 +31,12 @@ export type CommitmentPart = {
   readonly share: Decimal;
   /** Part of the committed amount that earlier charges of the term or period have used. */
   readonly used: Decimal;
-  /** Whether the shortfall is charged now: at the end of the term, or with the last line of the period. */
+  /** Start of the term; set only for a commitment over several periods. */
   readonly is_last: boolean;
-  /** Start of the term, if the period is one of several. */
+  /**
+   * True for a commitment over several periods: its earlier charges have drawn `used`. If false, `used` is the cost of earlier lines in the
+   * period, and the committed amount is lowered by it.
+   */
   readonly since?: Milliseconds;
   /**
    * True for a commitment over several periods. Otherwise `used` of earlier lines in the period lowers the committed
@@ -53,7 +56,7 @@ export function committedCharge(
   usage: Decimal,
   { commitment, price, part }: { commitment: LineCommitment; price: PriceTerms; part: CommitmentPart },
 ): {
-  /** Charge of the commitment before rounding. */
+  /** Charge under the commitment, before rounding. */
   readonly charged: CommittedCharge;
   readonly rounded: CommittedCharge;
   readonly amount: Decimal;

@@ -1,7 +1,7 @@
 /**
  * Computes the part of a commitment that applies to a charge (docs/rules/commitments.md, "Shorter periods" and "Over several periods"). A
- * commitment for one billing period has the share of an advance charge; all consecutive lines in the period have it in common. A commitment
- * for a longer term is never reduced, and continues from the draws of the term's earlier charges.
+ * commitment for one billing period is prorated like an advance charge, and consecutive lines with an equal commitment share it. A
+ * commitment for a longer term is never reduced, and continues from the draws of the term's earlier charges.
  */
 
 import { Decimal, sumDecimals } from '../../foundation/decimal.ts';
@@ -26,7 +26,7 @@ export type CommitmentPartInput = {
   readonly ends_at?: Milliseconds | null;
 };
 
-/** Consecutive lines under one commitment, which have its terms in common. */
+/** Consecutive lines that draw from one commitment, or continue its term. */
 export type CommittedLines = {
   readonly since: Milliseconds;
   /** End of the last line; null if it has no end. */
@@ -90,7 +90,7 @@ export function deriveDrawPeriod(
     siblings: activeIntervals,
     subscription: ended,
   });
-  // A query for an interval that is no single period is charged with the share of that interval.
+  // A queried interval that is not exactly the service interval of one line has its own share of the commitment.
   const isOne = services.some(({ start, end }) => start === service.start && end === service.end);
   if (services.length < 2 || !isOne) return null;
   const [starts, ends] = [services.map(({ start }) => start), services.map(({ end }) => end)];

@@ -41,7 +41,7 @@ export function deriveServiceTerm(
   const { duration } = commitment;
   const then = applyPeriodGridAt(subscription, at);
   const billed = periodContaining(at, then.start_ms, { ...periodRule(then), subscription_end: null })!;
-  // A restart of the subscription's periods cuts the current one.
+  // If the periods of the subscription were re-anchored inside this period, the period ends there.
   if (duration === null)
     return { start: billed.start, end: Math.min(billed.end, periodGridEnd(subscription, at) ?? billed.end) };
   // A term ends with the billing period in which its duration ends, even if term and billing periods do not begin at one instant.
@@ -86,14 +86,14 @@ function asItem(subscription: BilledSubscription): BilledItem {
   };
 }
 
-/** Charge of one line within the commitment, and above it, before and after the factor. */
+/** Cost of one line within the committed amount, above it, and above it times the overage factor (`overage`). */
 export type PoolShare = { readonly within: Decimal; readonly above: Decimal; readonly overage: Decimal };
 
 type PoolShares = { readonly shares: readonly PoolShare[]; readonly left: CommitmentPool };
 
 /**
- * Rounded amounts of lines, each drawn from the pool: every part is between 0 and the amount of its line (docs/rules/numbers.md, "Spreading
- * an amount").
+ * Splits rounded line amounts into the parts within and above the committed amount. Each part is between 0 and the amount of its line
+ * (docs/rules/numbers.md, "Spreading an amount").
  */
 export function shareOut(
   amounts: readonly Decimal[],

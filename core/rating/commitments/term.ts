@@ -11,7 +11,10 @@ type TermRule = {
   readonly timezone: string;
 };
 
-/** The term, by its nominal dates, of a service that begins at this instant. */
+/**
+ * Returns the term that contains the instant. Its dates count from the start of the commitment, and are not moved to the end of a billing
+ * period.
+ */
 export function computeTerm(at: Milliseconds, { since, duration, timezone }: TermRule): Period {
   const rule = { billing_anchor: since, billing_period: duration, billing_period_count: 1, timezone };
   return periodContaining(Math.max(at, since), since, rule)!;

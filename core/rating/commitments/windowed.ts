@@ -1,8 +1,8 @@
 /**
  * A commitment for each window of a meter, and times of day with their own commitments (docs/rules/commitments.md, "Windows and times of
- * day"). A window belongs to the time of day in which it begins, by the clock of the subscription. Outside of all times of day the
- * commitment of the line applies; without one, usage has its normal cost. With a true-up, windows without usage count as soon as they are
- * over. A window that the charge covers in part has that part of its commitment.
+ * day"). A window belongs to the time of day in which it begins, in the timezone of the subscription. Outside of all times of day the
+ * commitment of the line applies; without one, usage has its normal cost. With a true-up, a window without usage is charged its shortfall
+ * as soon as it is over. A window that the charge covers only in part has that share of its commitment.
  */
 
 import type { TimeBucket } from '../../catalog/price/time-buckets.ts';

@@ -1,7 +1,7 @@
 /**
  * Converts between credits and money (docs/rules/wallets.md, "Credits and money"). A credit is `conversion_rate` units of the currency and
- * has at most 12 decimals. Money is converted to credits rounded up, both in and out. So an amount that was added pays the same amount
- * again, never a minor unit less.
+ * has at most 12 decimals. Money is converted to credits rounded up, both when credits are added and when they pay. So an added amount of
+ * money can pay an equal amount, never a minor unit less.
  */
 import { Decimal, type DecimalInput } from '../../foundation/decimal.ts';
 import { invalid } from '../../foundation/error.ts';

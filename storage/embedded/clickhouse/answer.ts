@@ -74,7 +74,7 @@ async function answerInsert(
   const write = (sql: string, of = surroundings) => engine.with(of, (connection) => connection.write(sql));
   if (statement.data_start === undefined) return finishInsert(response, await write(statement.text));
   const format = statement.format ?? '';
-  // Otherwise the engine would infer the columns from the data and not from the table.
+  // Without the first setting the engine would infer the columns from the data and not from the table.
   const settings: [string, string][] = [
     ['use_structure_from_insertion_table_in_table_functions', '1'],
     ...surroundings.settings,

@@ -42,7 +42,7 @@ function serve(options: EmbeddedClickHouseOptions): void {
   });
   const finish = callOnce(() => {
     server.close();
-    // The engine recovers the rest at the next start, as after a crash.
+    // Statements that run longer are killed with the process; the next start recovers the engine as after a crash.
     setTimeout(() => process.kill(process.pid, 'SIGKILL'), LAST_STATEMENTS_MS).unref();
     void engine.close().then(() => {
       served.spool.close();

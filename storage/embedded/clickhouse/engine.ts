@@ -72,8 +72,8 @@ export function openEngine({ dir, connections, queue_ms, memory_bytes }: EngineO
 }
 
 /**
- * Runs a statement in a connection of its own. A leftover setting would silently change the next statement: for example, the next insert
- * with a leftover token would be dropped.
+ * Runs a statement in a connection of its own. In a shared one a leftover setting would silently change the next statement: for example,
+ * with a leftover `insert_deduplication_token` the next insert would be dropped.
  */
 async function inSession<Result>(
   data: string,

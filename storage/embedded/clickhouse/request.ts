@@ -87,7 +87,7 @@ function parseSurroundings(parameters: URLSearchParams, incoming: IncomingMessag
     name.startsWith('param_') ? [[name.slice('param_'.length), value]] : [],
   );
   const database = parameters.get('database') ?? header(incoming, 'x-clickhouse-database');
-  // If the client has set a mark, it is used unchanged; it is unique, like a generated one.
+  // If the client has set `log_comment`, that is the statement's id: it is unique, like a generated one.
   const id = parameters.get('log_comment') || randomUUID();
   return { id, settings, params, ...(database ? { database } : {}) };
 }

@@ -136,7 +136,7 @@ export class EmbeddedLog implements EventLog {
     }));
   }
 
-  /** Records of one tenant and environment that may contain the text, in order. Records whose bytes are in files are returned unchecked. */
+  /** Records of a scope that may contain the text, in order. Records with bytes in files or with generated ids are returned unchecked. */
   async records({ partition, from, limit, containing, ...scope }: RecordsQuery): Promise<LogRecord[]> {
     const text = `select ${RECORD_COLUMNS} from log_records
        where partition = $1 and "offset" >= $2 and kind = 'events' and tenant_id = $3 and environment_id = $4

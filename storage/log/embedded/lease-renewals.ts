@@ -62,7 +62,7 @@ class LeaseThread {
   constructor() {
     this.#worker = new Worker(new URL('./lease-thread.mjs', import.meta.url), {
       workerData: { stopped_within_ms: STOPPED_WITHIN_MS },
-      // The thread is plain JavaScript and small: it needs neither our compiler nor our large young generation.
+      // The thread is plain JavaScript and small, so it needs neither the TypeScript loader nor the large heap of the main thread.
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 },
     });
@@ -83,7 +83,7 @@ class LeaseThread {
   async stop(holder: Holder): Promise<void> {
     const renewal = this.#renewals.get(holder);
     if (!renewal) return;
-    // After a busy period, the main loop first receives pending messages of the thread.
+    // If the main loop was busy, the thread's reply may be waiting: `setImmediate` lets it arrive before the thread is terminated.
     const late = setTimeout(() => setImmediate(() => this.#renewals.has(holder) && this.#giveUp()), ENDED_AFTER_MS);
     this.#worker.postMessage({ key: renewal.key });
     await this.#wait(renewal.over);

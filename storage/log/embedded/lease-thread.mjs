@@ -64,7 +64,7 @@ class Renewal {
   stop() {
     this.#stopping = true;
     this.#wake();
-    // If the loop still waits for the server then, its statement fails and the loop ends.
+    // If the loop still waits for the server after the timeout, closing the connection fails its statement and ends it.
     setTimeout(() => this.#breakOff(), workerData.stopped_within_ms).unref();
   }
 

@@ -53,7 +53,7 @@ export class EmbeddedLeases {
     return process.hrtime.bigint() < Atomics.load(this.#shared, toLeaseKey(partition));
   }
 
-  /** Does the periodic upkeep of the leases, except their renewal. */
+  /** Restarts the renewal if it has ended, and deletes consumers whose registration expired over a minute ago. */
   async tend(): Promise<void> {
     await continueRenewing(this.#holder);
     await this.#postgres.raw(

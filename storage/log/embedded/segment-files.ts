@@ -58,7 +58,7 @@ export class SegmentFiles {
     this.#bytesMax = segment_bytes_max ?? SEGMENT_BYTES_MAX;
   }
 
-  /** Takes over the files of earlier processes: they are complete, and a file without a row is removed. */
+  /** Takes over the files of earlier processes: they get no more appends, and files without a row are removed. */
   async takeOver(): Promise<void> {
     const { rows } = await this.#postgres.raw('select segment from log_segments');
     for (const { segment } of rows as { segment: string }[]) this.#closed.add(segment);

@@ -139,7 +139,7 @@ export class KafkaAdmin {
     try {
       return await question(await connecting);
     } catch (error) {
-      // Only the first failing caller disconnects the client: each call would wait for its open requests with a listener of its own.
+      // Only the first failing caller disconnects the client: each call of `disconnect` would add a listener for the open requests.
       if (this.#admin === connecting) {
         this.#admin = null;
         connecting.then((admin) => admin.disconnect()).catch(() => {});

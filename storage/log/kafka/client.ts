@@ -62,7 +62,7 @@ export const openSocket: ISocketFactory = ({ host, port, ssl, onConnect }) => {
   return socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
 };
 
-/** Logs a line of kafkajs one level lower: it logs "error" at every retry, and real losses are thrown. */
+/** Logs a line of kafkajs one level lower: kafkajs logs "error" at every retry, and throws an error when it gives up. */
 function logKafkaLine(
   logger: Logger,
   { level, namespace, log: { message, timestamp: _, ...facts } }: KafkaLogLine,

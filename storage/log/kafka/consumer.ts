@@ -51,9 +51,9 @@ type KafkaAssignedPartition = {
 /** Minimum size of the answer to a fetch, unless the linger time is over. */
 const FETCH_BYTES_MIN = 8 * 1024 * 1024;
 const CRASHES_BEFORE_EXIT = 8;
-/** Number of stale fetches after which the topic is assumed to have changed. Only one may have been in flight during a seek. */
+/** Number of stale fetches after which the topic is assumed to have changed. A seek alone causes at most one, already in flight. */
 const STALE_FETCHES_MAX = 5;
-/** Processing time of a batch above which the next fetch checks the topic: recreating and refilling it takes longer. */
+/** Processing time of a batch above which the next fetch checks the topic. Nobody can recreate and refill a topic in less. */
 const UNWATCHED_MS_MAX = 2_000;
 
 export class KafkaConsumer {

@@ -40,7 +40,7 @@ export class KafkaDeadLetters {
     const connecting = (this.#producer ??= this.#connect());
     try {
       const answers = await (await connecting).send({ topic, messages, acks: -1, timeout });
-      // kafkajs may resolve although a part never left (appender.ts): each partition must have answered for itself.
+      // kafkajs may resolve without an answer of the partition (appender.ts). A request has messages for one partition only.
       if (answers.length === 0 || answers.some(({ errorCode }) => errorCode !== 0))
         throw new Error('Kafka has not acknowledged the dead letters');
     } catch (error) {

@@ -27,8 +27,8 @@ export class KafkaSystemEvents {
     const connecting = (this.#producer ??= this.#connect());
     try {
       const producer = await connecting;
-      // One request at a time, each for one record: kafkajs may resolve although a part never left (appender.ts), and one answer then
-      // covers the whole request.
+      // kafkajs may resolve although a part was never sent (appender.ts). So each request has the events of one record: all of them
+      // go to one partition, whose answer covers the whole request.
       for (const messages of groupSystemEvents(events)) {
         const answers = await producer.send({ topic, messages, acks: -1, timeout });
         if (answers.length === 0 || answers.some(({ errorCode }) => errorCode !== 0))

@@ -6,8 +6,8 @@ import type { Milliseconds } from '../../../core/foundation/time/instant.ts';
 import type { Database, Transaction } from '../../foundation/stores.ts';
 
 /**
- * Subject of an alert. An alert on a feature is separate for each wallet, and an alert on a group for each
- * subscription.
+ * Identifies the state of an alert. `parent_entity_id` is the wallet of an alert on a feature, and the subscription of an alert on a line
+ * item, a group of lines or an entitlement grant: each has its own state. It is null for an alert on a wallet or a subscription.
  */
 export type AlertSubject = {
   readonly alert_type: AlertType;
@@ -90,7 +90,7 @@ function toAlertStateKey(
   return { tenant_id, environment_id, alert_type, entity_id, parent_entity_id: parent_entity_id ?? '' };
 }
 
-/** States of the alerts of this entity itself, without those of its parts. An alert without a row is ok and not listed. */
+/** States of the alerts on this entity itself, not of those that have it as parent. An alert without a row is ok and not listed. */
 export async function listAlertStates(
   database: Database,
   { tenant_id, environment_id }: Scope,

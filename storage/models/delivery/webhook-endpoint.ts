@@ -1,6 +1,6 @@
 /**
- * Table `webhook_endpoints`. Each body is signed with its secrets, so they are stored, sealed if the settings have a key
- * (foundation/secrets/sealing.ts); no answer contains them.
+ * Table `webhook_endpoints`. Each webhook body is signed with the endpoint's secrets, so the secrets are stored, sealed if the settings
+ * have a key (foundation/secrets/sealing.ts); no API response contains them.
  */
 import { type WebhookEndpoint, webhookEndpointShape } from '../../../core/platform/webhook/record.ts';
 import { ScopedModel } from '../foundation/model.ts';

@@ -16,8 +16,8 @@ export class ConnectionModel extends ScopedModel {
   declare refreshing_by: string | null;
   declare refreshing_until: string | null;
   /**
-   * Whether the provider has accounts of tenants. An environment has at most one published connection to each such
-   * provider.
+   * Whether the connection is to a tenant's own account at the provider. An environment has at most one published
+   * connection to each such provider.
    */
   declare has_account: boolean;
   /** Nothing is pushed or read before this instant, because the provider failed; null if it did not. */

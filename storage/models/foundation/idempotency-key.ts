@@ -1,5 +1,5 @@
 /**
- * Table `idempotency_keys`: the request that holds a key, and its answer. The database decides between processes.
+ * Table `idempotency_keys`: the request that holds a key, and its answer. The database decides which process gets a key.
  * Leases use the database's clock, because they guard against other processes; the retention of 48 hours uses the clock
  * of the request.
  */

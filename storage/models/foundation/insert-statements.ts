@@ -3,7 +3,7 @@ import type { Model } from 'objection';
 import { isBatched, joinBatch, write } from '../../concurrency/batched.ts';
 import { currentRequestContext } from '../../foundation/request-context.ts';
 import type { Database } from '../../foundation/stores.ts';
-import { DEFERRED } from '../../postgres/interceptors/bundled-statements.ts';
+import { DEFERRED, PREPARED } from '../../postgres/interceptors/bundled-statements.ts';
 import { buildRowsSource, type InputRows } from './given-rows.ts';
 import { runInTransaction } from './record-changes.ts';
 import { recordEffects } from './request-effects.ts';
@@ -83,7 +83,8 @@ async function appendRows<M extends Model>(
   database: Database,
 ): Promise<void> {
   const { sql, values } = await buildRowsSource(model, { columns, rows }, database);
-  await database.raw(`${buildInsertInto(model, columns)} ${sql}`, values as never);
+  const options = isBatched(database) ? PREPARED : DEFERRED;
+  await database.raw(`${buildInsertInto(model, columns)} ${sql}`, values as never).options(options);
 }
 
 function buildInsertInto({ tableName }: { tableName: string }, columns: readonly string[]): string {

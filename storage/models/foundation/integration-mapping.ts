@@ -12,13 +12,13 @@ export class IntegrationMappingModel extends ScopedModel {
   static override tableName = 'integration_mappings';
   static override recordName = 'integration mapping';
   static override record = integrationMappingShape;
-  /** Key of the call that creates the counterpart; null for a mapping that was linked by hand. */
+  /** Idempotency key of the call that creates the provider's record; null for a mapping that was linked by hand. */
   declare idempotency_key: string | null;
   /** Instant before the first call, by the clock of the database. */
   declare key_created_at: string | null;
-  /** Instant of the next pull of the counterpart; null if it is not pulled. */
+  /** Instant of the next pull of the provider's record; null if it is not pulled. */
   declare next_pull_at: string | null;
-  /** Whether a refusal replaced an earlier key. */
+  /** Whether the key replaces an earlier one that the provider refused. */
   declare is_key_renewed: boolean;
   /** Instant at which the record became due to be pushed; null if the provider has its current state. */
   declare pending_since: string | null;

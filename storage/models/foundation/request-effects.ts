@@ -12,7 +12,7 @@ type RequestEffectKind = 'made' | 'changed' | 'removed';
 
 export type RequestEffects = { readonly records: readonly RequestEffect[]; readonly answer: unknown };
 
-/** Fields of a change that are needed for effects. */
+/** A record before and after a change; `before` is null if the change created the record, `after` is null if it deleted the record. */
 type EffectChange = { readonly before: object | null; readonly after: object | null };
 
 const recordedEffects = new WeakMap<Database, Set<string>>();

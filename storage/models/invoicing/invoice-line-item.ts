@@ -157,7 +157,7 @@ type InvoicedLinesQuery = {
   readonly line_items?: readonly InvoicedItem[] | undefined;
 };
 
-/** Deletes the lines of an invoice before it is recomputed, which creates and audits them again. */
+/** Deletes the lines of an invoice before it is recomputed or edited, which creates them again. */
 export async function deleteInvoiceLines(scope: Scope, invoice_id: string, transaction: Database): Promise<void> {
   const { tenant_id, environment_id } = scope;
   const key = `take lines away ${tenant_id} ${environment_id}`;

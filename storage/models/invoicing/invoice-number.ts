@@ -6,8 +6,8 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Database } from '../../foundation/stores.ts';
 
 /**
- * Takes the next `count` numbers of this token. They begin with `start`, or after the last one, so that a changed start never
- * repeats a number. `transaction` must be the one that finalizes all of these invoices.
+ * Takes the next `count` numbers of this token. They begin with `start` or after the last one, whichever is greater, so that a
+ * changed start never repeats a number. `transaction` must be the one that finalizes all of these invoices.
  */
 export async function takeInvoiceNumbers(
   scope: Scope,

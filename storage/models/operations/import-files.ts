@@ -40,7 +40,7 @@ async function* splitIntoChunks(pieces: AsyncIterable<Buffer> | Iterable<Buffer>
   if (length > 0) yield Buffer.concat(waiting);
 }
 
-/** Marks the file as complete; if two were fetched, the first mark counts. */
+/** Marks the file as complete. If two attempts fetched the file of a task, the first mark counts. */
 export async function createFile(key: ImportFileKey, database: Database): Promise<void> {
   const { tenant_id, environment_id, task_id, file_id } = key;
   await database('import_files').insert({ tenant_id, environment_id, task_id, file_id }).onConflict('task_id').ignore();
@@ -48,7 +48,7 @@ export async function createFile(key: ImportFileKey, database: Database): Promis
 
 export type StoredImportFile = ImportFileKey & { readonly size_bytes: number };
 
-/** Finds the stored file; undefined if there is none, or if chunks are missing, whose remains are then deleted. */
+/** Finds the stored file; undefined if there is none. A file with missing chunks is deleted and counts as none. */
 export async function findStoredFile(
   { tenant_id, environment_id }: Scope,
   task_id: string,

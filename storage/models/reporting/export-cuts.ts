@@ -57,7 +57,10 @@ export async function assignArrivalNumbers(
   return number;
 }
 
-/** The cuts of a file and of the previous one. */
+/**
+ * Cuts that fix the content of a scheduled file: its own (`until`) and that of the previous file (`before`; in the first file equal to
+ * `until`). `first_us` is the start of the range of the schedule's first file.
+ */
 export type CutParts = { readonly first_us: number; readonly before: ExportCut; readonly until: ExportCut };
 
 type ArrivalKind = 'invoice' | 'credits';
@@ -69,7 +72,7 @@ type ExportFilePart = Scope & {
 };
 
 /**
- * Condition that the file contains a record, whose id is in the column `id`. Records of the file's own time are included if they
+ * Condition that the file contains a record, whose id is in the column `id`. Records of the file's time range are included if they
  * existed at the cut. Records of an earlier time (`is_late`) are included if they arrived between the two cuts.
  */
 export function buildFileCondition({

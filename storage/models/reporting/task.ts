@@ -45,7 +45,7 @@ export async function sumWaitingUploadBytes(database: Database, scope: Scope): P
   return row?.size_bytes ?? 0;
 }
 
-/** Sets the cut of the file and of all earlier files of the schedule without one. Progress is not audited. */
+/** Sets the cut (export-cuts.ts) of the file and of all earlier files of the schedule without one. Progress is not audited. */
 export async function giveCut(
   database: Database,
   task: TaskModel,
@@ -59,7 +59,7 @@ export async function giveCut(
     .update({ cut_number: number, cut_offsets: JSON.stringify(offsets), as_of });
 }
 
-/** Lists the last unwritten file without a cut of each schedule; a cut of it covers the files before it. */
+/** Lists each schedule's last unwritten file without a cut (export-cuts.ts); `giveCut` covers the files before it, too. */
 export async function listLastUncutFiles(database: Database, scope: Scope): Promise<TaskModel[]> {
   return TaskModel.in(scope, database)
     .where({ task_type: 'EXPORT', is_scheduled: true })

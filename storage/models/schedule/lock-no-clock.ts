@@ -1,7 +1,7 @@
 /**
- * Records in an environment without a clock start at an instant of the machine, so no test clock may be created there before their
- * transaction ends. The creation of a clock locks the environment (actions/schedule/test-clocks/create-test-clock.ts), and then finds those
- * records.
+ * Records in an environment without a clock start at an instant of the machine, so no test clock may be created there before the
+ * transaction of the records ends. The shared lock taken here delays the creation of a clock, which locks the environment
+ * (actions/schedule/test-clocks/create-test-clock.ts) and then finds the records.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { toClockCreatedError } from '../../../core/platform/test-clock/record.ts';

@@ -10,7 +10,7 @@ export class TestClockModel extends ScopedModel {
   static override isAudited = false;
   static override record = testClockShape;
 
-  /** The only worker of the current advance; empty if there were several, null before the first. */
+  /** The only worker of the current advance; empty if there were several, null before the first and after it has finished. */
   declare worker: string | null;
   /** Whether the advance began at the instant at which the previous one failed. */
   declare is_at_failure: boolean;

@@ -12,7 +12,7 @@ export class SubscriptionModel extends ScopedModel {
   static override tableName = 'subscriptions';
   static override recordName = 'subscription';
   static override record = Subscription;
-  /** Instant at which the scheduler opens the subscription; null after the opening, and for drafts. */
+  /** Future start of the subscription or its trial, at which the scheduler opens it; null after the opening, and for drafts. */
   declare opens_at: string | null;
   /** Earlier periods of a subscription whose periods were restarted, oldest first; null if they never were. */
   declare earlier_periods: EarlierPeriods[] | null;
@@ -20,7 +20,7 @@ export class SubscriptionModel extends ScopedModel {
     return [...super.jsonAttributes, 'earlier_periods'];
   }
 
-  /** Subscriptions whose running charge the customer may pay: its own, and those that it pays for. */
+  /** Subscriptions whose current charges the customer may pay: its own, and those of others that are invoiced to it. */
   static chargedTo(
     { tenant_id, environment_id }: Scope,
     { customer_id, currency }: Pick<SubscriptionModel, 'customer_id' | 'currency'>,

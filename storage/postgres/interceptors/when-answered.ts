@@ -5,8 +5,8 @@ export type AnswerCallback = (error: Error | null, result: unknown) => void;
 type ObservedQuery = (statement: unknown, ...rest: unknown[]) => unknown;
 
 /**
- * Calls `sent` for each statement of a connection. The driver is called with a callback, with or without values before it, or for a
- * promise. The callback that `sent` returns runs before the caller's; undefined for none.
+ * Calls `sent` for each statement of a connection. The callback that `sent` returns, if any, runs before that of the caller. A caller
+ * passes its callback as the last argument, or none and awaits the promise.
  */
 export function onAnswered(connection: pg.Client, sent: (statement: unknown) => AnswerCallback | undefined): void {
   const query: ObservedQuery = connection.query.bind(connection);

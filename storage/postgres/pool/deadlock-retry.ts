@@ -4,7 +4,6 @@
  */
 import { isDeadlock } from '../../foundation/failure.ts';
 import type { Stores, Transaction } from '../../foundation/stores.ts';
-import { runWithWrites } from './unawaited-writes.ts';
 
 const TRIES = 3;
 
@@ -19,10 +18,10 @@ export async function retryOnDeadlock<T>(attempt: () => Promise<T>): Promise<T> 
   }
 }
 
-/** Runs a transaction and retries it on deadlock. It must not call another system. */
+/** Runs a transaction and retries it on deadlock. `work` may run several times, so it must not call another system. */
 export function retryTransaction<T>(
   { postgres }: Pick<Stores, 'postgres'>,
   work: (transaction: Transaction) => Promise<T>,
 ): Promise<T> {
-  return retryOnDeadlock(() => postgres.transaction((transaction) => runWithWrites(transaction, work)));
+  return retryOnDeadlock(() => postgres.transaction(work));
 }

@@ -54,7 +54,7 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
     acquireConnectionTimeout: acquire_timeout_ms,
     log: { warn: log, error: log, deprecate: log, debug: () => {} },
     pool: {
-      min: 0, // No connection stays open when idle, so one that the server has closed is rarely handed out.
+      min: 0, // Every idle connection is closed after a while, so one that the server has closed is rarely handed out.
       max: pool_max,
       idleTimeoutMillis: idle_timeout_ms,
       afterCreate: (connection: pg.Client, done: (error: Error | null | undefined, connection: pg.Client) => void) => {

@@ -1,6 +1,6 @@
 /**
- * Planner statistics after many rows were added at once. Until they are refreshed, Postgres assumes that any index that begins with
- * the scope finds one row, and reads a whole environment by it. Autovacuum checks only once a minute.
+ * Planner statistics after many rows were added at once. Until they are refreshed, Postgres may choose an index that narrows only by
+ * tenant and environment, expecting one row, and read all rows of the environment. Autovacuum checks only once a minute.
  */
 import type { Database } from '../../foundation/stores.ts';
 

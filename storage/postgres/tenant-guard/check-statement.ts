@@ -1,7 +1,7 @@
 /**
- * Checks whether a statement contains the scope of every row that it reads or writes, and which of its values give it. Postgres'
- * own parser reads it, so texts, comments and subqueries are read exactly as Postgres reads them. Anything that cannot be proved is
- * rejected: a condition under OR or NOT proves nothing.
+ * Checks that a statement names tenant and environment of every row that it reads or writes, and finds the values that name them.
+ * Postgres' own parser is used, so string literals, comments and subqueries are read exactly as Postgres reads them. A statement that
+ * is not proved is rejected: a condition under OR or NOT proves nothing.
  */
 
 import { type BoundColumns, follow, listFacts, type Value } from './facts.ts';
@@ -10,7 +10,7 @@ import { type Node, parseStatements } from './parser.ts';
 import { listScopeColumns, type ScopeColumn, type ScopeColumnOfTable } from './tables.ts';
 import { deriveWrittenRows } from './written.ts';
 
-/** The value at this position must be that part of the caller's scope; `many` is a list of them. */
+/** The value at this position must equal the caller's `scope_column`; with `many`, each element of the list must. */
 export type Demand = Value & { readonly scope_column: ScopeColumn; readonly table: string };
 export type StatementVerdict = { readonly demands: readonly Demand[] } | { readonly rejected: string };
 

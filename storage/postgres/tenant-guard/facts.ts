@@ -1,6 +1,6 @@
 /**
- * Facts from the conditions of one level of a query: a column equals a value, or another column. Only conditions that hold for
- * every row count: those joined by AND, and those of a join for the side that they constrain.
+ * Facts from the conditions of one level of a query: a column equals a value, or another column. Only conditions that every row
+ * satisfies are used: conditions joined by AND, and a join condition for the side that it constrains.
  */
 import type { Node } from './parser.ts';
 
@@ -12,7 +12,7 @@ type ScopeFact = { readonly left: ScopeTerm; readonly right: ScopeTerm; readonly
 export type BoundColumns = ReadonlyMap<string, readonly Value[]>;
 export type Value = { readonly parameter: number; readonly many: boolean };
 
-/** A column without a table belongs to this level: Postgres rejects an ambiguous name. */
+/** Aliases of the tables of this level. A column without a table may belong to any of them; Postgres rejects an ambiguous name. */
 type LevelNames = { readonly own: readonly string[] };
 
 /** The conditions that must all hold. */

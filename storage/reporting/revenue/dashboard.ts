@@ -43,7 +43,7 @@ export async function loadRevenueByCustomer(
   return rows.map((row) => ({ customer_id: row.customer_id, currency: row.currency, ...toAmounts(row) }));
 }
 
-/** Loads the revenue, one row per currency; `customers` is its number of rows by customer. */
+/** Loads the revenue, one row per currency; `customers` is the number of customers with revenue in the currency. */
 export async function loadRevenueByCurrency(
   clickhouse: ClickHouseClient,
   scope: Scope,
@@ -197,7 +197,7 @@ function yearsWithin({ start, end }: Period): string {
   return `and year between ${toYear(start)} and ${toYear(end - 1)}`;
 }
 
-/** Sums by row: whole years by their stored sums, and partial years by the cells in the range. */
+/** Selects the sums of each row: for whole years the stored sums, for partial years the sums of the amounts earned in the range. */
 function buildYearSums(query: RevenueQuery): string {
   const { start, end } = query.range;
   const years = Array.from({ length: toYear(end - 1) - toYear(start) + 1 }, (_, index) => toYear(start) + index);

@@ -67,7 +67,7 @@ type StoredRevenueRow = {
 };
 export type StoredRevenue = RevenueRow & { readonly usage_of_year: Decimal; readonly fixed_of_year: Decimal };
 
-/** Loads the stored rows of these customers, including rows without a cell. */
+/** Loads the stored rows of these customers, including rows without amounts. */
 export async function loadStoredRevenue(
   clickhouse: ClickHouseClient,
   scope: Scope,

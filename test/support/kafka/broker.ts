@@ -2,7 +2,7 @@
 //
 //   node --import ./process/typescript.mjs test/support/kafka/broker.ts start [--brokers 3] [--port 9092] [--dir DIR]
 //
-// prints KAFKA_BROKERS=… and stays in front until Ctrl-C or the end of its parent. Meanwhile it obeys lines on its
+// prints KAFKA_BROKERS=… and stays in the foreground until Ctrl-C or the end of its parent. Meanwhile it obeys lines on its
 // standard input: kill [ID] · restart [ID] · pause [ID] · resume [ID] · status · stop · wipe.
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -158,7 +158,7 @@ function javaArguments(jars: string, main: string[], flags = sharedClasses(jars)
 
 /**
  * Archive of loaded classes, beside the jars. The first broker that ends writes it. Later brokers map it instead of
- * loading each class, which is half of a start. Another kind of JVM ignores it.
+ * loading each class, which would take half of a start. A different JVM ignores it.
  */
 const classesOf = (jars: string) => `${jars}.jsa`;
 function sharedClasses(jars: string): string[] {
@@ -185,8 +185,8 @@ async function launch(cluster: Cluster, chosen: Broker[]): Promise<void> {
   await Promise.all(ready);
 }
 
-// Sends the process ids of the running brokers to the leash. It is called after every start and end of a broker, because the operating
-// system may soon give an old process id to another process.
+// Sends the process ids of the running brokers to the leash (leash.ts). It is called after every start and end of a broker, because the
+// operating system may soon give an old process id to another process.
 function tellLeash({ brokers, leash }: Cluster): void {
   leash?.hold(brokers.filter(runs).flatMap((each) => each.process?.pid ?? []));
 }

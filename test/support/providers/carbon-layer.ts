@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 
-/** A record of the provider whose state it reports. */
+/** A record at the provider; an event of the storm reports its state. */
 export type ReportedRecord = {
   readonly entity_type: 'payment' | 'refund' | 'dispute';
   readonly state: 'authorized' | 'captured' | 'failed' | 'processed' | 'open';

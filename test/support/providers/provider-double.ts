@@ -27,7 +27,7 @@ export interface ProviderDouble {
     start(): Promise<unknown>;
     stop(): Promise<void>;
     clearDisturbances(): void;
-    /** Stops the next request with this name before it takes effect. */
+    /** Holds the next request with this method and path before it takes effect. */
     hold(at: RegExp): { readonly arrived: Promise<void>; release(): void };
   };
   /** Disturbs the next request that creates this type of record, or that reads an invoice. */

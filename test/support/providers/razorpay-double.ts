@@ -34,7 +34,7 @@ export class RazorpayDouble implements ProviderDouble {
     });
   }
 
-  /** The provider has no such records. */
+  /** Razorpay has no records of payments that were made elsewhere. */
   listSentPayments(): string[] {
     return [];
   }

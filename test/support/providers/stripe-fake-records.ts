@@ -245,8 +245,8 @@ export class StripeBook {
   }
 
   /**
-   * Deletes a draft; its lines become loose items of the customer. Stripe does not document this; it is the worse of
-   * two cases.
+   * Deletes a draft; its lines stay as invoice items of the customer without an invoice. Stripe does not document whether
+   * they are deleted, too; that they stay is the worse case.
    */
   deleteInvoice(id: string) {
     const invoice = this.find<InvoiceRecord>('invoice', id);
@@ -295,7 +295,7 @@ export class StripeBook {
     return invoice;
   }
 
-  /** Pays an invoice. A partial amount is a payment beside the one that Stripe created with the invoice. */
+  /** Pays an invoice. A partial amount gets a new payment; that of the invoice stays open for the remainder. */
   payInvoice(id: string, { card, amount, received, outside = false }: CardPayment): InvoiceRecord {
     const invoice = this.find<InvoiceRecord>('invoice', id);
     if (invoice.status !== 'open' && invoice.status !== 'uncollectible')
@@ -359,7 +359,7 @@ export class StripeBook {
     return invoice;
   }
 
-  /** Lowers the remaining amount by that of a credit note; negative if the note is voided. */
+  /** Lowers the remaining amount by that of a credit note; a voided note has a negative `amount`, which raises it. */
   lowerRemaining(invoice: InvoiceRecord, amount: number): void {
     invoice['pre_payment_credit_notes_amount'] = Number(invoice['pre_payment_credit_notes_amount'] ?? 0) + amount;
     invoice.amount_remaining -= amount;
