@@ -292,7 +292,8 @@ describe('scenario: every door says one number', () => {
           said: one.said,
         });
         for (const [name, ask] of Object.entries(PRICED_DOORS))
-          if (name !== BY_DAY) expect(await ask(one), `${name}: ${one.title}`).to.deep.equal(one.said);
+          if (name !== BY_DAY || one.period === FEBRUARY)
+            expect(await ask(one), `${name}: ${one.title}`).to.deep.equal(one.said);
       }
     });
   });

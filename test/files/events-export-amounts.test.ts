@@ -122,6 +122,11 @@ describe('events: the usage export with amounts', () => {
       });
     });
 
+    it('of one meter has its charges alone', async () => {
+      const own = (await rowsOf(JANUARY)).filter(({ meter_name }) => meter_name === 'calls');
+      expect(await rowsOf(`${JANUARY}&meter_ids=${world.id('meter calls')}`)).to.deep.equal(own).and.not.to.be.empty;
+    });
+
     // 14 calls: the tenth is the last at 1. MAX 4 costs 1.33 and 9 costs 3.00: its days are what they added.
     it('a day costs what it added to the charge', async () => {
       const rows = await rowsOf(`${JANUARY}&split=day`);

@@ -97,7 +97,10 @@ describe('permissions', () => {
       const allowed = routes.filter(({ access }) => access === 'public' || canDo(rights, access));
       expect(allowed.map(({ operation_id }) => operation_id)).to.have.members([...new Set([...expected, ...PUBLIC])]);
       // Each route refuses by its declared permission alone, which the roles of ASKED_EVERYWHERE show at all of them.
-      const asked = some(routes).filter((_, index) => ASKED_EVERYWHERE.includes(roles[0]!) || index % 20 === 0);
+      const isNarrow = (operation_id: string) => expected.length < 30 && expected.includes(operation_id);
+      const asked = some(routes).filter(
+        ({ operation_id }, index) => ASKED_EVERYWHERE.includes(roles[0]!) || isNarrow(operation_id) || index % 20 === 0,
+      );
       const passed = await allowedTo(await api.keyWithRoles(roles, kind), asked);
       expect(passed).to.have.members(asked.filter((one) => allowed.includes(one)).map((one) => one.operation_id));
     });

@@ -149,6 +149,26 @@ describe('daily rollups', () => {
       expect(await answers()).to.deep.equal(all);
       expect(await differences()).to.deep.equal([]);
     });
+
+    it('come to meters that are made later, and follow corrections', async () => {
+      await send(0, 120);
+      await makeDailyRollups('2026-03-05T00:00:00Z');
+      await metering.announce('m_later', { event_name: 'call', filters: [], aggregation: METERS['m_sum']! });
+      await metering.waitForPipeline();
+      expect(await heldByDay('m_later')).to.deep.equal([1, 2, 3, 4].map((day) => [day, 20]));
+      const asked = { reason: 'test', user_id: 'user_1', now: new Date() };
+      for (const event_id of ['e0', 'e1', 'e5'])
+        await requestCorrection(metering.stores, SCOPE, { ...asked, event_id, action: 'void', replacement: null });
+      await metering.waitForPipeline();
+      expect(await heldByDay('m_later')).to.deep.equal([
+        [1, 19],
+        [2, 19],
+        [3, 20],
+        [4, 20],
+      ]);
+      expect(await metering.usage('m_later', 'c0', MARCH)).to.equal(await metering.usage('m_sum', 'c0', MARCH));
+      expect(await differences()).to.deep.equal([]);
+    });
   });
 
   describe('of two meters', () => {
@@ -173,26 +193,6 @@ describe('daily rollups', () => {
         // As if the engine had refused the last of them: the next try begins at the first.
         await metering.stores.postgres.raw(`update slices set days_before = 0`);
       }
-    });
-
-    it('come to meters that are made later, and follow corrections', async () => {
-      await send(0, 120);
-      await makeDailyRollups('2026-03-05T00:00:00Z');
-      await metering.announce('m_later', { event_name: 'call', filters: [], aggregation: METERS['m_sum']! });
-      await metering.waitForPipeline();
-      expect(await heldByDay('m_later')).to.deep.equal([1, 2, 3, 4].map((day) => [day, 20]));
-      const asked = { reason: 'test', user_id: 'user_1', now: new Date() };
-      for (const event_id of ['e0', 'e1', 'e5'])
-        await requestCorrection(metering.stores, SCOPE, { ...asked, event_id, action: 'void', replacement: null });
-      await metering.waitForPipeline();
-      expect(await heldByDay('m_later')).to.deep.equal([
-        [1, 19],
-        [2, 19],
-        [3, 20],
-        [4, 20],
-      ]);
-      expect(await metering.usage('m_later', 'c0', MARCH)).to.equal(await metering.usage('m_sum', 'c0', MARCH));
-      expect(await differences()).to.deep.equal([]);
     });
 
     it('wait while the past of a meter is being counted', async () => {

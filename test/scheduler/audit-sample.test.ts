@@ -1,7 +1,7 @@
 /** The audit that runs all the time: what is wrong in what it takes is counted by check, and told in the log. */
 import { expect } from 'chai';
 import { register } from 'prom-client';
-import { CHECKS } from '../../actions/operations/audit/findings.ts';
+import { CHECKS, type FindingKind, toCheckName } from '../../actions/operations/audit/findings.ts';
 import { auditSampleJob } from '../../scheduler/jobs/audit-sample.ts';
 import { measureLedger } from '../../storage/monitoring/ledger-metrics.ts';
 import { type Recorded, startRecorded } from '../support/recorded.ts';
@@ -44,7 +44,7 @@ describe('the audit that runs all the time', () => {
   });
 
   /** Each is of other rows. `test/actions/operations/audit/records.test.ts` has the findings of each fault alone. */
-  const FAULTS: readonly (readonly [string, string, string])[] = [
+  const FAULTS: readonly (readonly [check: string, kind: FindingKind, statement: string])[] = [
     ['raw_rows', 'raw_rows_missing', `alter table events delete where position % 7 = 0`],
     ['outcomes', 'outcomes_missing', `alter table event_outcomes delete where outcome in ('duplicate', 'dead_letter')`],
     ['identities', 'raw_rows_without_identity', `alter table event_identities delete where position % 7 = 1`],
@@ -58,6 +58,7 @@ describe('the audit that runs all the time', () => {
     const checks = grown.map(([check]) => check);
     for (const [check, kind] of FAULTS) {
       expect(checks).to.include(check);
+      expect(toCheckName(kind)).to.equal(check);
       const line = told.find((text) => text.startsWith(kind));
       expect(line, kind).to.include('run npm run audit, and see docs/operations.md');
     }

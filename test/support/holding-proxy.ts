@@ -47,6 +47,7 @@ export async function startHoldingProxy(target: string): Promise<HoldingProxy> {
   const { port } = server.address() as { port: number };
   const url = new URL(target);
   url.port = String(port);
+  url.searchParams.delete('host');
   return {
     url: url.href,
     hold: (text) => new Promise((wentBy) => (wanted = { text, wentBy })),

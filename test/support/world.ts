@@ -272,6 +272,7 @@ export class World {
     expect(answer.status, answer.text).to.equal(202);
     await this.waitForPipeline();
     const { items } = await this.get(`/events/${encodeURIComponent(event_id)}/corrections`);
+    expect(items).not.to.be.empty;
     expect(items.map(({ state }) => state)).to.deep.equal(items.map(() => 'applied'));
   }
 

@@ -234,8 +234,8 @@ describe('traces', () => {
       expect([slices[0]!.trace_id, joined!.trace_id]).to.have.members([TRACE, OTHER_TRACE]);
       expect(joined!.links).to.deep.equal([idOf(slices[0]!)]);
       expect(slices[0]!.links.map(({ trace_id }) => trace_id)).to.deep.equal([joined!.trace_id]);
-      const begun = ['GET /events/:id', 'POST /events', 'log.append'].map((name) => named(name).length);
-      expect(begun, 'spans of requests: of the three events two are traced').to.deep.equal([1, 2, 2]);
+      const begun = ['GET /events/:id', 'POST /events', 'log.append', 'slice.commit'].map((name) => named(name).length);
+      expect(begun, 'spans of requests: of the three events two are traced').to.deep.equal([1, 2, 2, 1]);
     });
 
     it('to a collector that never answers: nothing waits for it, and the process ends', async () => {

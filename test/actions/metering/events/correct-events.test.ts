@@ -307,8 +307,8 @@ describe('corrections meet the bucket rows', () => {
         const everywhere = ['1900-01-01T00:00:00Z', '2027-01-01T00:00:00Z'] as const;
         expect(await usage('m_sum', 'c0', [start, end])).to.equal('4');
         expect(await usage('m_sum', 'c0', everywhere)).to.equal('6');
+        expect(await differences()).to.deep.equal([]);
       }
-      expect(await differences()).to.deep.equal([]);
     });
 
     it('events of many months that are voided together are removed by one statement', async () => {
