@@ -30,12 +30,12 @@ export async function run(): Promise<void> {
     const part = textFlag('part');
     if (theirs === undefined && part === undefined) return await measureKinds(ours, floor);
     if (part === undefined || part === 'cpu') await compareCpu(ours, theirs ?? ours, floor);
+    if (part === undefined || part === 'growth') await compareGrowth(sides);
     if (part === undefined || part === 'capacity' || part === 'overload') {
       const given = flag('capacity', 0);
       const capacity = part === 'overload' && given > 0 ? given : await compareCapacity(ours, theirs, floor);
       if (part !== 'capacity') await measureOverload(ours, capacity);
     }
-    if (part === undefined || part === 'growth') await compareGrowth(sides);
   } finally {
     floor?.stop();
     for (const { service } of sides) await service.stop();

@@ -73,7 +73,11 @@ export function limitLoad(
   for (const kind of KINDS) refusals.inc({ kind }, 0);
   queues = admissions;
   return (request, response) => {
-    if (isQuiet(request.url)) return listener(request, response);
+    // The caller has left while its cached answer was prepared: `close` is not emitted again.
+    if (response.closed) return;
+    // A preflight has no key, and its refusal would hide from a browser that the request may be repeated.
+    if (isQuiet(request.url) || request.method === 'OPTIONS') return listener(request, response);
+    (request as Request).arrived_ms = performance.now();
     const kind = request.method === 'POST' && events.test(request.url!) ? 'events' : 'others';
     const admission = admissions[kind];
     admission.enter({

@@ -51,7 +51,7 @@ export function httpMetrics(): HttpMetrics {
 
 function measureInto(measured: HttpMetrics['measured']): RequestHandler {
   return (request, response, next) => {
-    const began_ms = performance.now();
+    const began_ms = request.arrived_ms ?? performance.now();
     response.on('finish', () => {
       const route = String(response.locals.route ?? (isQuiet(request.originalUrl) ? 'probe' : 'unmatched'));
       const seconds = (performance.now() - began_ms) / 1000;

@@ -28,6 +28,8 @@ export function readRequestId({ headers }: Pick<IncomingMessage, 'headers'>): st
 declare module 'express-serve-static-core' {
   interface Request {
     id: string;
+    /** Instant (`performance.now`) before the request waited for capacity (admission.ts). */
+    arrived_ms?: number;
     /** Adds the request id to each line. */
     log: Logger;
   }
@@ -38,7 +40,7 @@ export function logRequests(logger: Logger): RequestHandler {
   const paths = SECRETS.flatMap((name) => [`req.headers["${name}"]`, `headers["${name}"]`, `["${name}"]`]);
   const redacted = logger.child({}, { redact: { paths, censor: '[redacted]' } });
   return (request, response, next) => {
-    const began_ms = Date.now();
+    const began_ms = request.arrived_ms ?? performance.now();
     request.id = readRequestId(request);
     request.log = redacted.child({ request_id: request.id });
     response.setHeader(REQUEST_ID, request.id);
@@ -46,7 +48,7 @@ export function logRequests(logger: Logger): RequestHandler {
     const log = (error?: Error) => {
       if (isLogged && !error) return;
       isLogged = true;
-      logAnswer(request, response, { error, duration_ms: Date.now() - began_ms });
+      logAnswer(request, response, { error, duration_ms: Math.round(performance.now() - began_ms) });
     };
     // An aborted request closes its answer without finishing it.
     response.on('close', log).on('error', log);

@@ -1,5 +1,5 @@
 /**
- * Opens a span per request, from its headers to the end of its answer, named after its route. A `traceparent` of the caller is continued.
+ * Opens a span per request, from its admission to the end of its answer, named after its route. A `traceparent` of the caller is continued.
  * Mounted only if there is a tracer, and after logRequests, which assigns the request id.
  */
 import type { RequestHandler } from 'express';

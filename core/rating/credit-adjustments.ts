@@ -29,7 +29,7 @@ export type BilledLine = { readonly [Field in LineAdjustmentField]: string } & {
   readonly taxes?: readonly LineTax[] | null | undefined;
 };
 
-/** Sums up the amounts of a charge and its later credits. Adds the amounts and taxes of `others`, but not their discounts by coupon. */
+/** Sums up the amounts of a charge and its later credits, and adds them to `others`. */
 export function sumBilledLines(lines: readonly BilledLine[], others?: BilledTotal): BilledTotal {
   const byRate = new Map(others?.taxes.map((share) => [`${share.tax_rate_id} ${share.tax_behavior}`, share]));
   for (const { taxes } of lines)

@@ -84,6 +84,8 @@ export class Admission {
   readonly #queue = new FairQueue<Ticket>();
   /** In the order of their start. */
   readonly #running = new Set<Ticket>();
+  /** Number of running requests that had no place, because they are the first ones of their tenants. They take none from others. */
+  #firsts = 0;
   #at_once: number;
   /** Instant since which the queue is not empty. */
   #queued_since_ms = 0;
@@ -104,7 +106,7 @@ export class Admission {
   enter({ getAsker, onEnd, run, refuse }: AdmittedRequest): void {
     const now = this.#sensors.now();
     const ticket: Ticket = { getAsker, run, refuse, since_ms: now };
-    const hasPlace = this.#running.size < this.#at_once || this.#isFirstOfTenant(ticket);
+    const hasPlace = this.#placesTaken < this.#at_once || this.#isFirstOfTenant(ticket);
     if (!hasPlace && !this.#wait(ticket)) return;
     onEnd(() => this.#leave(ticket));
     if (hasPlace) this.#run(ticket, now);
@@ -113,13 +115,21 @@ export class Admission {
   #isFirstOfTenant(ticket: Ticket): boolean {
     const asker = getAskerOnce(ticket);
     if (this.#queue.count(asker) > 0) return false;
-    let firsts = 0;
-    for (const other of this.#running) {
-      if (getAskerOnce(other) === asker) return false;
-      if (other.isFirst) firsts++;
-    }
-    ticket.isFirst = firsts < this.#limits.at_once_min;
-    return ticket.isFirst;
+    if (this.#firsts >= this.#limits.at_once_min) return false;
+    for (const other of this.#running) if (getAskerOnce(other) === asker) return false;
+    ticket.isFirst = true;
+    return true;
+  }
+
+  get #placesTaken(): number {
+    return this.#running.size - this.#firsts;
+  }
+
+  /** Returns whether the request was running. */
+  #free(ticket: Ticket): boolean {
+    if (!this.#running.delete(ticket)) return false;
+    if (ticket.isFirst) this.#firsts--;
+    return true;
   }
 
   /** Returns whether the request waits; otherwise it was refused. */
@@ -142,26 +152,27 @@ export class Admission {
     return true;
   }
 
-  /** Each other tenant is served once for each request of this tenant. */
+  /** Each other tenant is served at most once for each request of this tenant. */
   #expectWait(asker: Asker): number {
     const own = this.#queue.count(asker);
     const askers = this.#queue.askers + (own === 0 ? 1 : 0);
-    return (own + 1) * askers * this.#pace.mean_ms;
+    return Math.min((own + 1) * askers, this.#queue.size + 1) * this.#pace.mean_ms;
   }
 
   #run(ticket: Ticket, now: number): void {
     ticket.since_ms = now;
     this.#running.add(ticket);
+    if (ticket.isFirst) this.#firsts++;
     ticket.run();
   }
 
   #leave(ticket: Ticket): void {
-    if (this.#running.delete(ticket)) this.#runWaiting();
+    if (this.#free(ticket)) this.#runWaiting();
     else if (ticket.asker !== undefined) this.#queue.remove((one) => one === ticket, [ticket.asker]);
   }
 
   #runWaiting(): void {
-    while (this.#queue.size > 0 && this.#running.size < this.#at_once) {
+    while (this.#queue.size > 0 && this.#placesTaken < this.#at_once) {
       const now = this.#sensors.now();
       this.#pace.count(now);
       this.#run(this.#queue.take()!, now);
@@ -183,10 +194,10 @@ export class Admission {
   /** By one step: the effect of more requests on the stores shows only when they reach them. */
   #computeChange(isShort: boolean): number {
     const step = this.#limits.at_once_min;
-    // While more requests run than may, the shortage is that of the earlier number. First requests of tenants do not count.
-    if (isShort) return this.#running.size <= this.#at_once + step ? -step : 0;
+    // While more requests run than may, the shortage is that of the earlier number.
+    if (isShort) return this.#placesTaken <= this.#at_once ? -step : 0;
     if (this.#queue.size > 0) return step;
-    return this.#running.size <= this.#at_once - step ? -step : 0;
+    return this.#placesTaken <= this.#at_once - step ? -step : 0;
   }
 
   /** Adapts the number of requests at once, refuses those that have waited too long, and runs those that now may. */
@@ -194,7 +205,7 @@ export class Admission {
     const now = this.#sensors.now();
     for (const ticket of this.#running) {
       if (now - ticket.since_ms < LONG_MS) break;
-      this.#running.delete(ticket);
+      this.#free(ticket);
     }
     this.#at_once = Math.max(this.#limits.at_once_min, this.#at_once + this.#computeChange(isShort));
     const late = this.#queue.remove(({ since_ms }) => now - since_ms >= WAIT_MAX_MS);

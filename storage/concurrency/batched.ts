@@ -68,9 +68,8 @@ async function shareAll<Made>(transaction: Transaction, count: number, begin: Be
   const ended = await Promise.allSettled(await begin(done));
   const written = await Promise.allSettled(own.unawaited.splice(0));
   if (--own.depth === 0) shared.delete(transaction);
-  const made = unwrapResults(ended);
-  unwrapResults(written);
-  return made;
+  unwrapResults<unknown>([...ended, ...written]);
+  return unwrapResults(ended);
 }
 
 /**
@@ -196,8 +195,8 @@ type LoadedAnswer<Query> = Query extends (...of: never[]) => Promise<infer Answe
 export type LoadedAnswers<Queries> = { -readonly [Index in keyof Queries]: LoadedAnswer<Queries[Index]> };
 
 /**
- * Runs several queries of one caller on one connection. They are sent together, and the database executes them in their order. Outside a
- * transaction they hold a connection of the pool, so none of them may wait for another one, as a query for usage does.
+ * Runs several queries of one caller on one connection. They are sent together, in no certain order: a lock that must come before a read is
+ * awaited. Outside a transaction they hold a connection of the pool, so none of them may wait for another one, as a query for usage does.
  */
 export async function loadAll<const Queries extends readonly LoadQuery<Database>[]>(
   database: Database,

@@ -40,8 +40,8 @@ export const isStalePlan = (error: unknown): boolean =>
   readPostgresCode(error) === '0A000' &&
   /cached plan must not change result type/.test(toNativeError(error).message ?? '');
 
-/** Whether a statement was refused because an earlier one of its transaction had failed. */
-export const isAfterFailure = (error: unknown): boolean => readPostgresCode(error) === '25P02';
+/** Whether a statement was refused because an earlier one of its transaction had failed, which may have skipped its preparation. */
+export const isAfterFailure = (error: unknown): boolean => ['25P02', '26000'].includes(readPostgresCode(error) ?? '');
 
 /** Whether a referenced row does not exist. */
 export const isMissingReference = (error: unknown): boolean => readPostgresCode(error) === '23503';

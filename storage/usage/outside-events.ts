@@ -6,6 +6,7 @@
 
 import { groupBy } from '../../core/foundation/group-by.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
+import { US_PER_HOUR } from '../../core/foundation/time/instant.ts';
 import { isInRanges, mergeRanges, type SegmentRange } from '../../core/metering/analytics/segments.ts';
 import type { ClickHouseClient } from '../clickhouse/clickhouse.ts';
 import { KeyedBatchLoader } from '../concurrency/batch-loader.ts';
@@ -48,7 +49,9 @@ export async function loadEventsOutside(
   query: OutsideEventsQuery,
 ): Promise<PositionedRawEvent[] | null> {
   const { tenant_id, environment_id, bounds } = query;
-  const key = JSON.stringify([tenant_id, environment_id, bounds?.asker ?? null]);
+  // A batch reads the ranges of all of its queries for each of their customers, so it contains queries of the same hours only.
+  const hours = query.ranges.map(([from, to]) => [Math.floor(from / US_PER_HOUR), Math.floor((to - 1) / US_PER_HOUR)]);
+  const key = JSON.stringify([tenant_id, environment_id, bounds?.asker ?? null, hours]);
   const events = await OUTSIDE_EVENTS.load(clickhouse, query, key);
   bounds?.signal.throwIfAborted();
   return events;

@@ -40,19 +40,18 @@ export async function gatherParties<Family>(
 ): Promise<SubscriptionParties & { family: Family }> {
   const lines = [request, ...(request.phases ?? [])].flatMap((terms) => terms.line_items ?? []);
   const wanted = lines.flatMap((line) => line.price_id ?? []);
-  const [customer, plan, prices, extras] = await loadAll(database, [
-    (connected) => loadRequestedCustomer(scope, request, connected),
-    (connected) => PlanModel.fetchPublished(scope, request.plan_id, { database: connected, lock: 'shared' }),
+  const customer = await loadRequestedCustomer(scope, request, database);
+  const plan = await PlanModel.fetchPublished(scope, request.plan_id, { database, lock: 'shared' });
+  // Prices are read under the lock of their plan: one that was added while the lock was awaited is among them.
+  const [prices, extras, former, family] = await loadAll(database, [
     (connected) => listPlanPrices(scope, request.plan_id, connected),
     wanted.length > 0 ? (connected) => listNamedPrices(scope, wanted, connected) : null,
-  ]);
-  const inline = lines.flatMap((line) => line.price ?? []);
-  const meterIds = [...prices, ...(extras ?? []), ...inline].flatMap((price) => price.meter_id ?? []);
-  const [meters, former, family] = await loadAll(database, [
-    (connected) => MeterModel.byId(scope, meterIds, connected),
     (connected) => GivenUpExternalIdModel.formerHolder(scope, customer, connected),
     (connected) => gatherFamily(customer, connected),
   ]);
+  const inline = lines.flatMap((line) => line.price ?? []);
+  const meterIds = [...prices, ...(extras ?? []), ...inline].flatMap((price) => price.meter_id ?? []);
+  const meters = await MeterModel.byId(scope, meterIds, database);
   return {
     family,
     customer,

@@ -155,7 +155,8 @@ async function startServer(
 ): Promise<{ child: Child; port: number; hasSocket: boolean }> {
   const until = performance.now() + READY_MS;
   removeSockets(options.data);
-  let hasSocket = Buffer.byteLength(options.data) <= SOCKET_DIRECTORY_MAX_BYTES;
+  // The setting is a list, in which these characters have a meaning.
+  let hasSocket = Buffer.byteLength(options.data) <= SOCKET_DIRECTORY_MAX_BYTES && !/[,"]/.test(options.data);
   for (let attempt = 1; ; attempt += 1) {
     const port = await freePort();
     const child = spawnServer({ port, hasSocket }, options);

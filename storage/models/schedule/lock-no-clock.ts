@@ -5,7 +5,6 @@
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { toClockCreatedError } from '../../../core/platform/test-clock/record.ts';
-import { loadAll } from '../../concurrency/batched.ts';
 import { currentRequestContext } from '../../foundation/request-context.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { EnvironmentModel } from '../foundation/environment.ts';
@@ -15,9 +14,7 @@ export async function lockNoClock(scope: Scope, transaction: Database): Promise<
   const context = currentRequestContext();
   if (!context || context.clock) return;
   const { tenant_id, environment_id } = scope;
-  const [, [clock]] = await loadAll(transaction, [
-    (connected) => EnvironmentModel.fetch(tenant_id, environment_id, { database: connected, lock: 'shared' }),
-    async (connected) => TestClockModel.in(scope, connected).select('id').limit(1),
-  ]);
+  await EnvironmentModel.fetch(tenant_id, environment_id, { database: transaction, lock: 'shared' });
+  const [clock] = await TestClockModel.in(scope, transaction).select('id').limit(1);
   if (clock) throw toClockCreatedError(clock);
 }

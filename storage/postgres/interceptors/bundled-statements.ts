@@ -55,7 +55,10 @@ class StatementBundler {
   #names_made = 0;
   #schema_version = schema_version;
 
+  readonly #protocol: Protocol;
+
   constructor(connection: pg.Client) {
+    this.#protocol = (connection as unknown as { connection: Protocol }).connection;
     const query = connection.query.bind(connection) as (statement: unknown, answered: AnswerCallback) => unknown;
     this.#query = (statement, answered) => {
       this.#unanswered++;
@@ -75,7 +78,9 @@ class StatementBundler {
     }
     if (text === ROLLBACK || text === COMMIT) this.#is_open = false;
     const hasBegun = this.#deferred[0]?.text !== BEGIN;
-    if (text === ROLLBACK || (!hasBegun && this.#deferred.length === 1 && text === COMMIT)) {
+    // SAVEPOINT has sent the writes before it, so ROLLBACK TO takes back those that are still deferred.
+    const isTakenBack = text === ROLLBACK || text.startsWith('ROLLBACK TO ');
+    if (isTakenBack || (!hasBegun && this.#deferred.length === 1 && text === COMMIT)) {
       this.#deferred = [];
       return hasBegun ? this.#query(statement, answered) : answered(null, NO_ROWS);
     }
@@ -98,26 +103,36 @@ class StatementBundler {
   #sendBundle(statements: readonly SentStatement[], answered: AnswerCallback): unknown {
     const isBegun = statements[0]!.text === BEGIN;
     const isInside = this.#is_open && !isBegun;
-    const added: string[] = [];
+    const added: [text: string, name: string][] = [];
     const configs = statements.map((statement) => this.#toConfig(statement, added));
     const last = configs.pop()!;
     const query = configs.length > 0 ? new BundledQuery(configs, last) : last;
     return this.#query(query, (error, result) => {
       if (!error) return answered(null, result);
-      // The server may have skipped the preparation of a new statement.
-      for (const text of added) this.#names.delete(text);
-      if (!isStalePlan(error)) return answered(error, undefined);
+      // The server has prepared a new statement, or has skipped its preparation.
+      for (const [text, name] of added) this.#forget(text, name);
+      // A statement whose caller has named it cannot be prepared again.
+      if (!isStalePlan(error) || !statements.some(({ is_prepared }) => is_prepared)) return answered(error, undefined);
       schema_version++;
       // Statements that were sent after this one have failed with its transaction.
       if (isInside || (isBegun && this.#unanswered > 0)) return answered(error, undefined);
-      if (!isBegun) return this.#sendBundle(statements, answered);
-      return this.#query(ROLLBACK, () => this.#sendBundle(statements, answered));
+      // Both are sent at once, so that no other statement of the transaction comes between them.
+      if (isBegun) this.#query(ROLLBACK, () => undefined);
+      return this.#sendBundle(statements, answered);
     });
   }
 
-  #toConfig(statement: SentStatement, added: string[]): object {
+  /** Closing a statement that the server does not know is no error, and the driver ignores the answer. */
+  #forget(text: string, name: string): void {
+    if (this.#names.get(text) === name) this.#names.delete(text);
+    delete this.#protocol.parsedStatements[name];
+    delete this.#protocol.submittedNamedStatements[name];
+    this.#protocol.close({ type: 'S', name });
+  }
+
+  #toConfig(statement: SentStatement, added: [text: string, name: string][]): object {
     if (!statement.is_prepared) return { ...statement };
-    if (this.#schema_version !== schema_version) this.#names.clear();
+    if (this.#schema_version !== schema_version) for (const [text, name] of this.#names) this.#forget(text, name);
     this.#schema_version = schema_version;
     const { text } = statement;
     let name = this.#names.get(text);
@@ -125,7 +140,7 @@ class StatementBundler {
       if (this.#names.size >= NAMES_MAX) return { ...statement };
       name = `${this.#prefix}_${++this.#names_made}`;
       this.#names.set(text, name);
-      added.push(text);
+      added.push([text, name]);
     }
     return { ...statement, name };
   }
@@ -137,6 +152,13 @@ function isSingle(statement: unknown): statement is SentStatement {
   const { text, values = [] } = statement as SentStatement;
   return text !== undefined && (values.length > 0 || !/;\s*\S/.test(text));
 }
+
+/** State and method of the driver's connection that are used above, which its types omit. */
+type Protocol = {
+  readonly parsedStatements: Record<string, string>;
+  readonly submittedNamedStatements: Record<string, string>;
+  close(statement: { type: 'S'; name: string }): void;
+};
 
 /** Methods of the driver's Query that are overridden below, which its types omit. */
 type DriverQuery = {

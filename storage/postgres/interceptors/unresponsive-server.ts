@@ -18,12 +18,21 @@ type WatchedConnection = {
 
 export function watchForUnresponsivePostgres(watched: WatchedConnection): void {
   const { connection } = watched;
-  onAnswered(connection, () =>
+  const watch = () =>
     watchUntilAnswered(
       () => isAtWork(watched),
       () => breakOff(connection),
-    ),
-  );
+    );
+  // The server executes the statements of a connection in their order, so only the first unanswered one is watched.
+  let unanswered = 0;
+  let endWatch: ReturnType<typeof watch> | undefined;
+  onAnswered(connection, () => {
+    if (unanswered++ === 0) endWatch = watch();
+    return () => {
+      endWatch?.();
+      if (--unanswered > 0) endWatch = watch();
+    };
+  });
 }
 
 /** Whether the server works on the statement. If it rejects another connection, it is alive, and a later probe checks the statement. */

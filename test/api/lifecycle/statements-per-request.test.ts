@@ -57,6 +57,24 @@ describe('statements of a request', () => {
     expectAtMost(await send('/subscriptions', subscription('Pro')), bounds.subscription);
   });
 
+  it('read the plan of a new subscription under its lock, and the clocks of its environment', async () => {
+    const named = { ...subscription('Pro'), external_customer_id: undefined, customer_id: world.id('customer acme') };
+    for (const body of [subscription('Pro'), named]) {
+      const sql = (await send('/subscriptions', body)).map((one) => one.sql);
+      const find = (pattern: RegExp) => sql.findIndex((text) => pattern.test(text));
+      const [environment, clock, customer, plan, prices] = [
+        /from "?environments"?.* for share/s,
+        /from "?test_clocks"?/,
+        /from "?customers"?.* for (share|update)/s,
+        /from "?plans"?.* for share/s,
+        /from "?prices"?.*entity_type/s,
+      ].map(find) as [number, number, number, number, number];
+      expect(environment, sql.join('\n')).to.be.within(0, clock);
+      expect(customer, sql.join('\n')).to.be.within(0, plan);
+      expect(plan, sql.join('\n')).to.be.within(0, prices);
+    }
+  });
+
   it('are few for a new subscription with an advance charge', async () => {
     expectAtMost(await send('/subscriptions', subscription('Fixed')), bounds['subscription with an advance charge']);
   });

@@ -165,4 +165,20 @@ describe('admission', () => {
     caller.run('of a', () => end('a'));
     expect(seen).to.equal('own');
   });
+
+  it('gives the places of others to no first request of a tenant', () => {
+    const { enter, end, running } = open();
+    for (const name of ['a', 'b', 'waiting 1', 'waiting 2']) enter(name);
+    for (const asker of ['c', 'd']) enter(asker, { asker });
+    for (const name of ['a', 'b']) end(name);
+    expect(running).to.have.members(['c', 'd', 'waiting 1', 'waiting 2']);
+  });
+
+  it('expects no longer wait than that of all requests', () => {
+    const world = open();
+    flood(world, 30);
+    for (let count = 0; count < 22; count++) world.enter(`${count}`, { asker: `tenant ${count}` });
+    world.enter('next');
+    expect(world.refused).to.deep.equal({});
+  });
 });

@@ -1,10 +1,12 @@
 /** Statements that are prepared, and those that are sent with the next one of their transaction. */
 import { expect } from 'chai';
+import { loadAll } from '../../../../storage/concurrency/batched.ts';
 import { isUnavailable } from '../../../../storage/foundation/failure.ts';
 import type { Database } from '../../../../storage/foundation/stores.ts';
 import { DEFERRED, PREPARED } from '../../../../storage/postgres/interceptors/bundled-statements.ts';
 import { connectPostgres } from '../../../../storage/postgres/pool/postgres.ts';
 import { type FreshDatabase, freshDatabase } from '../../../support/stores.ts';
+import { until } from '../../../support/until.ts';
 
 const ADD = 'insert into things (id) values (?)';
 const FIND = 'select * from things where id = any(?)';
@@ -137,5 +139,74 @@ describe('bundled statements', () => {
     );
     expect(failed?.message).to.match(/invalid input syntax/);
     expect((await postgres.raw(text, [[1]]).options(PREPARED)).rows).to.be.empty;
+  });
+
+  it('leave nothing prepared on the server if their first use fails', async () => {
+    await postgres.raw(ADD, [1]);
+    for (let time = 0; time < 3; time++)
+      await failure(postgres.raw(`${ADD} returning *`, [1]).options(PREPARED) as unknown as Promise<unknown>);
+    const sql = `select name from pg_prepared_statements where statement like '%things%returning%'`;
+    expect((await postgres.raw(sql)).rows).to.be.empty;
+    expect(await find([1])).to.have.lengthOf(1);
+  });
+
+  it('that would fail do not prevent the return to a savepoint', async () => {
+    await postgres.transaction(async (transaction) => {
+      await transaction.raw(ADD, [5]);
+      const nested = transaction.transaction(async (savepoint) => {
+        await savepoint.raw(ADD, [5]).options(DEFERRED);
+        throw new Error('stop');
+      });
+      expect((await failure(nested as Promise<unknown>))?.message).to.equal('stop');
+      expect(await find([5], transaction)).to.have.lengthOf(1);
+    });
+  });
+
+  it('whose name the caller gives are not repeated for ever after a column was added', async () => {
+    const connection = await postgres.client.acquireConnection();
+    const read = () => connection.query({ name: 'own', text: 'select * from things' });
+    try {
+      await read();
+      await connection.query('alter table things add column more int');
+      expect(String(await failure(read()))).to.contain('cached plan must not change result type');
+    } finally {
+      await postgres.client.releaseConnection(connection);
+    }
+  });
+
+  it('that are sent together report the failure that the others follow from', async () => {
+    const failed = await failure(
+      postgres.transaction((transaction) =>
+        loadAll(transaction, [
+          async (connected) => connected.raw('select 1 / 0'),
+          async (connected) => find([1], connected),
+          async (connected) => connected.raw('select 1'),
+        ]),
+      ),
+    );
+    expect(failed).to.have.property('code', '22012');
+    expect(await find([1])).to.be.empty;
+  });
+
+  it('of one connection are watched by one probe, however many wait', async () => {
+    const probes = async () => {
+      const sql = `select count(*)::int as of from pg_stat_activity where application_name = 'farthing watch'`;
+      return (await other.raw(sql)).rows[0].of;
+    };
+    const other = connectPostgres(database.postgres_url, { pool_max: 2 });
+    try {
+      const lock = await other.transaction();
+      await lock.raw('lock table things in access exclusive mode');
+      const waiting = postgres.transaction((transaction) =>
+        Promise.all([1, 2, 3, 4, 5].map((id) => find([id], transaction))),
+      );
+      let most = 0;
+      await until('a probe was there', async () => (most = Math.max(most, await probes())) > 0, 30_000);
+      await lock.rollback();
+      await waiting;
+      expect(most).to.equal(1);
+    } finally {
+      await other.destroy();
+    }
   });
 });
