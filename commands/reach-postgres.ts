@@ -46,7 +46,7 @@ export async function findRunning(dir: string): Promise<Addresses | undefined> {
   const addresses = readAddresses(dir);
   if (!addresses) return undefined;
   const postgres = connectPostgres(addresses.postgres_url, { pool_max: 1 });
-  const clickhouse = connectClickHouse(addresses.clickhouse_url);
+  const clickhouse = connectClickHouse(addresses.clickhouse_url, { cluster: undefined });
   try {
     // From another network the socket of Postgres is reachable, and ClickHouse is not.
     const [, { success }] = await Promise.all([pingPostgres(postgres), clickhouse.ping()]);
