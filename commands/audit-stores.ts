@@ -12,6 +12,7 @@ import { migrate } from '../sql/migrate.ts';
 import { loadKafkaBounds } from '../storage/audit/kafka-bounds.ts';
 import { hasEmbeddedLog } from '../storage/audit/log-accounts.ts';
 import { connectClickHouse } from '../storage/clickhouse/clickhouse.ts';
+import type { Addresses } from '../storage/embedded/addresses.ts';
 import { hasInstallation } from '../storage/embedded/data-dir.ts';
 import type { Stores } from '../storage/foundation/stores.ts';
 import { buildKafkaConnection, openLog } from '../storage/log/open-log.ts';
@@ -22,12 +23,14 @@ export type OpenedStores = { readonly stores: Pick<Stores, 'postgres' | 'clickho
 
 /** Timeout of a query, which may read a whole table. */
 const ANSWER_WITHIN_MS = 30 * 60_000;
+const REACHED_WITHIN_MS = 10_000;
 
 export async function openStores(config: Config, note: (line: string) => void): Promise<OpenedStores> {
   const { DATABASE_URL: postgres_url, CLICKHOUSE_URL: clickhouse_url, CLICKHOUSE_CLUSTER: cluster, DATA_DIR } = config;
   if (postgres_url !== undefined && clickhouse_url !== undefined)
     return connect({ postgres_url, clickhouse_url }, cluster);
-  const running = await findRunning(DATA_DIR);
+  const found = await findRunning(DATA_DIR);
+  const running = found && (await isClickHouseReachable(found)) ? found : undefined;
   // A service may run on one embedded and one configured store.
   const given = { ...running, ...(postgres_url && { postgres_url }), ...(clickhouse_url && { clickhouse_url }) };
   if (running && given.postgres_url === running.postgres_url && given.clickhouse_url === running.clickhouse_url) {
@@ -38,6 +41,16 @@ export async function openStores(config: Config, note: (line: string) => void): 
     exitWithUsage('audit', 'set both DATABASE_URL and CLICKHOUSE_URL, or none of them for the stores of DATA_DIR');
   if (!hasInstallation(DATA_DIR)) exitWithUsage('audit', `there is no installation in DATA_DIR=${DATA_DIR}`);
   return startOwnStores(config);
+}
+
+/** From another network the socket of Postgres is reachable, and ClickHouse is not. */
+async function isClickHouseReachable({ clickhouse_url }: Addresses): Promise<boolean> {
+  const clickhouse = connectClickHouse(clickhouse_url, { cluster: undefined, request_timeout_ms: REACHED_WITHIN_MS });
+  try {
+    return (await clickhouse.ping()).success;
+  } finally {
+    await clickhouse.close();
+  }
 }
 
 /** Access to the log for the audit; null if there is none. */

@@ -1,7 +1,6 @@
 /** Finds Postgres for a command: the configured one, that of the service running in the data directory, or one started for it. */
 import type { Config } from '../config.ts';
 import { FarthingError } from '../core/foundation/error.ts';
-import { connectClickHouse } from '../storage/clickhouse/clickhouse.ts';
 import { type Addresses, readAddresses } from '../storage/embedded/addresses.ts';
 import { DataDirectoryInUse, hasInstallation } from '../storage/embedded/data-dir.ts';
 import { type EmbeddedOptions, type EmbeddedStack, type PartName, startEmbedded } from '../storage/embedded/stack.ts';
@@ -46,15 +45,13 @@ export async function findRunning(dir: string): Promise<Addresses | undefined> {
   const addresses = readAddresses(dir);
   if (!addresses) return undefined;
   const postgres = connectPostgres(addresses.postgres_url, { pool_max: 1 });
-  const clickhouse = connectClickHouse(addresses.clickhouse_url, { cluster: undefined });
   try {
-    // From another network the socket of Postgres is reachable, and ClickHouse is not.
-    const [, { success }] = await Promise.all([pingPostgres(postgres), clickhouse.ping()]);
-    return success ? addresses : undefined;
+    await pingPostgres(postgres);
+    return addresses;
   } catch {
     return undefined; // The service was killed, or runs elsewhere: the lock on the directory decides.
   } finally {
-    await Promise.all([postgres.destroy(), clickhouse.close()]);
+    await postgres.destroy();
   }
 }
 

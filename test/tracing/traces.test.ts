@@ -97,6 +97,8 @@ describe('traces', () => {
       await settled();
       const headers = { traceparent: `00-${TRACE}-${CALLER}-01`, 'x-request-id': 'asked-1' };
       await ask('POST', '/events', { body: event('e1'), headers });
+      // The next event would otherwise be in the same slice.
+      await settled();
       const { id: customer_id } = await ask('POST', '/customers', { body: { external_id: 'acme', name: 'Acme' } });
       await computeInvoice(customer_id);
       ids = await billSubscription(meter_id);

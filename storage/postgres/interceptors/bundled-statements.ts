@@ -84,10 +84,12 @@ class StatementBundler {
       this.#deferred = [];
       return hasBegun ? this.#query(statement, answered) : answered(null, NO_ROWS);
     }
-    if (text !== COMMIT || this.#deferred.length === 0) return this.#send(statement, answered);
-    // After a failure the server skips COMMIT, which leaves the transaction open.
+    const savepoint = /^RELEASE (SAVEPOINT \w+);?$/.exec(text)?.[1];
+    const undo = text === COMMIT ? ROLLBACK : savepoint && `ROLLBACK TO ${savepoint}`;
+    if (!undo || this.#deferred.length === 0) return this.#send(statement, answered);
+    // After a failure the server skips COMMIT or RELEASE, which leaves the transaction open or failed.
     return this.#send(statement, (error, result) =>
-      error ? this.#query(ROLLBACK, () => answered(error, undefined)) : answered(null, result),
+      error ? this.#query(undo, () => answered(error, undefined)) : answered(null, result),
     );
   }
 
@@ -112,7 +114,8 @@ class StatementBundler {
       // The server has prepared a new statement, or has skipped its preparation.
       for (const [text, name] of added) this.#forget(text, name);
       // A statement whose caller has named it cannot be prepared again.
-      if (!isStalePlan(error) || !statements.some(({ is_prepared }) => is_prepared)) return answered(error, undefined);
+      const isNamed = statements.some((statement) => 'name' in statement);
+      if (!isStalePlan(error) || isNamed) return answered(error, undefined);
       schema_version++;
       // Statements that were sent after this one have failed with its transaction.
       if (isInside || (isBegun && this.#unanswered > 0)) return answered(error, undefined);

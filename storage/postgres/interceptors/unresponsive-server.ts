@@ -28,7 +28,11 @@ export function watchForUnresponsivePostgres(watched: WatchedConnection): void {
   let endWatch: ReturnType<typeof watch> | undefined;
   onAnswered(connection, () => {
     if (unanswered++ === 0) endWatch = watch();
+    let isAnswered = false;
     return () => {
+      // The driver answers twice if a value cannot be encoded.
+      if (isAnswered) return;
+      isAnswered = true;
       endWatch?.();
       if (--unanswered > 0) endWatch = watch();
     };
