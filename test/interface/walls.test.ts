@@ -7,6 +7,8 @@ import { requestExample } from '../../api/http/openapi.ts';
 import type { Route } from '../../api/http/route.ts';
 import { routes } from '../../api/resources.ts';
 import { startTestApi, type TestAnswer, type TestApi } from '../support/api.ts';
+import { isLogProcessed, isSettled } from '../support/settled.ts';
+import { until } from '../support/until.ts';
 
 const asked = routes.filter(({ access }) => access !== 'public');
 /** What lies above the environments is the same from each of them. */
@@ -37,6 +39,9 @@ describe('the walls around a tenant and an environment', () => {
     const period = { billing_period: 'MONTHLY', currency: 'usd', start_date: '2026-03-01T00:00:00Z' };
     await made('/subscriptions', { customer_id: customer.id, plan_id: plan.id, ...period });
     await made('/groups', { name: 'Calls', entity_type: 'price', lookup_key: 'calls' });
+    // The pipeline still counts the past of the meter, and then changes its rows.
+    const { postgres, log } = api.services;
+    await until('the meter is live', () => isSettled(postgres, () => isLogProcessed(log)));
     await rememberInside();
     stranger = await api.otherTenant();
     const { id: environment_id } = await made('/environments', { name: 'Other', type: 'development' });
