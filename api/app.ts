@@ -25,10 +25,11 @@ import { routes as allRoutes } from './resources.ts';
 export function buildListener(services: Services, routes: readonly Route[] = allRoutes): RequestListener {
   const metrics = httpMetrics();
   const headers = [...COMMON_HEADERS, NO_CACHING].flat();
-  const app = limitLoad(services, { routes, headers, listener: buildApp(services, routes, metrics) });
+  const app = buildApp(services, routes, metrics);
+  const otherwise = limitLoad(services, { routes, headers, listener: app });
   // With tracing, every request goes through the framework, because its handlers create the spans.
-  if (isTracing() || services.usage_cache === undefined) return app;
-  return serveCachedReads(services, { routes, metrics, headers, otherwise: app });
+  if (isTracing() || services.usage_cache === undefined) return otherwise;
+  return serveCachedReads(services, { routes, metrics, headers, uncached: app, otherwise });
 }
 
 export function buildApp(

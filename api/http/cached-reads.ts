@@ -26,6 +26,9 @@ type CachedReadsOptions = {
   readonly metrics: HttpMetrics;
   /** Headers of every answer. */
   readonly headers: Headers;
+  /** Computes an answer that is not cached. Concurrent computations share their statements, so they are not limited (admission.ts). */
+  readonly uncached: RequestListener;
+  /** Answers any other request. */
   readonly otherwise: RequestListener;
 };
 type CachedReadMatch = {
@@ -70,7 +73,7 @@ function answerFromCache(request: IncomingMessage, response: ServerResponse, ans
     const read = cache === null ? undefined : tryReadCached(matched, { cache, now });
     if (read === undefined) {
       response.once('finish', () => prepare(response, answering));
-      return mounted.otherwise(request, response);
+      return mounted.uncached(request, response);
     }
     try {
       answer(request, response, { answering, read });

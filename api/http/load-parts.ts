@@ -1,4 +1,4 @@
-/** Loads the parts of an answer by statements that are sent together on one connection (storage/concurrency/batched.ts). */
+/** Loads the parts of an answer (`loadAll` of storage/concurrency/batched.ts). */
 import { type LoadedAnswers, type LoadQuery, loadAll } from '../../storage/concurrency/batched.ts';
 import type { Database } from '../../storage/foundation/stores.ts';
 import type { Context } from './route.ts';

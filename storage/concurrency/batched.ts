@@ -7,7 +7,6 @@
 import { isAfterFailure } from '../foundation/failure.ts';
 import type { Database, Transaction } from '../foundation/stores.ts';
 import { currentRecorder, recordAnswer } from '../postgres/interceptors/dependency-recorder.ts';
-import { isConnected, runConnected } from '../postgres/pool/connected.ts';
 import { KeyedBatchLoader } from './batch-loader.ts';
 
 /**
@@ -195,16 +194,18 @@ type LoadedAnswer<Query> = Query extends (...of: never[]) => Promise<infer Answe
 export type LoadedAnswers<Queries> = { -readonly [Index in keyof Queries]: LoadedAnswer<Queries[Index]> };
 
 /**
- * Runs several queries of one caller on one connection. They are sent together, in no certain order: a lock that must come before a read is
- * awaited. Outside a transaction they hold a connection of the pool, so none of them may wait for another one, as a query for usage does.
+ * Runs several queries of one caller. In a transaction they are sent together, in no certain order: a lock that must come before a read is
+ * awaited. Elsewhere they run one after another, because a caller that held a connection could wait for a second one.
  */
 export async function loadAll<const Queries extends readonly LoadQuery<Database>[]>(
   database: Database,
   queries: Queries,
 ): Promise<LoadedAnswers<Queries>> {
-  const isOne = queries.filter((query) => query !== null).length < 2;
-  if (!isOne && !isConnected(database)) return runConnected(database, (connected) => loadAll(connected, queries));
-  return unwrapResults(
-    await Promise.allSettled(queries.map(async (query) => (query ? query(database) : null))),
-  ) as never;
+  if (database.isTransaction)
+    return unwrapResults(
+      await Promise.allSettled(queries.map(async (query) => (query ? query(database) : null))),
+    ) as never;
+  const answers: unknown[] = [];
+  for (const query of queries) answers.push(query ? await query(database) : null);
+  return answers as never;
 }

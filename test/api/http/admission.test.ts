@@ -101,7 +101,8 @@ describe('admission of requests', () => {
       all = await queue(...flood, ['unknown 1', 'sk_1'], ['unknown 2', 'sk_2'], ['quiet', quiet]);
     });
     expect((await Promise.all(all)).map(({ status }) => status)).to.deep.equal([200, 200, 200, 401, 401, 200]);
-    expect(answered).to.deep.equal(['hanging', 'hanging', 'a1', 'unknown 1', 'quiet', 'a2', 'unknown 2', 'a3']);
+    const waited = answered.filter((name) => name !== 'hanging');
+    expect(waited).to.deep.equal(['a1', 'unknown 1', 'quiet', 'a2', 'unknown 2', 'a3']);
   });
 
   it('a tenant without a running request does not wait', async () => {
