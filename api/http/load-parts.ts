@@ -3,7 +3,7 @@ import { type LoadedAnswers, type LoadQuery, loadAll } from '../../storage/concu
 import type { Database } from '../../storage/foundation/stores.ts';
 import type { Context } from './route.ts';
 
-/** `connected` is the context with the connection as its database. A null part is not loaded. */
+/** Each query gets the context with the database to read from. A null part is not loaded. */
 export function loadParts<const Queries extends readonly LoadQuery<Context>[]>(
   context: Context,
   queries: Queries,

@@ -179,9 +179,7 @@ async function gatherCharges(
   subject: InvoiceSubject,
   basis: ChargesBasis,
 ): Promise<GatheredCharges> {
-  const gather = (connected: Database) => gatherRecords(connected, subject, basis);
-  const [records] = await loadAll(database, [gather]);
-  return measureCharges(stores, database, records);
+  return measureCharges(stores, database, await gatherRecords(database, subject, basis));
 }
 
 type ChargeRecords = Awaited<ReturnType<typeof gatherRecords>>;
