@@ -17,7 +17,6 @@ import { showCouponAssociations } from '../catalog/coupons/answer.ts';
 import { loadCustomersById } from '../catalog/customers/expand.ts';
 import { showPlans } from '../catalog/plans/expand.ts';
 import { showPrices } from '../catalog/prices/expand.ts';
-import { loadParts } from '../http/load-parts.ts';
 import type { Context } from '../http/route.ts';
 import { showEntitled } from '../rating/entitlements/entitled.ts';
 import { loadGrantsBySubscription } from './credit-grants.ts';
@@ -58,15 +57,13 @@ export async function showSubscriptions(
   // A subscription may have many lines, so they are read by themselves (storage/models/invoicing/load-lines.ts).
   const items = withLines ? (line_items ?? (await loadLinesOfSubscriptions(subscriptions, context))) : null;
   const withCoupons = asks('coupon_associations') || asks('coupon');
-  const [plans, customers, lines, coupons, schedules, phases, grants] = await loadParts(context, [
-    asks('plan') ? (connected) => showPlansById(subscriptions, expand, connected) : null,
-    asks('customer') ? (connected) => loadCustomersById(subscriptions, connected) : null,
-    items && ((connected) => showLinesBySubscription(items, expand, connected)),
-    withCoupons ? (connected) => showCouponsBySubscription(subscriptions, connected) : null,
-    asks('schedule') ? (connected) => showSchedulesBySubscription(subscriptions, connected) : null,
-    (connected) => loadPhasesBySubscription(subscriptions, connected),
-    (connected) => loadGrantsBySubscription(subscriptions, connected),
-  ]);
+  const plans = asks('plan') ? await showPlansById(subscriptions, expand, context) : null;
+  const customers = asks('customer') ? await loadCustomersById(subscriptions, context) : null;
+  const lines = items && (await showLinesBySubscription(items, expand, context));
+  const coupons = withCoupons ? await showCouponsBySubscription(subscriptions, context) : null;
+  const schedules = asks('schedule') ? await showSchedulesBySubscription(subscriptions, context) : null;
+  const phases = await loadPhasesBySubscription(subscriptions, context);
+  const grants = await loadGrantsBySubscription(subscriptions, context);
   const entitlements = asks('entitlements') ? await showEntitlementsBySubscription(subscriptions, context) : null;
   return subscriptions.map((subscription) => ({
     ...subscription,

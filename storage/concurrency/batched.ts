@@ -189,9 +189,9 @@ export function listBatched<Row>(
 }
 
 /** A query of `loadAll`; null loads nothing. */
-export type LoadQuery<Connected> = ((connected: Connected) => Promise<unknown>) | null;
+type LoadQuery<Connected> = ((connected: Connected) => Promise<unknown>) | null;
 type LoadedAnswer<Query> = Query extends (...of: never[]) => Promise<infer Answer> ? Answer : null;
-export type LoadedAnswers<Queries> = { -readonly [Index in keyof Queries]: LoadedAnswer<Queries[Index]> };
+type LoadedAnswers<Queries> = { -readonly [Index in keyof Queries]: LoadedAnswer<Queries[Index]> };
 
 /**
  * Runs several queries of one caller. In a transaction they are sent together, in no certain order: a lock that must come before a read is

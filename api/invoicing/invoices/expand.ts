@@ -12,7 +12,6 @@ import { loadLines } from '../../../storage/models/invoicing/load-lines.ts';
 import { TaxAppliedModel } from '../../../storage/models/invoicing/tax-applied.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { loadCustomersById } from '../../catalog/customers/expand.ts';
-import { loadParts } from '../../http/load-parts.ts';
 import type { Context } from '../../http/route.ts';
 import { showSubscriptions } from '../../subscriptions/expand.ts';
 
@@ -37,12 +36,10 @@ export async function showInvoices(
   const asks = (part: string) => expand.some((path) => path === part || path.startsWith(`${part}.`));
   // An invoice may have many lines, so they are read by themselves (storage/models/invoicing/load-lines.ts).
   const lines = line_items ? await loadStoredLines(invoices, context) : new Map<string, InvoiceLineItem[]>();
-  const [customers, subscriptions, applications, taxes] = await loadParts(context, [
-    asks('customer') ? (connected) => loadCustomersById(invoices, connected) : null,
-    asks('subscription') ? (connected) => showSubscriptionsById(invoices, expand, connected) : null,
-    asks('coupon_applications') ? (connected) => loadCouponApplications(invoices, connected) : null,
-    asks('tax_applied') ? (connected) => loadAppliedTaxes(invoices, connected) : null,
-  ]);
+  const customers = asks('customer') ? await loadCustomersById(invoices, context) : null;
+  const subscriptions = asks('subscription') ? await showSubscriptionsById(invoices, expand, context) : null;
+  const applications = asks('coupon_applications') ? await loadCouponApplications(invoices, context) : null;
+  const taxes = asks('tax_applied') ? await loadAppliedTaxes(invoices, context) : null;
   return invoices.map((invoice) => ({
     ...invoice,
     line_items: line_items ? (invoice.line_items ?? lines.get(invoice.id) ?? []) : null,

@@ -17,7 +17,6 @@ import { SubscriptionModel } from '../../../storage/models/subscriptions/subscri
 import type { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import { showCheckoutSession } from '../../foundation/checkout-session.ts';
 import { checkExpand } from '../../http/list.ts';
-import { loadParts } from '../../http/load-parts.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import { standardRoutes } from '../../http/standard-routes.ts';
 import { SubscriptionAnswer, SubscriptionAnswerV2 } from '../../subscriptions/answer.ts';
@@ -232,10 +231,8 @@ type CreatedSubscription = {
 
 async function showMade({ subscription, latest_invoice, ...made }: CreatedSubscription, context: Context) {
   const line_items = made.line_items ?? (await loadLinesOfSubscriptions([subscription], context));
-  const [shown, warnings] = await loadParts(context, [
-    (connected) => showSubscription(subscription, connected, { latest_invoice, line_items }),
-    (connected) => showWarnings(subscription, line_items, connected),
-  ]);
+  const shown = await showSubscription(subscription, context, { latest_invoice, line_items });
+  const warnings = await showWarnings(subscription, line_items, context);
   const checkout_session = made.checkout_session ? await showCheckoutSession(made.checkout_session, context) : null;
   return { ...shown, checkout_session, warnings };
 }
