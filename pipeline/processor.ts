@@ -28,6 +28,8 @@ export type ProcessorOptions = {
   logger: Logger;
   /** If absent, all seen ids are held in memory as an exact set. */
   identities?: IdentityOptions | undefined;
+  /** Called after a control message other than a correction was applied. */
+  onControlMessage?: () => void;
 };
 
 export async function startProcessor(stores: Stores, options: ProcessorOptions): Promise<LogConsumer> {
@@ -117,6 +119,7 @@ class Processor implements PartitionHandler {
       const problem = await this.#retryWhileUnavailable(batch, () => partition.applyControlMessage(first));
       if (problem)
         this.#options.logger.error({ err: problem, partition: batch.partition }, 'daily rollups were not made');
+      this.#options.onControlMessage?.();
       return;
     }
     await traceSlice(slice, () => this.#applySlice(batch, partition, slice));

@@ -43,12 +43,11 @@ import {
   toCountedMeter,
 } from '../../storage/usage/recount.ts';
 
-/** Counts the past events for each meter version whose barriers are reached on all partitions. Returns the number of completed versions. */
-export async function backfillMeters(stores: Stores, { events_max }: { events_max: number }): Promise<number> {
+/** Counts the past events for each meter version whose barriers are reached on all partitions. Returns whether there was such a version. */
+export async function backfillMeters(stores: Stores, { events_max }: { events_max: number }): Promise<boolean> {
   const waiting = await listVersionsToBackfill(stores.postgres, stores.log.partition_count);
-  let settled = 0;
-  for (const version of waiting) if (await completeBackfill(stores, version, events_max)) settled++;
-  return settled;
+  for (const version of waiting) await completeBackfill(stores, version, events_max);
+  return waiting.length > 0;
 }
 
 async function completeBackfill(stores: Stores, version: MeterVersion, events_max: number): Promise<boolean> {

@@ -8,18 +8,20 @@ import type { Database } from '../foundation/stores.ts';
 /** A message for the log. It goes to the partition of its `shard`; null sends it to all partitions. */
 type OutboxMessage = Scope & { readonly id: string; readonly body: unknown; readonly shard: number | null };
 
+/** Channel on which Postgres notifies the relays when a transaction with a message commits. */
+export const OUTBOX_CHANNEL = 'log_outbox';
+
 export async function enqueueMessage(
   transaction: Database,
   scope: Scope,
   body: unknown,
   shard: number | null = null,
 ): Promise<void> {
-  await transaction.raw(`insert into log_outbox (tenant_id, environment_id, body, shard) values (?, ?, ?::jsonb, ?)`, [
-    scope.tenant_id,
-    scope.environment_id,
-    JSON.stringify(body),
-    shard,
-  ]);
+  await transaction.raw(
+    `insert into log_outbox (tenant_id, environment_id, body, shard)
+     select ?, ?, ?::jsonb, ?::int from pg_notify('${OUTBOX_CHANNEL}', '')`,
+    [scope.tenant_id, scope.environment_id, JSON.stringify(body), shard],
+  );
 }
 
 /** Whether the outbox has messages. It is mostly empty, so this check spares the relay most transactions. */

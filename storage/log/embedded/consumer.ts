@@ -18,6 +18,8 @@ type EmbeddedConsumerOptions = {
   partition_count: number;
   batch_events_max: number;
   linger_ms: number;
+  /** Pause after a read without records. An append by this process ends it. */
+  idle_ms?: number;
 };
 type AssignedPartition = {
   readonly partition: number;
@@ -49,6 +51,7 @@ export class EmbeddedConsumer {
    */
   readonly #waiting = new Set<() => void>();
   readonly #pausing = new Set<() => void>();
+  #appends = 0;
   #stopping = false;
   #keeper: Promise<void> | null = null;
 
@@ -71,6 +74,7 @@ export class EmbeddedConsumer {
    */
   appended(records: readonly LogRecord[]): void {
     for (const record of records) this.#assigned.get(record.partition)?.recent.add(record);
+    this.#appends++;
     wake(this.#waiting);
   }
 
@@ -175,6 +179,7 @@ export class EmbeddedConsumer {
 
   async #takeBatch(assigned: AssignedPartition): Promise<void> {
     const began = performance.now();
+    const appends = this.#appends;
     const records = await this.#read(assigned);
     if (records.length > 0) {
       await this.#deliver(assigned, records);
@@ -182,7 +187,8 @@ export class EmbeddedConsumer {
     } else {
       assigned.trickles = false;
       this.#handler.caughtUp?.(assigned.partition);
-      await sleep(IDLE_WAIT_MS, this.#waiting);
+      // The read does not see an append that became durable after it began.
+      if (this.#appends === appends) await sleep(this.#options.idle_ms ?? IDLE_WAIT_MS, this.#waiting);
     }
   }
 

@@ -35,6 +35,8 @@ export type EmbeddedLogOptions = {
   linger_ms?: number;
 };
 
+/** A sole owner appends every record itself, which wakes its consumers, so they need not poll often. */
+const SOLE_OWNER_IDLE_MS = 2_000;
 const QUEUED_BYTES_MAX = 256 * 1024 * 1024;
 const GROUP_BYTES_MAX = 16 * 1024 * 1024;
 
@@ -107,6 +109,7 @@ export class EmbeddedLog implements EventLog {
       partition_count: this.partition_count,
       batch_events_max: this.#options.batch_events_max ?? 50_000,
       linger_ms: this.#options.linger_ms ?? 250,
+      ...(this.#options.sole_owner ? { idle_ms: SOLE_OWNER_IDLE_MS } : {}),
     });
     this.#consumers.add(consumer);
     await consumer.start();

@@ -48,6 +48,7 @@ for (const beside of [false, true])
          select tenant_id, environment_id, jsonb_build_object('type', 'meter', 'meter_id', meter_id, 'version', version)
            from meter_versions`,
       );
+      await stranger.query('notify log_outbox');
       await world.waitForPipeline();
       expect(await left()).to.equal('1');
     });

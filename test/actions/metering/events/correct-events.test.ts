@@ -5,6 +5,7 @@ import { toPartition } from '../../../../core/metering/event/identity.ts';
 import { relayControlMessages } from '../../../../pipeline/control/relay.ts';
 import { loadAcceptedEvent, writeCorrections } from '../../../../storage/events/corrections.ts';
 import { computeEventShard, requestCorrectionsAgain } from '../../../../storage/progress/corrections.ts';
+import { enqueueMessage } from '../../../../storage/progress/outbox.ts';
 import { type Metering, SCOPE, startMetering } from '../../../support/metering.ts';
 import { until } from '../../../support/until.ts';
 
@@ -193,15 +194,8 @@ describe('corrections meet the bucket rows', () => {
       await metering.waitForPipeline();
       const correction = await voided(2);
       await metering.waitForPipeline();
-      await metering.stores.postgres.raw(
-        `insert into log_outbox (tenant_id, environment_id, body, shard) values (?, ?, ?::jsonb, ?)`,
-        [
-          SCOPE.tenant_id,
-          SCOPE.environment_id,
-          JSON.stringify({ type: 'correction', correction_id: correction.id }),
-          computeEventShard(SCOPE, idOf(2)),
-        ],
-      );
+      const message = { type: 'correction', correction_id: correction.id };
+      await enqueueMessage(metering.stores.postgres, SCOPE, message, computeEventShard(SCOPE, idOf(2)));
       await metering.waitForPipeline();
       expect(await all('m_sum')).to.equal('0');
       const refusal = await requestCorrection(metering.stores, SCOPE, {
