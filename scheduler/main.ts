@@ -211,7 +211,8 @@ export function startScheduler(
   const tasks = createTasks(services, { jobs, work, clock });
   jobMetrics.known(Object.keys(tasks));
   measureJobWaits(services, listWaitingTasks(tasks, work));
-  const workers = LANES.map((lane) => startWorker(listLaneTasks(tasks, work, lane), services, liveness));
+  const cleanup = { next_at: 0 };
+  const workers = LANES.map((lane) => startWorker(listLaneTasks(tasks, work, lane), services, liveness, cleanup));
   const ticks = startTicks(jobs, services);
   return {
     async stop() {

@@ -25,6 +25,9 @@ export type Liveness = {
 };
 const LIVENESS: Liveness = { beat_ms: 2_500, dead_after_ms: 10_000 };
 
+/** Earliest time of the next cleanup after dead workers. The workers of a process share it, so that one of them cleans up for all. */
+type CleanupSchedule = { next_at: number };
+
 /** Concurrent jobs per lane of a process; per tenant at most one of each kind. A job mostly waits for the stores. */
 const JOBS_AT_ONCE = 4;
 /**
@@ -42,6 +45,7 @@ export function startWorker(
   tasks: TaskList,
   { postgres, logger }: WorkerServices,
   liveness: Liveness = LIVENESS,
+  cleanup: CleanupSchedule = { next_at: 0 },
 ): { stop(): Promise<void> } {
   const stopping = new AbortController();
   let runner: Runner | undefined;
@@ -53,7 +57,7 @@ export function startWorker(
     });
     const ending = new WorkerEnding();
     const fetches = new JobFetches();
-    const pulse = startPulse(pool, logger, liveness, () => {
+    const pulse = startPulse(pool, logger, { ...liveness, cleanup }, () => {
       if (!fetches.isStuckSinceBeat()) return;
       logger.error('the job worker fails to take jobs though its database answers');
       ending.begin();
@@ -187,18 +191,31 @@ function queueLogger(logger: Logger): QueueLogger {
   });
 }
 
+type PulseOptions = Liveness & { readonly cleanup: CleanupSchedule };
+
 /** Sends the worker's heartbeat and checks the heartbeats of the others. */
-function startPulse(pool: JobsPool, logger: Logger, { beat_ms, dead_after_ms }: Liveness, onBeat: () => void) {
+function startPulse(
+  pool: JobsPool,
+  logger: Logger,
+  { beat_ms, dead_after_ms, cleanup }: PulseOptions,
+  onBeat: () => void,
+) {
+  const cleanUp = async () => {
+    if (performance.now() < cleanup.next_at) return;
+    // Less than the time between two beats, so that a worker which is alone cleans up at each of its own.
+    cleanup.next_at = performance.now() + beat_ms / 2;
+    const jobs = await freeLostJobs(pool, dead_after_ms);
+    if (jobs > 0) logger.warn({ jobs }, 'jobs were taken from a worker that died');
+    jobMetrics.freed(jobs);
+    const ended = await endLostRuns(pool);
+    if (ended.length > 0) logger.error({ workflows: ended }, 'workflows were broken off too often');
+  };
   let id: string | undefined;
   let beating = Promise.resolve();
   const beatOnce = async () => {
     try {
       if (id !== undefined) await sendHeartbeat(pool, { id, host: hostname(), pid: process.pid });
-      const jobs = await freeLostJobs(pool, dead_after_ms);
-      if (jobs > 0) logger.warn({ jobs }, 'jobs were taken from a worker that died');
-      jobMetrics.freed(jobs);
-      const ended = await endLostRuns(pool);
-      if (ended.length > 0) logger.error({ workflows: ended }, 'workflows were broken off too often');
+      await cleanUp();
       onBeat();
     } catch (error) {
       logger.warn({ err: error }, 'the job worker could not say that it lives');

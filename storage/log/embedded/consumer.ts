@@ -187,8 +187,9 @@ export class EmbeddedConsumer {
     } else {
       assigned.trickles = false;
       this.#handler.caughtUp?.(assigned.partition);
-      // The read does not see an append that became durable after it began.
-      if (this.#appends === appends) await sleep(this.#options.idle_ms ?? IDLE_WAIT_MS, this.#waiting);
+      // A signal that arrived during the read found no waiting loop.
+      const isSignalled = this.#appends !== appends || this.#stopping || assigned.lost;
+      if (!isSignalled) await sleep(this.#options.idle_ms ?? IDLE_WAIT_MS, this.#waiting);
     }
   }
 
