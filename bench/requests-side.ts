@@ -5,8 +5,8 @@ import { type OutsideService, startOutside } from './outside-service.ts';
 import { mixRequests } from './requests-mix.ts';
 import { makeRequestsWorld, type RequestsWorld } from './requests-world.ts';
 
-/** Until the code is compiled, connections are open, and pages are cached. */
-const WARM_UP = { seconds: 10, rate: 10 };
+/** Until the code is compiled, connections are open, and pages and the usage of customers are cached. */
+const WARM_UP = { seconds: 20, rate: 40 };
 
 export type Side = { readonly name: string; readonly service: OutsideService; readonly world: RequestsWorld };
 
