@@ -94,6 +94,24 @@ describe('admission', () => {
     expect(world.admission.waiting).to.equal(129);
   });
 
+  it('at three times the capacity completes as much as it can, refuses the others, and delays no quiet tenant', () => {
+    const { enter, end, pass, running, refused, admission } = open();
+    const steps = 1_000;
+    for (let step = 0; step < steps; step++) {
+      for (const name of ['a', 'b', 'c']) enter(`${step} ${name}`, { asker: 'flood' });
+      if (step % 25 === 0) {
+        enter('quiet', { asker: 'quiet' });
+        expect(running).to.include('quiet');
+        end('quiet');
+      }
+      pass(10);
+      end(running[0]!);
+    }
+    expect(running).to.have.length(2);
+    expect(admission.waiting).to.equal(127);
+    expect(Object.keys(refused)).to.have.length(3 * steps - steps - 2 - 127);
+  });
+
   it('expects the wait of many tenants that wait with one request each', () => {
     const world = open();
     flood(world, 100);
