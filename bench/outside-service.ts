@@ -76,6 +76,7 @@ type Stores = {
 /** The questions of a benchmark that serve.ts answers within the process. */
 async function answer({ what, sql }: Asked, stores: Stores): Promise<unknown> {
   if (what === 'postgres') return (await stores.postgres.query(sql!)).rows;
+  if (what === 'command') return void (await stores.clickhouse.command({ query: sql! }));
   if (what === 'sql') return (await stores.clickhouse.query({ query: sql!, format: 'JSONEachRow' })).json();
   if (what !== 'lag') throw new Error(`a service from outside does not answer ${what}`);
   const { url, api_key } = stores.target;

@@ -1,4 +1,5 @@
 /** Capacity: the most mixed requests per second, sent when they are due, of which 99 in a hundred are answered within a second. */
+import { formatShares, isDisturbed, watchCores } from './core-shares.ts';
 import { type Answered, type RequestInput, sendWhenDue } from './due-requests.ts';
 import { pause } from './processes.ts';
 import { claim, fixed, flag, median, quantile, say } from './report.ts';
@@ -7,10 +8,12 @@ import { mixRequests } from './requests-mix.ts';
 import type { Side } from './requests-side.ts';
 
 const P99_MAX_MS = 1_000;
-const FIRST_RATE = 16;
+const FIRST_RATE = 64;
 /** Steps between the last rate that was reached and the first that was not: a sixteenth of it remains. */
 const BISECTIONS = 4;
 const CONNECTIONS = 4_096;
+/** A rate that was missed while other work took a part of the machine is tried again. */
+const TRIES_MAX = 3;
 const MUST = 2;
 const MUST_FLOOR = 20;
 
@@ -39,13 +42,19 @@ export async function compareCapacity(ours: Side, theirs: Side | undefined, floo
 async function findCapacity({ name, service, world }: Side, pair: number): Promise<number> {
   const seconds = flag('step', 15);
   const isReached = async (rate: number) => {
-    const seed = pair * 100_000 + rate;
-    const answers = await sendWhenDue(service, { seconds, rate, connections: CONNECTIONS }, mixRequests(world, seed));
-    const p99 = quantile(answers.map(countRefusedAsLate), 0.99);
-    const refused = answers.filter(({ status }) => status >= 400).length;
-    say(`    ${name}: ${rate}/s, p99 ${fixed(p99, 0)} ms, refused ${refused} of ${answers.length}`);
-    while ((await service.call<number>({ what: 'lag' })) > 0) await pause(100);
-    return p99 <= P99_MAX_MS;
+    for (let tries = 1; ; tries++) {
+      const seed = pair * 100_000 + tries * 10_000 + rate;
+      const stop = watchCores(service);
+      const answers = await sendWhenDue(service, { seconds, rate, connections: CONNECTIONS }, mixRequests(world, seed));
+      const shares = stop();
+      const p99 = quantile(answers.map(countRefusedAsLate), 0.99);
+      const refused = answers.filter(({ status }) => status >= 400).length;
+      const measured = `${rate}/s, p99 ${fixed(p99, 0)} ms, refused ${refused} of ${answers.length}`;
+      say(`    ${name}: ${measured}; ${formatShares(shares)}`);
+      while ((await service.call<number>({ what: 'lag' })) > 0) await pause(100);
+      if (p99 <= P99_MAX_MS) return true;
+      if (!isDisturbed(shares) || tries === TRIES_MAX) return false;
+    }
   };
   let reached = 0;
   let missed = FIRST_RATE;

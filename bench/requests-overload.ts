@@ -1,4 +1,5 @@
 /** Three times the capacity from one tenant, beside another tenant that sends four requests a second. */
+import { formatShares, watchCores } from './core-shares.ts';
 import { type Answered, type Due, type RequestInput, sendWhenDue, type Service as Target } from './due-requests.ts';
 import { post } from './processes.ts';
 import { claim, fixed, flag, quantile, say } from './report.ts';
@@ -17,10 +18,13 @@ export async function measureOverload(ours: Side, capacity: number): Promise<voi
   const quiet = await makeQuietTenant(ours.service);
   const during = async (rate: number, seed: number) => {
     const flood = { seconds, rate, connections: CONNECTIONS };
-    return Promise.all([
+    const stop = watchCores(ours.service);
+    const answers = await Promise.all([
       sendWhenDue(ours.service, flood, mixRequests(ours.world, seed)),
       sendWhenDue(quiet, { seconds, rate: QUIET_RATE }, requestQuietly(seed)),
     ]);
+    say(`    ${fixed(rate, 0)}/s; ${formatShares(stop())}`);
+    return answers;
   };
   const [, calm] = await during(0.6 * capacity, 21);
   const [flooding, beside] = await during(TIMES * capacity, 22);

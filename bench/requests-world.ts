@@ -13,7 +13,7 @@ export type RequestsWorld = {
 };
 
 const HOUR_MS = 3_600_000;
-const HISTORY_EVENTS = 100_000;
+export const HISTORY_EVENTS = 100_000;
 
 export async function makeRequestsWorld(service: EmbeddedService, total = HISTORY_EVENTS): Promise<RequestsWorld> {
   const world = await makeMixedWorld(service);
@@ -88,3 +88,13 @@ export const REQUESTS: Record<string, BuildRequest> = {
       start_date: new Date().toISOString(),
     }),
 };
+
+/** A query of the usage of each customer and meter, and a preview of each subscription: their later answers use cached usage. */
+export function listCachedRequests(world: RequestsWorld): RequestInput[] {
+  const usage = world.meter_ids.flatMap((meter_id) =>
+    Array.from({ length: CUSTOMERS }, (_, n) =>
+      post('/events/usage/meter', { external_customer_id: `customer_${n}`, meter_id, ...untilNow() }),
+    ),
+  );
+  return [...usage, ...world.subscription_ids.map((subscription_id) => post('/invoices/preview', { subscription_id }))];
+}

@@ -129,8 +129,9 @@ class OpenTelemetryTracer implements Tracer {
     this.#tracer = tracer;
   }
 
-  start(name: string, { kind = 'internal', attributes = {}, parent, links = [] }: SpanStart): Span {
-    const options = { kind: KINDS[kind], attributes: present(attributes), links: links.flatMap(linkTo) };
+  start(name: string, { kind = 'internal', began_ms, attributes = {}, parent, links = [] }: SpanStart): Span {
+    const start = began_ms === undefined ? {} : { startTime: began_ms };
+    const options = { ...start, kind: KINDS[kind], attributes: present(attributes), links: links.flatMap(linkTo) };
     return new OpenTelemetrySpan(this.#tracer.startSpan(name, options, this.#resolveContext(parent)));
   }
 

@@ -10,6 +10,8 @@ export type SpanKind = 'internal' | 'server' | 'client' | 'producer' | 'consumer
 
 export type SpanStart = {
   readonly kind?: SpanKind;
+  /** Instant of its start (`performance.now`), if it is earlier than now. */
+  readonly began_ms?: number | undefined;
   readonly attributes?: Attributes;
   /** The `traceparent` (W3C Trace Context) of the caller. If absent, the open span is the parent. */
   readonly parent?: string | undefined;

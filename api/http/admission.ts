@@ -21,12 +21,13 @@ const KINDS = ['events', 'others'] as const;
 type Kind = (typeof KINDS)[number];
 
 /**
- * Eight requests at once keep the event loop busy. More of them make each other late: a request of fifty statements takes fifty rounds of the
- * loop. An accept costs a tenth of another request and mostly waits for the disk, where concurrent accepts share a write.
+ * Four requests at once keep the event loop busy. More of them make each other late, because a request of fifty statements takes fifty rounds
+ * of the loop; and a round accepts one new connection, so they delay even the refusals. An accept costs a tenth of another request and mostly
+ * waits for the disk, where concurrent accepts share a write.
  */
 const LIMITS: Record<Kind, AdmissionLimits> = {
   events: { at_once_min: 32, burst_ms: 5_000, lasting_ms: 2_000 },
-  others: { at_once_min: 8, burst_ms: 5_000, lasting_ms: 500 },
+  others: { at_once_min: 4, burst_ms: 5_000, lasting_ms: 500 },
 };
 
 /** Share of the time from which the event loop is busy. */

@@ -97,8 +97,8 @@ export function findCachedPrincipal(
 }
 
 /**
- * Tenant of the key or token, if it was accepted in the last minute. It authenticates nobody: it names the queue in which the request waits
- * for its authentication (admission.ts).
+ * Tenant of the key or token, if this process has accepted it, however long ago. It authenticates nobody: it names the queue in which the
+ * request waits for its authentication (admission.ts).
  */
 export function findKnownTenant(
   { headers }: Pick<Request, 'headers'>,
@@ -108,7 +108,7 @@ export function findKnownTenant(
   const token = key === null ? bearerToken({ headers }) : undefined;
   if (key === null && token === undefined) return undefined;
   const name = key === null ? nameToken(readClaims(token!)) : hashApiKey(key);
-  return getHolderCache(postgres).peek(name)?.holder.tenant_id;
+  return getHolderCache(postgres).peek(name, { allowStale: true })?.holder.tenant_id;
 }
 
 /** Reloads the holder before its entry expires; otherwise thousands of concurrent requests would wait for the reload. */
@@ -206,10 +206,11 @@ function isFresh({ seen_ms, tried_ms }: CachedKeyHolder, now_ms: number): boolea
 async function loadKeyHolder(database: Database, hash: string, now: Date): Promise<AuthenticatedKey> {
   const rejected = made(wrong, database, () => createLru(10_000, FRESH_MS));
   const seen_changes = changes;
-  const holder = rejected.has(hash) ? undefined : await findKeyHolder(database, hash);
+  const isRejected = rejected.has(hash);
+  const holder = isRejected ? undefined : await findKeyHolder(database, hash);
   if (!holder) {
     // A key that was created during the query must not be cached as wrong.
-    if (changes === seen_changes) rejected.set(hash, true, { noUpdateTTL: true });
+    if (!isRejected && changes === seen_changes) rejected.set(hash, true);
     throw unauthenticated('the API key is not valid');
   }
   if (holder.last_used_at === null || now.getTime() - toInstant(holder.last_used_at) > TOUCHED_EVERY_MS)

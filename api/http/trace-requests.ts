@@ -1,5 +1,5 @@
 /**
- * Opens a span per request, from its admission to the end of its answer, named after its route. A `traceparent` of the caller is continued.
+ * Opens a span per request, from its arrival to the end of its answer, named after its route. A `traceparent` of the caller is continued.
  * Mounted only if there is a tracer, and after logRequests, which assigns the request id.
  */
 import type { RequestHandler } from 'express';
@@ -9,7 +9,8 @@ import { isQuiet } from './request-log.ts';
 export const traceRequests: RequestHandler = (request, response, next) => {
   if (isQuiet(request.url)) return next();
   const { method } = request;
-  const span = startTrace(method, { kind: 'server', parent: request.get('traceparent') });
+  const began_ms = request.arrived_ms;
+  const span = startTrace(method, { kind: 'server', began_ms, parent: request.get('traceparent') });
   if (span === undefined) return next();
   response.locals.trace_id = span.trace_id;
   response.once('close', () => {

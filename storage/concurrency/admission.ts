@@ -112,10 +112,10 @@ export class Admission {
     if (hasPlace) this.#run(ticket, now);
   }
 
+  /** While such a place is free, no tenant in the queue is without a running request (`#takeNext`). */
   #isFirstOfTenant(ticket: Ticket): boolean {
-    const asker = getAskerOnce(ticket);
-    if (this.#queue.count(asker) > 0) return false;
     if (this.#firsts >= this.#limits.at_once_min) return false;
+    const asker = getAskerOnce(ticket);
     for (const other of this.#running) if (getAskerOnce(other) === asker) return false;
     ticket.isFirst = true;
     return true;
@@ -172,11 +172,23 @@ export class Admission {
   }
 
   #runWaiting(): void {
-    while (this.#queue.size > 0 && this.#placesTaken < this.#at_once) {
+    while (this.#queue.size > 0) {
+      const ticket = this.#takeNext();
+      if (ticket === undefined) return;
       const now = this.#sensors.now();
       this.#pace.count(now);
-      this.#run(this.#queue.take()!, now);
+      this.#run(ticket, now);
     }
+  }
+
+  /** Takes the next request that has a place, or else the next one whose tenant has no running request, while there is a place for it. */
+  #takeNext(): Ticket | undefined {
+    if (this.#placesTaken < this.#at_once) return this.#queue.take();
+    if (this.#firsts >= this.#limits.at_once_min) return undefined;
+    const askers = new Set([...this.#running].map(getAskerOnce));
+    const ticket = this.#queue.take((asker) => !askers.has(asker));
+    if (ticket !== undefined) ticket.isFirst = true;
+    return ticket;
   }
 
   #startTicking(): void {

@@ -28,9 +28,10 @@ export class FairQueue<Item> {
     else this.#waiting.set(asker, [item]);
   }
 
-  /** Takes the next item. Its tenant moves to the end. */
-  take(): Item | undefined {
+  /** Takes the next item, or the next one of a tenant for which `isEligible` holds. Its tenant moves to the end. */
+  take(isEligible: (asker: Asker) => boolean = () => true): Item | undefined {
     for (const [asker, own] of this.#waiting) {
+      if (!isEligible(asker)) continue;
       this.#waiting.delete(asker);
       const next = own.shift();
       if (own.length > 0) this.#waiting.set(asker, own);

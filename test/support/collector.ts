@@ -13,6 +13,7 @@ export type CollectedSpan = {
   readonly attributes: Readonly<Record<string, unknown>>;
   readonly resource: Readonly<Record<string, unknown>>;
   readonly is_failed: boolean;
+  readonly duration_ms: number;
 };
 
 export type Collector = {
@@ -72,6 +73,8 @@ type SentSpan = {
   links?: { traceId: string; spanId: string }[];
   attributes: Pairs;
   status: { code?: number };
+  startTimeUnixNano: string;
+  endTimeUnixNano: string;
 };
 
 function spansOf({ resourceSpans }: Sent): CollectedSpan[] {
@@ -90,6 +93,7 @@ function collected(span: SentSpan, resource: Record<string, unknown>): Collected
     attributes: valuesOf(span.attributes),
     resource,
     is_failed: span.status.code === 2,
+    duration_ms: Number((BigInt(span.endTimeUnixNano) - BigInt(span.startTimeUnixNano)) / 1_000_000n),
   };
 }
 

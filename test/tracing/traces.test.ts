@@ -5,11 +5,13 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
+import express, { type Request } from 'express';
+import { traceRequests } from '../../api/http/trace-requests.ts';
 import { readConfig } from '../../config.ts';
 import { makeLogger } from '../../process/logger.ts';
 import { type RunningService, startService } from '../../service.ts';
 import { openTelemetry } from '../../tracing/open-telemetry.ts';
-import { inTrace, isTracing } from '../../tracing/spans.ts';
+import { inTrace, isTracing, useTracer } from '../../tracing/spans.ts';
 import { summarizeStatement } from '../../tracing/statement.ts';
 import type { AnswerTo } from '../support/answers.ts';
 import { type CollectedSpan, type Collector, startCollector, treeOf } from '../support/collector.ts';
@@ -305,6 +307,39 @@ describe('the library of traces', () => {
     const [without, withIt] = loaded();
     expect(without).to.equal(0);
     expect(withIt).to.be.greaterThan(10);
+  });
+
+  it('begins the span of a request when it arrived, before it waited for its admission', async () => {
+    const collector = await startCollector();
+    const { tracer, stop } = openTelemetry({
+      url: `${collector.url}/v1/traces`,
+      headers: undefined,
+      resource_attributes: undefined,
+      service: { name: 'farthing', is_default: true, version: '1' },
+      sampler: 'always_on',
+      ratio: 1,
+      notify: () => undefined,
+    });
+    useTracer(tracer);
+    const waited_ms = 60_000;
+    const app = express().use(traceRequests, (_request, response) => void response.end());
+    const server = createServer((request, response) => {
+      (request as Request).arrived_ms = performance.now() - waited_ms;
+      app(request, response);
+    }).listen(0, '127.0.0.1');
+    try {
+      await once(server, 'listening');
+      await (await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/customers`)).text();
+      server.close();
+      await once(server, 'close');
+      await stop();
+      expect(collector.spans.map(({ name }) => name)).to.deep.equal(['GET']);
+      expect(collector.spans[0]!.duration_ms).to.be.within(waited_ms, 2 * waited_ms);
+    } finally {
+      useTracer(undefined);
+      server.closeAllConnections();
+      await collector.stop();
+    }
   });
 
   it('says once that spans are lost, and once that they are taken again', async () => {

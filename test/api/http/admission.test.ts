@@ -63,21 +63,40 @@ describe('admission of requests', () => {
     return { status: response.status, headers: response.headers, text };
   }
 
-  /** Sends a request of each tenant that hangs, and runs `work` meanwhile: the others wait. */
+  /**
+   * Sends a request of each tenant that hangs, and runs `work` meanwhile: the others wait. The request of the second tenant has the place of a
+   * first request and ends last, so the others run one after the other.
+   */
   async function whileFull(work: () => Promise<void>): Promise<void> {
-    let hanging: Promise<{ status: number }>[] = [];
-    await api.services.postgres.transaction(async (transaction) => {
-      await transaction.raw('lock table plans in access exclusive mode');
-      hanging = [send('hanging', '/plans'), send('hanging', '/plans', { key: quiet })];
-      await until('both have begun', async () => (await countLockWaits()) === 2);
+    const first = await hang('addons');
+    const other = await hang('plans');
+    const hanging = [send('hanging', '/plans')];
+    await waitUntilHanging('plans');
+    hanging.push(send('hanging', '/addons', { key: quiet }));
+    await waitUntilHanging('addons');
+    try {
       await work();
-    });
+    } finally {
+      await other.rollback();
+      await waitUntilWaiting(0);
+      await first.rollback();
+    }
     for (const { status } of await Promise.all(hanging)) expect(status).to.equal(200);
   }
 
-  async function countLockWaits(): Promise<number> {
-    const text = `select count(*)::int as waiting from pg_locks where not granted and relation = 'plans'::regclass`;
-    return (await api.services.postgres.raw(text)).rows[0].waiting;
+  /** Locks the table until the rollback. */
+  async function hang(table: string) {
+    const transaction = await api.services.postgres.transaction();
+    await transaction.raw(`lock table ${table} in access exclusive mode`);
+    return transaction;
+  }
+
+  function waitUntilHanging(table: string) {
+    const text = `select 1 from pg_locks where not granted and relation = ?::regclass`;
+    return until(`a request for ${table} hangs`, async () => {
+      const { rows } = await api.services.postgres.raw(text, [table]);
+      return rows.length > 0;
+    });
   }
 
   const waitUntilWaiting = (count: number) => until(`${count} wait`, async () => others.waiting === count);

@@ -62,13 +62,15 @@ describe('admission', () => {
     expect(running).to.deep.equal(['d', 'e']);
   });
 
-  it('runs the first request of a tenant at once, and serves its others in turn', () => {
+  it('always runs one request of a tenant, and serves its others in turn', () => {
     const { enter, end, running } = open();
     for (const name of ['a', 'b', 'c', 'd', 'e']) enter(name);
-    for (const name of ['quiet 1', 'quiet 2']) enter(name, { asker: 'quiet' });
+    for (const name of ['quiet 1', 'quiet 2', 'quiet 3']) enter(name, { asker: 'quiet' });
     expect(running).to.deep.equal(['a', 'b', 'quiet 1']);
-    for (const name of ['quiet 1', 'a', 'b']) end(name);
-    expect(running).to.deep.equal(['c', 'quiet 2']);
+    end('quiet 1');
+    expect(running).to.deep.equal(['a', 'b', 'quiet 2']);
+    for (const name of ['a', 'b']) end(name);
+    expect(running).to.deep.equal(['quiet 2', 'c', 'quiet 3']);
   });
 
   it('has a bounded number of places for first requests', () => {
@@ -90,6 +92,24 @@ describe('admission', () => {
     expect(world.running).to.include('first');
     expect(world.refused).not.to.have.property('second');
     expect(world.admission.waiting).to.equal(129);
+  });
+
+  it('at three times the capacity completes as much as it can, refuses the others, and delays no quiet tenant', () => {
+    const { enter, end, pass, running, refused, admission } = open();
+    const steps = 1_000;
+    for (let step = 0; step < steps; step++) {
+      for (const name of ['a', 'b', 'c']) enter(`${step} ${name}`, { asker: 'flood' });
+      if (step % 25 === 0) {
+        enter('quiet', { asker: 'quiet' });
+        expect(running).to.include('quiet');
+        end('quiet');
+      }
+      pass(10);
+      end(running[0]!);
+    }
+    expect(running).to.have.length(2);
+    expect(admission.waiting).to.equal(127);
+    expect(Object.keys(refused)).to.have.length(3 * steps - steps - 2 - 127);
   });
 
   it('expects the wait of many tenants that wait with one request each', () => {
@@ -164,6 +184,22 @@ describe('admission', () => {
     caller.run('own', () => enter('c', { onRun: () => (seen = caller.getStore()) }));
     caller.run('of a', () => end('a'));
     expect(seen).to.equal('own');
+  });
+
+  it('gives the place of a first request to a tenant that waits before one that arrives', () => {
+    const { enter, end, running, admission } = open();
+    for (const asker of ['a', 'b', 'c', 'd', 'e', 'f']) enter(asker, { asker });
+    enter('a 2', { asker: 'a' });
+    end('c');
+    expect(running).to.deep.equal(['a', 'b', 'd', 'e']);
+    enter('late', { asker: 'late' });
+    expect(running).to.deep.equal(['a', 'b', 'd', 'e']);
+    // The request of a tenant that has one running takes no such place.
+    for (const name of ['d', 'e']) end(name);
+    expect(running).to.deep.equal(['a', 'b', 'f', 'late']);
+    end('f');
+    expect(running).to.deep.equal(['a', 'b', 'late']);
+    expect(admission.waiting).to.equal(1);
   });
 
   it('gives the places of others to no first request of a tenant', () => {

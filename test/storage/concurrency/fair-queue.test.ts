@@ -25,6 +25,13 @@ describe('a fair queue', () => {
     expect(queue.take()).to.equal(undefined);
   });
 
+  it('passes over tenants that are not eligible, and they retain their turn', () => {
+    const queue = fill(['acme', 'a1'], ['other', 'o1'], ['other', 'o2'], ['third', 't1']);
+    expect(queue.take((asker) => asker === 'other')).to.equal('o1');
+    expect(queue.take((asker) => asker === 'nobody')).to.equal(undefined);
+    expect(takeAll(queue)).to.deep.equal(['a1', 't1', 'o2']);
+  });
+
   it('counts its items, its tenants and the items of a tenant', () => {
     const queue = fill(['acme', 'a1'], ['acme', 'a2'], ['other', 'o1']);
     expect([queue.size, queue.askers, queue.count('acme'), queue.count('nobody')]).to.deep.equal([3, 2, 2, 0]);
