@@ -301,7 +301,7 @@ describe('a recent change snapshot that is read while this process writes', () =
     }
   });
 
-  it('takes no step of the usage cache back that a slice has ended meanwhile', async () => {
+  it('does not undo a slice that ended meanwhile', async () => {
     const memory = new UsageCache();
     const cache = getCache(memory);
     const arrived: number[] = [];

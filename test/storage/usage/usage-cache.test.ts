@@ -159,7 +159,7 @@ describe('usage that is kept in memory', () => {
     expect(await ask('2026-03-10T11:34:00Z')).to.match(/^28 60 60/);
   });
 
-  it('adds the rows of a slice when it ends, and waits for no look at Postgres', async () => {
+  it('adds the rows of a slice when it ends, before anybody reads the progress', async () => {
     const arrived: number[] = [];
     const watcher = {
       onRow: (_: unknown, first_us: number) => void arrived.push(first_us / 1000),
@@ -249,7 +249,7 @@ describe('the memory of usage', () => {
     expect(isToldAt(rebuilt)).to.deep.equal([true, true]);
   });
 
-  it('that is ahead in one partition goes on in the others', () => {
+  it('follows the other partitions while it is ahead in one', () => {
     const memory = new UsageCache();
     const both = [IDLE, { ...IDLE, partition: 1 }];
     memory.follow(both);
