@@ -17,6 +17,8 @@ import { check, claim, fixed, flag, quantile, say } from './report.ts';
 import type { RequestTimes } from './request-times.ts';
 
 const MUST_MS = 5;
+/** Bound of a separate API process, at 3,000 reads a second. */
+const BESIDE_MUST_MS = 20;
 const AIM_MS = 1.5;
 const CONNECTIONS = 32;
 const WHY_SECONDS = 8;
@@ -177,6 +179,7 @@ function tell(
   { rate, seconds, count }: Record<string, number>,
 ): void {
   const all = [...kept_ms, ...framework_ms];
+  const must_ms = flag('beside', 0) > 0 ? BESIDE_MUST_MS : MUST_MS;
   const within = (ms: number) =>
     `${fixed((all.filter((one) => one <= ms).length / all.length) * 100, 2)} % within ${ms}`;
   say(`  answered before the framework: ${fixed((kept_ms.length / all.length) * 100, 2)} %, ${quantiles(kept_ms)}`);
@@ -184,9 +187,9 @@ function tell(
     say(
       `  by the framework, gathered or behind something that was read first: ${framework_ms.length}, ${quantiles(framework_ms)}`,
     );
-  const isReached = quantile(all, 0.99) <= MUST_MS && count! / seconds! >= rate! * 0.98;
-  const said = `${quantiles(all)}; ${within(MUST_MS)}, ${within(AIM_MS)}`;
-  claim('server time of all reads', said, `p99 within ${MUST_MS} ms at ${rate} a second`, isReached);
+  const isReached = quantile(all, 0.99) <= must_ms && count! / seconds! >= rate! * 0.98;
+  const said = `${quantiles(all)}; ${within(must_ms)}, ${within(AIM_MS)}`;
+  claim('server time of all reads', said, `p99 within ${must_ms} ms at ${rate} a second`, isReached);
 }
 
 function quantiles(took_ms: readonly number[]): string {

@@ -308,6 +308,7 @@ export class Partition {
   }
 
   #movePast(to: bigint, last: LogRecord): void {
+    this.#stores.usage_cache?.confirmSlice({ ...this.#ownedPartition, next_offset: to });
     this.#next = to;
     this.#lastRecord = recordCrc(last);
   }

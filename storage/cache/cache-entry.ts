@@ -54,6 +54,8 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
   readonly key: string;
   readonly #memory: UsageCache;
   readonly #snapshot_number: number;
+  /** Moves of the usage cache before the answer was computed. */
+  readonly #moves: number;
   /** Instant at which the answer was computed. */
   readonly since_ms: Milliseconds;
   /** Latest change snapshot that was checked without finding a change of the records. */
@@ -86,6 +88,7 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
     this.tenant_id = scope.tenant_id;
     this.key = key;
     this.#memory = memory;
+    this.#moves = memory.moves;
     this.#snapshot_number = snapshot.number;
     this.since_ms = now.getTime();
     // The answer depends on the records that its key names, even if none of their rows is read.
@@ -190,7 +193,7 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
   isFresh(snapshot: ChangeSnapshot, now_ms: Milliseconds): boolean {
     if (this.#isLost || !this.isValidAt(now_ms)) return false;
     if (this.#snapshot_number < snapshot.known_since) return false;
-    if (this.#hasRawUsage && snapshot.last_move > this.#snapshot_number) return false;
+    if (this.#hasRawUsage && this.#memory.moves > this.#moves) return false;
     if (this.#checked < snapshot.last_change) {
       for (const id of this.#records) if ((snapshot.changed.get(id) ?? 0) > this.#snapshot_number) return false;
       this.#checked = snapshot.number;

@@ -1,7 +1,8 @@
 /**
  * Reads which records changed since the previous read, and the progress of the stores, in one statement
  * (docs/decisions/0007-cached-answers.md). `readChanges` starts its read after the call, so it sees everything that was committed before.
- * The snapshot of `requestRecentChanges` sees all writes of this process; it may lack commits of other processes of the last 50 ms.
+ * The snapshot of `requestRecentChanges` sees all writes of this process, except slices, which the pipeline confirms to the usage cache; it may
+ * lack commits of other processes of the last 50 ms.
  *
  * A change writes the id of its record and of its transaction (sql/postgres/0170-record-changes.sql). A record has changed if the current
  * Postgres snapshot sees its transaction and the previous one did not, whichever transaction began first.
@@ -15,20 +16,18 @@ import type { EventLog } from '../log/log.ts';
 import { runUnrecorded } from '../postgres/interceptors/dependency-recorder.ts';
 import { getOwnWrites, type OwnWrites } from '../postgres/interceptors/own-writes.ts';
 import { readUrl } from '../postgres/pool/postgres.ts';
-import { type PartitionProgress, STATE_COLUMNS, toPartitionProgress } from '../progress/partition-progress.ts';
+import type { PartitionPosition } from '../progress/partition-progress.ts';
 import { loadLogFreshness } from '../usage/usage.ts';
 import { getUsageFeed } from '../usage/usage-feed.ts';
 
 export type ChangeSnapshot = {
   /** Counts the snapshots of this process from 1. */
   readonly number: number;
-  readonly progress: readonly PartitionProgress[];
+  readonly progress: readonly PartitionPosition[];
   /** Number of the snapshot since which all changes are known. Entries that were computed before it may be outdated. */
   readonly known_since: number;
   /** Number of the last snapshot that saw a change of any record. */
   readonly last_change: number;
-  /** Number of the last snapshot that saw a new progress of the stores. */
-  readonly last_move: number;
   /** Number of the snapshot that saw the change of a record, for changes since `known_since`. */
   readonly changed: ReadonlyMap<string, number>;
   /** Like `changed`, but without the changes of excluded transactions (`leaveOut`). */
@@ -60,25 +59,30 @@ const CHANGES_SQL = `
             from (select r.id, json_agg(r.xid::text) as xids from record_changes r
                    where r.xid >= pg_snapshot_xmin(last.seen) and not pg_visible_in_snapshot(r.xid, last.seen)
                    group by r.id) as r) as changed,
-         (select json_agg(s)::text
-            from (select ${STATE_COLUMNS} from slices order by partition) as s) as progress
+         (select json_agg(json_build_array(partition, epoch::text, next_offset::text, rebuilds::text) order by partition)::text
+            from slices) as progress
     from (select coalesce($1::pg_snapshot, pg_current_snapshot()) as seen) as last`;
 
 /** Columns as text. `changed` and `progress` are JSON; null if nothing changed. */
 type ChangesRow = { snapshot: string; horizon: string; changed: string | null; progress: string | null };
+
+type PositionColumns = [partition: number, epoch: string, next_offset: string, rebuilds: string];
+
+function toPosition([partition, epoch, next_offset, rebuilds]: PositionColumns): PartitionPosition {
+  return { partition, epoch: BigInt(epoch), next_offset: BigInt(next_offset), rebuilds: BigInt(rebuilds) };
+}
 
 class ChangeTracker {
   #snapshot: string | null = null;
   #number = 0;
   #known_since = 1;
   #last_change = 0;
-  #last_move = 0;
   #changed = new Map<string, number>();
   #changed_by_others = new Map<string, number>();
   /** Ids of excluded transactions. */
   readonly #left_out = new Set<string>();
   #progress_text: string | null = null;
-  #progress: readonly PartitionProgress[] = [];
+  #progress: readonly PartitionPosition[] = [];
 
   /** Reads the changes since the previous call. Calls must not overlap. */
   async next(connection: ChangesConnection): Promise<ChangeSnapshot> {
@@ -99,11 +103,7 @@ class ChangeTracker {
     if (this.#changed.size > CHANGES_MAX) this.#reset();
     if (progress !== this.#progress_text) {
       this.#progress_text = progress;
-      this.#last_move = this.#number;
-      this.#progress =
-        progress === null
-          ? []
-          : (JSON.parse(progress) as Parameters<typeof toPartitionProgress>[0][]).map(toPartitionProgress);
+      this.#progress = progress === null ? [] : (JSON.parse(progress) as PositionColumns[]).map(toPosition);
     }
     return this.#current();
   }
@@ -114,7 +114,6 @@ class ChangeTracker {
       progress: this.#progress,
       known_since: this.#known_since,
       last_change: this.#last_change,
-      last_move: this.#last_move,
       changed: this.#changed,
       changed_by_others: this.#changed_by_others,
     };
@@ -293,7 +292,7 @@ export function readChanges(database: Database): Promise<ChangeSnapshot> {
   return getChangeFeed(database).read();
 }
 
-/** Passes a snapshot of the last 50 ms to `callback`; it sees all writes of this process. `callback` must not throw. */
+/** Passes a snapshot of the last 50 ms to `callback`; it sees all writes of this process except slices. `callback` must not throw. */
 export function requestRecentChanges(
   { postgres, log }: Pick<Stores, 'postgres' | 'log'>,
   now: Date,

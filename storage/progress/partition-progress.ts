@@ -32,6 +32,9 @@ export type PartitionProgress = {
   readonly days_before: number;
 };
 
+/** Part of the progress that caches follow. */
+export type PartitionPosition = Pick<PartitionProgress, 'partition' | 'epoch' | 'next_offset' | 'rebuilds'>;
+
 export type OwnedPartition = { readonly partition: number; readonly epoch: bigint };
 
 /** Value of `days_before` in an installation that writes daily rollups with every slice. */
@@ -43,7 +46,7 @@ export function readDaysBefore(progress: readonly PartitionProgress[]): number {
 }
 
 /** Returns a number that increases with each rebuild of bucket rows by any partition. */
-export function sumRebuilds(progress: readonly PartitionProgress[]): bigint {
+export function sumRebuilds(progress: readonly Pick<PartitionProgress, 'rebuilds'>[]): bigint {
   return progress.reduce((sum, state) => sum + state.rebuilds, 0n);
 }
 
@@ -62,10 +65,6 @@ export function nextOffsets(progress: readonly PartitionProgress[]): Map<number,
 export function toOffsetsText(offsets: ReadonlyMap<number, bigint>): Record<string, string> {
   return Object.fromEntries(Array.from(offsets, ([partition, offset]) => [String(partition), String(offset)]));
 }
-
-/** Columns of a `PartitionProgress`, as text where JSON would round a number. */
-export const STATE_COLUMNS = `partition, epoch::text, next_offset::text, slice_from::text, slice_to::text, phase, watermark_us::text,
-  last_record::text, gate, rebuilds::text, wide_slices::text, is_wide, days_before`;
 
 export function toPartitionProgress(row: Record<string, string | number | boolean | null>): PartitionProgress {
   const offset = (value: string | number | boolean | null | undefined) =>

@@ -256,7 +256,7 @@ const FINISH = `
   forgotten as (
     delete from told_slices using done
      where told_slices.partition = done.partition and :notification::text is not null and told_at < now() - interval '1 minute')
-  select (select count(*) from done)::int as done, (select count(*) from begun)::int as begun`;
+  select (select count(*) from done)::int as done, (select count(*) from begun)::int as begun ${IN_NO_ANSWER}`;
 
 /** Must run in the transaction that unlocks the bucket rows (storage/progress/bucket-lock.ts). */
 export async function updateDaysBefore(transaction: Database, days_before: number): Promise<void> {

@@ -5,7 +5,7 @@
  * stored rows.
  */
 import type { BucketRow } from '../../core/metering/bucket-aggregator.ts';
-import { type OwnedPartition, type PartitionProgress, sumRebuilds } from '../progress/partition-progress.ts';
+import { type OwnedPartition, type PartitionPosition, sumRebuilds } from '../progress/partition-progress.ts';
 import { isCacheable } from './batched-cells.ts';
 import type { BucketQuery, EventRange, StoredCells } from './bucket-cells.ts';
 import { CachedUsage, CELLS_MAX, toOpenQueryKey, toQueryKey } from './cached-usage.ts';
@@ -31,10 +31,10 @@ type AnnouncedRebuild = {
 
 /**
  * Offset up to which the cache contains a partition, and the slice that is announced for it. The slice's rows are added
- * only after its commit is seen.
+ * only after its commit is answered or seen.
  */
-type PartitionPosition = Pick<PartitionProgress, 'partition' | 'epoch' | 'next_offset'>;
 type FollowedPartition = { readonly epoch: bigint; at: bigint; announced: AnnouncedSlice | null };
+type PartitionOffset = Omit<PartitionPosition, 'rebuilds'>;
 
 /** Limit of the whole cache, about fifty megabytes. The limit per tenant prevents one tenant from evicting all others. */
 const ALL_CELLS_MAX = 100_000;
@@ -54,6 +54,8 @@ const RUNNING_IDLE_MS = 3_600_000;
 export class UsageCache {
   /** Live usage of current periods; it is updated and cleared with this cache. */
   readonly running = new LiveUsage();
+  /** Increases with each new offset of a partition. */
+  moves = 0;
   /**
    * True if another process feeds the slices (usage-feed.ts). A progress that was not fed yet then does not clear the
    * cache.
@@ -76,7 +78,7 @@ export class UsageCache {
   }
 
   /** Finds the partitions that lack slices up to this progress, and the offset from which they lack them. */
-  findLag(progress: readonly PartitionProgress[]): { readonly partition: number; readonly at: bigint }[] {
+  findLag(progress: readonly PartitionPosition[]): { readonly partition: number; readonly at: bigint }[] {
     return progress.flatMap(({ partition, epoch, next_offset }) => {
       const followed = this.#followed.get(partition);
       return followed?.epoch === epoch && followed.at < next_offset ? [{ partition, at: followed.at }] : [];
@@ -84,7 +86,7 @@ export class UsageCache {
   }
 
   /** Records that all available slices before this progress were added. */
-  followFed(progress: readonly PartitionProgress[]): void {
+  followFed(progress: readonly PartitionPosition[]): void {
     this.#wanted_until = Math.max(this.#wanted_until, performance.now() + RUNNING_IDLE_MS);
     this.#followTo(progress);
   }
@@ -105,20 +107,25 @@ export class UsageCache {
     if (this.#rebuilding.length > REBUILDS_MAX) this.#rebuilding.shift();
   }
 
+  /** Applies the announced slice, which this process has committed. */
+  confirmSlice(position: PartitionOffset): void {
+    if (!this.#isLagging(position)) this.#moveTo(position);
+  }
+
   /** Brings the cache to this progress, and updates it further during the idle time. */
-  follow(progress: readonly PartitionProgress[]): void {
+  follow(progress: readonly PartitionPosition[]): void {
     this.#wanted_until = Math.max(this.#wanted_until, performance.now() + RUNNING_IDLE_MS);
     this.#follow(progress);
   }
 
-  isAt(progress: readonly PartitionProgress[]): boolean {
+  isAt(progress: readonly PartitionPosition[]): boolean {
     return this.#follow(progress);
   }
 
   find(
     query: BucketQuery,
     event_range: EventRange | undefined,
-    progress: readonly PartitionProgress[],
+    progress: readonly PartitionPosition[],
   ): StoredCells | null {
     if (!isCacheable(query)) return null;
     this.#wanted_until = Math.max(this.#wanted_until, performance.now() + IDLE_MS);
@@ -158,7 +165,7 @@ export class UsageCache {
       event_range,
       progress,
       stored,
-    }: { event_range: EventRange | undefined; progress: readonly PartitionProgress[]; stored: StoredCells },
+    }: { event_range: EventRange | undefined; progress: readonly PartitionPosition[]; stored: StoredCells },
   ): void {
     if (stored.cells.length > CELLS_MAX || !isCacheable(query) || !this.#follow(progress)) return;
     const key = toQueryKey(query, event_range);
@@ -213,12 +220,12 @@ export class UsageCache {
    * Brings the cache to this progress if possible. False if the cache is at a later progress, or if slices up to this
    * progress must be fed first.
    */
-  #follow(progress: readonly PartitionProgress[]): boolean {
+  #follow(progress: readonly PartitionPosition[]): boolean {
     if (this.#isFed && this.#isAhead(progress)) return false;
     return this.#followTo(progress);
   }
 
-  #isAhead(progress: readonly PartitionProgress[]): boolean {
+  #isAhead(progress: readonly PartitionPosition[]): boolean {
     if (sumRebuilds(progress) > this.#rebuilds) return true;
     return progress.some(({ partition, epoch, next_offset }) => {
       const followed = this.#followed.get(partition);
@@ -226,22 +233,25 @@ export class UsageCache {
     });
   }
 
-  /** Brings the cache to this progress; false if the cache is at a later progress. */
-  #followTo(progress: readonly PartitionProgress[]): boolean {
+  /**
+   * Brings the cache to this progress; false if the cache is at a later progress. It may be ahead in a partition of this process, and behind
+   * in those of others.
+   */
+  #followTo(progress: readonly PartitionPosition[]): boolean {
     const rebuilds = sumRebuilds(progress);
-    if (rebuilds < this.#rebuilds || progress.some((state) => this.#isLagging(state))) return false;
-    // A partition was added since this progress.
-    const known = new Set(progress.map(({ partition }) => partition));
-    if ([...this.#followed.keys()].some((partition) => !known.has(partition))) return false;
+    if (rebuilds < this.#rebuilds) return false;
     if (rebuilds !== this.#rebuilds) this.#rebuilt(rebuilds);
-    for (const state of progress) this.#moveTo(state);
-    return true;
+    const newer = progress.filter((state) => !this.#isLagging(state));
+    for (const state of newer) this.#moveTo(state);
+    // If fewer, a slice has ended or a partition was added since this progress.
+    return newer.length === this.#followed.size;
   }
 
   /** Advances a partition. Clears the cache unless the announced slice explains the new offset. */
-  #moveTo({ partition, epoch, next_offset }: PartitionPosition): FollowedPartition {
+  #moveTo({ partition, epoch, next_offset }: PartitionOffset): FollowedPartition {
     const followed = this.#followed.get(partition);
     if (followed?.epoch === epoch && this.#isAt(followed, next_offset)) return followed;
+    this.moves++;
     this.#clear();
     const announced = followed?.epoch === epoch && followed.announced?.from === next_offset ? followed.announced : null;
     const moved = { epoch, at: next_offset, announced };
@@ -273,7 +283,7 @@ export class UsageCache {
     this.#rebuilds = rebuilds;
   }
 
-  #isLagging({ partition, epoch, next_offset }: PartitionProgress): boolean {
+  #isLagging({ partition, epoch, next_offset }: PartitionOffset): boolean {
     const followed = this.#followed.get(partition);
     return (
       followed !== undefined && (epoch < followed.epoch || (epoch === followed.epoch && next_offset < followed.at))
@@ -287,6 +297,7 @@ export class UsageCache {
   #isAt(followed: FollowedPartition, offset: bigint): boolean {
     const { announced } = followed;
     if (followed.at !== offset && announced?.from === followed.at && announced.to === offset) {
+      this.moves++;
       this.#add(announced);
       followed.at = offset;
       followed.announced = null;

@@ -5,7 +5,7 @@
  */
 
 import type { Database } from '../foundation/stores.ts';
-import type { PartitionProgress } from '../progress/partition-progress.ts';
+import type { PartitionPosition } from '../progress/partition-progress.ts';
 import { readSliceNotifications, requestSliceNotifications } from '../progress/slice-notifications.ts';
 import type { UsageCache } from './usage-cache.ts';
 
@@ -24,13 +24,13 @@ export class UsageFeed {
   }
 
   /** Calls run one after the other, because each continues at the progress of the previous one. */
-  feedUntil(progress: readonly PartitionProgress[]): Promise<void> {
+  feedUntil(progress: readonly PartitionPosition[]): Promise<void> {
     const own = this.#last.then(() => this.#feedUntil(progress));
     this.#last = own.catch(() => undefined);
     return own;
   }
 
-  async #feedUntil(progress: readonly PartitionProgress[]): Promise<void> {
+  async #feedUntil(progress: readonly PartitionPosition[]): Promise<void> {
     if (performance.now() - this.#wanted_ms > WANT_EVERY_MS) {
       await requestSliceNotifications(this.#database);
       this.#wanted_ms = performance.now();

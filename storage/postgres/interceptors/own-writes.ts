@@ -7,8 +7,8 @@ import type pg from 'pg';
 import { type AnswerCallback, onAnswered, readStatementText } from './when-answered.ts';
 
 /**
- * Marks a frequent statement whose changes are in no cached answer: statements of the log, of slices before they end, and of the
- * queues that the process polls while it is idle. An unmarked one makes the next cached reads wait for a new snapshot.
+ * Marks a frequent statement whose changes are in no cached answer, or that the cache learns of otherwise: statements of the log, of slices,
+ * and of the queues that the process polls while it is idle. An unmarked one makes the next cached reads wait for a new snapshot.
  */
 export const IN_NO_ANSWER = '/* in no answer */';
 

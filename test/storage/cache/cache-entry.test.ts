@@ -23,7 +23,7 @@ const NOW = ms('12:00:00');
 function lookOf(number: number, { known_since = 1, changed = {} as Record<string, number> } = {}): ChangeSnapshot {
   const seen = new Map(Object.entries(changed));
   const last_change = Math.max(0, ...seen.values());
-  return { number, known_since, last_change, last_move: 0, changed: seen, changed_by_others: seen, progress: [] };
+  return { number, known_since, last_change, changed: seen, changed_by_others: seen, progress: [] };
 }
 
 describe('an answer that is kept', () => {

@@ -4,6 +4,7 @@
  */
 import { expect } from 'chai';
 import pg from 'pg';
+import { readChanges } from '../../../storage/cache/change-feed.ts';
 import { readUrl } from '../../../storage/postgres/pool/postgres.ts';
 import { UsageCache } from '../../../storage/usage/usage-cache.ts';
 import { isLogProcessed } from '../../support/settled.ts';
@@ -41,6 +42,8 @@ for (const beside of [false, true])
       expect(await left()).to.equal('4');
       await world.use('acme', 'calls', 3);
       await until('the event has its effect', () => isLogProcessed(world.api.services.log));
+      // Another process sees the slice in its next change snapshot.
+      if (beside) await readChanges(world.api.services.postgres);
       expect(await left()).to.equal('1');
       expect(await left()).to.equal('1');
       // Without a notification, as if it were lost: the relay polls.

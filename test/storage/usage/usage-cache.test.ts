@@ -158,6 +158,20 @@ describe('usage that is kept in memory', () => {
     await send('11:23:00', 60);
     expect(await ask('2026-03-10T11:34:00Z')).to.match(/^28 60 60/);
   });
+
+  it('adds the rows of a slice when it ends, before anybody reads the progress', async () => {
+    const arrived: number[] = [];
+    const watcher = {
+      onRow: (_: unknown, first_us: number) => void arrived.push(first_us / 1000),
+      invalidate: () => void arrived.push(Number.NaN),
+    };
+    const { running } = metering.stores.usage_cache!;
+    const subject = running.watch(watcher, 'm_max', 'watched');
+    await send('10:05:00', 1, { customer: 'watched' });
+    running.leave(watcher, { meter_id: 'm_max', customer: 'watched' });
+    expect(subject.watchers.size).to.equal(0);
+    expect(arrived).to.deep.equal([Date.parse('2026-03-10T10:05:00Z')]);
+  });
 });
 
 const FIRST_US = Date.parse('2026-03-10T10:00:00Z') * 1000;
@@ -172,7 +186,7 @@ const METER = compileMeter({
 type Rows = readonly { readonly count: number; readonly hour: number }[];
 type Step =
   | { do: 'write'; partition: number; length: number; rows: Rows; version: number }
-  | { do: 'commit' | 'take over'; partition: number }
+  | { do: 'commit' | 'confirm' | 'take over'; partition: number }
   | { do: 'add a partition' }
   | { do: 'rebuild'; of: 'acme' | 'another' | 'somebody, untold' }
   | { do: 'ask'; late: number; until: Until };
@@ -192,6 +206,7 @@ describe('the memory of usage', () => {
   const step: fc.Arbitrary<Step> = fc.oneof(
     { weight: 4, arbitrary: fc.record({ do: fc.constant('write' as const), partition, length, rows, version }) },
     { weight: 4, arbitrary: fc.record({ do: fc.constant('commit' as const), partition }) },
+    { weight: 3, arbitrary: fc.record({ do: fc.constant('confirm' as const), partition }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('take over' as const), partition }) },
     { weight: 1, arbitrary: fc.constant({ do: 'add a partition' as const }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('rebuild' as const), of }) },
@@ -232,6 +247,34 @@ describe('the memory of usage', () => {
     memory.announceRebuild({ before: 0n, after: 1n, customers: new Map([['m', new Set(['another'])]]) });
     memory.followFed(rebuilt);
     expect(isToldAt(rebuilt)).to.deep.equal([true, true]);
+  });
+
+  it('follows the other partitions while it is ahead in one', () => {
+    const memory = new UsageCache();
+    const both = [IDLE, { ...IDLE, partition: 1 }];
+    memory.follow(both);
+    const arrived: number[] = [];
+    const watcher = {
+      onRow: (_: unknown, at_us: number) => void arrived.push(at_us),
+      invalidate: () => void arrived.push(Number.NaN),
+    };
+    memory.running.watch(watcher, 'm', 'acme');
+    const slice = { from: 0n, to: 1n, getVersion: () => 1 };
+    const [first, second] = [1, 3].map((hour) => rowOf({ count: 2, hour }));
+    memory.announceSlice({ ...slice, owned_partition: both[0]!, rows: [first!] });
+    memory.announceSlice({ ...slice, owned_partition: both[1]!, rows: [second!] });
+    memory.confirmSlice({ ...both[0]!, next_offset: 1n });
+    expect(arrived).to.deep.equal([first!.first_us]);
+    // A read that began before the first slice ended and sees the second.
+    const seen = [both[0]!, { ...both[1]!, next_offset: 1n }];
+    expect(memory.isAt(seen)).to.equal(false);
+    expect(arrived).to.deep.equal([first!.first_us, second!.first_us]);
+    expect(memory.isAt(seen.map((state) => ({ ...state, next_offset: 1n })))).to.equal(true);
+    // Postgres may show an end before its answer arrives, and an answer may arrive after another worker took over.
+    memory.confirmSlice({ ...both[1]!, next_offset: 1n });
+    memory.confirmSlice({ ...both[1]!, next_offset: 0n });
+    memory.confirmSlice({ ...both[0]!, epoch: 0n, next_offset: 5n });
+    expect(arrived).to.have.length(2);
   });
 
   it('tells nothing older than what rows have just answered', async () => {
@@ -301,6 +344,8 @@ class World {
   readonly #history: { progress: PartitionProgress[]; committed: number }[] = [];
   readonly #committed: BucketRow[] = [];
   readonly #written = new Map<number, { to: bigint; rows: readonly BucketRow[] }>();
+  /** Last slice of each partition whose commit the worker has been told of, or is about to be. */
+  readonly #ended = new Map<number, PartitionProgress>();
   /** Ends that were read since everything was forgotten last, as far as can be seen from here. */
   readonly #read = new Set<string>();
 
@@ -355,7 +400,11 @@ class World {
     const state = this.#progress[partition];
     if (!state) return;
     const written = this.#written.get(partition);
-    if (step.do === 'take over') {
+    if (step.do === 'confirm') {
+      // Perhaps after another worker took over, or after a later progress was read.
+      const ended = this.#ended.get(partition);
+      if (ended) this.#memory.confirmSlice(ended);
+    } else if (step.do === 'take over') {
       // Of what we had written another worker has committed its own, of which we are not told.
       if (written) this.#committed.push(...written.rows, rowOf({ count: 100, hour: 0 }));
       this.#written.delete(partition);
@@ -376,6 +425,7 @@ class World {
       this.#committed.push(...written.rows);
       this.#written.delete(partition);
       this.#move(partition, { next_offset: written.to });
+      this.#ended.set(partition, this.#progress[partition]!);
     }
   }
 
