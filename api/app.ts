@@ -48,7 +48,7 @@ export function buildApp(
   const operations = withoutCaching(mountRoutes(routes, services));
   mountPages(app, { services, routes, metrics, operations });
   const log = logRequests(services.logger);
-  const answer = answerOperations(operations, app);
+  const answer = answerOperations(operations);
   const begin: RequestHandler = isTracing()
     ? (request, response, next) => traceRequests(request, response, () => answer(request, response, next))
     : answer;
@@ -73,7 +73,7 @@ function toExpress(app: Express, incoming: IncomingMessage, outgoing: ServerResp
 const BASE_PATH = '/v1';
 
 /** Answers requests of operations at their usual address. The next handler answers any other request. */
-function answerOperations(operations: RequestHandler, app: Express): RequestHandler {
+function answerOperations(operations: RequestHandler): RequestHandler {
   return (request, response, next) => {
     const { url } = request;
     if (!url.startsWith(`${BASE_PATH}/`)) return next();

@@ -2,39 +2,35 @@
  * The Postgres client of Knex without the work that Knex repeats for each statement: a text is given numbered parameters once, a statement
  * has no events but `query`, and an idle connection is taken without a timer.
  */
-import { EventEmitter } from 'node:events';
-import knex, { type Knex } from 'knex';
+import knex from 'knex';
 import { LRUCache } from 'lru-cache';
 
 /** Methods and state of Knex's client that are used or overridden below, which its types omit. */
-type Connection = { readonly __knex__disposed?: unknown };
+type PooledConnection = { readonly __knex__disposed?: unknown };
 type Pool = {
   readonly destroyed: boolean;
-  readonly free: { readonly resource: Connection }[];
-  readonly used: { readonly resource: Connection }[];
+  readonly free: { readonly resource: PooledConnection }[];
+  readonly used: { readonly resource: PooledConnection }[];
   readonly pendingAcquires: readonly unknown[];
   _startReaping(): void;
 };
 type Statement = { readonly sql: string; readonly bindings?: readonly unknown[]; readonly timeout?: number };
-type Builder = { readonly _connection?: unknown; toSQL(): Statement | readonly Statement[] };
+type StatementBuilder = { readonly _connection?: unknown; toSQL(): Statement | readonly Statement[] };
 type Client = {
   readonly pool?: Pool;
-  acquireConnection(): Promise<Connection>;
-  releaseConnection(connection: Connection): Promise<void>;
+  acquireConnection(): Promise<PooledConnection>;
+  releaseConnection(connection: PooledConnection): Promise<void>;
   positionBindings(sql: string): string;
-  query(connection: Connection, statement: Statement): Promise<unknown>;
+  query(connection: PooledConnection, statement: Statement): Promise<unknown>;
   processResponse(answer: unknown, runner: Runner): unknown;
-  emit(event: string, ...values: unknown[]): boolean;
-  transaction(work: TransactionWork, options: TransactionOptions, outer?: OuterTransaction): Promise<unknown>;
   raw(sql: string, bindings?: unknown): Raw;
-  runner(builder: Builder): Runner;
+  runner(builder: StatementBuilder): Runner;
 };
 type Runner = {
-  connection: Connection | undefined;
-  readonly builder: Builder;
+  connection: PooledConnection | undefined;
+  readonly builder: StatementBuilder;
   readonly client: Client;
   run(): Promise<unknown>;
-  query(statement: Statement): Promise<unknown>;
   queryArray(statements: readonly Statement[]): Promise<unknown>;
 };
 type Raw = {
@@ -48,18 +44,12 @@ type Raw = {
   toSQL(): Statement;
 };
 
-type TransactionWork = (transaction: Knex.Transaction) => unknown;
-type TransactionOptions = Readonly<Record<string, unknown>>;
-/** State of a transaction that Knex reads for its savepoints. */
-type OuterTransaction = {
-  _lastChild: Promise<unknown>;
-  transactor?: Knex.Transaction;
-  isCompleted(): boolean;
-};
-
 const PROBE = knex({ client: 'pg' }).client as Client;
 const PgClient = PROBE.constructor as new (config: object) => Client;
-const PgRunner = PROBE.runner({ toSQL: () => [] }).constructor as new (client: Client, builder: Builder) => Runner;
+const PgRunner = PROBE.runner({ toSQL: () => [] }).constructor as new (
+  client: Client,
+  builder: StatementBuilder,
+) => Runner;
 const PgRaw = PROBE.raw('').constructor as new (client: Client) => Raw;
 
 /** A text with numbered parameters. `count` is their number; undefined if the text has names or escaped marks as well. */
@@ -88,8 +78,7 @@ class StatementRunner extends PgRunner {
     try {
       const statement = builder.toSQL();
       if (Array.isArray(statement)) return await this.queryArray(statement);
-      const { timeout } = statement as Statement;
-      if (timeout !== undefined) return await this.query(statement as Statement);
+      if ((statement as Statement).timeout !== undefined) return await this.queryArray([statement as Statement]);
       return client.processResponse(await client.query(connection, statement as Statement), this);
     } finally {
       void client.releaseConnection(connection);
@@ -128,12 +117,12 @@ export class StatementClient extends PgClient {
     return new PlainRaw(this).set(sql, bindings);
   }
 
-  override runner(builder: Builder): Runner {
+  override runner(builder: StatementBuilder): Runner {
     return new StatementRunner(this, builder);
   }
 
   /** The pool would create four promises and two timers for an idle connection, too. */
-  override acquireConnection(): Promise<Connection> {
+  override acquireConnection(): Promise<PooledConnection> {
     const { pool } = this;
     if (!pool || pool.destroyed || pool.pendingAcquires.length > 0) return super.acquireConnection();
     const idle = pool.free.at(-1);
@@ -143,86 +132,4 @@ export class StatementClient extends PgClient {
     pool._startReaping();
     return Promise.resolve(idle.resource);
   }
-
-  /** Savepoints, and transactions with options, are left to Knex. */
-  override transaction(work: TransactionWork, options: TransactionOptions, outer?: OuterTransaction): Promise<unknown> {
-    const hasOptions = options.connection ?? options.isolationLevel ?? options.readOnly;
-    if (outer !== undefined || hasOptions !== undefined) return super.transaction(work, options, outer);
-    return runTransaction(this, work);
-  }
-}
-
-/** Runs the work in a transaction, which is rolled back if the work fails. */
-async function runTransaction(client: Client, work: TransactionWork): Promise<unknown> {
-  const connection = await client.acquireConnection();
-  try {
-    const { transaction, commit, rollback } = openTransaction(client, connection);
-    await transaction.client.query(connection, 'BEGIN;');
-    let result: unknown;
-    try {
-      result = await work(transaction);
-    } catch (error) {
-      await rollback();
-      throw error;
-    }
-    await commit();
-    return result;
-  } finally {
-    void client.releaseConnection(connection);
-  }
-}
-
-/** Client of a transaction. It sends all statements on one connection. */
-const TRANSACTION_CLIENT = Object.assign(Object.create(StatementClient.prototype), {
-  transacting: true,
-  acquireConnection(this: TransactionClient) {
-    return Promise.resolve(this.connection);
-  },
-  releaseConnection() {
-    return Promise.resolve();
-  },
-  emit(this: TransactionClient, event: string, ...values: unknown[]) {
-    this.transaction.emit(event, ...values);
-    return this.outer.emit(event, ...values);
-  },
-  query(this: TransactionClient, connection: Connection, statement: Statement) {
-    if (this.state.isCompleted()) return Promise.reject(new Error('the transaction has ended'));
-    return StatementClient.prototype.query.call(this, connection, statement);
-  },
-});
-type TransactionClient = Client & {
-  readonly connection: Connection;
-  readonly outer: Client;
-  readonly transaction: EventEmitter;
-  readonly state: OuterTransaction;
-};
-
-/** Object whose methods the objects of transactions inherit. Knex defines a hundred methods for each transaction. */
-const METHODS = knex({ client: StatementClient as never }) as Knex & { context: object };
-const INHERITED = ['version', 'config', 'driver', 'connectionSettings', 'valueForUndefined', 'logger'] as const;
-
-function openTransaction(outer: Client, connection: Connection) {
-  let isCompleted = false;
-  const state: OuterTransaction = { _lastChild: Promise.resolve(), isCompleted: () => isCompleted };
-  const transaction = ((table: string) => client.queryBuilder().table(table)) as unknown as Knex.Transaction;
-  const client = Object.assign(Object.create(TRANSACTION_CLIENT), { outer, connection, transaction, state });
-  for (const name of INHERITED) client[name] = (outer as never)[name];
-  Object.setPrototypeOf(transaction, METHODS);
-  EventEmitter.call(transaction as never);
-  const context = Object.assign(Object.create(METHODS.context), {
-    client,
-    userParams: {},
-    transaction: (work: TransactionWork, options: TransactionOptions = {}) =>
-      client.transaction(work, { doNotRejectOnRollback: true, userParams: {}, ...options }, state),
-  });
-  const end = async (sql: string) => {
-    const sent = client.query(connection, sql);
-    isCompleted = true;
-    await sent;
-  };
-  const commit = () => end('COMMIT;');
-  const rollback = () => end('ROLLBACK');
-  Object.assign(transaction, { context, isTransaction: true, isCompleted: state.isCompleted, commit, rollback });
-  state.transactor = transaction;
-  return { transaction, commit, rollback };
 }
