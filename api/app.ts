@@ -1,7 +1,10 @@
-/** The HTTP interface of a process: wires the framework in the order in which a request passes it. */
-import type { RequestListener } from 'node:http';
+/**
+ * The HTTP interface of a process: wires its parts in the order in which a request passes them. Operations are answered before the router of
+ * the framework, which costs a fifth of a small request; pages and errors of unknown paths are left to it.
+ */
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import cors from 'cors';
-import express, { type Express, type RequestHandler } from 'express';
+import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import helmet from 'helmet';
 import type { Config } from '../config.ts';
 import { canShowMetrics } from '../process/process-door.ts';
@@ -36,19 +39,68 @@ export function buildApp(
   services: Services,
   routes: readonly Route[] = allRoutes,
   metrics: HttpMetrics = httpMetrics(),
-): Express {
+): RequestListener {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('query parser', parseQuery);
   app.set('trust proxy', services.config.TRUSTED_PROXIES);
-  app.use(logRequests(services.logger), metrics.measure, setCommonHeaders);
-  if (isTracing()) app.use(traceRequests);
-  // The operations go first, because most requests are for them. They have no path in common with the pages below.
-  const router = withoutCaching(mountRoutes(routes, services));
-  app.use('/v1', router);
+  const operations = withoutCaching(mountRoutes(routes, services));
+  mountPages(app, { services, routes, metrics, operations });
+  const log = logRequests(services.logger);
+  const answer = answerOperations(operations);
+  const begin: RequestHandler = isTracing()
+    ? (request, response, next) => traceRequests(request, response, () => answer(request, response, next))
+    : answer;
+  return (incoming, outgoing) => {
+    const { request, response } = toExpress(app, incoming, outgoing);
+    log(request, response);
+    metrics.measure(request, response);
+    setCommonHeaders(request, response, () => begin(request, response, () => app(request, response)));
+  };
+}
+
+/** Gives the objects of Node the methods of the framework, as the framework does for a request that it receives itself. */
+function toExpress(app: Express, incoming: IncomingMessage, outgoing: ServerResponse) {
+  const request = Object.setPrototypeOf(incoming, app.request) as Request;
+  const response = Object.setPrototypeOf(outgoing, app.response) as Response;
+  request.originalUrl = request.url;
+  request.res = response;
+  response.locals = Object.create(null);
+  return { request, response };
+}
+
+const BASE_PATH = '/v1';
+
+/** Answers requests of operations at their usual address. The next handler answers any other request. */
+function answerOperations(operations: RequestHandler): RequestHandler {
+  return (request, response, next) => {
+    const { url } = request;
+    if (!url.startsWith(`${BASE_PATH}/`)) return next();
+    request.baseUrl = BASE_PATH;
+    request.url = url.slice(BASE_PATH.length);
+    return operations(request, response, (error?: unknown) => {
+      request.baseUrl = '';
+      request.url = url;
+      if (error === undefined) return next();
+      // The framework would close the connection, too, if an answer fails after it has begun.
+      sendError(error, request, response, () => request.socket.destroy());
+    });
+  };
+}
+
+type MountedPages = {
+  readonly services: Services;
+  readonly routes: readonly Route[];
+  readonly metrics: HttpMetrics;
+  readonly operations: RequestHandler;
+};
+
+function mountPages(app: Express, { services, routes, metrics, operations }: MountedPages): void {
+  // Clients may write the base path in another case, or send the whole URL as a proxy does.
+  app.use(BASE_PATH, operations);
   // The published client calls four of its operations at /v1/v1.
-  app.use('/v1/v1', router);
+  app.use('/v1/v1', operations);
   const { METRICS, DOCS } = services.config;
   app.use('/metrics', shownWhere(METRICS));
   app.use(['/docs', '/v1/openapi.json'], shownWhere(DOCS));
@@ -67,7 +119,6 @@ export function buildApp(
   app.use(mountRoutes(routes.filter(isProviderWebhook), services));
   app.use(refuseUnknownPath);
   app.use(sendError);
-  return app;
 }
 
 const isProviderWebhook = ({ access, path }: Route) => access === 'public' && path.startsWith('/webhooks/');

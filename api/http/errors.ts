@@ -63,7 +63,7 @@ export const refuseUnknownPath: RequestHandler = ({ method, originalUrl }) => {
 /** Turns a thrown value into an answer; no other code does this. */
 export const sendError: ErrorRequestHandler = (error, request, response, next) => {
   const known = toFarthingError(error);
-  if (known.http_status_code >= 500) request.log?.error({ err: error }, 'request failed');
+  if (known.http_status_code >= 500) request.log?.error({ request_id: request.id, err: error }, 'request failed');
   // A streamed answer has begun, so a broken connection is the only way to show that it is incomplete.
   if (response.headersSent) return next(error);
   setErrorHeaders(response, known);

@@ -35,11 +35,14 @@ const KEY_MAX = 255;
 type Produce = (done: Effects | null) => Promise<Reply | null>;
 
 /** Runs the request or replays its stored answer. Without the header the request simply runs. */
-export async function answerOnce(route: Route, context: Context, produce: Produce): Promise<Reply | null> {
+export function answerOnce(route: Route, context: Context, produce: Produce): Promise<Reply | null> {
   // Callers of a public route cannot be distinguished, so no stored answer may be returned to them.
   const applies = route.method === 'post' && route.access !== 'public';
   const key = applies ? context.request.get('idempotency-key') : undefined;
-  if (key === undefined) return produce(null);
+  return key === undefined ? produce(null) : answerUnderKey(key, route, context, produce);
+}
+
+async function answerUnderKey(key: string, route: Route, context: Context, produce: Produce): Promise<Reply | null> {
   if (key.length === 0 || key.length > KEY_MAX)
     throw invalid('Idempotency-Key', `must have 1 to ${KEY_MAX} characters`);
   const claim = buildClaim(key, context);

@@ -4,7 +4,7 @@
  */
 import { waitBeforeRequest } from '../../actions/metering/events/wait-for-log.ts';
 import { toAdvancingError } from '../../core/platform/test-clock/record.ts';
-import { type EnvironmentClock, loadClock } from '../../storage/models/schedule/environment-clock.ts';
+import { type EnvironmentClock, isByTheMachine, loadClock } from '../../storage/models/schedule/environment-clock.ts';
 import type { Access, Context } from './route.ts';
 
 /** Entities on the machine's clock even if the environment has a test clock: keys, users, deliveries and the test clock itself. */
@@ -22,7 +22,14 @@ const OF_THE_MACHINE: ReadonlySet<string> = new Set([
 
 type ClockedRequest = Pick<Context, 'scope' | 'services' | 'response' | 'received_at'> & { readonly access: Access };
 
-/** Loads the test clock of the environment; null if the machine's clock applies. */
+/** Whether the machine's clock applies. False also if this must be loaded. */
+export function isRequestByTheMachine({ access, scope, services, received_at }: ClockedRequest): boolean {
+  const entity = access.slice(0, access.indexOf(':'));
+  if (scope.environment_id === '' || OF_THE_MACHINE.has(entity)) return true;
+  return isByTheMachine(services.postgres, scope, received_at.getTime());
+}
+
+/** Loads the test clock of the environment; null if it has none. */
 export async function loadRequestClock({
   access,
   scope,
@@ -30,8 +37,7 @@ export async function loadRequestClock({
   response,
   received_at,
 }: ClockedRequest): Promise<EnvironmentClock | null> {
-  const [entity, action] = access.split(':') as [string, string];
-  if (scope.environment_id === '' || OF_THE_MACHINE.has(entity)) return null;
+  const action = access.slice(access.indexOf(':') + 1);
   const clock = await loadClock(services.postgres, scope, received_at.getTime());
   if (clock?.test_clock_status !== 'advancing' || action === 'read') return clock;
   response.set('Retry-After', '1');

@@ -2,14 +2,14 @@
  * Prometheus metrics of this process at `/metrics`. Requests are counted by route template, method and status, never by tenant or path:
  * label values must not grow with the customers. Other modules add metrics to prom-client's default registry.
  */
-import { type RequestHandler, Router } from 'express';
+import { type Request, type Response, Router } from 'express';
 import { collectDefaultMetrics, Histogram, Registry, register } from 'prom-client';
 import { getOnly } from './errors.ts';
 import { refuseParameters } from './ignored-keys.ts';
 import { isQuiet } from './request-log.ts';
 
 export type HttpMetrics = {
-  readonly measure: RequestHandler;
+  measure(request: Request, response: Response): void;
   measured(answer: MeasuredAnswer): void;
   readonly router: Router;
 };
@@ -49,15 +49,14 @@ export function httpMetrics(): HttpMetrics {
   return { measure: measureInto(measured), measured, router };
 }
 
-function measureInto(measured: HttpMetrics['measured']): RequestHandler {
-  return (request, response, next) => {
+function measureInto(measured: HttpMetrics['measured']): HttpMetrics['measure'] {
+  return (request, response) => {
     const began_ms = request.arrived_ms ?? performance.now();
     response.on('finish', () => {
       const route = String(response.locals.route ?? (isQuiet(request.originalUrl) ? 'probe' : 'unmatched'));
       const seconds = (performance.now() - began_ms) / 1000;
       measured({ method: methodLabel(request.method), route, status: response.statusCode, seconds });
     });
-    next();
   };
 }
 

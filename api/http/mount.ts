@@ -10,15 +10,15 @@ import { parseShape } from '../../core/foundation/shaped.ts';
 import { checkTexts } from '../../core/foundation/texts.ts';
 import { runYielding } from '../../storage/concurrency/time-slicer.ts';
 import { runAs } from '../../storage/foundation/request-context.ts';
-import { authenticate, findCachedPrincipal, getRateLimits } from './auth.ts';
+import { type AuthenticatedPrincipal, authenticate, findCachedPrincipal, getRateLimits } from './auth.ts';
 import { BODY_LIMIT, checkFileType, checkJsonBytes, parseJsonBody, RAW_BODY_LIMIT, readBytes } from './body.ts';
 import type { Effects } from './effects.ts';
 import { refuseMethod, setErrorHeaders, toFarthingError, wrongMethod } from './errors.ts';
 import { answerOnce, type Reply } from './idempotency.ts';
 import { replayRequest } from './idempotency-strategy.ts';
 import { checkKeys, describeUnknownParameter } from './ignored-keys.ts';
-import { loadRequestClock, waitForPriorEvents } from './instants.ts';
-import { AnswerWithStatus, type Context, type RequestPrincipal, type Route } from './route.ts';
+import { isRequestByTheMachine, loadRequestClock, waitForPriorEvents } from './instants.ts';
+import { type Access, AnswerWithStatus, type Context, type Route } from './route.ts';
 import { RouteTable } from './route-table.ts';
 import type { Services } from './services.ts';
 
@@ -41,19 +41,32 @@ export function mountRoutes(routes: readonly Route[], services: Services): Reque
       };
     }),
   );
-  return async (request, response, next) => {
-    const match = table.find(request.method, request.path);
-    if (match === undefined) return refuseOtherMethods(table, { request, response, next });
-    const { route, params } = match;
-    refuseStaticPath(route, request, response);
-    request.params = params;
-    response.locals.route = route.path;
-    const context = await createContext(route, request, response, services);
-    route.readBody(request, response, (fault?: unknown) => {
-      if (fault) return next(fault);
-      answerFor(route, context).catch(next);
-    });
+  return (request, response, next) => {
+    try {
+      const match = table.find(request.method, request.path);
+      if (match === undefined) return refuseOtherMethods(table, { request, response, next });
+      const { route, params } = match;
+      refuseStaticPath(route, request, response);
+      request.params = params;
+      response.locals.route = route.path;
+      const context = createContext(route, request, response, services);
+      if (!(context instanceof Promise)) return readBodyAndAnswer(route, context, next);
+      context.then((loaded) => readBodyAndAnswer(route, loaded, next)).catch(next);
+    } catch (error) {
+      next(error);
+    }
   };
+}
+
+function readBodyAndAnswer(route: MountedRoute, context: Context, next: NextFunction): void {
+  const { request, response } = context;
+  const answered = (fault?: unknown) => {
+    if (fault) return next(fault);
+    answerFor(route, context).catch(next);
+  };
+  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
+  if (length === undefined && encoding === undefined) answered();
+  else route.readBody(request, response, answered);
 }
 
 type MountedRoute = Route & {
@@ -110,30 +123,65 @@ function refuseOtherMethods(table: RouteTable<MountedRoute>, { request, response
   next();
 }
 
-/** Creates the context. The key, or the presence of a signature, is checked before a byte of the body is read. */
-async function createContext(route: Route, request: Request, response: Response, services: Services): Promise<Context> {
+/**
+ * Creates the context, without a promise if the caller and the clock of its environment are cached. The key, or the presence of a signature,
+ * is checked before a byte of the body is read.
+ */
+function createContext(
+  route: Route,
+  request: Request,
+  response: Response,
+  services: Services,
+): Context | Promise<Context> {
   const received_at = services.clock();
   // logRequests set the id, and it is text.
-  const base = { services, received_at, request_id: request.id as string, request, response };
+  const base: ContextBase = { services, received_at, request_id: request.id as string, request, response };
   if (route.signed?.some((name) => !request.get(name)))
     throw new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
-  if (route.access === 'public') return { ...base, ...NOBODY, now: received_at, log: request.log };
-  const known = findCachedPrincipal(request, route.access, services, received_at);
-  const { tenant_id, environment_id, user_id, roles, secret_id } =
-    known ?? (await authenticate(request, route.access, services, received_at));
+  const { access } = route;
+  if (access === 'public') return toContext(base, NOBODY, null);
+  const known = findCachedPrincipal(request, access, services, received_at);
+  if (known !== undefined) return createContextFor(known, access, base);
+  return authenticate(request, access, services, received_at).then((caller) => createContextFor(caller, access, base));
+}
+
+type ContextBase = Pick<Context, 'services' | 'received_at' | 'request_id' | 'request' | 'response'>;
+type Caller = Pick<Context, 'scope' | 'principal'>;
+
+const NOBODY: Caller = {
+  scope: { tenant_id: '', environment_id: '' },
+  principal: { user_id: '', tenant_id: '', roles: [], secret_id: null },
+};
+
+function createContextFor(
+  { tenant_id, environment_id, user_id, roles, secret_id }: AuthenticatedPrincipal,
+  access: Access,
+  base: ContextBase,
+): Context | Promise<Context> {
+  const { services, response, received_at } = base;
   getRateLimits(services).countRequest(secret_id ?? user_id, response);
   const scope: Scope = { tenant_id, environment_id };
   response.locals.scope = scope;
-  const principal: RequestPrincipal = { user_id, tenant_id, roles, secret_id };
-  const clock = await loadRequestClock({ access: route.access, scope, services, response, received_at });
-  return { ...base, now: clock?.now ?? received_at, clock, scope, principal, log: request.log.child(scope) };
+  const caller: Caller = { scope, principal: { user_id, tenant_id, roles, secret_id } };
+  const clocked = { access, scope, services, response, received_at };
+  if (isRequestByTheMachine(clocked)) return toContext(base, caller, null);
+  return loadRequestClock(clocked).then((clock) => toContext(base, caller, clock));
 }
 
-const NOBODY = {
-  scope: { tenant_id: '', environment_id: '' },
-  principal: { user_id: '', tenant_id: '', roles: [], secret_id: null },
-  clock: null,
-};
+function toContext(base: ContextBase, { scope, principal }: Caller, clock: Context['clock']): Context {
+  const { request, request_id } = base;
+  return {
+    ...base,
+    scope,
+    principal,
+    clock,
+    now: clock?.now ?? base.received_at,
+    // Made on demand, because few requests log a line of their own.
+    get log() {
+      return request.log.child({ request_id, ...(scope.tenant_id === '' ? {} : scope) });
+    },
+  };
+}
 
 /** Answers with the caller as the request context; a public route has no caller. */
 function answerFor(route: MountedRoute, context: Context): Promise<void> {
@@ -196,10 +244,11 @@ const ANYTHING = z.unknown();
 
 function decode(route: MountedRoute, context: Context) {
   const { request } = context;
-  refuseUnknownParameters(route, request);
+  const { params, query } = request;
+  refuseUnknownParameters(route, query);
   return {
-    params: parsed(route.params, request.params, 'path'),
-    query: parsed(route.query, request.query, 'query'),
+    params: parsed(route.params, params, 'path'),
+    query: parsed(route.query, query, 'query'),
     body: route.raw_body ? rawBody(route, request) : parsedBody(route, context),
   };
 }
@@ -207,10 +256,10 @@ function decode(route: MountedRoute, context: Context) {
 /**
  * Refuses unknown parameters. A misspelled parameter would filter nothing, so the caller would mistake all records for the filtered ones.
  */
-function refuseUnknownParameters({ query }: Route, request: Request): void {
+function refuseUnknownParameters({ query }: Route, given: object): void {
   if (query !== undefined && !(query instanceof z.ZodObject)) return;
   const names = Object.keys(query?.shape ?? {});
-  for (const name of Object.keys(request.query))
+  for (const name of Object.keys(given))
     if (!names.includes(name)) throw invalid(name, describeUnknownParameter(name, names));
 }
 
@@ -249,7 +298,8 @@ function parsedBody(route: MountedRoute, context: Context): unknown {
   const body = jsonBody(route.body, context.request);
   checkTexts(body, []);
   // Keys are checked before the shape, which would report the missing key and not name the misspelled one.
-  checkKeys(route.body, body, { ...context, readable: route.readable });
+  const { services, response } = context;
+  checkKeys(route.body, body, { services, response, readable: route.readable });
   return parseShape(route.body, body, 'body');
 }
 

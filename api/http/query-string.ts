@@ -6,10 +6,10 @@ import { isUtf8 } from 'node:buffer';
 import { invalid } from '../../core/foundation/error.ts';
 
 export function parseQuery(given: string | null): Record<string, unknown> {
-  const text = given ?? '';
-  if (!isUtf8(decodeBytes(text))) throw invalid('query', 'is not UTF-8');
   const query: Record<string, unknown> = {};
-  for (const [name, value] of new URLSearchParams(text)) {
+  if (!given) return query;
+  if (!isUtf8(decodeBytes(given))) throw invalid('query', 'is not UTF-8');
+  for (const [name, value] of new URLSearchParams(given)) {
     const [, outer, inner] = /^([^[\]]+)\[([^\]]*)\]$/.exec(name) ?? [undefined, name, undefined];
     // A filter with such a name would match everything, so the caller would mistake all records for the filtered ones.
     if (outer === '__proto__' || inner === '__proto__') throw invalid(name, 'is no name that can be used');

@@ -3,7 +3,7 @@
  * logged, so no key can be.
  */
 import type { IncomingMessage } from 'node:http';
-import type { Request, RequestHandler, Response } from 'express';
+import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
 import { newId } from '../../storage/foundation/new-id.ts';
 
@@ -30,19 +30,18 @@ declare module 'express-serve-static-core' {
     id: string;
     /** Instant (`performance.now`) before the request waited for capacity (admission.ts). */
     arrived_ms?: number;
-    /** Adds the request id to each line. */
     log: Logger;
   }
 }
 
-export function logRequests(logger: Logger): RequestHandler {
+export function logRequests(logger: Logger): (request: Request, response: Response) => void {
   // Protects secrets even if a log line that is added in future contains a whole request.
   const paths = SECRETS.flatMap((name) => [`req.headers["${name}"]`, `headers["${name}"]`, `["${name}"]`]);
   const redacted = logger.child({}, { redact: { paths, censor: '[redacted]' } });
-  return (request, response, next) => {
+  return (request, response) => {
     const began_ms = request.arrived_ms ?? performance.now();
     request.id = readRequestId(request);
-    request.log = redacted.child({ request_id: request.id });
+    request.log = redacted;
     response.setHeader(REQUEST_ID, request.id);
     let isLogged = isQuiet(request.url);
     const log = (error?: Error) => {
@@ -52,7 +51,6 @@ export function logRequests(logger: Logger): RequestHandler {
     };
     // An aborted request closes its answer without finishing it.
     response.on('close', log).on('error', log);
-    next();
   };
 }
 
@@ -97,7 +95,7 @@ function isSecret(part: string): boolean {
 
 function buildRequestLine(request: Request, response: Response, duration_ms: number) {
   const { route, scope = {}, trace_id } = response.locals;
-  const line = buildAnswerLine({
+  const answer = buildAnswerLine({
     scope,
     method: request.method,
     url: request.originalUrl,
@@ -105,6 +103,7 @@ function buildRequestLine(request: Request, response: Response, duration_ms: num
     http_status: response.statusCode,
     duration_ms,
   });
+  const line = { request_id: request.id, ...answer };
   return trace_id === undefined ? line : { ...line, trace_id };
 }
 

@@ -20,7 +20,7 @@ type HttpMethod = 'get' | 'post' | 'put' | 'delete';
 /** The permission that the caller needs; `public` needs no key. The OpenAPI document states it. */
 export type Access = 'public' | Permission;
 
-export type RequestPrincipal = {
+type RequestPrincipal = {
   readonly user_id: string;
   readonly tenant_id: string;
   readonly roles: readonly string[];

@@ -34,7 +34,7 @@ export type RequestKey = Scope & {
   shows?: (made: never) => unknown;
 };
 
-const requestContexts = new AsyncLocalStorage<RequestContext>();
+const requestContexts = new AsyncLocalStorage<RequestContext | undefined>();
 
 export function runAs<Result>(context: RequestContext, work: () => Result): Result {
   return requestContexts.run(context, work);
@@ -52,7 +52,8 @@ export function runUnderKey<Result>(key: RequestKey, work: () => Result): Result
 
 /** Runs work that serves several callers at once and belongs to none of them, even if one of them starts it. */
 export function runAsSystem<Result>(work: () => Result): Result {
-  return requestContexts.exit(work);
+  // `exit` would remove the hooks of all promises of the process and install them again.
+  return requestContexts.getStore() === undefined ? work() : requestContexts.run(undefined, work);
 }
 
 /** Runs the caller's work in another environment of its tenant. The calling code has checked its permission. */

@@ -2,7 +2,7 @@
  * Balances and usage of running periods as they are kept up while events arrive, against the same gathered anew from the stores:
  * whatever happens in between, they are the same (docs/decisions/0007-cached-answers.md).
  */
-import type { Server } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import fc from 'fast-check';
@@ -27,7 +27,7 @@ for (const beside of [false, true])
 
     beforeEach(async () => {
       world = await startWorld({ usage_cache: new UsageCache({ isFed: beside }), beside });
-      uncached = buildApp({ ...world.api.services, usage_cache: undefined }, routes).listen(0);
+      uncached = createServer(buildApp({ ...world.api.services, usage_cache: undefined }, routes)).listen(0);
     });
     afterEach(async () => {
       uncached.closeAllConnections();

@@ -16,7 +16,7 @@ export type DependencyRecorder = {
   read(read: UsageResult): void;
 };
 
-const recorders = new AsyncLocalStorage<DependencyRecorder>();
+const recorders = new AsyncLocalStorage<DependencyRecorder | undefined>();
 
 export function runWithRecorder<Result>(recorder: DependencyRecorder, work: () => Result): Result {
   return recorders.run(recorder, work);
@@ -28,7 +28,7 @@ export function currentRecorder(): DependencyRecorder | undefined {
 
 /** Runs work without a recorder, because work for several callers is recorded for none of them. */
 export function runUnrecorded<Result>(work: () => Result): Result {
-  return recorders.exit(work);
+  return recorders.getStore() === undefined ? work() : recorders.run(undefined, work);
 }
 
 /** Records rows of a batched read for one caller: in lists, in maps, and as parts of joined rows. */
