@@ -1,5 +1,6 @@
 /** Loads one page of a table. The filters of a list are data, so that routes contain no SQL. */
 import { type Model, type QueryBuilder, raw } from 'objection';
+import { invalid } from '../../../core/foundation/error.ts';
 
 export type PageRecord = Model;
 export type PageQuery<M extends PageRecord> = QueryBuilder<M, M[]>;
@@ -60,19 +61,107 @@ function bound(operator: Operator, value: unknown): unknown {
   return `%${String(value).replace(/[\\%_]/g, (sign) => `\\${sign}`)}%`;
 }
 
+type PageOrder = readonly { readonly field: string; readonly direction: 'asc' | 'desc' }[];
+/** Order of the lists that have no `sort`. */
+export const NEWEST_FIRST: PageOrder = [
+  { field: 'created_at', direction: 'desc' },
+  { field: 'id', direction: 'desc' },
+];
 type PageRequest = {
   readonly limit: number;
   readonly offset: number;
-  readonly order: readonly { readonly field: string; readonly direction: 'asc' | 'desc' }[];
+  /** `next_cursor` of the page before, in the same order. */
+  readonly cursor?: string | undefined;
+  /** Must end with a column that never repeats, such as the id. */
+  readonly order: PageOrder;
 };
-export type RecordPage<M> = { items: M[]; pagination: { total: number; limit: number; offset: number } };
+type PagePosition = {
+  readonly total: number;
+  readonly limit: number;
+  readonly offset: number;
+  /** Null on the last page. */
+  readonly next_cursor: string | null;
+};
+export type RecordPage<M> = { items: M[]; pagination: PagePosition };
 
 export async function loadPage<M extends PageRecord>(
   query: PageQuery<M>,
-  request: PageRequest,
+  { limit, offset, cursor, order }: PageRequest,
 ): Promise<RecordPage<M>> {
-  const { limit, offset, order } = request;
+  if (cursor !== undefined && offset > 0) throw invalid('offset', 'must not be sent with a cursor');
   const total = await query.clone().resultSize();
-  const ordered = order.reduce((sorted, { field, direction }) => sorted.orderBy(field, direction), query);
-  return { items: (await ordered.limit(limit).offset(offset)) as M[], pagination: { total, limit, offset } };
+  const rest = cursor === undefined ? query : query.where(toRaw(buildAfter(order, parseCursor(cursor, order))));
+  const ordered = order.reduce((sorted, { field, direction }) => sorted.orderBy(field, direction), rest);
+  // One row more than the page has tells whether another page follows.
+  const rows = (await ordered
+    .select(`${query.modelClass().tableName}.*`, selectPlace(order))
+    .limit(limit + 1)
+    .offset(offset)) as (M & { page_place?: Place })[];
+  const place = rows.length > limit ? rows[limit - 1]!.page_place! : null;
+  for (const row of rows) delete row.page_place;
+  const next_cursor = place && formatCursor(order, place);
+  return { items: rows.slice(0, limit), pagination: { total, limit, offset, next_cursor } };
+}
+
+/** Values of the ordered columns of a row, as texts of Postgres: a JS date would lose the microseconds. */
+type Place = readonly (string | null)[];
+
+function selectPlace(order: PageOrder) {
+  const texts = order.map(() => '??::text').join();
+  return raw(`array[${texts}] as page_place`, order.map(({ field }) => field) as never);
+}
+
+type Sql = { readonly sql: string; readonly bound: readonly (string | null)[] };
+
+function toRaw({ sql, bound }: Sql) {
+  return raw(sql, bound as never);
+}
+
+/**
+ * Condition of the rows after a place. Postgres sorts null last in ascending order, and first in descending order. The outer comparison
+ * follows from the inner ones, and lets Postgres use the index of the first column.
+ */
+function buildAfter([column, ...others]: PageOrder, [value = null, ...values]: Place): Sql {
+  const { field, direction } = column!;
+  const [notBefore, after] = COMPARISONS[direction][value === null ? 'null' : 'value'];
+  const bind = (sql: string) => [...sql.matchAll(/\?\??/g)].map(([sign]) => (sign === '??' ? field : value));
+  if (others.length === 0) return { sql: after, bound: bind(after) };
+  const rest = buildAfter(others, values);
+  return {
+    sql: `(${notBefore} and (${after} or ${rest.sql}))`,
+    bound: [...bind(notBefore), ...bind(after), ...rest.bound],
+  };
+}
+
+const COMPARISONS = {
+  asc: { value: ['(?? >= ? or ?? is null)', '(?? > ? or ?? is null)'], null: ['?? is null', 'false'] },
+  desc: { value: ['?? <= ?', '?? < ?'], null: ['true', '?? is not null'] },
+} as const;
+
+/** An opaque text: the order and the place of the last row of the page. */
+function formatCursor(order: PageOrder, place: Place): string {
+  return Buffer.from(JSON.stringify([describeOrder(order), ...place])).toString('base64url');
+}
+
+function parseCursor(cursor: string, order: PageOrder): Place {
+  const parts = parseParts(cursor);
+  if (parts === null) throw invalid('cursor', 'must be the next_cursor of an answer');
+  const [described, ...place] = parts;
+  if (described !== describeOrder(order) || place.length !== order.length)
+    throw invalid('cursor', 'belongs to another sort order');
+  return place;
+}
+
+function parseParts(cursor: string): Place | null {
+  try {
+    const parts: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
+    const isText = (part: unknown) => part === null || (typeof part === 'string' && !part.includes('\0'));
+    return Array.isArray(parts) && parts.every(isText) ? parts : null;
+  } catch {
+    return null;
+  }
+}
+
+function describeOrder(order: PageOrder): string {
+  return order.map(({ field, direction }) => `${field} ${direction}`).join();
 }
