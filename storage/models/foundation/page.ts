@@ -92,7 +92,7 @@ export async function loadPage<M extends PageRecord>(
   const total = await query.clone().resultSize();
   const rest = cursor === undefined ? query : query.where(toRaw(buildAfter(order, parseCursor(cursor, order))));
   const ordered = order.reduce((sorted, { field, direction }) => sorted.orderBy(field, direction), rest);
-  // One row more than the page has tells whether another page follows.
+  // One more row is loaded, to know whether another page follows.
   const rows = (await ordered
     .select(`${query.modelClass().tableName}.*`, selectPlace(order))
     .limit(limit + 1)
