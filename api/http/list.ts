@@ -130,6 +130,14 @@ const commonShape = {
     .pipe(z.int().min(0))
     .default(0)
     .meta({ description: 'Number of records to skip before the page. Default 0.' }),
+  cursor: z
+    .string()
+    .optional()
+    .transform((text) => text || undefined)
+    .meta({
+      description:
+        '`next_cursor` of an answer, for the page after it, which neither repeats nor skips a record when others are added. Needs the same `sort` and `order`, and no `offset`.',
+    }),
   status: anyCase(STATUSES).optional().meta({ description: 'Record status to match. Default published.' }),
   order: anyCase(['asc', 'desc'])
     .default('desc')
@@ -188,6 +196,10 @@ export const Pagination = z
     total: z.int().meta({ description: 'Total number of records that meet the conditions.' }),
     limit: z.int().meta({ description: 'Maximum number of records on a page.' }),
     offset: z.int().meta({ description: 'Number of records skipped before the page.' }),
+    next_cursor: z
+      .string()
+      .nullable()
+      .meta({ description: '`cursor` of the next page; null on the last one, and in lists without cursors.' }),
   })
   .meta({ id: 'PaginationResponse' });
 
@@ -206,10 +218,10 @@ export async function fetchPage<M extends PageRecord>(
   grammar: ListGrammar,
 ): Promise<RecordPage<M>> {
   checkExpand(input.expand ?? [], grammar);
-  const { limit, offset } = input;
+  const { limit, offset, cursor } = input;
   const { record } = query.modelClass() as { record?: z.ZodObject };
   const conditions = buildConditions(input, grammar, record);
-  return loadPage(narrow(query, conditions), { limit, offset, order: buildOrder(input, grammar) });
+  return loadPage(narrow(query, conditions), { limit, offset, cursor, order: buildOrder(input, grammar) });
 }
 
 /** Refuses an unknown path, which is never ignored. */

@@ -8,6 +8,7 @@ import { SubscriptionFilter, SubscriptionListAnswer } from './schema.ts';
 const Query = SubscriptionFilter.pick({
   limit: true,
   offset: true,
+  cursor: true,
   status: true,
   order: true,
   expand: true,

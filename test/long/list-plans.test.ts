@@ -100,9 +100,12 @@ const APART = new Set([
   'tenantID',
   'environmentID',
 ]);
+/** Lists whose answer is the records alone. */
+const WITHOUT_POSITION = new Set<string>(['/taxes/rates']);
 const GRAMMAR = new Set([
   'limit',
   'offset',
+  'cursor',
   'order',
   'sort',
   'expand',
@@ -117,6 +120,7 @@ const GRAMMAR = new Set([
 function ofNoun(path: string): string {
   if (path.startsWith('/addons')) return 'addon_005007a';
   if (path.startsWith('/payments/customers')) return 'cust_000007a';
+  if (path.startsWith('/subscriptions')) return 'subs_000007a';
   return path.startsWith('/wallets') ? 'wallet_000007a' : 'plan_005007a';
 }
 
@@ -163,6 +167,7 @@ describe('lists of ten thousand records', function () {
         await sortsWhole(route, column);
         if (isText(record[column])) await filtersWhole(route, column, record[column]);
       }
+      if (!('sort' in shape)) await continuesByCursor(route, {});
       for (const path of await allowed(route, 'expand')) await asksOnceForAll(route, path);
     });
 
@@ -209,6 +214,21 @@ describe('lists of ten thousand records', function () {
     const last = await during(route, { sort: column, order: 'asc', limit: 20, offset: Math.max(0, total - 20) });
     expect(new Set(first).size, column).to.equal(Math.min(20, total));
     expect(idsOf(last.answer).reverse(), `${route.path} by ${column}`).to.deep.equal(first);
+    for (const order of ['asc', 'desc']) await continuesByCursor(route, { sort: column, order });
+  }
+
+  /** The page by cursor is the one by offset, for one taken from the middle of the list. */
+  async function continuesByCursor(route: Route, sorted: Asked) {
+    if (WITHOUT_POSITION.has(route.path)) return;
+    const total = totalOf((await during(route, { ...sorted, limit: 1 })).answer) ?? OWN;
+    const [limit, offset] = total > 2500 ? [20, 2480] : [Math.max(1, total >> 2), 0];
+    const { answer } = await during(route, { ...sorted, limit, offset });
+    const cursor = cursorOf(answer);
+    const byOffset = await during(route, { ...sorted, limit, offset: offset + limit });
+    if (cursor === null) return expect(idsOf(byOffset.answer), route.path).to.deep.equal([]);
+    const byCursor = await during(route, { ...sorted, limit, cursor });
+    expect(idsOf(byCursor.answer), `${route.path} ${JSON.stringify(sorted)}`).to.deep.equal(idsOf(byOffset.answer));
+    for (const one of byCursor.sent) await explained(one, 'cursor');
   }
 
   async function filtersWhole(route: Route, field: string, text: string) {
@@ -265,11 +285,14 @@ describe('lists of ten thousand records', function () {
 type Answer = {
   items?: Record_[];
   environments?: Record_[];
-  pagination?: { total: number };
+  pagination?: { total: number; next_cursor: string | null };
   total?: number;
+  next_cursor?: string | null;
 };
 
 const totalOf = (answer: Answer) => answer.pagination?.total ?? answer.total;
+
+const cursorOf = (answer: Answer) => (answer.pagination ?? answer).next_cursor;
 
 function itemsIn(answer: Answer | Record_[]): Record_[] {
   if (Array.isArray(answer)) return answer;

@@ -20,7 +20,8 @@ export class ExampleIds {
   readonly #counts = new Map<string, number>();
 
   asShown<Value>(value: Value): Value {
-    return translated(value, (id, kind) => this.#shown.get(id) ?? this.#add(id, kind));
+    const show = (id: string, kind: string) => this.#shown.get(id) ?? this.#add(id, kind);
+    return withCursors(translated(value, show), (text) => text.replace(MADE, show));
   }
 
   /** Replaces ids of the documentation by the generated ones; an unknown id stays unchanged. */
@@ -36,6 +37,15 @@ export class ExampleIds {
     this.#made.set(shown, made);
     return shown;
   }
+}
+
+/** Changes the texts within cursors (storage/models/foundation/page.ts), which end with the id of a record. */
+function withCursors<Value>(value: Value, change: (text: string) => string): Value {
+  const inside = (cursor: string) =>
+    Buffer.from(change(Buffer.from(cursor, 'base64url').toString())).toString('base64url');
+  return JSON.parse(JSON.stringify(value), (key, one) =>
+    key === 'next_cursor' && typeof one === 'string' ? inside(one) : one,
+  );
 }
 
 function translated<Value>(value: Value, id: (id: string, kind: string) => string): Value {

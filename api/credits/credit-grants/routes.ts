@@ -140,7 +140,7 @@ function buildUpcomingGrantsRoute({ path, operation_id, summary, owner, key }: U
       await owner.fetch(scope, id, { database: postgres });
       const of = key === 'subscription_id' ? { subscription_id: id } : { customer_id: id };
       const items = await buildUpcomingGrantsQuery(scope, of, postgres).limit(UPCOMING_MAX);
-      return { items, pagination: { total: items.length, limit: UPCOMING_MAX, offset: 0 } };
+      return { items, pagination: { total: items.length, limit: UPCOMING_MAX, offset: 0, next_cursor: null } };
     },
   });
 }
@@ -166,7 +166,7 @@ function buildGrantsRoute({ path, operation_id, summary, giver, filter }: Grants
     tag,
     access: 'creditgrant:read',
     params: idParams,
-    query: listShape({}).pick({ limit: true, offset: true }),
+    query: listShape({}).pick({ limit: true, offset: true, cursor: true }),
     success: 200,
     answer: CreditGrantListAnswer,
     handle: async ({ params: { id }, query }, context) => {

@@ -5,7 +5,7 @@ import { connectionSecrets } from '../../../actions/delivery/connections/secret-
 import { anyCase, keyText, orNull, requiredKey } from '../../../core/foundation/record.ts';
 import { type Connection, connectionShape } from '../../../core/platform/connection/record.ts';
 import { syncConfigShape } from '../../../core/platform/connection/sync-config.ts';
-import { BASE_COLUMNS, type ListGrammar, listShape, matchAny } from '../../http/list.ts';
+import { BASE_COLUMNS, type ListGrammar, listShape, matchAny, Pagination } from '../../http/list.ts';
 
 const { name, provider_type, metadata, sync_config } = connectionShape.shape;
 const encrypted_secret_data = orNull(connectionSecrets).meta({
@@ -130,9 +130,7 @@ export const ConnectionAnswer = connectionShape.meta({ id: 'ConnectionResponse' 
 export const ConnectionListAnswer = z
   .object({
     connections: z.array(ConnectionAnswer).meta({ description: 'Page of the connections that meet the conditions.' }),
-    total: z.int().meta({ description: 'Number of connections that meet the conditions.' }),
-    limit: z.int().meta({ description: 'Maximum number of connections per page.' }),
-    offset: z.int().meta({ description: 'Number of connections skipped before the page.' }),
+    ...Pagination.shape,
   })
   .meta({ id: 'ListConnectionsResponse' });
 

@@ -71,7 +71,7 @@ export const integrationRoutes: Route[] = [
       const items = await IntegrationMappingModel.in(scope, services.postgres)
         .where({ ...query, status: 'published' })
         .orderBy('id');
-      return { items, pagination: { total: items.length, limit: PROVIDERS_MAX, offset: 0 } };
+      return { items, pagination: { total: items.length, limit: PROVIDERS_MAX, offset: 0, next_cursor: null } };
     },
   }),
   route({

@@ -4,11 +4,11 @@ import { z } from 'zod';
 import { cancelSchedule } from '../../../actions/lifecycle/subscriptions/cancel-schedule.ts';
 import { anyCase, orNull } from '../../../core/foundation/record.ts';
 import { SCHEDULE_STATUSES, SCHEDULE_TYPES } from '../../../core/subscriptions/schedule.ts';
-import { narrow } from '../../../storage/models/foundation/page.ts';
+import { loadPage, NEWEST_FIRST, narrow } from '../../../storage/models/foundation/page.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { SubscriptionScheduleModel } from '../../../storage/models/subscriptions/subscription-schedule.ts';
 import type { Effects } from '../../http/effects.ts';
-import { flag, listShape, matchAny } from '../../http/list.ts';
+import { flag, listShape, matchAny, Pagination } from '../../http/list.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import { ScheduleAnswer, showSchedule } from '../../subscriptions/show-schedule.ts';
 
@@ -20,14 +20,25 @@ export const SchedulesAnswer = z
   .object({
     schedules: z.array(ScheduleAnswer).meta({ description: 'Schedules, newest first.' }),
     count: z.int().meta({ description: 'Number of schedules in this answer.' }),
+    next_cursor: Pagination.shape.next_cursor,
   })
   .meta({ id: 'GetPendingSchedulesResponse' });
 
-const { limit, offset } = listShape({}).shape;
+const { limit, offset, cursor } = listShape({}).shape;
+/** The published client sends no page and expects all schedules of a subscription. */
+const SchedulesPage = z.object({
+  limit: limit
+    .unwrap()
+    .default(1000)
+    .meta({ description: 'Maximum number of schedules per page, 1 to 1,000. Default: 1,000.' }),
+  offset,
+  cursor,
+});
 const ScheduleFilter = z
   .object({
     limit,
     offset,
+    cursor,
     subscription_id: z.string().optional().meta({ description: 'Matches schedules of this subscription.' }),
     subscription_ids: matchAny('subscriptions'),
     pending_only: flag
@@ -92,11 +103,12 @@ export const scheduleRoutes: Route[] = [
     summary: 'List the schedules of a subscription',
     description: 'Returns schedules, newest first, including executed and cancelled ones.',
     params: idParams,
+    query: SchedulesPage,
     answer: SchedulesAnswer,
-    handle: async ({ params }, context) => {
+    handle: async ({ params, query }, context) => {
       const { scope, services } = context;
       const { id } = await SubscriptionModel.fetch(scope, params.id, { database: services.postgres });
-      return findSchedules({ ...ScheduleFilter.parse({}), limit: 1000, subscription_id: id }, context);
+      return findSchedules({ ...ScheduleFilter.parse({}), ...query, subscription_id: id }, context);
     },
   }),
   route({
@@ -166,16 +178,12 @@ async function oneSchedule(id: string, { scope, services, now }: Context) {
 }
 
 async function findSchedules(input: ScheduleFilter, { scope, services, now }: Context) {
-  const found = await narrow(SubscriptionScheduleModel.in(scope, services.postgres), [
+  const schedules = narrow(SubscriptionScheduleModel.in(scope, services.postgres), [
     ['subscription_id', input.subscription_id],
     ['subscription_id', input.subscription_ids],
     ['status', input.pending_only ? 'pending' : undefined],
-  ])
-    .orderBy([
-      { column: 'created_at', order: 'desc' },
-      { column: 'id', order: 'desc' },
-    ])
-    .limit(input.limit)
-    .offset(input.offset);
-  return { schedules: found.map((schedule) => showSchedule(schedule, now)), count: found.length };
+  ]);
+  const { items, pagination } = await loadPage(schedules, { ...input, order: NEWEST_FIRST });
+  const { next_cursor } = pagination;
+  return { schedules: items.map((schedule) => showSchedule(schedule, now)), count: items.length, next_cursor };
 }

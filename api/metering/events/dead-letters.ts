@@ -95,7 +95,7 @@ export const deadLetterRoutes: Route[] = [
         event_id: event_id === '' ? null : event_id,
         received_at: formatUs(received_at_us),
       }));
-      return { items, pagination: { total: await countDeadLetters(services, scope), ...query } };
+      return { items, pagination: { total: await countDeadLetters(services, scope), ...query, next_cursor: null } };
     },
   }),
   route({

@@ -1,17 +1,12 @@
 /** Audit log: user, record and time of each change, newest first. Each change writes its entry; no route changes an entry. */
 import { invalid } from '../../../core/foundation/error.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
-import { loadPage, narrow } from '../../../storage/models/foundation/page.ts';
+import { loadPage, NEWEST_FIRST, narrow } from '../../../storage/models/foundation/page.ts';
 import { AuditEntryModel } from '../../../storage/models/operations/audit-entry.ts';
 import { type Context, idParams, type Route, route } from '../../http/route.ts';
 import { AuditAnswer, AuditFilter, AuditListAnswer } from './schema.ts';
 
 const tag = 'Audit log';
-const NEWEST_FIRST = [
-  { field: 'created_at', direction: 'desc' },
-  { field: 'id', direction: 'desc' },
-] as const;
-
 export const auditLogRoutes: Route[] = [
   route({
     method: 'get',
@@ -26,7 +21,7 @@ export const auditLogRoutes: Route[] = [
     success: 200,
     answer: AuditListAnswer,
     handle: async ({ query }, { scope, services }) => {
-      const { limit, offset, start_time, end_time } = query;
+      const { limit, offset, cursor, start_time, end_time } = query;
       if (start_time && end_time && toInstant(end_time) < toInstant(start_time))
         throw invalid('end_time', 'must not be before start_time');
       const where = query.tenant_wide ? { ...scope, environment_id: '' } : scope;
@@ -38,7 +33,7 @@ export const auditLogRoutes: Route[] = [
         ['created_at', '>=', start_time],
         ['created_at', '<=', end_time],
       ]);
-      return loadPage(entries, { limit, offset, order: NEWEST_FIRST });
+      return loadPage(entries, { limit, offset, cursor, order: NEWEST_FIRST });
     },
   }),
   route({

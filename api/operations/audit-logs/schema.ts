@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { anyCase, timestampText, wholeNumber } from '../../../core/foundation/record.ts';
 import { AUDIT_ACTIONS, AUDITED_TYPES, AuditEntry } from '../../../core/platform/audit/record.ts';
-import { listAnswer } from '../../http/list.ts';
+import { listAnswer, listShape } from '../../http/list.ts';
 
 export const AuditFilter = z.object({
   entity_type: anyCase(AUDITED_TYPES).optional().meta({ description: 'Type of the changed record.', example: 'plan' }),
@@ -29,6 +29,7 @@ export const AuditFilter = z.object({
     .pipe(z.int().min(0))
     .default(0)
     .meta({ description: 'Number of changes to skip before the page. Default: 0.' }),
+  cursor: listShape({}).shape.cursor,
 });
 
 export const AuditAnswer = AuditEntry.meta({ id: 'AuditLogResponse' });

@@ -38,13 +38,14 @@ const tag = 'Entitlements';
  * The published client sends no page and expects all entitlements, so the default is the maximum. It is enough, because a plan grants a
  * feature once.
  */
-const { limit, offset } = listShape({}).shape;
+const { limit, offset, cursor } = listShape({}).shape;
 const GrantsPage = z.object({
   limit: limit
     .unwrap()
     .default(1000)
     .meta({ description: 'Maximum number of entitlements per page, 1 to 1,000. Default: 1,000.' }),
   offset,
+  cursor,
 });
 
 const entitlements = standardRoutes({
@@ -204,8 +205,10 @@ async function findEntitlements(input: EntitlementFilter, context: Context) {
   return { ...page, items: await showEntitlements(page.items, input.expand ?? [], context) };
 }
 
+const GRANTS_ORDER = ['display_order', 'created_at', 'id'].map((field) => ({ field, direction: 'asc' as const }));
+
 async function listEntityGrants(entity_id: string, page: z.output<typeof GrantsPage>, context: Context) {
   const grants = EntitlementModel.buildPublishedQuery(context.scope, [entity_id], context.services.postgres);
-  const { items, pagination } = await loadPage(grants, { ...page, order: [] });
+  const { items, pagination } = await loadPage(grants.clearOrder(), { ...page, order: GRANTS_ORDER });
   return { items: await showEntitlements(items, ['features'], context), pagination };
 }

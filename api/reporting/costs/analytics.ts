@@ -124,7 +124,7 @@ async function showCosts(found: CostAnalytics, { expand, range, page }: CostAnal
     start_time: formatUs(range.start_us),
     end_time: formatUs(range.end_us),
     as_of,
-    pagination: { total: row_count, ...page },
+    pagination: { total: row_count, ...page, next_cursor: null },
   };
 }
 

@@ -25,7 +25,7 @@ export const UpdateCostsheet = costsheetFields
 export const CostsheetExpand = z.object({ expand });
 
 const common = listShape({ costsheet_ids: matchAny('cost sheets') });
-const { limit, offset, status, order, start_time, end_time } = common.shape;
+const { limit, offset, cursor, status, order, start_time, end_time } = common.shape;
 const TOO = 'The same as the top-level field of this name, where the published client sends it.';
 
 /** Accepts the common keys, and the spelling of the published client. */
@@ -37,6 +37,7 @@ export const CostsheetFilter = common
       .object({
         limit: limit.unwrap().optional().meta({ description: TOO }),
         offset: offset.unwrap().optional().meta({ description: TOO }),
+        cursor: cursor.meta({ description: TOO }),
         order: order.unwrap().optional().meta({ description: TOO }),
         status: status.meta({ description: TOO }),
         sort: z.string().optional().meta({ description: 'Column to sort by.' }),

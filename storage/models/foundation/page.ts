@@ -1,5 +1,6 @@
 /** Loads one page of a table. The filters of a list are data, so that routes contain no SQL. */
 import { type Model, type QueryBuilder, raw } from 'objection';
+import { invalid } from '../../../core/foundation/error.ts';
 
 export type PageRecord = Model;
 export type PageQuery<M extends PageRecord> = QueryBuilder<M, M[]>;
@@ -60,12 +61,28 @@ function bound(operator: Operator, value: unknown): unknown {
   return `%${String(value).replace(/[\\%_]/g, (sign) => `\\${sign}`)}%`;
 }
 
+type PageOrder = readonly { readonly field: string; readonly direction: 'asc' | 'desc' }[];
+/** Order of the lists that have no `sort`. */
+export const NEWEST_FIRST: PageOrder = [
+  { field: 'created_at', direction: 'desc' },
+  { field: 'id', direction: 'desc' },
+];
 type PageRequest = {
   readonly limit: number;
   readonly offset: number;
-  readonly order: readonly { readonly field: string; readonly direction: 'asc' | 'desc' }[];
+  /** `next_cursor` of the page before, in the same order. */
+  readonly cursor?: string | undefined;
+  /** Must end with a column that never repeats, such as the id. */
+  readonly order: PageOrder;
 };
-export type RecordPage<M> = { items: M[]; pagination: { total: number; limit: number; offset: number } };
+type PagePosition = {
+  readonly total: number;
+  readonly limit: number;
+  readonly offset: number;
+  /** Null on the last page. */
+  readonly next_cursor: string | null;
+};
+export type RecordPage<M> = { items: M[]; pagination: PagePosition };
 
 /**
  * Loads a page and the number of all records. The builder makes the conditions once for both statements, because that takes longer than the
@@ -73,22 +90,90 @@ export type RecordPage<M> = { items: M[]; pagination: { total: number; limit: nu
  */
 export async function loadPage<M extends PageRecord>(
   query: PageQuery<M>,
-  { limit, offset, order }: PageRequest,
+  { limit, offset, cursor, order }: PageRequest,
 ): Promise<RecordPage<M>> {
+  if (cursor !== undefined && offset > 0) throw invalid('offset', 'must not be sent with a cursor');
   const { sql, bindings } = query.toKnexQuery().toSQL();
   const database = query.knex();
   const model = query.modelClass();
-  const sorted = order.length === 0 ? '' : ` order by ${order.map(toOrderTerm).join(', ')}`;
-  const page = await database.raw(`${sql}${sorted} limit ? offset ?`, [...bindings, limit, offset] as never);
-  const items = page.rows.map((row: object) => model.fromDatabaseJson(row)) as M[];
-  // Only a full page, or one after the last record, leaves open how many records there are.
-  if (items.length < limit && (items.length > 0 || offset === 0))
-    return { items, pagination: { total: offset + items.length, limit, offset } };
-  const { rows } = await database.raw(`select count(*) from (${sql}) as found`, bindings as never);
-  return { items, pagination: { total: Number(rows[0].count), limit, offset } };
+  const after = cursor === undefined ? null : buildAfter(order, parseCursor(cursor, order));
+  const { rows } = await database.raw(
+    `select found.*, ${selectPlace(order)} as page_place from (${sql}) as found ${after ? `where ${after.sql}` : ''}
+      order by ${order.map(toOrderTerm).join(', ')} limit ? offset ?`,
+    // One more row is loaded, to know whether another page follows.
+    [...bindings, ...(after?.bound ?? []), limit + 1, offset] as never,
+  );
+  const next_cursor = rows.length > limit ? formatCursor(order, rows[limit - 1].page_place) : null;
+  const items = rows
+    .slice(0, limit)
+    .map(({ page_place: _place, ...row }: { page_place: Place }) => model.fromDatabaseJson(row)) as M[];
+  // The last page, unless it is empty or named by a cursor, tells how many records there are.
+  if (next_cursor === null && cursor === undefined && (items.length > 0 || offset === 0))
+    return { items, pagination: { total: offset + items.length, limit, offset, next_cursor } };
+  const counted = await database.raw(`select count(*) from (${sql}) as found`, bindings as never);
+  return { items, pagination: { total: Number(counted.rows[0].count), limit, offset, next_cursor } };
 }
 
 /** The columns are names of a grammar. */
-function toOrderTerm({ field, direction }: PageRequest['order'][number]): string {
+function toOrderTerm({ field, direction }: PageOrder[number]): string {
   return `"${field}" ${direction}`;
+}
+
+/** Values of the ordered columns of a row, as texts of Postgres: a JS date would lose the microseconds. */
+type Place = readonly (string | null)[];
+
+function selectPlace(order: PageOrder): string {
+  return `array[${order.map(({ field }) => `"${field}"::text`).join(', ')}]`;
+}
+
+type Sql = { readonly sql: string; readonly bound: readonly (string | null)[] };
+
+/**
+ * Condition of the rows after a place. Postgres sorts null last in ascending order, and first in descending order. The outer comparison
+ * follows from the inner ones, and lets Postgres use the index of the first column.
+ */
+function buildAfter([column, ...others]: PageOrder, [value = null, ...values]: Place): Sql {
+  const { field, direction } = column!;
+  const comparisons = COMPARISONS[direction][value === null ? 'null' : 'value'];
+  const [notBefore, after] = comparisons.map((sql) => sql.replaceAll('??', `"${field}"`)) as [string, string];
+  const bind = (sql: string) => [...sql.matchAll(/\?/g)].map(() => value);
+  if (others.length === 0) return { sql: after, bound: bind(after) };
+  const rest = buildAfter(others, values);
+  return {
+    sql: `(${notBefore} and (${after} or ${rest.sql}))`,
+    bound: [...bind(notBefore), ...bind(after), ...rest.bound],
+  };
+}
+
+const COMPARISONS = {
+  asc: { value: ['(?? >= ? or ?? is null)', '(?? > ? or ?? is null)'], null: ['?? is null', 'false'] },
+  desc: { value: ['?? <= ?', '?? < ?'], null: ['true', '?? is not null'] },
+} as const;
+
+/** An opaque text: the order and the place of the last row of the page. */
+function formatCursor(order: PageOrder, place: Place): string {
+  return Buffer.from(JSON.stringify([describeOrder(order), ...place])).toString('base64url');
+}
+
+function parseCursor(cursor: string, order: PageOrder): Place {
+  const parts = parseParts(cursor);
+  if (parts === null) throw invalid('cursor', 'must be the next_cursor of an answer');
+  const [described, ...place] = parts;
+  if (described !== describeOrder(order) || place.length !== order.length)
+    throw invalid('cursor', 'belongs to another sort order');
+  return place;
+}
+
+function parseParts(cursor: string): Place | null {
+  try {
+    const parts: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
+    const isText = (part: unknown) => part === null || (typeof part === 'string' && !part.includes('\0'));
+    return Array.isArray(parts) && parts.every(isText) ? parts : null;
+  } catch {
+    return null;
+  }
+}
+
+function describeOrder(order: PageOrder): string {
+  return order.map(({ field, direction }) => `${field} ${direction}`).join();
 }

@@ -410,7 +410,12 @@ describe('/customers', () => {
     });
 
     it('tells the total before paging and echoes the page', async () => {
-      expect((await search({ limit: 2, offset: 1 })).body.pagination).to.deep.equal({ total: 3, limit: 2, offset: 1 });
+      expect((await search({ limit: 2, offset: 1 })).body.pagination).to.deep.equal({
+        total: 3,
+        limit: 2,
+        offset: 1,
+        next_cursor: null,
+      });
     });
 
     const wrong: [string, Record<string, unknown>][] = [
@@ -488,6 +493,6 @@ describe('/customers', () => {
     expect((await api.request('GET', '/customers/external/nobody-is-called-so/subscriptions')).status).to.equal(404);
     await api.request('POST', '/customers', { body: { external_id: 'without any' } });
     const answer = await api.request('GET', '/customers/external/without%20any/subscriptions?limit=5');
-    expect(answer.body).to.deep.equal({ items: [], pagination: { total: 0, limit: 5, offset: 0 } });
+    expect(answer.body).to.deep.equal({ items: [], pagination: { total: 0, limit: 5, offset: 0, next_cursor: null } });
   });
 });

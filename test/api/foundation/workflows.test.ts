@@ -37,7 +37,7 @@ describe('workflows', () => {
     it('search: what was asked for, by each of its filters', async () => {
       const answer = await search({});
       expect(answer.status, answer.text).to.equal(200);
-      expect(answer.body.pagination).to.deep.equal({ total: 1, limit: 50, offset: 0 });
+      expect(answer.body.pagination).to.deep.equal({ total: 1, limit: 50, offset: 0, next_cursor: null });
       const [item] = answer.body.items;
       expect(item).to.include({
         ...run,

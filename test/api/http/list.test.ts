@@ -68,7 +68,7 @@ describe('lists and searches', () => {
     const seen: string[] = [];
     for (const offset of [0, 1, 2, 3, 4]) {
       const { body } = await ask({ limit: 1, offset });
-      expect(body.pagination).to.deep.equal({ total: 4, limit: 1, offset });
+      expect(body.pagination).to.deep.include({ total: 4, limit: 1, offset });
       seen.push(...body.items.map((item: Item) => item.name));
     }
     expect(new Set(seen).size).to.equal(4);

@@ -28,7 +28,7 @@ describe('dead letters', () => {
   it('200: lists them by pages, with the bytes as they came and the reason', async () => {
     const { status, body } = await list('?limit=2&offset=1');
     expect(status).to.equal(200);
-    expect(body.pagination).to.deep.equal({ total: 3, limit: 2, offset: 1 });
+    expect(body.pagination).to.deep.equal({ total: 3, limit: 2, offset: 1, next_cursor: null });
     expect(body.items).to.have.length(2);
     const all = (await list()).body.items;
     const nameless = all.find((item) => item.event_id === 'nameless');

@@ -82,7 +82,7 @@ describe('meters', () => {
         ids.push(made.body.id);
       }
       const all = await api.request('GET', '/meters?event_name=listed&limit=2');
-      expect(all.body.pagination).to.deep.equal({ total: 3, limit: 2, offset: 0 });
+      expect(all.body.pagination).to.deep.include({ total: 3, limit: 2, offset: 0 });
       expect(all.body.items.map((item: { id: string }) => item.id)).to.deep.equal([ids[2], ids[1]]);
       const rest = await api.request('GET', '/meters?event_name=listed&limit=2&offset=2');
       expect(rest.body.items.map((item: { id: string }) => item.id)).to.deep.equal([ids[0]]);

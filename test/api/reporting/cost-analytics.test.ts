@@ -96,7 +96,7 @@ describe('costs: analytics', () => {
       expect([total_cost, costsheet_id, pagination]).to.deep.equal([
         '8.227',
         sheet.id,
-        { total: 4, limit: 50, offset: 0 },
+        { total: 4, limit: 50, offset: 0, next_cursor: null },
       ]);
       expect(cost_analytics.map(({ customer_id }) => customer_id === null)).to.deep.equal([false, true, false, false]);
     });
@@ -170,7 +170,7 @@ describe('costs: analytics', () => {
         offset: 1,
         expand: ['meter', 'price'],
       });
-      expect(pagination).to.deep.equal({ total: 4, limit: 1, offset: 1 });
+      expect(pagination).to.deep.equal({ total: 4, limit: 1, offset: 1, next_cursor: null });
       expect(cost_analytics[0]!.meter!.id).to.equal(cost_analytics[0]!.meter_id);
       expect(cost_analytics[0]!.price!.id).to.equal(cost_analytics[0]!.price_id);
       expect(total_cost).to.equal('11.727');
