@@ -22,7 +22,7 @@ export async function loadGrantsBySubscription(
   const ids = subscriptions.map(({ id }) => id);
   const plan_ids = [...new Set(subscriptions.map(({ plan_id }) => plan_id))];
   const [attached, found] = await loadAll(postgres, [
-    async (connected) => AddonAssociationModel.activeAt(scope, now, connected).whereIn('entity_id', ids),
+    (connected) => AddonAssociationModel.listActive(scope, { subscription_ids: ids, at: now }, connected),
     (connected) => listReachingGrants(scope, { subscription_ids: ids, plan_ids }, connected),
   ]);
   const grants = OWNERS.flatMap((owner) => found.filter((grant) => grant[owner] !== null));

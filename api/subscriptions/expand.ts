@@ -6,6 +6,7 @@ import type { InvoiceWithLines } from '../../core/invoicing/invoice/record.ts';
 import { PlanModel } from '../../storage/models/catalog/plan.ts';
 import { PriceModel } from '../../storage/models/catalog/price.ts';
 import { narrow } from '../../storage/models/foundation/page.ts';
+import { prepareQuery } from '../../storage/models/foundation/prepared.ts';
 import { loadLines } from '../../storage/models/invoicing/load-lines.ts';
 import { MeterModel } from '../../storage/models/metering/meter.ts';
 import { CouponAssociationModel } from '../../storage/models/subscriptions/coupon-association.ts';
@@ -129,10 +130,11 @@ async function showEntitlementsBySubscription(subscriptions: readonly Subscripti
 
 async function loadPhasesBySubscription(subscriptions: readonly SubscriptionModel[], { scope, services }: Context) {
   const ids = subscriptions.map(({ id }) => id);
-  const phases = await SubscriptionPhaseModel.in(scope, services.postgres)
+  const query = SubscriptionPhaseModel.in(scope, services.postgres)
     .where('status', 'published')
     .whereIn('subscription_id', ids)
     .orderBy(['subscription_id', 'start_date']);
+  const phases = await prepareQuery(query);
   return groupBy(phases, ({ subscription_id }) => subscription_id);
 }
 

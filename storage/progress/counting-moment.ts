@@ -6,6 +6,7 @@ import { groupBy } from '../../core/foundation/group-by.ts';
 import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
 import { KeyedBatchLoader } from '../concurrency/batch-loader.ts';
 import type { Database } from '../foundation/stores.ts';
+import { PREPARED } from '../postgres/interceptors/bundled-statements.ts';
 import type { MeterVersion } from './meter-versions.ts';
 import { type PartitionProgress, toPartitionProgress } from './partition-progress.ts';
 
@@ -49,11 +50,12 @@ const MOMENT = `
 
 const MOMENTS = new KeyedBatchLoader<Database, MeterKey, CountingMoment>(
   async (database, meters) => {
-    const { rows } = await database.raw(MOMENT, [
+    const keys = [
       meters.map((one) => one.tenant_id),
       meters.map((one) => one.environment_id),
       meters.map((one) => one.meter_id),
-    ]);
+    ];
+    const { rows } = await database.raw(MOMENT, keys as never).options(PREPARED);
     const progress = rows
       .filter((row: { partition: number | null }) => row.partition !== null)
       .map(toPartitionProgress);

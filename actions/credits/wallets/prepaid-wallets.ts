@@ -18,6 +18,7 @@ import { toCredits } from '../../../core/rating/wallet/rates.ts';
 import type { Database, Transaction } from '../../../storage/foundation/stores.ts';
 import { WalletModel } from '../../../storage/models/credits/wallet.ts';
 import { listLots, toLot } from '../../../storage/models/credits/wallet-transaction.ts';
+import { prepareQuery } from '../../../storage/models/foundation/prepared.ts';
 import { loadPromised, toWalletPool } from '../../../storage/models/reservations/reservation.ts';
 import { moveCredits } from './move-credits.ts';
 import { isPurchase } from './pending-credits.ts';
@@ -46,7 +47,8 @@ export async function listPreviewWallets(
   scope: Scope,
   { at_ms, ...payer }: PrepaidPayer & { at_ms: Milliseconds },
 ): Promise<PrepaidWallet[]> {
-  const found = (await WalletModel.buildPrepaidQuery(scope, [payer.customer_id], database)) as WalletModel[];
+  const query = WalletModel.buildPrepaidQuery(scope, [payer.customer_id], database);
+  const found = (await prepareQuery(query)) as WalletModel[];
   return (await rankWallets(database, found, { ...payer, at_ms, now: new Date(at_ms) })).map(({ prepaid }) => prepaid);
 }
 

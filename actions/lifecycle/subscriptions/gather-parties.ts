@@ -12,6 +12,7 @@ import type { Database } from '../../../storage/foundation/stores.ts';
 import type { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import { PlanModel } from '../../../storage/models/catalog/plan.ts';
 import { PriceModel } from '../../../storage/models/catalog/price.ts';
+import { prepareQuery } from '../../../storage/models/foundation/prepared.ts';
 import { MeterModel } from '../../../storage/models/metering/meter.ts';
 import { GivenUpExternalIdModel } from '../../../storage/models/subscriptions/given-up-external-id.ts';
 import { loadRequestedCustomer } from '../../subscriptions/load-requested-customer.ts';
@@ -65,9 +66,10 @@ export async function gatherParties<Family>(
 }
 
 async function listPlanPrices(scope: Scope, plan_id: string, database: Database): Promise<PriceModel[]> {
-  return PriceModel.in(scope, database)
+  const query = PriceModel.in(scope, database)
     .where({ entity_type: 'PLAN', entity_id: plan_id })
     .orderBy(['created_at', 'sequence']);
+  return await prepareQuery(query);
 }
 
 async function listNamedPrices(scope: Scope, ids: readonly string[], database: Database): Promise<PriceModel[]> {

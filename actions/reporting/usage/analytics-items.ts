@@ -12,6 +12,7 @@ import type { SubscriptionMember } from '../../../core/subscriptions/members.ts'
 import type { Database } from '../../../storage/foundation/stores.ts';
 import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import { PriceModel } from '../../../storage/models/catalog/price.ts';
+import { prepareQuery } from '../../../storage/models/foundation/prepared.ts';
 import { MeterModel } from '../../../storage/models/metering/meter.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
@@ -53,10 +54,11 @@ export async function gatherAnalyticsItems(
   query: AnalyticsItemsQuery,
 ): Promise<AnalyticsItem[]> {
   const subscriptions = await listSubscriptions(database, scope, query.customers);
-  const lines = await SubscriptionLineItemModel.in(scope, database)
+  const linesQuery = SubscriptionLineItemModel.in(scope, database)
     .whereIn('subscription_id', ids(subscriptions))
     .where({ status: 'published', price_type: 'USAGE' })
     .orderBy(['created_at', 'subscription_id', 'position', 'id']);
+  const lines = await prepareQuery(linesQuery);
   const priceIds = lines.map(({ price_id }) => price_id);
   const prices = await PriceModel.byId(scope, priceIds, database);
   const loaded = query.loaded_meters ?? new Map<string, MeterModel>();
@@ -103,7 +105,7 @@ function listSubscriptions(database: Database, scope: Scope, customers: readonly
     .where('status', 'published')
     .whereNot('subscription_status', 'draft');
   if (customers) void subscriptions.whereIn('customer_id', ids(customers));
-  return subscriptions;
+  return prepareQuery(subscriptions);
 }
 
 /** Computes the part of the range in which the line is billed; null if there is none. A trial is never billed. */

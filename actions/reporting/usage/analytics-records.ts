@@ -17,6 +17,7 @@ import type { DividingField } from '../../../storage/concurrency/query-bounds.ts
 import type { Database } from '../../../storage/foundation/stores.ts';
 import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import { FeatureModel } from '../../../storage/models/catalog/feature.ts';
+import { prepareQuery } from '../../../storage/models/foundation/prepared.ts';
 import { MeterModel } from '../../../storage/models/metering/meter.ts';
 
 export type AnalyticsRecordIds = {
@@ -53,9 +54,8 @@ export async function loadAnalyticsRecords(
 /** Loads the named features. They may be archived, because usage of their meters is still billed. */
 async function loadFeatures(database: Database, scope: Scope, ids: readonly string[] | null) {
   const query = FeatureModel.in(scope, database).orderBy(['created_at', 'id']);
-  const found = await (ids
-    ? query.whereIn('id', [...ids])
-    : query.where('status', 'published').whereNotNull('meter_id'));
+  const narrowed = ids ? query.whereIn('id', [...ids]) : query.where('status', 'published').whereNotNull('meter_id');
+  const found = await prepareQuery(narrowed);
   checkFound('feature', ids ?? [], new Set(found.map(({ id }) => id)));
   const features = new Map<string, FeatureModel>();
   for (const feature of found) {
@@ -71,7 +71,7 @@ async function loadCustomers(
 ): Promise<readonly CustomerModel[] | null> {
   if (known !== undefined || wanted === null) return known ?? null;
   const published = () => CustomerModel.in(scope, database).where('status', 'published').orderBy('id');
-  const customers = await published().whereIn('external_id', [...wanted]);
+  const customers = await prepareQuery(published().whereIn('external_id', [...wanted]));
   checkFound('customer with external id', wanted, new Set(customers.map(({ external_id }) => external_id)));
   if (!include_children) return customers;
   const ids = customers.map(({ id }) => id);

@@ -8,6 +8,7 @@ import type { Knex } from 'knex';
 import { unavailable } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { runAsSystem } from '../../foundation/request-context.ts';
+import { PREPARED } from '../../postgres/interceptors/bundled-statements.ts';
 import type { EventLog, LogConsumer, LogEntry, LogRecord, PartitionHandler, PartitionLag } from '../log.ts';
 import { loadLogRecords, loadRecordRows, RECORD_COLUMNS } from '../stored-records.ts';
 import { EmbeddedAppender } from './appender.ts';
@@ -123,12 +124,14 @@ export class EmbeddedLog implements EventLog {
 
   async lag(): Promise<PartitionLag[]> {
     const loadRows = async () =>
-      this.#postgres.raw(
-        `select p.partition, p.next_offset as end_offset, p.committed_offset,
+      this.#postgres
+        .raw(
+          `select p.partition, p.next_offset as end_offset, p.committed_offset,
               (select r.received_at_us from log_records r
                 where r.partition = p.partition and r."offset" >= p.committed_offset order by r."offset" limit 1) as oldest
          from log_partitions p order by p.partition`,
-      );
+        )
+        .options(PREPARED);
     const { rows } = await runAsSystem(loadRows);
     return rows.map((row: Record<string, string>) => ({
       partition: Number(row.partition),

@@ -3,6 +3,7 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import { listBatched } from '../../concurrency/batched.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { ScopedModel } from '../foundation/model.ts';
+import { prepareQuery } from '../foundation/prepared.ts';
 import { toBatchKey } from '../foundation/statements.ts';
 
 export interface EntitlementModel extends Entitlement {}
@@ -27,7 +28,7 @@ export class EntitlementModel extends ScopedModel {
     return listBatched(
       database,
       { key, values: entity_ids, getKey: getEntityId },
-      async (ids) => await EntitlementModel.buildPublishedQuery(scope, ids, database),
+      async (ids) => await prepareQuery(EntitlementModel.buildPublishedQuery(scope, ids, database)),
     );
   }
 }

@@ -30,10 +30,14 @@ import {
 type Builder = { where(condition: unknown): unknown; whereIn(column: unknown, values: unknown): unknown };
 const AnyBuilder = QueryBuilder as unknown as new (model: unknown) => Builder;
 
-/** Passes a list as one parameter, because a statement of Postgres has at most 65,535 parameters. */
+/**
+ * Passes a list as one parameter, because a statement of Postgres has at most 65,535 parameters. A list of one value is compared by `=`:
+ * Postgres plans a prepared statement with a list of unknown length each time.
+ */
 class ListInOne extends AnyBuilder {
   override whereIn(column: unknown, values: unknown): unknown {
     if (typeof column !== 'string' || !Array.isArray(values)) return super.whereIn(column, values);
+    if (values.length === 1) return this.where(raw('?? = ?', [column, values[0]] as never));
     return this.where(raw('?? = any(?)', [column, values] as never));
   }
 }

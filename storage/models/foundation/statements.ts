@@ -13,6 +13,7 @@ import { currentRequestContext } from '../../foundation/request-context.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { PREPARED } from '../../postgres/interceptors/bundled-statements.ts';
 import { buildDiffersCondition } from './differs.ts';
+import { prepareQuery } from './prepared.ts';
 import { type RecordChange, recordChanges, runInTransaction } from './record-changes.ts';
 import { recordEffects } from './request-effects.ts';
 
@@ -87,7 +88,8 @@ export async function fetchList<M extends Model>(
     async (values) => {
       const question = buildQuery(model, database).where({ ...owner, ...where });
       const narrowed = values.length === 1 ? question.where(column, values[0]!) : question.whereIn(column, [...values]);
-      const found = groupBy((await narrowed.orderBy([...order])) as M[], (record) => String(record[column as keyof M]));
+      const list = prepareQuery(narrowed.orderBy([...order]));
+      const found = groupBy((await list) as M[], (record) => String(record[column as keyof M]));
       return values.map((one) => found.get(one) ?? []);
     },
   );
@@ -162,11 +164,13 @@ export async function fetchById<M extends Model & { id: string }>(
   return joinBatch(database, { key: toBatchKey('by id', model, owner), query: wanted }, async (queries) => {
     const all = [...new Set(queries.flat())];
     const found = new Map<string, M>();
-    const conditions = [...Object.keys(owner).map((column) => `"${column}" = ?`), 'id = any(?)'];
+    // Postgres plans a prepared statement with a list of unknown length each time.
+    const isOne = all.length === 1;
+    const conditions = [...Object.keys(owner).map((column) => `"${column}" = ?`), isOne ? 'id = ?' : 'id = any(?)'];
     const text = `select * from "${model.tableName}" where ${conditions.join(' and ')}`;
     // Reads many records in batches, so that other work can run in between.
     for (let from = 0; from < all.length; from += RECORDS_AT_ONCE) {
-      const values = [...Object.values(owner), all.slice(from, from + RECORDS_AT_ONCE)];
+      const values = [...Object.values(owner), isOne ? all[0] : all.slice(from, from + RECORDS_AT_ONCE)];
       for (const one of await executeRead(model, database, { text, values })) found.set(one.id, one);
     }
     if (queries.length === 1) return [found];

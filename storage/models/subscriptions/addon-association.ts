@@ -4,6 +4,7 @@ import { listBatched } from '../../concurrency/batched.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { ScopedModel } from '../foundation/model.ts';
 import { narrow } from '../foundation/page.ts';
+import { prepareQuery } from '../foundation/prepared.ts';
 import { toBatchKey } from '../foundation/statements.ts';
 
 export interface AddonAssociationModel extends AddonAssociation {}
@@ -46,9 +47,11 @@ export class AddonAssociationModel extends ScopedModel {
       database,
       { key, values: subscription_ids, getKey: getEntityId },
       async (ids) =>
-        await AddonAssociationModel.activeAt(scope, at, database)
-          .whereIn('entity_id', [...ids])
-          .orderBy(['created_at', 'id']),
+        await prepareQuery(
+          AddonAssociationModel.activeAt(scope, at, database)
+            .whereIn('entity_id', [...ids])
+            .orderBy(['created_at', 'id']),
+        ),
     );
   }
 }

@@ -3,6 +3,7 @@ import type { FormerHolder } from '../../../core/catalog/customer/former-holder.
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { ScopedModel } from '../foundation/model.ts';
+import { prepareQuery } from '../foundation/prepared.ts';
 import { SubscriptionModel } from './subscription.ts';
 
 export interface GivenUpExternalIdModel extends FormerHolder {}
@@ -21,12 +22,13 @@ export class GivenUpExternalIdModel extends ScopedModel {
     const charged = SubscriptionModel.in(scope, database)
       .select('customer_id')
       .whereNot('subscription_status', 'draft');
-    const [former] = await GivenUpExternalIdModel.in(scope, database)
+    const query = GivenUpExternalIdModel.in(scope, database)
       .where('external_id', customer.external_id)
       .whereNot('customer_id', customer.id)
       .whereIn('customer_id', charged)
       .orderBy('given_up_at', 'desc')
       .limit(1);
+    const [former] = await prepareQuery(query);
     return former ?? null;
   }
 }

@@ -6,6 +6,7 @@ import { listBatched } from '../../concurrency/batched.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { ScopedModel } from '../foundation/model.ts';
 import { narrow } from '../foundation/page.ts';
+import { prepareQuery } from '../foundation/prepared.ts';
 import { toBatchKey } from '../foundation/statements.ts';
 
 export interface SubscriptionLineItemModel extends SubscriptionLineItem {}
@@ -46,15 +47,16 @@ export class SubscriptionLineItemModel extends ScopedModel {
       database,
       query,
       async (ids) =>
-        await narrow(SubscriptionLineItemModel.in(scope, database), [
-          ['subscription_id', ids],
-          ['status', 'published'],
-          ['entity_type', 'plan'],
-          ['start_date', '<=', at],
-          ['end_date', 'open at', at],
-        ])
-          .select('subscription_id', 'entity_id')
-          .orderBy(['start_date', 'created_at', 'id']),
+        await prepareQuery(
+          narrow(SubscriptionLineItemModel.in(scope, database).whereIn('subscription_id', [...ids]), [
+            ['status', 'published'],
+            ['entity_type', 'plan'],
+            ['start_date', '<=', at],
+            ['end_date', 'open at', at],
+          ])
+            .select('subscription_id', 'entity_id')
+            .orderBy(['start_date', 'created_at', 'id']),
+        ),
     );
     return new Map(lines.map(({ subscription_id, entity_id }) => [subscription_id, entity_id ?? '']));
   }
