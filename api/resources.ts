@@ -21,7 +21,7 @@ import { webhookRoutes } from './delivery/webhooks/routes.ts';
 import { workflowRoutes } from './foundation/workflows/routes.ts';
 import type { Route } from './http/route.ts';
 import { creditNoteRoutes } from './invoicing/credit-notes/routes.ts';
-import { invoicePdfRoutes } from './invoicing/invoices/pdf-routes.ts';
+import { documentRoutes } from './invoicing/documents/routes.ts';
 import { proofRoutes } from './invoicing/invoices/proof-routes.ts';
 import { invoiceReprocessRoutes } from './invoicing/invoices/reprocess-routes.ts';
 import { invoiceRoutes } from './invoicing/invoices/routes.ts';
@@ -91,7 +91,7 @@ export const routes: Route[] = [
   ...paymentRoutes,
   ...checkoutRoutes,
   ...invoiceReprocessRoutes,
-  ...invoicePdfRoutes,
+  ...documentRoutes,
   ...creditNoteRoutes,
   ...proofRoutes,
   ...eventRoutes,

@@ -7,7 +7,8 @@ import type {
   TableCell,
   TDocumentDefinitions,
 } from 'pdfmake/interfaces.js';
-import type { DocumentParty, DocumentRow, InvoiceDocument } from '../../core/invoicing/document/document.ts';
+import type { DocumentRow, PrintedDocument } from '../../core/invoicing/document/document.ts';
+import type { DocumentParty } from '../../core/invoicing/document/party.ts';
 import type { Fonts } from './fonts.ts';
 
 const GREY = '#5f6b7a';
@@ -18,7 +19,7 @@ const LOGO: readonly [number, number] = [170, 60];
  * The body is laid out first, because that finds the characters that no font has; the last paragraph of the document
  * mentions them.
  */
-export function buildLayout(document: InvoiceDocument, fonts: Fonts): TDocumentDefinitions {
+export function buildLayout(document: PrintedDocument, fonts: Fonts): TDocumentDefinitions {
   const text = createTextFunction(fonts);
   const { look, page, foot, mark } = document;
   const content: Content[] = [
@@ -87,7 +88,7 @@ function createTextFunction(fonts: Fonts): CreateText {
   });
 }
 
-function buildHead({ title, facts, look }: InvoiceDocument, text: CreateText): Content {
+function buildHead({ title, facts, look }: PrintedDocument, text: CreateText): Content {
   const body: TableCell[][] = facts.map(({ label, value }) => [
     { ...text(label, 'label'), margin: [0, 1, 0, 0] },
     { ...text(value), alignment: 'right' },
@@ -116,7 +117,7 @@ function buildParty({ label, name, lines }: DocumentParty, text: CreateText): Co
 
 const NO_LINES = { hLineWidth: () => 0, vLineWidth: () => 0 };
 
-function buildRows({ columns, rows, look }: InvoiceDocument, text: CreateText): Content {
+function buildRows({ columns, rows, look }: PrintedDocument, text: CreateText): Content {
   const head = columns.map(
     (column, index): TableCell => ({
       ...text(column, 'head'),
@@ -127,7 +128,7 @@ function buildRows({ columns, rows, look }: InvoiceDocument, text: CreateText): 
     table: {
       headerRows: 1,
       dontBreakRows: true,
-      widths: ['*', 70, 80, 90],
+      widths: columns.length === 2 ? ['*', 90] : ['*', 70, 80, 90],
       body: [head, ...rows.map((row) => buildCells(row, text))],
     },
     layout: {
@@ -146,13 +147,11 @@ function buildCells({ text: what, details, quantity, unit_price, amount }: Docum
   const right = (value: string): TableCell => ({ ...text(value), alignment: 'right' });
   return [
     { stack: [text(what), ...details.map((detail) => text(detail, 'detail'))] },
-    right(quantity),
-    right(unit_price),
-    right(amount),
+    ...[quantity, unit_price, amount].flatMap((value) => (value === null ? [] : [right(value)])),
   ];
 }
 
-function buildSums({ sums }: InvoiceDocument, text: CreateText): Content {
+function buildSums({ sums }: PrintedDocument, text: CreateText): Content {
   const body = sums.map(({ label, value, strong }): TableCell[] => [
     text(label, strong ? 'strong' : undefined),
     { ...text(value, strong ? 'strong' : undefined), alignment: 'right', noWrap: true },

@@ -4,7 +4,7 @@
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import pdfmake from 'pdfmake';
-import type { InvoiceDocument } from '../../core/invoicing/document/document.ts';
+import type { PrintedDocument } from '../../core/invoicing/document/document.ts';
 import { Fonts, listFontFiles } from './fonts.ts';
 import { buildLayout } from './layout.ts';
 
@@ -16,7 +16,7 @@ pdfmake.setUrlAccessPolicy(() => false);
 pdfmake.setLocalAccessPolicy((path: string) => paths.has(path));
 const fonts = new Fonts(files);
 
-type RenderRequest = { readonly id: number; readonly document: InvoiceDocument };
+type RenderRequest = { readonly id: number; readonly document: PrintedDocument };
 
 parentPort!.on('message', ({ id, document }: RenderRequest) => {
   renderDocument(document).then(
@@ -25,7 +25,7 @@ parentPort!.on('message', ({ id, document }: RenderRequest) => {
   );
 });
 
-async function renderDocument(document: InvoiceDocument): Promise<Uint8Array> {
+async function renderDocument(document: PrintedDocument): Promise<Uint8Array> {
   fonts.lacking = false;
   const buffer = await pdfmake.createPdf(buildLayout(document, fonts)).getBuffer();
   return new Uint8Array(buffer);

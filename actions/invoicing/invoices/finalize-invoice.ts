@@ -23,9 +23,9 @@ import {
   type PayingWallet,
 } from '../../credits/wallets/prepaid-wallets.ts';
 import { applyFinalAdjustments, isTaxedOrCredited } from '../billing/tax-final.ts';
+import { takeNextNumbers } from '../documents/next-numbers.ts';
 import { loadInvoiceLines } from '../records/invoice-records.ts';
 import { creditRest } from './credit-rest.ts';
-import { takeNextNumbers } from './next-numbers.ts';
 import { returnCredits } from './return-credits.ts';
 import { type ReadyDraft, writeFinal } from './write-final.ts';
 
@@ -63,7 +63,7 @@ export async function finalizeReady(
   }
   const config = await loadSetting(scope, 'invoice_config', transaction);
   // The numbers are taken last, because their counter stays locked until the commit.
-  const numbers = await takeNextNumbers(transaction, scope, { config, count: ready.length, now });
+  const numbers = await takeNextNumbers(transaction, scope, { series: 'invoice', config, count: ready.length, now });
   const numbered = taxed.map((one, index) => ({ ...one, invoice_number: numbers[index]! }));
   const invoices = await writeFinal(transaction, scope, { numbered, due_date_days: config.due_date_days, now });
   return { invoices, lowered };

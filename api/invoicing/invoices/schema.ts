@@ -79,21 +79,6 @@ export const ComputeQuery = z.object({
   sync: yes.default(false).meta({ description: 'True computes at once and returns the invoice. Default false.' }),
 });
 
-export const PdfQuery = z.object({
-  url: yes
-    .default(false)
-    .meta({ description: 'True returns an address of the PDF instead of the PDF itself. Default false.' }),
-  force_generate: yes.default(false).meta({
-    description:
-      'True renders the PDF again with the current settings instead of using the cached file. Default false.',
-  }),
-});
-export const PdfAddressAnswer = z
-  .object({
-    presigned_url: z.string().meta({ description: 'Address of the PDF. Valid for 15 minutes, without a key.' }),
-  })
-  .meta({ id: 'InvoicePdfAddress' });
-
 /** Result of a synchronous computation (200), or the ids of the background work (202). */
 export const ComputeAnswer = z.union([
   z

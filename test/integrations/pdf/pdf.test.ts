@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { inflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import currencyCodes from 'currency-codes';
-import { buildInvoiceDocument, type InvoiceDocument } from '../../../core/invoicing/document/document.ts';
+import { buildInvoiceDocument, type PrintedDocument } from '../../../core/invoicing/document/document.ts';
 import { LANGUAGES, selectTranslations, showMoney } from '../../../core/invoicing/document/language.ts';
 import { Fonts, listFontFiles } from '../../../integrations/pdf/fonts.ts';
 import { buildLayout } from '../../../integrations/pdf/layout.ts';
@@ -192,8 +192,8 @@ describe('a document that hangs', () => {
   const thread = new URL('../../support/hanging-thread.mjs', import.meta.url);
   const started = () => new PdfRenderer({ folder: null, thread, timeout_ms: 3_000 });
   const short = buildInvoiceDocument(printedInvoice());
-  const said = (text: string): InvoiceDocument => ({ ...short, notes: [text] });
-  const saidAtLength = (text: string): InvoiceDocument => ({
+  const said = (text: string): PrintedDocument => ({ ...short, notes: [text] });
+  const saidAtLength = (text: string): PrintedDocument => ({
     ...said(text),
     rows: Array.from({ length: 1_000 }, () => short.rows[0]!),
   });
@@ -236,7 +236,7 @@ describe('a document that hangs', () => {
   it('and is long keeps those that are short waiting for nothing', async () => {
     const renderer = new PdfRenderer({ folder: null, thread, timeout_ms: 3_000 });
     const made: string[] = [];
-    const ask = (document: InvoiceDocument, asker: string) =>
+    const ask = (document: PrintedDocument, asker: string) =>
       renderer.render(document, asker).then(
         (bytes) => made.push(bytes.toString()),
         () => made.push('given up'),
@@ -253,7 +253,7 @@ describe('a document that hangs', () => {
 
   it('has a thread of its own where it is long, by what its lines or its notes say, and none where it is not', async () => {
     const renderer = started();
-    const threadOf = async (document: InvoiceDocument) => (await renderer.render(document, 'a')).toString();
+    const threadOf = async (document: PrintedDocument) => (await renderer.render(document, 'a')).toString();
     const of_short = await threadOf(said('which'));
     const of_long = await threadOf(saidAtLength('which'));
     expect(of_long).not.to.equal(of_short);
