@@ -45,6 +45,7 @@ import { paymentRoutes } from './payments/routes.ts';
 import { customerEntitlementRoutes } from './rating/entitlements/customer-routes.ts';
 import { entitlementRoutes } from './rating/entitlements/routes.ts';
 import { costsheetRoutes } from './reporting/costs/routes.ts';
+import { receivablesRoutes } from './reporting/dashboard/receivables.ts';
 import { dashboardRoutes } from './reporting/dashboard/routes.ts';
 import { debuggerRoutes } from './reporting/events/debugger.ts';
 import { downloadRoutes } from './reporting/exports/file-routes.ts';
@@ -79,6 +80,7 @@ export const routes: Route[] = [
   ...taxRoutes,
   ...costsheetRoutes,
   ...dashboardRoutes,
+  ...receivablesRoutes,
   ...creditGrantRoutes,
   ...alertRoutes,
   ...addonRoutes,

@@ -677,6 +677,7 @@ describe('the examples of the documentation', () => {
     files.set('getCreditNotePdf', await send('GET', `/creditnotes/${id('cn')}/pdf`));
     await openAddress('getDocument', `/invoices/${invoice}/pdf?url=true`);
     await openAddress('getExportFile', `/tasks/${id('task')}/download`);
+    await ask('getReceivables');
     await ask('getCreditNotePdf', { id: id('cn'), query: 'url=true' });
   }
 

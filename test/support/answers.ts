@@ -140,6 +140,7 @@ import {
   GetCostsheetAnswer,
   UpdateCostsheetAnswer,
 } from '../../api/reporting/costs/schema.ts';
+import { ReceivablesAnswer } from '../../api/reporting/dashboard/receivables.ts';
 import { DashboardRevenuesAnswer, RevenueDashboardAnswer } from '../../api/reporting/dashboard/schema.ts';
 import { EventByIdAnswer } from '../../api/reporting/events/debugger-answer.ts';
 import { MeterUsageAnswer } from '../../api/reporting/meter-usage/routes.ts';
@@ -377,6 +378,7 @@ export const ANSWERS = {
   'POST /invoices/temporal/:invoice_id/finalize': WorkflowResult,
   'POST /invoices/:id/comms/trigger': MessageAnswer,
   'POST /invoices/:id/webhook/trigger': WebhookResentAnswer,
+  'GET /dashboard/receivables': ReceivablesAnswer,
   'GET /invoices/:id/pdf': DocumentAddressAnswer,
   'GET /creditnotes/:id/pdf': DocumentAddressAnswer,
   'GET /documents/:token': z.string(),

@@ -6,7 +6,7 @@ import {
   createInvoiceShape,
   INVOICE_STATUSES,
   INVOICE_TYPES,
-  paymentStatus,
+  PAYMENT_STATUSES,
   updateInvoicePaymentShape,
   updateInvoiceShape,
 } from '../../../core/invoicing/invoice/record.ts';
@@ -131,6 +131,8 @@ export const InvoiceQuery = z.object({
   }),
 });
 
+const FILTERED_PAYMENT_STATUSES = [...PAYMENT_STATUSES, 'OVERDUE'] as const;
+
 export const InvoiceFilter = listShape({
   invoice_ids: matchAny('invoices'),
   customer_id: z.string().optional().meta({ description: 'Id of the customer who pays.' }),
@@ -145,9 +147,10 @@ export const InvoiceFilter = listShape({
   invoice_status: commaSeparatedList(anyCase(INVOICE_STATUSES))
     .optional()
     .meta({ description: 'Matches any of these statuses. Default: all except SKIPPED.' }),
-  payment_status: commaSeparatedList(paymentStatus)
-    .optional()
-    .meta({ description: 'Matches any of these payment statuses.' }),
+  payment_status: commaSeparatedList(anyCase(FILTERED_PAYMENT_STATUSES)).optional().meta({
+    description:
+      'Matches any of these payment statuses. OVERDUE matches final invoices with an unpaid amount after their due date.',
+  }),
   billing_reason: billingReason.optional().meta({ description: 'Billing reason of the invoice.' }),
   amount_due_gt: decimalText.optional().meta({ description: 'Matches invoices whose amount due is above this value.' }),
   amount_remaining_gt: decimalText
