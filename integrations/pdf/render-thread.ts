@@ -7,6 +7,7 @@ import pdfmake from 'pdfmake';
 import type { PrintedDocument } from '../../core/invoicing/document/document.ts';
 import { Fonts, listFontFiles } from './fonts.ts';
 import { buildLayout } from './layout.ts';
+import { markDrawnContent } from './tagged.ts';
 
 const files = listFontFiles((workerData as { folder: string | null }).folder);
 const paths = new Set(files.flatMap(({ normal, bold }) => [normal, bold]));
@@ -15,6 +16,7 @@ pdfmake.setFonts(Object.fromEntries(files.map(({ name, normal, bold }) => [name,
 pdfmake.setUrlAccessPolicy(() => false);
 pdfmake.setLocalAccessPolicy((path: string) => paths.has(path));
 const fonts = new Fonts(files);
+markDrawnContent();
 
 type RenderRequest = { readonly id: number; readonly document: PrintedDocument };
 
@@ -26,7 +28,7 @@ parentPort!.on('message', ({ id, document }: RenderRequest) => {
 });
 
 async function renderDocument(document: PrintedDocument): Promise<Uint8Array> {
-  fonts.lacking = false;
+  fonts.begin(document.country);
   const buffer = await pdfmake.createPdf(buildLayout(document, fonts)).getBuffer();
   return new Uint8Array(buffer);
 }

@@ -25,7 +25,7 @@ type InvoicePdfInput = {
   readonly now: Date;
   readonly bounds?: QueryBounds | undefined;
 };
-export type InvoicePdf = DocumentFile & { readonly invoice: InvoiceModel };
+type InvoicePdf = DocumentFile & { readonly invoice: InvoiceModel };
 
 export async function loadInvoicePdf(
   stores: Stores,

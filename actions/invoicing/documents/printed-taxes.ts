@@ -23,7 +23,7 @@ export async function loadPrintedTaxes(invoice: InvoiceModel, database: Database
   });
   const byLabel = groupBy(named, ({ label, is_included }) => `${is_included} ${label}`);
   return [...byLabel.values()].map((rows) => {
-    const [{ label, is_included } = rows[0]!] = rows;
+    const { label, is_included } = rows[0]!;
     return { label, is_included, amount: sumDecimals(rows.map(({ amount }) => new Decimal(amount))).toFixed() };
   });
 }

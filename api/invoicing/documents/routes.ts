@@ -12,7 +12,7 @@ import { CreditNotePdfQuery, DocumentAddressAnswer, InvoicePdfQuery } from './sc
 
 const LINK_SECONDS = 900;
 
-/** The subject of a link tells which document its id names. */
+/** Subjects of links, by the kind of document that their id names. */
 const SUBJECTS = { invoice: 'invoice_pdf', credit_note: 'credit_note_pdf' } as const;
 type DocumentKind = keyof typeof SUBJECTS;
 

@@ -48,6 +48,7 @@ export function buildCreditNoteDocument(input: CreditNoteDocumentInput): Printed
     page: { word: words.page, of: words.of },
     not_shown: words.not_shown,
     language,
+    country: input.customer.address_country || null,
     look: { color: settings.color, page_size: settings.page_size, logo: settings.logo },
     dated_ms: toInstant(deriveIssueDate(note)),
   };

@@ -51,6 +51,8 @@ export type PrintedDocument = {
   /** Note that is printed if the fonts of the service lack a character of the invoice. */
   readonly not_shown: string;
   readonly language: Language;
+  /** Code of the receiver's country; null if unknown. It decides the form of Chinese characters. */
+  readonly country: string | null;
   readonly look: { readonly color: string; readonly page_size: 'A4' | 'LETTER'; readonly logo: string | null };
   /**
    * Milliseconds since 1970, for the file properties. It is derived from the invoice, so a repeated rendering has equal
@@ -104,6 +106,7 @@ export function buildInvoiceDocument(input: InvoiceDocumentInput): PrintedDocume
     page: { word: words.page, of: words.of },
     not_shown: words.not_shown,
     language,
+    country: input.customer.address_country || null,
     look: { color: settings.color, page_size: settings.page_size, logo: settings.logo },
     dated_ms: toInstant(deriveIssueDate(invoice)),
   };

@@ -9,8 +9,8 @@ type NamedRate = { readonly name: string; readonly percentage_value?: string | n
 /** Appends the percentage to the name, unless the name states a percentage of this value already. */
 export function formatTaxLabel({ name, percentage_value }: NamedRate): string {
   if (percentage_value === null || percentage_value === undefined) return name;
-  const stated = [...name.matchAll(/(\d+(?:[.,]\d+)?)\s*%/g)].map(
+  const percentages = [...name.matchAll(/(\d+(?:[.,]\d+)?)\s*%/g)].map(
     ([, number]) => new Decimal(number!.replace(',', '.')),
   );
-  return stated.some((number) => number.eq(percentage_value)) ? name : `${name} ${percentage_value}%`;
+  return percentages.some((number) => number.eq(percentage_value)) ? name : `${name} ${percentage_value}%`;
 }
