@@ -31,7 +31,7 @@ export async function loadReceiver(invoice: InvoiceModel, database: Database): P
 
 type InvoiceSeller = { readonly name: string; readonly lines: readonly string[] };
 
-/** Loads the sender from the setting, otherwise from the tenant's own details. */
+/** Loads the sender from the setting, otherwise from the tenant's own details. A name that no person chose is omitted. */
 export async function loadSeller(
   { company, language }: SettingValue<'invoice_pdf_config'>,
   { tenant_id, database }: { tenant_id: string; database: Database },
@@ -46,5 +46,8 @@ export async function loadSeller(
     email?: string;
   };
   const parts = Object.fromEntries(Object.entries(address).map(([key, value]) => [key.replace('address_', ''), value]));
-  return { name: tenant?.name ?? '', lines: [...formatAddress(parts, language), ...(email ? [email] : [])] };
+  return {
+    name: tenant?.is_named ? tenant.name : '',
+    lines: [...formatAddress(parts, language), ...(email ? [email] : [])],
+  };
 }
