@@ -53,8 +53,8 @@ const SCRIPTS = {
   house: { file: 'test/support/house.ts', dev: true },
 };
 
-// Tests that `npm test` runs only if they are named, as in `npm test -- test/chaos`. test/kafka needs Java and Maven, test/spreadsheet
-// LibreOffice, test/doubles a Python package. test/chaos and test/faults take many minutes: they kill processes and break stores, or need
+// Tests that `npm test` runs only if they are named, as in `npm test -- test/chaos`. test/kafka and test/pdfua need Java and Maven,
+// test/spreadsheet LibreOffice, test/doubles a Python package. test/chaos and test/faults take many minutes: they kill processes and break stores, or need
 // the machine for themselves. The others take some minutes: test/start and test/commands start the commands as a user does, each with
 // its own stores; test/long simulates years, fills lists with ten thousand records, sends malformed requests, and runs many random
 // histories.
@@ -65,6 +65,7 @@ const APART = [
   'test/start/',
   'test/commands/',
   'test/spreadsheet/',
+  'test/pdfua/',
   'test/doubles/',
   'test/long/',
 ];

@@ -21,7 +21,7 @@ import { webhookRoutes } from './delivery/webhooks/routes.ts';
 import { workflowRoutes } from './foundation/workflows/routes.ts';
 import type { Route } from './http/route.ts';
 import { creditNoteRoutes } from './invoicing/credit-notes/routes.ts';
-import { invoicePdfRoutes } from './invoicing/invoices/pdf-routes.ts';
+import { documentRoutes } from './invoicing/documents/routes.ts';
 import { proofRoutes } from './invoicing/invoices/proof-routes.ts';
 import { invoiceReprocessRoutes } from './invoicing/invoices/reprocess-routes.ts';
 import { invoiceRoutes } from './invoicing/invoices/routes.ts';
@@ -45,6 +45,7 @@ import { paymentRoutes } from './payments/routes.ts';
 import { customerEntitlementRoutes } from './rating/entitlements/customer-routes.ts';
 import { entitlementRoutes } from './rating/entitlements/routes.ts';
 import { costsheetRoutes } from './reporting/costs/routes.ts';
+import { receivablesRoutes } from './reporting/dashboard/receivables.ts';
 import { dashboardRoutes } from './reporting/dashboard/routes.ts';
 import { debuggerRoutes } from './reporting/events/debugger.ts';
 import { downloadRoutes } from './reporting/exports/file-routes.ts';
@@ -79,6 +80,7 @@ export const routes: Route[] = [
   ...taxRoutes,
   ...costsheetRoutes,
   ...dashboardRoutes,
+  ...receivablesRoutes,
   ...creditGrantRoutes,
   ...alertRoutes,
   ...addonRoutes,
@@ -91,7 +93,7 @@ export const routes: Route[] = [
   ...paymentRoutes,
   ...checkoutRoutes,
   ...invoiceReprocessRoutes,
-  ...invoicePdfRoutes,
+  ...documentRoutes,
   ...creditNoteRoutes,
   ...proofRoutes,
   ...eventRoutes,

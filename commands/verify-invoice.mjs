@@ -3192,8 +3192,12 @@ function printed(proof, { differences, stated, fields }) {
   const { invoice, lines } = proof;
   const names = new Map(lines.map(({ line }) => [line.id, line.display_name ?? line.id]));
   const nameOf = (line) => (names.has(line) ? `${names.get(line)} (${line})` : line);
+  const subject = `invoice ${invoice.invoice_number ?? invoice.id}, ${invoice.total} ${invoice.currency}, ${lines.length} lines`;
+  const count = differences.length;
   const out = [
-    `invoice ${invoice.invoice_number ?? invoice.id}: ${invoice.total} ${invoice.currency}, ${lines.length} lines`,
+    count === 0
+      ? `VERIFIED: ${subject}: all that can be computed agrees`
+      : `NOT VERIFIED: ${subject}: ${count} ${count === 1 ? 'difference' : 'differences'}`,
   ];
   for (const { line, what } of stated) out.push(`taken as stated: ${nameOf(line)}: ${what}`);
   if (fields.size > 0)
@@ -3203,7 +3207,6 @@ function printed(proof, { differences, stated, fields }) {
     out.push(
       `DIFFERS: ${nameOf(line)}: ${field}: stated ${said}, computed ${computed}${digit === '' ? '' : ` (${digit})`}`,
     );
-  out.push(differences.length === 0 ? 'all that can be computed agrees' : `${differences.length} differences`);
   return out.join('\n');
 }
 
@@ -3228,7 +3231,7 @@ async function main(args) {
     console.log(printed(proof, report));
     return report.differences.length === 0 ? 0 : 1;
   } catch (error) {
-    console.error(`verify-invoice: ${error.message}`);
+    console.error(`NOT CHECKED: ${error.message}`);
     return 2;
   }
 }

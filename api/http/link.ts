@@ -34,16 +34,17 @@ export async function makeLink(
     .sign(await loadSigningKey(signing));
 }
 
-/** Returns the payload or throws 404, so a guessed token reveals nothing. */
+/** Returns the payload of a link for one of the subjects, or throws 404, so a guessed token reveals nothing. */
 export async function verifyLink(
   signing: Signing,
   token: string,
-  { subject, now }: { subject: string; now: Date },
-): Promise<z.output<typeof Payload>> {
+  { subjects, now }: { subjects: string[]; now: Date },
+): Promise<z.output<typeof Payload> & { subject: string }> {
   const key = await loadSigningKey(signing);
   try {
-    const checks = { algorithms: [ALGORITHM], audience: subject, currentDate: now, requiredClaims: ['exp', 'aud'] };
-    return Payload.parse((await jwtVerify(token, key, checks)).payload);
+    const checks = { algorithms: [ALGORITHM], audience: subjects, currentDate: now, requiredClaims: ['exp', 'aud'] };
+    const { payload } = await jwtVerify(token, key, checks);
+    return { ...Payload.parse(payload), subject: String(payload.aud) };
   } catch {
     throw new FarthingError(
       'not_found',

@@ -1,14 +1,13 @@
 /**
- * Fonts of documents: bundled ones, which cover Latin, Greek, Cyrillic and every currency sign, and those of an
- * operator (PDF_FONTS_DIR). A text is split into runs; each run uses the first font that has its characters. A
- * character that no font has is shown as a mark, never as an empty box (docs/rules/documents.md, "Fonts").
+ * Fonts of documents: bundled ones and those of an operator (PDF_FONTS_DIR). A text is split into runs; each run uses the first font that
+ * has its characters. A character that no font has is shown as a mark, never as an empty box (docs/rules/documents.md, "Fonts").
  */
 
 import { readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import bidiFactory from 'bidi-js';
-import { openSync } from 'fontkit';
+import { type Font, openSync } from 'fontkit';
 
 type FontFiles = { readonly name: string; readonly normal: string; readonly bold: string };
 /** Part of a text in one font, in visual order from left to right. */
@@ -17,15 +16,24 @@ type TextRun = { readonly text: string; readonly font: string; readonly right_to
 const BUNDLED = ['', 'arabic', 'armenian', 'bengali', 'khmer', 'thai'];
 const resolve = createRequire(import.meta.url).resolve;
 
-/** Lists the fonts in order of preference: the bundled ones first. */
+/** Chinese characters have regional forms: mainland China, Taiwan and Hong Kong, Japan, Korea. */
+const HAN_FONTS = ['NotoSansSC', 'NotoSansTC', 'NotoSansJP', 'NotoSansKR'] as const;
+type HanFont = (typeof HAN_FONTS)[number];
+
+/** Lists the fonts in order of preference. An operator's fonts precede the large ones of Chinese characters. */
 export function listFontFiles(folder: string | null): FontFiles[] {
-  const bundled = BUNDLED.map((script) => {
-    const family = script === '' ? 'noto-sans' : `noto-sans-${script}`;
-    const file = script === '' ? 'NotoSans' : `NotoSans${script[0]!.toUpperCase()}${script.slice(1)}`;
-    const at = (weight: string) => resolve(`@expo-google-fonts/${family}/${weight}/${file}_${weight}.ttf`);
-    return { name: file, normal: at('400Regular'), bold: at('700Bold') };
-  });
-  return [...bundled, ...(folder === null ? [] : listFolderFonts(folder))];
+  const bundled = BUNDLED.map((script) =>
+    script === '' ? 'NotoSans' : `NotoSans${script[0]!.toUpperCase()}${script.slice(1)}`,
+  );
+  const own = folder === null ? [] : listFolderFonts(folder);
+  return [...bundled.map(locateFont), ...own, ...HAN_FONTS.map(locateFont)];
+}
+
+function locateFont(name: string): FontFiles {
+  const script = name.slice('NotoSans'.length).toLowerCase();
+  const family = script === '' ? 'noto-sans' : `noto-sans-${script}`;
+  const at = (weight: string) => resolve(`@expo-google-fonts/${family}/${weight}/${name}_${weight}.ttf`);
+  return { name, normal: at('400Regular'), bold: at('700Bold') };
 }
 
 /**
@@ -57,33 +65,70 @@ const NOT_PRINTED = /[\p{Cc}\u200b\u2060\ufeff]/gu;
 // The type declarations describe a nested default export, which does not exist.
 const { getEmbeddingLevels, getReorderSegments } = (bidiFactory as unknown as typeof bidiFactory.default)();
 
+type CharacterFont = { readonly name: string; readonly has: (character: string) => boolean };
+
+/** Opens the file at the first question, because the fonts of Chinese characters have up to 10 MB. */
+function openLazily({ name, normal }: FontFiles): CharacterFont {
+  let opened: Font | undefined;
+  const open = (): Font => {
+    const font = openSync(normal);
+    if (!('hasGlyphForCodePoint' in font))
+      throw new Error(`${normal} is a collection: give each of its fonts as a file`);
+    return font;
+  };
+  return {
+    name,
+    has: (character) => {
+      opened ??= open();
+      return opened.hasGlyphForCodePoint(character.codePointAt(0)!);
+    },
+  };
+}
+
 export class Fonts {
-  readonly #fonts: { readonly name: string; readonly has: (character: string) => boolean }[];
+  readonly #fonts: CharacterFont[];
+  #country: string | null = null;
   /** Whether a mark replaced a character that no font has. */
   lacking = false;
 
   constructor(files: readonly FontFiles[]) {
-    this.#fonts = files.map(({ name, normal }) => {
-      const font = openSync(normal);
-      if (!('hasGlyphForCodePoint' in font))
-        throw new Error(`${normal} is a collection: give each of its fonts as a file`);
-      return { name, has: (character) => font.hasGlyphForCodePoint(character.codePointAt(0)!) };
-    });
+    this.#fonts = files.map(openLazily);
+  }
+
+  /** Begins a document. `country` is the code of its receiver's country, which decides the form of Chinese characters. */
+  begin(country: string | null): void {
+    this.#country = country;
+    this.lacking = false;
   }
 
   runs(text: string): TextRun[] {
     const shown = text.replaceAll('\t', ' ').replace(NOT_PRINTED, (sign) => (sign === '\n' ? '\n' : ''));
     return shown.split('\n').flatMap((line, index) => {
-      const runs = splitVisually(line).flatMap(({ part, right_to_left }) => this.#inFonts(part, right_to_left));
+      const fonts = this.#order(line);
+      const runs = splitVisually(line).flatMap(({ part, right_to_left }) => this.#inFonts(part, right_to_left, fonts));
       return index === 0 ? runs : [{ text: '\n', font: this.#fonts[0]!.name, right_to_left: false }, ...runs];
     });
   }
 
-  #inFonts(text: string, right_to_left: boolean): TextRun[] {
+  /** Moves the preferred font of Chinese characters before the others. */
+  #order(line: string): readonly CharacterFont[] {
+    const preferred = selectHanFont(line, this.#country);
+    if (preferred === null) return this.#fonts;
+    const isHan = ({ name }: CharacterFont) => HAN_FONTS.some((one) => one === name);
+    const han = this.#fonts.filter(isHan);
+    const others = this.#fonts.filter((font) => !isHan(font));
+    return [
+      ...others,
+      ...han.filter(({ name }) => name === preferred),
+      ...han.filter(({ name }) => name !== preferred),
+    ];
+  }
+
+  #inFonts(text: string, right_to_left: boolean, fonts: readonly CharacterFont[]): TextRun[] {
     const runs: { text: string; font: string; right_to_left: boolean }[] = [];
     for (const character of text) {
       const last = runs.at(-1);
-      const font = this.#findFont(character, last?.font);
+      const font = findFont(character, last?.font, fonts);
       const shown = font === undefined ? this.#mark() : character;
       const name = font ?? this.#fonts[0]!.name;
       if (last?.font === name) last.text += shown;
@@ -92,16 +137,36 @@ export class Fonts {
     return right_to_left ? runs.reverse() : runs;
   }
 
-  #findFont(character: string, current: string | undefined): string | undefined {
-    const own = this.#fonts.find(({ name }) => name === current);
-    if (own && NEUTRAL.test(character) && own.has(character)) return own.name;
-    return this.#fonts.find(({ has }) => has(character))?.name;
-  }
-
   #mark(): string {
     this.lacking = true;
     return MARK;
   }
+}
+
+function findFont(character: string, current: string | undefined, fonts: readonly CharacterFont[]): string | undefined {
+  const own = fonts.find(({ name }) => name === current);
+  if (own && NEUTRAL.test(character) && own.has(character)) return own.name;
+  return fonts.find(({ has }) => has(character))?.name;
+}
+
+const HAN_OF_COUNTRY: Readonly<Record<string, HanFont>> = {
+  CN: 'NotoSansSC',
+  SG: 'NotoSansSC',
+  TW: 'NotoSansTC',
+  HK: 'NotoSansTC',
+  MO: 'NotoSansTC',
+  JP: 'NotoSansJP',
+  KR: 'NotoSansKR',
+};
+
+/** Selects the font of Chinese characters by the country, else by the other letters of the line; null for a line without any. */
+function selectHanFont(line: string, country: string | null): HanFont | null {
+  if (!/[\p{scx=Han}\p{scx=Kana}\p{scx=Hira}\p{scx=Hang}\p{scx=Bopo}]/u.test(line)) return null;
+  const byCountry = HAN_OF_COUNTRY[country?.toUpperCase() ?? ''];
+  if (byCountry) return byCountry;
+  if (/[\p{sc=Kana}\p{sc=Hira}]/u.test(line)) return 'NotoSansJP';
+  if (/\p{sc=Hang}/u.test(line)) return 'NotoSansKR';
+  return /\p{sc=Bopo}/u.test(line) ? 'NotoSansTC' : 'NotoSansSC';
 }
 
 /** A line in visual order from left to right. A right-to-left part is one piece, in reading order. */

@@ -7,8 +7,10 @@ import type {
   TableCell,
   TDocumentDefinitions,
 } from 'pdfmake/interfaces.js';
-import type { DocumentParty, DocumentRow, InvoiceDocument } from '../../core/invoicing/document/document.ts';
+import type { DocumentRow, PrintedDocument } from '../../core/invoicing/document/document.ts';
+import type { DocumentParty } from '../../core/invoicing/document/party.ts';
 import type { Fonts } from './fonts.ts';
+import { Tag } from './tagged.ts';
 
 const GREY = '#5f6b7a';
 const MARGIN = 48;
@@ -18,31 +20,32 @@ const LOGO: readonly [number, number] = [170, 60];
  * The body is laid out first, because that finds the characters that no font has; the last paragraph of the document
  * mentions them.
  */
-export function buildLayout(document: InvoiceDocument, fonts: Fonts): TDocumentDefinitions {
+export function buildLayout(document: PrintedDocument, fonts: Fonts): TDocumentDefinitions {
   const text = createTextFunction(fonts);
   const { look, page, foot, mark } = document;
+  const root = new Tag('Document');
   const content: Content[] = [
-    buildHead(document, text),
+    buildHead(document, text, root),
     {
-      columns: [buildParty(document.from, text), buildParty(document.to, text)],
+      columns: [buildParty(document.from, text, root), buildParty(document.to, text, root)],
       columnGap: 24,
       margin: [0, 24, 0, 24],
     },
-    buildRows(document, text),
-    buildSums(document, text),
-    ...document.notes.map((note) => ({ ...text(note), margin: [0, 14, 0, 0] }) as Content),
+    buildRows(document, text, root),
+    buildSums(document, text, root),
+    ...document.notes.map((note) => ({ ...text(note, root.add('P')), margin: [0, 14, 0, 0] }) as Content),
   ];
-  const foots = text(foot).text;
+  const foots = text(foot, null).text;
   return {
     pageSize: look.page_size,
     pageMargins: [MARGIN, MARGIN, MARGIN, MARGIN + 12],
     content: fonts.lacking
-      ? [...content, { ...text(document.not_shown, 'detail'), margin: [0, 18, 0, 0] } as Content]
+      ? [...content, { ...text(document.not_shown, root.add('P'), 'detail'), margin: [0, 18, 0, 0] } as Content]
       : content,
     footer: (current, count) => ({
       columns: [
         { text: foots, style: 'detail' },
-        { ...text(`${page.word} ${current} ${page.of} ${count}`, 'detail'), alignment: 'right', width: 90 },
+        { ...text(`${page.word} ${current} ${page.of} ${count}`, null, 'detail'), alignment: 'right', width: 90 },
       ],
       margin: [MARGIN, 18, MARGIN, 0],
     }),
@@ -55,6 +58,9 @@ export function buildLayout(document: InvoiceDocument, fonts: Fonts): TDocumentD
       modDate: new Date(document.dated_ms),
     },
     language: document.language,
+    version: '1.7',
+    tagged: true,
+    displayTitle: true,
     images: look.logo === null ? {} : { logo: look.logo },
     defaultStyle: { font: 'NotoSans', fontSize: 9.5, lineHeight: 1.15 },
     styles: buildStyles(look.color),
@@ -72,13 +78,15 @@ function buildStyles(color: string): StyleDictionary {
   };
 }
 
-type CreateText = (text: string, style?: string) => ContentText & { text: ContentText[] };
+/** `tag` is the element of the structure tree; null for a text of the page itself, such as its number. */
+type CreateText = (text: string, tag: Tag | null, style?: string) => ContentText & { text: ContentText[] };
 
 function createTextFunction(fonts: Fonts): CreateText {
-  return (text, style) => ({
+  return (text, tag, style) => ({
     text: fonts.runs(text).map(({ text: part, font, right_to_left }) => ({
       text: part,
       font,
+      ...(tag === null ? {} : { tag }),
       // A right-to-left line must be laid out as a whole, to order its words. Without `fontFeatures`, pdfkit lays out each word
       // separately from the left; an empty list suffices.
       ...(right_to_left ? { noWrap: true, fontFeatures: [] } : {}),
@@ -87,39 +95,51 @@ function createTextFunction(fonts: Fonts): CreateText {
   });
 }
 
-function buildHead({ title, facts, look }: InvoiceDocument, text: CreateText): Content {
-  const body: TableCell[][] = facts.map(({ label, value }) => [
-    { ...text(label, 'label'), margin: [0, 1, 0, 0] },
-    { ...text(value), alignment: 'right' },
-  ]);
+function buildHead({ title, facts, look, from }: PrintedDocument, text: CreateText, root: Tag): Content {
+  const logo = look.logo === null ? [] : [buildLogo(from.name, root)];
+  const left: Column = { width: '*', stack: [...logo, text(title, root.add('H1'), 'title')] };
+  const table = root.add('Table');
+  const body: TableCell[][] = facts.map(({ label, value }) => {
+    const row = table.add('TR');
+    return [
+      { ...text(label, row.add('TH', { scope: 'Row' }), 'label'), margin: [0, 1, 0, 0] },
+      { ...text(value, row.add('TD')), alignment: 'right' },
+    ];
+  });
   const right: Column = {
     width: 250,
     table: { widths: ['*', 'auto'], body },
     layout: { ...NO_LINES, paddingLeft: () => 0, paddingRight: () => 0, paddingTop: () => 1, paddingBottom: () => 1 },
   };
-  const left: Column = {
-    width: '*',
-    stack: [
-      ...(look.logo === null ? [] : [{ image: 'logo', fit: LOGO, margin: [0, 0, 0, 10] } as Content]),
-      text(title, 'title'),
-    ],
-  };
   return { columns: [left, right], columnGap: 24 };
 }
 
-function buildParty({ label, name, lines }: DocumentParty, text: CreateText): Column {
+function buildLogo(alt: string, root: Tag): Content {
+  const tag = root.add('Figure', { alt: alt || 'Logo' });
+  return { image: 'logo', fit: [...LOGO], margin: [0, 0, 0, 10], tag } as Content;
+}
+
+function buildParty({ label, name, lines }: DocumentParty, text: CreateText, root: Tag): Column {
+  if (name === '' && lines.length === 0) return { width: '*', text: '' };
+  const part = root.add('Div');
   return {
     width: '*',
-    stack: [{ ...text(label, 'label'), margin: [0, 0, 0, 2] }, text(name, 'name'), ...lines.map((line) => text(line))],
+    stack: [
+      { ...text(label, part.add('P'), 'label'), margin: [0, 0, 0, 2] },
+      ...(name === '' ? [] : [text(name, part.add('P'), 'name')]),
+      ...lines.map((line) => text(line, part.add('P'))),
+    ],
   };
 }
 
 const NO_LINES = { hLineWidth: () => 0, vLineWidth: () => 0 };
 
-function buildRows({ columns, rows, look }: InvoiceDocument, text: CreateText): Content {
+function buildRows({ columns, rows, look }: PrintedDocument, text: CreateText, root: Tag): Content {
+  const table = root.add('Table');
+  const first = table.add('TR');
   const head = columns.map(
     (column, index): TableCell => ({
-      ...text(column, 'head'),
+      ...text(column, first.add('TH', { scope: 'Column' }), 'head'),
       ...(index === 0 ? {} : { alignment: 'right' }),
     }),
   );
@@ -127,8 +147,8 @@ function buildRows({ columns, rows, look }: InvoiceDocument, text: CreateText): 
     table: {
       headerRows: 1,
       dontBreakRows: true,
-      widths: ['*', 70, 80, 90],
-      body: [head, ...rows.map((row) => buildCells(row, text))],
+      widths: columns.length === 2 ? ['*', 90] : ['*', 70, 80, 90],
+      body: [head, ...rows.map((row) => buildCells(row, text, table.add('TR')))],
     },
     layout: {
       ...NO_LINES,
@@ -142,21 +162,29 @@ function buildRows({ columns, rows, look }: InvoiceDocument, text: CreateText): 
   };
 }
 
-function buildCells({ text: what, details, quantity, unit_price, amount }: DocumentRow, text: CreateText): TableCell[] {
-  const right = (value: string): TableCell => ({ ...text(value), alignment: 'right' });
+function buildCells(
+  { text: what, details, quantity, unit_price, amount }: DocumentRow,
+  text: CreateText,
+  row: Tag,
+): TableCell[] {
+  const right = (value: string): TableCell => ({ ...text(value, row.add('TD')), alignment: 'right' });
+  const cell = row.add('TD');
   return [
-    { stack: [text(what), ...details.map((detail) => text(detail, 'detail'))] },
-    right(quantity),
-    right(unit_price),
-    right(amount),
+    { stack: [text(what, cell.add('P')), ...details.map((detail) => text(detail, cell.add('P'), 'detail'))] },
+    ...[quantity, unit_price, amount].flatMap((value) => (value === null ? [] : [right(value)])),
   ];
 }
 
-function buildSums({ sums }: InvoiceDocument, text: CreateText): Content {
-  const body = sums.map(({ label, value, strong }): TableCell[] => [
-    text(label, strong ? 'strong' : undefined),
-    { ...text(value, strong ? 'strong' : undefined), alignment: 'right', noWrap: true },
-  ]);
+function buildSums({ sums }: PrintedDocument, text: CreateText, root: Tag): Content {
+  const table = root.add('Table');
+  const body = sums.map(({ label, value, strong }): TableCell[] => {
+    const row = table.add('TR');
+    const style = strong ? 'strong' : undefined;
+    return [
+      text(label, row.add('TH', { scope: 'Row' }), style),
+      { ...text(value, row.add('TD'), style), alignment: 'right', noWrap: true },
+    ];
+  });
   return {
     columns: [
       { width: '*', text: '' },

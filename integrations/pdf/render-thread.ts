@@ -4,9 +4,10 @@
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import pdfmake from 'pdfmake';
-import type { InvoiceDocument } from '../../core/invoicing/document/document.ts';
+import type { PrintedDocument } from '../../core/invoicing/document/document.ts';
 import { Fonts, listFontFiles } from './fonts.ts';
 import { buildLayout } from './layout.ts';
+import { markDrawnContent } from './tagged.ts';
 
 const files = listFontFiles((workerData as { folder: string | null }).folder);
 const paths = new Set(files.flatMap(({ normal, bold }) => [normal, bold]));
@@ -15,8 +16,9 @@ pdfmake.setFonts(Object.fromEntries(files.map(({ name, normal, bold }) => [name,
 pdfmake.setUrlAccessPolicy(() => false);
 pdfmake.setLocalAccessPolicy((path: string) => paths.has(path));
 const fonts = new Fonts(files);
+markDrawnContent();
 
-type RenderRequest = { readonly id: number; readonly document: InvoiceDocument };
+type RenderRequest = { readonly id: number; readonly document: PrintedDocument };
 
 parentPort!.on('message', ({ id, document }: RenderRequest) => {
   renderDocument(document).then(
@@ -25,8 +27,8 @@ parentPort!.on('message', ({ id, document }: RenderRequest) => {
   );
 });
 
-async function renderDocument(document: InvoiceDocument): Promise<Uint8Array> {
-  fonts.lacking = false;
+async function renderDocument(document: PrintedDocument): Promise<Uint8Array> {
+  fonts.begin(document.country);
   const buffer = await pdfmake.createPdf(buildLayout(document, fonts)).getBuffer();
   return new Uint8Array(buffer);
 }

@@ -4,11 +4,11 @@
  */
 import { Worker } from 'node:worker_threads';
 import { FarthingError, unavailable } from '../../core/foundation/error.ts';
-import type { InvoiceDocument } from '../../core/invoicing/document/document.ts';
+import type { PrintedDocument } from '../../core/invoicing/document/document.ts';
 
 type RenderAnswer = { readonly id: number; readonly bytes?: Uint8Array; readonly error?: string };
 type RenderJob = {
-  readonly document: InvoiceDocument;
+  readonly document: PrintedDocument;
   readonly resolve: (bytes: Buffer) => void;
   readonly reject: (error: Error) => void;
 };
@@ -28,7 +28,7 @@ const renderers = new Map<string | null, PdfRenderer>();
  * different tenants alternate, so that no tenant waits for all documents of another.
  */
 export function renderPdf(
-  document: InvoiceDocument,
+  document: PrintedDocument,
   { fonts, asker }: { fonts: string | null; asker: string },
 ): Promise<Buffer> {
   const renderer = renderers.get(fonts) ?? new PdfRenderer({ folder: fonts });
@@ -61,7 +61,7 @@ export class PdfRenderer {
   }
 
   /** Renders a document. Equal documents give equal bytes. */
-  render(document: InvoiceDocument, asker: string): Promise<Buffer> {
+  render(document: PrintedDocument, asker: string): Promise<Buffer> {
     return (isLong(document) ? this.#long : this.#short).make(document, asker);
   }
 }
@@ -70,14 +70,14 @@ export class PdfRenderer {
  * Whether a document is long. The length of all laid-out text decides, because a line may have twenty groups beneath
  * it, and a note thousands of words.
  */
-function isLong({ rows, notes }: InvoiceDocument): boolean {
+function isLong({ rows, notes }: PrintedDocument): boolean {
   let length = 0;
   for (const note of notes) {
     length += note.length;
     if (note.split(/\s/).some((word) => word.length > WORD_MAX)) return true;
   }
   for (const { text, details, quantity, unit_price, amount } of rows) {
-    length += text.length + quantity.length + unit_price.length + amount.length;
+    length += text.length + (quantity?.length ?? 0) + (unit_price?.length ?? 0) + amount.length;
     for (const detail of details) length += detail.length;
   }
   return length > SHORT_TEXT_MAX;
@@ -105,7 +105,7 @@ class Maker {
     this.#timeout_ms = timeout_ms;
   }
 
-  make(document: InvoiceDocument, asker: string): Promise<Buffer> {
+  make(document: PrintedDocument, asker: string): Promise<Buffer> {
     const waiting = this.#waiting.get(asker) ?? [];
     if (waiting.length >= MOST_WAITING || this.#waiting_count >= MOST_IN_ALL)
       return Promise.reject(unavailable('the PDF of an invoice: many others are being made'));

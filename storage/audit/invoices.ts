@@ -17,7 +17,8 @@ type InvoiceFaultKind =
   | 'invoice_adjusted_differs'
   | 'payment_refunded_differs'
   | 'line_credited_too_much'
-  | 'invoice_number_gap';
+  | 'invoice_number_gap'
+  | 'credit_note_number_gap';
 
 /** Null selects all invoices. */
 export type Invoices = readonly string[] | null;
@@ -130,35 +131,48 @@ const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
               join credit_note_line_items c on c.tenant_id = n.tenant_id and c.environment_id = n.environment_id and c.credit_note_id = n.id
              where n.credit_note_status = 'FINALIZED' and n.change_invoice_id is null group by 1) n on n.id = l.id
      where n.amount > l.amount - (${DISCOUNTS}) or n.tax > l.tax_amount`,
-  // Compares the digits after the counter's token, because the prefix may have changed. If a setting raised the start, the numbers before
-  // it were never issued.
-  invoice_number_gap: `
+  invoice_number_gap: buildGapQuery({ counters: 'invoice_numbers', records: 'invoices', noun: 'invoice' }),
+  credit_note_number_gap: buildGapQuery({
+    counters: 'credit_note_numbers',
+    records: 'credit_notes',
+    noun: 'credit_note',
+  }),
+};
+
+type NumberedTable = { readonly counters: string; readonly records: string; readonly noun: string };
+
+/**
+ * Compares the digits after the counter's token, because the prefix may have changed. If a setting raised the start, the numbers before it
+ * were never issued.
+ */
+function buildGapQuery({ counters, records, noun }: NumberedTable): string {
+  return `
     with counters as (
       select c.tenant_id, c.environment_id, c.token, c.last_number, coalesce((s.value ->> 'start_sequence')::bigint, 1) as start
-        from invoice_numbers c
-        left join settings s on s.tenant_id = c.tenant_id and s.environment_id = c.environment_id and s.key = 'invoice_config'
+        from ${counters} c
+        left join settings s on s.tenant_id = c.tenant_id and s.environment_id = c.environment_id and s.key = '${noun}_config'
        where :invoices::text[] is null or concat_ws(' ', c.tenant_id, c.environment_id, c.token) = any(:counters::text[])
     ), numbers as (
       select distinct c.tenant_id, c.environment_id, c.token, c.last_number, c.start,
-             substring(i.invoice_number from c.token || '[^0-9]*([0-9]{1,18})$')::bigint as number
+             substring(i.${noun}_number from c.token || '[^0-9]*([0-9]{1,18})$')::bigint as number
         from counters c
-        join invoices i on i.tenant_id = c.tenant_id and i.environment_id = c.environment_id and i.invoice_number is not null
+        join ${records} i on i.tenant_id = c.tenant_id and i.environment_id = c.environment_id and i.${noun}_number is not null
     ), steps as (
       select *, lag(number) over by_counter as before, lead(number) over by_counter as after
         from numbers where number is not null and number <= last_number
       window by_counter as (partition by tenant_id, environment_id, token order by number)
     )
     select format('%s %s %s', tenant_id, environment_id, token) as id, format('%s as the last number', last_number) as stored,
-           format('no invoice has the numbers behind %s', number) as found
+           format('no record has the numbers after %s', number) as found
       from steps
      where number < last_number and coalesce(after, last_number + 1) > number + 1
        and not (number < start and coalesce(after, last_number + 1) = start)
      union all
-    select format('%s %s %s', c.tenant_id, c.environment_id, c.token), format('%s as the last number', c.last_number), 'no invoice has any of them'
+    select format('%s %s %s', c.tenant_id, c.environment_id, c.token), format('%s as the last number', c.last_number), 'no record has any of them'
       from counters c
      where c.last_number >= c.start and not exists (
-       select 1 from steps s where s.tenant_id = c.tenant_id and s.environment_id = c.environment_id and s.token = c.token)`,
-};
+       select 1 from steps s where s.tenant_id = c.tenant_id and s.environment_id = c.environment_id and s.token = c.token)`;
+}
 
 /** Finds the first `limit` faults of each kind. */
 export function findInvoiceFaults(
@@ -181,10 +195,11 @@ export async function loadInvoiceSums(database: Database): Promise<InvoiceSums> 
 /** Maximum number of a counter in the continuous audit, because all its numbers are read. Only the full audit checks larger counters. */
 const NUMBERS_MAX = 50_000;
 
-/** Lists some counters of invoice numbers at random, in the form that the gap query expects. */
-export async function sampleInvoiceCounters(database: Database, count: number): Promise<string[]> {
+/** Lists some counters of numbers at random, in the form that the gap queries expect. */
+export async function sampleNumberCounters(database: Database, count: number): Promise<string[]> {
   const { rows } = await database.raw(
-    `select concat_ws(' ', tenant_id, environment_id, token) as id from invoice_numbers
+    `select concat_ws(' ', tenant_id, environment_id, token) as id
+       from (select * from invoice_numbers union all select * from credit_note_numbers) c
       where last_number <= ? order by random() limit ?`,
     [NUMBERS_MAX, count],
   );

@@ -11,7 +11,7 @@ import { roundMoney } from '../../core/foundation/money.ts';
 import * as eventTime from '../../core/foundation/time/instant.ts';
 import { calendarAnchor, type Period, periodsFrom, type RecurringPeriod } from '../../core/foundation/time/period.ts';
 import { listWindows, windowAt } from '../../core/foundation/time/window.ts';
-import { DEFAULT_NUMBER_CONFIG, formatInvoiceNumber, toNumberToken } from '../../core/invoicing/invoice/number.ts';
+import { DEFAULT_INVOICE_NUMBERS, formatDocumentNumber, toNumberToken } from '../../core/invoicing/document/number.ts';
 import { type CompiledMeter, compileMeter, measure } from '../../core/metering/compiled-meter.ts';
 import type { MeteredEvent } from '../../core/metering/contribution.ts';
 import { properties } from '../../core/metering/event-text.ts';
@@ -230,8 +230,8 @@ describe('the worked examples of docs/rules', () => {
   describe('invoices', () => {
     it('Numbers', () => {
       says('invoices', '`INV-202602-00001`');
-      const token = toNumberToken(DEFAULT_NUMBER_CONFIG, at('2026-02-01 02:00'));
-      expect(formatInvoiceNumber(DEFAULT_NUMBER_CONFIG, token, 1n)).to.equal('INV-202602-00001');
+      const token = toNumberToken(DEFAULT_INVOICE_NUMBERS, at('2026-02-01 02:00'));
+      expect(formatDocumentNumber(DEFAULT_INVOICE_NUMBERS, token, 1n)).to.equal('INV-202602-00001');
     });
 
     it('Due date', () => {

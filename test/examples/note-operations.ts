@@ -10,11 +10,11 @@ import {
 } from '../../core/invoicing/credit-note/effect.ts';
 import { planCreditNote } from '../../core/invoicing/credit-note/plan.ts';
 import {
-  DEFAULT_NUMBER_CONFIG,
-  formatInvoiceNumber,
+  DEFAULT_INVOICE_NUMBERS,
+  formatDocumentNumber,
   NUMBER_FORMATS,
   toNumberToken,
-} from '../../core/invoicing/invoice/number.ts';
+} from '../../core/invoicing/document/number.ts';
 import { toDraftKey } from '../../core/invoicing/invoice/own-key.ts';
 import { canBecome } from '../../core/invoicing/invoice/payment-status.ts';
 import {
@@ -194,8 +194,8 @@ export function numberInvoice(given: unknown) {
       finalized_at: z.string(),
     })
     .parse(given);
-  const whole = { ...DEFAULT_NUMBER_CONFIG, ...config };
-  return { invoice_number: formatInvoiceNumber(whole, toNumberToken(whole, toInstant(finalized_at)), nth_in_bucket) };
+  const whole = { ...DEFAULT_INVOICE_NUMBERS, ...config };
+  return { invoice_number: formatDocumentNumber(whole, toNumberToken(whole, toInstant(finalized_at)), nth_in_bucket) };
 }
 
 export function changePayment(given: unknown) {

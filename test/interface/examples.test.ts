@@ -674,8 +674,11 @@ describe('the examples of the documentation', () => {
     asked.set('getInvoiceProofEvents', path);
     await ask('getTaskReport', { id: answers.get('uploadTask')!.id });
     files.set('getInvoicePdf', await send('GET', `/invoices/${invoice}/pdf`));
+    files.set('getCreditNotePdf', await send('GET', `/creditnotes/${id('cn')}/pdf`));
     await openAddress('getDocument', `/invoices/${invoice}/pdf?url=true`);
     await openAddress('getExportFile', `/tasks/${id('task')}/download`);
+    await ask('getReceivables');
+    await ask('getCreditNotePdf', { id: id('cn'), query: 'url=true' });
   }
 
   /** The address is another each time. */

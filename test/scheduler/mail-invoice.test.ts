@@ -74,7 +74,7 @@ describe('invoices by e-mail', () => {
     expect(await deliver()).to.deep.equal([]);
     const [letter] = letters;
     expect(letter?.to).to.deep.equal(['anna@example.com']);
-    expect(letter?.text).to.contain(`Subject: =?UTF-8?Q?Invoice_${invoice.invoice_number}`);
+    expect(letter?.text).to.contain(`Subject: Invoice ${invoice.invoice_number}\r\n`);
     expect(letter?.text).to.contain('From: Acme <billing@example.com>').and.contain('Content-Type: application/pdf');
     expect(letter?.text).to.match(/Message-ID: <\w+@farthing>/);
   });

@@ -9,13 +9,19 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import { csvRecords } from '../support/csv-records.ts';
 import { fixed, startWorld, tiers, type World } from '../support/world.ts';
 
 const MARCH = 'start_time=2026-03-01T00:00:00Z&end_time=2026-04-01T00:00:00Z';
 /** Commas, quotes, UTF-8, from the first line on; numbers as numbers, whatever the language of the machine. */
 const AS_CSV = 'CSV:44,34,76,1,,1033,false,true';
 
-type Cell = { readonly value: string; readonly isNumber: boolean; readonly isFormula: boolean };
+type Cell = {
+  readonly value: string;
+  readonly isNumber: boolean;
+  readonly isDate: boolean;
+  readonly isFormula: boolean;
+};
 
 describe('a spreadsheet', function () {
   this.timeout(180_000);
@@ -89,6 +95,37 @@ describe('a spreadsheet', function () {
     );
   });
 
+  it('reads the first example of the documentation with its names and dates', async () => {
+    const page = readFileSync(new URL('../../docs/rules/exports.md', import.meta.url), 'utf8');
+    const path = /\$URL\/v1(\/exports\/[^"]+)"/.exec(page)![1]!;
+    const rows = await opened(path);
+    expect(rows).to.have.length(5);
+    expect(rows.map((row) => row.customer_external_id!.value)).to.include('acme');
+    for (const row of rows) {
+      expect([row.start_time!.isDate, row.start_time!.value]).to.deep.equal([true, '2026-03-01']);
+      expect(row.total_cost!.isNumber).to.equal(true);
+    }
+  });
+
+  it('opens every export with all its columns, and no cell of it is a formula', async () => {
+    const until = 'start_time=2026-03-01T00:00:00Z&end_time=2026-04-02T00:00:00Z&instant_format=spreadsheet';
+    for (const path of [
+      ...['invoice', 'invoice_lines', 'payments', 'credit_notes', 'credit_topups', 'credit_usage'].map(
+        (kind) => `/exports/${kind}?${until}`,
+      ),
+      '/exports/customers?instant_format=spreadsheet',
+      '/exports/subscriptions?instant_format=spreadsheet',
+    ]) {
+      const { text } = await world.api.request('GET', path);
+      const rows = await opened(path);
+      expect(rows, path).to.have.length(csvRecords(text).length);
+      for (const row of rows) {
+        expect(Object.keys(row), path).to.have.length(text.split('\r\n')[0]!.split(',').length);
+        expect(Object.values(row).filter(({ isFormula }) => isFormula)).to.deep.equal([]);
+      }
+    }
+  });
+
   it('finds no formula in what people and producers have written', async () => {
     for (const path of [
       `/exports/usage_analytics?${MARCH}`,
@@ -117,7 +154,8 @@ function cellsOf([, attributes, content = '']: RegExpMatchArray): Cell[] {
   const attribute = (name: string) => new RegExp(`${name}="([^"]*)"`).exec(attributes!)?.[1];
   const shown = [...content.matchAll(/<text:p>([\s\S]*?)<\/text:p>/g)].map(([, paragraph]) => paragraph).join('\n');
   const cell = {
-    value: attribute('office:value') ?? shown,
+    value: attribute('office:value') ?? attribute('office:date-value') ?? shown,
+    isDate: attribute('office:value-type') === 'date',
     isNumber: attribute('office:value-type') === 'float',
     isFormula: attribute('table:formula') !== undefined,
   };

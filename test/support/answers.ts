@@ -80,12 +80,12 @@ import type { ErrorAnswer as ErrorShape } from '../../api/http/errors.ts';
 import { Pagination } from '../../api/http/list.ts';
 import { MessageAnswer } from '../../api/http/route.ts';
 import { CreditNoteAnswer, CreditNoteDone, CreditNoteListAnswer } from '../../api/invoicing/credit-notes/schema.ts';
+import { DocumentAddressAnswer } from '../../api/invoicing/documents/schema.ts';
 import {
   ComputeAnswer,
   InvoiceAnswer,
   InvoiceListAnswer,
   InvoiceSummaryAnswer,
-  PdfAddressAnswer,
   WebhookResentAnswer,
 } from '../../api/invoicing/invoices/schema.ts';
 import { AddonAssociationAnswer, AttachAddonAnswer } from '../../api/lifecycle/subscriptions/addon-schema.ts';
@@ -140,6 +140,7 @@ import {
   GetCostsheetAnswer,
   UpdateCostsheetAnswer,
 } from '../../api/reporting/costs/schema.ts';
+import { ReceivablesAnswer } from '../../api/reporting/dashboard/receivables.ts';
 import { DashboardRevenuesAnswer, RevenueDashboardAnswer } from '../../api/reporting/dashboard/schema.ts';
 import { EventByIdAnswer } from '../../api/reporting/events/debugger-answer.ts';
 import { MeterUsageAnswer } from '../../api/reporting/meter-usage/routes.ts';
@@ -377,7 +378,9 @@ export const ANSWERS = {
   'POST /invoices/temporal/:invoice_id/finalize': WorkflowResult,
   'POST /invoices/:id/comms/trigger': MessageAnswer,
   'POST /invoices/:id/webhook/trigger': WebhookResentAnswer,
-  'GET /invoices/:id/pdf': PdfAddressAnswer,
+  'GET /dashboard/receivables': ReceivablesAnswer,
+  'GET /invoices/:id/pdf': DocumentAddressAnswer,
+  'GET /creditnotes/:id/pdf': DocumentAddressAnswer,
   'GET /documents/:token': z.string(),
   'POST /creditnotes': CreditNoteAnswer,
   'GET /creditnotes': CreditNoteListAnswer,

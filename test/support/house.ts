@@ -24,6 +24,7 @@ const PUBLISHED_IN: Record<string, readonly string[]> = {
   // Field of the document of an invoice, which golden files contain.
   'core/invoicing/document/document.ts': ['look'],
   'integrations/pdf/layout.ts': ['look'],
+  'core/invoicing/document/credit-note.ts': ['look'],
   // Key in the details of an error.
   'core/subscriptions/trial.ts': ['stated'],
 };

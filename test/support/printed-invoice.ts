@@ -1,4 +1,5 @@
 /** A final invoice with everything that a document can say, for tests of documents. */
+import type { CreditNoteDocumentInput } from '../../core/invoicing/document/credit-note.ts';
 import type { InvoiceDocumentInput } from '../../core/invoicing/document/document.ts';
 import { toWholeSetting } from '../../core/platform/setting/record.ts';
 
@@ -113,4 +114,37 @@ export function printedInvoice(
     settings: toWholeSetting('invoice_pdf_config', { payment_instructions: 'IBAN DE00 1234 5678', ...settings }),
     timezone: 'Europe/Berlin',
   } as unknown as InvoiceDocumentInput;
+}
+
+/** A final credit note of that invoice. */
+export function printedCreditNote(
+  settings: Record<string, unknown> = {},
+  fields: { note?: Record<string, unknown>; taxes?: CreditNoteDocumentInput['taxes'] } = {},
+): CreditNoteDocumentInput {
+  const { taxes, customer, seller, settings: whole, timezone } = printedInvoice(settings);
+  const note = {
+    id: 'cn_1',
+    credit_note_number: 'CN-202611-00007',
+    invoice_id: 'inv_1',
+    customer_id: 'cust_1',
+    credit_note_status: 'FINALIZED',
+    credit_note_type: 'ADJUSTMENT',
+    reason: 'SERVICE_ISSUE',
+    memo: 'The service was down for a day.',
+    currency: 'eur',
+    subtotal: '50',
+    total_tax: '9.5',
+    total_amount: '59.5',
+    total_prepaid_credits_returned: '0',
+    finalized_at: '2026-11-12T10:00:00Z',
+    ...stamps,
+    ...fields.note,
+  };
+  const lines = [
+    { id: 'cn_line_1', display_name: 'API calls', amount: '40', tax_amount: '7.6', currency: 'eur' },
+    { id: 'cn_line_2', display_name: 'Seats', amount: '10', tax_amount: '1.9', currency: 'eur' },
+  ];
+  const credited = { ...invoice, id: 'inv_1' };
+  const parts = { note, lines, invoice: credited, taxes: fields.taxes ?? taxes, customer, seller };
+  return { ...parts, settings: whole, timezone } as unknown as CreditNoteDocumentInput;
 }

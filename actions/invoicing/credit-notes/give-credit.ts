@@ -32,6 +32,7 @@ import { creditWallet } from '../../credits/wallets/credit-wallet.ts';
 import { emit } from '../../foundation/emit.ts';
 import { voidOpenPayments } from '../collection/void-open-payments.ts';
 import { changeInvoice } from './change-invoice.ts';
+import { takeCreditNoteNumber } from './note-number.ts';
 
 export type LeftOver = {
   /** The invoice that causes the credit; its customer receives it. */
@@ -162,7 +163,7 @@ async function adjust(
   const record = {
     ...createdBy(author),
     id,
-    credit_note_number: `CN-${id.slice(-9)}`,
+    credit_note_number: await takeCreditNoteNumber(transaction, invoice, author.now),
     invoice_id,
     customer_id,
     subscription_id,

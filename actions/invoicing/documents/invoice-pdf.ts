@@ -8,12 +8,12 @@ import { buildInvoiceDocument, type InvoiceDocumentInput } from '../../../core/i
 import { renderPdf } from '../../../integrations/pdf/render.ts';
 import type { QueryBounds } from '../../../storage/concurrency/query-bounds.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
-import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import { loadSetting } from '../../../storage/models/foundation/setting.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { findDocument, upsertDocument } from '../../../storage/models/invoicing/invoice-document.ts';
 import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
-import { loadInvoiceTimezone, loadSeller } from './printed-by.ts';
+import type { DocumentFile } from './credit-note-pdf.ts';
+import { loadInvoiceTimezone, loadReceiver, loadSeller } from './printed-by.ts';
 import { loadPrintedGroups } from './printed-groups.ts';
 import { loadPrintedTaxes } from './printed-taxes.ts';
 
@@ -25,7 +25,7 @@ type InvoicePdfInput = {
   readonly now: Date;
   readonly bounds?: QueryBounds | undefined;
 };
-export type InvoicePdf = { readonly invoice: InvoiceModel; readonly name: string; readonly bytes: Buffer };
+type InvoicePdf = DocumentFile & { readonly invoice: InvoiceModel };
 
 export async function loadInvoicePdf(
   stores: Stores,
@@ -59,19 +59,13 @@ export async function gatherInvoiceDocument(
   const lines = await InvoiceLineItemModel.in(scope, database)
     .where({ invoice_id: invoice.id, status: 'published' })
     .orderBy('position');
-  const customer = await CustomerModel.fetch(scope, invoice.customer_id, { database });
   const settings = await loadSetting(scope, 'invoice_pdf_config', database);
   return {
     invoice,
     lines,
     taxes: await loadPrintedTaxes(invoice, database),
     groups: await loadPrintedGroups(stores, scope, { lines, group_by: settings.group_by, ...input }),
-    customer: {
-      ...customer,
-      // The exemption was fixed at finalization.
-      tax_exempt: invoice.finalized_at ? (invoice.tax_exempt ?? 'none') : customer.tax_exempt,
-      tax_ids: (customer.tax_ids ?? []).map(({ value }) => value),
-    },
+    customer: await loadReceiver(invoice, database),
     seller: await loadSeller(settings, { tenant_id, database }),
     settings,
     timezone: await loadInvoiceTimezone(invoice, scope, database),

@@ -1,7 +1,9 @@
-/** Sender and time zone of an invoice, for its document and its mail. */
+/** Sender, receiver and time zone of an invoice, for its document, its credit notes and its mail. */
 import type { Scope } from '../../../core/foundation/scope.ts';
+import { type DocumentCustomer, formatAddress } from '../../../core/invoicing/document/party.ts';
 import type { SettingValue } from '../../../core/platform/setting/record.ts';
 import type { Database } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import { loadSetting } from '../../../storage/models/foundation/setting.ts';
 import { TenantModel } from '../../../storage/models/foundation/tenant.ts';
 import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
@@ -17,11 +19,21 @@ export async function loadInvoiceTimezone(
   return (await SubscriptionModel.fetch(scope, subscription_id, { database })).timezone;
 }
 
+/** Loads the customer. The exemption was fixed at finalization. */
+export async function loadReceiver(invoice: InvoiceModel, database: Database): Promise<DocumentCustomer> {
+  const customer = await CustomerModel.fetch(invoice, invoice.customer_id, { database });
+  return {
+    ...customer,
+    tax_exempt: invoice.finalized_at ? (invoice.tax_exempt ?? 'none') : customer.tax_exempt,
+    tax_ids: (customer.tax_ids ?? []).map(({ value }) => value),
+  };
+}
+
 type InvoiceSeller = { readonly name: string; readonly lines: readonly string[] };
 
-/** Loads the sender from the setting, otherwise from the tenant's own details. */
+/** Loads the sender from the setting, otherwise from the tenant's own details. A name that no person chose is omitted. */
 export async function loadSeller(
-  { company }: SettingValue<'invoice_pdf_config'>,
+  { company, language }: SettingValue<'invoice_pdf_config'>,
   { tenant_id, database }: { tenant_id: string; database: Database },
 ): Promise<InvoiceSeller> {
   if (company) {
@@ -29,9 +41,13 @@ export async function loadSeller(
     return { name, lines: [...lines, ...[tax_id, email, website].flatMap((line) => line || [])] };
   }
   const [tenant] = await TenantModel.ofTenant(tenant_id, database);
-  const { address, email } = (tenant?.billing_details ?? {}) as { address?: Record<string, string>; email?: string };
-  const part = (key: string) => address?.[`address_${key}`] ?? '';
-  const city = [part('postal_code'), part('city')].filter(Boolean).join(' ');
-  const place = [city, part('state'), part('country')].filter(Boolean).join(', ');
-  return { name: tenant?.name ?? '', lines: [part('line1'), part('line2'), place, email ?? ''].filter(Boolean) };
+  const { address = {}, email } = (tenant?.billing_details ?? {}) as {
+    address?: Record<string, string>;
+    email?: string;
+  };
+  const parts = Object.fromEntries(Object.entries(address).map(([key, value]) => [key.replace('address_', ''), value]));
+  return {
+    name: tenant?.is_named ? tenant.name : '',
+    lines: [...formatAddress(parts, language), ...(email ? [email] : [])],
+  };
 }

@@ -13,6 +13,7 @@ import type { InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts
 import { mapBatched } from '../../../storage/concurrency/batched.ts';
 import type { Database, Transaction } from '../../../storage/foundation/stores.ts';
 import { loadSetting } from '../../../storage/models/foundation/setting.ts';
+import { isSellerUnknown } from '../../../storage/models/foundation/tenant.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { isTaxing } from '../../catalog/taxes/rates-in-force.ts';
@@ -23,9 +24,9 @@ import {
   type PayingWallet,
 } from '../../credits/wallets/prepaid-wallets.ts';
 import { applyFinalAdjustments, isTaxedOrCredited } from '../billing/tax-final.ts';
+import { takeNextNumbers } from '../documents/next-numbers.ts';
 import { loadInvoiceLines } from '../records/invoice-records.ts';
 import { creditRest } from './credit-rest.ts';
-import { takeNextNumbers } from './next-numbers.ts';
 import { returnCredits } from './return-credits.ts';
 import { type ReadyDraft, writeFinal } from './write-final.ts';
 
@@ -53,6 +54,7 @@ export async function finalizeReady(
 ): Promise<FinalizedInvoices> {
   if (ready.length === 0) return { invoices: [], lowered: [] };
   for (const one of ready) checkFinalizable(one, now);
+  await checkSeller(scope, transaction);
   const taxed = await applyAdjustmentsToAll(transaction, scope, { ready, now });
   const lowered: InvoiceModel[] = [];
   // The invoices are processed one after another, because two of them may share a wallet.
@@ -63,7 +65,7 @@ export async function finalizeReady(
   }
   const config = await loadSetting(scope, 'invoice_config', transaction);
   // The numbers are taken last, because their counter stays locked until the commit.
-  const numbers = await takeNextNumbers(transaction, scope, { config, count: ready.length, now });
+  const numbers = await takeNextNumbers(transaction, scope, { series: 'invoice', config, count: ready.length, now });
   const numbered = taxed.map((one, index) => ({ ...one, invoice_number: numbers[index]! }));
   const invoices = await writeFinal(transaction, scope, { numbered, due_date_days: config.due_date_days, now });
   return { invoices, lowered };
@@ -124,6 +126,14 @@ async function applyAdjustments(
   const taxed = await applyFinalAdjustments(transaction, { ...draft, prepaid }, author);
   await debitPrepaid(transaction, draft.invoice, { wallets, author, ...taxed });
   return { ...draft, line_items: taxed.line_items, changes: { ...changes, ...taxed.changes } };
+}
+
+/** Throws if the invoice would name no seller (docs/rules/documents.md, "The seller"). */
+async function checkSeller(scope: Scope, database: Database): Promise<void> {
+  if (await isSellerUnknown(scope, database))
+    throw notAllowed(
+      'the seller has no name: set it with PUT /tenants/update (name, billing_details), or `company` of the setting invoice_pdf_config, before an invoice of a production environment becomes final',
+    );
 }
 
 function checkFinalizable({ invoice, changes }: ReadyDraft, now: Date): void {

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
 import { planCreditNote } from '../../../core/invoicing/credit-note/plan.ts';
-import type { CreateCreditNote } from '../../../core/invoicing/credit-note/record.ts';
+import { type CreateCreditNote, formatDraftNumber } from '../../../core/invoicing/credit-note/record.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { CreditNoteModel } from '../../../storage/models/invoicing/credit-note.ts';
@@ -15,6 +15,7 @@ import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.
 import { checkNotForCredits } from '../../credits/wallets/pending-credits.ts';
 import { emit } from '../../foundation/emit.ts';
 import { loadCreditableLines } from '../../invoicing/credit-notes/creditable-lines.ts';
+import { takeCreditNoteNumber } from '../../invoicing/credit-notes/note-number.ts';
 import { lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
 import { takeEffect } from './take-effect.ts';
 
@@ -34,7 +35,7 @@ export async function createCreditNote(
     const record = {
       ...createdBy(author),
       id,
-      credit_note_number: request.credit_note_number ?? `CN-${id.slice(-9)}`,
+      credit_note_number: request.credit_note_number ?? (await numberNote(transaction, scope, { id, request, author })),
       invoice_id,
       customer_id,
       subscription_id,
@@ -58,6 +59,16 @@ export async function createCreditNote(
     return takeEffect(stores, transaction, { note, lockedInvoice: locked, author });
   };
   return retryTransaction(stores, attempt);
+}
+
+type NumberedNote = { readonly id: string; readonly request: CreateCreditNote; readonly author: Author };
+
+async function numberNote(
+  transaction: Transaction,
+  scope: Scope,
+  { id, request, author }: NumberedNote,
+): Promise<string> {
+  return request.process_credit_note ? takeCreditNoteNumber(transaction, scope, author.now) : formatDraftNumber(id);
 }
 
 const CONFLICT =

@@ -12,6 +12,7 @@ type SignUpInput = {
   readonly email: string;
   readonly password: string;
   readonly tenant_name?: string | null | undefined;
+  readonly billing_details?: Record<string, unknown> | null | undefined;
   readonly metadata?: Record<string, string> | null | undefined;
 };
 
@@ -19,11 +20,13 @@ export async function signUp(
   { postgres }: Pick<Stores, 'postgres'>,
   { wanted, now }: { wanted: SignUpInput; now: Date },
 ): Promise<NewTenant> {
-  const { email, password, tenant_name, metadata } = wanted;
+  const { email, password, tenant_name, billing_details, metadata } = wanted;
   const hash = await hashPassword(password);
   return postgres.transaction(async (transaction) => {
     const made = await makeTenant(transaction, {
       name: tenant_name || email.slice(email.indexOf('@') + 1),
+      is_named: Boolean(tenant_name),
+      billing_details,
       environments: [
         { name: 'Development', type: 'development' },
         { name: 'Production', type: 'production' },

@@ -70,6 +70,7 @@ export const KINDS = {
   line_credited_too_much: { check: 'invoices', spoils_recount: false },
   invoice_usage_differs: { check: 'invoices', spoils_recount: false },
   invoice_number_gap: { check: 'invoices', spoils_recount: false },
+  credit_note_number_gap: { check: 'invoices', spoils_recount: false },
   usage_uninvoiced: { check: 'uninvoiced', spoils_recount: false },
   invoice_not_sent: { check: 'integrations', spoils_recount: false },
   payment_not_sent: { check: 'integrations', spoils_recount: false },

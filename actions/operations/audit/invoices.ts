@@ -7,7 +7,7 @@ import {
   type InvoiceFault,
   type InvoiceSums,
   loadInvoiceSums,
-  sampleInvoiceCounters,
+  sampleNumberCounters,
 } from '../../../storage/audit/invoices.ts';
 import { sampleIds } from '../../../storage/audit/questions.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
@@ -26,7 +26,7 @@ export async function auditInvoices({ postgres }: Pick<Stores, 'postgres'>, foun
 /** Audits some invoices, and the numbers of some counters, for the continuous audit. */
 export async function sampleInvoices({ postgres }: Pick<Stores, 'postgres'>, found: OnFinding): Promise<void> {
   const invoices = await sampleIds(postgres, 'invoices', SAMPLE);
-  const counters = await sampleInvoiceCounters(postgres, COUNTERS);
+  const counters = await sampleNumberCounters(postgres, COUNTERS);
   for (const fault of await findInvoiceFaults(postgres, { invoices, counters, limit: FAULTS_MAX }))
     found(toInvoiceFinding(fault));
 }

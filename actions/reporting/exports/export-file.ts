@@ -5,7 +5,7 @@ import { createGzip } from 'node:zlib';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { ColumnHead, ExportCell, ExportColumn } from '../../../core/platform/export/column.ts';
 import { formatCsvHead, formatCsvLine } from '../../../core/platform/export/csv.ts';
-import type { Compression, ExportFormat } from '../../../core/platform/export/record.ts';
+import type { Compression, ExportFormat, InstantFormat } from '../../../core/platform/export/record.ts';
 import { writeCsvFile } from '../../../integrations/export-files/csv.ts';
 import { writeParquetFile } from '../../../integrations/export-files/parquet.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
@@ -17,6 +17,8 @@ export type BuildExportFileInput = ExportInput & {
   readonly compression: Compression;
   /** Whether a CSV file begins with a byte order mark, by which Excel recognizes UTF-8. */
   readonly bom?: boolean;
+  /** Format of the instants of a CSV file. */
+  readonly instants?: InstantFormat;
 };
 
 type ExportFile = {
@@ -26,7 +28,11 @@ type ExportFile = {
 };
 
 type Batches = AsyncIterable<readonly ExportCell[][]>;
-type FileWriter = (columns: readonly ColumnHead[], batches: Batches) => AsyncIterable<Uint8Array>;
+type FileWriter = (
+  columns: readonly ColumnHead[],
+  batches: Batches,
+  options: Pick<BuildExportFileInput, 'instants'>,
+) => AsyncIterable<Uint8Array>;
 
 const WRITERS: Readonly<Record<ExportFormat, FileWriter>> = { CSV: writeCsvFile, PARQUET: writeParquetFile };
 
@@ -63,12 +69,12 @@ export async function* buildExportFiles(
 export function writeCsv<Row>(
   columns: readonly ExportColumn<Row>[],
   records: AsyncIterable<Row>,
-  { bom = false }: { bom?: boolean } = {},
+  { bom = false, instants }: { bom?: boolean; instants?: InstantFormat } = {},
 ): AsyncGenerator<Uint8Array> {
   async function* lines(): AsyncGenerator<readonly ExportCell[][]> {
     for await (const record of records) yield [columns.map(({ toCell: of }) => of(record))];
   }
-  const written = writeCsvFile(columns, lines());
+  const written = writeCsvFile(columns, lines(), { instants });
   return bom ? addByteOrderMark(written) : written;
 }
 
@@ -96,7 +102,7 @@ function textBytes(cell: ExportCell): number {
 function buildFile(
   heads: readonly ColumnHead[],
   batches: Batches,
-  input: Pick<BuildExportFileInput, 'format' | 'compression' | 'bom'>,
+  input: Pick<BuildExportFileInput, 'format' | 'compression' | 'bom' | 'instants'>,
 ): ExportFile {
   const digest = createHash('sha256');
   let [records, size_bytes] = [0, 0];
@@ -113,7 +119,7 @@ function buildFile(
       yield piece;
     }
   }
-  const written = WRITERS[input.format](heads, counted(batches));
+  const written = WRITERS[input.format](heads, counted(batches), input);
   const plain = input.bom ? addByteOrderMark(written) : written;
   const bytes = digested(input.compression === 'gzip' ? gzip(plain) : plain);
   return { bytes, total: () => ({ records, size_bytes, sha256: digest.digest('hex') }) };

@@ -31,6 +31,8 @@ export function listRequiredReads(
 }
 
 type ExportKindParts<Row> = {
+  /** True if a file has all records, whatever their age, and no range. */
+  readonly is_whole?: boolean;
   readonly reads: readonly PermissionEntity[];
   readonly columns: readonly ExportColumn<Row>[];
   readonly keys: ExportSubjectKeys<Row>;
@@ -39,6 +41,7 @@ type ExportKindParts<Row> = {
 };
 
 export type ExportKind = {
+  readonly is_whole: boolean;
   readonly reads: readonly PermissionEntity[];
   readonly columns: readonly ColumnHead[];
   readonly about: readonly MetadataEntity[];
@@ -47,9 +50,16 @@ export type ExportKind = {
   cells(stores: Stores, scope: Scope, input: ExportInput): AsyncGenerator<readonly ExportCell[][]>;
 };
 
-export function defineExportKind<Row>({ reads, columns, keys, rows }: ExportKindParts<Row>): ExportKind {
+export function defineExportKind<Row>({
+  is_whole = false,
+  reads,
+  columns,
+  keys,
+  rows,
+}: ExportKindParts<Row>): ExportKind {
   const about: MetadataEntity[] = keys.wallet ? ['customer', 'wallet'] : ['customer'];
   return {
+    is_whole,
     reads,
     columns,
     about,

@@ -1,7 +1,7 @@
 /** Exports the credits and debits of wallets in the range, in the order in which they happened. */
 
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { formatUs, toInstant, toUs } from '../../../core/foundation/time/instant.ts';
+import { toInstant, toUs } from '../../../core/foundation/time/instant.ts';
 import {
   CREDIT_TOPUP_COLUMNS,
   CREDIT_USAGE_COLUMNS,
@@ -13,7 +13,7 @@ import { listMovedCredits, type MovedCredits } from '../../../storage/models/cre
 import { WalletModel } from '../../../storage/models/credits/wallet.ts';
 import { WalletTransactionModel } from '../../../storage/models/credits/wallet-transaction.ts';
 import { defineExportKind, type ExportInput, type ExportKind } from './export-kind.ts';
-import { type ExportedRange, splitIntoFileParts } from './file-parts.ts';
+import { readDatedPages } from './pages.ts';
 
 export const creditTopupsExport = defineCreditsExport('credit', CREDIT_TOPUP_COLUMNS);
 export const creditUsageExport = defineCreditsExport('debit', CREDIT_USAGE_COLUMNS);
@@ -32,30 +32,18 @@ function defineCreditsExport(type: CreditMovementType, columns: typeof CREDIT_TO
   });
 }
 
-const PAGE = 1_000;
-
 async function* readCredits(
   stores: Stores,
   scope: Scope,
-  input: ExportInput & { type: CreditMovementType },
+  { type, ...input }: ExportInput & { type: CreditMovementType },
 ): AsyncGenerator<readonly ExportedCredits[]> {
-  for (const part of splitIntoFileParts(scope, input, { kind: 'credits', id: 't.id' }))
-    yield* readCreditsPart(stores, scope, { ...input, ...part });
-}
-
-async function* readCreditsPart(
-  stores: Stores,
-  scope: Scope,
-  { start_us, end_us, signal, only, type }: ExportInput & ExportedRange & { type: CreditMovementType },
-): AsyncGenerator<readonly ExportedCredits[]> {
-  const range = { from: formatUs(start_us), to: formatUs(end_us), only, limit: PAGE, database: stores.postgres };
-  for (let after: MovedCredits | null = null; ; ) {
-    signal.throwIfAborted();
-    const moved: MovedCredits[] = await listMovedCredits(scope, { ...range, after });
-    yield await loadRecords(stores, scope, { moved, type });
-    if (moved.length < PAGE) return;
-    after = moved.at(-1)!;
-  }
+  const pages = readDatedPages<MovedCredits>(stores.postgres, scope, {
+    input,
+    kind: 'credits',
+    id: 't.id',
+    list: (page) => listMovedCredits(scope, page),
+  });
+  for await (const moved of pages) yield await loadRecords(stores, scope, { moved, type });
 }
 
 async function loadRecords(

@@ -2,10 +2,10 @@
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Microseconds } from '../../../core/foundation/time/instant.ts';
 import type { SqlCondition } from '../../../storage/models/foundation/page.ts';
-import { buildFileCondition } from '../../../storage/models/reporting/export-cuts.ts';
+import { type ArrivalKind, buildFileCondition } from '../../../storage/models/reporting/export-cuts.ts';
 import type { ExportInput } from './export-kind.ts';
 
-export type ExportedRange = {
+type ExportedRange = {
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
   readonly only: SqlCondition | undefined;
@@ -15,7 +15,7 @@ export type ExportedRange = {
 export function splitIntoFileParts(
   scope: Scope,
   { start_us, end_us, cut }: ExportInput,
-  { kind, id }: { kind: 'invoice' | 'credits'; id: string },
+  { kind, id }: { kind: ArrivalKind; id: string },
 ): ExportedRange[] {
   if (!cut) return [{ start_us, end_us, only: undefined }];
   const { tenant_id, environment_id } = scope;

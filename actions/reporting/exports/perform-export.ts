@@ -99,7 +99,7 @@ function buildFileInput(
   { task, scheduled, cut }: StartedExport & { cut: CutParts | null },
   { clock, signal }: RunAttempt,
 ): BuildExportFileInput {
-  const { format, compression, bom, export_metadata_fields: fields } = scheduled.job_config;
+  const { format, compression, bom, instant_format: instants, export_metadata_fields: fields } = scheduled.job_config;
   return {
     start_us: parseInstantUs(task.range_start!),
     end_us: parseInstantUs(task.range_end!),
@@ -109,6 +109,7 @@ function buildFileInput(
     format,
     compression,
     bom,
+    instants,
     signal,
   };
 }

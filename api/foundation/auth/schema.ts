@@ -1,6 +1,7 @@
 /** Requests and answers of sign-up and sign-in. */
 import { z } from 'zod';
 import { keyText, metadataMap, withoutEffect } from '../../../core/foundation/record.ts';
+import { BillingDetails } from '../tenants/schema.ts';
 
 const email = z.email().max(320).meta({
   description:
@@ -17,10 +18,13 @@ export const SignUp = z
   .object({
     email,
     password: newPassword,
-    tenant_name: keyText
-      .trim()
-      .nullish()
-      .meta({ description: 'Name of the company. Default: the domain of the email.' }),
+    tenant_name: keyText.trim().nullish().meta({
+      description:
+        'Name of the company, which stands on its invoices. Default: the domain of the email; then no invoice becomes final in production until a name is set.',
+    }),
+    billing_details: BillingDetails.nullish().meta({
+      description: 'Contact data of the company, which stands on its invoices. Default: none.',
+    }),
     metadata: metadataMap.nullish(),
     token: withoutEffect,
   })

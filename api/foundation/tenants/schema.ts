@@ -18,7 +18,7 @@ const Address = z
   })
   .meta({ id: 'Address' });
 
-const BillingDetails = z
+export const BillingDetails = z
   .object({
     email: z
       .union([z.email(), z.literal('')])

@@ -4,7 +4,7 @@
  */
 import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import { narrow } from '../../../storage/models/foundation/page.ts';
-import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { InvoiceModel, narrowByPayment } from '../../../storage/models/invoicing/invoice.ts';
 import { fetchPage } from '../../http/list.ts';
 import type { Context } from '../../http/route.ts';
 import { showInvoices } from './expand.ts';
@@ -12,11 +12,12 @@ import { type InvoiceFilter, invoiceGrammar } from './schema.ts';
 
 export async function findInvoices(input: InvoiceFilter, context: Context) {
   const { scope, services } = context;
-  const query = narrow(InvoiceModel.in(scope, services.postgres), [
+  const invoices = InvoiceModel.in(scope, services.postgres);
+  if (input.payment_status?.length) narrowByPayment(invoices, input.payment_status, context.now);
+  const query = narrow(invoices, [
     ['id', input.invoice_ids],
     ['invoice_status', input.invoice_status],
     ['invoice_status', '<>', input.invoice_status?.length ? undefined : 'SKIPPED'],
-    ['payment_status', input.payment_status],
     ['invoice_type', input.invoice_type],
     ['billing_reason', input.billing_reason],
     ['currency', input.currency?.toLowerCase()],

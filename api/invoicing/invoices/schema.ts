@@ -6,7 +6,7 @@ import {
   createInvoiceShape,
   INVOICE_STATUSES,
   INVOICE_TYPES,
-  paymentStatus,
+  PAYMENT_STATUSES,
   updateInvoicePaymentShape,
   updateInvoiceShape,
 } from '../../../core/invoicing/invoice/record.ts';
@@ -79,21 +79,6 @@ export const ComputeQuery = z.object({
   sync: yes.default(false).meta({ description: 'True computes at once and returns the invoice. Default false.' }),
 });
 
-export const PdfQuery = z.object({
-  url: yes
-    .default(false)
-    .meta({ description: 'True returns an address of the PDF instead of the PDF itself. Default false.' }),
-  force_generate: yes.default(false).meta({
-    description:
-      'True renders the PDF again with the current settings instead of using the cached file. Default false.',
-  }),
-});
-export const PdfAddressAnswer = z
-  .object({
-    presigned_url: z.string().meta({ description: 'Address of the PDF. Valid for 15 minutes, without a key.' }),
-  })
-  .meta({ id: 'InvoicePdfAddress' });
-
 /** Result of a synchronous computation (200), or the ids of the background work (202). */
 export const ComputeAnswer = z.union([
   z
@@ -146,6 +131,8 @@ export const InvoiceQuery = z.object({
   }),
 });
 
+const FILTERED_PAYMENT_STATUSES = [...PAYMENT_STATUSES, 'OVERDUE'] as const;
+
 export const InvoiceFilter = listShape({
   invoice_ids: matchAny('invoices'),
   customer_id: z.string().optional().meta({ description: 'Id of the customer who pays.' }),
@@ -160,9 +147,10 @@ export const InvoiceFilter = listShape({
   invoice_status: commaSeparatedList(anyCase(INVOICE_STATUSES))
     .optional()
     .meta({ description: 'Matches any of these statuses. Default: all except SKIPPED.' }),
-  payment_status: commaSeparatedList(paymentStatus)
-    .optional()
-    .meta({ description: 'Matches any of these payment statuses.' }),
+  payment_status: commaSeparatedList(anyCase(FILTERED_PAYMENT_STATUSES)).optional().meta({
+    description:
+      'Matches any of these payment statuses. OVERDUE matches final invoices with an unpaid amount after their due date.',
+  }),
   billing_reason: billingReason.optional().meta({ description: 'Billing reason of the invoice.' }),
   amount_due_gt: decimalText.optional().meta({ description: 'Matches invoices whose amount due is above this value.' }),
   amount_remaining_gt: decimalText

@@ -41,7 +41,8 @@ export const tenantRoutes: Route[] = [
       const by = toAuthor(context);
       return context.services.postgres.transaction(async (transaction) => {
         const tenant = await TenantModel.fetch(tenant_id, tenant_id, { database: transaction, lock: true });
-        return TenantModel.change(tenant, body, { by, database: transaction });
+        const named = body.name === undefined ? {} : { is_named: true };
+        return TenantModel.change(tenant, { ...body, ...named }, { by, database: transaction });
       });
     },
   }),

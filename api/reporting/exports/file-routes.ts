@@ -59,8 +59,9 @@ export const downloadRoutes: Route[] = [
       const {
         id,
         part = null,
+        subject: _,
         ...scope
-      } = await verifyLink(services, params.token, { subject: SUBJECT, now: received_at });
+      } = await verifyLink(services, params.token, { subjects: [SUBJECT], now: received_at });
       const file = await runAs({ scope, user_id: '', secret_id: null, request_id }, () =>
         openFile(services, scope, { id, part, settings: services.config }),
       );

@@ -5,14 +5,14 @@ import { type ExportKind, listRequiredReads } from '../../../actions/reporting/e
 import { EXPORT_KINDS } from '../../../actions/reporting/exports/kinds.ts';
 import { requireRead } from '../../../core/foundation/access/role.ts';
 import { FarthingError, invalid } from '../../../core/foundation/error.ts';
-import { toUs } from '../../../core/foundation/time/instant.ts';
+import { type Microseconds, toUs } from '../../../core/foundation/time/instant.ts';
 import {
   checkMetadataFields,
   METADATA_FIELDS_MAX,
   type MetadataField,
 } from '../../../core/platform/export/metadata-field.ts';
-import { checkExportRange } from '../../../core/platform/export/range.ts';
-import { CONTENT_TYPES, EXTENSIONS } from '../../../core/platform/export/record.ts';
+import { checkExportRange, type ExportRange } from '../../../core/platform/export/range.ts';
+import { CONTENT_TYPES, EXTENSIONS, type InstantFormat } from '../../../core/platform/export/record.ts';
 import { loadFreshness } from '../../../storage/usage/usage.ts';
 import { type Context, type Route, route } from '../../http/route.ts';
 import { isBrowser, sendStream, wantsGzip } from '../../http/send-stream.ts';
@@ -26,7 +26,7 @@ export const exportFileRoutes: Route[] = [
     operation_id: 'exportRecords',
     summary: 'Export records as a file',
     description:
-      'Streams the records of a range of at most a year as a file of any length. The header X-As-Of states the freshness. If the connection ends without an error, the file is complete. The permission to read the records is required too. More than three exports of a tenant at a time are refused with 429.',
+      'Streams the records of a range of at most a year, or all customers or subscriptions, as a file of any length. The header X-As-Of states the freshness. If the connection ends without an error, the file is complete. The permission to read the records is required too. More than three exports of a tenant at a time are refused with 429.',
     tag: 'Tasks',
     access: 'task:read',
     params: exportParams,
@@ -47,12 +47,12 @@ type ExportFileInput = { kind: ExportKind; name: string; query: ExportFileQuery;
 
 async function answerFile({ kind, name, query, fields }: ExportFileInput, context: Context): Promise<void> {
   const { services, scope, now, response } = context;
-  const range = { start_us: query.start_time, end_us: query.end_time ?? toUs(now.getTime()) };
-  checkExportRange(range, toUs(now.getTime()));
+  const range = toExportRange(query, kind, toUs(now.getTime()));
   const as_of = await loadFreshness(services, scope, now.getTime());
   await withBounds(context, async ({ signal }) => {
     const { format, compression } = query;
-    const options = { ...range, now, fields, format, compression, bom: hasMark(query, context), signal };
+    const text = { bom: hasMark(query, context), instants: toInstantFormat(query) };
+    const options = { ...range, ...text, now, fields, format, compression, signal };
     const { bytes } = buildExportFile(services, scope, kind, options);
     response.set('X-As-Of', as_of).vary('User-Agent');
     const packed = compression === 'gzip';
@@ -67,6 +67,22 @@ function hasMark({ bom, format }: ExportFileQuery, context: Context): boolean {
   if (format === 'CSV') return bom ?? isBrowser(context);
   if (bom) throw invalid('bom', 'is of CSV alone');
   return false;
+}
+
+function toInstantFormat({ format, instant_format }: ExportFileQuery): InstantFormat {
+  if (format !== 'CSV' && instant_format !== 'rfc3339') throw invalid('instant_format', 'is of CSV alone');
+  return instant_format;
+}
+
+/** The range of an export of all records is unused. */
+function toExportRange({ start_time, end_time }: ExportFileQuery, kind: ExportKind, now_us: Microseconds): ExportRange {
+  if (kind.is_whole) {
+    const field = start_time !== null ? 'start_time' : end_time !== null ? 'end_time' : null;
+    if (field) throw invalid(field, 'is refused: these records are exported as a whole');
+    return { start_us: now_us, end_us: now_us };
+  }
+  if (start_time === null) throw invalid('start_time', 'is required');
+  return checkExportRange({ start_us: start_time, end_us: end_time ?? now_us }, now_us);
 }
 
 /** Waits for the first piece, so that an error before it still returns an error status. */

@@ -2,9 +2,9 @@
 import { z } from 'zod';
 import { EXPORT_KINDS } from '../../../actions/reporting/exports/kinds.ts';
 import { orDefault, toEnumValues } from '../../../core/foundation/record.ts';
-import { compression, exportFormat } from '../../../core/platform/export/record.ts';
+import { compression, exportFormat, instantFormat } from '../../../core/platform/export/record.ts';
 import { textList } from '../../http/list.ts';
-import { instantUs, requiredInstantUs } from '../../metering/usage/query-fields.ts';
+import { instantUs } from '../../metering/usage/query-fields.ts';
 import { YES_OR_NO } from '../usage/export-query.ts';
 
 export const exportParams = z.object({
@@ -14,11 +14,14 @@ export const exportParams = z.object({
 });
 
 export const ExportFileQuery = z.object({
-  start_time: requiredInstantUs.meta({
-    description: 'Earliest instant of the records, inclusive.',
+  start_time: instantUs.meta({
+    description:
+      'Earliest instant of the records, inclusive. Required, except for customers and subscriptions, which are exported as a whole: there it is refused.',
     example: '2026-03-01T00:00:00Z',
   }),
-  end_time: instantUs.meta({ description: 'Exclusive end of the records. Default: now.' }),
+  end_time: instantUs.meta({
+    description: 'Exclusive end of the records. Default: now. Refused for customers and subscriptions.',
+  }),
   format: orDefault(exportFormat, 'CSV').meta({ description: 'Format of the file: CSV or PARQUET. Default: CSV.' }),
   compression: orDefault(compression, 'none').meta({
     description:
@@ -27,6 +30,10 @@ export const ExportFileQuery = z.object({
   bom: YES_OR_NO.optional().meta({
     description:
       'True to begin a CSV with a byte order mark, by which Excel recognizes UTF-8; refused for other formats. Default: true for browsers only.',
+  }),
+  instant_format: orDefault(instantFormat, 'rfc3339').meta({
+    description:
+      'Format of instants in a CSV: rfc3339, or spreadsheet (`2026-03-01 10:00:00` in UTC, read as a date). Default: rfc3339. `spreadsheet` is refused for PARQUET.',
   }),
   customer_metadata: textList
     .optional()

@@ -1,10 +1,11 @@
 /** Parameters of the usage export: range, split, columns and byte order mark. */
 import { z } from 'zod';
 import { invalid } from '../../../core/foundation/error.ts';
-import { anyCase, orNull } from '../../../core/foundation/record.ts';
+import { anyCase, orDefault, orNull } from '../../../core/foundation/record.ts';
 import { type Microseconds, parseEventTime, toMs, toUs } from '../../../core/foundation/time/instant.ts';
 import { windowCount } from '../../../core/foundation/time/window.ts';
 import { firstInstantAt } from '../../../core/foundation/time/zone.ts';
+import { instantFormat } from '../../../core/platform/export/record.ts';
 import { SPLITS, type Split } from '../../../core/rating/charge-intervals.ts';
 import { textList } from '../../http/list.ts';
 import { anyTimezone, checkRange, type RequestedRange } from '../../metering/usage/query-fields.ts';
@@ -42,6 +43,10 @@ export const ExportQuery = z.object({
   }),
   amounts: YES_OR_NO.optional().meta({
     description: 'True for a record per charge, with plan, price, amount, currency and invoice. Default: false.',
+  }),
+  instant_format: orDefault(instantFormat, 'rfc3339').meta({
+    description:
+      'Format of instants: rfc3339, or spreadsheet (`2026-03-01 10:00:00` in UTC, read as a date). Default: rfc3339.',
   }),
   bom: YES_OR_NO.optional().meta({
     description:

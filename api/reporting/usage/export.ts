@@ -47,7 +47,8 @@ export const exportRoutes: Route[] = [
 async function send(records: AsyncGenerator<ExportedUsage>, query: ExportQuery, context: Context) {
   // An error before the first record still returns an error status.
   const first = await records.next();
-  const bytes = writeCsv(columnsFor(query), yieldRecords(first, records), { bom: query.bom ?? isBrowser(context) });
+  const options = { bom: query.bom ?? isBrowser(context), instants: query.instant_format };
+  const bytes = writeCsv(columnsFor(query), yieldRecords(first, records), options);
   context.response.vary('User-Agent');
   const file = { type: 'text/csv; charset=utf-8', name: 'usage.csv', zips: wantsGzip(context) };
   await sendStream(Readable.from(bytes), file, context);

@@ -44,7 +44,10 @@ export type CreditNoteLineItem = z.infer<typeof CreditNoteLineItem>;
 
 export const CreditNote = z.object({
   id: z.string(),
-  credit_note_number: z.string().meta({ description: 'Number from the request, or CN- and nine characters.' }),
+  credit_note_number: z.string().meta({
+    description:
+      'Number from the request; else the next number of the environment when the note takes effect, and until then CN-DRAFT- and nine characters.',
+  }),
   invoice_id: z.string().meta({ description: 'Invoice that is credited.' }),
   customer_id: z.string().meta({ description: 'Customer who received the invoice.' }),
   subscription_id: z.string().nullish().meta({ description: 'Subscription of the invoice; null without one.' }),
@@ -107,7 +110,7 @@ export const createCreditNoteShape = z.object({
   line_items: orNull(z.array(createLineShape).max(1000)).meta({ description: 'Lines to credit, 1 to 1,000.' }),
   memo: orNull(z.string().max(5000)).meta({ description: 'Note for readers, at most 5,000 characters.' }),
   credit_note_number: orNull(keyText).meta({
-    description: 'Your own unique number. Default: CN- and nine characters.',
+    description: 'Your own unique number. Default: the next number, such as CN-202602-00001.',
   }),
   idempotency_key: orNull(keyNotMatching(CONTENT_KEYS)).meta({
     description:
@@ -119,3 +122,8 @@ export const createCreditNoteShape = z.object({
   metadata,
 });
 export type CreateCreditNote = z.output<typeof createCreditNoteShape>;
+
+/** Number of a draft without one of its own, until it is finalized. */
+export function formatDraftNumber(id: string): string {
+  return `CN-DRAFT-${id.slice(-9)}`;
+}

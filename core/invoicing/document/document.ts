@@ -1,9 +1,8 @@
 /**
- * Content of an invoice document: its texts and numbers in order, without layout, which integrations/pdf adds. It shows
+ * Content of an invoice on paper: its texts and numbers in order, without layout, which integrations/pdf adds. It shows
  * stored data and computes no amount (docs/rules/documents.md, "What it says").
  */
 
-import type { Customer } from '../../catalog/customer/record.ts';
 import { Decimal, sumDecimals } from '../../foundation/decimal.ts';
 import { toInstant } from '../../foundation/time/instant.ts';
 import { sumDiscounts } from '../../rating/adjustment-fields.ts';
@@ -18,29 +17,31 @@ import {
   showNumber,
   showPeriod,
 } from './language.ts';
+import { buildReceiver, type DocumentCustomer, type DocumentParty } from './party.ts';
 import type { InvoicePdfConfig } from './setting.ts';
+import type { DocumentTax } from './tax.ts';
 import type { Translations } from './translations.ts';
 
 export type DocumentRow = {
   readonly text: string;
   /** Lines of smaller text below the row: the charged period, the steps of the amount and the discounts. */
   readonly details: readonly string[];
-  readonly quantity: string;
-  readonly unit_price: string;
+  /** Null in a document without this column. */
+  readonly quantity: string | null;
+  readonly unit_price: string | null;
   readonly amount: string;
 };
 type DocumentSum = { readonly label: string; readonly value: string; readonly strong: boolean };
-export type DocumentParty = { readonly label: string; readonly name: string; readonly lines: readonly string[] };
 
-export type InvoiceDocument = {
+export type PrintedDocument = {
   readonly title: string;
   /** Watermark of a draft, skipped or void invoice; null for any other. */
   readonly mark: string | null;
   readonly facts: readonly { readonly label: string; readonly value: string }[];
   readonly from: DocumentParty;
   readonly to: DocumentParty;
-  /** Column headings: description, quantity, unit price, amount. */
-  readonly columns: readonly [string, string, string, string];
+  /** Column headings: description, amount, and between them quantity and unit price if the rows have them. */
+  readonly columns: readonly string[];
   readonly rows: readonly DocumentRow[];
   readonly sums: readonly DocumentSum[];
   readonly notes: readonly string[];
@@ -50,6 +51,8 @@ export type InvoiceDocument = {
   /** Note that is printed if the fonts of the service lack a character of the invoice. */
   readonly not_shown: string;
   readonly language: Language;
+  /** Code of the receiver's country; null if unknown. It decides the form of Chinese characters. */
+  readonly country: string | null;
   readonly look: { readonly color: string; readonly page_size: 'A4' | 'LETTER'; readonly logo: string | null };
   /**
    * Milliseconds since 1970, for the file properties. It is derived from the invoice, so a repeated rendering has equal
@@ -57,9 +60,6 @@ export type InvoiceDocument = {
    */
   readonly dated_ms: number;
 };
-
-/** A tax of the invoice with its label, such as "VAT 19%". If it is included, the amounts contain it already. */
-export type DocumentTax = { readonly label: string; readonly amount: string; readonly is_included?: boolean };
 
 /** Usage of one group of a line, and its share of the amount. */
 export type DocumentGroup = { readonly label: string; readonly usage: string; readonly cost: string };
@@ -70,18 +70,14 @@ export type InvoiceDocumentInput = {
   readonly taxes: readonly DocumentTax[];
   /** Groups by line id, the largest first. Absent if the settings name no groups. */
   readonly groups?: ReadonlyMap<string, readonly DocumentGroup[]>;
-  readonly customer: Pick<Customer, 'name' | 'external_id' | 'email' | `address_${AddressPart}`> & {
-    readonly tax_ids?: readonly string[];
-    readonly tax_exempt?: Customer['tax_exempt'];
-  };
+  readonly customer: DocumentCustomer;
   readonly seller: { readonly name: string; readonly lines: readonly string[] };
   readonly settings: InvoicePdfConfig;
   readonly timezone: string;
 };
-type AddressPart = 'line1' | 'line2' | 'city' | 'state' | 'postal_code' | 'country';
 type DocumentContext = InvoiceDocumentInput & { readonly words: Translations; readonly language: Language };
 
-export function buildInvoiceDocument(input: InvoiceDocumentInput): InvoiceDocument {
+export function buildInvoiceDocument(input: InvoiceDocumentInput): PrintedDocument {
   const { invoice, settings } = input;
   const { language } = settings;
   const words = selectTranslations(language);
@@ -91,7 +87,7 @@ export function buildInvoiceDocument(input: InvoiceDocumentInput): InvoiceDocume
     mark: deriveMark(invoice, words),
     facts: buildFacts(context),
     from: { label: words.from, ...input.seller },
-    to: buildReceiver(context),
+    to: buildReceiver(input.customer, words, language),
     columns: [
       words.description,
       words.quantity,
@@ -100,13 +96,17 @@ export function buildInvoiceDocument(input: InvoiceDocumentInput): InvoiceDocume
     ],
     rows: input.lines.map((line) => buildRow(line, context)),
     sums: buildSums(context),
-    notes: [findReverseChargeNote(context), invoice.description, settings.payment_instructions, settings.notes].flatMap(
-      (note) => note || [],
-    ),
+    notes: [
+      findReverseChargeNote(input.customer, { ...input, ...invoice }, words),
+      invoice.description,
+      settings.payment_instructions,
+      settings.notes,
+    ].flatMap((note) => note || []),
     foot: [input.seller.name, invoice.invoice_number].filter(Boolean).join(' · '),
     page: { word: words.page, of: words.of },
     not_shown: words.not_shown,
     language,
+    country: input.customer.address_country || null,
     look: { color: settings.color, page_size: settings.page_size, logo: settings.logo },
     dated_ms: toInstant(deriveIssueDate(invoice)),
   };
@@ -131,7 +131,7 @@ function deriveIssueDate({ issue_date, finalized_at, created_at }: Invoice): str
   return issue_date ?? finalized_at ?? created_at;
 }
 
-function buildFacts({ invoice, words, language, timezone }: DocumentContext): InvoiceDocument['facts'] {
+function buildFacts({ invoice, words, language, timezone }: DocumentContext): PrintedDocument['facts'] {
   const day = (instant: string) => showDay(toInstant(instant), timezone, language);
   const { period_start, period_end, due_date, invoice_number } = invoice;
   const facts = [{ label: words.date, value: day(deriveIssueDate(invoice)) }];
@@ -142,15 +142,6 @@ function buildFacts({ invoice, words, language, timezone }: DocumentContext): In
     facts.push({ label: words.period, value: showPeriod(period, timezone, language) });
   }
   return facts;
-}
-
-function buildReceiver({ customer, words }: DocumentContext): DocumentParty {
-  const { address_line1, address_line2, address_postal_code, address_city, address_state, address_country } = customer;
-  const city = [address_postal_code, address_city].filter(Boolean).join(' ');
-  const place = [city, address_state, address_country].filter(Boolean).join(', ');
-  const tax_ids = (customer.tax_ids ?? []).map((id) => `${words.tax_id}: ${id}`);
-  const lines = [address_line1, address_line2, place, customer.email, ...tax_ids].filter(Boolean);
-  return { label: words.bill_to, name: customer.name || customer.external_id, lines };
 }
 
 function buildRow(line: InvoiceLineItem, { words, language, timezone, groups }: DocumentContext): DocumentRow {
@@ -196,10 +187,14 @@ function showGroups(
   return [...texts, `${others.length} ${words.others}: ${showAmount(rest, currency, language)}`];
 }
 
-/** If the customer owes the tax to the state, the invoice must state it (docs/rules/taxes.md, "Which rates"). */
-function findReverseChargeNote({ customer, invoice, taxes, words }: DocumentContext): string | null {
-  const isTaxed = taxes.length > 0 || !new Decimal(invoice.total_tax).isZero();
-  return customer.tax_exempt === 'reverse' && !isTaxed ? words.reverse_charge : null;
+/** If the customer owes the tax to the state, the document must state it (docs/rules/taxes.md, "Which rates"). */
+export function findReverseChargeNote(
+  { tax_exempt }: DocumentCustomer,
+  { taxes, total_tax }: { taxes: readonly DocumentTax[]; total_tax: string },
+  words: Translations,
+): string | null {
+  const isTaxed = taxes.length > 0 || !new Decimal(total_tax).isZero();
+  return tax_exempt === 'reverse' && !isTaxed ? words.reverse_charge : null;
 }
 
 function buildSums({ invoice, taxes, words, language }: DocumentContext): DocumentSum[] {

@@ -27,7 +27,7 @@ export function explainAmount(line: ExplainedLine, context: TextContext): { unit
   const { computed_from: from } = line;
   const none = { unit_price: '', steps: [] };
   // The steps of a line that was edited by hand add up to another amount.
-  if (!from || from.edited) return none;
+  if (!from || from.edited) return { ...none, unit_price: formatOwnPrice(line, context) };
   const parts = toPriceSteps(from);
   const unit = findUnitPrice(parts, from);
   const sum = sumDecimals(parts.map(computeStepAmount));
@@ -44,6 +44,15 @@ export function explainAmount(line: ExplainedLine, context: TextContext): { unit
   const base = `${context.words.before_commitment}: ${showAmount(roundMoney(new Decimal(from.base_amount), line.currency), line.currency, context.language)}`;
   return { unit_price: '', steps: sum.eq(from.base_amount) ? [...steps, base] : [base] };
 }
+
+/** Unit price of a line written by hand; empty if it has too many digits, because then it does not explain the amount. */
+function formatOwnPrice({ quantity, amount, currency }: ExplainedLine, { language }: TextContext): string {
+  const unit = new Decimal(quantity).isZero() ? null : new Decimal(amount).dividedBy(quantity);
+  return unit === null || unit.decimalPlaces() > DECIMALS_MAX ? '' : showAmount(unit, currency, language);
+}
+
+/** Maximum number of decimals of a derived unit price. */
+const DECIMALS_MAX = 8;
 
 function toPriceSteps(from: ComputedFrom): PriceStep[] {
   return (from.breakdown ?? []) as unknown as PriceStep[];

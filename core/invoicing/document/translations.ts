@@ -1,4 +1,4 @@
-/** Texts of an invoice document. A language is a file in translations/ and an entry in language.ts. */
+/** Texts of documents. A language is a file in translations/ and an entry in language.ts. */
 
 export type Translations = {
   readonly invoice: string;
@@ -32,6 +32,16 @@ export type Translations = {
   readonly to_pay: string;
   readonly refunded: string;
   readonly correction: string;
+  /** Title of a credit note, and the labels of its number and date. */
+  readonly credit_note: string;
+  readonly credit_note_number: string;
+  readonly issued: string;
+  readonly credited: string;
+  readonly credits_returned: string;
+  /** Label of the credited amount that lowers the amount due. */
+  readonly off_invoice: string;
+  /** Label of the credited amount that goes to the wallet. */
+  readonly to_balance: string;
   readonly units: string;
   /** Precedes the number of units per package. */
   readonly packages: string;

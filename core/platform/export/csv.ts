@@ -2,30 +2,45 @@
  * CSV lines in the format of RFC 4180. A text that a spreadsheet would read as a formula is escaped; numbers, ids and instants are
  * unchanged (docs/rules/exports.md, "Formulas").
  */
-import { formatUs } from '../../foundation/time/instant.ts';
+import { formatUs, type Microseconds } from '../../foundation/time/instant.ts';
 import type { ColumnHead, ExportCell } from './column.ts';
+import type { InstantFormat } from './record.ts';
 
 const LINE_END = '\r\n';
+const US_PER_MS = 1000;
 
 export function formatCsvHead(columns: readonly ColumnHead[]): string {
   return columns.map(({ name }) => quoteCell(escapeFormula(name))).join(',') + LINE_END;
 }
 
-export function formatCsvLine(columns: readonly ColumnHead[], cells: readonly ExportCell[]): string {
+export function formatCsvLine(
+  columns: readonly ColumnHead[],
+  cells: readonly ExportCell[],
+  instants: InstantFormat = 'rfc3339',
+): string {
   let line = '';
   for (let at = 0; at < columns.length; at++) {
     if (at > 0) line += ',';
-    line += formatCsvCell(columns[at]!, cells[at]!);
+    line += formatCsvCell(columns[at]!, cells[at]!, instants);
   }
   return line + LINE_END;
 }
 
-function formatCsvCell({ kind }: ColumnHead, cell: ExportCell): string {
+function formatCsvCell({ kind }: ColumnHead, cell: ExportCell, instants: InstantFormat): string {
   if (cell === null) return '';
-  if (kind === 'instant') return formatUs(cell as number);
+  if (kind === 'instant') return formatInstant(cell as number, instants);
   if (kind !== 'text') return String(cell);
   const text = cell as string;
   return PLAIN.test(text) ? text : quoteCell(escapeFormula(text));
+}
+
+/** Spreadsheets know milliseconds at most; further digits would make the cell a text. */
+function formatInstant(us: Microseconds, instants: InstantFormat): string {
+  if (instants === 'rfc3339') return formatUs(us);
+  const [day, time = ''] = formatUs(Math.floor(us / US_PER_MS) * US_PER_MS)
+    .replace('Z', '')
+    .split('T');
+  return `${day} ${time}`;
 }
 
 /** Matches most texts: they contain no formula and need no quotes. */

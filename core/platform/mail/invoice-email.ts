@@ -44,7 +44,10 @@ export function composeInvoiceEmail(
   const number = invoice.invoice_number ?? invoice.id;
   const opening = kind === 'new' ? words.letter_new : words.letter_reminder;
   const lines = [opening.replace('{}', number), formatPaymentRequest(), ...notes, seller];
-  return { subject: `${words.invoice} ${number} – ${seller}`, text: `${lines.filter(Boolean).join('\n\n')}\n` };
+  return {
+    subject: [`${words.invoice} ${number}`, seller].filter(Boolean).join(' – '),
+    text: `${lines.filter(Boolean).join('\n\n')}\n`,
+  };
 
   function formatPaymentRequest(): string {
     if (!new Decimal(invoice.amount_remaining).gt(0)) return words.letter_nothing;

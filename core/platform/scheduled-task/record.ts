@@ -5,7 +5,7 @@ import { isSpecialHost } from '../../foundation/network/special-addresses.ts';
 import { anyCase, baseFields, orDefault, orNull } from '../../foundation/record.ts';
 import type { ProviderType } from '../connection/record.ts';
 import { METADATA_FIELDS_MAX, metadataField } from '../export/metadata-field.ts';
-import { compression, EXPORT_ENTITY_TYPES, exportFormat } from '../export/record.ts';
+import { compression, EXPORT_ENTITY_TYPES, exportFormat, instantFormat } from '../export/record.ts';
 import { INTERVALS } from './interval.ts';
 
 const ENCRYPTIONS = ['AES256', 'aws:kms', 'aws:kms:dsse'] as const;
@@ -41,6 +41,10 @@ export const jobConfig = z.object({
   bom: orDefault(z.boolean(), false).meta({
     description:
       'Whether a CSV file begins with a byte order mark, by which Excel recognizes UTF-8. Default: false. Refused for PARQUET.',
+  }),
+  instant_format: orDefault(instantFormat, 'rfc3339').meta({
+    description:
+      'Format of instants in a CSV file: rfc3339, or spreadsheet (`2026-03-01 10:00:00` in UTC, read as a date). Default: rfc3339. `spreadsheet` is refused for PARQUET.',
   }),
   max_file_size_mb: orNull(z.int().min(1).max(FILE_SIZE_MB_MAX)).meta({
     description: 'Maximum size of a part of a file in MiB before compression, from 1 to 1,000,000. Default: one file.',
@@ -88,6 +92,8 @@ export function checkScheduledTask({ interval, job_config, provider_type, may_be
   if (interval === 'custom') throw invalid('interval', 'custom is not allowed', { allowed: INTERVALS.slice(0, -1) });
   const { bucket, endpoint_url, use_path_style, virtual_host_style } = job_config;
   if (job_config.bom && job_config.format !== 'CSV') throw invalid('job_config.bom', 'is of CSV alone');
+  if (job_config.instant_format !== 'rfc3339' && job_config.format !== 'CSV')
+    throw invalid('job_config.instant_format', 'is of CSV alone');
   if (provider_type === 'directory') return checkForDirectory(job_config);
   if (bucket === null) throw invalid('job_config.bucket', 'is required');
   if (endpoint_url !== null) checkEndpoint(endpoint_url, may_be_private);

@@ -11,8 +11,12 @@ import { invalid } from '../../foundation/error.ts';
 import { anyCase, buildBoundedInteger, decimalText, keyText } from '../../foundation/record.ts';
 import { isTimezone } from '../../foundation/time/zone.ts';
 import { explainInvalid } from '../../foundation/why-invalid.ts';
+import {
+  DEFAULT_CREDIT_NOTE_NUMBERS,
+  DEFAULT_INVOICE_NUMBERS,
+  NUMBER_FORMATS,
+} from '../../invoicing/document/number.ts';
 import { color, invoicePdfSetting } from '../../invoicing/document/setting.ts';
-import { DEFAULT_NUMBER_CONFIG, NUMBER_FORMATS } from '../../invoicing/invoice/number.ts';
 import { paymentSetting } from '../../payments/setting.ts';
 
 type SettingShape = z.ZodObject;
@@ -27,13 +31,15 @@ type SettingKind = {
 
 const DAY_SECONDS = 86_400;
 
-const invoiceConfig = z.strictObject({
+const numberConfig = z.strictObject({
   prefix: z.string().max(20),
   format: anyCase(NUMBER_FORMATS),
   start_sequence: buildBoundedInteger(1, 1_000_000_000),
   timezone: z.string().refine(isTimezone, { error: 'must be an IANA timezone such as Europe/Berlin' }),
   separator: z.string().max(5),
   suffix_length: buildBoundedInteger(1, 10),
+});
+const invoiceConfig = numberConfig.extend({
   due_date_days: buildBoundedInteger(0, 3650),
   auto_complete_purchased_credit_transaction: z.boolean(),
   finalization_delay_seconds: buildBoundedInteger(0, 365 * DAY_SECONDS),
@@ -55,12 +61,13 @@ export const SETTINGS = {
     reach: 'environment',
     shape: invoiceConfig,
     default: {
-      ...DEFAULT_NUMBER_CONFIG,
+      ...DEFAULT_INVOICE_NUMBERS,
       due_date_days: 1,
       auto_complete_purchased_credit_transaction: false,
       finalization_delay_seconds: 7200,
     },
   },
+  credit_note_config: { reach: 'environment', shape: numberConfig, default: DEFAULT_CREDIT_NOTE_NUMBERS },
   tax_config: {
     reach: 'environment',
     shape: z.strictObject({ taxes_before_credits: z.boolean() }),

@@ -1,9 +1,9 @@
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { Invoice } from '../../../core/invoicing/invoice/record.ts';
+import { Invoice, type PaymentStatus } from '../../../core/invoicing/invoice/record.ts';
 import { joinBatch } from '../../concurrency/batched.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { ScopedModel } from '../foundation/model.ts';
-import type { SqlCondition } from '../foundation/page.ts';
+import type { PageQuery, SqlCondition } from '../foundation/page.ts';
 
 export interface InvoiceModel extends Invoice {
   /** The part of `amount_paid` that was recorded by hand, without a payment. */
@@ -34,6 +34,26 @@ export class InvoiceModel extends ScopedModel {
     const number = invoice_number ?? '';
     return found.whereRaw(`(${IN_ORDER}) > (?, length(?), ?, ?)`, [finalized_at!, number, number, after]);
   }
+}
+
+/** Narrows a list to any of the payment statuses. OVERDUE is a final invoice with an unpaid amount after its due date. */
+export function narrowByPayment(
+  invoices: PageQuery<InvoiceModel>,
+  statuses: readonly (PaymentStatus | 'OVERDUE')[],
+  now: Date,
+): void {
+  const stored = statuses.filter((status) => status !== 'OVERDUE');
+  void invoices.where((either) => {
+    void either.whereIn('payment_status', stored);
+    if (statuses.includes('OVERDUE'))
+      void either.orWhere(
+        (overdue) =>
+          void overdue
+            .where({ invoice_status: 'FINALIZED', status: 'published' })
+            .where('amount_remaining', '>', 0)
+            .where('due_date', '<', now.toISOString()),
+      );
+  });
 }
 
 /** SQL order of final invoices: by instant, then by number, as in the index (sql/postgres/0256-final-in-order.sql). */

@@ -51,6 +51,7 @@ async function findFirst(database: Database): Promise<First | undefined> {
 async function makeFirst(database: Database, now: Date): Promise<First> {
   const { tenant, environments, user } = await makeTenant(database, {
     name: 'Default',
+    is_named: false,
     environments: [{ name: 'Development', type: 'development' }],
     user: { name: 'Admin' },
     now,

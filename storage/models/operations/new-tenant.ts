@@ -8,6 +8,9 @@ import { UserModel } from '../foundation/user.ts';
 
 type WantedTenant = {
   readonly name: string;
+  /** Whether a person has chosen the name. */
+  readonly is_named: boolean;
+  readonly billing_details?: Record<string, unknown> | null | undefined;
   readonly environments: readonly { readonly name: string; readonly type: (typeof ENVIRONMENT_TYPES)[number] }[];
   readonly user: {
     readonly name: string;
@@ -22,11 +25,14 @@ export type NewTenant = { tenant: TenantModel; environments: EnvironmentModel[];
 /** The creation is atomic if the caller has a transaction open. */
 export async function makeTenant(
   database: Database,
-  { name, environments, user, now }: WantedTenant,
+  { name, is_named, billing_details = null, environments, user, now }: WantedTenant,
 ): Promise<NewTenant> {
   const stamp = { created_at: now.toISOString(), updated_at: now.toISOString() };
   const at = now.getTime();
-  const tenant = await TenantModel.add({ id: newId('tenant', at), name, ...stamp }, { database });
+  const tenant = await TenantModel.add(
+    { id: newId('tenant', at), name, is_named, billing_details, ...stamp },
+    { database },
+  );
   const scope = { tenant_id: tenant.id, ...stamp };
   const made: EnvironmentModel[] = [];
   for (const environment of environments)

@@ -63,7 +63,7 @@ export async function assignArrivalNumbers(
  */
 export type CutParts = { readonly first_us: number; readonly before: ExportCut; readonly until: ExportCut };
 
-type ArrivalKind = 'invoice' | 'credits';
+export type ArrivalKind = 'invoice' | 'credits' | 'payment' | 'credit_note';
 type ExportFilePart = Scope & {
   readonly kind: ArrivalKind;
   readonly id: string;

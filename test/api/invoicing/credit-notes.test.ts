@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Customer, Invoice } from '../../support/answers.ts';
+import type { CreditNote, Customer, Invoice } from '../../support/answers.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 describe('/creditnotes', () => {
@@ -71,7 +71,7 @@ describe('/creditnotes', () => {
       total_amount: '75',
       metadata: { ticket: '7' },
     });
-    expect(note.credit_note_number).to.match(/^CN-[0-9A-HJKMNP-TV-Z]{9}$/);
+    expect(note.credit_note_number).to.equal('CN-202603-00001');
     expect(note.line_items.map((line) => [line.display_name, line.amount, line.tax_amount])).to.deep.equal([
       ['Set-up', '60', '0'],
       ['Training', '15', '0'],
@@ -138,6 +138,55 @@ describe('/creditnotes', () => {
     const late = await verb(twin.body.id, 'finalize');
     expect([late.status, late.body.code, late.body.details!.max_allowed]).to.deep.equal([400, 'validation_error', '0']);
     expect((await verb(twin.body.id, 'void')).body.credit_note_status).to.equal('VOIDED');
+  });
+
+  it('numbers follow one another without gaps; a draft gets its number when it takes effect', async () => {
+    const invoice = await invoiced();
+    const numberOf = (note: CreditNote) => Number(/^CN-202603-(\d{5})$/.exec(note.credit_note_number)![1]);
+    const { body: first } = await credit(invoice, ['1', null], { idempotency_key: 'n1' });
+    expect((await credit(invoice, ['1000', null])).status, 'a refused note takes no number').to.equal(400);
+    const { body: draft } = await credit(invoice, ['2', null], { idempotency_key: 'n2', process_credit_note: false });
+    expect(draft.credit_note_number).to.match(/^CN-DRAFT-[0-9A-HJKMNP-TV-Z]{9}$/);
+    const { body: second } = await credit(invoice, ['1', null], { idempotency_key: 'n3' });
+    const { body: third } = await verb(draft.id, 'finalize');
+    expect([second, third].map(numberOf)).to.deep.equal([numberOf(first) + 1, numberOf(first) + 2]);
+    const own = {
+      idempotency_key: 'n4',
+      credit_note_number: `CN-202603-${String(numberOf(third) + 1).padStart(5, '0')}`,
+    };
+    expect((await credit(invoice, ['1', null], own)).body.credit_note_number).to.equal(own.credit_note_number);
+    const { body: next } = await credit(invoice, ['1', null], { idempotency_key: 'n5' });
+    expect(numberOf(next), 'a number that a request took is skipped').to.equal(numberOf(third) + 2);
+    const value = { prefix: 'RK', separator: '/', format: 'YYYY', suffix_length: 3 };
+    expect((await api.request('PUT', '/settings/credit_note_config', { body: { value } })).status).to.equal(200);
+    const { body: other } = await credit(invoice, ['1', null], { idempotency_key: 'n6' });
+    expect(other.credit_note_number).to.equal('RK/2026/001');
+    expect((await api.request('DELETE', '/settings/credit_note_config')).status).to.equal(200);
+  });
+
+  it('numbers of notes made at one time differ, and have no gap', async () => {
+    const invoices = await Promise.all(Array.from({ length: 6 }, () => invoiced()));
+    const answers = await Promise.all(invoices.map((invoice) => credit(invoice, ['1', null])));
+    expect(answers.map(({ status }) => status)).to.deep.equal(Array(6).fill(201));
+    const numbers = answers.map(({ body }) => Number(body.credit_note_number.slice(-5))).sort((a, b) => a - b);
+    expect(numbers.map((number) => number - numbers[0]!)).to.deep.equal([0, 1, 2, 3, 4, 5]);
+  });
+
+  it('has a PDF, at once and by an address', async () => {
+    const { body: note } = await credit(await invoiced(), ['60', null]);
+    const headers = { 'x-api-key': api.key };
+    const open = async (url: string, init = {}) => {
+      const answer = await fetch(url, init);
+      return { status: answer.status, name: answer.headers.get('content-disposition'), bytes: await answer.bytes() };
+    };
+    const file = await open(`${api.url}/v1/creditnotes/${note.id}/pdf`, { headers });
+    expect([file.status, file.name]).to.deep.equal([200, `inline; filename*=UTF-8''${note.credit_note_number}.pdf`]);
+    expect(Buffer.from(file.bytes.subarray(0, 5)).toString()).to.equal('%PDF-');
+    const { presigned_url } = await get(`/creditnotes/${note.id}/pdf?url=true`);
+    expect(Buffer.from((await open(presigned_url)).bytes).equals(Buffer.from(file.bytes))).to.equal(true);
+    expect((await open(`${presigned_url.slice(0, -3)}abc`)).status).to.equal(404);
+    const other = await api.otherTenant();
+    expect((await api.request('GET', `/creditnotes/${note.id}/pdf`, { key: other.key })).status).to.equal(404);
   });
 
   it('400 names the field at fault', async () => {

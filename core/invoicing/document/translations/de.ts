@@ -1,4 +1,4 @@
-/** The words of an invoice in German (docs/rules/documents.md, "What can be set"). */
+/** The words of documents in German (docs/rules/documents.md, "What can be set"). */
 import type { Translations } from '../translations.ts';
 
 export const de: Translations = {
@@ -30,6 +30,13 @@ export const de: Translations = {
   to_pay: 'Zu zahlen',
   refunded: 'Erstattet',
   correction: 'Korrektur',
+  credit_note: 'Rechnungskorrektur',
+  credit_note_number: 'Korrekturnummer',
+  issued: 'Ausstellungsdatum',
+  credited: 'Gutgeschriebener Betrag',
+  credits_returned: 'Zurückgegebenes Guthaben',
+  off_invoice: 'Von der Rechnung abgezogen',
+  to_balance: 'Dem Guthaben gutgeschrieben',
   units: 'Einheiten',
   packages: 'Pakete zu',
   days: 'Tagen',

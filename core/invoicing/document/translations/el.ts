@@ -1,4 +1,4 @@
-/** The words of an invoice in Greek (docs/rules/documents.md, "What can be set"). */
+/** The words of documents in Greek (docs/rules/documents.md, "What can be set"). */
 import type { Translations } from '../translations.ts';
 
 export const el: Translations = {
@@ -30,6 +30,13 @@ export const el: Translations = {
   to_pay: 'Πληρωτέο ποσό',
   refunded: 'Επιστράφηκε',
   correction: 'Διόρθωση',
+  credit_note: 'Πιστωτικό σημείωμα',
+  credit_note_number: 'Αριθμός πιστωτικού σημειώματος',
+  issued: 'Ημερομηνία έκδοσης',
+  credited: 'Συνολική πίστωση',
+  credits_returned: 'Επιστροφή προπληρωμένων μονάδων',
+  off_invoice: 'Αφαιρείται από το τιμολόγιο',
+  to_balance: 'Προστίθεται στο πιστωτικό υπόλοιπο',
   units: 'μονάδες',
   packages: 'Πακέτα των',
   days: 'ημέρες',

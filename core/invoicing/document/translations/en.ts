@@ -1,4 +1,4 @@
-/** The words of an invoice in English (docs/rules/documents.md, "What can be set"). */
+/** The words of documents in English (docs/rules/documents.md, "What can be set"). */
 import type { Translations } from '../translations.ts';
 
 export const en: Translations = {
@@ -30,6 +30,13 @@ export const en: Translations = {
   to_pay: 'Amount due',
   refunded: 'Refunded',
   correction: 'Correction',
+  credit_note: 'Credit note',
+  credit_note_number: 'Credit note number',
+  issued: 'Date of issue',
+  credited: 'Total credited',
+  credits_returned: 'Prepaid credits returned',
+  off_invoice: 'Deducted from the invoice',
+  to_balance: 'Added to the credit balance',
   units: 'units',
   packages: 'Packages of',
   days: 'days',

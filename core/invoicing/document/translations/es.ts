@@ -1,4 +1,4 @@
-/** The words of an invoice in Spanish (docs/rules/documents.md, "What can be set"). */
+/** The words of documents in Spanish (docs/rules/documents.md, "What can be set"). */
 import type { Translations } from '../translations.ts';
 
 export const es: Translations = {
@@ -30,6 +30,13 @@ export const es: Translations = {
   to_pay: 'Importe a pagar',
   refunded: 'Reembolsado',
   correction: 'Corrección',
+  credit_note: 'Nota de crédito',
+  credit_note_number: 'Número de nota de crédito',
+  issued: 'Fecha de emisión',
+  credited: 'Total abonado',
+  credits_returned: 'Créditos prepagados devueltos',
+  off_invoice: 'Descontado de la factura',
+  to_balance: 'Añadido al saldo a favor',
   units: 'unidades',
   packages: 'Paquetes de',
   days: 'días',

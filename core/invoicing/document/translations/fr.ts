@@ -1,4 +1,4 @@
-/** The words of an invoice in French (docs/rules/documents.md, "What can be set"). */
+/** The words of documents in French (docs/rules/documents.md, "What can be set"). */
 import type { Translations } from '../translations.ts';
 
 export const fr: Translations = {
@@ -30,6 +30,13 @@ export const fr: Translations = {
   to_pay: 'Montant à payer',
   refunded: 'Remboursé',
   correction: 'Correction',
+  credit_note: 'Avoir',
+  credit_note_number: 'Numéro d’avoir',
+  issued: 'Date d’émission',
+  credited: 'Total crédité',
+  credits_returned: 'Crédits prépayés restitués',
+  off_invoice: 'Déduit de la facture',
+  to_balance: 'Ajouté au solde créditeur',
   units: 'unités',
   packages: 'Lots de',
   days: 'jours',

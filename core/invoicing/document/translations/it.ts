@@ -1,4 +1,4 @@
-/** The words of an invoice in Italian (docs/rules/documents.md, "What can be set"). */
+/** The words of documents in Italian (docs/rules/documents.md, "What can be set"). */
 import type { Translations } from '../translations.ts';
 
 export const it: Translations = {
@@ -30,6 +30,13 @@ export const it: Translations = {
   to_pay: 'Importo dovuto',
   refunded: 'Rimborsato',
   correction: 'Rettifica',
+  credit_note: 'Nota di credito',
+  credit_note_number: 'Numero nota di credito',
+  issued: 'Data di emissione',
+  credited: 'Totale accreditato',
+  credits_returned: 'Crediti prepagati restituiti',
+  off_invoice: 'Detratto dalla fattura',
+  to_balance: 'Aggiunto al saldo a credito',
   units: 'unità',
   packages: 'Pacchetti da',
   days: 'giorni',

@@ -1,4 +1,4 @@
-/** The words of an invoice in Dutch (docs/rules/documents.md, "What can be set"). */
+/** The words of documents in Dutch (docs/rules/documents.md, "What can be set"). */
 import type { Translations } from '../translations.ts';
 
 export const nl: Translations = {
@@ -30,6 +30,13 @@ export const nl: Translations = {
   to_pay: 'Te betalen',
   refunded: 'Terugbetaald',
   correction: 'Correctie',
+  credit_note: 'Creditnota',
+  credit_note_number: 'Creditnotanummer',
+  issued: 'Datum',
+  credited: 'Totaal gecrediteerd',
+  credits_returned: 'Teruggegeven vooruitbetaald tegoed',
+  off_invoice: 'Afgetrokken van de factuur',
+  to_balance: 'Toegevoegd aan het tegoed',
   units: 'eenheden',
   packages: 'Pakketten van',
   days: 'dagen',

@@ -1,4 +1,4 @@
-/** The words of an invoice in Polish (docs/rules/documents.md, "What can be set"). */
+/** The words of documents in Polish (docs/rules/documents.md, "What can be set"). */
 import type { Translations } from '../translations.ts';
 
 export const pl: Translations = {
@@ -30,6 +30,13 @@ export const pl: Translations = {
   to_pay: 'Do zapłaty',
   refunded: 'Zwrócono',
   correction: 'Korekta',
+  credit_note: 'Nota kredytowa',
+  credit_note_number: 'Numer noty kredytowej',
+  issued: 'Data wystawienia',
+  credited: 'Kwota uznania',
+  credits_returned: 'Zwrócone środki przedpłacone',
+  off_invoice: 'Odjęto od faktury',
+  to_balance: 'Dodano do salda',
   units: 'jednostek',
   packages: 'Pakietów po',
   days: 'dni',

@@ -1,4 +1,4 @@
-/** The words of an invoice in Portuguese (docs/rules/documents.md, "What can be set"). */
+/** The words of documents in Portuguese (docs/rules/documents.md, "What can be set"). */
 import type { Translations } from '../translations.ts';
 
 export const pt: Translations = {
@@ -30,6 +30,13 @@ export const pt: Translations = {
   to_pay: 'Valor a pagar',
   refunded: 'Reembolsado',
   correction: 'Correção',
+  credit_note: 'Nota de crédito',
+  credit_note_number: 'Número da nota de crédito',
+  issued: 'Data de emissão',
+  credited: 'Total creditado',
+  credits_returned: 'Créditos pré-pagos devolvidos',
+  off_invoice: 'Descontado da fatura',
+  to_balance: 'Adicionado ao saldo',
   units: 'unidades',
   packages: 'Pacotes de',
   days: 'dias',

@@ -1,4 +1,4 @@
-/** The words of an invoice in Swedish (docs/rules/documents.md, "What can be set"). */
+/** The words of documents in Swedish (docs/rules/documents.md, "What can be set"). */
 import type { Translations } from '../translations.ts';
 
 export const sv: Translations = {
@@ -30,6 +30,13 @@ export const sv: Translations = {
   to_pay: 'Att betala',
   refunded: 'Återbetalt',
   correction: 'Rättelse',
+  credit_note: 'Kreditnota',
+  credit_note_number: 'Kreditnotanummer',
+  issued: 'Datum',
+  credited: 'Krediterat belopp',
+  credits_returned: 'Återfört förbetalt saldo',
+  off_invoice: 'Avdraget från fakturan',
+  to_balance: 'Tillagt till saldot',
   units: 'enheter',
   packages: 'Paket om',
   days: 'dagar',

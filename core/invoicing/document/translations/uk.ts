@@ -1,4 +1,4 @@
-/** The words of an invoice in Ukrainian (docs/rules/documents.md, "What can be set"). */
+/** The words of documents in Ukrainian (docs/rules/documents.md, "What can be set"). */
 import type { Translations } from '../translations.ts';
 
 export const uk: Translations = {
@@ -30,6 +30,13 @@ export const uk: Translations = {
   to_pay: 'До сплати',
   refunded: 'Повернено',
   correction: 'Виправлення',
+  credit_note: 'Кредит-нота',
+  credit_note_number: 'Номер кредит-ноти',
+  issued: 'Дата виставлення',
+  credited: 'Зараховано всього',
+  credits_returned: 'Повернуті передплачені кошти',
+  off_invoice: 'Вирахувано з рахунку',
+  to_balance: 'Додано до залишку',
   units: 'одиниць',
   packages: 'Пакетів по',
   days: 'днів',

@@ -138,6 +138,12 @@ describe('audit of the invoices', () => {
       `update invoice_numbers set last_number = last_number - 1`,
       ['invoice_number_gap'],
     ],
+    [
+      'a last number of a credit note that was given to none',
+      `update credit_note_numbers set last_number = last_number + 1`,
+      `update credit_note_numbers set last_number = last_number - 1`,
+      ['credit_note_number_gap'],
+    ],
   ];
   for (const [what, damage, mend, told] of FAULTS)
     it(`tells ${what}`, async () => {

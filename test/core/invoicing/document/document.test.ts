@@ -160,9 +160,12 @@ describe('how the amount of a line came about', () => {
         amount: '50',
         computed_from: { breakdown: [part('5', '10')], edited: { amount: '1', quantity: '1' } },
       },
-      [''],
+      ['10.00'],
     ],
-    ['what was written by hand', { quantity: '5', amount: '50' }, ['']],
+    ['what was written by hand', { quantity: '5', amount: '50' }, ['10.00']],
+    ['a price of a fraction of a cent', { quantity: '200', amount: '0.15' }, ['0.00075']],
+    ['a quantity that does not divide the amount', { quantity: '3', amount: '100' }, ['']],
+    ['no quantity', { quantity: '0', amount: '100' }, ['']],
   ];
   for (const [what, line, said] of CASES) it(what, () => expect(row(line)).to.deep.equal(said));
 

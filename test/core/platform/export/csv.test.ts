@@ -85,4 +85,13 @@ describe('a line of CSV', () => {
     expect(formatCsvLine(heads, cells)).to.equal('-5.25,-3,2026-03-01T00:00:00.000001Z,inv_1,\r\n');
     expect(formatCsvHead([{ name: '=x', kind: 'text' }, text])).to.equal("'=x,text\r\n");
   });
+
+  it('writes instants as spreadsheets read them, to the millisecond', () => {
+    const at = { name: 'at', kind: 'instant' } as const;
+    const written = (us: number) => formatCsvLine([at], [us], 'spreadsheet').trimEnd();
+    const noon = Date.UTC(2026, 2, 1, 12) * 1000;
+    expect(written(noon)).to.equal('2026-03-01 12:00:00');
+    expect(written(noon + 123_999)).to.equal('2026-03-01 12:00:00.123');
+    expect(written(-1)).to.equal('1969-12-31 23:59:59.999');
+  });
 });

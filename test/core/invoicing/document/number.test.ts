@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import {
-  DEFAULT_NUMBER_CONFIG,
-  formatInvoiceNumber,
+  DEFAULT_INVOICE_NUMBERS,
+  formatDocumentNumber,
   type NumberConfig,
   toNumberToken,
-} from '../../../../core/invoicing/invoice/number.ts';
+} from '../../../../core/invoicing/document/number.ts';
 import { dueDate } from '../../../../core/rating/due.ts';
 
 describe('invoice numbers', () => {
@@ -25,9 +25,9 @@ describe('invoice numbers', () => {
   ];
   for (const [changes, nth, finalizedAt, expected] of cases) {
     it(expected, () => {
-      const config = { ...DEFAULT_NUMBER_CONFIG, ...changes };
+      const config = { ...DEFAULT_INVOICE_NUMBERS, ...changes };
       const token = toNumberToken(config, Date.parse(finalizedAt));
-      expect(formatInvoiceNumber(config, token, nth)).to.equal(expected);
+      expect(formatDocumentNumber(config, token, nth)).to.equal(expected);
     });
   }
 });

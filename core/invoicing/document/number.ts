@@ -1,7 +1,6 @@
 /**
- * Invoice numbers consist of prefix, date token and sequence. Each tenant, environment and token has its own counter,
- * so the sequence restarts with a new token. An invoice gets its number at finalization (docs/rules/invoices.md,
- * "Numbers").
+ * Numbers of invoices and credit notes consist of prefix, date token and sequence. Each tenant, environment and token has its own counter,
+ * so the sequence restarts with a new token. A document gets its number at finalization (docs/rules/invoices.md, "Numbers").
  */
 import { Temporal } from 'temporal-polyfill';
 import { invalid } from '../../foundation/error.ts';
@@ -19,7 +18,7 @@ export type NumberConfig = {
   readonly timezone: string;
 };
 
-export const DEFAULT_NUMBER_CONFIG: NumberConfig = {
+export const DEFAULT_INVOICE_NUMBERS: NumberConfig = {
   prefix: 'INV',
   separator: '-',
   format: 'YYYYMM',
@@ -27,6 +26,8 @@ export const DEFAULT_NUMBER_CONFIG: NumberConfig = {
   start_sequence: 1,
   timezone: 'UTC',
 };
+
+export const DEFAULT_CREDIT_NOTE_NUMBERS: NumberConfig = { ...DEFAULT_INVOICE_NUMBERS, prefix: 'CN' };
 
 /** Date token of the number, which also identifies the counter. */
 export function toNumberToken(config: NumberConfig, finalizedAtMs: Milliseconds): string {
@@ -51,10 +52,10 @@ export function toNumberToken(config: NumberConfig, finalizedAtMs: Milliseconds)
 }
 
 /**
- * Formats an invoice number. `nth` is 1 for the first invoice of the token. A number longer than `suffix_length` is
+ * Formats a number. `nth` is 1 for the first document of the token. A number longer than `suffix_length` is
  * printed in full.
  */
-export function formatInvoiceNumber(config: NumberConfig, token: string, nth: bigint): string {
+export function formatDocumentNumber(config: NumberConfig, token: string, nth: bigint): string {
   const sequence = (BigInt(config.start_sequence) - 1n + nth).toString().padStart(config.suffix_length, '0');
   return [config.prefix, token, sequence].join(config.separator);
 }

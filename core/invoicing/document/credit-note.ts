@@ -1,0 +1,97 @@
+/** Content of a credit note on paper (docs/rules/documents.md, "Credit notes"). It shows stored data, like an invoice. */
+import { Decimal } from '../../foundation/decimal.ts';
+import { toInstant } from '../../foundation/time/instant.ts';
+import type { CreditNote, CreditNoteLineItem } from '../credit-note/record.ts';
+import type { Invoice } from '../invoice/record.ts';
+import { findReverseChargeNote, type PrintedDocument } from './document.ts';
+import { type Language, selectTranslations, showAmount, showDay, showMoney } from './language.ts';
+import { buildReceiver, type DocumentCustomer } from './party.ts';
+import type { InvoicePdfConfig } from './setting.ts';
+import type { DocumentTax } from './tax.ts';
+import type { Translations } from './translations.ts';
+
+export type CreditNoteDocumentInput = {
+  readonly note: CreditNote;
+  readonly lines: readonly CreditNoteLineItem[];
+  readonly invoice: Pick<Invoice, 'id' | 'invoice_number' | 'total_tax'>;
+  /** Taxes of the credited invoice. */
+  readonly taxes: readonly DocumentTax[];
+  readonly customer: DocumentCustomer;
+  readonly seller: { readonly name: string; readonly lines: readonly string[] };
+  readonly settings: InvoicePdfConfig;
+  readonly timezone: string;
+};
+
+export function buildCreditNoteDocument(input: CreditNoteDocumentInput): PrintedDocument {
+  const { note, lines, invoice, settings, seller } = input;
+  const { language } = settings;
+  const words = selectTranslations(language);
+  return {
+    title: words.credit_note,
+    mark: deriveMark(note, words),
+    facts: buildFacts(input, words),
+    from: { label: words.from, ...seller },
+    to: buildReceiver(input.customer, words, language),
+    columns: [words.description, `${words.amount} (${note.currency.toUpperCase()})`],
+    rows: lines.map(({ display_name, amount, currency }) => ({
+      text: display_name,
+      details: [],
+      quantity: null,
+      unit_price: null,
+      amount: showAmount(amount, currency, language),
+    })),
+    sums: buildSums(input, words, language),
+    notes: [findReverseChargeNote(input.customer, { ...invoice, ...input }, words), note.memo, settings.notes].flatMap(
+      (text) => text || [],
+    ),
+    foot: [seller.name, note.credit_note_number].filter(Boolean).join(' · '),
+    page: { word: words.page, of: words.of },
+    not_shown: words.not_shown,
+    language,
+    country: input.customer.address_country || null,
+    look: { color: settings.color, page_size: settings.page_size, logo: settings.logo },
+    dated_ms: toInstant(deriveIssueDate(note)),
+  };
+}
+
+function deriveMark({ credit_note_status }: CreditNote, words: Translations): string | null {
+  if (credit_note_status === 'VOIDED') return words.voided;
+  return credit_note_status === 'DRAFT' ? words.draft : null;
+}
+
+function deriveIssueDate({ finalized_at, created_at }: CreditNote): string {
+  return finalized_at ?? created_at;
+}
+
+function buildFacts({ note, invoice, settings, timezone }: CreditNoteDocumentInput, words: Translations) {
+  return [
+    { label: words.credit_note_number, value: note.credit_note_number },
+    { label: words.issued, value: showDay(toInstant(deriveIssueDate(note)), timezone, settings.language) },
+    { label: words.number, value: invoice.invoice_number ?? invoice.id },
+  ];
+}
+
+function buildSums(
+  { note, taxes }: CreditNoteDocumentInput,
+  words: Translations,
+  language: Language,
+): PrintedDocument['sums'] {
+  const sum = (label: string, amount: Decimal | string, strong = false) => ({
+    label,
+    value: showMoney(amount, note.currency, language),
+    strong,
+  });
+  const buildPart = (label: string, amount: Decimal | string) =>
+    new Decimal(amount).isZero() ? [] : [sum(label, amount)];
+  const added = taxes.filter(({ is_included }) => !is_included);
+  const [tax] = added.length === 1 ? added : [];
+  const prepaid = new Decimal(note.total_prepaid_credits_returned);
+  const rest = new Decimal(note.total_amount).minus(prepaid);
+  return [
+    sum(words.subtotal, note.subtotal),
+    ...buildPart(tax?.label ?? words.tax, note.total_tax),
+    sum(words.credited, note.total_amount, true),
+    ...buildPart(words.credits_returned, prepaid),
+    ...buildPart(note.credit_note_type === 'REFUND' ? words.to_balance : words.off_invoice, rest),
+  ];
+}
