@@ -54,7 +54,7 @@ const SCRIPTS = {
 };
 
 // Tests that `npm test` runs only if they are named, as in `npm test -- test/chaos`. test/kafka needs Java and Maven, test/spreadsheet
-// LibreOffice, test/doubles a Python package. test/chaos and test/faults take many minutes: they kill processes and break stores, or need
+// LibreOffice, test/chart Helm, test/browser Chromium, test/doubles a Python package. test/chaos and test/faults take many minutes: they kill processes and break stores, or need
 // the machine for themselves. The others take some minutes: test/start and test/commands start the commands as a user does, each with
 // its own stores; test/long simulates years, fills lists with ten thousand records, sends malformed requests, and runs many random
 // histories.
@@ -65,6 +65,8 @@ const APART = [
   'test/start/',
   'test/commands/',
   'test/spreadsheet/',
+  'test/chart/',
+  'test/browser/',
   'test/doubles/',
   'test/long/',
 ];

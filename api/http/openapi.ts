@@ -18,17 +18,12 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
       info: {
         title: 'Farthing',
         version: VERSION,
-        description:
-          'Usage metering and billing. Amounts and quantities are decimal numbers as text. [The ' +
-          'rules](/docs/rules/) define how usage is counted, priced, prorated and invoiced; ' +
-          '[Errors](/docs/rules/errors.md) explains error codes.',
+        description: DESCRIPTION,
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
       servers: [{ url: '/v1' }],
       security: [{ ApiKeyAuth: [] }, { BearerAuth: [] }],
-      tags: [...new Set(routes.map((route) => route.tag))]
-        .sort(compareAlphabetically)
-        .map((name) => ({ name, description: TAGS[name] })),
+      tags: listTags(routes),
       paths: buildPaths(routes, readExamples(routes)),
       components: {
         securitySchemes: {
@@ -41,6 +36,15 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
     },
     { allowEmptySchema: ANY, override: describeShape },
   );
+}
+
+export const DESCRIPTION =
+  'Usage metering and billing. Amounts and quantities are decimal numbers as text. [The rules](/docs/rules/) define ' +
+  'how usage is counted, priced, prorated and invoiced; [Errors](/docs/rules/errors.md) explains error codes.';
+
+export function listTags(routes: readonly Route[]): { name: string; description?: string }[] {
+  const names = [...new Set(routes.map((route) => route.tag))].sort(compareAlphabetically);
+  return names.map((name) => ({ name, description: TAGS[name] }));
 }
 
 /** Case-insensitive order for readers. */
