@@ -262,7 +262,7 @@ function addressesAreSet() {
   return Boolean(process.env.DATABASE_URL && process.env.CLICKHOUSE_URL);
 }
 
-// Reports an unsupported platform before 900 MB are installed in vain; the stores check it again.
+// Reports an unsupported platform before hundreds of megabytes are installed in vain; the stores check it again.
 function checkPlatform() {
   const { platform, arch } = process;
   const system = platform === 'darwin' || (platform === 'linux' && !isMusl());
@@ -283,8 +283,9 @@ async function installWhenNeeded(dev) {
   const release = await takeInstallLock();
   try {
     if (isInstalled(dev)) return; // Another launcher did it while we waited.
-    console.log('Installing the locked dependencies into node_modules; this is needed once and takes about a minute.');
-    const code = await npm(['ci', ...(dev ? ['--include=dev'] : [])]);
+    console.log('Installing the locked dependencies into node_modules; this is needed once and takes a minute or two.');
+    const hideProgress = showProgress(dev);
+    const code = await npm(['ci', ...(dev ? ['--include=dev'] : [])]).finally(hideProgress);
     const isBrokenOff = code > 128;
     if (isBrokenOff) process.stdout.write(process.stdout.isTTY ? SHOW_CURSOR : '');
     if (isBrokenOff) console.log('Stopped in the installation; what was half there is taken away again.');
@@ -295,6 +296,34 @@ async function installWhenNeeded(dev) {
   } finally {
     release();
   }
+}
+
+// npm prints nothing until its end, so the packages that have arrived are counted: in one line of a terminal, else in a line for each tenth.
+function showProgress(dev) {
+  const wanted = Object.entries(readJson(join(ROOT, 'package-lock.json')).packages)
+    .filter(([path, locked]) => path !== '' && (dev || !locked.dev) && isForThisPlatform(locked))
+    .map(([path]) => join(ROOT, path, 'package.json'));
+  const { isTTY } = process.stdout;
+  let shown = 0;
+  const timer = setInterval(() => {
+    const arrived = wanted.filter((file) => existsSync(file)).length;
+    if (arrived === shown || (!isTTY && arrived - shown < wanted.length / 10)) return;
+    shown = arrived;
+    const line = `  ${arrived} of ${wanted.length} packages`;
+    process.stdout.write(isTTY ? `\r${line}` : `${line}\n`);
+  }, PROGRESS_MS);
+  return () => {
+    clearInterval(timer);
+    if (isTTY && shown > 0) process.stdout.write('\n');
+  };
+}
+
+const PROGRESS_MS = 500;
+
+function isForThisPlatform({ os, cpu, libc }) {
+  const own = isMusl() ? 'musl' : 'glibc';
+  const fits = (list, name) => !list || list.includes(name);
+  return fits(os, process.platform) && fits(cpu, process.arch) && (process.platform !== 'linux' || fits(libc, own));
 }
 
 // npm hides the cursor while its spinner runs, and a killed npm leaves it hidden.
@@ -322,7 +351,7 @@ function npm(args) {
   const cli = process.env.npm_execpath || '';
   const [command, ...first] = cli.endsWith('npm-cli.js') ? [process.execPath, cli] : ['npm'];
   const shell = process.platform === 'win32' && command === 'npm';
-  return inChild([...first, ...args, '--no-audit', '--no-fund', '--loglevel=error'], {
+  return inChild([...first, ...args, '--no-audit', '--no-fund', '--no-progress', '--loglevel=error'], {
     command,
     shell,
     leaves_ms: NPM_LEAVES_MS,

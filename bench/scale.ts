@@ -3,6 +3,9 @@
  * service is restarted, meters are audited against the raw events, and usage is queried. Memory is sampled all the time, by process. The
  * sums of all meters must be exact.
  */
+import { execFileSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { memoryOfTree } from './cpu.ts';
 import { computeExpected } from './expected.ts';
 import {
@@ -39,6 +42,7 @@ export async function run(): Promise<void> {
     const meter_ids = await makeMeters(first);
     await ingest(first, { rounds, workloadOf });
     await dailyRollups(first);
+    sayDisk(first, rounds * ROUND);
     await verify(first, { meter_ids, rounds, workloadOf });
     service = undefined;
     service = await restart(first);
@@ -84,6 +88,16 @@ async function dailyRollups(service: EmbeddedService): Promise<void> {
     sql: `select count() as n from usage_buckets where size = 'DAY'`,
   });
   say(`  daily rollups of the week: ${row!.n} in ${fixed((performance.now() - began) / 1000)} s`);
+}
+
+function sayDisk({ dir }: EmbeddedService, events: number): void {
+  const each = readdirSync(dir, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => {
+      const [kilobytes] = execFileSync('du', ['-sk', join(dir, name)], { encoding: 'utf8' }).split('\t');
+      return `${name} ${fixed((Number(kilobytes) * 1024) / events)}`;
+    });
+  say(`  disk, bytes per event: ${each.join(', ')}`);
 }
 
 function progress(
