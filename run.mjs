@@ -284,7 +284,7 @@ async function installWhenNeeded(dev) {
   try {
     if (isInstalled(dev)) return; // Another launcher did it while we waited.
     console.log('Installing the locked dependencies into node_modules; this is needed once and takes a minute or two.');
-    const hideProgress = showProgress(dev);
+    const hideProgress = showProgress();
     const code = await npm(['ci', ...(dev ? ['--include=dev'] : [])]).finally(hideProgress);
     const isBrokenOff = code > 128;
     if (isBrokenOff) process.stdout.write(process.stdout.isTTY ? SHOW_CURSOR : '');
@@ -299,14 +299,16 @@ async function installWhenNeeded(dev) {
 }
 
 // npm prints nothing until its end, so the packages that have arrived are counted: in one line of a terminal, else in a line for each tenth.
-function showProgress(dev) {
+function showProgress() {
   const wanted = Object.entries(readJson(join(ROOT, 'package-lock.json')).packages)
-    .filter(([path, locked]) => path !== '' && (dev || !locked.dev) && isForThisPlatform(locked))
+    .filter(([path, locked]) => path !== '' && isForThisPlatform(locked))
     .map(([path]) => join(ROOT, path, 'package.json'));
   const { isTTY } = process.stdout;
   let shown = 0;
   const timer = setInterval(() => {
     const arrived = wanted.filter((file) => existsSync(file)).length;
+    // npm first deletes an earlier installation.
+    if (arrived < shown) shown = 0;
     if (arrived === shown || (!isTTY && arrived - shown < wanted.length / 10)) return;
     shown = arrived;
     const line = `  ${arrived} of ${wanted.length} packages`;

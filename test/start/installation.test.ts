@@ -19,7 +19,6 @@ describe('the installation', function () {
       'node_modules/one': { version: '1.0.0' },
       'node_modules/two': { version: '1.0.0' },
       'node_modules/other': { version: '1.0.0', os: ['aix'], optional: true },
-      'node_modules/tool': { version: '1.0.0', dev: true },
     };
     writeFileSync(join(directory.path, 'package-lock.json'), JSON.stringify({ packages }));
     // Like npm: packages arrive one after the other, and the record is written last.

