@@ -9,12 +9,13 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { parseAllDocuments } from 'yaml';
 import { readConfig } from '../../config.ts';
+import { environmentWith, ROOT } from '../support/service.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const CHART = join(ROOT, 'ops/helm/farthing');
 /** The newest version whose schemas kubectl-validate carries. helm that Go built takes itself to be of an old one. */
 const KUBERNETES = '1.30';
-const env = { ...process.env, PATH: `${process.env.PATH}:${join(process.env.GOPATH || join(homedir(), 'go'), 'bin')}` };
+const { PATH, GOPATH, ...inherited } = environmentWith({});
+const env = { ...inherited, PATH: `${PATH}:${join(GOPATH || join(homedir(), 'go'), 'bin')}` };
 const helm = (...args: string[]) => execFileSync('helm', args, { env, encoding: 'utf8' });
 const template = (...sets: string[]) =>
   helm('template', 'billing', CHART, '--kube-version', KUBERNETES, ...sets.flatMap((set) => ['--set', set]));

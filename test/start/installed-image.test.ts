@@ -12,7 +12,7 @@ import S3rver from 's3rver';
 import { type Collector, startCollector } from '../support/collector.ts';
 import { PROVIDER_DOUBLES } from '../support/providers/doubles.ts';
 import type { ProviderDouble } from '../support/providers/provider-double.ts';
-import { ROOT } from '../support/service.ts';
+import { environmentWith, ROOT } from '../support/service.ts';
 import { type FreshDatabase, freshDatabase } from '../support/stores.ts';
 import { until } from '../support/until.ts';
 
@@ -63,8 +63,7 @@ describe('the installed image', function () {
     const output: string[] = [];
     const child = spawn(process.execPath, ['--import', './process/typescript.mjs', file], {
       cwd: folder,
-      env: {
-        PATH: process.env.PATH,
+      env: environmentWith({
         NODE_ENV: 'production',
         PORT: String(port),
         DATA_DIR: join(folder, 'data'),
@@ -76,7 +75,7 @@ describe('the installed image', function () {
         EXPORT_DELAY_SECONDS: '0',
         PROVIDER_ADDRESSES: doubles.map(({ provider_type, fake }) => `${provider_type}=${fake.url.href}`).join(),
         OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-      },
+      }),
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     processes.push(child);

@@ -10,9 +10,9 @@ const views = new Map();
 let authorized = {};
 let library;
 
-window.addEventListener('hashchange', show);
+window.addEventListener('hashchange', () => void show());
 document.getElementById('filter').addEventListener('input', ({ target }) => filter(target.value.trim().toLowerCase()));
-show();
+void show();
 
 async function show() {
   const address = decodeURIComponent(location.hash);
