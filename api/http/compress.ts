@@ -1,4 +1,4 @@
-/** Compression of answers. Files of an export are compressed by send-stream.ts, PDFs and cached short answers not at all. */
+/** Compression of complete answers. An export is compressed while it is sent (send-stream.ts), and a PDF is compressed in itself. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import compression from 'compression';
 import type { Request, Response } from 'express';
