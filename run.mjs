@@ -54,10 +54,10 @@ const SCRIPTS = {
 };
 
 // Tests that `npm test` runs only if they are named, as in `npm test -- test/chaos`. test/kafka and test/pdfua need Java and Maven,
-// test/spreadsheet LibreOffice, test/doubles a Python package. test/chaos and test/faults take many minutes: they kill processes and break stores, or need
-// the machine for themselves. The others take some minutes: test/start and test/commands start the commands as a user does, each with
-// its own stores; test/long simulates years, fills lists with ten thousand records, sends malformed requests, and runs many random
-// histories.
+// test/spreadsheet LibreOffice, test/chart Helm, test/browser Chromium, test/doubles a Python package. test/chaos and test/faults take
+// many minutes: they kill processes and break stores, or need the machine for themselves. The others take some minutes: test/start and
+// test/commands start the commands as a user does, each with its own stores; test/long simulates years, fills lists with ten thousand
+// records, sends malformed requests, and runs many random histories.
 const APART = [
   'test/kafka/',
   'test/chaos/',
@@ -66,6 +66,8 @@ const APART = [
   'test/commands/',
   'test/spreadsheet/',
   'test/pdfua/',
+  'test/chart/',
+  'test/browser/',
   'test/doubles/',
   'test/long/',
 ];
@@ -261,7 +263,7 @@ function addressesAreSet() {
   return Boolean(process.env.DATABASE_URL && process.env.CLICKHOUSE_URL);
 }
 
-// Reports an unsupported platform before 900 MB are installed in vain; the stores check it again.
+// Reports an unsupported platform before hundreds of megabytes are installed in vain; the stores check it again.
 function checkPlatform() {
   const { platform, arch } = process;
   const system = platform === 'darwin' || (platform === 'linux' && !isMusl());
@@ -282,8 +284,9 @@ async function installWhenNeeded(dev) {
   const release = await takeInstallLock();
   try {
     if (isInstalled(dev)) return; // Another launcher did it while we waited.
-    console.log('Installing the locked dependencies into node_modules; this is needed once and takes about a minute.');
-    const code = await npm(['ci', ...(dev ? ['--include=dev'] : [])]);
+    console.log('Installing the locked dependencies into node_modules; this is needed once and takes a minute or two.');
+    const hideProgress = showProgress();
+    const code = await npm(['ci', ...(dev ? ['--include=dev'] : [])]).finally(hideProgress);
     const isBrokenOff = code > 128;
     if (isBrokenOff) process.stdout.write(process.stdout.isTTY ? SHOW_CURSOR : '');
     if (isBrokenOff) console.log('Stopped in the installation; what was half there is taken away again.');
@@ -294,6 +297,36 @@ async function installWhenNeeded(dev) {
   } finally {
     release();
   }
+}
+
+// npm prints nothing until its end, so the packages that have arrived are counted: in one line of a terminal, else in a line for each tenth.
+function showProgress() {
+  const wanted = Object.entries(readJson(join(ROOT, 'package-lock.json')).packages)
+    .filter(([path, locked]) => path !== '' && isForThisPlatform(locked))
+    .map(([path]) => join(ROOT, path, 'package.json'));
+  const { isTTY } = process.stdout;
+  let shown = 0;
+  const timer = setInterval(() => {
+    const arrived = wanted.filter((file) => existsSync(file)).length;
+    // npm first deletes an earlier installation.
+    if (arrived < shown) shown = 0;
+    if (arrived === shown || (!isTTY && arrived - shown < wanted.length / 10)) return;
+    shown = arrived;
+    const line = `  ${arrived} of ${wanted.length} packages`;
+    process.stdout.write(isTTY ? `\r${line}` : `${line}\n`);
+  }, PROGRESS_MS);
+  return () => {
+    clearInterval(timer);
+    if (isTTY && shown > 0) process.stdout.write('\n');
+  };
+}
+
+const PROGRESS_MS = 500;
+
+function isForThisPlatform({ os, cpu, libc }) {
+  const own = isMusl() ? 'musl' : 'glibc';
+  const fits = (list, name) => !list || list.includes(name);
+  return fits(os, process.platform) && fits(cpu, process.arch) && (process.platform !== 'linux' || fits(libc, own));
 }
 
 // npm hides the cursor while its spinner runs, and a killed npm leaves it hidden.
@@ -321,7 +354,7 @@ function npm(args) {
   const cli = process.env.npm_execpath || '';
   const [command, ...first] = cli.endsWith('npm-cli.js') ? [process.execPath, cli] : ['npm'];
   const shell = process.platform === 'win32' && command === 'npm';
-  return inChild([...first, ...args, '--no-audit', '--no-fund', '--loglevel=error'], {
+  return inChild([...first, ...args, '--no-audit', '--no-fund', '--no-progress', '--loglevel=error'], {
     command,
     shell,
     leaves_ms: NPM_LEAVES_MS,

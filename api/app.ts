@@ -11,6 +11,7 @@ import { canShowMetrics } from '../process/process-door.ts';
 import { isTracing } from '../tracing/spans.ts';
 import { limitLoad } from './http/admission.ts';
 import { collectHeaders, serveCachedReads } from './http/cached-reads.ts';
+import { compressAnswers } from './http/compress.ts';
 import { docsRoutes } from './http/docs.ts';
 import { getOnly, refuseUnknownPath, sendError } from './http/errors.ts';
 import { healthRoutes } from './http/health.ts';
@@ -42,7 +43,6 @@ export function buildApp(
 ): RequestListener {
   const app = express();
   app.disable('x-powered-by');
-  app.disable('etag');
   app.set('query parser', parseQuery);
   app.set('trust proxy', services.config.TRUSTED_PROXIES);
   const operations = withoutCaching(mountRoutes(routes, services));
@@ -104,15 +104,16 @@ function mountPages(app: Express, { services, routes, metrics, operations }: Mou
   const { METRICS, DOCS } = services.config;
   app.use('/metrics', shownWhere(METRICS));
   app.use(['/docs', '/v1/openapi.json'], shownWhere(DOCS));
+  app.use(['/metrics', '/docs', '/v1/openapi.json'], compressAnswers);
   app.use(healthRoutes(services), metrics.router);
-  app.use('/docs', docsRoutes());
+  app.use('/docs', docsRoutes(routes));
   app.get('/', shownWhere(DOCS), (_request, response) => response.redirect('/docs/'));
   app.all('/', shownWhere(DOCS), getOnly);
 
-  let document: unknown;
+  let document: string | undefined;
   app.get('/v1/openapi.json', (_request, response) => {
-    document ??= openApiDocument(routes);
-    response.json(document);
+    document ??= JSON.stringify(openApiDocument(routes));
+    response.type('json').send(document);
   });
   app.all('/v1/openapi.json', getOnly);
   // Payment providers also send webhooks to addresses without /v1, which were registered at them earlier.
@@ -156,6 +157,7 @@ const CORS = cors({
   methods: ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS'],
   exposedHeaders: [
     'Allow',
+    'ETag',
     'X-Request-ID',
     'X-As-Of',
     'X-Ignored-Keys',

@@ -28,7 +28,9 @@ export async function run(): Promise<void> {
   const alone = flag('alone', 20);
   const service = await startService();
   try {
+    const empty = await databaseBytes(service);
     const whole = await makeWorld(service, { customers, months: 1, copied: true });
+    const opened = await databaseBytes(service);
     const single = await makeWorld(service, { customers: alone, months: 1 });
     const before = service.cpu();
     const drafts = await billing<Drafted>(service, whole, { part: 'drafts', now: ENDED });
@@ -40,6 +42,11 @@ export async function run(): Promise<void> {
     const ended = service.cpu();
     check(final.report.finalized === customers, JSON.stringify(final.report));
     await checkNumbers(service, whole, customers);
+    const invoiced = await databaseBytes(service);
+    const kibibytes = (bytes: number) => fixed(bytes / customers / 1024);
+    say(
+      `  disk in Postgres, KiB: a customer with a subscription ${kibibytes(opened - empty)}, an invoice ${kibibytes(invoiced - opened)}`,
+    );
     const copied = await copyAgain(service, whole);
     await billing(service, single, { part: 'drafts', now: ENDED });
     const one = await billing(service, single, {
@@ -100,6 +107,12 @@ async function checkNumbers(service: Service, { environment_id }: BillingCaller,
 }
 
 /** Saves the ids of all system events and audit entries so far, so that the ones of finalization can be found. */
+async function databaseBytes(service: Service): Promise<number> {
+  const sql = 'select pg_database_size(current_database())::float8 as bytes';
+  const [row] = await service.call<{ bytes: number }[]>({ what: 'postgres', sql });
+  return row!.bytes;
+}
+
 async function markNow(service: Service): Promise<void> {
   await sql(service, 'create table bench_told as select id from system_events union all select id from audit_entries');
 }

@@ -3,6 +3,9 @@
  * service is restarted, meters are audited against the raw events, and usage is queried. Memory is sampled all the time, by process. The
  * sums of all meters must be exact.
  */
+import { execFileSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { memoryOfTree } from './cpu.ts';
 import { computeExpected } from './expected.ts';
 import {
@@ -39,6 +42,7 @@ export async function run(): Promise<void> {
     const meter_ids = await makeMeters(first);
     await ingest(first, { rounds, workloadOf });
     await dailyRollups(first);
+    await sayDisk(first, rounds * ROUND);
     await verify(first, { meter_ids, rounds, workloadOf });
     service = undefined;
     service = await restart(first);
@@ -84,6 +88,23 @@ async function dailyRollups(service: EmbeddedService): Promise<void> {
     sql: `select count() as n from usage_buckets where size = 'DAY'`,
   });
   say(`  daily rollups of the week: ${row!.n} in ${fixed((performance.now() - began) / 1000)} s`);
+}
+
+async function sayDisk(service: EmbeddedService, events: number): Promise<void> {
+  const folders = readdirSync(service.dir, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && entry.name !== 'clickhouse')
+    .map(({ name }) => {
+      const [kilobytes] = execFileSync('du', ['-sk', join(service.dir, name)], { encoding: 'utf8' }).split('\t');
+      return { name, bytes: Number(kilobytes) * 1024 };
+    });
+  // Merged parts stay on the disk for minutes, so its folder is larger than its tables.
+  const tables = await service.call<{ name: string; bytes: string }[]>({
+    what: 'sql',
+    sql: `select table as name, toString(sum(bytes_on_disk)) as bytes from system.parts
+           where active and database = currentDatabase() group by table having sum(bytes_on_disk) >= ${events} order by 1`,
+  });
+  const each = [...tables, ...folders].map(({ name, bytes }) => `${name} ${fixed(Number(bytes) / events)}`);
+  say(`  disk, bytes per event: ${each.join(', ')}`);
 }
 
 function progress(

@@ -47,6 +47,7 @@ export async function migrate(
   options: { cluster?: string | undefined } = {},
 ): Promise<{ postgres: string[]; clickhouse: string[] }> {
   return locked(postgres, async (transaction) => {
+    await refuseNewerPostgres(transaction);
     await migrateJobs(postgres);
     return {
       clickhouse: await migrateClickHouse(clickhouse, options),
@@ -58,6 +59,7 @@ export async function migrate(
 /** Applies the new files and returns their names. */
 export async function migratePostgres(database: Knex, options: MigrationOptions = {}): Promise<string[]> {
   return locked(database, async (transaction) => {
+    await refuseNewerPostgres(transaction, options);
     await migrateJobs(database);
     return applyTo(transaction, options);
   });
@@ -86,9 +88,32 @@ async function applyTo(transaction: Knex.Transaction, { folder = findFolder('pos
       down: () => Promise.reject(new Error('migrations go forward only')),
     }),
   };
-  const [, applied] = await transaction.migrate.latest({ migrationSource, tableName: 'schema_migrations' });
+  const [, applied] = await transaction.migrate.latest({ migrationSource, tableName: POSTGRES_JOURNAL });
   await noteChecksums(transaction, unknown);
   return applied as string[];
+}
+
+/** Runs before any other step, so that nothing is changed. */
+async function refuseNewerPostgres(
+  transaction: Knex.Transaction,
+  { folder = findFolder('postgres') }: MigrationOptions = {},
+): Promise<void> {
+  if (!(await transaction.schema.hasTable(POSTGRES_JOURNAL))) return;
+  const applied = await transaction(POSTGRES_JOURNAL).orderBy('name').pluck('name');
+  refuseNewer('Postgres', applied, readSqlFiles(folder));
+}
+
+const POSTGRES_JOURNAL = 'schema_migrations';
+
+/** Refuses a store that a newer version has migrated: its tables may have lost columns that this version writes. */
+function refuseNewer(store: 'Postgres' | 'ClickHouse', applied: readonly string[], files: readonly SqlFile[]): void {
+  const known = new Set(files.map(({ name }) => name));
+  const unknown = applied.filter((name) => !known.has(name)).at(-1);
+  if (unknown === undefined) return;
+  throw new Error(
+    `${store} has the schema of a newer version of Farthing: migration ${unknown} is not part of this one. ` +
+      'Start that version again, or restore the backup from before the upgrade',
+  );
 }
 
 /** Returns the files without a stored checksum: new ones, and those that an earlier release applied without recording one. */
@@ -114,10 +139,12 @@ export async function migrateClickHouse(
   client: ClickHouseClient,
   { cluster, folder = findFolder('clickhouse') }: ClickHouseMigrationOptions = {},
 ): Promise<string[]> {
+  const files = readSqlFiles(folder);
   await command(client, expandPlaceholders(JOURNAL, cluster));
   const known = await readJournal(client);
+  refuseNewer('ClickHouse', listApplied(known), files);
   const applied = new Set<string>();
-  for (const { name, sql: text } of readSqlFiles(folder)) {
+  for (const { name, sql: text } of files) {
     const statements = splitStatements(text);
     checkHistory({ name, statements, known });
     for (const [position, statement] of statements.entries()) {
@@ -150,6 +177,10 @@ async function readJournal(client: ClickHouseClient): Promise<Map<string, string
     checksum: string;
   }>();
   return new Map(rows.map(({ name, position, checksum }) => [`${name}#${position}`, checksum]));
+}
+
+function listApplied(known: ReadonlyMap<string, string>): string[] {
+  return [...known.keys()].map((key) => key.slice(0, key.indexOf('#'))).sort();
 }
 
 /** Rejects an edited statement that was applied before: old and new installations would have different tables. */

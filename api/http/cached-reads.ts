@@ -11,6 +11,7 @@ import type { Permission } from '../../core/foundation/access/role.ts';
 import { errorRecord, type FarthingError } from '../../core/foundation/error.ts';
 import { viewCached } from '../../storage/cache/cached-answers.ts';
 import { type AuthenticatedPrincipal, findCachedPrincipal, getRateLimits } from './auth.ts';
+import { endCompressed, isCompressed } from './compress.ts';
 import { setErrorHeaders, toFarthingError } from './errors.ts';
 import type { HttpMetrics } from './metrics.ts';
 import { parseQuery } from './query-string.ts';
@@ -191,8 +192,11 @@ function answer(
   }
   headers.set('Content-Type', 'application/json; charset=utf-8');
   headers.set('Content-Length', String(Buffer.byteLength(body)));
-  response.writeHead(http_status, headers.all);
-  response.end(body);
+  if (isCompressed(request, body)) sendCompressed(request, response, { http_status, headers: headers.all, body });
+  else {
+    response.writeHead(http_status, headers.all);
+    response.end(body);
+  }
   const duration_ms = performance.now() - began;
   mounted.metrics.measured({ method: 'GET', route: path, status: http_status, seconds: duration_ms / 1000 });
   const level = http_status >= 500 ? 'error' : 'info';
@@ -201,6 +205,18 @@ function answer(
   const logged = { scope, method: request.method, url: request.url!, route: path, http_status };
   const line = { request_id, ...buildAnswerLine({ ...logged, duration_ms: Math.round(duration_ms) }) };
   services.logger[level](line, 'request completed');
+}
+
+type TextAnswer = { readonly http_status: number; readonly headers: Headers; readonly body: string };
+
+function sendCompressed(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { http_status, headers, body }: TextAnswer,
+): void {
+  response.statusCode = http_status;
+  for (let at = 0; at < headers.length; at += 2) response.setHeader(headers[at]!, headers[at + 1]!);
+  endCompressed(request, response, body);
 }
 
 /** Collects the headers that `handlers` set on every answer, regardless of the request. */

@@ -62,7 +62,7 @@ function renderPage(page: string): string {
   <head>
     <meta charset="utf-8">
     <meta name="viewport" content="width=device-width, initial-scale=1">
-    <title>${escaped(title)} · Farthing</title>
+    <title>${escapeHtml(title)} · Farthing</title>
     <link rel="icon" type="image/png" href="${up}favicon-32x32.png">
     <link rel="stylesheet" href="${up}pages.css">
   </head>
@@ -84,7 +84,7 @@ function markedFor(page: string): Marked {
       // A link may point to a file of the repository that is not published here.
       link({ href, tokens }: Tokens.Link) {
         const text = this.parser.parseInline(tokens);
-        return leadsSomewhere(page, href) ? `<a href="${escaped(href)}">${text}</a>` : text;
+        return leadsSomewhere(page, href) ? `<a href="${escapeHtml(href)}">${text}</a>` : text;
       },
     },
   });
@@ -102,7 +102,7 @@ function toAnchor(heading: string): string {
     .replace(/^-|-$/g, '');
 }
 
-function escaped(text: string): string {
+export function escapeHtml(text: string): string {
   return text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
 }
 

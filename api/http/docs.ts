@@ -1,14 +1,21 @@
 /**
- * The documentation page at /docs: Swagger UI from our own node_modules. Its own content policy allows what it needs from this host and
- * nothing from any other.
+ * The documentation page at /docs: a list of all operations, made here, and Swagger UI from our own node_modules for one tag at a time. Its
+ * own content policy allows what it needs from this host and nothing from any other.
  */
 import { createRequire } from 'node:module';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import express, { Router } from 'express';
 import helmet from 'helmet';
-import { docPageRoutes } from './doc-pages.ts';
+import { Marked } from 'marked';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { VERSION } from '../../process/version.ts';
+import { docPageRoutes, escapeHtml } from './doc-pages.ts';
 import { getOnly } from './errors.ts';
+import { exampleFile } from './examples.ts';
+import { DESCRIPTION, listTags, openApiDocument } from './openapi.ts';
+import type { Route } from './route.ts';
 
+const OWN_FILES = join(import.meta.dirname, 'docs-page');
 const assets = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
 const SERVED = /^\/(swagger-ui\.css|swagger-ui-bundle\.js|favicon-(16x16|32x32)\.png)$/;
 
@@ -27,23 +34,43 @@ const POLICY = helmet.contentSecurityPolicy({
   },
 });
 
-export function docsRoutes(): Router {
+/** Routes below /docs, for the operations of `routes`. */
+export function docsRoutes(routes: readonly Route[]): Router {
   const router = Router();
   router.use(docPageRoutes());
   router.use(POLICY);
+  let page: string | undefined;
   router.get('/', (request, response) => {
     // Relative addresses below need the slash.
     if (!request.originalUrl.split('?')[0]!.endsWith('/')) return response.redirect(301, `${request.baseUrl}/`);
-    response.type('html').send(PAGE);
+    page ??= renderPage(routes);
+    response.type('html').send(page);
   });
-  router.get('/start.js', (_request, response) => void response.type('js').send(START));
+  const byFile = groupBy(routes, ({ tag }) => exampleFile(tag));
+  const documents = new Map<string, unknown>();
+  router.get('/operations/:file', ({ params: { file } }, response, next) => {
+    const listed = byFile.get(file);
+    if (listed === undefined) return next();
+    if (!documents.has(file)) documents.set(file, openApiDocument(listed));
+    response.json(documents.get(file));
+  });
+  router.get('/start.js', (_request, response) => response.type('js').sendFile('start.mjs', { root: OWN_FILES }));
+  router.get('/page.css', (_request, response) => response.sendFile('page.css', { root: OWN_FILES }));
   const files = express.static(assets, { index: false, maxAge: '1d' });
   router.get(/.*/, (request, response, next) => (SERVED.test(request.path) ? files(request, response, next) : next()));
-  router.all(['/', '/start.js'], getOnly);
+  router.all(['/', '/start.js', '/page.css'], getOnly);
   return router;
 }
 
-const PAGE = `<!doctype html>
+function renderPage(routes: readonly Route[]): string {
+  const byTag = groupBy(routes, ({ tag }) => tag);
+  const tags = listTags(routes);
+  const marked = new Marked();
+  const rows = tags.map(({ name, description = '' }) => {
+    const text = marked.parseInline(description, { async: false });
+    return `<tr><td><a href="#/${escapeHtml(name)}">${escapeHtml(name)}</a></td><td>${text}</td></tr>`;
+  });
+  return `<!doctype html>
 <html lang="en">
   <head>
     <meta charset="utf-8">
@@ -51,41 +78,34 @@ const PAGE = `<!doctype html>
     <title>Farthing API</title>
     <link rel="icon" type="image/png" href="favicon-32x32.png">
     <link rel="stylesheet" href="swagger-ui.css">
+    <link rel="stylesheet" href="page.css">
   </head>
   <body>
-    <div id="docs"></div>
-    <script src="swagger-ui-bundle.js"></script>
-    <script src="start.js"></script>
+    <nav>
+      <p><a href="#">Farthing API</a></p>
+      <input id="filter" type="search" placeholder="Filter operations" aria-label="Filter operations">
+      ${tags.map(({ name }) => renderTag(name, byTag.get(name)!)).join('\n      ')}
+    </nav>
+    <main>
+      <div id="introduction">
+        <h1>Farthing API</h1>
+        <p>Version ${escapeHtml(VERSION)}. ${marked.parseInline(DESCRIPTION, { async: false })}</p>
+        <p>All operations for programs: <a href="../v1/openapi.json">OpenAPI document</a>.</p>
+        <table>${rows.join('\n')}</table>
+      </div>
+      <div id="operations" hidden></div>
+    </main>
+    <script type="module" src="start.js"></script>
   </body>
 </html>
 `;
+}
 
-/**
- * Without validatorUrl the page would send the document's address to another host. Swagger UI does not show `x-codeSamples`, so a plugin
- * renders them before the answers of their operation.
- */
-const START = `const withSamples = (Responses, { React, specSelectors }) => (props) => {
-  const element = React.createElement;
-  const place = props.specPath.butLast().push('x-codeSamples');
-  const samples = specSelectors.specJson().getIn(place, []);
-  const shown = samples.map((sample) =>
-    element('details', { key: sample.get('label') },
-      element('summary', null, sample.get('label')),
-      element('pre', { className: 'example microlight', style: { whiteSpace: 'pre-wrap' } }, sample.get('source'))));
-  return element('div', null,
-    element('div', { className: 'opblock-section-header' }, element('h4', null, 'Code samples')),
-    element('div', { className: 'opblock-description-wrapper' }, shown),
-    element(Responses, props));
-};
-
-SwaggerUIBundle({
-  url: '../v1/openapi.json',
-  dom_id: '#docs',
-  deepLinking: true,
-  docExpansion: 'none',
-  filter: true,
-  validatorUrl: null,
-  persistAuthorization: false,
-  plugins: [{ wrapComponents: { responses: withSamples } }],
-});
-`;
+function renderTag(tag: string, routes: readonly Route[]): string {
+  const links = routes.map(
+    ({ method, operation_id, summary }) =>
+      `<a href="#/${escapeHtml(tag)}/${operation_id}"><b class="${method}">${method}</b> ${escapeHtml(summary)}</a>`,
+  );
+  const data = `data-tag="${escapeHtml(tag)}" data-document="operations/${exampleFile(tag)}"`;
+  return `<details ${data}><summary>${escapeHtml(tag)}</summary>${links.join('')}</details>`;
+}

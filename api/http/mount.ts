@@ -12,6 +12,7 @@ import { runYielding } from '../../storage/concurrency/time-slicer.ts';
 import { runAs } from '../../storage/foundation/request-context.ts';
 import { type AuthenticatedPrincipal, authenticate, findCachedPrincipal, getRateLimits } from './auth.ts';
 import { BODY_LIMIT, checkFileType, checkJsonBytes, parseJsonBody, RAW_BODY_LIMIT, readBytes } from './body.ts';
+import { endCompressed } from './compress.ts';
 import type { Effects } from './effects.ts';
 import { refuseMethod, setErrorHeaders, toFarthingError, wrongMethod } from './errors.ts';
 import { answerOnce, type Reply } from './idempotency.ts';
@@ -201,7 +202,7 @@ async function answer(route: MountedRoute, context: Context): Promise<void> {
   if (reply.body === null) return void response.end();
   response.setHeader('Content-Type', 'application/json; charset=utf-8');
   response.setHeader('Content-Length', Buffer.byteLength(reply.body));
-  response.end(reply.body);
+  endCompressed(context.request, response, reply.body);
 }
 
 /** Produces the answer. `done` has the effects that an earlier attempt of the request committed; null if there are none. */

@@ -18,17 +18,12 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
       info: {
         title: 'Farthing',
         version: VERSION,
-        description:
-          'Usage metering and billing. Amounts and quantities are decimal numbers as text. [The ' +
-          'rules](/docs/rules/) define how usage is counted, priced, prorated and invoiced; ' +
-          '[Errors](/docs/rules/errors.md) explains error codes.',
+        description: DESCRIPTION,
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
       servers: [{ url: '/v1' }],
       security: [{ ApiKeyAuth: [] }, { BearerAuth: [] }],
-      tags: [...new Set(routes.map((route) => route.tag))]
-        .sort(compareAlphabetically)
-        .map((name) => ({ name, description: TAGS[name] })),
+      tags: listTags(routes),
       paths: buildPaths(routes, readExamples(routes)),
       components: {
         securitySchemes: {
@@ -41,6 +36,16 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
     },
     { allowEmptySchema: ANY, override: describeShape },
   );
+}
+
+export const DESCRIPTION =
+  'Usage metering and billing. Amounts and quantities are decimal numbers as text. [The rules](/docs/rules/) define ' +
+  'how usage is counted, priced, prorated and invoiced; [Errors](/docs/rules/errors.md) explains error codes. ' +
+  'Answers from 4 KiB on are compressed if `Accept-Encoding` allows it.';
+
+export function listTags(routes: readonly Route[]): { name: string; description?: string }[] {
+  const names = [...new Set(routes.map((route) => route.tag))].sort(compareAlphabetically);
+  return names.map((name) => ({ name, description: TAGS[name] }));
 }
 
 /** Case-insensitive order for readers. */
@@ -128,7 +133,11 @@ function buildOperation(route: Route, example: Example): ZodOpenApiOperationObje
     } as ZodOpenApiOperationObject['requestParams'],
     ...(route.body ? { requestBody: buildRequestBody(route, route.body) } : {}),
     ...(route.takes_file ? { requestBody: buildFileBody(route.takes_file) } : {}),
-    responses: { [route.success]: buildSuccess(route, example), ...buildErrors(route) },
+    responses: {
+      [route.success]: buildSuccess(route, example),
+      ...(route.file_type === 'application/pdf' ? NOT_MODIFIED : {}),
+      ...buildErrors(route),
+    },
     ...(samples.length > 0 ? { 'x-codeSamples': samples } : {}),
   } as ZodOpenApiOperationObject;
 }
@@ -170,6 +179,9 @@ function buildFileBody(examples: NonNullable<Route['takes_file']>) {
   ]);
   return { required: true, content: Object.fromEntries(contents) };
 }
+
+/** A PDF has an ETag. */
+const NOT_MODIFIED = { 304: { description: 'The PDF still has the ETag that `If-None-Match` names; no body.' } };
 
 const FILE = { type: 'string', format: 'binary' } as const;
 const RECORDS = { type: 'array', items: { type: 'object' } } as const;

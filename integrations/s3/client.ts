@@ -38,14 +38,9 @@ const CONNECTION_MS = 10_000;
 const ANSWER_BYTES_MAX = 256 * 1024;
 const ATTEMPTS = 3;
 
-export async function loadS3Library() {
-  try {
-    return await import('@aws-sdk/client-s3');
-  } catch (error) {
-    throw new FarthingError('system_error', 'the library for S3 is not installed (@aws-sdk/client-s3)', {
-      cause: error,
-    });
-  }
+/** Loads the library at the first use: it takes a tenth of a second. */
+export function loadS3Library() {
+  return import('@aws-sdk/client-s3');
 }
 
 export async function createClient(options: S3Options): Promise<S3Client> {

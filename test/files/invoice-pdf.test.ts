@@ -33,6 +33,12 @@ describe('/invoices/{id}/pdf', () => {
     await api.request('POST', `/invoices/${invoice.id}/finalize`);
     const first = await pdf();
     expect(first.answer.headers.get('content-disposition')).to.contain('INV-202603-00001.pdf');
+    const etag = first.answer.headers.get('etag')!;
+    // fetch adds Cache-Control: no-cache to a conditional request.
+    const askAgain = () => api.request('GET', `/invoices/${invoice.id}/pdf`, { headers: { 'if-none-match': etag } });
+    const again = await askAgain();
+    expect([again.status, again.text]).to.deep.equal([304, '']);
+    expect(first.answer.headers.get('cache-control')).to.equal('private, no-cache');
     const settings = { value: { language: 'de', company: { name: 'Acme Industries' } } };
     expect((await api.request('PUT', '/settings/invoice_pdf_config', { body: settings })).status).to.equal(200);
     const kept = await pdf();
@@ -42,6 +48,7 @@ describe('/invoices/{id}/pdf', () => {
     expect((await pdf()).bytes.equals(anew.bytes)).to.equal(true);
     await api.request('PUT', `/invoices/${invoice.id}/payment`, { body: { payment_status: 'SUCCEEDED' } });
     expect((await pdf()).bytes.equals(anew.bytes)).to.equal(false);
+    expect((await askAgain()).status).to.equal(200);
   });
 
   it('has an address that needs no key, and is good for a quarter of an hour', async () => {

@@ -289,16 +289,39 @@ describe('the documentation page', () => {
     const scripts = policy.split(';').find((part) => part.trim().startsWith('script-src'));
     expect(scripts?.trim()).to.equal("script-src 'self'");
     const start = await get('/docs/start.js');
+    expect(start.headers.get('content-type')).to.match(/^text\/javascript/);
     for (const text of [page.text, start.text]) expect(text).to.not.match(/(https?:)?\/\/[a-z]/i);
   });
 
   it('finds everything that it asks for', async () => {
     const { text } = await get('/docs/');
-    const files = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1]);
-    expect(files).to.have.length(4);
-    for (const file of files) expect((await get(`/docs/${file}`)).status, file).to.equal(200);
+    const files = [...text.matchAll(/(?:src|href)="([^"#]+)/g)].map((match) => new URL(match[1]!, `${api.url}/docs/`));
+    expect(files.length).to.be.above(20);
+    for (const { pathname } of files) expect((await get(pathname)).status, pathname).to.equal(200);
+    expect((await get('/docs/swagger-ui-bundle.js')).status).to.equal(200);
     const bare = await fetch(`${api.url}/docs`, { redirect: 'manual' });
     expect([bare.status, bare.headers.get('location')]).to.deep.equal([301, '/docs/']);
+  });
+
+  it('lists every operation, and has a document of each tag with its operations alone', async () => {
+    const { text } = await get('/docs/');
+    const listed = [...text.matchAll(/<a href="#\/([^/"]+)\/(\w+)">/g)].map(([, tag, id]) => `${tag} ${id}`);
+    expect(listed).to.have.members(routes.map(({ tag, operation_id }) => `${tag} ${operation_id}`));
+    const whole = (await get('/v1/openapi.json')).body as unknown as ApiDocument;
+    const documents = [...text.matchAll(/data-tag="([^"]+)" data-document="([^"]+)"/g)];
+    expect(documents).to.have.length(new Set(routes.map(({ tag }) => tag)).size);
+    for (const [, tag, file] of documents) {
+      const part = (await get(`/docs/${file}`)).body as unknown as ApiDocument;
+      const operations = Object.entries(part.paths).flatMap(([path, methods]) =>
+        Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+      );
+      expect(operations.map(({ operation }) => operation.operationId)).to.have.members(
+        routes.filter((route) => route.tag === tag).map(({ operation_id }) => operation_id),
+      );
+      for (const { path, method, operation } of operations)
+        expect(operation, operation.operationId).to.deep.equal(whole.paths[path]![method]);
+    }
+    expect((await get('/docs/operations/none.json')).status).to.equal(404);
   });
 
   it('serves nothing else of the package', async () => {

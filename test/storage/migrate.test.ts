@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { explain } from '../../process/explain.ts';
 import { expandPlaceholders, migrate, migrateClickHouse, migratePostgres, readSqlFiles } from '../../sql/migrate.ts';
 import { connectPostgres } from '../../storage/postgres/pool/postgres.ts';
 import { type FreshDatabase, testStores } from '../support/stores.ts';
@@ -78,8 +79,25 @@ describe('migrate', () => {
     expect(await database.postgres.schema.hasTable('b')).to.equal(false);
   });
 
+  it('refuses stores that a newer version has migrated, in one line, and changes nothing', async () => {
+    const { postgres, clickhouse } = database;
+    const line = async () => explain(await migrate(database).catch((error: Error) => error));
+    const newer = (store: string) =>
+      `${store} has the schema of a newer version of Farthing: migration 9999-later.sql is not part of this one. ` +
+      'Start that version again, or restore the backup from before the upgrade';
+
+    const values = [{ name: '9999-later.sql', position: 0, checksum: 'x' }];
+    await clickhouse.insert({ table: 'schema_migrations', values, format: 'JSONEachRow' });
+    expect(await line()).to.equal(newer('ClickHouse'));
+    await postgres('schema_migrations').insert({ name: '9999-later.sql', batch: 2, migration_time: new Date() });
+    await postgres('schema_migrations').where({ name: '0001-tenants.sql' }).delete();
+    expect(await line()).to.equal(newer('Postgres'));
+    expect(await postgres('schema_migrations').where({ name: '0001-tenants.sql' })).to.deep.equal([]);
+  });
+
   it('goes on with the statement of ClickHouse that failed', async () => {
     const { clickhouse } = database;
+    await clickhouse.command({ query: 'TRUNCATE TABLE schema_migrations' });
     file(
       '0001-x.sql',
       "-- a; comment;\nCREATE TABLE x (a String DEFAULT ';\n') ENGINE = {engine:MergeTree} ORDER BY a;\nCREATE TABLE y AS nope;\n",
@@ -106,6 +124,7 @@ describe('migrate', () => {
   });
 
   it('refuses a statement that was changed after it was applied', async () => {
+    await database.clickhouse.command({ query: 'TRUNCATE TABLE schema_migrations' });
     file('0001-x.sql', 'CREATE TABLE x (a String) ENGINE = MergeTree ORDER BY a;');
     await migrateClickHouse(database.clickhouse, { folder });
     file('0001-x.sql', 'CREATE TABLE x (a Int32) ENGINE = MergeTree ORDER BY a;');

@@ -118,6 +118,8 @@ function sendPdf({ name, bytes }: DocumentFile, { response }: Context): void {
   response
     .status(200)
     .type('application/pdf')
+    // The caller may store it, and asks with its ETag whether it is still the current one.
+    .set('Cache-Control', 'private, no-cache')
     .set('Content-Disposition', `inline; filename*=UTF-8''${encodeURIComponent(name)}`);
   response.send(bytes);
 }

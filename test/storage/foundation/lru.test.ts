@@ -1,10 +1,11 @@
 import { expect } from 'chai';
+import type { LRUCache } from 'lru-cache';
 import { createLru } from '../../../storage/foundation/lru.ts';
 import { until } from '../../support/until.ts';
 
 describe('a cache of limited size', () => {
   it('returns no expired value, but retains it for readers that allow it', async () => {
-    const cache = createLru<string>(10, 1);
+    const cache: LRUCache<string, string> = createLru(10, 1);
     cache.set('key', 'value');
     await until('it has expired', async () => cache.get('key') === undefined);
     expect(cache.has('key')).to.equal(false);

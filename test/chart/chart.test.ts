@@ -1,0 +1,114 @@
+/**
+ * The Helm chart in ops/helm: accepted by helm, its manifests by the schemas of Kubernetes, its settings by config.ts. Needs `helm` and
+ * `kubectl-validate`, which .ci/run installs with Go, so it is asked for by name.
+ */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { parseAllDocuments } from 'yaml';
+import { readConfig } from '../../config.ts';
+import { environmentWith, ROOT } from '../support/service.ts';
+
+const CHART = join(ROOT, 'ops/helm/farthing');
+/** The newest version whose schemas kubectl-validate carries. helm that Go built takes itself to be of an old one. */
+const KUBERNETES = '1.30';
+const { PATH, GOPATH, ...inherited } = environmentWith({});
+const env = { ...inherited, PATH: `${PATH}:${join(GOPATH || join(homedir(), 'go'), 'bin')}` };
+const helm = (...args: string[]) => execFileSync('helm', args, { env, encoding: 'utf8' });
+const template = (...sets: string[]) =>
+  helm('template', 'billing', CHART, '--kube-version', KUBERNETES, ...sets.flatMap((set) => ['--set', set]));
+
+type Container = { command: string[]; envFrom: object[]; ports: { name: string; containerPort: number }[] };
+type Manifest = {
+  kind: string;
+  metadata: { name: string };
+  data: Record<string, string>;
+  spec: {
+    template: { spec: { containers: Container[]; volumes: { name: string }[] } };
+    volumeClaimTemplates?: object[];
+  };
+};
+
+const ALL = [
+  'ingress.enabled=true',
+  'ingress.className=nginx',
+  'ingress.tlsSecret=certificate',
+  'exports.existingClaim=exports',
+  'pipeline.storage.className=fast',
+  'imagePullSecrets[0].name=registry',
+  'nodeSelector.disk=ssd',
+  'tolerations[0].key=billing',
+];
+
+describe('the Helm chart', function () {
+  this.timeout(60_000);
+  let folder: string;
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), 'farthing-chart-'));
+  });
+  after(() => rmSync(folder, { recursive: true }));
+
+  const read = (...sets: string[]) =>
+    parseAllDocuments(template(...sets)).map((document) => document.toJS() as Manifest);
+  const validate = (manifests: string) => {
+    const file = join(folder, 'manifests.yaml');
+    writeFileSync(file, manifests);
+    return spawnSync('kubectl-validate', ['--version', KUBERNETES, file], { env, encoding: 'utf8' });
+  };
+
+  it('passes helm lint', () => {
+    expect(helm('lint', '--strict', '--kube-version', KUBERNETES, CHART)).to.contain('0 chart(s) failed');
+  });
+
+  it('is the version of package.json', () => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+    const chart = readFileSync(join(CHART, 'Chart.yaml'), 'utf8');
+    expect(/^appVersion: (.*)$/m.exec(chart)?.[1]).to.equal(version);
+  });
+
+  for (const [what, sets] of [['defaults', []] as const, ['everything switched on', ALL] as const]) {
+    it(`makes manifests that the schemas of Kubernetes accept: ${what}`, () => {
+      const manifests = template(...sets);
+      const { status, stderr, stdout } = validate(manifests);
+      expect(status, stderr + stdout).to.equal(0);
+      // A misspelled field would be refused.
+      expect(validate(manifests.replaceAll('terminationGracePeriodSeconds', 'terminationGrace')).status).to.not.equal(
+        0,
+      );
+    });
+  }
+
+  it('refuses values that it does not know', () => {
+    expect(() => template('api.replica=3')).to.throw(/replica/);
+    expect(() => template('existingSecret=')).to.throw(/existingSecret/);
+  });
+
+  it('gives the processes settings that config.ts and .env.example know', () => {
+    const settings = read(...ALL).find(({ kind }) => kind === 'ConfigMap')!.data;
+    const example = readFileSync(join(ROOT, '.env.example'), 'utf8');
+    expect(settings).to.include({ DATA_DIR: '/data', EXPORT_DIRECTORY: '/exports', SIGN_UP: 'closed' });
+    for (const name of Object.keys(settings)) expect(example).to.match(new RegExp(`^(# )?${name}=`, 'm'));
+    const config: Record<string, unknown> = readConfig(settings);
+    for (const [name, value] of Object.entries(settings)) expect(String(config[name]), name).to.equal(value);
+  });
+
+  it('starts each process as docker-compose.yml does, with the disk that it needs', () => {
+    const compose = readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8');
+    const processes = read().filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet');
+    expect(processes.map(({ metadata }) => metadata.name)).to.have.members([
+      'billing-api',
+      'billing-pipeline',
+      'billing-scheduler',
+    ]);
+    for (const { kind, metadata, spec } of processes) {
+      const [{ command, envFrom, ports }] = spec.template.spec.containers as [Container];
+      expect(existsSync(join(ROOT, command.at(-1)!)), metadata.name).to.equal(true);
+      expect(compose).to.contain(`command: ${JSON.stringify(command).replaceAll(',', ', ')}`);
+      expect(envFrom).to.have.length(2);
+      expect(ports.map(({ containerPort }) => containerPort)).to.deep.equal([8080, 8081]);
+      expect(spec.volumeClaimTemplates ?? [], metadata.name).to.have.length(kind === 'StatefulSet' ? 1 : 0);
+    }
+  });
+});
