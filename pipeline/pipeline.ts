@@ -1,6 +1,7 @@
 /** Starts and stops the whole pipeline: the processor, the relay of control messages, and the back-fills. */
 import { join } from 'node:path';
 import type { Logger } from 'pino';
+import { moveOutboxEvents } from '../actions/metering/events/move-outbox-events.ts';
 import type { Stores } from '../storage/foundation/stores.ts';
 import { raiseAttempts } from '../storage/progress/attempts.ts';
 import { backfillMeters } from './control/backfill.ts';
@@ -35,13 +36,14 @@ export async function startPipeline(stores: Stores, options: PipelineOptions): P
   });
   // Separate loops: corrections and changes reach the log even if the back-fill of a meter takes long.
   const relay = new PipelineBatchLoop(() => relayControlMessages(stores, options.clock().getTime()), options.logger);
+  const outbox = new PipelineBatchLoop(() => moveOutboxEvents(stores), options.logger);
   const backfills = new PipelineBatchLoop(
     () => backfillMeters(stores, { events_max: options.slice_events_max }),
     options.logger,
   );
   return {
     async stop() {
-      await Promise.all([relay.stop(), backfills.stop()]);
+      await Promise.all([relay.stop(), outbox.stop(), backfills.stop()]);
       await processor.stop();
     },
   };

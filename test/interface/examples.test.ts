@@ -406,6 +406,15 @@ describe('the examples of the documentation', () => {
     expect(uploaded.status, uploaded.text).to.equal(202);
     answers.set('uploadTask', ids.asShown(uploaded.body) as object as Shown);
     asked.set('uploadTask', path);
+    const preview = '/tasks/upload/preview?entity_type=CUSTOMERS&file_type=CSV';
+    const tried = await world.api.request('POST', preview, { body: file, headers });
+    answers.set('previewTaskUpload', ids.asShown(tried.body) as object as Shown);
+    asked.set('previewTaskUpload', preview);
+    await ask('createImportMapping');
+    await ask('listImportMappings');
+    await ask('listImportPresets');
+    await ask('getImportMapping', { id: id('impmap') });
+    await ask('deleteImportMapping', { id: id('impmap') });
     await work(
       (stores, place, attempt) => tryImport(stores, place, { ...attempt, settings: world.api.services.config }),
       uploaded.body as { workflow_id: string },
