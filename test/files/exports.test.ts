@@ -253,6 +253,33 @@ describe('exports on demand', () => {
       expect(await recordsOf(`invoice?${MARCH}`)).to.deep.equal([]);
     });
 
+    it('FOCUS: the lines of these invoices, whose costs add up to their totals', async () => {
+      const records = await recordsOf(`focus?${APRIL}`);
+      const { items } = await world.get('/invoices?invoice_status=FINALIZED&limit=100');
+      expect(sum(records.map(({ BilledCost }) => BilledCost!))).to.equal(
+        sum(items.map(({ total }: { total: string }) => total)),
+      );
+      const acme = records.filter(({ BillingAccountId }) => BillingAccountId === 'acme');
+      expect(
+        acme.map(({ ServiceName, ConsumedQuantity, BilledCost, ListUnitPrice }) => [
+          ServiceName,
+          ConsumedQuantity,
+          BilledCost,
+          ListUnitPrice,
+        ]),
+      ).to.deep.equal([]);
+      expect(acme[0]).to.include({
+        BillingCurrency: 'USD',
+        ChargeCategory: 'Usage',
+        ChargeFrequency: 'Usage-Based',
+        ChargePeriodStart: '2026-03-01T00:00:00Z',
+        ChargePeriodEnd: '2026-04-01T00:00:00Z',
+        PricingCategory: 'Standard',
+        SubAccountId: world.id('subscription acme'),
+      });
+      expect(await recordsOf(`focus?${MARCH}`)).to.deep.equal([]);
+    });
+
     it('credits: what was put in less what was taken out is the balance', async () => {
       const topups = await recordsOf(`credit_topups?${APRIL}&wallet_metadata=tier`);
       const used = await recordsOf(`credit_usage?${APRIL}`);

@@ -18,7 +18,7 @@ export const invoicesExport = defineExportKind<ExportedInvoice>({
 
 const PAGE = 1_000;
 
-async function* readInvoices(
+export async function* readInvoices(
   stores: Stores,
   scope: Scope,
   input: ExportInput,

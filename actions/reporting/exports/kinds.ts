@@ -4,6 +4,7 @@ import type { ExportKind } from './export-kind.ts';
 import { usageAnalyticsExport } from './exported-analytics.ts';
 import { creditTopupsExport, creditUsageExport } from './exported-credits.ts';
 import { eventsExport } from './exported-events.ts';
+import { focusExport } from './exported-focus.ts';
 import { invoicesExport } from './exported-invoices.ts';
 
 export const EXPORT_KINDS = {
@@ -12,4 +13,5 @@ export const EXPORT_KINDS = {
   credit_topups: creditTopupsExport,
   credit_usage: creditUsageExport,
   usage_analytics: usageAnalyticsExport,
+  focus: focusExport,
 } as const satisfies Record<ExportEntityType, ExportKind>;

@@ -1,7 +1,14 @@
 /** Parameters of an export: entity type, format and compression (docs/rules/exports.md). */
 import { anyCase } from '../../foundation/record.ts';
 
-export const EXPORT_ENTITY_TYPES = ['events', 'invoice', 'credit_topups', 'credit_usage', 'usage_analytics'] as const;
+export const EXPORT_ENTITY_TYPES = [
+  'events',
+  'invoice',
+  'credit_topups',
+  'credit_usage',
+  'usage_analytics',
+  'focus',
+] as const;
 export type ExportEntityType = (typeof EXPORT_ENTITY_TYPES)[number];
 
 const EXPORT_FORMATS = ['CSV', 'PARQUET'] as const;

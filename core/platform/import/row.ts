@@ -4,5 +4,5 @@
  */
 export type ImportRow = { readonly value: unknown; readonly text?: string | undefined; readonly is_mapped?: boolean };
 
-/** The reason why a row was rejected (docs/rules/imports.md, "The report"). */
+/** The reason why a row was rejected (docs/rules/imports.md, "Refused rows"). */
 export type RowFault = { readonly field: string; readonly code: string; readonly message: string };

@@ -19,6 +19,7 @@ const TASK_ENTITY_TYPES = [
   'CREDIT_TOPUPS',
   'CREDIT_USAGE',
   'USAGE_ANALYTICS',
+  'FOCUS',
 ] as const;
 export type TaskStatus = (typeof TASK_STATUSES)[number];
 type TaskEntityType = (typeof TASK_ENTITY_TYPES)[number];
