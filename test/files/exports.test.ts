@@ -260,14 +260,17 @@ describe('exports on demand', () => {
         sum(items.map(({ total }: { total: string }) => total)),
       );
       const acme = records.filter(({ BillingAccountId }) => BillingAccountId === 'acme');
-      expect(
-        acme.map(({ ServiceName, ConsumedQuantity, BilledCost, ListUnitPrice }) => [
-          ServiceName,
-          ConsumedQuantity,
-          BilledCost,
-          ListUnitPrice,
+      const id = items.find(
+        ({ customer_id }: { customer_id: string }) => customer_id === world.id('customer acme'),
+      )!.id;
+      const { line_items } = await world.get(`/invoices/${id}`);
+      expect(acme.map((one) => [one.x_InvoiceLineItemId, one.ConsumedQuantity, one.ListCost])).to.deep.equal(
+        line_items!.map((line: { id: string; quantity: string; amount: string }) => [
+          line.id,
+          line.quantity,
+          line.amount,
         ]),
-      ).to.deep.equal([]);
+      );
       expect(acme[0]).to.include({
         BillingCurrency: 'USD',
         ChargeCategory: 'Usage',

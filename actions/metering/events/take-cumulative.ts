@@ -6,8 +6,8 @@
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { advanceSeries, type CumulativePoint, type SeriesState } from '../../../core/metering/event/cumulative.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
-import { addSeries, readSeries, type StoredSeries, writeSeries } from '../../../storage/models/metering/otlp-series.ts';
 import { addOutboxEvents, type OutboxEvents, removeOutboxEvents } from '../../../storage/progress/event-outbox.ts';
+import { addSeries, readSeries, type StoredSeries, writeSeries } from '../../../storage/progress/otlp-series.ts';
 import { appendOutboxEvents } from './move-outbox-events.ts';
 
 export type SeriesPoint = {
@@ -18,7 +18,7 @@ export type SeriesPoint = {
   toEvent(value: string, count: string | null): string;
 };
 
-export type SeriesFault = { readonly index: number; readonly why: string };
+type SeriesFault = { readonly index: number; readonly why: string };
 
 const EVENTS_PER_ENTRY = 1_000;
 /** A series is written at least this often, so that one without new usage is not deleted. */

@@ -62,12 +62,12 @@ export class EncodingDetector {
   }
 
   /** A byte order mark decides before the encoding that a mapping states. */
-  choose(stated: FileEncoding | null): FileEncoding {
+  choose(required: FileEncoding | null): FileEncoding {
     const [one, two, three] = this.#first;
     if (one === 0xef && two === 0xbb && three === 0xbf) return 'UTF-8';
     if (one === 0xff && two === 0xfe) return 'UTF-16LE';
     if (one === 0xfe && two === 0xff) return 'UTF-16BE';
-    return stated ?? this.#recognize();
+    return required ?? this.#recognize();
   }
 
   /**
@@ -87,12 +87,12 @@ export class EncodingDetector {
 
 const PART_BYTES = 16_384;
 
-type EncodingTerms = { readonly file_type: 'CSV' | 'JSON'; readonly stated: FileEncoding | null };
+type EncodingTerms = { readonly file_type: 'CSV' | 'JSON'; readonly required: FileEncoding | null };
 
-export function chooseEncoding(bytes: Buffer, { file_type, stated }: EncodingTerms): FileEncoding {
+export function chooseEncoding(bytes: Buffer, { file_type, required }: EncodingTerms): FileEncoding {
   const detector = new EncodingDetector(file_type);
   detector.add(bytes);
-  return detector.choose(stated);
+  return detector.choose(required);
 }
 
 /** Decodes a file in this encoding, without its byte order mark. */

@@ -82,7 +82,7 @@ export async function enqueueImport(
         ? {
             sha256,
             size_bytes: bytes.length,
-            encoding: chooseEncoding(bytes, { file_type: fields.file_type, stated: mapping?.encoding ?? null }),
+            encoding: chooseEncoding(bytes, { file_type: fields.file_type, required: mapping?.encoding ?? null }),
             same_file_as: await findSameFile(transaction, scope, { id, sha256, entity_type: fields.entity_type }),
           }
         : {}),

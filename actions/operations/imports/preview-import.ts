@@ -1,4 +1,4 @@
-/** Reads the first rows of a file as an import would, and writes nothing (docs/rules/imports.md, "A try"). */
+/** Reads the first rows of a file as an import would, and writes nothing (docs/rules/imports.md). */
 import { createHash } from 'node:crypto';
 import { FarthingError } from '../../../core/foundation/error.ts';
 import { parseJson } from '../../../core/foundation/json/parse.ts';
@@ -18,12 +18,12 @@ import { RECORDS } from './take-records.ts';
 const ROWS_MAX = 1_000;
 const SHOWN_MAX = 10;
 
-type PreviewInput = Pick<NewImport, 'entity_type' | 'file_type'> & {
+type ImportPreviewInput = Pick<NewImport, 'entity_type' | 'file_type'> & {
   readonly mapping: UsedMapping | null;
   readonly bytes: Buffer;
 };
 
-export type ImportPreview = {
+type ImportPreview = {
   readonly encoding: FileEncoding;
   readonly sha256: string;
   readonly same_file_as: string | null;
@@ -41,10 +41,10 @@ type PreviewedRow = { readonly row: number } & ({ readonly record: unknown } | {
 export async function previewImport(
   stores: Pick<Stores, 'postgres'>,
   scope: Scope,
-  { bytes, ...input }: PreviewInput,
+  { bytes, ...input }: ImportPreviewInput,
 ): Promise<ImportPreview> {
   const sha256 = createHash('sha256').update(bytes).digest('hex');
-  const encoding = chooseEncoding(bytes, { file_type: input.file_type, stated: input.mapping?.encoding ?? null });
+  const encoding = chooseEncoding(bytes, { file_type: input.file_type, required: input.mapping?.encoding ?? null });
   const { rows, isWhole, error_summary } = await readFirstRows({ ...input, encoding, bytes });
   const previewed = await previewRows(stores, scope, { entity_type: input.entity_type, rows });
   const accepted = previewed.flatMap((one) => ('fault' in one ? [] : [one]));
@@ -64,7 +64,7 @@ export async function previewImport(
 }
 
 /** An error that ends the file is a result: an import would import the rows before it. */
-async function readFirstRows({ bytes, entity_type, ...file }: PreviewInput & { encoding: FileEncoding }) {
+async function readFirstRows({ bytes, entity_type, ...file }: ImportPreviewInput & { encoding: FileEncoding }) {
   const rows: FileRow[] = [];
   async function* pieces() {
     yield bytes;
@@ -81,7 +81,7 @@ async function readFirstRows({ bytes, entity_type, ...file }: PreviewInput & { e
   return { rows, isWhole: true, error_summary: rows.length === 0 ? 'file: holds no records' : null };
 }
 
-type FirstRows = Pick<PreviewInput, 'entity_type'> & { readonly rows: readonly FileRow[] };
+type FirstRows = Pick<ImportPreviewInput, 'entity_type'> & { readonly rows: readonly FileRow[] };
 
 async function previewRows(
   { postgres }: Pick<Stores, 'postgres'>,

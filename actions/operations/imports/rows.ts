@@ -103,7 +103,7 @@ async function* readCsvRows(
 }
 
 /** Cells of a record, and its row in a spreadsheet, which counts the header and empty lines. */
-export type CsvRecord = { readonly cells: readonly string[]; readonly number: number };
+type CsvRecord = { readonly cells: readonly string[]; readonly number: number };
 
 /**
  * Reads the records of a CSV text. If the parser's stream fails, it drops the records that were not read from it yet.

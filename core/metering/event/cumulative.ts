@@ -16,7 +16,7 @@ export type CumulativePoint = {
 export type SeriesState = Pick<CumulativePoint, 'time_nano' | 'value' | 'count'> | null;
 
 /** The usage since the state. `advance` says whether the state must be stored. */
-export type SeriesStep =
+type SeriesStep =
   | { readonly kind: 'delta'; readonly value: string; readonly count: string | null }
   | { readonly kind: 'baseline' }
   | { readonly kind: 'nothing' }
@@ -26,7 +26,7 @@ export type SeriesStep =
  * Age of a start time up to which an unknown series is accepted. States are stored for longer (`SERIES_RETENTION_DAYS`), so a series whose
  * state was deleted is older than this and never counts twice.
  */
-export const UNKNOWN_START_DAYS = 90;
+const UNKNOWN_START_DAYS = 90;
 export const SERIES_RETENTION_DAYS = 100;
 const NANO_PER_DAY = 86_400_000_000_000n;
 

@@ -5,7 +5,7 @@
 import { invalid } from '../../foundation/error.ts';
 
 /** Name of a field, followed by the key inside it if the column has one. */
-export type ImportColumn = readonly string[];
+type ImportColumn = readonly string[];
 
 const COLUMNS_MAX = 1_000;
 

@@ -61,7 +61,7 @@ export async function findSameFile(
   const [task] = await TaskModel.in(scope, database)
     .where({ task_type: 'IMPORT', entity_type, sha256 })
     .whereNot({ id })
-    .where((query) => query.where('successful_records', '>', 0).orWhereIn('task_status', ['PENDING', 'PROCESSING']))
+    .whereRaw(`(successful_records > 0 or task_status in ('PENDING', 'PROCESSING'))`)
     .orderBy(['created_at', 'id'])
     .limit(1);
   return task?.id ?? null;

@@ -12,8 +12,8 @@ import {
 import { expect } from 'chai';
 import { OTLP_EXAMPLE } from '../../../api/metering/events/schema.ts';
 import { FarthingError } from '../../../core/foundation/error.ts';
-import { purgeSeries } from '../../../storage/models/metering/otlp-series.ts';
 import { hasOutboxEvents } from '../../../storage/progress/event-outbox.ts';
+import { purgeSeries } from '../../../storage/progress/otlp-series.ts';
 import { until } from '../../support/until.ts';
 import { startWorld, type World } from '../../support/world.ts';
 

@@ -17,19 +17,19 @@ type DefinedMapping = ImportMappingTerms & Pick<ImportMappingFields, 'name' | 'e
  * removes it.
  */
 export function defineImportMapping(
-  { name, entity_type, preset, ...stated }: ImportMappingFields,
+  { name, entity_type, preset, ...terms }: ImportMappingFields,
   known: readonly string[],
 ): DefinedMapping {
   if (findPreset(name)) throw invalid('name', 'is the name of a preset');
   const base = preset === null ? undefined : findPreset(preset);
   if (base && entity_type !== base.entity_type)
     throw invalid('preset', `makes ${base.entity_type}, not ${entity_type}`);
-  const fields = stated.fields ?? [];
+  const fields = terms.fields ?? [];
   checkFields(fields, { entity_type, known, hasPreset: base !== undefined });
   const inherited = base?.fields.filter(({ field }) => !fields.some((one) => one.field === field)) ?? [];
   const defined = {
     ...(base ? toTerms(base) : DEFAULT_TERMS),
-    ...toTerms(stated),
+    ...toTerms(terms),
     fields: [...inherited, ...fields.filter(hasSource)],
   };
   if (defined.other_columns === 'PROPERTIES' && entity_type !== 'EVENTS')
@@ -37,10 +37,10 @@ export function defineImportMapping(
   return { name, entity_type, preset, ...defined };
 }
 
-/** The terms that are stated. */
-function toTerms<Terms extends Partial<ImportMappingTerms>>(stated: Terms): Pick<Terms, keyof ImportMappingTerms> {
+/** Picks the terms that have a value. */
+function toTerms<Terms extends Partial<ImportMappingTerms>>(terms: Terms): Pick<Terms, keyof ImportMappingTerms> {
   const names = Object.keys(DEFAULT_TERMS) as (keyof ImportMappingTerms)[];
-  const entries = names.filter((name) => stated[name] !== undefined).map((name) => [name, stated[name]]);
+  const entries = names.filter((name) => terms[name] !== undefined).map((name) => [name, terms[name]]);
   return Object.fromEntries(entries) as Pick<Terms, keyof ImportMappingTerms>;
 }
 

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { anyCase, baseFields, keyText, requiredKey, toEnumValues } from '../../../foundation/record.ts';
 import { isTimezone } from '../../../foundation/time/zone.ts';
 
-export const IMPORTED_ENTITIES = ['EVENTS', 'CUSTOMERS', 'FEATURES', 'PRICES'] as const;
+const IMPORTED_ENTITIES = ['EVENTS', 'CUSTOMERS', 'FEATURES', 'PRICES'] as const;
 export type ImportedEntityType = (typeof IMPORTED_ENTITIES)[number];
 
 /** Delimiters by their names. */

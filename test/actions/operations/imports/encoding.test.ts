@@ -5,7 +5,7 @@ import { chooseEncoding, decodeText, EncodingDetector } from '../../../../action
 import type { FileEncoding } from '../../../../core/platform/import/mapping/record.ts';
 
 const recognize = (bytes: Buffer, file_type: 'CSV' | 'JSON' = 'CSV') =>
-  chooseEncoding(bytes, { file_type, stated: null });
+  chooseEncoding(bytes, { file_type, required: null });
 
 function* cut(bytes: Buffer, length: number): Generator<Buffer> {
   for (let from = 0; from < bytes.length; from += length) yield bytes.subarray(from, from + length);
@@ -60,9 +60,9 @@ describe('the encoding of a file', () => {
   });
 
   it('is that of the mapping, unless the file has a byte order mark', () => {
-    const stated = { file_type: 'CSV', stated: 'WINDOWS-1252' } as const;
-    expect(chooseEncoding(Buffer.from('Zoë'), stated)).to.equal('WINDOWS-1252');
-    expect(chooseEncoding(Buffer.from('\uFEFFZoë'), stated)).to.equal('UTF-8');
+    const named = { file_type: 'CSV', required: 'WINDOWS-1252' } as const;
+    expect(chooseEncoding(Buffer.from('Zoë'), named)).to.equal('WINDOWS-1252');
+    expect(chooseEncoding(Buffer.from('\uFEFFZoë'), named)).to.equal('UTF-8');
   });
 
   it('refuses bytes without a character, by their line', async () => {

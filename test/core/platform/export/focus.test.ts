@@ -28,7 +28,7 @@ const INVOICE = {
   finalized_at: '2026-04-01T01:00:00.000Z',
 };
 const read = (change: object = {}) =>
-  listFocusCharges({ ...LINE, ...change } as InvoiceLineItem, {
+  listFocusCharges({ ...LINE, ...change } as unknown as InvoiceLineItem, {
     seller: 'Seller Ltd',
     invoice: INVOICE as never,
     customer: { external_id: 'acme', name: 'Acme' },

@@ -79,7 +79,7 @@ describe('a mapping', () => {
 
   const ROW_FAULTS: [cells: string[], why: RegExp][] = [
     [['a', '2026-10-20', '12 EUR', ''], /^properties.cost: "12 EUR" is no number with a decimal POINT/],
-    [['a', '10\/20\/2026', '1', ''], /^timestamp: "10\/20\/2026" is no date in the form YEAR_FIRST/],
+    [['a', '10/20/2026', '1', ''], /^timestamp: "10\/20\/2026" is no date in the form YEAR_FIRST/],
     [['a', '', '1', ''], /^timestamp: is required: Day is empty/],
     [['', '2026-10-20', '1', ''], /^external_customer_id: is required: Tags, Account is empty/],
     [['a', '2026-10-20', '1', '[1]'], /^Tags: must be a JSON object/],

@@ -1,7 +1,7 @@
 /** Table `otlp_series`: the last value of each cumulative series (docs/decisions/0032-cumulative-metrics.md). */
-import type { Scope } from '../../../core/foundation/scope.ts';
-import { SERIES_RETENTION_DAYS, type SeriesState } from '../../../core/metering/event/cumulative.ts';
-import type { Database } from '../../foundation/stores.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { SERIES_RETENTION_DAYS, type SeriesState } from '../../core/metering/event/cumulative.ts';
+import type { Database } from '../foundation/stores.ts';
 
 export type StoredSeries = { readonly state: SeriesState; readonly seen_at: Date };
 
