@@ -682,6 +682,7 @@ describe('the examples of the documentation', () => {
     files.set('getInvoiceProofEvents', ids.asShown(await lines.text()));
     asked.set('getInvoiceProofEvents', path);
     await ask('getTaskReport', { id: answers.get('uploadTask')!.id });
+    await ask('getTaskRefusedRows', { id: answers.get('uploadTask')!.id });
     files.set('getInvoicePdf', await send('GET', `/invoices/${invoice}/pdf`));
     await openAddress('getDocument', `/invoices/${invoice}/pdf?url=true`);
     await openAddress('getExportFile', `/tasks/${id('task')}/download`);

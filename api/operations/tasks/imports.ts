@@ -80,16 +80,14 @@ export const importRoutes: Route[] = [
       'Reads the first 1,000 rows of the body as an import would, and writes nothing. Returns the first rows as ' +
       'events or requests, and the first refusals. Conflicts with existing records are not checked.',
     tag,
-    access: 'task:write',
+    access: 'task:read',
     query: PreviewQuery,
     takes_file: UPLOADED,
     raw_body: true,
     success: 200,
     answer: PreviewAnswer,
-    idempotency: 'reads',
     handle: async ({ query }, context) => {
-      const { services, scope, principal, request } = context;
-      requireWrite(principal, IMPORTED[query.entity_type], `an import of ${query.entity_type}`);
+      const { services, scope, request } = context;
       if (request.body.length === 0) throw invalid('body', 'is required: the file');
       const mapping = await findImportMapping(services, scope, query);
       return previewImport(services, scope, { ...query, mapping, bytes: request.body });
