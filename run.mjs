@@ -54,10 +54,10 @@ const SCRIPTS = {
 };
 
 // Tests that `npm test` runs only if they are named, as in `npm test -- test/chaos`. test/kafka and test/pdfua need Java and Maven,
-// test/spreadsheet LibreOffice, test/chart Helm, test/browser Chromium, test/doubles a Python package. test/chaos and test/faults take
-// many minutes: they kill processes and break stores, or need the machine for themselves. The others take some minutes: test/start and
-// test/commands start the commands as a user does, each with its own stores; test/long simulates years, fills lists with ten thousand
-// records, sends malformed requests, and runs many random histories.
+// test/spreadsheet LibreOffice, test/chart Helm, test/browser Chromium, test/doubles a Python package, test/collector a collector of
+// OpenTelemetry. test/chaos and test/faults take many minutes: they kill processes and break stores, or need the machine for
+// themselves. The others take some minutes: test/start and test/commands start the commands as a user does, each with its own stores;
+// test/long simulates years, fills lists with ten thousand records, sends malformed requests, and runs many random histories.
 const APART = [
   'test/kafka/',
   'test/chaos/',
@@ -69,6 +69,7 @@ const APART = [
   'test/chart/',
   'test/browser/',
   'test/doubles/',
+  'test/collector/',
   'test/long/',
 ];
 // Test files that start first, the longest at the front. If one of them started last, the other processes would idle until it ends.

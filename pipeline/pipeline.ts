@@ -1,6 +1,7 @@
 /** Starts and stops the whole pipeline: the processor, the relay of control messages, and the back-fills. */
 import { join } from 'node:path';
 import type { Logger } from 'pino';
+import { moveOutboxEvents } from '../actions/metering/events/move-outbox-events.ts';
 import type { Stores } from '../storage/foundation/stores.ts';
 import { listen } from '../storage/postgres/pool/listen.ts';
 import { readUrl } from '../storage/postgres/pool/postgres.ts';
@@ -40,6 +41,7 @@ export async function startPipeline(stores: Stores, options: PipelineOptions): P
     async () => (await relayControlMessages(stores, options.clock().getTime())) > 0,
     logger,
   );
+  const outbox = new PipelineBatchLoop(async () => (await moveOutboxEvents(stores)) > 0, logger);
   const backfills = new PipelineBatchLoop(
     () => backfillMeters(stores, { events_max: options.slice_events_max }),
     logger,
@@ -50,8 +52,9 @@ export async function startPipeline(stores: Stores, options: PipelineOptions): P
     onControlMessage: () => backfills.wake(),
   });
   relay.start();
+  outbox.start();
   backfills.start();
-  const outbox = listen(readUrl(stores.postgres), {
+  const messages = listen(readUrl(stores.postgres), {
     channel: OUTBOX_CHANNEL,
     heard: () => relay.wake(),
     begun: () => relay.wake(),
@@ -59,7 +62,7 @@ export async function startPipeline(stores: Stores, options: PipelineOptions): P
   });
   return {
     async stop() {
-      await Promise.all([outbox.close(), relay.stop(), backfills.stop()]);
+      await Promise.all([messages.close(), relay.stop(), outbox.stop(), backfills.stop()]);
       await processor.stop();
     },
   };

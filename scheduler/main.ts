@@ -42,6 +42,7 @@ import { purgeJobsJob } from './jobs/purge-jobs.ts';
 import { purgeOAuthSessionsJob } from './jobs/purge-oauth-sessions.ts';
 import { purgeRecordChangesJob } from './jobs/purge-record-changes.ts';
 import { purgeReservationEventsJob } from './jobs/purge-reservation-events.ts';
+import { purgeSeriesJob } from './jobs/purge-series.ts';
 import { purgeSystemEventsJob } from './jobs/purge-system-events.ts';
 import { retryWebhooksJob } from './jobs/retry-webhooks.ts';
 import { sealSecretsJob } from './jobs/seal-secrets.ts';
@@ -118,6 +119,7 @@ function createJobs(services: SchedulerServices): ScheduledJob[] {
     purgeRecordChangesJob(services, FIVE_MINUTES),
     purgeDocumentsJob(services, HOUR),
     purgeImportFilesJob(services, HOUR),
+    purgeSeriesJob(services, HOUR),
     purgeReservationEventsJob(services, { every_seconds: HOUR, retention_days: RESERVATION_EVENT_RETENTION_DAYS }),
     ...(retention_days === undefined ? [] : [purgeAuditLogJob(services, { every_seconds: HOUR, retention_days })]),
     auditSampleJob(services, FIVE_MINUTES),

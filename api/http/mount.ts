@@ -269,7 +269,7 @@ function rawBody(route: MountedRoute, request: Request): Buffer {
   request.body ??= Buffer.alloc(0);
   const contentType = request.get('content-type');
   if (route.takes_file) checkFileType(request.body, contentType, Object.keys(route.takes_file));
-  else checkJsonBytes(request.body, contentType);
+  else if (route.takes_bytes === undefined || !request.is(route.takes_bytes)) checkJsonBytes(request.body, contentType);
   return request.body;
 }
 

@@ -82,6 +82,8 @@ export type RouteDefinition<
   also_takes?: Readonly<Record<string, { schema: RouteShape; example: unknown }>>;
   /** The handler reads the inflated bytes: `context.request.body` is a Buffer of up to 32 MiB. */
   raw_body?: boolean;
+  /** Content type of a body that is not JSON, besides JSON; the handler reads the bytes (raw_body). */
+  takes_bytes?: string;
   /** Maximum number of inflated bytes. Set only if the limit is below the usual one. */
   body_limit?: number;
   /**

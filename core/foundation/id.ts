@@ -61,6 +61,7 @@ export const ID_PREFIX = {
   webhook_attempt: 'wha',
   task: 'task',
   scheduled_task: 'schedtask',
+  import_mapping: 'impmap',
   connection: 'conn',
   integration_mapping: 'imap',
   oauth_session: 'oauth',

@@ -253,6 +253,36 @@ describe('exports on demand', () => {
       expect(await recordsOf(`invoice?${MARCH}`)).to.deep.equal([]);
     });
 
+    it('FOCUS: the lines of these invoices, whose costs add up to their totals', async () => {
+      const records = await recordsOf(`focus?${APRIL}`);
+      const { items } = await world.get('/invoices?invoice_status=FINALIZED&limit=100');
+      expect(sum(records.map(({ BilledCost }) => BilledCost!))).to.equal(
+        sum(items.map(({ total }: { total: string }) => total)),
+      );
+      const acme = records.filter(({ BillingAccountId }) => BillingAccountId === 'acme');
+      const id = items.find(
+        ({ customer_id }: { customer_id: string }) => customer_id === world.id('customer acme'),
+      )!.id;
+      const { line_items } = await world.get(`/invoices/${id}`);
+      expect(acme.map((one) => [one.x_InvoiceLineItemId, one.ConsumedQuantity, one.ListCost])).to.deep.equal(
+        line_items!.map((line: { id: string; quantity: string; amount: string }) => [
+          line.id,
+          line.quantity,
+          line.amount,
+        ]),
+      );
+      expect(acme[0]).to.include({
+        BillingCurrency: 'USD',
+        ChargeCategory: 'Usage',
+        ChargeFrequency: 'Usage-Based',
+        ChargePeriodStart: '2026-03-01T00:00:00Z',
+        ChargePeriodEnd: '2026-04-01T00:00:00Z',
+        PricingCategory: 'Standard',
+        SubAccountId: world.id('subscription acme'),
+      });
+      expect(await recordsOf(`focus?${MARCH}`)).to.deep.equal([]);
+    });
+
     it('credits: what was put in less what was taken out is the balance', async () => {
       const topups = await recordsOf(`credit_topups?${APRIL}&wallet_metadata=tier`);
       const used = await recordsOf(`credit_usage?${APRIL}`);

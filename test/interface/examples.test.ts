@@ -406,6 +406,15 @@ describe('the examples of the documentation', () => {
     expect(uploaded.status, uploaded.text).to.equal(202);
     answers.set('uploadTask', ids.asShown(uploaded.body) as object as Shown);
     asked.set('uploadTask', path);
+    const preview = '/tasks/upload/preview?entity_type=CUSTOMERS&file_type=CSV';
+    const tried = await world.api.request('POST', preview, { body: file, headers });
+    answers.set('previewTaskUpload', ids.asShown(tried.body) as object as Shown);
+    asked.set('previewTaskUpload', preview);
+    await ask('createImportMapping');
+    await ask('listImportMappings');
+    await ask('listImportPresets');
+    await ask('getImportMapping', { id: id('impmap') });
+    await ask('deleteImportMapping', { id: id('impmap') });
     await work(
       (stores, place, attempt) => tryImport(stores, place, { ...attempt, settings: world.api.services.config }),
       uploaded.body as { workflow_id: string },
@@ -673,6 +682,7 @@ describe('the examples of the documentation', () => {
     files.set('getInvoiceProofEvents', ids.asShown(await lines.text()));
     asked.set('getInvoiceProofEvents', path);
     await ask('getTaskReport', { id: answers.get('uploadTask')!.id });
+    await ask('getTaskRefusedRows', { id: answers.get('uploadTask')!.id });
     files.set('getInvoicePdf', await send('GET', `/invoices/${invoice}/pdf`));
     files.set('getCreditNotePdf', await send('GET', `/creditnotes/${id('cn')}/pdf`));
     await openAddress('getDocument', `/invoices/${invoice}/pdf?url=true`);

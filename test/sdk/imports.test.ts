@@ -40,7 +40,7 @@ describe('the published client: imports', () => {
         return now.taskStatus === 'COMPLETED' && now;
       });
       expect(done).to.include({ totalRecords: 2, processedRecords: 2, successfulRecords: 1, failedRecords: 1 });
-      expect(done.errorSummary).to.match(/row 2: external_id: is required/);
+      expect(done.errorSummary).to.match(/row 3: external_id: is required/);
     } finally {
       await scheduler.stop();
     }

@@ -118,7 +118,12 @@ import {
   SecretListAnswer,
 } from '../../api/operations/secrets/schema.ts';
 import { SettingAnswer } from '../../api/operations/settings/schema.ts';
-import { TaskAnswer, TaskListAnswer } from '../../api/operations/tasks/schema.ts';
+import {
+  ImportMappingAnswer,
+  ImportMappingListAnswer,
+  PresetListAnswer,
+} from '../../api/operations/tasks/mapping-schema.ts';
+import { PreviewAnswer, TaskAnswer, TaskListAnswer } from '../../api/operations/tasks/schema.ts';
 import {
   CardSetupAnswer,
   PaymentAnswer,
@@ -419,7 +424,14 @@ export const ANSWERS = {
   'PUT /tasks/:id/status': MessageAnswer,
   'POST /tasks': TaskAnswer,
   'POST /tasks/upload': TaskAnswer,
+  'POST /tasks/upload/preview': PreviewAnswer,
   'GET /tasks/:id/report': z.string(),
+  'GET /tasks/:id/refused': z.string(),
+  'POST /tasks/mappings': ImportMappingAnswer,
+  'GET /tasks/mappings': ImportMappingListAnswer,
+  'GET /tasks/mappings/presets': PresetListAnswer,
+  'GET /tasks/mappings/:id': ImportMappingAnswer,
+  'DELETE /tasks/mappings/:id': MessageAnswer,
   'POST /tasks/scheduled': ScheduledTaskAnswer,
   'GET /tasks/scheduled': ScheduledTaskListAnswer,
   'GET /tasks/scheduled/:id': ScheduledTaskAnswer,

@@ -7,12 +7,14 @@ import type { PermissionEntity } from '../../../core/foundation/access/role.ts';
 import { FarthingError } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
+import type { UsedMapping } from '../../../core/platform/import/mapping/record.ts';
 import type { Task } from '../../../core/platform/task/record.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { createFile, writeChunks } from '../../../storage/models/operations/import-files.ts';
-import { sumWaitingUploadBytes, TaskModel } from '../../../storage/models/reporting/task.ts';
+import { findSameFile, sumWaitingUploadBytes, TaskModel } from '../../../storage/models/reporting/task.ts';
 import { addRun } from '../../foundation/workflows/run.ts';
+import { chooseEncoding } from './encoding.ts';
 
 /** Job that imports an uploaded file. Fetched files have a separate job, because a slow sender would hold a slot. */
 export const IMPORT_JOB = { task: 'import-records', time_sliced: true, in_order: true } as const;
@@ -43,6 +45,7 @@ export type NewImport = Pick<Task, 'file_name' | 'metadata'> & {
   readonly id: string | undefined;
   readonly entity_type: ImportedEntity;
   readonly file_type: 'CSV' | 'JSON';
+  readonly mapping: UsedMapping | null;
   readonly file: { readonly url: string } | { readonly bytes: Buffer };
   readonly author: Author;
 };
@@ -50,7 +53,7 @@ export type NewImport = Pick<Task, 'file_name' | 'metadata'> & {
 export async function enqueueImport(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,
-  { file, author, ...fields }: NewImport,
+  { file, author, mapping, ...fields }: NewImport,
 ): Promise<TaskModel> {
   const id = fields.id ?? newId('task', author.now.getTime());
   return postgres.transaction(async (transaction) => {
@@ -65,14 +68,24 @@ export async function enqueueImport(
     const file_url = 'url' in file ? file.url : '';
     const { id: workflow_id } = await addImportRun(transaction, scope, { task: { id, file_url }, author });
     const bytes = 'bytes' in file ? file.bytes : null;
+    const sha256 = bytes && createHash('sha256').update(bytes).digest('hex');
     const task = {
       ...fields,
+      mapping: mapping?.name ?? null,
+      mapping_terms: mapping,
       id,
       task_type: 'IMPORT',
       task_status: 'PENDING',
       workflow_id,
       file_url,
-      ...(bytes ? { sha256: createHash('sha256').update(bytes).digest('hex'), size_bytes: bytes.length } : {}),
+      ...(bytes && sha256
+        ? {
+            sha256,
+            size_bytes: bytes.length,
+            encoding: chooseEncoding(bytes, { file_type: fields.file_type, required: mapping?.encoding ?? null }),
+            same_file_as: await findSameFile(transaction, scope, { id, sha256, entity_type: fields.entity_type }),
+          }
+        : {}),
       ...createdBy(author),
     };
     const added = await TaskModel.add(scope, task, { database: transaction });

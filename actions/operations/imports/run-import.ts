@@ -5,7 +5,6 @@
 import { createHash } from 'node:crypto';
 import { requireWrite } from '../../../core/foundation/access/role.ts';
 import { FarthingError, invalid, notAllowed, unavailable } from '../../../core/foundation/error.ts';
-import { EVENT_COLUMNS } from '../../../core/platform/import/event-row.ts';
 import type { RowFault } from '../../../core/platform/import/row.ts';
 import { moveTask } from '../../../core/platform/task/record.ts';
 import { downloadFile } from '../../../integrations/downloads/https-file.ts';
@@ -23,7 +22,7 @@ import {
   useFile,
   writeChunks,
 } from '../../../storage/models/operations/import-files.ts';
-import { TaskModel } from '../../../storage/models/reporting/task.ts';
+import { findSameFile, TaskModel } from '../../../storage/models/reporting/task.ts';
 import { loadNow } from '../../../storage/models/schedule/environment-clock.ts';
 import { runBounded } from '../../../storage/postgres/pool/bounded.ts';
 import {
@@ -34,10 +33,12 @@ import {
   requeueRun,
   tryRun,
 } from '../../foundation/workflows/run.ts';
+import { EncodingDetector } from './encoding.ts';
+import { listImportColumns } from './import-columns.ts';
 import { getImportedEntity, IMPORT_JOB, IMPORTED, type ImportedEntity } from './import-later.ts';
 import { computeRowLength, type FileRow, readRows } from './rows.ts';
 import { appendEventRows, readEventRows } from './take-events.ts';
-import { createRecord, RECORDS } from './take-records.ts';
+import { createRecord } from './take-records.ts';
 
 export type ImportSettings = {
   readonly IMPORT_FILE_MAX_MB: number;
@@ -89,12 +90,13 @@ async function importFile(importing: ImportRun): Promise<'completed' | 'overtake
   const task = await startImport(importing);
   const file = (await findStoredFile(place, task_id, stores.postgres)) ?? (await fetchFile(task, importing));
   const pieces = readChunks(file, stores.postgres);
+  const { encoding, mapping } = file;
   const entity_type = getImportedEntity(task);
-  const known = entity_type === 'EVENTS' ? EVENT_COLUMNS : Object.keys(RECORDS[entity_type].shape.shape);
+  const known = listImportColumns(entity_type);
   const file_type = task.file_type === 'CSV' ? 'CSV' : 'JSON';
   const rows_max = entity_type === 'EVENTS' ? BATCH_ROWS : RECORDS_PER_TRANSACTION;
   let done = task.processed_records;
-  for await (const rows of readBatches(readRows({ file_type, known, pieces }), { done, rows_max })) {
+  for await (const rows of readBatches(readRows({ file_type, encoding, mapping, known, pieces }), { done, rows_max })) {
     signal.throwIfAborted();
     if ((await mayGoOn?.()) === false) {
       await stores.postgres.transaction((transaction) => requeueRun(transaction, place, IMPORT_JOB));
@@ -154,6 +156,8 @@ async function fetchFile(
   const file_id = newId('run', clock().getTime());
   const hash = createHash('sha256');
   let size_bytes = 0;
+  const file_type = task.file_type === 'CSV' ? 'CSV' : 'JSON';
+  const detector = new EncodingDetector(file_type);
   const options = {
     bytes_max: settings.IMPORT_FILE_MAX_MB * 1_048_576,
     allowed_addresses: settings.IMPORT_ALLOWED_ADDRESSES,
@@ -162,6 +166,7 @@ async function fetchFile(
   async function* counted() {
     for await (const piece of downloadFile(task.file_url, options)) {
       hash.update(piece);
+      detector.add(piece);
       size_bytes += piece.length;
       yield piece;
     }
@@ -173,11 +178,10 @@ async function fetchFile(
     const locked = await TaskModel.fetch(place, task.id, { database, lock: true });
     if (locked.sha256 !== null && locked.sha256 !== sha256)
       throw invalid('file_url', 'gives another file than before: its first rows are imported already');
-    await TaskModel.change(
-      locked,
-      { sha256, size_bytes },
-      { by: { user_id: task.created_by, now: clock() }, database },
-    );
+    const same_file_as = await findSameFile(database, place, { ...task, sha256 });
+    const encoding = detector.choose(task.mapping_terms?.encoding ?? null);
+    const by = { user_id: task.created_by, now: clock() };
+    await TaskModel.change(locked, { sha256, size_bytes, encoding, same_file_as }, { by, database });
     await createFile(file, database);
     return (await findStoredFile(place, task.id, database))!;
   });
@@ -250,7 +254,7 @@ async function importEvents({ task, rows, before }: ImportBatch, importing: Impo
       appendEventRows(stores, place, batch),
     );
     const faults = read.map((row) => ('text' in row ? undefined : row.fault));
-    await recordProgress(transaction, importing, { task: locked, faults });
+    await recordProgress(transaction, importing, { task: locked, rows, faults });
   });
 }
 
@@ -265,7 +269,7 @@ async function importRecords({ task, rows, before }: ImportBatch, importing: Imp
     const faults: (RowFault | undefined)[] = [];
     for (const row of rows)
       faults.push(await createRecord(entity_type, row, { stores: { postgres: database }, scope: place, author }));
-    await recordProgress(database, importing, { task: locked, faults });
+    await recordProgress(database, importing, { task: locked, rows, faults });
   });
 }
 
@@ -278,16 +282,16 @@ async function lockTask(database: Transaction, { place, task_id }: ImportRun, be
   return task;
 }
 
-type ImportedBatch = { readonly task: TaskModel; readonly faults: readonly (RowFault | undefined)[] };
+type ImportedBatch = Pick<ImportBatch, 'task' | 'rows'> & { readonly faults: readonly (RowFault | undefined)[] };
 
 /** Records the progress of the task, which this transaction has locked. */
 async function recordProgress(
   database: Transaction,
   { place, clock }: ImportRun,
-  { task, faults }: ImportedBatch,
+  { task, rows, faults }: ImportedBatch,
 ): Promise<void> {
   const { id, processed_records: before } = task;
-  const found = faults.flatMap((fault, index) => (fault ? { ...fault, row_number: before + index + 1 } : []));
+  const found = faults.flatMap((fault, index) => (fault ? { ...fault, row_number: rows[index]!.number } : []));
   await addFaults(place, { task_id: id, faults: found }, database);
   const good = faults.length - found.length;
   const far = {
@@ -309,7 +313,8 @@ async function completeImport(importing: ImportRun, total: number): Promise<'com
     const by = { user_id: task.created_by, now };
     const error_summary = failed_records === 0 ? null : await buildSummary(database, task, total);
     await TaskModel.change(task, { ...moved, total_records: total, error_summary }, { by, database });
-    await deleteFile(place, task_id, database);
+    // The file of refused rows is read from it (docs/rules/imports.md, "Refused rows").
+    if (failed_records === 0) await deleteFile(place, task_id, database);
     const result = { task_id, total_records: total, successful_records, failed_records };
     return completeRun(database, place, { result, now });
   });

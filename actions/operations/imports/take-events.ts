@@ -13,8 +13,7 @@ import { waitForPipeline } from '../../../storage/log/room.ts';
 import { loadClock } from '../../../storage/models/schedule/environment-clock.ts';
 import { appendEvents, toOneBody } from '../../metering/events/append-events.ts';
 import { findReservedIds } from '../../metering/events/reserved-ids.ts';
-import type { FileRow } from './rows.ts';
-import { toRowFault } from './take-records.ts';
+import { type FileRow, toRowFault } from './rows.ts';
 
 type ImportEventRow = ImportedEventRow | { readonly fault: RowFault };
 
@@ -24,9 +23,17 @@ export async function readEventRows(
   scope: Scope,
   { rows, signal }: { rows: readonly FileRow[]; signal: AbortSignal },
 ): Promise<readonly ImportEventRow[]> {
-  const read = await rejectReservedIds(stores, scope, rows.map(readRow));
+  const read = await parseEventRows(stores, scope, rows);
   await waitForPipeline(stores.log, signal);
   return read;
+}
+
+export function parseEventRows(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  rows: readonly FileRow[],
+): Promise<readonly ImportEventRow[]> {
+  return rejectReservedIds(stores, scope, rows.map(readRow));
 }
 
 type EventRowBatch = {
@@ -62,7 +69,7 @@ function readRow(row: FileRow): ImportEventRow {
 }
 
 async function rejectReservedIds(
-  { postgres }: Stores,
+  { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,
   rows: readonly ImportEventRow[],
 ): Promise<readonly ImportEventRow[]> {

@@ -6,8 +6,6 @@ import type { z } from 'zod';
 import { CreateCustomer, toParentReference, toRecordFields } from '../../../core/catalog/customer/request.ts';
 import { CreateFeature } from '../../../core/catalog/feature/request.ts';
 import { CreatePriceRequest } from '../../../core/catalog/price/request.ts';
-import { FarthingError } from '../../../core/foundation/error.ts';
-import { withField } from '../../../core/foundation/field-at-fault.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import { parseRecordRow } from '../../../core/platform/import/record-row.ts';
@@ -17,7 +15,7 @@ import { createCustomer } from '../../catalog/customers/create-customer.ts';
 import { createFeature } from '../../catalog/features/create-feature.ts';
 import { createPrice } from '../../catalog/prices/create-price.ts';
 import type { ImportedEntity } from './import-later.ts';
-import type { FileRow } from './rows.ts';
+import { type FileRow, toRowFault } from './rows.ts';
 
 type RecordContext = { readonly stores: Pick<Stores, 'postgres'>; readonly scope: Scope; readonly author: Author };
 type RecordKind = {
@@ -63,11 +61,4 @@ export async function createRecord(
   } catch (error) {
     return toRowFault(error, row.value);
   }
-}
-
-/** Converts an error to a fault of the row. A temporary error is no fault of the row, so it is thrown. */
-export function toRowFault(error: unknown, row?: unknown): RowFault {
-  if (!(error instanceof FarthingError) || error.http_status_code >= 500) throw error;
-  const { code, message, details } = withField(error, row);
-  return { field: details?.field ?? 'row', code, message };
 }

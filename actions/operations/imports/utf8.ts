@@ -26,20 +26,23 @@ export async function* decodeUtf8(pieces: AsyncIterable<Buffer>): AsyncGenerator
 const FORMS: readonly [begins: readonly number[], why: string][] = [
   [[0x1f, 0x8b], 'is packed with gzip: send it unpacked'],
   [[0x50, 0x4b, 0x03, 0x04], 'is a ZIP archive, as spreadsheets are: save it as CSV (UTF-8)'],
-  [[0xff, 0xfe], 'is UTF-16: save it as UTF-8'],
-  [[0xfe, 0xff], 'is UTF-16: save it as UTF-8'],
 ];
 
-/** Throws if the first bytes identify a format other than UTF-8 text. */
+/** Finds the fault of a packed file by its first bytes. */
+export function findPackedFault(bytes: Buffer): string | undefined {
+  return FORMS.find(([begins]) => begins.every((byte, at) => bytes[at] === byte))?.[1];
+}
+
 function checkForm(bytes: Buffer): void {
-  const form = FORMS.find(([begins]) => begins.every((byte, at) => bytes[at] === byte));
-  if (form) throw invalid('file', form[1]);
-  // UTF-16 has one zero byte in each Latin letter, first or second.
-  if (bytes.length > 1 && (bytes[0] === 0) !== (bytes[1] === 0)) throw invalid('file', 'is UTF-16: save it as UTF-8');
+  const why = findPackedFault(bytes);
+  if (why) throw invalid('file', why);
 }
 
 function buildEncodingError(line: number): FarthingError {
-  return invalid(`line ${line}`, 'is not UTF-8: save the file as UTF-8 (a spreadsheet as "CSV UTF-8")');
+  return invalid(
+    `line ${line}`,
+    'is not UTF-8: save the file as UTF-8 (a spreadsheet as "CSV UTF-8"), or name its encoding in a mapping',
+  );
 }
 
 /** Number of leading bytes that are complete, valid characters. */

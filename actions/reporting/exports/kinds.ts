@@ -6,6 +6,7 @@ import { customersExport, subscriptionsExport } from './exported-catalog.ts';
 import { creditNotesExport } from './exported-credit-notes.ts';
 import { creditTopupsExport, creditUsageExport } from './exported-credits.ts';
 import { eventsExport } from './exported-events.ts';
+import { focusExport } from './exported-focus.ts';
 import { invoiceLinesExport } from './exported-invoice-lines.ts';
 import { invoicesExport } from './exported-invoices.ts';
 import { paymentsExport } from './exported-payments.ts';
@@ -21,4 +22,5 @@ export const EXPORT_KINDS = {
   credit_topups: creditTopupsExport,
   credit_usage: creditUsageExport,
   usage_analytics: usageAnalyticsExport,
+  focus: focusExport,
 } as const satisfies Record<ExportEntityType, ExportKind>;

@@ -1,6 +1,9 @@
 /** POST /tasks, /tasks/upload: accept a file whose rows are imported in the background. GET /tasks/{id}/report: the refused rows. */
 import { Readable } from 'node:stream';
+import { findImportMapping } from '../../../actions/operations/imports/find-mapping.ts';
 import { enqueueImport, IMPORTED, type NewImport } from '../../../actions/operations/imports/import-later.ts';
+import { previewImport } from '../../../actions/operations/imports/preview-import.ts';
+import { openRefusedRows } from '../../../actions/operations/imports/refused-rows.ts';
 import { writeCsv } from '../../../actions/reporting/exports/export-file.ts';
 import { requireWrite } from '../../../core/foundation/access/role.ts';
 import { invalid, notFound } from '../../../core/foundation/error.ts';
@@ -11,7 +14,7 @@ import { TaskModel } from '../../../storage/models/reporting/task.ts';
 import { deriveId, requestIdentity } from '../../http/idempotency.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import { sendStream, wantsGzip } from '../../http/send-stream.ts';
-import { CreateTask, TaskAnswer, UploadQuery } from './schema.ts';
+import { CreateTask, PreviewAnswer, PreviewQuery, TaskAnswer, UploadQuery } from './schema.ts';
 
 const tag = 'Tasks';
 /** The task id is derived from the key and the bytes, so a repeated request finds its task. */
@@ -52,8 +55,8 @@ export const importRoutes: Route[] = [
     operation_id: 'uploadTask',
     summary: 'Import an uploaded file',
     description:
-      'Imports the body of the request: a UTF-8 file of up to 32 MiB. `entity_type` and `file_type` define its ' +
-      'content. A content type that is not listed below is refused. Otherwise equal to `POST /tasks`.',
+      'Imports the body of the request: a file of up to 32 MiB. `entity_type`, `file_type` and `mapping` define its ' +
+      'content; `same_file_as` of the answer names an earlier import of the same bytes. A content type that is not listed below is refused. Otherwise equal to `POST /tasks`.',
     tag,
     access: 'task:write',
     query: UploadQuery,
@@ -69,13 +72,56 @@ export const importRoutes: Route[] = [
     },
   }),
   route({
+    method: 'post',
+    path: '/tasks/upload/preview',
+    operation_id: 'previewTaskUpload',
+    summary: 'Try an import',
+    description:
+      'Reads the first 1,000 rows of the body as an import would, and writes nothing. Returns the first rows as ' +
+      'events or requests, and the first refusals. Conflicts with existing records are not checked.',
+    tag,
+    access: 'task:read',
+    query: PreviewQuery,
+    takes_file: UPLOADED,
+    raw_body: true,
+    success: 200,
+    answer: PreviewAnswer,
+    handle: async ({ query }, context) => {
+      const { services, scope, request } = context;
+      if (request.body.length === 0) throw invalid('body', 'is required: the file');
+      const mapping = await findImportMapping(services, scope, query);
+      return previewImport(services, scope, { ...query, mapping, bytes: request.body });
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/tasks/:id/refused',
+    operation_id: 'getTaskRefusedRows',
+    summary: 'Download the refused rows for correction',
+    description:
+      'Returns the header and the refused rows of a CSV import as they were, after a column `refused_reason` that an ' +
+      'import ignores. The file can be corrected and imported again with the same mapping, for a week.',
+    tag,
+    access: 'task:read',
+    params: idParams,
+    success: 200,
+    file_type: 'text/csv',
+    handle: async ({ params }, context) => {
+      const { scope, services } = context;
+      const task = await TaskModel.fetch(scope, params.id, { database: services.postgres });
+      const bytes = Readable.from(await openRefusedRows(services, scope, task));
+      const file = { type: 'text/csv; charset=utf-8', name: `${task.id}-refused.csv`, zips: wantsGzip(context) };
+      await sendStream(bytes, file, context);
+    },
+  }),
+  route({
     method: 'get',
     path: '/tasks/:id/report',
     operation_id: 'getTaskReport',
-    summary: 'Download the refused rows',
+    summary: 'Download the reasons of refusals',
     description:
-      'Returns a CSV file with one record per refused row of an import: the number of the row (from 1, without ' +
-      'the header), the field, the error code and the message. For a running import it contains the rows so far.',
+      'Returns a CSV file with one record per refused row of an import: the row as a spreadsheet numbers it (in JSON ' +
+      'from 1), the field, the error code and the message. For a running import it contains the rows so far.',
     tag,
     access: 'task:read',
     params: idParams,
@@ -92,15 +138,16 @@ export const importRoutes: Route[] = [
   }),
 ];
 
-type ImportInput = Omit<NewImport, 'id' | 'author'>;
+type ImportInput = Omit<NewImport, 'id' | 'author' | 'mapping'> & { readonly mapping: string | null };
 
-function begin(input: ImportInput, context: Context): Promise<TaskModel> {
+async function begin(input: ImportInput, context: Context): Promise<TaskModel> {
   const { services, scope, principal } = context;
   const entity = IMPORTED[input.entity_type];
   requireWrite(principal, entity, `an import of ${input.entity_type}`);
   const request = requestIdentity(context);
   const id = request === null ? undefined : deriveId('task', request);
-  return enqueueImport(services, scope, { ...input, id, author: toAuthor(context) });
+  const mapping = await findImportMapping(services, scope, input);
+  return enqueueImport(services, scope, { ...input, mapping, id, author: toAuthor(context) });
 }
 
 const { text, word, integer } = defineExportColumns<NumberedFault>();

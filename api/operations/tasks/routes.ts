@@ -7,6 +7,7 @@ import { TaskModel } from '../../../storage/models/reporting/task.ts';
 import { fetchPage } from '../../http/list.ts';
 import { type Context, idParams, MessageAnswer, type Route, route, toAuthor } from '../../http/route.ts';
 import { importRoutes } from './imports.ts';
+import { mappingRoutes } from './mapping-routes.ts';
 import { TaskAnswer, TaskFilter, TaskListAnswer, taskGrammar, UpdateTaskStatus } from './schema.ts';
 
 const tag = 'Tasks';
@@ -60,6 +61,7 @@ export const taskRoutes: Route[] = [
     },
   }),
   ...importRoutes,
+  ...mappingRoutes,
 ];
 
 /** Restarting an import writes the records of its file, so it needs their permission. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { anyCase, metadata, optionalKey } from '../../../core/foundation/record.ts';
+import { ENCODINGS } from '../../../core/platform/import/mapping/record.ts';
 import { TASK_STATUSES, taskShape } from '../../../core/platform/task/record.ts';
 import { BASE_COLUMNS, type ListGrammar, listAnswer, listShape } from '../../http/list.ts';
 
@@ -18,6 +19,11 @@ const imported = anyCase(['EVENTS', 'CUSTOMERS', 'FEATURES', 'PRICES']).meta({
 const importedType = anyCase(['CSV', 'JSON']).meta({
   description: 'CSV with a header, or JSON as an array or with one value per line.',
 });
+const mapping = optionalKey.default(null).meta({
+  description:
+    'Name of a saved mapping or a preset that reads a CSV file. Default: the columns have the names of fields.',
+  example: 'FOCUS',
+});
 const file_name = optionalKey.default(null).meta({ description: 'Name of the file, for people.' });
 
 export const CreateTask = z
@@ -30,6 +36,7 @@ export const CreateTask = z
       .max(2_048)
       .meta({ description: 'https URL of a host with a public address; 2048 characters at most.' }),
     file_name,
+    mapping,
     metadata,
   })
   .meta({
@@ -47,7 +54,45 @@ export const UploadQuery = z.object({
   entity_type: imported.meta({ ...imported.meta(), example: 'CUSTOMERS' }),
   file_type: importedType.meta({ ...importedType.meta(), example: 'JSON' }),
   file_name,
+  mapping: mapping.meta({ ...mapping.meta(), example: null }),
 });
+
+export const PreviewQuery = UploadQuery.omit({ file_name: true });
+
+const row = z.int().min(1);
+export const PreviewAnswer = z
+  .object({
+    encoding: z.enum(ENCODINGS).meta({ description: 'Encoding of the file, stated by the mapping or recognized.' }),
+    sha256: z.string().meta({ description: 'SHA-256 of the file, in hexadecimal.' }),
+    same_file_as: taskShape.shape.same_file_as,
+    rows_read: z.int().meta({ description: 'Number of rows read, at most 1000.' }),
+    is_whole_file: z.boolean().meta({ description: 'Whether the file has no further rows.' }),
+    accepted_rows: z.int().meta({ description: 'Number of read rows that an import would accept.' }),
+    refused_rows: z.int().meta({ description: 'Number of read rows that an import would refuse.' }),
+    accepted: z
+      .array(
+        z.object({
+          row: row.meta({ description: 'Row in a spreadsheet; in JSON the number of the value.' }),
+          record: z.record(z.string(), z.unknown()).meta({ description: 'Event or request that the row becomes.' }),
+        }),
+      )
+      .meta({ description: 'The first ten accepted rows.' }),
+    refused: z
+      .array(
+        z.object({
+          row: row.meta({ description: 'Row in a spreadsheet; in JSON the number of the value.' }),
+          field: z.string().meta({ description: 'Field at fault.' }),
+          code: z.string().meta({ description: 'Error code.' }),
+          message: z.string().meta({ description: 'Reason.' }),
+        }),
+      )
+      .meta({ description: 'The first ten refused rows.' }),
+    error_summary: z
+      .string()
+      .nullable()
+      .meta({ description: 'Fault that would fail the import after these rows; null without one.' }),
+  })
+  .meta({ id: 'ImportPreviewResponse' });
 
 export const TaskFilter = listShape({
   task_type: task_type.optional().meta({ description: 'Matches imports or exports only.' }),

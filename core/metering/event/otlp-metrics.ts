@@ -1,10 +1,10 @@
 /**
  * Converts OpenTelemetry metrics to events: docs/rules/opentelemetry.md. A data point of a sum or a histogram with delta
- * temporality has the usage since the previous point, and becomes an event. Cumulative metrics are rejected, because a
- * cumulative value restarts with its process, so differences between such values lose usage. Metrics that are not usage
- * are rejected as well. Each rejection names the metric.
+ * temporality has the usage since the previous point, and becomes an event. One with cumulative temporality has the usage since its
+ * start time; the last value of its series is known to the caller (cumulative.ts). Metrics that are not usage are rejected by name.
  */
 import { z } from 'zod';
+import { type CumulativePoint, findSeriesFault } from './cumulative.ts';
 
 /**
  * Shapes of OTLP over HTTP in JSON, in the protocol's own spelling. Other keys are dropped, as the protocol requires. A
@@ -79,9 +79,24 @@ export type PointEvent = {
     readonly timestamp: string;
     readonly source?: string;
   };
-  /** JSON text, so that numbers keep their digits. */
-  readonly properties: string;
+  /** Values as JSON text, so that numbers keep their digits. `count` is that of a histogram. */
+  readonly value: string;
+  readonly count: string | null;
+  /** Members of the other properties as JSON text. */
+  readonly attributes: readonly string[];
+  /** Series and times of a cumulative point; null for a delta. */
+  readonly cumulative: (Pick<CumulativePoint, 'start_nano' | 'time_nano'> & { readonly series: string }) | null;
 };
+
+/** JSON text of the properties of an event. */
+export function formatProperties({
+  value,
+  count,
+  attributes,
+}: Pick<PointEvent, 'value' | 'count' | 'attributes'>): string {
+  const counted = count === null ? [] : [member('count', count)];
+  return `{${[member('value', value), ...counted, ...attributes].join(',')}}`;
+}
 
 export type PointFault = { readonly metric: string; readonly why: string };
 
@@ -97,7 +112,13 @@ export function fromOtlpMetrics({ resourceMetrics }: OtlpMetrics): { events: Poi
     for (const { scope, metrics } of scopeMetrics ?? []) {
       const of_scope = listed(scope?.attributes ?? []);
       const whose = [of_resource, scope?.name ?? '', scope?.version ?? '', ...(of_scope.length > 0 ? [of_scope] : [])];
-      const origin = { customer, source, common: `${JSON.stringify(whose).slice(0, -1)},` };
+      const series = JSON.stringify([
+        canonical(about),
+        scope?.name ?? '',
+        scope?.version ?? '',
+        canonical(scope?.attributes ?? []),
+      ]);
+      const origin = { customer, source, common: `${JSON.stringify(whose).slice(0, -1)},`, series };
       for (const metric of metrics ?? []) readMetric(metric, origin, { events, faults });
     }
   }
@@ -109,6 +130,7 @@ type Origin = {
   readonly customer: string | undefined;
   readonly source: string | undefined;
   readonly common: string;
+  readonly series: string;
 };
 type OtlpReading = { readonly events: PointEvent[]; readonly faults: PointFault[] };
 
@@ -117,9 +139,10 @@ function readMetric(metric: Metric, origin: Origin, { events, faults }: OtlpRead
   const kind = KINDS.find((one) => metric[one]);
   if (kind === undefined) return readUnknown(metric, faults);
   const why = findMetricFault(metric, kind);
+  const isCumulative = CUMULATIVE.includes(metric[kind]!.aggregationTemporality as never);
   for (const point of metric[kind]!.dataPoints ?? []) {
     if (((point.flags ?? 0) & NO_VALUE) !== 0) continue;
-    const event = why ?? toPointEvent(point, name, origin);
+    const event = why ?? toPointEvent(point, { name, isCumulative }, origin);
     if (typeof event === 'string') faults.push({ metric: name, why: event });
     else events.push(event);
   }
@@ -145,13 +168,14 @@ const KINDS = ['sum', 'histogram', 'exponentialHistogram', 'gauge', 'summary'] a
 /** Flag of a data point without a value (`DataPointFlags` of the protocol). */
 const NO_VALUE = 1;
 const DELTA = [1, 'AGGREGATION_TEMPORALITY_DELTA'];
+const CUMULATIVE = [2, 'AGGREGATION_TEMPORALITY_CUMULATIVE'];
 
 function findMetricFault({ name, ...metric }: Metric, kind: (typeof KINDS)[number]): string | undefined {
   if ((name ?? '').trim() === '') return 'name is required';
   if (kind === 'gauge' || kind === 'summary') return `a ${kind} says no usage: only sums and histograms are taken`;
   const { aggregationTemporality, isMonotonic } = metric[kind]!;
-  if (!DELTA.includes(aggregationTemporality as never))
-    return 'aggregationTemporality must be delta: what is cumulative starts again with each process';
+  if (![...DELTA, ...CUMULATIVE].includes(aggregationTemporality as never))
+    return 'aggregationTemporality must be delta or cumulative';
   if (kind === 'sum' && isMonotonic !== true) return 'a sum that may fall is a level and says no usage';
   return undefined;
 }
@@ -160,7 +184,9 @@ const CUSTOMER = 'external_customer_id';
 const SERVICE = 'service.name';
 const OURS = ['value', 'count'];
 
-function toPointEvent(point: Point, event_name: string, of: Origin): PointEvent | string {
+type PointMetric = { readonly name: string; readonly isCumulative: boolean };
+
+function toPointEvent(point: Point, { name, isCumulative }: PointMetric, of: Origin): PointEvent | string {
   const own = point.attributes ?? [];
   const customer = findText(own, CUSTOMER) ?? of.customer;
   if (customer === undefined || customer.trim() === '') return `the attribute ${CUSTOMER} is required`;
@@ -170,38 +196,50 @@ function toPointEvent(point: Point, event_name: string, of: Origin): PointEvent 
   if (timestamp === undefined) return 'timeUnixNano is required';
   const measured = readMeasurements(point);
   if (typeof measured === 'string') return measured;
-  const properties: string[] = measured.map(([key, number]) => member(key, number));
+  const attributes: string[] = [];
   for (const { key, value } of own) {
     const text = toJson(value);
     if (text === undefined) return `the attribute ${key} must be a text, a number or a boolean`;
-    if (key !== CUSTOMER) properties.push(member(key, text));
+    if (key !== CUSTOMER) attributes.push(member(key, text));
   }
   const { source } = of;
-  const identityParts = [event_name, listed(own), `${point.startTimeUnixNano}`, `${point.timeUnixNano}`];
+  const identityParts = [name, listed(own), `${point.startTimeUnixNano}`, `${point.timeUnixNano}`];
+  const cumulative = isCumulative ? toSeries(point, [of.series, name, canonical(own)]) : null;
+  const why = cumulative && findSeriesFault({ ...cumulative, ...measured });
+  if (why) return why;
   return {
     identity: { common: of.common, own: JSON.stringify(identityParts).slice(1) },
-    fields: { event_name, external_customer_id: customer, timestamp, ...(source === undefined ? {} : { source }) },
-    properties: `{${properties.join(',')}}`,
+    fields: {
+      event_name: name,
+      external_customer_id: customer,
+      timestamp,
+      ...(source === undefined ? {} : { source }),
+    },
+    ...measured,
+    attributes,
+    cumulative,
   };
 }
 
 const member = (key: string, json: string) => `${JSON.stringify(key)}:${json}`;
 
+/** The start time is part of a series: two processes with equal attributes are two, unless they began in one nanosecond. */
+function toSeries({ startTimeUnixNano, timeUnixNano }: Point, parts: readonly unknown[]) {
+  const start_nano = BigInt(wholeText(startTimeUnixNano) ?? 0);
+  const time_nano = BigInt(wholeText(timeUnixNano) ?? 0);
+  return { series: JSON.stringify([...parts, start_nano.toString()]), start_nano, time_nano };
+}
+
 /** Reads the value of a point. The value of a histogram is its sum, with the number of measurements as `count`. */
-function readMeasurements({ asInt, asDouble, sum, count }: Point): [string, string][] | string {
+function readMeasurements({ asInt, asDouble, sum, count }: Point): Pick<PointEvent, 'value' | 'count'> | string {
   const isHistogram = count !== undefined && count !== null;
   const value = isHistogram ? numberText(sum) : isPresent(asInt) ? wholeText(asInt) : numberText(asDouble);
   if (value === undefined) return isHistogram ? 'sum must be a number' : 'asInt or asDouble must be a number';
   // Usage never falls, so the value of a sum is not below 0. For a histogram with measurements below 0 the protocol has no sum.
   if (value.startsWith('-')) return 'a value below 0 is no usage: what only grows has none';
-  if (!isHistogram) return [['value', value]];
+  if (!isHistogram) return { value, count: null };
   const measurements = wholeText(count);
-  return measurements === undefined
-    ? 'count must be a whole number'
-    : [
-        ['value', value],
-        ['count', measurements],
-      ];
+  return measurements === undefined ? 'count must be a whole number' : { value, count: measurements };
 }
 
 function isPresent<T>(value: T | null | undefined): value is T {
@@ -236,6 +274,11 @@ function findText(attributes: readonly Attribute[], key: string): string | undef
 /** Lists the attributes in sorted order, so that the sender's order does not matter. */
 function listed(attributes: readonly Attribute[]): string[] {
   return attributes.map(({ key, value }) => JSON.stringify([key, value])).sort();
+}
+
+/** Lists the attributes alike in JSON and protobuf, so that a sender may change its encoding within a series. */
+function canonical(attributes: readonly Attribute[]): string[] {
+  return attributes.map(({ key, value }) => JSON.stringify([key, toJson(value) ?? value ?? null])).sort();
 }
 
 const NANOSECONDS = 1_000_000_000n;

@@ -29,6 +29,7 @@ export const AUDITED_TYPES = [
   'environment',
   'feature',
   'group',
+  'import_mapping',
   'integration_mapping',
   'invoice',
   'meter',

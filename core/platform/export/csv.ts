@@ -74,7 +74,7 @@ const FORMULA = new RegExp(String.raw`^${FORMULA_CHARACTER}|^'*[\t\r\n]`, 'u');
 const INNER_FORMULA = new RegExp(`(${DELIMITER})(?=${FORMULA_CHARACTER})`, 'gu');
 const INNER_ESCAPED_FORMULA = new RegExp(`(${DELIMITER})'(?=${FORMULA_CHARACTER})`, 'gu');
 
-function quoteCell(text: string): string {
+export function quoteCell(text: string): string {
   return MUST_BE_QUOTED.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

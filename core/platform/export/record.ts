@@ -12,6 +12,7 @@ export const EXPORT_ENTITY_TYPES = [
   'credit_topups',
   'credit_usage',
   'usage_analytics',
+  'focus',
 ] as const;
 export type ExportEntityType = (typeof EXPORT_ENTITY_TYPES)[number];
 

@@ -5,7 +5,7 @@
 import { invalid } from '../../foundation/error.ts';
 
 /** Name of a field, followed by the key inside it if the column has one. */
-export type ImportColumn = readonly string[];
+type ImportColumn = readonly string[];
 
 const COLUMNS_MAX = 1_000;
 
@@ -18,10 +18,17 @@ export function parseColumns(header: readonly string[], known: readonly string[]
     if (names.indexOf(name) < index) throw invalid(name, 'stands twice in the header');
     const [field] = parseColumnPath(name);
     if (!known.includes(field!)) checkSeparator(name, known);
-    if (!known.includes(field!)) throw invalid(name, `is no column of such a file: ${known.join(', ')}`);
+    if (!known.includes(field!)) throw invalid(name, `is no column of such a file: ${listColumns(known)}`);
   }
   checkNesting(names);
   return names.map(parseColumnPath);
+}
+
+/** Lists the columns. A map is named with an entry, because most files have a column for each. */
+function listColumns(known: readonly string[]): string {
+  const map = ['properties', 'metadata'].find((name) => known.includes(name));
+  const entries = map === undefined ? '' : `, or ${map}.<name> for an entry of ${map}`;
+  return `${known.join(', ')}${entries}; a mapping can name others`;
 }
 
 /** Rejects a header with semicolons or tabs, which spreadsheets of many countries write instead of commas. */
@@ -32,7 +39,10 @@ function checkSeparator(name: string, known: readonly string[]): void {
   ] as const) {
     const [first, ...others] = name.split(character);
     if (others.length > 0 && known.includes(parseColumnPath(first!.trim())[0]!))
-      throw invalid('header', `separates columns by ${signs}: they must be separated by commas`);
+      throw invalid(
+        'header',
+        `separates columns by ${signs}: they must be separated by commas, or a mapping must name the delimiter`,
+      );
   }
 }
 

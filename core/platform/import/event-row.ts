@@ -6,20 +6,28 @@ import { unescapeFormula } from '../export/csv.ts';
 import { EVENT_COLUMNS as EXPORTED_COLUMNS } from '../export/events.ts';
 import type { ImportRow } from './row.ts';
 
-const FIELDS = ['event_id', 'event_name', 'external_customer_id', 'customer_id', 'timestamp', 'source', 'properties'];
+export const EVENT_FIELDS = [
+  'event_id',
+  'event_name',
+  'external_customer_id',
+  'customer_id',
+  'timestamp',
+  'source',
+  'properties',
+];
 /** Columns of the service's own exports that have no effect on an imported event. */
 const WITHOUT_EFFECT = ['received_at'];
-export const EVENT_COLUMNS = [...FIELDS, ...WITHOUT_EFFECT];
+export const EVENT_COLUMNS = [...EVENT_FIELDS, ...WITHOUT_EFFECT];
 
 /** Event as JSON text. `event_id` is undefined if the file has none. */
 export type ImportedEventRow = { readonly text: string; readonly event_id: string | undefined };
 
 /** Converts a row to an event; throws the fault with its field. */
 export function parseEventRow(row: ImportRow): ImportedEventRow {
-  const { value, text } = row.text === undefined ? toEventText(row.value) : { value: row.value, text: row.text };
+  const { value, text } = row.text === undefined ? toEventText(row) : { value: row.value, text: row.text };
   const fault = findEventFault(value);
   if (fault) throw invalid(fault.field || 'row', fault.why);
-  const unknown = Object.keys(value as object).find((key) => !FIELDS.includes(key));
+  const unknown = Object.keys(value as object).find((key) => !EVENT_FIELDS.includes(key));
   if (unknown !== undefined) throw invalid(unknown, 'is no key of an event');
   const twice = findKeyFault(text, { start: 0, end: text.length });
   if (twice) throw invalid(twice.field, twice.why);
@@ -40,10 +48,10 @@ const restoreExportedCell = (name: string, cell: unknown) =>
  * Builds the event from its cells. `properties` is either JSON text in one cell, which stays unchanged, or one column per property. Values
  * of such columns remain text; meters read them as numbers.
  */
-function toEventText(cells: unknown): { value: unknown; text: string } {
+function toEventText({ value: cells, is_mapped = false }: ImportRow): { value: unknown; text: string } {
   const given = Object.entries(cells as Record<string, unknown>).map(([name, cell]) => [
     name,
-    restoreExportedCell(name, cell),
+    is_mapped ? cell : restoreExportedCell(name, cell),
   ]);
   const { properties, ...others } = Object.fromEntries(given) as Record<string, unknown>;
   const fields = Object.entries(others).filter(([key]) => !WITHOUT_EFFECT.includes(key));

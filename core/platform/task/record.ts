@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { notAllowed } from '../../foundation/error.ts';
 import { anyCase, baseFields, metadata, timestampText } from '../../foundation/record.ts';
+import { ENCODINGS } from '../import/mapping/record.ts';
 
 const TASK_TYPES = ['IMPORT', 'EXPORT'] as const;
 export const TASK_STATUSES = ['PENDING', 'PROCESSING', 'COMPLETED', 'FAILED'] as const;
@@ -22,6 +23,7 @@ const TASK_ENTITY_TYPES = [
   'CREDIT_TOPUPS',
   'CREDIT_USAGE',
   'USAGE_ANALYTICS',
+  'FOCUS',
 ] as const;
 export type TaskStatus = (typeof TASK_STATUSES)[number];
 type TaskEntityType = (typeof TASK_ENTITY_TYPES)[number];
@@ -70,6 +72,16 @@ export const taskShape = z.object({
     description: 'SHA-256 of the file as stored, in hexadecimal; null for a file in parts, each of which has its own.',
   }),
   size_bytes: count.nullable().meta({ description: 'Size of the file in bytes as stored, including all parts.' }),
+  mapping: z
+    .string()
+    .nullable()
+    .meta({ description: 'Mapping or preset that reads the file of an import; null without one.' }),
+  encoding: z.enum(ENCODINGS).nullable().meta({
+    description: 'Encoding of the file of an import, stated by its mapping or recognized; null until it is known.',
+  }),
+  same_file_as: z.string().nullable().meta({
+    description: 'Id of the earliest import that took records of the same type from the same bytes; null if none did.',
+  }),
   files: z.array(filePart).nullable().meta({
     description: 'Parts of a file in parts (`max_file_size_mb`), in order; null for any other file.',
   }),

@@ -4,6 +4,7 @@
  */
 import { invalid } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
+import type { FileEncoding, UsedMapping } from '../../../core/platform/import/mapping/record.ts';
 import type { Database } from '../../foundation/stores.ts';
 
 type ImportFileKey = Scope & { readonly task_id: string; readonly file_id: string };
@@ -46,7 +47,11 @@ export async function createFile(key: ImportFileKey, database: Database): Promis
   await database('import_files').insert({ tenant_id, environment_id, task_id, file_id }).onConflict('task_id').ignore();
 }
 
-export type StoredImportFile = ImportFileKey & { readonly size_bytes: number };
+export type StoredImportFile = ImportFileKey & {
+  readonly size_bytes: number;
+  readonly encoding: FileEncoding;
+  readonly mapping: UsedMapping | null;
+};
 
 /** Finds the stored file; undefined if there is none. A file with missing chunks is deleted and counts as none. */
 export async function findStoredFile(
@@ -58,11 +63,13 @@ export async function findStoredFile(
     .join('tasks', { 'tasks.id': 'kept.task_id' })
     .where({ 'kept.tenant_id': tenant_id, 'kept.environment_id': environment_id, 'kept.task_id': task_id })
     .where({ 'tasks.tenant_id': tenant_id, 'tasks.environment_id': environment_id })
-    .select('kept.file_id', 'tasks.size_bytes');
+    .select('kept.file_id', 'tasks.size_bytes', 'tasks.encoding', 'tasks.mapping_terms');
   if (!row) return undefined;
-  const file = { tenant_id, environment_id, task_id, file_id: row.file_id, size_bytes: Number(row.size_bytes) };
-  if ((await bytesThere(file, database)) === file.size_bytes) return file;
-  const { size_bytes: _, ...place } = file;
+  const place = { tenant_id, environment_id, task_id, file_id: row.file_id };
+  const size_bytes = Number(row.size_bytes);
+  // An earlier version accepted UTF-8 only, and stored no encoding.
+  const read = { encoding: row.encoding ?? 'UTF-8', mapping: row.mapping_terms };
+  if ((await bytesThere(place, database)) === size_bytes) return { ...place, size_bytes, ...read };
   await database('import_files').where(place).del();
   await database('import_chunks').where(place).del();
   return undefined;

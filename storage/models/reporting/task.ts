@@ -1,5 +1,6 @@
 import type { Pojo } from 'objection';
 import type { Scope } from '../../../core/foundation/scope.ts';
+import type { UsedMapping } from '../../../core/platform/import/mapping/record.ts';
 import { type Task, taskShape } from '../../../core/platform/task/record.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { ScopedModel } from '../foundation/model.ts';
@@ -25,6 +26,12 @@ export class TaskModel extends ScopedModel {
    */
   declare cut_number: string | null;
   declare cut_offsets: Readonly<Record<string, string>> | null;
+  /** Mapping of an import as it was when the import was accepted; null without one. */
+  declare mapping_terms: UsedMapping | null;
+
+  static override get jsonAttributes() {
+    return [...super.jsonAttributes, 'mapping_terms'];
+  }
 
   /** Postgres returns bigints as text; no file has more records than a number can express. */
   override $parseDatabaseJson(row: Pojo): Pojo {
@@ -43,6 +50,21 @@ export async function sumWaitingUploadBytes(database: Database, scope: Scope): P
     .whereIn('task_status', ['PENDING', 'PROCESSING'])
     .sum('size_bytes as size_bytes');
   return row?.size_bytes ?? 0;
+}
+
+/** Finds the earliest other import that has or may still take records from the same bytes; null if there is none. */
+export async function findSameFile(
+  database: Database,
+  scope: Scope,
+  { id, entity_type, sha256 }: Pick<Task, 'id' | 'entity_type'> & { sha256: string },
+): Promise<string | null> {
+  const [task] = await TaskModel.in(scope, database)
+    .where({ task_type: 'IMPORT', entity_type, sha256 })
+    .whereNot({ id })
+    .whereRaw(`(successful_records > 0 or task_status in ('PENDING', 'PROCESSING'))`)
+    .orderBy(['created_at', 'id'])
+    .limit(1);
+  return task?.id ?? null;
 }
 
 /** Sets the cut (export-cuts.ts) of the file and of all earlier files of the schedule without one. Progress is not audited. */

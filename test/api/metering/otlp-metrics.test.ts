@@ -2,10 +2,32 @@
 
 import { gzipSync } from 'node:zlib';
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http';
-import { AggregationTemporality, MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
+import { ProtobufMetricsSerializer } from '@opentelemetry/otlp-transformer';
+import {
+  AggregationTemporality,
+  MeterProvider,
+  MetricReader,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics';
 import { expect } from 'chai';
 import { OTLP_EXAMPLE } from '../../../api/metering/events/schema.ts';
+import { FarthingError } from '../../../core/foundation/error.ts';
+import { hasOutboxEvents } from '../../../storage/progress/event-outbox.ts';
+import { purgeSeries } from '../../../storage/progress/otlp-series.ts';
+import { until } from '../../support/until.ts';
 import { startWorld, type World } from '../../support/world.ts';
+
+/** The clock of this SDK has milliseconds, and a first point of no length counts nothing. */
+async function nextMillisecond(): Promise<void> {
+  const began = Date.now();
+  await until('the clock moves on', async () => Date.now() > began + 1);
+}
+
+/** Collects when it is asked. */
+class Reader extends MetricReader {
+  protected override async onForceFlush() {}
+  protected override async onShutdown() {}
+}
 
 describe('metrics of OpenTelemetry', () => {
   let world: World;
@@ -66,13 +88,22 @@ describe('metrics of OpenTelemetry', () => {
     expect(await usageOf('initech')).to.equal('7');
   });
 
-  it('cumulative ones are refused, and nothing is counted', async () => {
-    const { provider, answers, meter } = startMeasuring(AggregationTemporality.CUMULATIVE);
-    meter.createCounter('tokens').add(3, { external_customer_id: 'cumulative' });
-    await provider.forceFlush().catch(() => {});
-    expect(answers[0]!.code).to.equal(1);
-    await provider.shutdown().catch(() => {});
-    expect(await usageOf('cumulative')).to.equal('0');
+  it('cumulative counters, export after export, and after a restart', async () => {
+    for (const values of [
+      [3, 4, 0],
+      [0.5, 1],
+    ]) {
+      const { provider, answers, meter } = startMeasuring(AggregationTemporality.CUMULATIVE);
+      const counter = meter.createCounter('tokens');
+      for (const value of values) {
+        counter.add(value, { external_customer_id: 'cumulative' });
+        await nextMillisecond();
+        await provider.forceFlush();
+      }
+      await provider.shutdown();
+      expect(new Set(answers.map(({ code }) => code))).to.deep.equal(new Set([0]));
+    }
+    expect(await usageOf('cumulative')).to.equal('8.5');
   });
 
   type Fields = Record<string, unknown>;
@@ -131,10 +162,125 @@ describe('metrics of OpenTelemetry', () => {
   });
 
   it('400: nothing of it is usage, and the first is named', async () => {
-    const { status, body } = await send(request([point('level')], { aggregationTemporality: 2 }));
+    const { status, body } = await send(request([point('level')], { aggregationTemporality: 0 }));
     expect(status).to.equal(400);
     expect(body.details!.field).to.equal('resourceMetrics');
-    expect(body.message).to.match(/^resourceMetrics: tokens: aggregationTemporality must be delta/);
+    expect(body.message).to.match(/^resourceMetrics: tokens: aggregationTemporality must be delta or cumulative/);
+  });
+
+  describe('with cumulative temporality', () => {
+    const START = BigInt(Date.now() - 600_000) * 1_000_000n;
+    const at = (customer: string, seconds: number, value: number, start = START) =>
+      point(customer, {
+        startTimeUnixNano: `${start}`,
+        timeUnixNano: `${START + BigInt(seconds) * 1_000_000_000n}`,
+        asInt: `${value}`,
+      });
+    const sendPoints = (...points: object[]) => send(request(points, { aggregationTemporality: 2 }));
+
+    it('counts each value once: repeated, late, equal, and several in a request', async () => {
+      expect((await sendPoints(at('steps', 10, 5))).body).to.deep.equal({ partialSuccess: null });
+      await sendPoints(at('steps', 10, 5));
+      await sendPoints(at('steps', 30, 9), at('steps', 20, 7));
+      await sendPoints(at('steps', 15, 6));
+      await sendPoints(at('steps', 40, 9));
+      await sendPoints(at('steps', 50, 12));
+      expect(await usageOf('steps')).to.equal('12');
+    });
+
+    it('a later start is another series, and both may send', async () => {
+      const later = START + 1_000n;
+      await sendPoints(at('two', 10, 5), at('two', 10, 100, later));
+      await sendPoints(at('two', 20, 101, later), at('two', 20, 6));
+      expect(await usageOf('two')).to.equal('107');
+    });
+
+    it('a first point of no length has what came before, and counts nothing', async () => {
+      await sendPoints(at('base', 0, 1_000));
+      await sendPoints(at('base', 10, 1_004));
+      expect(await usageOf('base')).to.equal('4');
+    });
+
+    it('refuses by name a value that fell, and a series that began long ago', async () => {
+      await sendPoints(at('fell', 10, 5));
+      const fell = await sendPoints(at('fell', 20, 4));
+      expect(fell.status).to.equal(400);
+      expect(fell.body.message).to.match(/tokens: fell, and its startTimeUnixNano is the same/);
+      const old = await sendPoints(at('old', 10, 5, START - 91n * 86_400_000_000_000n), at('fell', 30, 6));
+      expect(old.status).to.equal(200);
+      expect(old.body.partialSuccess!.errorMessage).to.match(/^tokens: began more than 90 days ago/);
+      expect([await usageOf('fell'), await usageOf('old')]).to.deep.equal(['6', '0']);
+    });
+
+    it('counts once whatever requests come at one time', async () => {
+      const sent = Array.from({ length: 40 }, (_, n) =>
+        sendPoints(at('race', (n % 20) + 1, (n % 20) + 1), at('race-2', 21 - (n % 20), 1_000)),
+      );
+      for (const { status } of await Promise.all(sent)) expect(status).to.equal(200);
+      expect([await usageOf('race'), await usageOf('race-2')]).to.deep.equal(['20', '1000']);
+    });
+
+    it('counts once where the log fails after the values are stored', async () => {
+      const { log } = world.api.services;
+      const append = log.append.bind(log);
+      log.append = () => Promise.reject(new FarthingError('service_unavailable', 'the log is away'));
+      try {
+        expect((await sendPoints(at('away', 10, 5))).status).to.equal(503);
+      } finally {
+        log.append = append;
+      }
+      expect((await sendPoints(at('away', 10, 5))).status, 'the repeated request').to.equal(200);
+      expect((await sendPoints(at('away', 20, 7))).status).to.equal(200);
+      await until('the outbox is empty', async () => !(await hasOutboxEvents(world.api.services.postgres)));
+      expect(await usageOf('away')).to.equal('7');
+    });
+
+    it('keeps idle series, and deletes those that ended', async () => {
+      const { postgres } = world.api.services;
+      const DAY_MS = 86_400_000;
+      await sendPoints(at('idle', 10, 5));
+      await postgres('otlp_series').update({ seen_at: new Date(Date.now() - 2 * DAY_MS) });
+      await sendPoints(at('idle', 20, 5));
+      await purgeSeries(postgres, new Date(Date.now() + 99 * DAY_MS));
+      await sendPoints(at('idle', 30, 6));
+      expect(await usageOf('idle')).to.equal('6');
+      const { rows } = await postgres.raw('select count(*)::int as count from otlp_series');
+      expect(rows[0].count).to.equal(1);
+    });
+  });
+
+  it('200: protobuf, as exporters send it, with faults in protobuf', async () => {
+    const post = (body: Uint8Array) =>
+      fetch(`${world.api.url}/v1/otlp/v1/metrics`, {
+        method: 'POST',
+        headers: { 'x-api-key': world.api.key, 'content-type': 'application/x-protobuf' },
+        body: Buffer.from(body),
+      });
+    const reader = new Reader();
+    const provider = new MeterProvider({ readers: [reader] });
+    const counter = provider.getMeter('test').createCounter('tokens');
+    for (const value of [10, 2.5]) {
+      counter.add(value, { external_customer_id: 'protobuf', model: 'größer' });
+      await nextMillisecond();
+      const { resourceMetrics } = await reader.collect();
+      const answer = await post(ProtobufMetricsSerializer.serializeRequest(resourceMetrics)!);
+      expect([answer.status, answer.headers.get('content-type')]).to.deep.equal([200, 'application/x-protobuf']);
+      expect((await answer.arrayBuffer()).byteLength).to.equal(0);
+    }
+    expect(await usageOf('protobuf')).to.equal('12.5');
+    counter.add(1, { model: 'nobody' });
+    const { resourceMetrics } = await reader.collect();
+    const partly = await post(ProtobufMetricsSerializer.serializeRequest(resourceMetrics)!);
+    expect(ProtobufMetricsSerializer.deserializeResponse(Buffer.from(await partly.arrayBuffer()))).to.deep.include({
+      partialSuccess: {
+        rejectedDataPoints: 1,
+        errorMessage: 'tokens: the attribute external_customer_id is required',
+      },
+    });
+    await provider.shutdown();
+    const broken = await post(Buffer.from([0x0a, 0x7f]));
+    expect([broken.status, broken.headers.get('content-type')]).to.deep.equal([400, 'application/x-protobuf']);
+    expect(Buffer.from(await broken.arrayBuffer()).toString('latin1')).to.match(/must be a metrics request of OTLP/);
   });
 
   it('400: keys of another spelling would hold usage that nobody misses', async () => {
@@ -208,9 +354,9 @@ describe('metrics of OpenTelemetry', () => {
     const odd = await send({ resourceMetrics: [{ scopeMetrics: [{ metrics: [{ sum: { dataPoints: 5 } }] }] }] });
     expect(odd.status).to.equal(400);
     expect(odd.body.details!.field).to.equal('resourceMetrics[0].scopeMetrics[0].metrics[0].sum.dataPoints');
-    const protobuf = await send('\x0a\x00', { headers: { 'content-type': 'application/x-protobuf' } });
-    expect(protobuf.status).to.equal(400);
-    expect(protobuf.body.message).to.match(/must be JSON/);
+    const csv = await send('a,b', { headers: { 'content-type': 'text/csv' } });
+    expect(csv.status).to.equal(400);
+    expect(csv.body.message).to.match(/must be JSON/);
   });
 
   it('403 without event:write', async () => {

@@ -22,7 +22,13 @@ async function imported(events: readonly ExportedEvent[]): Promise<unknown[]> {
     for (let from = 0; from < file.length; from += 50) yield file.subarray(from, from + 50);
   }
   const found: unknown[] = [];
-  for await (const row of readRows({ file_type: 'CSV', known: EVENT_COLUMNS, pieces: pieces() })) {
+  for await (const row of readRows({
+    file_type: 'CSV',
+    encoding: 'UTF-8',
+    mapping: null,
+    known: EVENT_COLUMNS,
+    pieces: pieces(),
+  })) {
     if ('fault' in row) throw new Error(row.fault.message);
     const { text, event_id } = parseEventRow(row);
     const { properties } = JSON.parse(text);

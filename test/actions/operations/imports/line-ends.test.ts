@@ -12,7 +12,13 @@ async function read(text: string, piece_bytes: number): Promise<unknown[]> {
     for (let from = 0; from < file.length; from += piece_bytes) yield file.subarray(from, from + piece_bytes);
   }
   const found: unknown[] = [];
-  for await (const row of readRows({ file_type: 'CSV', known: KNOWN, pieces: pieces() }))
+  for await (const row of readRows({
+    file_type: 'CSV',
+    encoding: 'UTF-8',
+    mapping: null,
+    known: KNOWN,
+    pieces: pieces(),
+  }))
     found.push('fault' in row ? row.fault.message : row.value);
   return found;
 }

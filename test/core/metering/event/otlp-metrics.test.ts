@@ -1,6 +1,11 @@
 // docs/rules/opentelemetry.md.
 import { expect } from 'chai';
-import { fromOtlpMetrics, OtlpMetrics, type PointEvent } from '../../../../core/metering/event/otlp-metrics.ts';
+import {
+  formatProperties,
+  fromOtlpMetrics,
+  OtlpMetrics,
+  type PointEvent,
+} from '../../../../core/metering/event/otlp-metrics.ts';
 import { checkSizes } from '../../../../core/metering/event/otlp-sizes.ts';
 
 type Fields = Record<string, unknown>;
@@ -39,13 +44,13 @@ describe('metrics of OpenTelemetry', () => {
       timestamp: '2026-01-31T10:01:00.123456789Z',
       source: 'gateway',
     });
-    expect(events[0]!.properties).to.equal('{"value":12,"region":"eu"}');
+    expect(formatProperties(events[0]!)).to.equal('{"value":12,"region":"eu"}');
   });
 
   it('the customer may be that of the resource', () => {
     const { events } = read([sum([point({ attributes: [] })])], [text('external_customer_id', 'initech')]);
     expect(events[0]!.fields.external_customer_id).to.equal('initech');
-    expect(events[0]!.properties).to.equal('{"value":12}');
+    expect(formatProperties(events[0]!)).to.equal('{"value":12}');
   });
 
   const NUMBERS: [change: Fields, properties: string][] = [
@@ -57,13 +62,13 @@ describe('metrics of OpenTelemetry', () => {
   for (const [change, properties] of NUMBERS) {
     it(`numbers keep their digits: ${properties}`, () => {
       const { events } = read([sum([point({ attributes: [text('external_customer_id', 'a')], ...change })])]);
-      expect(events[0]!.properties).to.equal(properties);
+      expect(formatProperties(events[0]!)).to.equal(properties);
     });
   }
 
   it('of a histogram sum and count', () => {
     const { events } = read([histogram({})]);
-    expect(events[0]!.properties).to.equal('{"value":7.5,"count":2,"region":"eu"}');
+    expect(formatProperties(events[0]!)).to.equal('{"value":7.5,"count":2,"region":"eu"}');
   });
 
   it('a point without a value is passed over, and so is a metric of no kind', () => {
@@ -130,7 +135,16 @@ describe('metrics of OpenTelemetry', () => {
   });
 
   const REFUSED: [what: string, metric: object, why: RegExp][] = [
-    ['cumulative', sum([point()], { aggregationTemporality: 2 }), /aggregationTemporality must be delta/],
+    [
+      'cumulative without a start',
+      sum([point({ startTimeUnixNano: '0' })], { aggregationTemporality: 2 }),
+      /startTimeUnixNano is required/,
+    ],
+    [
+      'cumulative that ends before its start',
+      sum([point({ timeUnixNano: '1769853599999999999' })], { aggregationTemporality: 2 }),
+      /lies before startTimeUnixNano/,
+    ],
     ['no temporality', sum([point()], { aggregationTemporality: undefined }), /must be delta/],
     ['a level', sum([point()], { isMonotonic: false }), /level/],
     ['a gauge', { name: 'temperature', gauge: { dataPoints: [point()] } }, /gauge says no usage/],

@@ -1,0 +1,173 @@
+/**
+ * Converts the cells of a row by a mapping (docs/rules/imports.md, "Mappings"). The header is compiled once: a column that a field needs and
+ * the file lacks fails the file, because all of its values would be absent.
+ */
+import { invalid } from '../../../foundation/error.ts';
+import { parseJson } from '../../../foundation/json/parse.ts';
+import { toInstantText } from './instant-cell.ts';
+import { toNumberText } from './number-cell.ts';
+import type { MappedField, UsedMapping } from './record.ts';
+
+/** A cell, or a key of the JSON object in it. */
+type CellSource = { readonly index: number; readonly column: string; readonly key: string | null };
+type FieldSource = Omit<MappedField, 'columns'> & {
+  readonly path: readonly string[];
+  readonly cells: readonly CellSource[];
+};
+
+/** Values of a row by field; those of a map in an object. */
+type RowValues = Record<string, unknown>;
+
+const REQUIRED = ['event_name', 'external_customer_id', 'timestamp'];
+
+/** Returns the conversion of a row. It throws the fault of a row; this function throws that of the header. */
+export function compileMapping(
+  mapping: UsedMapping,
+  header: readonly string[],
+): (cells: readonly string[]) => RowValues {
+  const names = header.map((name) => name.trim());
+  const named = mapping.fields.flatMap((field) => compileField(field, names));
+  const used = new Set(
+    named
+      .flatMap(({ cells }) => cells)
+      // A column of which only a key is used is a property as well.
+      .filter(({ key }) => key === null || mapping.other_columns === 'REFUSE')
+      .map(({ index }) => index),
+  );
+  const others = compileOthers(mapping, names, { used, named });
+  return (cells) => {
+    const values: RowValues = {};
+    for (const source of named) setValue(values, source.path, readField(source, cells, mapping));
+    for (const { index, path } of others) setValue(values, path, readOther(cells[index] ?? '', mapping));
+    return values;
+  };
+}
+
+function compileField({ columns, ...field }: MappedField, names: readonly string[]): FieldSource[] {
+  const cells = columns.flatMap((column) => findColumn(column, names) ?? []);
+  if (columns.length > 0 && cells.length === 0 && field.value === null) {
+    if (field.is_optional) return [];
+    throw invalid(columns.join(' or '), `is no column of the file, and the mapping needs it for ${field.field}`);
+  }
+  if (field.combine === 'JOIN' && cells.length < columns.length)
+    throw invalid(
+      columns.join(' and '),
+      `are not all columns of the file, and the mapping joins them to ${field.field}`,
+    );
+  return [{ ...field, path: splitField(field.field), cells }];
+}
+
+/** Splits a field at its first dot into its name and the key of its map. */
+export function splitField(field: string): string[] {
+  const dot = field.indexOf('.');
+  return dot < 0 ? [field] : [field.slice(0, dot), field.slice(dot + 1)];
+}
+
+/** Finds a column by its name, else in any case, else the column before a dot, whose cells are JSON. */
+function findColumn(name: string, names: readonly string[]): CellSource | undefined {
+  const index = findName(name, names);
+  if (index >= 0) return { index, column: names[index]!, key: null };
+  for (let dot = name.indexOf('.'); dot > 0; dot = name.indexOf('.', dot + 1)) {
+    const outer = findName(name.slice(0, dot), names);
+    if (outer >= 0) return { index: outer, column: names[outer]!, key: name.slice(dot + 1) };
+  }
+  return undefined;
+}
+
+function findName(name: string, names: readonly string[]): number {
+  const exact = names.indexOf(name);
+  return exact >= 0 ? exact : names.findIndex((one) => one.toLowerCase() === name.toLowerCase());
+}
+
+type OtherColumn = { readonly index: number; readonly path: readonly string[] };
+type NamedColumns = { readonly used: ReadonlySet<number>; readonly named: readonly FieldSource[] };
+
+function compileOthers(mapping: UsedMapping, names: readonly string[], { used, named }: NamedColumns): OtherColumn[] {
+  if (mapping.other_columns === 'IGNORE') return [];
+  const taken = new Set(named.map(({ field }) => field));
+  const others: OtherColumn[] = [];
+  for (const [index, name] of names.entries()) {
+    if (used.has(index)) continue;
+    if (name === '') throw invalid('header', `column ${index + 1} has no name`);
+    if (mapping.other_columns === 'REFUSE') throw invalid(name, 'is a column that the mapping does not name');
+    const property = mapping.property_names === 'SNAKE_CASE' ? toSnakeCase(name) : name;
+    const field = `properties.${property}`;
+    if (taken.has(field))
+      throw invalid(name, `becomes ${field}, which another column is: name one of them in the mapping`);
+    taken.add(field);
+    others.push({ index, path: ['properties', property] });
+  }
+  return others;
+}
+
+/** The spelling of CUR 2.0 and of Athena: `lineItem/UnblendedCost` is line_item_unblended_cost. */
+export function toSnakeCase(name: string): string {
+  return name
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .replace(/([A-Z]+)([A-Z][a-z])/g, '$1_$2')
+    .replace(/[^\p{L}\p{N}]+/gu, '_')
+    .replace(/^_+|_+$/g, '')
+    .toLowerCase();
+}
+
+function readField(source: FieldSource, cells: readonly string[], mapping: UsedMapping): string | undefined {
+  const text = readCells(source, cells) ?? source.value ?? undefined;
+  if (text === undefined || text.trim() === '') {
+    if (mapping.entity_type !== 'EVENTS' || !REQUIRED.includes(source.field)) return undefined;
+    throw invalid(source.field, `is required: ${source.cells.map(({ column }) => column).join(', ')} is empty`);
+  }
+  const type = source.type ?? (source.field === 'timestamp' ? 'INSTANT' : 'TEXT');
+  if (type === 'TEXT') return text;
+  const read = type === 'NUMBER' ? toNumberText(text, mapping.decimal_separator) : toInstantText(text, mapping);
+  if (read !== undefined) return read;
+  const form =
+    type === 'NUMBER'
+      ? `number with a decimal ${mapping.decimal_separator}`
+      : `date in the form ${mapping.date_format}`;
+  throw invalid(source.field, `${JSON.stringify(text.slice(0, SHOWN_MAX))} is no ${form}`);
+}
+
+const SHOWN_MAX = 60;
+
+/** Undefined if all cells are empty. */
+function readCells({ cells: sources, combine }: FieldSource, cells: readonly string[]): string | undefined {
+  const texts: string[] = [];
+  for (const source of sources) {
+    const text = readCell(source, cells[source.index] ?? '');
+    if (text.trim() === '') continue;
+    if (combine === 'FIRST') return text;
+    texts.push(text);
+  }
+  return texts.length === 0 ? undefined : texts.join(' ');
+}
+
+function readCell({ column, key }: CellSource, cell: string): string {
+  if (key === null || cell.trim() === '') return cell;
+  const value = parseObject(cell, column)[key];
+  if (value === undefined || value === null) return '';
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** Parses a JSON object. Azure writes tags without the braces. */
+function parseObject(cell: string, column: string): Readonly<Record<string, unknown>> {
+  try {
+    const value = parseJson(/^\s*\{/.test(cell) ? cell : `{${cell}}`);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  } catch {
+    // The fault is thrown below.
+  }
+  throw invalid(column, 'must be a JSON object');
+}
+
+/** With a decimal comma a meter would misread 1.234, so numbers of unnamed columns are converted, too. */
+function readOther(cell: string, { decimal_separator }: UsedMapping): string | undefined {
+  if (cell === '') return undefined;
+  if (decimal_separator === 'POINT' || !/[.,]/.test(cell)) return cell;
+  return toNumberText(cell, 'COMMA') ?? cell;
+}
+
+function setValue(values: RowValues, [field, key]: readonly string[], value: string | undefined): void {
+  if (value === undefined) return;
+  if (key === undefined) values[field!] = value;
+  else ((values[field!] ??= Object.create(null)) as Record<string, string>)[key] = value;
+}

@@ -1,0 +1,50 @@
+/**
+ * Table `event_outbox`: events that are computed from a state, and written in one transaction with it. They are moved to the log afterwards
+ * at least once, and their ids make them count once (docs/decisions/0032-cumulative-metrics.md).
+ */
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Database } from '../foundation/stores.ts';
+
+export type OutboxEvents = Scope & {
+  readonly id: string;
+  readonly received_at: string | Date;
+  readonly event_ids: readonly string[];
+  /** JSON text of each event. */
+  readonly events: readonly string[];
+};
+
+/** Returns the id of the entry. */
+export async function addOutboxEvents(
+  transaction: Database,
+  { tenant_id, environment_id }: Scope,
+  { received_at, event_ids, events }: Pick<OutboxEvents, 'received_at' | 'event_ids' | 'events'>,
+): Promise<string> {
+  const row = { tenant_id, environment_id, received_at, event_ids: [...event_ids], events: [...events] };
+  const [added] = await transaction('event_outbox').insert(row).returning('id');
+  return added.id;
+}
+
+export async function hasOutboxEvents(postgres: Database): Promise<boolean> {
+  const { rows } = await postgres.raw('select exists (select from event_outbox) as has');
+  return rows[0].has;
+}
+
+/** Age in seconds from which an entry is left over: the request that added it appends its events at once. */
+const LEFT_SECONDS = 5;
+
+/** Takes the oldest entries that are left over and that no other process moves, and locks them until the transaction ends. */
+export async function takeOutboxEvents(transaction: Database, limit: number): Promise<OutboxEvents[]> {
+  const { rows } = await transaction.raw(
+    `select * from event_outbox where created_at < now() - make_interval(secs => ?) order by id limit ? for update skip locked`,
+    [LEFT_SECONDS, limit],
+  );
+  return rows;
+}
+
+export async function removeOutboxEvents(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  ids: readonly string[],
+): Promise<void> {
+  await database('event_outbox').where({ tenant_id, environment_id }).whereIn('id', ids).del();
+}
