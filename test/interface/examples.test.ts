@@ -232,6 +232,7 @@ describe('the examples of the documentation', () => {
     await ask('getEvent', { id: 'call-1' });
     await ask('lookupEvent', { query: 'id=call-1' });
     await ask('listDeadLetters');
+    await ask('listUncountedEvents');
     await ask('replayDeadLetters');
     await ask('voidEvent', { id: 'call-5' });
     await ask('replaceEvent', { id: 'call-1' });
