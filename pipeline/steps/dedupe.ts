@@ -5,13 +5,12 @@
  */
 import { hashToBigInt } from '../../core/metering/event/identity.ts';
 import type { EventOutcome } from '../../core/metering/event/outcome.ts';
-import { hasSameContent } from '../../core/metering/event/sent-contents.ts';
+import { type EventContentHashes, hasSameContent } from '../../core/metering/event/sent-contents.ts';
 import type { ClickHouseClient } from '../../storage/clickhouse/clickhouse.ts';
 import { findIdentities, type IdentityRow } from '../../storage/events/identities.ts';
 import type { ReadEvent } from './read-events.ts';
 
 type EventPosition = { readonly partition: number; readonly offset: number; readonly position: number };
-type EventContentHashes = { readonly content_crc: number; readonly content_hash: number };
 type IdentityOwner = EventPosition & EventContentHashes;
 
 /** Set of seen hashes. `add` returns true if the hash is new, and false if it may have been seen. */

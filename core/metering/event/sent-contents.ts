@@ -3,7 +3,7 @@ import { readEvent } from '../event-text.ts';
 import { ContentHash, hashContent } from './content-hash.ts';
 import { isTimestampSent, parseEventTimestamp } from './timed.ts';
 
-type EventContentHashes = { readonly content_crc: number; readonly content_hash: number };
+export type EventContentHashes = { readonly content_crc: number; readonly content_hash: number };
 
 /** Hashes the content of a valid event as the pipeline does. `text` is its JSON. */
 export function hashEventContent(text: string): EventContentHashes {
