@@ -12,7 +12,7 @@ import { type Random, seeded } from './workload.ts';
 const MUST_US = 100;
 const UNITS_PER_US = 10;
 
-const VALUES = '{"a":1234.56,"b":7.13,"c":0.31,"n":12,"m":"gpt-4o"}';
+const VALUES = '{"a":1234.56,"b":7.13,"c":0.31,"n":12,"m":"gpt-4o","o":{"n":12,"m":"gpt-4o"}}';
 
 /** Pairs of expressions with and without an operation; the difference of their times is the cost of the operation. */
 const MEASURED: Record<Weighed, readonly [withIt: string, without: string]> = {
@@ -26,6 +26,7 @@ const MEASURED: Record<Weighed, readonly [withIt: string, without: string]> = {
   divide: ['a / 7.1', 'a'],
   round: ['ceil(a * 1.5)', 'a * 1.5'],
   abs: ['abs(n)', 'n'],
+  object: ['properties.o.n', 'n'],
   sqrt: ['sqrt(a)', 'a'],
   log: ['log(a)', 'a'],
   square: ['pow(a, 10) * 0.0', 'a * 0.0'],

@@ -34,6 +34,7 @@ import { finalizeInvoiceWork } from './jobs/finalize-invoice.ts';
 import { createImportWork } from './jobs/import-records.ts';
 import { type MailedInvoice, mailInvoiceWork } from './jobs/mail-invoice.ts';
 import { makeDailyRollupsJob } from './jobs/make-daily-rollups.ts';
+import { notifyRejectionsWork } from './jobs/notify-rejections.ts';
 import { purgeAnswersJob } from './jobs/purge-answers.ts';
 import { purgeAuditLogJob } from './jobs/purge-audit-log.ts';
 import { purgeDocumentsJob } from './jobs/purge-documents.ts';
@@ -183,6 +184,7 @@ export function createWork(
     advanceTestClockWork(services, { clock, settings: services.config }),
     billThresholdWork(services, { clock }),
     checkAlertsWork(services, { clock }),
+    notifyRejectionsWork(services, { clock }),
     mailInvoiceWork(services, { clock, ...createMailOptions(services) }),
     ...createConnectionWork(services, { clock, settings: services.config }),
     ...createImportWork(services, { clock, settings: services.config }),

@@ -27,6 +27,7 @@ import { loadInstallationId } from '../../storage/models/operations/installation
 import { toPartitionWriter } from '../../storage/progress/attempts.ts';
 import { recordLateUsage, toArrivals } from '../../storage/progress/late-usage.ts';
 import { type PartitionProgress } from '../../storage/progress/partition-progress.ts';
+import { RejectionNotices } from '../../storage/progress/rejection-arrivals.ts';
 import { buildNotification, hasSliceSubscribers } from '../../storage/progress/slice-notifications.ts';
 import {
   enterBuckets,
@@ -46,7 +47,13 @@ import { dedupe } from '../steps/dedupe.ts';
 import { meterEvents } from '../steps/meter-events.ts';
 import { EventReader, type ReadEvent, type ReadResult } from '../steps/read-events.ts';
 import { buildRejectedOutcome, deleteRejectedRows, findRejectedEvents, rejectEvent } from './rejected-events.ts';
-import { countSlice, listEventRecords, listLoggedCorrections, type PreparedSlice } from './slice.ts';
+import {
+  countSlice,
+  listEventRecords,
+  listLoggedCorrections,
+  listRejectionArrivals,
+  type PreparedSlice,
+} from './slice.ts';
 import { computeRecordWork } from './slice-work.ts';
 import { checkStoresAgree } from './stores-agree.ts';
 
@@ -69,6 +76,7 @@ export class Partition {
   #attempt = 0n;
   #slicesSinceFence = 0;
   readonly #reader = new EventReader();
+  readonly #rejectionNotices = new RejectionNotices();
   /** Reason why the stores reject an event, by its position. Such an event becomes a dead letter. */
   readonly #rejectionReasons: Map<string, string>;
 
@@ -175,6 +183,7 @@ export class Partition {
       outcomes: [...read.dead_letters, ...repeats, ...metered.unusable, ...rejected_outcomes],
       rejected_events,
       unmatched: metered.unmatched,
+      first_unmatched: metered.first_unmatched,
       bucket_rows: metered.bucket_rows,
       corrections: listLoggedCorrections(records),
     };
@@ -236,10 +245,14 @@ export class Partition {
     await recordLateUsage(this.#stores.postgres, toArrivals(bucket_rows), watermark_us);
   }
 
-  /** Enqueues alert checks after the slice was applied. If the store is unavailable, the periodic sweep makes up for the missed checks. */
-  async #enqueueAlertChecks({ bucket_rows }: PreparedSlice): Promise<void> {
+  /**
+   * Enqueues alert checks and notices of rejected events after the slice was applied. If the store is unavailable, the periodic sweep makes
+   * up for the missed checks, and the next rejected event for a missed notice.
+   */
+  async #enqueueAlertChecks(slice: PreparedSlice): Promise<void> {
     try {
-      await enqueueUsageChecks(this.#stores.postgres, bucket_rows);
+      await enqueueUsageChecks(this.#stores.postgres, slice.bucket_rows);
+      await this.#rejectionNotices.enqueue(this.#stores.postgres, listRejectionArrivals(slice));
     } catch (error) {
       if (!isUnavailable(error)) throw error;
     }

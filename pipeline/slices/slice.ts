@@ -1,9 +1,13 @@
 /** Effect of a slice of the log: all rows to write, and the counts for the ledger. */
 
+import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
+import type { Microseconds } from '../../core/foundation/time/instant.ts';
 import type { BucketRow } from '../../core/metering/bucket-aggregator.ts';
 import type { EventOutcome, OutcomeKind } from '../../core/metering/event/outcome.ts';
+import type { UncountedReason } from '../../core/metering/event/uncounted.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
 import type { CorrectionMessage } from '../../storage/progress/corrections.ts';
+import type { RejectionArrival } from '../../storage/progress/rejection-arrivals.ts';
 import type { SliceCounts } from '../../storage/progress/slices.ts';
 import type { ReadEvent } from '../steps/read-events.ts';
 
@@ -20,6 +24,8 @@ export type PreparedSlice = {
   readonly rejected_events: readonly ReadEvent[];
   /** Number of events that feed no meter. */
   readonly unmatched: number;
+  /** The first of them of each environment. */
+  readonly first_unmatched: readonly ReadEvent[];
   readonly bucket_rows: readonly BucketRow[];
   /** Corrections of events that precede them in the log, possibly in this slice. */
   readonly corrections: readonly LoggedCorrection[];
@@ -56,4 +62,22 @@ export function countSlice(slice: PreparedSlice): SliceCounts {
   const { duplicate: duplicates, conflict: conflicts, dead_letter: dead_letters } = countOutcomes(slice);
   const unread = sent - events.length - duplicates - conflicts - dead_letters;
   return { events: sent, stored: events.length, duplicates, conflicts, dead_letters, unread };
+}
+
+/** Environments and reasons for which events of the slice are not counted. */
+export function listRejectionArrivals({
+  outcomes,
+  first_unmatched,
+}: Pick<PreparedSlice, 'outcomes' | 'first_unmatched'>): RejectionArrival[] {
+  const arrivals = new Map<string, RejectionArrival>();
+  const add = (reason: UncountedReason, scope: Scope, since_us: Microseconds) => {
+    const key = `${scopeKey(scope)} ${reason}`;
+    if ((arrivals.get(key)?.since_us ?? Infinity) > since_us) arrivals.set(key, { scope, reason, since_us });
+  };
+  for (const outcome of outcomes) {
+    const { outcome: reason, received_at_us } = outcome;
+    if (reason !== 'duplicate') add(reason, outcome, received_at_us);
+  }
+  for (const { scope, received_at_us } of first_unmatched) add('unmatched', scope, received_at_us);
+  return [...arrivals.values()];
 }

@@ -5,12 +5,12 @@
  */
 import { hashToBigInt } from '../../core/metering/event/identity.ts';
 import type { EventOutcome } from '../../core/metering/event/outcome.ts';
+import { type EventContentHashes, hasSameContent } from '../../core/metering/event/sent-contents.ts';
 import type { ClickHouseClient } from '../../storage/clickhouse/clickhouse.ts';
 import { findIdentities, type IdentityRow } from '../../storage/events/identities.ts';
 import type { ReadEvent } from './read-events.ts';
 
 type EventPosition = { readonly partition: number; readonly offset: number; readonly position: number };
-type EventContentHashes = { readonly content_crc: number; readonly content_hash: number };
 type IdentityOwner = EventPosition & EventContentHashes;
 
 /** Set of seen hashes. `add` returns true if the hash is new, and false if it may have been seen. */
@@ -84,12 +84,6 @@ function hashKey(event: { id_high: number; id_low: number }): string {
 function isBefore(a: EventPosition, b: EventPosition): boolean {
   if (a.partition !== b.partition) return true;
   return a.offset !== b.offset ? a.offset < b.offset : a.position < b.position;
-}
-
-/** Whether two events have the same content. An event from before the second hash existed is compared by its CRC alone. */
-function hasSameContent(owner: EventContentHashes, event: EventContentHashes): boolean {
-  if (owner.content_crc !== event.content_crc) return false;
-  return owner.content_hash === event.content_hash || owner.content_hash === 0;
 }
 
 function buildRepeat(event: ReadEvent, owner: IdentityOwner): EventOutcome {

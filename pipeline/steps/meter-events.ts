@@ -11,7 +11,14 @@ import { matches } from '../../core/metering/match.ts';
 import { TimeSlicer } from '../../storage/concurrency/time-slicer.ts';
 import type { ReadEvent } from './read-events.ts';
 
-type MeteringResult = { bucket_rows: BucketRow[]; unusable: EventOutcome[]; matched: number; unmatched: number };
+type MeteringResult = {
+  bucket_rows: BucketRow[];
+  unusable: EventOutcome[];
+  matched: number;
+  unmatched: number;
+  /** The first unmatched event of each environment. */
+  first_unmatched: ReadEvent[];
+};
 
 /** `findMeters` returns the compiled meters that apply in this slice. The loop yields to other work between the events. */
 export async function meterEvents(
@@ -23,6 +30,10 @@ export async function meterEvents(
   const unusable: EventOutcome[] = [];
   let matched = 0;
   let unmatched = 0;
+  const firstUnmatched = new Map<Scope, ReadEvent>();
+  const addUnmatched = (event: ReadEvent) => {
+    if (unmatched++ === 0 || !firstUnmatched.has(event.scope)) firstUnmatched.set(event.scope, event);
+  };
   let scope: Scope | undefined;
   let index: MeterIndex | undefined;
   for (const event of events) {
@@ -32,7 +43,7 @@ export async function meterEvents(
     }
     const meters = index!.get(event.event_name);
     if (meters === undefined) {
-      unmatched++;
+      addUnmatched(event);
       continue;
     }
     const metered = new Metering(event);
@@ -45,7 +56,7 @@ export async function meterEvents(
       else unusable.push(buildUnusableOutcome(event, meter.id, contribution.unusable));
     }
     if (fed) matched++;
-    else unmatched++;
+    else addUnmatched(event);
     if (timeSlicer.isOver(meters.length)) await timeSlicer.next();
   }
   const bucket_rows: BucketRow[] = [];
@@ -53,7 +64,7 @@ export async function meterEvents(
     for (const row of rows) bucket_rows.push(row);
     if (timeSlicer.isOver(rows.length)) await timeSlicer.next();
   }
-  return { bucket_rows, unusable, matched, unmatched };
+  return { bucket_rows, unusable, matched, unmatched, first_unmatched: [...firstUnmatched.values()] };
 }
 
 /** View of an event for the meters, which share its parsed properties. */

@@ -20,7 +20,11 @@ type DeadLettersQuery = {
   readonly ids: readonly string[] | null;
   readonly limit: number;
   readonly offset: number;
+  /** Place after which the list continues. */
+  readonly after?: DeadLetterPlace | null;
 };
+
+type DeadLetterPlace = { readonly received_at_us: Microseconds; readonly id: string };
 
 const Row = z.object({
   id: z.string(),
@@ -34,14 +38,29 @@ const scopeShape = { tenant_id: z.string(), environment_id: z.string() };
 const POSITION = `concat(toString(partition), '-', toString(offset), '-', toString(position))`;
 const THEIRS = `tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and outcome = 'dead_letter'`;
 
+const AFTER = `fromUnixTimestamp64Micro({after:Int64}, 'UTC')`;
+
 const deadLetters = defineStatement({
   name: 'dead letters',
   sql: `select ${POSITION} as id, event_id, reason, toString(toUnixTimestamp64Micro(received_at)) as received_at_us, body
           from event_outcomes
          where ${THEIRS} and ({every:Bool} or ${POSITION} in {ids:Array(String)})
+           and (not {is_after:Bool} or (received_at <= ${AFTER}
+                and (received_at < ${AFTER} or (partition, offset, position) > ({p:UInt16}, {o:UInt64}, {i:UInt32}))))
          order by received_at desc, partition, offset, position
          limit {limit:UInt32} offset {offset:UInt64}`,
-  params: z.object({ ...scopeShape, every: z.boolean(), ids: z.array(z.string()), limit: z.int(), offset: z.int() }),
+  params: z.object({
+    ...scopeShape,
+    every: z.boolean(),
+    ids: z.array(z.string()),
+    limit: z.int(),
+    offset: z.int(),
+    is_after: z.boolean(),
+    after: z.int(),
+    p: z.int(),
+    o: z.int(),
+    i: z.int(),
+  }),
   row: Row,
 });
 
@@ -59,7 +78,8 @@ export async function findDeadLetters(
   query: DeadLettersQuery,
 ): Promise<StoredDeadLetter[]> {
   const { tenant_id, environment_id } = scope;
-  const { ids, limit, offset } = query;
+  const { ids, limit, offset, after = null } = query;
+  const [p, o, i] = (after?.id ?? '0-0-0').split('-').map(Number) as [number, number, number];
   const rows = await deadLetters.run(stores.clickhouse, {
     tenant_id,
     environment_id,
@@ -67,6 +87,9 @@ export async function findDeadLetters(
     ids: [...(ids ?? [])],
     limit,
     offset,
+    is_after: after !== null,
+    after: after?.received_at_us ?? 0,
+    ...{ p, o, i },
   });
   const replayed = await loadReplays(
     stores.postgres,
@@ -100,7 +123,12 @@ export async function recordReplay(
   );
 }
 
-async function loadReplays(database: Database, scope: Scope, ids: readonly string[]): Promise<Map<string, string>> {
+/** Time of the replay of each dead letter that was replayed, by id. */
+export async function loadReplays(
+  database: Database,
+  scope: Scope,
+  ids: readonly string[],
+): Promise<Map<string, string>> {
   const { rows } = await database.raw(
     `select concat_ws('-', partition, "offset", position) as id, replayed_at from dead_letter_replays
       where tenant_id = ? and environment_id = ? and concat_ws('-', partition, "offset", position) = any(?)`,

@@ -116,17 +116,23 @@ describe('imports', () => {
         'calls,csv',
       ].join('\n');
       const { task, report } = await imported(`\uFEFF${file}\n`, { entity: 'EVENTS' });
-      expect(counts(task)).to.deep.equal(['COMPLETED', 6, 6, 3, 3]);
+      expect(counts(task)).to.deep.equal(['COMPLETED', 6, 6, 2, 4]);
+      const conflict =
+        'event_id,already_exists,"event_id: an event with this id and other content was accepted before; to change it, replace it"';
       expect(report).to.deep.equal([
+        `3,${conflict}`,
         '4,event_name,validation_error,event_name: is required',
         '5,timestamp,validation_error,timestamp: must be an RFC 3339 date-time such as 2026-01-31T10:00:00Z',
         '7,row,validation_error,"row: has 2 cells, and the header 6"',
       ]);
       expect(task.error_summary).to.equal(
-        '3 of 6 records were refused: row 4: event_name: is required; row 5: timestamp: must be an RFC 3339 date-time such as 2026-01-31T10:00:00Z; row 7: row: has 2 cells, and the header 6',
+        '4 of 6 records were refused: row 3: event_id: an event with this id and other content was accepted before; to change it, replace it; row 4: event_name: is required; row 5: timestamp: must be an RFC 3339 date-time such as 2026-01-31T10:00:00Z; the report has all',
       );
-      // The same id with another time is a conflict, and is not counted.
       expect(await usageOf('csv')).to.equal('3');
+      const corrected = 'event_name,external_customer_id,timestamp,event_id,properties\n';
+      const again = `${corrected}calls,csv,2026-03-01T01:00:00+01:00,e1,"{""n"":""2.50"",""region"":""eu""}"\ncalls,csv,2026-03-01T00:00:00Z,e1,"{""n"":3}"\n`;
+      const second = await imported(again, { entity: 'EVENTS' });
+      expect(second.report, 'the stored event and a row that repeats it').to.deep.equal([`3,${conflict}`]);
     });
 
     it('of JSON, as an array and a value in each line: numbers keep their digits', async () => {

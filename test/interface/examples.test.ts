@@ -785,6 +785,7 @@ describe('the examples of the documentation', () => {
     await ask('deleteTaxRate', { id: id('taxrate') });
     await ask('deleteApiKey', { id: answers.get('createApiKey')!.secret.id });
     await ask('deleteUser', { id: id('user', 2) });
+    await ask('listUncountedEvents', { query: 'reason=dead_letter' });
   }
 
   function secondLater() {

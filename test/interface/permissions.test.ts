@@ -17,6 +17,7 @@ const EVENT_READING = [
   'lookupEvent',
   'listEventCorrections',
   'listDeadLetters',
+  'listUncountedEvents',
   'getEventsMonitoring',
   'getUsageStatistics',
   'getUsageByMeter',

@@ -161,7 +161,8 @@ const numbers = (index: number) => `{"a":1.${index}37,"b":0.${index}51,"c":12345
 export const WAYS: readonly Way[] = [
   {
     name: 'an expression as heavy as is allowed',
-    prepare: async (caller) => void (await meter(caller, 'heavy', { type: 'SUM', expression: 'pow(a,b)+log(c)*a/b' })),
+    prepare: async (caller) =>
+      void (await meter(caller, 'heavy', { type: 'SUM', expression: 'pow(a,b)+log(c) * a / b' })),
     at_once: 4,
     repeat: (caller) => send(caller, bulk('heavy', 1_000, numbers)),
   },

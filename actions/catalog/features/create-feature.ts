@@ -9,7 +9,7 @@ import {
 import { prefixField } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
-import type { MeterInput } from '../../../core/metering/meter/record.ts';
+import { type MeterInput, refuseUnclearNames } from '../../../core/metering/meter/record.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Database, Stores } from '../../../storage/foundation/stores.ts';
 import { FeatureModel } from '../../../storage/models/catalog/feature.ts';
@@ -74,6 +74,7 @@ export const formatFeatureKeyConflict = (lookup_key: string) =>
 /** Adds the meter of the request. An error of the meter names its field in the request: `meter.aggregation.field`. */
 async function addInlineMeter(database: Database, scope: Scope, given: { definition: MeterInput; author: Author }) {
   try {
+    refuseUnclearNames(given.definition.aggregation);
     return await addMeter(database, scope, given);
   } catch (error) {
     throw prefixField(error, 'meter');

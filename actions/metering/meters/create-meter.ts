@@ -3,7 +3,7 @@
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
 import { compileExpression } from '../../../core/metering/expression.ts';
-import { checkMeter, type MeterInput } from '../../../core/metering/meter/record.ts';
+import { checkMeter, type MeterInput, refuseUnclearNames } from '../../../core/metering/meter/record.ts';
 import { checkCost } from '../../../core/metering/meter-cost.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Database, Stores } from '../../../storage/foundation/stores.ts';
@@ -15,6 +15,7 @@ export async function createMeter(
   scope: Scope,
   given: { definition: MeterInput; author: Author },
 ): Promise<MeterModel> {
+  refuseUnclearNames(given.definition.aggregation);
   return stores.postgres.transaction((transaction) => addMeter(transaction, scope, given));
 }
 

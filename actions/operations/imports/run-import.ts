@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { requireWrite } from '../../../core/foundation/access/role.ts';
 import { FarthingError, invalid, notAllowed, unavailable } from '../../../core/foundation/error.ts';
+import { SentContents } from '../../../core/metering/event/sent-contents.ts';
 import type { RowFault } from '../../../core/platform/import/row.ts';
 import { moveTask } from '../../../core/platform/task/record.ts';
 import { downloadFile } from '../../../integrations/downloads/https-file.ts';
@@ -55,6 +56,8 @@ type ImportRun = {
   /** The machine's clock. */
   readonly clock: () => Date;
   readonly signal: AbortSignal;
+  /** Contents of the events of this run, which the pipeline may not have stored yet. */
+  readonly sent: SentContents;
   /** Absent for a fetched file: such an import does not yield, because it uses separate slots. */
   readonly mayGoOn: RunAttempt['mayGoOn'];
 };
@@ -79,6 +82,7 @@ export function tryImport(
       clock,
       signal,
       mayGoOn,
+      sent: new SentContents(),
     };
     const caller = { scope: place, user_id: run.created_by, secret_id: null, request_id: null };
     return runAs(caller, () => importFile(importing));
@@ -245,8 +249,8 @@ const APPEND_MS = 60_000;
  * continues.
  */
 async function importEvents({ task, rows, before }: ImportBatch, importing: ImportRun): Promise<void> {
-  const { stores, place, clock, signal } = importing;
-  const read = await readEventRows(stores, place, { rows, signal });
+  const { stores, place, clock, sent, signal } = importing;
+  const read = await readEventRows(stores, place, { rows, sent, signal });
   await stores.postgres.transaction(async (transaction) => {
     const locked = await lockTask(transaction, importing, before);
     const batch = { task_id: task.id, read, before, now: clock() };

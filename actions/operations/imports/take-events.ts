@@ -5,9 +5,12 @@
 import { createHash } from 'node:crypto';
 import { formatId } from '../../../core/foundation/id.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
+import { hashIdentity } from '../../../core/metering/event/identity.ts';
+import { hashEventContent, hasSameContent, type SentContents } from '../../../core/metering/event/sent-contents.ts';
 import { addTimestamp } from '../../../core/metering/event/timed.ts';
-import { type ImportedEventRow, parseEventRow } from '../../../core/platform/import/event-row.ts';
+import { CONFLICT_FAULT, type ImportedEventRow, parseEventRow } from '../../../core/platform/import/event-row.ts';
 import type { RowFault } from '../../../core/platform/import/row.ts';
+import { findIdentities } from '../../../storage/events/identities.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 import { waitForPipeline } from '../../../storage/log/room.ts';
 import { loadClock } from '../../../storage/models/schedule/environment-clock.ts';
@@ -21,11 +24,32 @@ type ImportEventRow = ImportedEventRow | { readonly fault: RowFault };
 export async function readEventRows(
   stores: Stores,
   scope: Scope,
-  { rows, signal }: { rows: readonly FileRow[]; signal: AbortSignal },
+  { rows, sent, signal }: { rows: readonly FileRow[]; sent: SentContents; signal: AbortSignal },
 ): Promise<readonly ImportEventRow[]> {
   const read = await parseEventRows(stores, scope, rows);
   await waitForPipeline(stores.log, signal);
-  return read;
+  return rejectConflicts(stores, scope, { rows: read, sent });
+}
+
+/** Rejects rows whose id has other content in a stored event or in an earlier row. */
+async function rejectConflicts(
+  { clickhouse }: Stores,
+  scope: Scope,
+  { rows, sent }: { rows: readonly ImportEventRow[]; sent: SentContents },
+): Promise<readonly ImportEventRow[]> {
+  const ids = rows.flatMap((row) => ('text' in row && row.event_id !== undefined ? row.event_id : []));
+  const hashes = new Set(ids.map((event_id) => hashIdentity({ ...scope, event_id })));
+  const stored = (await findIdentities(clickhouse, [...hashes])).filter(
+    ({ tenant_id, environment_id }) => tenant_id === scope.tenant_id && environment_id === scope.environment_id,
+  );
+  const owners = new Map(stored.map((row) => [row.event_id, row]));
+  return rows.map((row) => {
+    if (!('text' in row) || row.event_id === undefined) return row;
+    const content = hashEventContent(row.text);
+    const owner = owners.get(row.event_id);
+    const isSame = owner ? hasSameContent(owner, content) : sent.add(row.event_id, content);
+    return isSame ? row : { fault: CONFLICT_FAULT };
+  });
 }
 
 export function parseEventRows(

@@ -8,6 +8,7 @@ import { countDeadLetters, findDeadLetters } from '../../../storage/events/dead-
 import { Pagination } from '../../http/list.ts';
 import { type Route, route } from '../../http/route.ts';
 import { eventMetrics } from './metrics.ts';
+import { cursorField, formatPlaceCursor, parsePlaceCursor } from './place-cursor.ts';
 
 const tag = 'Events';
 
@@ -68,7 +69,13 @@ const page = {
     .pipe(z.int().min(0))
     .default(0)
     .meta({ description: 'Number of dead letters to skip before the page. Default: 0.' }),
+  cursor: cursorField,
 };
+
+function parsePosition(id: string) {
+  const [partition, offset, position] = id.split('-').map(Number) as [number, number, number];
+  return { partition, offset, position };
+}
 
 export const deadLetterRoutes: Route[] = [
   route({
@@ -89,13 +96,20 @@ export const deadLetterRoutes: Route[] = [
       })
       .meta({ id: 'ListDeadLettersResponse' }),
     async handle({ query }, { services, scope }) {
-      const letters = await findDeadLetters(services, scope, { ids: null, ...query });
-      const items = letters.map(({ received_at_us, event_id, ...letter }) => ({
+      const { cursor, limit, offset } = query;
+      if (cursor !== undefined && offset > 0) throw invalid('offset', 'must not be sent with a cursor');
+      const after = parsePlaceCursor(cursor);
+      const place = after && { ...after, id: `${after.partition}-${after.offset}-${after.position}` };
+      // One more is read, to know whether another page follows.
+      const letters = await findDeadLetters(services, scope, { ids: null, limit: limit + 1, offset, after: place });
+      const last = letters.length > limit ? letters[limit - 1]! : null;
+      const items = letters.slice(0, limit).map(({ received_at_us, event_id, ...letter }) => ({
         ...letter,
         event_id: event_id === '' ? null : event_id,
         received_at: formatUs(received_at_us),
       }));
-      return { items, pagination: { total: await countDeadLetters(services, scope), ...query, next_cursor: null } };
+      const next_cursor = last && formatPlaceCursor({ ...last, ...parsePosition(last.id), meter_id: '' });
+      return { items, pagination: { total: await countDeadLetters(services, scope), limit, offset, next_cursor } };
     },
   }),
   route({

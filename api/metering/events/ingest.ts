@@ -7,6 +7,7 @@ import { fieldPath } from '../../../core/foundation/shaped.ts';
 import { bulkFault, findEventFault, findKeyFault, parseBulkEvents } from '../../../core/metering/event/accept.ts';
 import { checkBulk, type EventRules } from '../../../core/metering/event/check-body.ts';
 import { canHold, findMisspeltKey } from '../../../core/metering/event/raw-keys.ts';
+import { hashEventContent, SentContents } from '../../../core/metering/event/sent-contents.ts';
 import { addTimestamp } from '../../../core/metering/event/timed.ts';
 import { elementSpansUnder, type TextSpan } from '../../../core/metering/event-text.ts';
 import { type Body, readBody } from '../../http/body-text.ts';
@@ -95,6 +96,7 @@ export const ingestRoutes: Route[] = [
           reserved.get(index),
       );
       if (faults.length > 0 && !query.verdicts) throw bulkFault(faults);
+      if (query.verdicts) faults.push(...findConflicts(body, { events, spans, faults }));
       const ids = await appendValid(context, body, { events, spans, faults });
       return {
         ...ACCEPTED,
@@ -189,6 +191,23 @@ function findFaults(events: unknown[], check: IngestCheck): IngestFault[] {
     if (fault) faults.push({ index, ...fault });
   }
   return faults;
+}
+
+/** Events without another fault that repeat the id of an earlier event of the request with other content. */
+function findConflicts(
+  { characters }: Body,
+  { events, spans, faults }: { events: unknown[]; spans: TextSpan[]; faults: readonly IngestFault[] },
+): IngestFault[] {
+  const faulty = new Set(faults.map(({ index }) => index));
+  const contents = new SentContents();
+  return events.flatMap((event, index) => {
+    const event_id = faulty.has(index) ? undefined : readEventId(event);
+    if (event_id === undefined) return [];
+    const { start, end } = spans[index]!;
+    const text = Buffer.from(characters.slice(start, end), 'latin1').toString();
+    if (contents.add(event_id, hashEventContent(text))) return [];
+    return { index, field: 'event_id', why: 'an earlier event of this request has this id and other content' };
+  });
 }
 
 /** Appends the events without a fault and returns the ids by index, null for refused events. */

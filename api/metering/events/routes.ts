@@ -7,6 +7,7 @@ import { ingestRoutes } from './ingest.ts';
 import { monitoringRoutes } from './monitoring.ts';
 import { otlpRoutes } from './otlp.ts';
 import { queryRoutes } from './query.ts';
+import { uncountedRoutes } from './uncounted.ts';
 
 export const eventRoutes: Route[] = [
   ...ingestRoutes,
@@ -14,6 +15,7 @@ export const eventRoutes: Route[] = [
   ...queryRoutes,
   ...correctionRoutes,
   ...deadLetterRoutes,
+  ...uncountedRoutes,
   ...monitoringRoutes,
   ...usageRoutes,
 ];

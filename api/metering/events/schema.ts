@@ -174,7 +174,7 @@ export const OtlpMetricsAnswer = z
 export const IngestQuery = z.object({
   verdicts: z.stringbool().default(false).meta({
     description:
-      'True to accept the valid events, refuse only the faulty ones, and return a verdict per event. Default: false.',
+      'True to accept the valid events, refuse only the faulty ones, and return a verdict per event. A second event with an id and other content is faulty. Default: false.',
   }),
 });
 

@@ -105,7 +105,8 @@ const DebugTracker = z
       description: 'Search for the line items of the customer with the found prices.',
     }),
     failure_point: FailurePoint.nullable().meta({
-      description: 'Step that found nothing; null if a line item charges for the event.',
+      description:
+        'First step that found nothing, so that no line item charges for the event; a meter may count it. Null if a line item charges for it.',
     }),
   })
   .meta({ id: 'DebugTracker' });
@@ -136,7 +137,7 @@ const Outcome = z.object({
 export const EventProcessingAnswer = z.object({
   status: z.enum(['processed', 'processing', 'failed']).meta({
     description:
-      'Status: `processing` until usage includes the event, then `processed`; `failed` if no line item charges for the event, or the input is not an event.',
+      'Status: `processing` until the event takes effect, then `processed`; `failed` if no meter counts the event, or the input is not an event.',
   }),
   processed_events: z.array(ProcessedEventAnswer).meta({
     description: 'Line items that charge for the event; empty while the event is being processed, or if it is voided.',
@@ -146,6 +147,10 @@ export const EventProcessingAnswer = z.object({
   }),
   corrections: z.array(z.object(correctionFields)).meta({ description: 'Corrections of the event, oldest first.' }),
   outcomes: z.array(Outcome).meta({ description: 'Other input with this id, and values that could not be counted.' }),
+  state: z.enum(['processing', 'charged', 'counted', 'unmatched', 'unusable', 'voided', 'rejected']).meta({
+    description:
+      'State: `processing`; `charged` by a line item; `counted` by a meter, while no line item charges for it (`failure_point` has the missing record, such as a customer that comes later); `unmatched` by any meter; `unusable` for every meter that it matches; `voided`; `rejected`, which is no event.',
+  }),
 });
 
 export const EventByIdAnswer = EventProcessingAnswer.extend({

@@ -57,7 +57,7 @@ async function answerEvent(id: string, context: Context): Promise<void> {
   if (!found && outcomes.length === 0) throw notFound('event', id);
   const shown = found
     ? await showEvent(found, context)
-    : { status: 'failed', processed_events: [], debug_tracker: null };
+    : { status: 'failed', state: 'rejected', processed_events: [], debug_tracker: null };
   const event = found ? formatEventJson(found.event, scope) : 'null';
   const others = JSON.stringify(
     completeKeys(EventProcessingAnswer, { ...shown, corrections, outcomes: distinct(outcomes).map(showOutcome) }),
@@ -112,8 +112,29 @@ async function showEvent({ event, in_effect, is_void }: DebuggedEvent, { service
   const properties = propertiesIn(event.properties);
   const trace = await traceEvent(services.postgres, scope, { ...event, properties });
   const debug_tracker = buildTracker(trace, event);
-  const status = in_effect ? (debug_tracker.failure_point ? 'failed' : 'processed') : 'processing';
-  return { status, processed_events: in_effect && !is_void ? processedEvents(trace, event) : [], debug_tracker };
+  const state = in_effect ? (is_void ? 'voided' : deriveState(trace)) : 'processing';
+  return {
+    status: STATUSES[state],
+    state,
+    processed_events: in_effect && !is_void ? processedEvents(trace, event) : [],
+    debug_tracker,
+  };
+}
+
+/** Status of the published client for each state: an event is processed when usage includes it, charged or not. */
+const STATUSES = {
+  processing: 'processing',
+  charged: 'processed',
+  counted: 'processed',
+  voided: 'processed',
+  unmatched: 'failed',
+  unusable: 'failed',
+} as const;
+
+function deriveState({ fed, matched, unusable }: EventTrace): keyof typeof STATUSES {
+  if (fed.length > 0) return 'charged';
+  if (matched.length > 0) return 'counted';
+  return unusable.length > 0 ? 'unusable' : 'unmatched';
 }
 
 function processedEvents({ fed }: EventTrace, event: FoundEvent) {

@@ -5,7 +5,13 @@
  */
 import { z } from 'zod';
 import { FarthingError, invalid } from '../../foundation/error.ts';
-import { type Aggregation, type CompileExpression, checkMeter, createMeterShape } from '../../metering/meter/record.ts';
+import {
+  type Aggregation,
+  type CompileExpression,
+  checkMeter,
+  createMeterShape,
+  refuseUnclearNames,
+} from '../../metering/meter/record.ts';
 import { NO_GRANTS } from '../entitlement/grant-record.ts';
 import { checkEntitlement, checkMeterOfEntitlement } from '../entitlement/record.ts';
 import { checkMeterOfFeature } from '../feature/record.ts';
@@ -31,6 +37,7 @@ export function checkConfiguration(draft: unknown, compileExpression?: CompileEx
   const meters = checkItems('meter', drafted.meters, (body) => {
     const meter = createMeterShape.parse(body);
     checkMeter(meter, compileExpression);
+    refuseUnclearNames(meter.aggregation);
     return meter;
   });
   const names = { plan: toRefs(plans), meter: toRefs(meters) };

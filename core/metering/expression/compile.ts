@@ -18,11 +18,13 @@ import {
   UNARY_WEIGHTS,
   type Unary,
 } from './operators.ts';
-import { isSame, readNumber, readText } from './read-properties.ts';
+import { type Expr, readPropertyPath, suggestPath } from './property-names.ts';
+import { formatPath, isSame, type PropertyPath, readNumber, readText } from './read-properties.ts';
 import { FAILURE, spend, TooMuchWork, UnusableEvent, WEIGHTS, type Weighed } from './work.ts';
 
 export type Evaluate<T> = (properties: PropertySource) => T;
 export type Program = {
+  /** Names of the properties, or paths with dots, in order of appearance. */
   readonly identifiers: readonly string[];
   readonly evaluate: Evaluate<Exact>;
   /** Cost of one evaluation with ordinary numbers, in units of work (work.ts). */
@@ -30,7 +32,6 @@ export type Program = {
 };
 
 type ParsedExpression = ReturnType<typeof parse>;
-type Expr = NonNullable<ParsedExpression['expr']>;
 type Refuse = (why: string) => Error;
 
 type Compiled =
@@ -55,7 +56,7 @@ export function compileNumber(parsed: ParsedExpression, text: string, refuse: Re
   // The result is rounded to the places of a quantity, so exactly half of the last place must be recognized as half.
   const evaluate = compiler.decisive(compiled);
   return {
-    identifiers: [...new Set(nodes.map(identifierName).filter((name) => name !== undefined))],
+    identifiers: [...new Set(nodes.map(propertyName).filter((name) => name !== undefined))],
     evaluate,
     cost: compiler.cost,
   };
@@ -70,40 +71,55 @@ function collectNodes(root: Expr, refuse: Refuse): Expr[] {
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
     nodes.push(node);
     if (nodes.length > MAX_NODES) throw refuse(`has more than ${MAX_NODES} parts`);
+    if (readPropertyPath(node) !== undefined) continue;
     const kind = node.exprKind;
+    if (kind.case === 'selectExpr' || (kind.case === 'callExpr' && kind.value.function === '_[_]'))
+      throw refuse(explainPath(node));
     if (kind.case === 'callExpr') {
       if (kind.value.target !== undefined) throw refuse(`has no methods: .${kind.value.function}()`);
       for (let at = kind.value.args.length - 1; at >= 0; at--) open.push(kind.value.args[at]!);
-    } else if (kind.case !== 'constExpr' && kind.case !== 'identExpr') {
+    } else if (kind.case !== 'constExpr') {
       throw refuse(`has no ${UNSUPPORTED[kind.case ?? ''] ?? 'such construct'}`);
     }
   }
   return nodes;
 }
 
+function explainPath(node: Expr): string {
+  const suggestion = suggestPath(node);
+  if (suggestion !== undefined) return `has an unclear path: write ${suggestion}`;
+  return node.exprKind.case === 'callExpr' ? 'has no [ ] without a name in quotes' : 'has no such fields or macros';
+}
+
 const UNSUPPORTED: Record<string, string> = {
-  selectExpr: 'fields or macros: only first-level property names',
   listExpr: 'lists',
   structExpr: 'maps',
   comprehensionExpr: 'macros',
 };
 
-function identifierName(node: Expr): string | undefined {
-  return node.exprKind.case === 'identExpr' ? node.exprKind.value.name : undefined;
+function propertyName(node: Expr): string | undefined {
+  const path = readPropertyPath(node);
+  return path && formatPath(path);
+}
+
+/** Text that differs for different paths, such as `a.b` and `["a.b"]`. */
+function pathKey(node: Expr): string | undefined {
+  const path = readPropertyPath(node);
+  return path && JSON.stringify(path);
 }
 
 /** Finds the properties that are text: those compared with a text, and those compared with such a property. */
 function textPropertiesIn(nodes: readonly Expr[]): Set<string> {
-  const names = new Set<string>();
+  const keys = new Set<string>();
   const comparisons = nodes.map(equalityOperands).filter((operands) => operands !== undefined);
-  for (let before = -1; before < names.size; ) {
-    before = names.size;
+  for (let before = -1; before < keys.size; ) {
+    before = keys.size;
     for (const [left, right] of comparisons) {
-      if (isText(left, names) && identifierName(right) !== undefined) names.add(identifierName(right) as string);
-      if (isText(right, names) && identifierName(left) !== undefined) names.add(identifierName(left) as string);
+      if (isText(left, keys) && pathKey(right) !== undefined) keys.add(pathKey(right) as string);
+      if (isText(right, keys) && pathKey(left) !== undefined) keys.add(pathKey(left) as string);
     }
   }
-  return names;
+  return keys;
 }
 
 function equalityOperands(node: Expr): readonly [Expr, Expr] | undefined {
@@ -112,9 +128,9 @@ function equalityOperands(node: Expr): readonly [Expr, Expr] | undefined {
   return [kind.value.args[0]!, kind.value.args[1]!];
 }
 
-function isText(node: Expr, names: ReadonlySet<string>): boolean {
-  const name = identifierName(node);
-  if (name !== undefined) return names.has(name);
+function isText(node: Expr, keys: ReadonlySet<string>): boolean {
+  const key = pathKey(node);
+  if (key !== undefined) return keys.has(key);
   return node.exprKind.case === 'constExpr' && node.exprKind.value.constantKind.case === 'stringValue';
 }
 
@@ -140,9 +156,10 @@ class Compiler {
   }
 
   compile(node: Expr): Compiled {
+    const path = readPropertyPath(node);
+    if (path !== undefined) return this.property(path);
     const kind = node.exprKind;
     if (kind.case === 'constExpr') return this.constant(node);
-    if (kind.case === 'identExpr') return this.property(kind.value.name);
     if (kind.case === 'callExpr') return this.call(kind.value.function, kind.value.args);
     throw this.input.refuse('has no such construct');
   }
@@ -182,13 +199,14 @@ class Compiler {
     return arithmetic.fromDecimal(new Decimal(literal));
   }
 
-  private property(name: string): Compiled {
-    if (this.input.textProperties.has(name)) {
+  private property(path: PropertyPath): Compiled {
+    for (let level = 1; level < path.length; level++) this.weigh('object');
+    if (this.input.textProperties.has(JSON.stringify(path))) {
       this.weigh('text');
-      return { type: 'text', run: (properties) => readText(name, properties) };
+      return { type: 'text', run: (properties) => readText(path, properties) };
     }
     this.weigh('number');
-    return { type: 'number', run: (properties) => readNumber(name, properties), isApproximate: false };
+    return { type: 'number', run: (properties) => readNumber(path, properties), isApproximate: false };
   }
 
   private call(name: string, args: readonly Expr[]): Compiled {
@@ -319,7 +337,7 @@ class Compiler {
   private expectNumber(node: Expr, user: string): NumberCompiled {
     const compiled = this.compile(node);
     if (compiled.type === 'number') return compiled;
-    const name = identifierName(node);
+    const name = propertyName(node);
     if (name !== undefined) throw this.input.refuse(`uses the property ${name} both as text and as a number`);
     throw this.input.refuse(`uses ${TYPE_NAMES[compiled.type]} where ${user} takes a number`);
   }

@@ -11,6 +11,8 @@
 export const WEIGHTS = {
   number: 3,
   text: 2,
+  /** An object that a path enters. */
+  object: 10,
   constant: 0.1,
   /** The operators !, &&, ||, ? : and comparisons of text. */
   logic: 0.5,

@@ -21,6 +21,7 @@ import { WINDOW_SIZES } from '../../foundation/time/window.ts';
 import type { MeterAggregator as AggregationRules } from '../aggregations/aggregation.ts';
 import { AGGREGATIONS, type AggregationType } from '../aggregations/index.ts';
 import { formatTypesTaking, formatTypesWithoutValue, listAggregationTypes } from '../aggregations/list-types.ts';
+import { explainAmbiguousName, explainDottedField } from '../expression/property-names.ts';
 
 /** Names of all aggregation types. A new type is a file and a line in `core/metering/aggregations/`. */
 export const AGGREGATION_TYPES = toEnumValues<AggregationType>(AGGREGATIONS);
@@ -34,10 +35,11 @@ export const aggregationType = anyCase(AGGREGATION_TYPES);
 export const aggregationShape = z.object({
   type: aggregationType.meta({ description: 'Type of the aggregation of event values.' }),
   field: orNull(keyText).meta({
-    description: `Name of the property that contains the value, at most 255 characters; it is a name, not a path. All types except ${formatTypesWithoutValue()} need a field or an expression.`,
+    description: `Name of the property that contains the value, at most 255 characters. A path, such as \`usage.tokens\`, is refused where the value is a number: it needs an expression. All types except ${formatTypesWithoutValue()} need a field or an expression.`,
   }),
   expression: orNull(z.string()).meta({
-    description: 'CEL expression over properties that replaces the field. A missing property is 0.',
+    description:
+      'CEL expression over properties that replaces the field. `properties.usage.tokens` is a value inside an object, `properties["a/b"]` the property of that name. A missing property is 0.',
   }),
   multiplier: orNull(decimalText).meta({
     description: `Multiplier of ${formatTypesTaking('multiplier')}, where it is required; greater than 0. Refused for other types.`,
@@ -98,6 +100,20 @@ export function checkMeter(meter: MeterInput, compileExpression?: CompileExpress
   refuseBlank({ name, event_name });
   checkAggregation(meter.aggregation, compileExpression);
   checkFilters(meter.filters);
+}
+
+/**
+ * Refuses a field or an expression that nearly always means another property than it names, and would count nothing. Copies and older
+ * meters are exempt.
+ */
+export function refuseUnclearNames({ type, field, expression }: Aggregation): void {
+  if (hasText(expression)) {
+    const reason = explainAmbiguousName(expression);
+    if (reason !== undefined) throw invalid('aggregation.expression', reason);
+  } else if (hasText(field) && AGGREGATIONS[type].value_kind === 'number') {
+    const reason = explainDottedField(field);
+    if (reason !== undefined) throw invalid('aggregation.field', reason);
+  }
 }
 
 function checkAggregation(aggregation: Aggregation, compileExpression?: CompileExpression): void {

@@ -4,7 +4,7 @@ import { parseJson } from '../../foundation/json/parse.ts';
 import { findEventFault, findKeyFault } from '../../metering/event/accept.ts';
 import { unescapeFormula } from '../export/csv.ts';
 import { EVENT_COLUMNS as EXPORTED_COLUMNS } from '../export/events.ts';
-import type { ImportRow } from './row.ts';
+import type { ImportRow, RowFault } from './row.ts';
 
 export const EVENT_FIELDS = [
   'event_id',
@@ -21,6 +21,13 @@ export const EVENT_COLUMNS = [...EVENT_FIELDS, ...WITHOUT_EFFECT];
 
 /** Event as JSON text. `event_id` is undefined if the file has none. */
 export type ImportedEventRow = { readonly text: string; readonly event_id: string | undefined };
+
+/** Fault of a row whose id was accepted before with other content, so that the row cannot count. */
+export const CONFLICT_FAULT: RowFault = {
+  field: 'event_id',
+  code: 'already_exists',
+  message: 'event_id: an event with this id and other content was accepted before; to change it, replace it',
+};
 
 /** Converts a row to an event; throws the fault with its field. */
 export function parseEventRow(row: ImportRow): ImportedEventRow {

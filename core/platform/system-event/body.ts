@@ -13,6 +13,7 @@ import { completeKeys } from '../../foundation/json/complete-keys.ts';
 import { timestampText } from '../../foundation/record.ts';
 import { CreditNote } from '../../invoicing/credit-note/record.ts';
 import { Invoice, InvoiceLineItem } from '../../invoicing/invoice/record.ts';
+import { eventRejectionShape } from '../../metering/event/uncounted.ts';
 import { CheckoutSessionEvent } from '../../payments/checkout/record.ts';
 import { Payment } from '../../payments/record.ts';
 import { SubscriptionPhase } from '../../subscriptions/phases.ts';
@@ -39,6 +40,7 @@ const SHAPES: Partial<Record<SystemEntityType, z.ZodType>> = {
   reservation: reservationShape,
   connection: connectionShape,
   integration_mapping: integrationMappingShape,
+  event_rejection: eventRejectionShape,
 };
 /** Shapes by body key, for keys that contain another kind of record. */
 const SHAPES_BY_KEY: Readonly<Record<string, z.ZodType>> = {

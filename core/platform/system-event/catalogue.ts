@@ -23,8 +23,13 @@ const endpoint = defineEntries('webhook_endpoint');
 const reservation = defineEntries('reservation');
 const connection = defineEntries('connection');
 const integrationMapping = defineEntries('integration_mapping');
+const eventRejection = defineEntries('event_rejection');
 
 export const SYSTEM_EVENTS = {
+  'event.rejected': {
+    ...eventRejection('Usage events are not counted; at most once a minute for each reason.'),
+    body_key: 'rejection',
+  },
   'customer.created': customer('A customer is created.'),
   'customer.updated': customer('A customer is changed.'),
   'customer.deleted': customer('A customer is archived.'),

@@ -46,6 +46,27 @@ describe('dead letters', () => {
     ]);
   });
 
+  it('refuses by verdict what repeats an id with other content in one request', async () => {
+    const event = (event_id: string, n: number | string) =>
+      `{"event_id":"${event_id}","event_name":"call","external_customer_id":"ä","properties":{"n":${n}}}`;
+    const sent = [event('one', 1), event('one', 2), event('two', 1), event('one', 1), event('two', '1.0')];
+    const body = Buffer.from(`{"events":[${sent.join()}]}`);
+    const headers = { 'content-type': 'application/json' };
+    const answer = await api.request<{ verdicts: { verdict: string; field: string | null }[] }>(
+      'POST',
+      '/events/bulk?verdicts=true',
+      { body, headers },
+    );
+    expect(answer.status, answer.text).to.equal(202);
+    expect(answer.body.verdicts.map(({ verdict, field }) => `${verdict} ${field}`)).to.deep.equal([
+      'accepted null',
+      'refused event_id',
+      'accepted null',
+      'accepted null',
+      'refused event_id',
+    ]);
+  });
+
   it('400 without saying which, 403 for who may only send, and nothing of another tenant', async () => {
     expect((await replay({})).status).to.equal(400);
     expect((await replay({ ids: ['1-1-1'], all: true })).status).to.equal(400);

@@ -141,6 +141,16 @@ describe('meters', () => {
         /^aggregation\.expression: /,
       ],
       [
+        'a path as the field',
+        { ...wanted, aggregation: { type: 'SUM', field: 'usage.tokens' } },
+        /^aggregation\.field: .* properties\.usage\.tokens for a value inside an object/,
+      ],
+      [
+        'a name with a slash as an expression',
+        { ...wanted, aggregation: { type: 'SUM', expression: 'tokens/total' } },
+        /^aggregation\.expression: .* properties\["tokens\/total"\] for the property of that name/,
+      ],
+      [
         'an expression of no property',
         { ...wanted, aggregation: { type: 'SUM', expression: '1 + 1' } },
         /^aggregation\.expression: /,

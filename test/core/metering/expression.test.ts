@@ -11,6 +11,13 @@ describe('expression: a quantity computed from the properties of an event', () =
   const values: [expression: string, properties: string, value: string][] = [
     ['token * duration * pixel', '{"token":10,"duration":3,"pixel":100}', '3000'],
     ['total / 4', '{"total":10}', '2.5'],
+    ['properties.usage.tokens * 2', '{"usage":{"tokens":3}}', '6'],
+    ['properties["a/b"] + properties.c', '{"a/b":4,"c":1}', '5'],
+    ['properties["usage.tokens"]', '{"usage.tokens":3,"usage":{"tokens":5}}', '3'],
+    ['properties.usage["tokens in"] + properties.usage.more.x', '{"usage":{"tokens in":"7","more":{"x":1}}}', '8'],
+    ['properties.usage.tokens + properties.none.at.all + a', '{"usage":{},"a":1}', '1'],
+    ['properties.call["modél"] == "große" ? 2 : 1', '{"call":{"modél":"große"}}', '2'],
+    ['properties + 1', '{"properties":4}', '5'],
     ['input * 2 + output', '{"input":10,"output":5}', '25'],
     ['a * 3', '{"a":"2"}', '6'],
     ['amount * 1.0', '{"amount":"5.5"}', '5.5'],
@@ -117,6 +124,14 @@ describe('expression: a quantity computed from the properties of an event', () =
     ['pow(a, 1000)', '{"a":1000}', 'the result of the expression is too large'],
     ['pow(a, b)', '{"a":2,"b":100000000000000000000}', 'the result of the expression is too large'],
     ['pow(pow(pow(a, 99999), 99999), 99999)', '{"a":1.5}', 'the result of the expression is too large'],
+    ['properties.usage.tokens', '{"usage":5}', 'property "usage" is not an object'],
+    ['properties.usage.tokens', '{"usage":null}', 'property "usage" is null'],
+    ['properties.usage.tokens', '{"usage":{"tokens":"many"}}', 'property "usage.tokens" is not a number'],
+    [
+      'properties.usage.tokens',
+      `{"usage":{"text":"${'x'.repeat(50_000)}","tokens":1}}`,
+      'the expression costs more than 1000 units of work',
+    ],
     ['a * 1000000000000', '{"a":1000000000000}', 'the result of the expression is too large'],
   ];
   for (const [expression, sent, reason] of unusable) {
@@ -150,10 +165,11 @@ describe('expression: a quantity computed from the properties of an event', () =
     ['sqrt(a, b)', 'calls sqrt with 2 arguments, it takes 1'],
     ['tan(a)', 'has no tan()'],
     ['int(a)', 'has no int()'],
-    ['a.b', 'has no fields or macros'],
-    ['has(a.b) ? 1 : 0', 'has no fields or macros'],
+    ['a.b', 'write properties.a.b for a value inside an object, properties["a.b"] for the property of that name'],
+    ['has(a.b) ? 1 : 0', 'has no such fields or macros'],
+    ['properties[1]', 'has no [ ] without a name in quotes'],
     ['a.max(b)', 'has no methods: .max()'],
-    ['a["b"]', 'has no [ ]'],
+    ['a["b"]', 'write properties.a.b'],
     ['a in b ? 1 : 0', 'has no in'],
     ['[a].map(x, x)', 'has no macros'],
     ['[a, 1] == [1, a] ? 1 : 0', 'has no lists'],
@@ -161,7 +177,7 @@ describe('expression: a quantity computed from the properties of an event', () =
     ['a + 1u', 'only numbers, text, true and false'],
     ['a == null ? 1 : 0', 'only numbers, text, true and false'],
     ['a == b"x" ? 1 : 0', 'only numbers, text, true and false'],
-    ['a.__proto__', 'has no fields or macros'],
+    ['a.__proto__', 'has an unclear path'],
     ['constructor("x")', 'has no constructor()'],
     ['toString() + a', 'has no toString()'],
     [`a${' + a'.repeat(150)}`, 'is longer than 512 characters'],
@@ -189,6 +205,7 @@ describe('expression: a quantity computed from the properties of an event', () =
 
   it('knows the properties that it reads', () => {
     expect(compileExpression('b * a + b + max(c, 1)').identifiers).to.deep.equal(['b', 'a', 'c']);
+    expect(compileExpression('properties.a.b + properties["c/d"]').identifiers).to.deep.equal(['a.b', 'c/d']);
   });
 
   it('never says what a property holds', () => {

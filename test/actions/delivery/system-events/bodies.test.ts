@@ -16,6 +16,8 @@ import { fixed, startWorld, type World } from '../../../support/world.ts';
 /** Events that this story does not emit; the comments name the tests that do. */
 const ELSEWHERE: readonly string[] = [
   'webhook_endpoint.disabled',
+  // test/api/metering/uncounted-events.test.ts
+  'event.rejected',
   // test/api/reservations/reservations.test.ts
   'reservation.charge_failed',
   // test/actions/delivery/connections/test-connection.test.ts

@@ -5,6 +5,7 @@ import {
   type CompileExpression,
   checkMeter,
   createMeterShape,
+  refuseUnclearNames,
 } from '../../../../core/metering/meter/record.ts';
 
 const check = (aggregation: object, more: object = {}, compile?: CompileExpression) =>
@@ -53,6 +54,46 @@ describe('a meter', () => {
   ];
   for (const [field, aggregation] of refused)
     it(`refuses ${JSON.stringify(aggregation)}`, () => expect(() => check(aggregation)).to.throw(`${field}:`));
+
+  const unclear: [aggregation: object, message: string][] = [
+    [
+      { type: 'SUM', field: 'usage.completion_tokens' },
+      'aggregation.field: is a name, not a path: leave it out and send an expression, properties.usage.completion_tokens for a value inside an object, properties["usage.completion_tokens"] for the property of that name',
+    ],
+    [{ type: 'MAX', field: '$.usage.a-b' }, 'properties.usage["a-b"] for a value'],
+    [{ type: 'SUM', field: 'properties.tokens' }, 'aggregation.field: is a name, not a path: tokens is enough'],
+    [
+      { type: 'SUM', expression: '2 * requests/total' },
+      'aggregation.expression: has requests/total: write requests / total to divide, or properties["requests/total"] for the property of that name',
+    ],
+    [{ type: 'SUM', expression: '(prompt-tokens) * 2' }, 'write prompt - tokens to subtract'],
+  ];
+  for (const [aggregation, message] of unclear)
+    it(`refuses the name in ${JSON.stringify(aggregation)}, with the way out`, () => {
+      const { aggregation: parsed } = createMeterShape.parse({ name: 'Calls', event_name: 'call', aggregation });
+      expect(() => refuseUnclearNames(parsed)).to.throw(message);
+    });
+
+  const clear: object[] = [
+    { type: 'COUNT', field: 'a.b' },
+    { type: 'COUNT_UNIQUE', field: 'user.id' },
+    { type: 'SUM', field: 'a/b' },
+    ...[
+      'a / b',
+      'a/2',
+      'a - b',
+      '-a',
+      'a/max(b, 1)',
+      '(a)/b',
+      'm == "a/b" ? n : 0',
+      'properties["a/b"]/properties.c',
+    ].map((expression) => ({ type: 'SUM', field: 'a.b', expression })),
+  ];
+  for (const aggregation of clear)
+    it(`accepts the names in ${JSON.stringify(aggregation)}`, () => {
+      const { aggregation: parsed } = createMeterShape.parse({ name: 'Calls', event_name: 'call', aggregation });
+      expect(() => refuseUnclearNames(parsed)).not.to.throw();
+    });
 
   const counted = { type: 'COUNT' };
   it('needs a name, an event name, and filters that say something', () => {
