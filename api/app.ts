@@ -156,6 +156,7 @@ const CORS = cors({
   methods: ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS'],
   exposedHeaders: [
     'Allow',
+    'ETag',
     'X-Request-ID',
     'X-As-Of',
     'X-Ignored-Keys',
@@ -163,6 +164,7 @@ const CORS = cors({
     'Retry-After',
     'RateLimit',
     'RateLimit-Policy',
+    'WWW-Authenticate',
   ],
   maxAge: 600,
 });

@@ -91,6 +91,10 @@ export type RouteDefinition<
   takes_file?: Readonly<Record<string, string | readonly object[]>>;
   /** Whether `:id` may be any text that the sender of an event chose as its id, even one that equals a static path. */
   ids_are_texts?: boolean;
+  /** Finds the id of the record that the operation reads or changes, if the path does not have it. */
+  findTarget?(context: Context): string;
+  /** The record is not a row of its own with an entity tag, such as one that is stored at a provider. */
+  has_no_tag?: boolean;
   /** Headers with the signature of a request to a public route. A request without them gets 401. */
   signed?: readonly string[];
   /**

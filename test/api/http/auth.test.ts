@@ -58,7 +58,8 @@ describe('authentication', () => {
     address.searchParams.delete('host');
     const postgres = connectPostgres(address.href);
     const services = { ...api.services, postgres };
-    const request = { get: (name: string) => ({ 'x-api-key': api.key })[name] } as Request;
+    const headers: Record<string, string> = { 'x-api-key': api.key };
+    const request = { headers, get: (name: string) => headers[name] } as Request;
     const at = (seconds: number) => new Date(Date.parse('2026-03-15T12:00:00Z') + seconds * 1000);
     try {
       const known = await authenticate(request, 'event:write', services, at(0));
