@@ -13,9 +13,9 @@ export function buildTarget(route: Route, context: Context): TargetRecord {
   const { request } = context;
   const id = route.findTarget?.(context) ?? findId(route.path, request.params as Record<string, string>);
   const given = request.get('if-match');
-  if (given === undefined || route.method === 'get') return { id };
+  if (given === undefined || route.method === 'get') return { id, made: new Map() };
   if (!takesCondition(route)) throw invalid('If-Match', 'is taken by PUT and DELETE of one record, not here');
-  return { id, if_match: parseCondition(given) };
+  return { id, if_match: parseCondition(given), made: new Map() };
 }
 
 /** Whether the operation takes `If-Match`: it changes or deletes the record that its path names. */
@@ -25,7 +25,7 @@ export function takesCondition({ method, path, findTarget, has_no_tag }: Route):
 }
 
 /** Whether the answer is the record that the path names. */
-export function answersTarget({ path, findTarget, has_no_tag, method }: Route): boolean {
+function answersTarget({ path, findTarget, has_no_tag, method }: Route): boolean {
   if (has_no_tag || method === 'post' || method === 'delete') return false;
   return findTarget !== undefined || isNamedByPath(path);
 }
@@ -42,9 +42,10 @@ export function findEntityTag(route: Route, value: unknown): string | undefined 
   const target = currentRequestContext()?.target;
   if (target === undefined || route.has_no_tag || typeof value !== 'object' || value === null) return undefined;
   const { id } = value as { id?: unknown };
-  const row = target.row ?? target.made;
-  if (row === undefined) return undefined;
-  return answersTarget(route) || id === (row as { id?: unknown }).id ? toEntityTag(row) : undefined;
+  // A setting without a row has no id, and a few answers have the record as one of their fields.
+  const isSame = id === (target.row as { id?: unknown } | undefined)?.id || (!id && answersTarget(route));
+  const row = isSame ? target.row : target.made.get(String(id));
+  return row && toEntityTag(row);
 }
 
 /** Throws if a change was done without a comparison with its condition, which would be a fault of this service. */

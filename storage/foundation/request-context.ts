@@ -29,8 +29,8 @@ export type TargetRecord = {
   readonly if_match?: Set<string> | '*' | undefined;
   /** State that was read or written last. */
   row?: object;
-  /** First record that the request created. */
-  made?: { readonly id: string };
+  /** Records that the request created, by id. */
+  readonly made: Map<string, object>;
   /** Last transaction that has locked the record and found it as the condition demands. */
   held_by?: unknown;
 };

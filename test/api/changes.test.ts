@@ -158,6 +158,30 @@ describe('changing a record', () => {
       }
     });
 
+  for (const [what, made] of resources)
+    it(`that is ${what}: with the tag that was read, and not with one from before`, async () => {
+      const [path, changes] = await made();
+      const send = (method: string, body: unknown, headers: Record<string, string> = {}) =>
+        api.request<Fields>(method, path, { body, headers });
+      later();
+      const start = await send(path === '/tenants/update' ? 'PUT' : 'GET', path === '/tenants/update' ? {} : undefined);
+      const read = start.headers.get('etag')!;
+      expect(read, start.text).to.match(/^"[\w-]{22}"$/);
+      const before = await told();
+      const stale = await send('PUT', changes, { 'if-match': '"another"' });
+      expect([stale.status, stale.body.code], stale.text).to.deep.equal([409, 'version_conflict']);
+      expect(await told()).to.deep.equal(before);
+      const done = await send('PUT', changes, { 'if-match': `"another", ${read}` });
+      expect(done.status, done.text).to.equal(200);
+      const empty = path.startsWith('/meters/') ? changes : nothingFor(path, changes).at(-1);
+      const repeated = await send('PUT', empty, { 'if-match': '*' });
+      expect(repeated.status, repeated.text).to.equal(200);
+      const late = await send('PUT', empty, { 'if-match': read });
+      expect([late.status, late.body.code], late.text).to.deep.equal(
+        done.headers.get('etag') === read ? [200, undefined] : [409, 'version_conflict'],
+      );
+    });
+
   const clearing: [string, string, Fields, Fields][] = [
     [
       'the tenant',

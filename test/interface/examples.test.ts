@@ -527,6 +527,7 @@ describe('the examples of the documentation', () => {
     await ask('login');
     await ask('updateSetting', { key: 'invoice_config' });
     await ask('getSetting', { key: 'invoice_config' });
+    await ask('listSettings');
     await ask('deleteSetting', { key: 'invoice_config' });
     await ask('cloneEnvironment', { id: id('env') });
     await ask('listAuditLogs', { query: `entity_id=${id('user')}&tenant_wide=true&limit=1` });

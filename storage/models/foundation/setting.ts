@@ -60,6 +60,18 @@ function buildSettingQuery(scope: Scope, key: SettingKey, { database, lock }: { 
   return lock ? question.forUpdate() : question;
 }
 
+/** Finds the stored values of all settings of the environment and its tenant. */
+export async function listSettings(
+  scope: Scope,
+  database: Database,
+): Promise<Map<SettingKey, SettingModel | TenantSettingModel>> {
+  const rows: (SettingModel | TenantSettingModel)[] = [
+    ...(await SettingModel.in(scope, database)),
+    ...(await TenantSettingModel.ofTenant(scope.tenant_id, database)),
+  ];
+  return new Map(rows.map((row) => [row.key, row]));
+}
+
 /** Loads a setting with its defaults. */
 export async function loadSetting<Key extends SettingKey>(
   scope: Scope,

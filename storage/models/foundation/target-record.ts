@@ -48,7 +48,7 @@ export function noteWritten(
   for (const { before, after } of changes) {
     const row = after as Row | null;
     if (row === null) continue;
-    if (before === null) target.made ??= row;
+    if (before === null || target.made.has(row.id)) target.made.set(row.id, row);
     if (row.id !== target.id) continue;
     target.row = row;
     if (target.if_match instanceof Set) target.if_match.add(toEntityTag(row));

@@ -457,7 +457,7 @@ describe('/invoices', () => {
       const voided = await get(id);
       expect(voided).to.include({ invoice_status: 'VOIDED', invoice_number, voided_at: '2026-03-15T12:00:00Z' });
       expect(voided.metadata).to.deep.equal({ a: '1', why: 'typo' });
-      expect((await voidIt(id)).body.code).to.equal('validation_error');
+      expect((await voidIt(id)).body.code).to.equal('invalid_operation');
     });
 
     it('gives what was paid to the prepaid wallet, once', async () => {
