@@ -24,6 +24,11 @@ export function takesCondition({ method, path, findTarget, has_no_tag }: Route):
   return isChange && !has_no_tag && (findTarget !== undefined || path.includes('/:'));
 }
 
+/** Whether the operation reads or changes the record that its path names, and answers it with its ETag. */
+export function showsEntityTag(route: Route): boolean {
+  return answersTarget(route) && route.answer !== undefined;
+}
+
 /** Whether the answer is the record that the path names. */
 function answersTarget({ path, findTarget, has_no_tag, method }: Route): boolean {
   if (has_no_tag || method === 'post' || method === 'delete') return false;

@@ -56,6 +56,21 @@ describe('lists and searches', () => {
   ];
   for (const [what, query, expected] of rows) it(what, async () => expect(await names(query)).to.deep.equal(expected));
 
+  it('a condition on the status replaces the default, published', async () => {
+    const [name] = await names({ order: 'asc', limit: 1 });
+    const { id } = (await ask({ order: 'asc', limit: 1 })).body.items[0]!;
+    await api.services.postgres('meters').where({ id }).update({ status: 'archived' });
+    try {
+      const archived = condition('status', 'eq', 'string', { string: 'archived' });
+      expect(await names({})).to.not.include(name);
+      expect(await names(archived)).to.deep.equal([name]);
+      expect(await names(condition('status', 'in', 'array', { array: ['archived', 'published'] }))).to.include(name);
+      expect(await names({ ...archived, status: 'published' }), 'both conditions').to.deep.equal([]);
+    } finally {
+      await api.services.postgres('meters').where({ id }).update({ status: 'published' });
+    }
+  });
+
   it('conditions add up', async () => {
     const filters = [
       ...condition('name', 'contains', 'string', { string: 'alpha' }).filters,
