@@ -9,7 +9,7 @@ import { type Example, readExamples } from './examples.ts';
 import { ANY, describeShape } from './json-schemas.ts';
 import { describeInQuery } from './list.ts';
 import type { Route } from './route.ts';
-import { showsEntityTag, takesCondition } from './target.ts';
+import { hasCondition, hasEntityTag } from './target.ts';
 
 type OpenApiDocument = ReturnType<typeof createDocument>;
 
@@ -130,7 +130,7 @@ function buildOperation(route: Route, example: Example): ZodOpenApiOperationObje
       ...(route.params ? { path: route.params } : {}),
       ...(route.query ? { query: describeInQuery(route.query) } : {}),
       ...(route.method === 'post' && route.access !== 'public' ? { header: IdempotencyHeader } : {}),
-      ...(takesCondition(route) ? { header: ConditionHeader } : {}),
+      ...(hasCondition(route) ? { header: ConditionHeader } : {}),
     } as ZodOpenApiOperationObject['requestParams'],
     ...(route.body ? { requestBody: buildRequestBody(route, route.body) } : {}),
     ...(route.takes_file ? { requestBody: buildFileBody(route.takes_file) } : {}),
@@ -198,7 +198,7 @@ function buildSuccess(route: Route, example: Example) {
     if (type === 'application/json') return [type, { schema: answer, ...shown(example.answer) }];
     return [type, { schema: FILE, ...(type === file_type ? shown(example.file) : {}) }];
   });
-  const tag = showsEntityTag(route) ? { headers: { ETag } } : {};
+  const tag = hasEntityTag(route) ? { headers: { ETag } } : {};
   return { description: 'Success.', ...tag, content: Object.fromEntries(contents) };
 }
 

@@ -2,7 +2,6 @@
  * The record that a request reads or changes: its ETag in the answer, and the condition `If-Match` of a change
  * (docs/rules/records.md, "Lost updates"). The models compare the state (storage/models/foundation/target-record.ts).
  */
-import type { Request } from 'express';
 import { FarthingError, invalid } from '../../core/foundation/error.ts';
 import { currentRequestContext, type TargetRecord } from '../../storage/foundation/request-context.ts';
 import { toEntityTag } from '../../storage/models/foundation/target-record.ts';
@@ -14,18 +13,18 @@ export function buildTarget(route: Route, context: Context): TargetRecord {
   const id = route.findTarget?.(context) ?? findId(route.path, request.params as Record<string, string>);
   const given = request.get('if-match');
   if (given === undefined || route.method === 'get') return { id, made: new Map() };
-  if (!takesCondition(route)) throw invalid('If-Match', 'is taken by PUT and DELETE of one record, not here');
+  if (!hasCondition(route)) throw invalid('If-Match', 'is taken by PUT and DELETE of one record, not here');
   return { id, if_match: parseCondition(given), made: new Map() };
 }
 
 /** Whether the operation takes `If-Match`: it changes or deletes the record that its path names. */
-export function takesCondition({ method, path, findTarget, has_no_tag }: Route): boolean {
+export function hasCondition({ method, path, findTarget, has_no_tag }: Route): boolean {
   const isChange = method === 'put' || method === 'delete';
   return isChange && !has_no_tag && (findTarget !== undefined || path.includes('/:'));
 }
 
 /** Whether the operation reads or changes the record that its path names, and answers it with its ETag. */
-export function showsEntityTag(route: Route): boolean {
+export function hasEntityTag(route: Route): boolean {
   return answersTarget(route) && route.answer !== undefined;
 }
 

@@ -145,7 +145,7 @@ export function notAllowed(why: string, details?: ErrorDetails): FarthingError {
 }
 
 /** 400: the state of the record forbids the request; `field` is the field of the record that has the state. */
-export function wrongState(field: string, why: string, details: ErrorDetails = {}): FarthingError {
+export function buildStateError(field: string, why: string, details: ErrorDetails = {}): FarthingError {
   return notAllowed(`${field}: ${why}`, { field, ...details });
 }
 

@@ -15,7 +15,7 @@ import { streamRevenue } from '../../actions/reporting/revenue/stream-revenue.ts
 import { CLIENT_EXAMPLES, exampleFile, FILE_EXAMPLES, PATH_EXAMPLES } from '../../api/http/examples.ts';
 import { requestExample } from '../../api/http/openapi.ts';
 import type { Route } from '../../api/http/route.ts';
-import { takesCondition } from '../../api/http/target.ts';
+import { hasCondition } from '../../api/http/target.ts';
 import { routes } from '../../api/resources.ts';
 import { Decimal } from '../../core/foundation/decimal.ts';
 import { createdBy } from '../../core/foundation/stamp.ts';
@@ -116,7 +116,7 @@ describe('the examples of the documentation', () => {
     const done = [...conditions].filter(([, answer]) => answer !== '409 version_conflict');
     expect(done).to.deep.equal([]);
     expect([...conditions.keys()]).to.have.members(
-      routes.filter(takesCondition).map(({ method, path }) => `${method} ${path}`),
+      routes.filter(hasCondition).map(({ method, path }) => `${method} ${path}`),
     );
   });
 
@@ -664,7 +664,7 @@ describe('the examples of the documentation', () => {
     const { query, ...params } = place;
     secondLater();
     const path = route.path.replace(/:(\w+)/g, (_, name: string) => params[name]!);
-    if (takesCondition(route)) await askWithOldTag(route, path);
+    if (hasCondition(route)) await askWithOldTag(route, path);
     const answer = await send(route.method.toUpperCase(), query ? `${path}?${query}` : path, requestExample(route), [
       route.success,
     ]);

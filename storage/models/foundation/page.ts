@@ -107,7 +107,7 @@ export async function loadPage<M extends PageRecord>(
   const items = rows
     .slice(0, limit)
     .map(({ page_place: _place, ...row }: { page_place: Place }) => model.fromDatabaseJson(row)) as M[];
-  // The last page, unless it is empty or named by a cursor, tells how many records there are.
+  // The last page, unless it is empty or named by a cursor, shows how many records there are.
   if (next_cursor === null && cursor === undefined && (items.length > 0 || offset === 0))
     return { items, pagination: { total: offset + items.length, limit, offset, next_cursor } };
   const counted = await database.raw(`select count(*) from (${sql}) as found`, bindings as never);

@@ -223,7 +223,7 @@ describe('/plans', () => {
         ended.id,
       ]);
       expect((await api.request('GET', `/prices/${keyed.id}`)).body.status).to.equal('archived');
-      expect((await api.request('PUT', `/prices/${keyed.id}`, { body: { amount: '7' } })).status).to.equal(404);
+      expect((await api.request('PUT', `/prices/${keyed.id}`, { body: { amount: '7' } })).status).to.equal(400);
       expect((await api.request('DELETE', `/prices/${keyed.id}`)).status).to.equal(404);
       expect((await api.request('GET', `/prices/lookup/${lookup_key}`)).status).to.equal(404);
       expect((await addPrice(other.id, { lookup_key })).lookup_key).to.equal(lookup_key);
