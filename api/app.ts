@@ -165,6 +165,7 @@ const CORS = cors({
     'Retry-After',
     'RateLimit',
     'RateLimit-Policy',
+    'WWW-Authenticate',
   ],
   maxAge: 600,
 });

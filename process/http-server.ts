@@ -59,7 +59,12 @@ export function makeHttpServer(listener: RequestListener, options: ServerOptions
   const server = createServer({ ...ours, ...options }, (request, response) =>
     inTurn(request, response, lacksHost(request) ? createRejection(400, NO_HOST) : listener),
   );
-  // Node emits this event in place of `request` if `Expect` has another value than `100-continue`, which Node answers itself.
+  // The handler asks for the body once it has accepted the key (api/http/mount.ts). If it answers before, Node closes the connection,
+  // because the client may then send the body or not.
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) =>
+    inTurn(request, response, lacksHost(request) ? createRejection(400, NO_HOST) : listener),
+  );
+  // Node emits this event in place of `request` if `Expect` has another value than `100-continue`.
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
     inTurn(request, response, lacksHost(request) ? createRejection(400, NO_HOST) : createRejection(417, UNEXPECTED)),
   );

@@ -71,7 +71,7 @@ export async function changeAlertSetting(
 ): Promise<AlertSettingModel> {
   const levels = defineSpendLevels(config);
   return postgres.transaction(async (transaction) => {
-    const setting = await AlertSettingModel.fetchPublished(scope, id, { database: transaction, lock: true });
+    const setting = await AlertSettingModel.fetchChangeable(scope, id, transaction);
     const changes = { config: levels, enabled: levels.alert_enabled };
     const changed = await AlertSettingModel.change(setting, changes, { by: author, database: transaction });
     if (!changed.enabled) await deleteSpendAlertState(transaction, changed);

@@ -3,7 +3,7 @@
  * line items and invoices, which records the interval. The parent counts their usage.
  */
 
-import { invalid, notFound } from '../../core/foundation/error.ts';
+import { buildStateError, invalid, notFound } from '../../core/foundation/error.ts';
 import { groupBy } from '../../core/foundation/group-by.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../core/foundation/stamp.ts';
@@ -153,7 +153,8 @@ export async function inheritSubscription(
 ): Promise<SubscriptionModel> {
   const holding = { database: transaction, lock: true };
   const parent = await SubscriptionModel.fetch(scope, parent_subscription_id, holding);
-  if (parent.subscription_status === 'cancelled') throw invalid(field, `subscription ${parent.id} is cancelled`);
+  if (parent.subscription_status === 'cancelled')
+    throw buildStateError(field, `subscription ${parent.id} is cancelled`);
   // The check uses the current type, because the subscription becomes a parent below.
   checkCanHaveInherited(parent);
   refuseUnsupported(request);

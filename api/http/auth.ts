@@ -1,5 +1,5 @@
 /**
- * Authenticates a request. The header `x-api-key`, or else a bearer token, determines tenant, principal and roles. A key determines the
+ * Authenticates a request. The header `x-api-key`, or else a bearer token or key, determines tenant, principal and roles. A key determines the
  * environment, and a header that names another one is refused. A token's environment is its claim, else the header X-Environment-ID, which
  * must belong to the tenant (docs/rules/records.md, "Tenant and environment").
  */
@@ -82,7 +82,7 @@ export function findCachedPrincipal(
   { postgres }: Pick<Services, 'postgres'>,
   now: Date,
 ): AuthenticatedPrincipal | undefined {
-  const key = headerValue(headers['x-api-key']);
+  const key = findApiKey({ headers });
   const hash = key === null ? null : hashApiKey(key);
   const cached = hash === null ? undefined : getHolderCache(postgres).get(hash);
   if (hash === null || cached === undefined || cached.stale || !isFresh(cached, now.getTime())) return undefined;
@@ -104,7 +104,7 @@ export function findKnownTenant(
   { headers }: Pick<Request, 'headers'>,
   { postgres }: Pick<Services, 'postgres'>,
 ): string | undefined {
-  const key = headerValue(headers['x-api-key']);
+  const key = findApiKey({ headers });
   const token = key === null ? bearerToken({ headers }) : undefined;
   if (key === null && token === undefined) return undefined;
   const name = key === null ? nameToken(readClaims(token!)) : hashApiKey(key);
@@ -145,16 +145,16 @@ export function forgetKeys({ postgres }: Pick<Services, 'postgres'>, tenant_id?:
 let changes = 0;
 
 async function resolveHolder(request: Request, services: Services, now: Date): Promise<AuthenticatedKey> {
-  const key = request.get('x-api-key')?.trim();
+  const key = findApiKey(request);
   const { postgres } = services;
-  if (key) {
+  if (key !== null) {
     const hash = hashApiKey(key);
     const find = () => loadKeyHolder(postgres, hash, now);
     const findNew = () => getRateLimits(services).guarded(request, find);
     return remembered(hash, { postgres, now, find, findNew });
   }
   const token = bearerToken(request);
-  if (!token) throw unauthenticated('the header x-api-key is missing');
+  if (!token) throw unauthenticated('the header x-api-key is missing, or Authorization: Bearer with a key or token');
   const claims = await verifyToken(services, token, now);
   return remembered(nameToken(claims), { postgres, now, find: () => holderOfToken(postgres, claims) });
 }
@@ -229,7 +229,15 @@ async function holderOfToken(database: Database, claims: Claims): Promise<Authen
   return { ...rest, environment_id: claims.environment_id };
 }
 
-/** Token after `Bearer`; the scheme name is case-insensitive. */
+/** API key of the header `x-api-key`, or after `Bearer`. A JSON Web Token there has three parts, and a key has none. */
+function findApiKey({ headers }: Pick<Request, 'headers'>): string | null {
+  const key = headerValue(headers['x-api-key']);
+  if (key !== null || headers.authorization === undefined) return key;
+  const bearer = bearerToken({ headers });
+  return bearer === undefined || bearer.split('.').length === 3 ? null : bearer;
+}
+
+/** Text after `Bearer`; the scheme name is case-insensitive. */
 export function bearerToken({ headers }: Pick<Request, 'headers'>): string | undefined {
   return /^bearer +(\S+)$/i.exec(headers.authorization?.trim() ?? '')?.[1];
 }

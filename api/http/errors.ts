@@ -74,6 +74,8 @@ export const sendError: ErrorRequestHandler = (error, request, response, next) =
 
 export function setErrorHeaders(response: { set(name: string, value: string): unknown }, error: FarthingError): void {
   const { http_status_code, details } = error;
+  // RFC 9110 demands a challenge. A key may be sent as a bearer token, too.
+  if (http_status_code === 401) response.set('WWW-Authenticate', 'Bearer realm="farthing"');
   if (http_status_code !== 503 && http_status_code !== 429) return;
   const seconds = details?.retry_after_seconds;
   response.set('Retry-After', typeof seconds === 'number' ? String(seconds) : '1');

@@ -235,7 +235,10 @@ export function checkExpand(paths: readonly string[], grammar: ListGrammar): voi
 
 /** Builds the conditions. `record` provides the enum values of the columns. */
 function buildConditions(input: ListInput, grammar: ListGrammar, record: z.ZodObject | undefined): Condition[] {
-  const { status = 'published', start_time, end_time, filters = [], metadata } = input;
+  const { start_time, end_time, filters = [], metadata } = input;
+  // A condition on the status replaces the default, which would otherwise leave nothing to find.
+  const hasStatus = filters.some(({ field }) => field === 'status');
+  const status = input.status ?? (hasStatus ? undefined : 'published');
   if (start_time && end_time && toInstant(end_time) < toInstant(start_time))
     throw invalid('end_time', 'must not be before start_time');
   if (metadata && !grammar.metadata) throw invalid('metadata', 'this resource cannot be filtered by metadata');

@@ -22,6 +22,7 @@ import { isRequestByTheMachine, loadRequestClock, waitForPriorEvents } from './i
 import { type Access, AnswerWithStatus, type Context, type Route } from './route.ts';
 import { RouteTable } from './route-table.ts';
 import type { Services } from './services.ts';
+import { buildTarget, findEntityTag, requireCompared } from './target.ts';
 
 /** Answers requests of all routes, relative to the base URL. A path without a route goes to the next handler. */
 export function mountRoutes(routes: readonly Route[], services: Services): RequestHandler {
@@ -67,7 +68,10 @@ function readBodyAndAnswer(route: MountedRoute, context: Context, next: NextFunc
   };
   const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
   if (length === undefined && encoding === undefined) answered();
-  else route.readBody(request, response, answered);
+  else {
+    if (request.headers.expect !== undefined) response.writeContinue();
+    route.readBody(request, response, answered);
+  }
 }
 
 type MountedRoute = Route & {
@@ -185,11 +189,12 @@ function toContext(base: ContextBase, { scope, principal }: Caller, clock: Conte
 }
 
 /** Answers with the caller as the request context; a public route has no caller. */
-function answerFor(route: MountedRoute, context: Context): Promise<void> {
+async function answerFor(route: MountedRoute, context: Context): Promise<void> {
   if (route.access === 'public') return answer(route, context);
   const { scope, principal, request_id, clock } = context;
   const { user_id, secret_id } = principal;
-  return runAs({ scope, user_id, secret_id, request_id, clock }, () => answer(route, context));
+  const target = buildTarget(route, context);
+  return runAs({ scope, user_id, secret_id, request_id, clock, target }, () => answer(route, context));
 }
 
 async function answer(route: MountedRoute, context: Context): Promise<void> {
@@ -216,9 +221,12 @@ async function produce(route: MountedRoute, context: Context, done: Effects | nu
       ? replayRequest(route, done, { input, context })
       : route.handle(input as never, context));
     if (response.headersSent) return null;
+    requireCompared(route);
     const { http_status, value } =
       result instanceof AnswerWithStatus ? result : { http_status: route.success as number, value: result };
     if (http_status === 204) return { http_status, body: null };
+    const etag = findEntityTag(route, value);
+    if (etag !== undefined) response.setHeader('ETag', etag);
     const steps = jsonText(route.answer ?? ANYTHING, value);
     const first = steps.next();
     // An answer may be megabytes, so its encoding yields to other requests.

@@ -3,11 +3,13 @@ import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi';
 import { VERSION } from '../../process/version.ts';
 import { buildCodeSamples } from './code-samples.ts';
+import { ERRORS, listContentTypes, listErrorStatuses } from './declared-answers.ts';
 import { ErrorAnswer } from './errors.ts';
 import { type Example, readExamples } from './examples.ts';
 import { ANY, describeShape } from './json-schemas.ts';
 import { describeInQuery } from './list.ts';
 import type { Route } from './route.ts';
+import { hasCondition, hasEntityTag } from './target.ts';
 
 type OpenApiDocument = ReturnType<typeof createDocument>;
 
@@ -28,8 +30,11 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
       components: {
         securitySchemes: {
           ApiKeyAuth: { type: 'apiKey', in: 'header', name: 'x-api-key' },
-          // Token of `POST /auth/login`; X-Environment-ID names the environment.
-          BearerAuth: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+          BearerAuth: {
+            type: 'http',
+            scheme: 'bearer',
+            description: 'An API key, or a token of `POST /auth/login`; then X-Environment-ID names the environment.',
+          },
         },
         responses: errorResponses(),
       },
@@ -130,12 +135,14 @@ function buildOperation(route: Route, example: Example): ZodOpenApiOperationObje
       ...(route.params ? { path: route.params } : {}),
       ...(route.query ? { query: describeInQuery(route.query) } : {}),
       ...(route.method === 'post' && route.access !== 'public' ? { header: IdempotencyHeader } : {}),
+      ...(hasCondition(route) ? { header: ConditionHeader } : {}),
     } as ZodOpenApiOperationObject['requestParams'],
     ...(route.body ? { requestBody: buildRequestBody(route, route.body) } : {}),
     ...(route.takes_file ? { requestBody: buildFileBody(route.takes_file) } : {}),
     responses: {
       [route.success]: buildSuccess(route, example),
       ...(route.file_type === 'application/pdf' ? NOT_MODIFIED : {}),
+      ...(route.other_success === undefined ? {} : { [route.other_success]: buildSuccess(route, {}) }),
       ...buildErrors(route),
     },
     ...(samples.length > 0 ? { 'x-codeSamples': samples } : {}),
@@ -158,6 +165,13 @@ const IdempotencyHeader = z.object({
         'Makes the request safe to repeat. The first answer is stored for 48 hours and returned again for an equal ' +
         'request. 1 to 255 characters; a key that was used for a different request is refused.',
     }),
+});
+
+const ConditionHeader = z.object({
+  'If-Match': z.string().optional().meta({
+    description:
+      'ETag of the record as you read it, or several. If the record has another state, it is not changed: 409 `version_conflict`.',
+  }),
 });
 
 /** A shape carries an example that fits every operation with that shape; an operation may override it. */
@@ -186,47 +200,28 @@ const NOT_MODIFIED = { 304: { description: 'The PDF still has the ETag that `If-
 const FILE = { type: 'string', format: 'binary' } as const;
 const RECORDS = { type: 'array', items: { type: 'object' } } as const;
 
-function buildSuccess({ success, answer, file_type }: Route, example: Example) {
+function buildSuccess(route: Route, example: Example) {
+  const { success, answer, file_type } = route;
   if (!answer && !file_type) return { description: success === 204 ? 'Done; no body.' : 'Done.' };
-  const json = answer ? { 'application/json': { schema: answer, ...shown(example.answer) } } : {};
-  const file = file_type === undefined ? {} : { [file_type]: { schema: FILE, ...shown(example.file) } };
-  return { description: 'Success.', content: { ...json, ...file } };
+  const contents = listContentTypes(route).map((type) => {
+    if (type === 'application/json') return [type, { schema: answer, ...shown(example.answer) }];
+    return [type, { schema: FILE, ...(type === file_type ? shown(example.file) : {}) }];
+  });
+  const tag = hasEntityTag(route) ? { headers: { ETag } } : {};
+  return { description: 'Success.', ...tag, content: Object.fromEntries(contents) };
 }
+
+const ETag = {
+  description: 'State of the record, for `If-Match` of a change.',
+  schema: { type: 'string', example: '"Wm9R3kq0bV1Zb0mJw2sXuA"' },
+} as const;
 
 const shown = (example: unknown) => (example === undefined ? {} : { example });
 
-const ERRORS = {
-  400: ['validation_error', 'name: is required'],
-  401: ['permission_denied', 'the header x-api-key is missing'],
-  403: ['permission_denied', 'this needs the permission meter:write'],
-  404: ['not_found', 'meter meter_01 not found'],
-  409: ['already_exists', 'a record with this lookup_key exists already'],
-  413: ['validation_error', 'request body too large'],
-  422: ['validation_error', 'Idempotency-Key: was used for another request'],
-  429: ['too_many_requests', 'too many requests: try again in 2 seconds'],
-  500: ['internal_error', 'an unexpected error occurred'],
-  503: ['service_unavailable', 'the database is not available, try again'],
-} as const;
-
 function buildErrors(route: Route): Record<string, { $ref: string }> {
-  const answered = Object.keys(ERRORS).filter((status) => {
-    if (status === '401') return route.access !== 'public' || route.signed !== undefined;
-    // A public request with a body, such as a sign-in, can be refused too.
-    if (status === '403' || status === '429') return route.access !== 'public' || route.body !== undefined;
-    if (status === '404') return mayNameARecord(route);
-    if (status === '413') return route.body !== undefined || route.takes_file !== undefined;
-    if (status === '409' || status === '422') return route.method === 'post';
-    return true;
-  });
-  return Object.fromEntries(answered.map((status) => [status, { $ref: `#/components/responses/Error${status}` }]));
-}
-
-/** Lists and searches omit missing records. Any other request may name a missing record in its path, body or query string. */
-function mayNameARecord({ path, body, query }: Route): boolean {
-  if (path.includes(':')) return true;
-  if (body) return !path.endsWith('/search');
-  const names = query instanceof z.ZodObject ? Object.keys(query.shape) : [];
-  return names.some((name) => /(^|_)id$/.test(name)) && !names.includes('limit');
+  return Object.fromEntries(
+    listErrorStatuses(route).map((status) => [status, { $ref: `#/components/responses/Error${status}` }]),
+  );
 }
 
 function errorResponses() {

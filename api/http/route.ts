@@ -93,18 +93,26 @@ export type RouteDefinition<
   takes_file?: Readonly<Record<string, string | readonly object[]>>;
   /** Whether `:id` may be any text that the sender of an event chose as its id, even one that equals a static path. */
   ids_are_texts?: boolean;
+  /** Finds the id of the record that the operation reads or changes, if the path does not have it. */
+  findTarget?(context: Context): string;
+  /** The record is not a row of its own with an entity tag, such as one that is stored at a provider. */
+  has_no_tag?: boolean;
   /** Headers with the signature of a request to a public route. A request without them gets 401. */
   signed?: readonly string[];
   /**
    * The answer contains a secret. It is stored for a repeated request only after encryption with a key derived from the caller's API key.
    */
   shows_secret?: boolean;
-  /** Success status of the operation. The few operations with two statuses use `answerWithStatus()`. */
+  /** Success status of the operation. */
   success: 200 | 201 | 202 | 204;
+  /** Second success status, of the few operations that use `answerWithStatus()`. */
+  other_success?: 200 | 202;
   /** Shape of the answer: every declared key is present, null when unset. A route that answers 204 or streams has no shape. */
   answer?: RouteShape;
   /** Content type of a file answer, instead of JSON or as an alternative to it: `application/pdf`. */
   file_type?: string;
+  /** Further content types of the file, by the query or the file itself. */
+  other_file_types?: readonly string[];
   /** Example body for the documentation if the example of the shape does not fit; its recorded answer is in api/examples. */
   example?: { body: unknown };
   /** Idempotency strategy of a POST that is not public. Default `reads` for a read permission. */

@@ -144,6 +144,11 @@ export function notAllowed(why: string, details?: ErrorDetails): FarthingError {
   return new FarthingError('invalid_operation', why, { details });
 }
 
+/** 400: the state of the record forbids the request; `field` is the field of the record that has the state. */
+export function buildStateError(field: string, why: string, details: ErrorDetails = {}): FarthingError {
+  return notAllowed(`${field}: ${why}`, { field, ...details });
+}
+
 /** 409: a record with this key exists. */
 export function alreadyExists(why: string, details?: ErrorDetails): FarthingError {
   return new FarthingError('already_exists', why, { details });

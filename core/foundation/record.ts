@@ -58,9 +58,14 @@ export const keyText = z.string().max(KEY_LENGTH_MAX);
 export const isBlank = (text: string): boolean => /^[\s\p{Cc}\p{Cf}\p{Z}\p{DI}\u2800]*$/u.test(text);
 export const BLANK = { error: 'must not be blank: nothing in it can be seen' };
 
+/** A path of a URL cannot name `.` and `..`: clients resolve them to another path. */
+const isPathPart = (text: string): boolean => text !== '.' && text !== '..';
+const NO_PATH_PART = { error: 'must not be . or .., which no URL can name' };
+
 /** Clients in languages without null send "" for a key that is not set. */
 export const optionalKey = keyText
   .refine((text) => text === '' || !isBlank(text), BLANK)
+  .refine(isPathPart, NO_PATH_PART)
   .nullable()
   .transform((text) => (text === '' ? null : text))
   .pipe(z.string().nullable());
@@ -74,9 +79,15 @@ export const keyNotMatching = (ours: RegExp) =>
     error: 'is like those of records that are made by themselves: state another',
   });
 
-export const requiredKey = keyText.refine((text) => !isBlank(text), BLANK);
+export const requiredName = keyText.refine((text) => !isBlank(text), BLANK);
 
-export const requiredName = requiredKey;
+export const requiredKey = requiredName.refine(isPathPart, NO_PATH_PART);
+
+/** An email address. The part before the @ has at most 64 characters (RFC 5321), or no server accepts a message to it. */
+export const emailAddress = z
+  .email({ error: 'must be an email address' })
+  .refine((text) => text.lastIndexOf('@') <= LOCAL_PART_MAX, { error: 'has more than 64 characters before the @' });
+const LOCAL_PART_MAX = 64;
 
 /** A text for people is stored as it is sent, including ""; null means none. */
 export const description = z

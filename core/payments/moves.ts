@@ -1,5 +1,5 @@
 /** State transitions of a payment, and its first state (docs/rules/payments.md, "States"). */
-import { invalid } from '../foundation/error.ts';
+import { buildStateError } from '../foundation/error.ts';
 import type { PaymentStatus } from '../invoicing/invoice/record.ts';
 import type { PaymentMethodType } from './record.ts';
 
@@ -19,7 +19,7 @@ export function canMove(from: PaymentStatus, to: PaymentStatus): boolean {
 /** Rejects a transition that is not allowed, with the name of the field. */
 export function checkMove(from: PaymentStatus, to: PaymentStatus): void {
   if (!canMove(from, to))
-    throw invalid('payment_status', `cannot change from ${from} to ${to}`, { allowed: MOVES[from] ?? [] });
+    throw buildStateError('payment_status', `cannot change from ${from} to ${to}`, { allowed: MOVES[from] ?? [] });
 }
 
 /** Statuses of payments that are not processed yet, so that no money was received. */

@@ -4,7 +4,7 @@
  * cancelled and inherited subscriptions, and those with a scheduled cancellation, are refused.
  */
 
-import { invalid } from '../foundation/error.ts';
+import { buildStateError, invalid } from '../foundation/error.ts';
 import { formatMs, type Milliseconds, toInstant } from '../foundation/time/instant.ts';
 import { findStateAfter } from './moves.ts';
 import type { CANCELLATION_TYPES, Subscription } from './record.ts';
@@ -40,16 +40,16 @@ export function planCancellation(
 
 function checkCancellable(subscription: Subscription): void {
   if (findStateAfter('cancel', subscription.subscription_status) === undefined) {
-    throw invalid(
+    throw buildStateError(
       'subscription_status',
       `a subscription that is ${subscription.subscription_status} cannot be cancelled`,
     );
   }
   if (subscription.subscription_type === 'INHERITED') {
-    throw invalid('subscription_type', 'an inherited subscription is cancelled with its parent');
+    throw buildStateError('subscription_type', 'an inherited subscription is cancelled with its parent');
   }
   if (subscription.cancel_at || subscription.cancel_at_period_end) {
-    throw invalid('cancel_at', 'a cancellation is scheduled already: undo it first');
+    throw buildStateError('cancel_at', 'a cancellation is scheduled already: undo it first');
   }
 }
 

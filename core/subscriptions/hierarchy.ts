@@ -4,7 +4,7 @@
  * customer. A subscription has one of these relations at most.
  */
 import { Decimal } from '../foundation/decimal.ts';
-import { invalid } from '../foundation/error.ts';
+import { buildStateError, invalid } from '../foundation/error.ts';
 import { toInstant } from '../foundation/time/instant.ts';
 import { toLocalMs } from '../foundation/time/zone.ts';
 import type { CreateSubscription, Subscription } from './record.ts';
@@ -122,14 +122,15 @@ function hasThreshold({ auto_invoice_threshold: threshold }: Pick<HierarchyMembe
 export function checkGroupable(child: HierarchyMember, parent: HierarchyParent, field: string): void {
   checkParentType(parent);
   if (!LIVE_STATUSES.includes(parent.subscription_status))
-    throw invalid('parent_subscription_id', `subscription ${parent.id} is ${parent.subscription_status}`);
+    throw buildStateError('parent_subscription_id', `subscription ${parent.id} is ${parent.subscription_status}`);
   if (hasThreshold(parent))
     throw invalid('auto_invoice_threshold', `subscription ${parent.id} has one, and cannot have a group`);
   const refused = (why: string) => invalid(field, `subscription ${child.id} ${why}`);
   if (child.id === parent.id) throw refused('is the parent itself');
   if (child.subscription_type !== 'STANDALONE' || child.parent_subscription_id)
     throw refused(`is ${child.subscription_type} and not STANDALONE`);
-  if (!LIVE_STATUSES.includes(child.subscription_status)) throw refused(`is ${child.subscription_status}`);
+  if (!LIVE_STATUSES.includes(child.subscription_status))
+    throw buildStateError(field, `subscription ${child.id} is ${child.subscription_status}`);
   if (hasThreshold(child)) throw refused('has an auto_invoice_threshold');
   for (const term of ['currency', 'billing_period', 'billing_period_count', 'timezone'] as const)
     if (child[term] !== parent[term])

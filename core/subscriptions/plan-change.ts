@@ -4,7 +4,7 @@
  */
 
 import { type Decimal, sumDecimals, ZERO } from '../foundation/decimal.ts';
-import { invalid } from '../foundation/error.ts';
+import { buildStateError, invalid } from '../foundation/error.ts';
 import { formatMs, type Milliseconds, toInstant } from '../foundation/time/instant.ts';
 import { calendarAnchor, nextPeriodEnd } from '../foundation/time/period.ts';
 import { compareDuration } from '../rating/commitments/term.ts';
@@ -39,13 +39,13 @@ export function checkPlanChange(
 ): void {
   const { subscription_status, subscription_type } = subscription;
   if (!STATUSES.includes(subscription_status))
-    throw invalid('subscription_status', `a subscription that is ${subscription_status} gets no other plan`);
+    throw buildStateError('subscription_status', `a subscription that is ${subscription_status} gets no other plan`);
   if (!INDEPENDENT_TYPES.includes(subscription_type) || subscription.parent_subscription_id)
-    throw invalid('subscription_type', `a subscription that is ${subscription_type} gets no other plan`);
+    throw buildStateError('subscription_type', `a subscription that is ${subscription_type} gets no other plan`);
   if (subscription.plan_id === target_plan_id) throw invalid('target_plan_id', 'is the plan that it has');
   if (subscription.cancel_at || subscription.cancel_at_period_end)
-    throw invalid('cancel_at', 'a cancellation is scheduled: undo it first');
-  if (pending) throw invalid('change_at', `a ${pending} is scheduled already: undo it first`);
+    throw buildStateError('cancel_at', 'a cancellation is scheduled: undo it first');
+  if (pending) throw buildStateError('change_at', `a ${pending} is scheduled already: undo it first`);
 }
 
 /** Plans new periods from the change; null if the periods stay the same. */

@@ -3,7 +3,7 @@
  * and the active interval of the line. An equal quantity changes nothing.
  */
 import { Decimal } from '../foundation/decimal.ts';
-import { invalid, notFound } from '../foundation/error.ts';
+import { buildStateError, invalid, notFound } from '../foundation/error.ts';
 import { type Milliseconds, toInstant } from '../foundation/time/instant.ts';
 import type { Period } from '../foundation/time/period.ts';
 import type { QuantityChangeParams } from './modification.ts';
@@ -76,7 +76,7 @@ export function parseChangedQuantity(
 
 export function checkModifiable(subscription: Pick<Subscription, 'subscription_status'>): void {
   if (subscription.subscription_status !== 'active')
-    throw invalid(
+    throw buildStateError(
       'subscription_status',
       `a subscription that is ${subscription.subscription_status} cannot be modified so`,
     );

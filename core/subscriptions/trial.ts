@@ -6,7 +6,7 @@
  */
 
 import type { Price } from '../catalog/price/record.ts';
-import { invalid } from '../foundation/error.ts';
+import { buildStateError, invalid } from '../foundation/error.ts';
 import { formatMs, type Milliseconds, toInstant } from '../foundation/time/instant.ts';
 import { calendarDays, nextPeriodEnd, type Period } from '../foundation/time/period.ts';
 import { type CalendarTerms, deriveAnchor, type SubscriptionCalendar } from './calendar.ts';
@@ -100,10 +100,10 @@ export function parseTrialEnd(
   const field = 'trial_end_params.new_trial_end';
   const { subscription_status: status, start_date, trial_start, trial_end } = subscription;
   if (status !== 'trialing' || !trial_start || !trial_end)
-    throw invalid('subscription_status', `a subscription that is ${status} has no trial to end`);
+    throw buildStateError('subscription_status', `a subscription that is ${status} has no trial to end`);
   if (subscription.cancel_at_period_end)
-    throw invalid('cancel_at_period_end', 'a cancellation at the end of the trial is scheduled: undo it first');
-  if (toInstant(trial_end) <= now) throw invalid('trial_end', 'the trial is over', { trial_end });
+    throw buildStateError('cancel_at_period_end', 'a cancellation at the end of the trial is scheduled: undo it first');
+  if (toInstant(trial_end) <= now) throw buildStateError('trial_end', 'the trial is over', { trial_end });
   if (action === 'immediate' && new_trial_end) throw invalid(field, 'belongs to scheduled_date');
   if (action === 'scheduled_date' && !new_trial_end) throw invalid(field, 'is required for scheduled_date');
   const at = new_trial_end ? toInstant(new_trial_end) : now;

@@ -13,7 +13,7 @@ export function checkVersion(
   version: number | null | undefined,
   subscription: Pick<Subscription, 'id' | 'version'>,
 ): void {
-  if (!version || version === subscription.version) return;
+  if (version === undefined || version === null || version === subscription.version) return;
   throw new FarthingError('version_conflict', `subscription ${subscription.id} has version ${subscription.version}`, {
     details: { version: subscription.version },
   });

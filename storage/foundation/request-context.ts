@@ -17,6 +17,22 @@ export type RequestContext = {
   readonly clock?: { readonly id: string; readonly target_time?: string | null; readonly now: Date } | null;
   /** Set for a request with an Idempotency-Key whose effects are recorded (models/foundation/request-effects.ts). */
   readonly key?: RequestKey;
+  /** Set for a request that reads or changes one record (models/foundation/target-record.ts). */
+  readonly target?: TargetRecord;
+};
+
+/** The record that a request names in its path, as its statements have met it. */
+export type TargetRecord = {
+  /** Undefined if the request creates the record. A setting has its key until its row is found. */
+  id: string | undefined;
+  /** Entity tags of the header If-Match, one of which the record must have; `*` if any will do. */
+  readonly if_match?: Set<string> | '*' | undefined;
+  /** State that was read or written last. */
+  row?: object;
+  /** Records that the request created, by id. */
+  readonly made: Map<string, object>;
+  /** Last transaction that has locked the record and found it as the condition demands. */
+  held_by?: unknown;
 };
 
 /** Idempotency-Key as in its row. Its scope remains that of the request, even if the request writes in another environment. */

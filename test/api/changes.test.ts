@@ -6,6 +6,9 @@ import { startTestApi, type TestApi } from '../support/api.ts';
 type Fields = Record<string, unknown>;
 type Made = Fields & { id: string };
 
+/** Cost sheets and endpoints are deleted; a plan has grants and prices of other tests. */
+const ARCHIVABLE = /^an? (customer|plan|feature|add-on|coupon|tax rate|credit grant|entitlement)$/;
+
 describe('changing a record', () => {
   let api: TestApi;
   let plan: Made;
@@ -23,11 +26,26 @@ describe('changing a record', () => {
     const made: Fields = answer.body;
     return (made.costsheet ?? made.endpoint ?? made) as Made;
   };
-  const put = async (path: string, body: unknown) => {
-    const answer = await api.request('PUT', path, { body });
+  const put = async (path: string, body: unknown, headers: Record<string, string> = {}) => {
+    const answer = await api.request('PUT', path, { body, headers });
     expect(answer.status, answer.text).to.equal(200);
     const shown: Fields = answer.body;
     return (shown.costsheet ?? shown) as Made;
+  };
+  const readTag = async (path: string) => {
+    const read = path === '/tenants/update' ? `/tenants/${api.scope.tenant_id}` : path;
+    const { headers, text } = await api.request('GET', read);
+    expect(headers.get('etag'), text).to.match(/^"[\w-]{22}"$/);
+    return headers.get('etag')!;
+  };
+  /** Asks for the change of a record that the caller has read in another state. */
+  const refuseTag = async (path: string, body: unknown, tag: string) => {
+    const {
+      status,
+      body: answered,
+      text,
+    } = await api.request<Fields>('PUT', path, { body, headers: { 'if-match': tag } });
+    expect([status, answered.code], text).to.deep.equal([409, 'version_conflict']);
   };
   /** How much was told of changes, in the audit log and as events. */
   const told = async () => {
@@ -51,6 +69,7 @@ describe('changing a record', () => {
   const oneOff = { customer_id: '', currency: 'usd', amount_due: '5', total: '5', subtotal: '5' };
   const setting = '/settings/invoice_config';
 
+  const places = new Map<string, [path: string, changes: Fields]>();
   /** The record, where it is changed, and a change of each field that may be changed. */
   const resources: [string, () => Promise<[path: string, changes: Fields]>][] = [
     [
@@ -144,11 +163,18 @@ describe('changing a record', () => {
   for (const [what, made] of resources)
     it(`that is ${what}: what it says already is not written, and not told`, async () => {
       const [path, changes] = await made();
+      places.set(what, [path, changes]);
       later();
       const before = await told();
-      const first = await put(path, changes);
+      const tag = await readTag(path);
+      await refuseTag(path, changes, '"another"');
+      expect(await told()).to.deep.equal(before);
+      const first = await put(path, changes, { 'if-match': `"another", ${tag}` });
       const after = await told();
       expect(after.audited, 'a change is told').to.be.above(before.audited);
+      const tagNow = await readTag(path);
+      expect(tagNow).to.not.equal(tag);
+      for (const same of nothingFor(path, changes)) await refuseTag(path, same, tag);
       later();
       for (const same of nothingFor(path, changes)) {
         const { version: _answered, ...again } = await put(path, same);
@@ -156,6 +182,21 @@ describe('changing a record', () => {
         expect(again).to.deep.equal(shown);
         expect(await told()).to.deep.equal(after);
       }
+      expect(await readTag(path)).to.equal(tagNow);
+    });
+
+  const archivable = resources.map(([what]) => what).filter((what) => ARCHIVABLE.test(what));
+  for (const what of archivable)
+    it(`that is ${what}, archived: it is read, not changed, and not archived again`, async () => {
+      const [path, changes] = places.get(what)!;
+      expect((await api.request('DELETE', path, { body: {} })).status).to.be.oneOf([200, 204]);
+      expect((await api.request<Fields>('GET', path)).body).to.include({ status: 'archived' });
+      const { status, body, text } = await api.request<Fields>('PUT', path, { body: changes });
+      expect([status, body.code], text).to.deep.equal([400, 'invalid_operation']);
+      expect(body.message).to.contain('is archived');
+      if (what === 'a credit grant') return;
+      const again = await api.request<Fields>('DELETE', path, { body: {} });
+      expect([again.status, again.body.code]).to.deep.equal([404, 'not_found']);
     });
 
   const clearing: [string, string, Fields, Fields][] = [

@@ -73,6 +73,7 @@ const probes: Route[] = [
     method: 'post',
     path: '/probe/two-statuses',
     operation_id: 'twoStatuses',
+    other_success: 202,
     handle: async () => answerWithStatus(202, { late: true }),
   }),
   route({

@@ -14,6 +14,8 @@ import { tryExport } from '../../actions/reporting/exports/perform-export.ts';
 import { streamRevenue } from '../../actions/reporting/revenue/stream-revenue.ts';
 import { CLIENT_EXAMPLES, exampleFile, FILE_EXAMPLES, PATH_EXAMPLES } from '../../api/http/examples.ts';
 import { requestExample } from '../../api/http/openapi.ts';
+import type { Route } from '../../api/http/route.ts';
+import { hasCondition } from '../../api/http/target.ts';
 import { routes } from '../../api/resources.ts';
 import { Decimal } from '../../core/foundation/decimal.ts';
 import { createdBy } from '../../core/foundation/stamp.ts';
@@ -52,6 +54,8 @@ describe('the examples of the documentation', () => {
   /** What was answered as a file, and where each operation was asked. */
   const files = new Map<string, string>();
   const asked = new Map<string, string>();
+  /** What each change and each deletion of a record answers to an entity tag of before. */
+  const conditions = new Map<string, string>();
   /** Another than that of the first environment. */
   let key: string | undefined;
 
@@ -107,6 +111,14 @@ describe('the examples of the documentation', () => {
       expectGoldenJson(`${EXAMPLES}${exampleFile(tag)}`, told);
     });
   }
+
+  it('are refused by every change, if the record is another than the one that was read', () => {
+    const done = [...conditions].filter(([, answer]) => answer !== '409 version_conflict');
+    expect(done).to.deep.equal([]);
+    expect([...conditions.keys()]).to.have.members(
+      routes.filter(hasCondition).map(({ method, path }) => `${method} ${path}`),
+    );
+  });
 
   it('are of every operation', () => {
     const ids = routes.map(({ operation_id }) => operation_id);
@@ -524,6 +536,7 @@ describe('the examples of the documentation', () => {
     await ask('login');
     await ask('updateSetting', { key: 'invoice_config' });
     await ask('getSetting', { key: 'invoice_config' });
+    await ask('listSettings');
     await ask('deleteSetting', { key: 'invoice_config' });
     await ask('cloneEnvironment', { id: id('env') });
     await ask('listAuditLogs', { query: `entity_id=${id('user')}&tenant_wide=true&limit=1` });
@@ -660,12 +673,22 @@ describe('the examples of the documentation', () => {
     const { query, ...params } = place;
     secondLater();
     const path = route.path.replace(/:(\w+)/g, (_, name: string) => params[name]!);
+    if (hasCondition(route)) await askWithOldTag(route, path);
     const answer = await send(route.method.toUpperCase(), query ? `${path}?${query}` : path, requestExample(route), [
       route.success,
     ]);
     if (route.file_type === undefined || route.answer) answers.set(operation_id, answer);
     else files.set(operation_id, answer);
     asked.set(operation_id, query ? `${path}?${query}` : path);
+  }
+
+  /** A record that changed since the caller has read it is not changed: each of these requests would do what the story tells. */
+  async function askWithOldTag(route: Route, path: string) {
+    const example = requestExample(route);
+    const body = example === undefined ? {} : { body: ids.asMade(example) };
+    const options = { ...(key === undefined ? {} : { key }), ...body, headers: { 'if-match': '"old"' } };
+    const answer = await world.api.request<{ code?: string }>(route.method.toUpperCase(), ids.asMade(path), options);
+    conditions.set(`${route.method} ${route.path}`, `${answer.status} ${answer.body?.code}`);
   }
 
   /** Of what the story has made, and what it ends with. */

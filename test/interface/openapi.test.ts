@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { z } from 'zod';
+import { listContentTypes } from '../../api/http/declared-answers.ts';
 import { routes } from '../../api/resources.ts';
 import { ID_PREFIX } from '../../core/foundation/id.ts';
 import { findIgnoredKeys } from '../../core/foundation/ignored-keys.ts';
@@ -60,7 +61,7 @@ describe('the OpenAPI document', () => {
       }
       const taken = ['application/json', ...Object.keys(route.also_takes ?? {})];
       if (route.body) expect(operation.requestBody!.content, route.operation_id).to.have.all.keys(taken);
-      const kinds = [...(route.answer ? ['application/json'] : []), ...(route.file_type ? [route.file_type] : [])];
+      const kinds = listContentTypes(route);
       if (kinds.length > 0)
         expect(operation.responses[route.success]!.content, route.operation_id).to.have.all.keys(kinds);
     }

@@ -81,7 +81,10 @@ describe('a server of HTTP', () => {
   });
 
   it('asks for the body of who waits to be asked, and answers who speaks HTTP/1.0 without Host', async () => {
-    server = makeHttpServer((request, response) => request.pipe(response));
+    server = makeHttpServer((request, response) => {
+      if (request.headers.expect !== undefined) response.writeContinue();
+      request.pipe(response);
+    });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');

@@ -130,6 +130,7 @@ describe('requests of one connection', () => {
     for (let at = 0; at < 3; at++) {
       await isBegun(at + 1);
       let length = 0;
+      if (begun[at]!.request.headers.expect !== undefined) begun[at]!.response.writeContinue();
       for await (const part of begun[at]!.request) length += part.length;
       begun[at]!.response.end(`answer ${length}`);
     }

@@ -209,11 +209,11 @@ describe('scenario: plan changes', () => {
       'target_plan_id',
     ]);
     await world.cancel('refused', { cancellation_type: 'end_of_period' });
-    expect(await refusal(changeV2('Pro'))).to.deep.equal([400, 'validation_error', 'cancel_at']);
+    expect(await refusal(changeV2('Pro'))).to.deep.equal([400, 'invalid_operation', 'cancel_at']);
     const { schedules } = await world.get(path('refused', 'schedules'));
     await world.post(`/subscriptions/schedules/${schedules[0]!.id}/cancel`, {});
     await world.cancel('refused');
-    expect(await refusal(changeV2('Pro'))).to.deep.equal([400, 'validation_error', 'subscription_status']);
+    expect(await refusal(changeV2('Pro'))).to.deep.equal([400, 'invalid_operation', 'subscription_status']);
   });
 
   describe('add-ons', () => {

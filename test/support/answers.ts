@@ -118,7 +118,7 @@ import {
   SecretAnswer,
   SecretListAnswer,
 } from '../../api/operations/secrets/schema.ts';
-import { SettingAnswer } from '../../api/operations/settings/schema.ts';
+import { SettingAnswer, SettingListAnswer } from '../../api/operations/settings/schema.ts';
 import {
   ImportMappingAnswer,
   ImportMappingListAnswer,
@@ -201,6 +201,7 @@ export const ANSWERS = {
   'DELETE /secrets/api/keys/:id': z.null(),
   'GET /rbac/roles': z.object({ roles: z.array(RoleAnswer) }),
   'GET /rbac/roles/:id': z.object({ role: RoleAnswer }),
+  'GET /settings': SettingListAnswer,
   'GET /settings/:key': SettingAnswer,
   'PUT /settings/:key': SettingAnswer,
   'DELETE /settings/:key': MessageAnswer,

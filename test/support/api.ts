@@ -23,6 +23,7 @@ import { openEmbeddedLog } from '../../storage/log/embedded/embedded.ts';
 import { bootstrap } from '../../storage/models/operations/bootstrap.ts';
 import type { UsageCache } from '../../storage/usage/usage-cache.ts';
 import type { BodyFrom, SomeAnswer } from './answers.ts';
+import { buildDeclaredCheck } from './declared.ts';
 import { freshDatabase } from './stores.ts';
 
 export type TestAnswer<Body = SomeAnswer> = {
@@ -114,6 +115,7 @@ export async function startTestApi(
   // Without a pipeline, a request for an event that does not exist waits until its timeout.
   const pipeline =
     options.pipeline && (await startPipeline(services, { ...services, owner: 't', slice_events_max: 100 }));
+  const checkDeclared = buildDeclaredCheck(options.routes ?? allRoutes);
   const server = makeHttpServer(buildListener(services, options.routes ?? allRoutes));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -124,7 +126,11 @@ export async function startTestApi(
     key,
     scope,
     services,
-    request: (method: string, path: string, request: TestRequest = {}) => send(url, key, { method, path, ...request }),
+    request: async (method: string, path: string, request: TestRequest = {}) => {
+      const answer = await send(url, key, { method, path, ...request });
+      checkDeclared({ method, path: `/v1${path}`, status: answer.status, type: answer.headers.get('content-type') });
+      return answer;
+    },
     setNow: (instant) => {
       now = new Date(instant);
     },

@@ -77,7 +77,7 @@ async function lockCustomer(
   { id, external_customer_id }: { id: string; external_customer_id: string | undefined },
   transaction: Database,
 ): Promise<CustomerModel> {
-  const customer = await CustomerModel.fetchPublished(scope, id, { database: transaction, lock: true });
+  const customer = await CustomerModel.fetchChangeable(scope, id, transaction);
   if (external_customer_id && customer.external_id !== external_customer_id)
     throw invalid('external_customer_id', `is not the external id of customer ${id}`);
   return customer;

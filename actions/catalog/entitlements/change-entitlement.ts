@@ -17,7 +17,7 @@ export async function changeEntitlement(
   { id, changes, author }: { id: string; changes: Partial<Entitlement>; author: Author },
 ): Promise<EntitlementModel> {
   return stores.postgres.transaction(async (database) => {
-    const entitlement = await EntitlementModel.fetchPublished(scope, id, { database, lock: true });
+    const entitlement = await EntitlementModel.fetchChangeable(scope, id, database);
     const granted = { ...entitlement, ...changes };
     checkEntitlement(granted);
     if (hasGrants(granted)) {

@@ -26,7 +26,7 @@ export async function changeFeature(
 ): Promise<FeatureModel> {
   return stores.postgres.transaction(async (database) => {
     const { id, changes, filters, author } = change;
-    const feature = await FeatureModel.fetchPublished(scope, id, { database, lock: true });
+    const feature = await FeatureModel.fetchChangeable(scope, id, database);
     await checkGroup(scope, { group_id: changes.group_id, entity_type: 'feature' }, database);
     checkFeature({ ...feature, ...changes });
     const isFiltered = filters ? await filterMeter(feature, { filters, author }, database) : false;

@@ -38,7 +38,7 @@ export async function changePrice(
 ): Promise<PriceModel> {
   return stores.postgres.transaction(async (database) => {
     const { id, changes, effective_from, author } = change;
-    const price = await PriceModel.fetchPublished(scope, id, { database, lock: true });
+    const price = await PriceModel.fetchChangeable(scope, id, database);
     await checkGroup(scope, { group_id: changes.group_id, entity_type: 'price' }, database);
     const writing = { scope, database, author };
     if (CRITICAL_FIELDS.some((field) => changes[field] !== undefined))

@@ -1,7 +1,7 @@
 /** Attaches a tax rate to a customer, a subscription, an invoice or the whole tenant (docs/rules/taxes.md, "Associations"). */
 
 import { checkAssociation, type TaxAssociation } from '../../../core/catalog/tax/record.ts';
-import { alreadyExists, invalid, notFound } from '../../../core/foundation/error.ts';
+import { alreadyExists, buildStateError, invalid, notFound } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
@@ -80,7 +80,10 @@ async function checkEntity({ entity_type, entity_id }: TaxedEntity, scope: Scope
   const entity = await FETCH[entity_type](scope, entity_id, { database });
   if (entity.status !== 'published') throw notFound(entity_type, entity_id);
   if (entity instanceof InvoiceModel && entity.invoice_status !== 'DRAFT')
-    throw invalid('entity_id', `names an invoice that is ${entity.invoice_status}: only a draft is taxed later`);
+    throw buildStateError(
+      'entity_id',
+      `names an invoice that is ${entity.invoice_status}: only a draft is taxed later`,
+    );
 }
 
 /** Loads the filter of a list; makes no query unless the request names a customer by its external id. */

@@ -15,7 +15,7 @@ export async function changeTaxAssociation(
 ): Promise<TaxAssociationModel> {
   const { id, changes, author } = request;
   return stores.postgres.transaction(async (database) => {
-    const association = await TaxAssociationModel.fetchPublished(scope, id, { database, lock: true });
+    const association = await TaxAssociationModel.fetchChangeable(scope, id, database);
     const changed = checkAssociation({ ...association, ...changes });
     // Attaching a rate locks it as well, so an entity cannot have the same rate twice at one time.
     await TaxRateModel.fetch(scope, association.tax_rate_id, { database, lock: true });

@@ -19,7 +19,9 @@ export async function changeTaxRate(
 ): Promise<TaxRateModel> {
   const { id, changes, author } = request;
   return stores.postgres.transaction(async (database) => {
-    const rate = await TaxRateModel.fetchPublished(scope, id, { database, lock: true });
+    const rate = await (changes.status === undefined
+      ? TaxRateModel.fetchChangeable(scope, id, database)
+      : TaxRateModel.fetchPublished(scope, id, { database, lock: true }));
     const [used] = await TaxAssociationModel.in(scope, database)
       .select('id')
       .where({ tax_rate_id: id, status: 'published' })

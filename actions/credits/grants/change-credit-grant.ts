@@ -26,7 +26,7 @@ export async function changeCreditGrant(
 ): Promise<CreditGrantModel> {
   return stores.postgres.transaction(async (database) => {
     const subscription = 'end_date' in changes ? await lockGrantSubscription(scope, id, database) : null;
-    const grant = await CreditGrantModel.fetchPublished(scope, id, { database, lock: true });
+    const grant = await CreditGrantModel.fetchChangeable(scope, id, database);
     if (changes.end_date) {
       if (!subscription) throw invalid('end_date', `is not allowed for scope ${grant.scope}`);
       checkWithinSubscription({ ...grant, ...changes }, subscription);
@@ -43,7 +43,7 @@ async function lockGrantSubscription(
   id: string,
   database: Transaction,
 ): Promise<SubscriptionModel | null> {
-  const { subscription_id } = await CreditGrantModel.fetchPublished(scope, id, { database });
+  const { subscription_id } = await CreditGrantModel.fetch(scope, id, { database });
   return subscription_id === null ? null : SubscriptionModel.fetch(scope, subscription_id, { database, lock: true });
 }
 

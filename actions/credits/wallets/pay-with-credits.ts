@@ -6,7 +6,7 @@
 import { toOwnKey } from '../../../core/credits/wallet/movement-key.ts';
 import { derivePaidTypes } from '../../../core/credits/wallet/real-time.ts';
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
-import { type FarthingError, invalid, notAllowed } from '../../../core/foundation/error.ts';
+import { buildStateError, type FarthingError, invalid, notAllowed } from '../../../core/foundation/error.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import type { Invoice } from '../../../core/invoicing/invoice/record.ts';
 import { RECEIVED } from '../../../core/payments/moves.ts';
@@ -45,7 +45,8 @@ async function loadRequestedWallet(database: Database, invoice: Invoice, id: str
   if (wallet.currency !== currency) throw invalid('payment_method_id', `the wallet is in ${wallet.currency}`);
   if (wallet.wallet_type !== 'POST_PAID')
     throw invalid('payment_method_id', 'a prepaid wallet lowers invoices when they become final, and pays none');
-  if (wallet.wallet_status !== 'active') throw invalid('payment_method_id', `the wallet is ${wallet.wallet_status}`);
+  if (wallet.wallet_status !== 'active')
+    throw buildStateError('payment_method_id', `the wallet is ${wallet.wallet_status}`);
   return wallet;
 }
 

@@ -210,7 +210,7 @@ export async function changeConnection(
   scope: Scope,
   { id, changes: { encrypted_secret_data, ...changes }, tokens: granted, settings, author }: ConnectionChange,
 ): Promise<ConnectionModel> {
-  const found = await ConnectionModel.fetchPublished(scope, id, { database: postgres });
+  const found = await postgres.transaction((database) => ConnectionModel.fetchChangeable(scope, id, database));
   const { provider_type } = found;
   if (changes.sync_config) checkSyncConfig(changes.sync_config, deriveBaseConfig(found), provider_type);
   const { secrets, tokens } = encrypted_secret_data
@@ -220,7 +220,7 @@ export async function changeConnection(
   const identified = secrets && found.has_account ? await identifyAccount({ postgres }, scope, checked) : null;
 
   return postgres.transaction(async (database) => {
-    const connection = await ConnectionModel.fetchPublished(scope, id, { database, lock: true });
+    const connection = await ConnectionModel.fetchChangeable(scope, id, database);
     if (secrets === null) return ConnectionModel.change(connection, changes, { by: author, database });
     // Another account would not know the outcome of a pending charge, and the charge would be made again in it.
     if (found.has_account && !identified?.identity.is_same) await checkNothingPends(database, connection);

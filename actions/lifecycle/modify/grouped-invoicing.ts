@@ -2,7 +2,7 @@
  * Adds subscriptions to the invoice of a parent, or removes them (docs/rules/subscriptions.md, "Families"). The parent is the modified
  * subscription, or the one that the request of a child names.
  */
-import { invalid } from '../../../core/foundation/error.ts';
+import { buildStateError, invalid } from '../../../core/foundation/error.ts';
 import { checkDistinct } from '../../../core/subscriptions/hierarchy.ts';
 import type { Subscription } from '../../../core/subscriptions/record.ts';
 import type { Transaction } from '../../../storage/foundation/stores.ts';
@@ -78,7 +78,7 @@ function planGroupRemoval(
       throw invalid(CHILDREN, `subscription ${child.id} is not invoiced with subscription ${parent.id}`);
     // Only the parent's next invoice will contain the last charges of a cancelled child.
     if (child.subscription_status === 'cancelled')
-      throw invalid(
+      throw buildStateError(
         CHILDREN,
         `subscription ${child.id} is cancelled: what it owes stands on the parent's next invoice`,
       );

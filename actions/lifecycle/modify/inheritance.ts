@@ -2,7 +2,7 @@
  * Customers join a subscription or leave it, at the instant of the request (docs/rules/subscriptions.md, "Families"). The inherited
  * subscription of a leaving customer is cancelled; usage until then is counted.
  */
-import { invalid } from '../../../core/foundation/error.ts';
+import { buildStateError, invalid } from '../../../core/foundation/error.ts';
 import { formatMs, toInstant } from '../../../core/foundation/time/instant.ts';
 import { checkCanHaveInherited, checkDistinct } from '../../../core/subscriptions/hierarchy.ts';
 import type { Transaction } from '../../../storage/foundation/stores.ts';
@@ -34,7 +34,7 @@ export async function planInheritance(input: ModifyInput<'inheritance'>): Promis
   if (added.length + removed.length === 0)
     throw invalid(toParamsField(params.action === 'remove' ? REMOVED : ADDED), 'names nobody');
   if (subscription.subscription_status === 'cancelled')
-    throw invalid('subscription_status', `subscription ${subscription.id} is cancelled`);
+    throw buildStateError('subscription_status', `subscription ${subscription.id} is cancelled`);
   checkCanHaveInherited(subscription);
   const leaving = await loadLeavingSubscriptions(input, removed);
   const joining = await loadJoiningCustomers(input, added);

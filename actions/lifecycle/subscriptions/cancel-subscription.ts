@@ -3,7 +3,7 @@
  * core/subscriptions/cancellation.ts). An immediate cancellation ends the line items and invoices the arrears, unless the request says
  * skip. The scheduler executes a scheduled one.
  */
-import { invalid, notAllowed } from '../../../core/foundation/error.ts';
+import { buildStateError, invalid, notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import { formatMs, toInstant } from '../../../core/foundation/time/instant.ts';
@@ -153,7 +153,7 @@ async function schedule(
   const { cancellation_type, reason, proration_behavior, author } = request;
   const pending = await SubscriptionScheduleModel.findPending(running, running.id, transaction);
   if (pending)
-    throw invalid('cancellation_type', `a ${pending.schedule_type} is scheduled already: undo it first`, {
+    throw buildStateError('cancellation_type', `a ${pending.schedule_type} is scheduled already: undo it first`, {
       id: pending.id,
     });
   const at = toInstant(effective_date);

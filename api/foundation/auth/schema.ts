@@ -1,9 +1,9 @@
 /** Requests and answers of sign-up and sign-in. */
 import { z } from 'zod';
-import { keyText, metadataMap, withoutEffect } from '../../../core/foundation/record.ts';
+import { emailAddress, keyText, metadataMap, withoutEffect } from '../../../core/foundation/record.ts';
 import { BillingDetails } from '../tenants/schema.ts';
 
-const email = z.email().max(320).meta({
+const email = emailAddress.max(320).meta({
   description:
     'Email address for sign-in, at most 320 characters. It is case-insensitive and belongs to one user only.',
 });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { clearedMap, keyText, metadataMap } from '../../../core/foundation/record.ts';
+import { clearedMap, emailAddress, keyText, metadataMap } from '../../../core/foundation/record.ts';
 
 const text = (longest: number) => z.string().max(longest).nullish();
 
@@ -21,11 +21,11 @@ const Address = z
 export const BillingDetails = z
   .object({
     email: z
-      .union([z.email(), z.literal('')])
+      .union([emailAddress, z.literal('')])
       .nullish()
       .meta({ description: 'Contact for questions about invoices.' }),
     help_email: z
-      .union([z.email(), z.literal('')])
+      .union([emailAddress, z.literal('')])
       .nullish()
       .meta({ description: 'Support contact for customers.' }),
     phone: text(50),

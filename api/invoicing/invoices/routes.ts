@@ -142,6 +142,7 @@ export const invoiceRoutes: Route[] = [
     query: ComputeQuery,
     body: ComputeInvoice,
     success: 202,
+    other_success: 200,
     answer: ComputeAnswer,
     idempotency: {
       replay: async (done, { params, query }, context) => {

@@ -7,13 +7,28 @@ import {
   type SettingKey,
   toWholeSetting,
 } from '../../../core/platform/setting/record.ts';
-import { findSetting } from '../../../storage/models/foundation/setting.ts';
+import { findSetting, listSettings } from '../../../storage/models/foundation/setting.ts';
 import { type Context, MessageAnswer, type Route, route, toAuthor } from '../../http/route.ts';
-import { SettingAnswer, settingParams, UpdateSetting } from './schema.ts';
+import { KEYS, SettingAnswer, SettingListAnswer, settingParams, UpdateSetting } from './schema.ts';
 
 const tag = 'Settings';
 
 export const settingRoutes: Route[] = [
+  route({
+    method: 'get',
+    path: '/settings',
+    operation_id: 'listSettings',
+    summary: 'List all settings',
+    description: 'Returns every setting with all fields. Unchanged fields have their defaults.',
+    tag,
+    access: 'setting:read',
+    success: 200,
+    answer: SettingListAnswer,
+    handle: async (_input, context) => {
+      const rows = await listSettings(context.scope, context.services.postgres);
+      return { items: KEYS.map((key) => shown(key, rows.get(key), context)) };
+    },
+  }),
   route({
     method: 'get',
     path: '/settings/:key',

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { toEnumValues } from '../../../core/foundation/record.ts';
 import { SETTINGS } from '../../../core/platform/setting/record.ts';
 
-const KEYS = toEnumValues(SETTINGS);
+export const KEYS = toEnumValues(SETTINGS);
 
 export const settingParams = z.object({
   key: z
@@ -40,3 +40,7 @@ export const SettingAnswer = z
     updated_by: z.string(),
   })
   .meta({ id: 'SettingResponse' });
+
+export const SettingListAnswer = z
+  .object({ items: z.array(SettingAnswer).meta({ description: 'All settings, in a fixed order.' }) })
+  .meta({ id: 'ListSettingsResponse' });

@@ -33,6 +33,7 @@ export const tenantRoutes: Route[] = [
       'Changes the tenant of the API key. Only sent fields change; a map replaces the previous one, and null clears it.',
     tag,
     access: 'tenant:write',
+    findTarget: ({ principal }) => principal.tenant_id,
     body: UpdateTenant,
     success: 200,
     answer: TenantAnswer,

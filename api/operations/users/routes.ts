@@ -35,6 +35,7 @@ export const userRoutes: Route[] = [
     description: 'Returns the user or service account that owns the API key, with its roles.',
     tag,
     access: 'self:read',
+    findTarget: ({ principal }) => principal.user_id,
     success: 200,
     answer: UserAnswer,
     handle: async (_input, context) => {
@@ -54,6 +55,7 @@ export const userRoutes: Route[] = [
       'tokens.',
     tag,
     access: 'self:write',
+    findTarget: ({ principal }) => principal.user_id,
     body: UpdateUser,
     success: 200,
     answer: UserAnswer,

@@ -54,6 +54,7 @@ export const downloadRoutes: Route[] = [
     params: z.object({ token: z.string().max(2000).meta({ description: 'Token from the link.' }) }),
     success: 200,
     file_type: 'text/csv',
+    other_file_types: ['application/vnd.apache.parquet', 'application/gzip'],
     handle: async ({ params }, context) => {
       const { services, received_at, request_id } = context;
       const {

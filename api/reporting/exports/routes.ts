@@ -33,6 +33,7 @@ export const exportFileRoutes: Route[] = [
     query: ExportFileQuery,
     success: 200,
     file_type: 'text/csv',
+    other_file_types: ['application/vnd.apache.parquet', 'application/gzip'],
     handle: ({ params, query }, context) => {
       const kind: ExportKind = EXPORT_KINDS[params.entity_type];
       const options = { kind, name: params.entity_type, query, fields: toMetadataFields(query, kind) };

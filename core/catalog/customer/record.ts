@@ -5,7 +5,15 @@
  */
 import { z } from 'zod';
 import { invalid } from '../../foundation/error.ts';
-import { anyCase, baseFields, keyText, metadata, optionalKey, requiredKey } from '../../foundation/record.ts';
+import {
+  anyCase,
+  baseFields,
+  emailAddress,
+  keyText,
+  metadata,
+  optionalKey,
+  requiredKey,
+} from '../../foundation/record.ts';
 import { isTimezone } from '../../foundation/time/zone.ts';
 
 /** Assigned codes of ISO 3166-1 alpha-2. */
@@ -18,8 +26,6 @@ const COUNTRIES = new Set(
   SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY
   UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW`.split(/\s+/),
 );
-
-const EMAIL = z.email();
 
 /** A text that a client may omit or clear; "" means not set. */
 const clearable = (text: z.ZodString) =>
@@ -44,7 +50,10 @@ export const customerShape = z.object({
     z
       .string()
       .max(320)
-      .refine((text) => text === '' || EMAIL.safeParse(text).success, { error: 'must be an email address' }),
+      .superRefine((text, context) => {
+        const fault = text === '' ? undefined : emailAddress.safeParse(text).error?.issues[0];
+        if (fault) context.addIssue({ code: 'custom', message: fault.message });
+      }),
   ).meta({ description: 'Email address for invoices, at most 320 characters.' }),
   contact: clearable(z.string().max(20)),
   address_line1: clearable(z.string().max(255)),

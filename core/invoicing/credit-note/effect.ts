@@ -1,6 +1,6 @@
 /** Changes of an invoice by a credit note, at its finalization and when it is voided (docs/rules/credit-notes.md). */
 import { Decimal, ZERO } from '../../foundation/decimal.ts';
-import { invalid, notAllowed } from '../../foundation/error.ts';
+import { buildStateError, notAllowed } from '../../foundation/error.ts';
 import { derivePaymentStatus } from '../invoice/payment-status.ts';
 import type { Invoice, PaymentStatus } from '../invoice/record.ts';
 import type { CreditNote } from './record.ts';
@@ -56,15 +56,19 @@ export function checkCanVoidNote({
 }: Pick<CreditNote, 'credit_note_status' | 'credit_note_type' | 'change_invoice_id'> &
   Partial<Pick<CreditNote, 'total_prepaid_credits_returned'>>): void {
   if (change_invoice_id)
-    throw invalid('id', 'names an adjustment that a change of the subscription made: change the subscription back', {
-      change_invoice_id,
-    });
-  if (credit_note_status === 'VOIDED') throw invalid('credit_note_status', 'the credit note is void already');
+    throw buildStateError(
+      'id',
+      'names an adjustment that a change of the subscription made: change the subscription back',
+      {
+        change_invoice_id,
+      },
+    );
+  if (credit_note_status === 'VOIDED') throw buildStateError('credit_note_status', 'the credit note is void already');
   if (credit_note_status !== 'FINALIZED') return;
   if (credit_note_type === 'REFUND')
-    throw invalid('credit_note_type', 'a refund that is final cannot be voided: the money is in the wallet');
+    throw buildStateError('credit_note_type', 'a refund that is final cannot be voided: the money is in the wallet');
   if (!new Decimal(total_prepaid_credits_returned).isZero())
-    throw invalid(
+    throw buildStateError(
       'credit_note_type',
       'an adjustment that returned prepaid credits cannot be voided: the wallet has them',
     );

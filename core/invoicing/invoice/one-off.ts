@@ -11,26 +11,20 @@ import { toInstant } from '../../foundation/time/instant.ts';
 import { ADJUSTMENT_FIELDS, buildAdjustments } from '../../rating/adjustment-fields.ts';
 import { buildQuantityFields, QUANTITY_FIELDS } from '../../rating/quantity-fields.ts';
 import { type Totals, totalsText } from '../../rating/totals.ts';
-import { refuseUsed } from '../../subscriptions/not-yet.ts';
+import { hasContent, refuseUsed } from '../../subscriptions/not-yet.ts';
 import { derivePaymentState } from './payment-status.ts';
 import type { CreateInvoice, CreateInvoiceLine, PaymentStatus } from './record.ts';
 
 /** Fields that a client cannot set, because the service computes or does not support them. */
-const INVOICE_NOT_YET = [
-  'total_prepaid_applied',
-  'force_sync_invoice',
-] as const satisfies readonly (keyof CreateInvoice)[];
-const LINE_NOT_YET = [
-  'commitment_info',
-  ...ADJUSTMENT_FIELDS,
-  ...QUANTITY_FIELDS,
-] as const satisfies readonly (keyof CreateInvoiceLine)[];
+const INVOICE_NOT_YET = ['force_sync_invoice'] as const satisfies readonly (keyof CreateInvoice)[];
+const LINE_NOT_YET = ['commitment_info', ...QUANTITY_FIELDS] as const satisfies readonly (keyof CreateInvoiceLine)[];
 
 export type ManualInvoice = ReturnType<typeof defineManualInvoice>;
 
 export function defineManualInvoice(request: CreateInvoice) {
   const currency = checkCurrency(request.currency);
   refuseUsed(request, INVOICE_NOT_YET);
+  refuseComputed(request, ['total_prepaid_applied'], '');
   if (request.invoice_number)
     throw notAllowed('invoice_number: is assigned when the invoice is finalized', { field: 'invoice_number' });
   checkType(request);
@@ -95,9 +89,17 @@ export function checkLineInput(
   { currency, at, mayBeNegative }: { currency: string; at: string; mayBeNegative: boolean },
 ): void {
   refuseUsed(line, LINE_NOT_YET, `${at}.`);
+  refuseComputed(line, ADJUSTMENT_FIELDS, `${at}.`);
   checkAmount(line.amount, { field: `${at}.amount`, currency, mayBeNegative });
   if (new Decimal(line.quantity).isNegative()) throw invalid(`${at}.quantity`, 'must not be negative');
   checkPeriod(line, `${at}.`);
+}
+
+function refuseComputed(record: object, fields: readonly string[], at: string): void {
+  const values = record as Record<string, unknown>;
+  for (const field of fields)
+    if (hasContent(values[field]))
+      throw invalid(`${at}${field}`, 'is computed when the invoice becomes final: leave it out');
 }
 
 function checkAmount(amount: string, rule: { field: string; currency: string; mayBeNegative: boolean }): void {
@@ -122,11 +124,13 @@ export function checkSum(
 }
 
 function toSingleLine(request: CreateInvoice): CreateInvoiceLine[] {
-  if (new Decimal(request.amount_due).isZero()) return [];
+  const amount = request.amount_due ?? request.total ?? request.subtotal;
+  if (amount === null) throw invalid('amount_due', 'is required without line_items');
+  if (new Decimal(amount).isZero()) return [];
   return [
     {
       ...NO_LINE_FIELDS,
-      amount: request.amount_due,
+      amount,
       quantity: '1',
       display_name: request.description,
       period_start: request.period_start,

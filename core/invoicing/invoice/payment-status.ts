@@ -4,7 +4,7 @@
  */
 
 import { Decimal, ZERO } from '../../foundation/decimal.ts';
-import { invalid, notAllowed } from '../../foundation/error.ts';
+import { buildStateError, invalid, notAllowed } from '../../foundation/error.ts';
 import { minorUnits } from '../../foundation/money.ts';
 import { computePaidTotal, computeRefundedByPayments } from '../credit-note/creditable.ts';
 import type { Invoice, PaymentStatus } from './record.ts';
@@ -42,7 +42,7 @@ export function planPaymentChange(
   }
   const { payment_status } = request;
   if (!canBecome(invoice.payment_status, payment_status)) {
-    throw invalid('payment_status', `cannot change from ${invoice.payment_status} to ${payment_status}`, {
+    throw buildStateError('payment_status', `cannot change from ${invoice.payment_status} to ${payment_status}`, {
       allowed: TRANSITIONS[invoice.payment_status] ?? [],
     });
   }

@@ -206,6 +206,10 @@ export type Invoice = z.infer<typeof Invoice>;
 export type InvoiceWithLines = Invoice & { line_items: InvoiceLineItem[] };
 
 const NOT_YET = { description: 'Not supported yet. A value with content is refused.' };
+const COMPUTED = {
+  readOnly: true,
+  description: 'Computed when the invoice becomes final. A value other than 0 is refused.',
+};
 const anything = anythingOrNull.meta(NOT_YET);
 
 export const createInvoiceLineShape = z.object({
@@ -245,7 +249,7 @@ export const createInvoiceLineShape = z.object({
   period_end: orNull(timestampText).meta({ description: 'End of the charged period, not before the start.' }),
   metadata,
   commitment_info: anything,
-  ...buildAdjustments(() => orNull(decimalText).meta(NOT_YET)),
+  ...buildAdjustments(() => orNull(decimalText).meta(COMPUTED)),
   ...buildQuantityFields(() => orNull(decimalText).meta(NOT_YET)),
 });
 export type CreateInvoiceLine = z.output<typeof createInvoiceLineShape>;
@@ -280,11 +284,12 @@ export const createInvoiceShape = z.object({
       'Type of the invoice. A SUBSCRIPTION invoice requires subscription, billing period, start and end. Amounts of a CREDIT may be negative. Default: ONE_OFF.',
   }),
   currency: z.string().length(3).meta({ description: 'Currency code (ISO 4217), case-insensitive.' }),
-  amount_due: decimalText.meta({
-    description: 'Sum of the lines; any other value is refused. Without lines the whole amount is one line.',
+  amount_due: orNull(decimalText).meta({
+    description:
+      'Default: the sum of the lines; any other value is refused. Required without lines: the whole amount is then one line.',
   }),
-  total: decimalText.meta({ description: 'Equal to `amount_due`; any other value is refused.' }),
-  subtotal: decimalText.meta({ description: 'Equal to `amount_due`; any other value is refused.' }),
+  total: orNull(decimalText).meta({ description: 'Default: `amount_due`; any other value is refused.' }),
+  subtotal: orNull(decimalText).meta({ description: 'Default: `amount_due`; any other value is refused.' }),
   description,
   due_date: orNull(timestampText).meta({
     description: 'Due date. Default: set at finalization.',
@@ -312,7 +317,7 @@ export const createInvoiceShape = z.object({
   amount_paid: orNull(decimalText).meta({
     description: 'Sum of all payments. Default: the amount due for SUCCEEDED, else 0.',
   }),
-  total_prepaid_applied: orNull(decimalText).meta(NOT_YET),
+  total_prepaid_applied: orNull(decimalText).meta(COMPUTED),
   line_items: orNull(z.array(createInvoiceLineShape)).meta({
     description: 'Charges. Without lines the whole amount is one line.',
   }),

@@ -1,7 +1,7 @@
 /** Checks whether an invoice may be voided and plans its refund (docs/rules/invoices.md, "Voiding"). */
 
 import { Decimal, ZERO } from '../../foundation/decimal.ts';
-import { invalid } from '../../foundation/error.ts';
+import { buildStateError } from '../../foundation/error.ts';
 import { computePaidTotal } from '../credit-note/creditable.ts';
 import { derivePaymentState } from './payment-status.ts';
 import type { Invoice, InvoiceStatus, PaymentStatus } from './record.ts';
@@ -11,12 +11,12 @@ const PAYMENT_STATUSES: readonly PaymentStatus[] = ['PENDING', 'FAILED', 'SUCCEE
 
 export function checkVoidable(invoice: Invoice): void {
   if (!STATUSES.includes(invoice.invoice_status)) {
-    throw invalid('invoice_status', `an invoice that is ${invoice.invoice_status} cannot be voided`, {
+    throw buildStateError('invoice_status', `an invoice that is ${invoice.invoice_status} cannot be voided`, {
       allowed: STATUSES,
     });
   }
   if (!PAYMENT_STATUSES.includes(invoice.payment_status)) {
-    throw invalid('payment_status', `an invoice whose payment is ${invoice.payment_status} cannot be voided`, {
+    throw buildStateError('payment_status', `an invoice whose payment is ${invoice.payment_status} cannot be voided`, {
       allowed: PAYMENT_STATUSES,
     });
   }

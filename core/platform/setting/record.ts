@@ -8,7 +8,7 @@ import { ON_EXPIRY } from '../../credits/reservations/record.ts';
 import { ttlSeconds } from '../../credits/reservations/request.ts';
 import { bonusSetting } from '../../credits/wallet/bonus.ts';
 import { invalid } from '../../foundation/error.ts';
-import { anyCase, buildBoundedInteger, decimalText, keyText } from '../../foundation/record.ts';
+import { anyCase, buildBoundedInteger, decimalText, emailAddress, keyText } from '../../foundation/record.ts';
 import { isTimezone } from '../../foundation/time/zone.ts';
 import { explainInvalid } from '../../foundation/why-invalid.ts';
 import {
@@ -88,8 +88,8 @@ export const SETTINGS = {
     shape: z.strictObject({
       invoices: z.boolean(),
       reminders: z.boolean(),
-      reply_to: z.nullable(z.email()),
-      bcc: z.array(z.email()).max(10),
+      reply_to: z.nullable(emailAddress),
+      bcc: z.array(emailAddress).max(10),
     }),
     default: { invoices: true, reminders: true, reply_to: null, bcc: [] },
   },

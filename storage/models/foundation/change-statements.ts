@@ -16,6 +16,7 @@ import {
   executeWrite,
   patch,
   type RecordOwner,
+  runGuarded,
   toBatchKey,
   writeAudited,
 } from './statements.ts';
@@ -31,10 +32,13 @@ export async function updateOne<M extends Model & { id: string }>(
   const { version } = record;
   const versioned = version === undefined ? {} : { version };
   const change = { owner, records: [record], changes, ...versioned };
-  const [changed] = isBatched(options.database)
-    ? await patchBatched(model, { owner, record, changes }, options)
-    : await patch(model, change, options);
-  return changed ?? same(model, { owner, record }, options);
+  return runGuarded(model, { owner, ids: [record.id], database: options.database }, async (database) => {
+    const guarded = { ...options, database };
+    const [changed] = isBatched(database)
+      ? await patchBatched(model, { owner, record, changes }, guarded)
+      : await patch(model, change, guarded);
+    return changed ?? same(model, { owner, record }, guarded);
+  });
 }
 
 /**
@@ -49,6 +53,17 @@ export async function updateEach<M extends Model & { id: string }>(
   const [first, ...others] = each;
   if (!first) return [];
   if (others.length === 0) return [await updateOne(model, { owner, ...first }, options)];
+  const ids = each.map(({ record }) => record.id);
+  return runGuarded(model, { owner, ids, database: options.database }, (database) =>
+    updateGroups(model, { owner, each }, { ...options, database }),
+  );
+}
+
+async function updateGroups<M extends Model & { id: string }>(
+  model: Class<M>,
+  { owner, each }: { owner: RecordOwner; each: readonly Own<M>[] },
+  options: ChangeOptions,
+): Promise<M[]> {
   const groups = groupBy(
     each,
     ({ record, changes }) => `${record.version === undefined} ${listChangedColumns(changes).join()}`,

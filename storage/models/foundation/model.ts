@@ -18,6 +18,7 @@ import {
   type Class,
   type FetchOptions,
   fetchById,
+  fetchChangeable,
   fetchList,
   fetchOne,
   type Ids,
@@ -83,6 +84,16 @@ export abstract class ScopedModel extends Model {
   ): Promise<M> {
     const { tenant_id, environment_id } = scope;
     return fetchOne(this, { tenant_id, environment_id, status: 'published' }, id, options);
+  }
+
+  /** Loads and locks the published record with this id for a change. */
+  static fetchChangeable<M extends ScopedModel & { status: string }>(
+    this: Class<M>,
+    { tenant_id, environment_id }: Scope,
+    id: string,
+    database: Database,
+  ): Promise<M> {
+    return fetchChangeable(this, { tenant_id, environment_id }, id, database);
   }
 
   /** Inserts a record of this scope. A unique violation becomes `already_exists` with the message `conflict`. */
@@ -177,8 +188,8 @@ export abstract class ScopedModel extends Model {
     return updateEach(this, { owner: { tenant_id, environment_id }, each }, options);
   }
 
-  /** Changes the published record with this id, or throws `not_found`. */
-  static async changePublished<M extends ScopedModel>(
+  /** Changes or archives the published record with this id. To archive an archived one is `not_found`. */
+  static async changePublished<M extends ScopedModel & { status: string }>(
     this: Class<M>,
     scope: Scope,
     { id, changes }: { id: string; changes: Partial<NoInfer<M>> },
@@ -187,7 +198,9 @@ export abstract class ScopedModel extends Model {
     const { tenant_id, environment_id } = scope;
     const owner = { tenant_id, environment_id };
     return runInTransaction(options.database, async (transaction) => {
-      const record = await fetchOne(this, { ...owner, status: 'published' }, id, { database: transaction, lock: true });
+      const record = await (changes.status === undefined
+        ? fetchChangeable(this, owner, id, transaction)
+        : fetchOne(this, { ...owner, status: 'published' }, id, { database: transaction, lock: true }));
       const [changed] = await patch(this, { owner, records: [record], changes }, { ...options, database: transaction });
       return changed ?? record;
     });

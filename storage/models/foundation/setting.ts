@@ -4,6 +4,7 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import { SETTINGS, type SettingKey, type SettingValue, toWholeSetting } from '../../../core/platform/setting/record.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { ScopedModel, TenantWideModel } from './model.ts';
+import { noteNamed } from './target-record.ts';
 
 export class SettingModel extends ScopedModel {
   static override tableName = 'settings';
@@ -41,14 +42,34 @@ export async function findSetting(
   key: SettingKey,
   { database, lock = false }: { database: Database; lock?: boolean },
 ): Promise<SettingModel | TenantSettingModel | undefined> {
+  const question: PromiseLike<(SettingModel | TenantSettingModel)[]> = buildSettingQuery(scope, key, {
+    database,
+    lock,
+  });
+  const [row] = await question;
+  noteNamed(key, row, { database, lock });
+  return row;
+}
+
+function buildSettingQuery(scope: Scope, key: SettingKey, { database, lock }: { database: Database; lock: boolean }) {
   if (SETTINGS[key].reach === 'tenant') {
     const question = TenantSettingModel.ofTenant(scope.tenant_id, database).where({ key });
-    const [row] = await (lock ? question.forUpdate() : question);
-    return row;
+    return lock ? question.forUpdate() : question;
   }
   const question = SettingModel.in(scope, database).where({ key });
-  const [row] = await (lock ? question.forUpdate() : question);
-  return row;
+  return lock ? question.forUpdate() : question;
+}
+
+/** Finds the stored values of all settings of the environment and its tenant. */
+export async function listSettings(
+  scope: Scope,
+  database: Database,
+): Promise<Map<SettingKey, SettingModel | TenantSettingModel>> {
+  const rows: (SettingModel | TenantSettingModel)[] = [
+    ...(await SettingModel.in(scope, database)),
+    ...(await TenantSettingModel.ofTenant(scope.tenant_id, database)),
+  ];
+  return new Map(rows.map((row) => [row.key, row]));
 }
 
 /** Loads a setting with its defaults. */

@@ -4,7 +4,7 @@
  */
 import type { Model, QueryBuilderType } from 'objection';
 import { indexById } from '../../../core/foundation/by-id.ts';
-import { alreadyExists, FarthingError, notFound } from '../../../core/foundation/error.ts';
+import { alreadyExists, FarthingError, notAllowed, notFound } from '../../../core/foundation/error.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import { type Author, updatedBy } from '../../../core/foundation/stamp.ts';
 import { joinBatch } from '../../concurrency/batched.ts';
@@ -16,6 +16,7 @@ import { buildDiffersCondition } from './differs.ts';
 import { prepareQuery } from './prepared.ts';
 import { type RecordChange, recordChanges, runInTransaction } from './record-changes.ts';
 import { recordEffects } from './request-effects.ts';
+import { checkLocked, findGuardedTarget, noteRead, noteWritten } from './target-record.ts';
 
 /** Class of a model, as static methods of the model use it. */
 export type Class<M extends Model> = {
@@ -60,7 +61,39 @@ export async function fetchOne<M extends Model>(
   };
   const record = await joinBatch(database, { key: toBatchKey('fetch', model, owner, lock), query: id }, answerAll);
   if (!record) throw notFound(model.recordName, id);
+  noteRead(record);
+  if (lock) checkLocked(record, model.recordName, database);
   return record;
+}
+
+/** Loads and locks a published record for a change. An archived one can be read, but not changed. */
+export async function fetchChangeable<M extends Model & { status: string }>(
+  model: Class<M>,
+  owner: RecordOwner,
+  id: string,
+  database: Database,
+): Promise<M> {
+  const record = await fetchOne(model, owner, id, { database, lock: true });
+  if (record.status === 'archived') throw notAllowed(`${model.recordName} ${id} is archived`, { id });
+  if (record.status !== 'published') throw notFound(model.recordName, id);
+  return record;
+}
+
+/**
+ * Runs a change of these records. If the request has an `If-Match` for one of them, that record is locked and compared
+ * before, in the transaction of the change.
+ */
+export async function runGuarded<M extends Model, Result>(
+  model: Class<M>,
+  { owner, ids, database }: { owner: RecordOwner; ids: readonly string[]; database: Database },
+  change: (database: Database) => Promise<Result>,
+): Promise<Result> {
+  const target = findGuardedTarget(ids, database);
+  if (target === undefined) return change(database);
+  return runInTransaction(database, async (transaction) => {
+    await fetchOne(model, owner, target.id!, { database: transaction, lock: true });
+    return change(transaction);
+  });
 }
 
 /** Builds the key of statements that can be batched: they have the same table, owner and `alike` parts. */
@@ -127,9 +160,14 @@ export async function writeAudited<M extends Model>(
   write: (database: Database) => Promise<RecordChange<M>[]>,
 ): Promise<M[]> {
   const results = (changes: RecordChange<M>[]) => changes.flatMap(({ after }) => after ?? []);
-  if (!model.isAudited && !currentRequestContext()?.key) return results(await write(database));
+  if (!model.isAudited && !currentRequestContext()?.key) {
+    const changes = await write(database);
+    noteWritten(changes);
+    return results(changes);
+  }
   return runInTransaction(database, async (transaction) => {
     const changes = await write(transaction);
+    noteWritten(changes);
     await recordEffects(changes, toEntityType(model), transaction);
     if (!model.isAudited) return results(changes);
     const first = changes[0]?.after ?? changes[0]?.before;
@@ -189,23 +227,26 @@ export async function patch<M extends Model & { id: string }>(
   { owner, records, changes, version }: RecordPatch<M>,
   { by, conflict, database }: ChangeOptions,
 ): Promise<M[]> {
-  const before = indexById(records);
   const changed_values = Object.entries(changes).filter(([, value]) => value !== undefined);
-  if (changed_values.length === 0) return [];
-  const versions = version === undefined ? {} : { version: version + 1 };
-  return writeAudited(model, database, async (transaction) => {
-    const those = buildQuery(model, transaction)
-      .where(owner)
-      .whereIn('id', [...before.keys()])
-      .where(buildDiffersCondition(model, changed_values));
-    const question = version === undefined ? those : those.where('version', version);
-    try {
-      const written = { ...changes, ...versions, ...buildUpdateStamp(by) };
-      const changed = await question.patch(written as never).returning('*');
-      return (changed as unknown as M[]).map((after) => ({ before: before.get(after.id)!, after }));
-    } catch (error) {
-      throw toConflictError(error, conflict ?? `this ${model.recordName} exists already`);
-    }
+  const ids = records.map(({ id }) => id);
+  return runGuarded(model, { owner, ids, database }, async (guarded) => {
+    if (changed_values.length === 0) return [];
+    const before = indexById(records);
+    const versions = version === undefined ? {} : { version: version + 1 };
+    return writeAudited(model, guarded, async (transaction) => {
+      const those = buildQuery(model, transaction)
+        .where(owner)
+        .whereIn('id', [...before.keys()])
+        .where(buildDiffersCondition(model, changed_values));
+      const question = version === undefined ? those : those.where('version', version);
+      try {
+        const written = { ...changes, ...versions, ...buildUpdateStamp(by) };
+        const changed = await question.patch(written as never).returning('*');
+        return (changed as unknown as M[]).map((after) => ({ before: before.get(after.id)!, after }));
+      } catch (error) {
+        throw toConflictError(error, conflict ?? `this ${model.recordName} exists already`);
+      }
+    });
   });
 }
 
@@ -215,10 +256,12 @@ export async function removeOne<M extends Model & { id: string }>(
   { owner, record }: { owner: RecordOwner; record: M },
   { by, database }: ChangeOptions,
 ): Promise<void> {
-  await writeAudited(model, database, async (transaction) => {
-    const removed = await buildQuery(model, transaction).where(owner).where('id', record.id).delete();
-    return Number(removed) === 0 ? [] : [{ before: record, after: null, at: by.now.toISOString() }];
-  });
+  await runGuarded(model, { owner, ids: [record.id], database }, (guarded) =>
+    writeAudited(model, guarded, async (transaction) => {
+      const removed = await buildQuery(model, transaction).where(owner).where('id', record.id).delete();
+      return Number(removed) === 0 ? [] : [{ before: record, after: null, at: by.now.toISOString() }];
+    }),
+  );
 }
 
 export function buildUpdateStamp(by: ChangeOptions['by']) {

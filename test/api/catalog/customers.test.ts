@@ -98,6 +98,12 @@ describe('/customers', () => {
     const wrong: [string, Record<string, unknown> | string, string][] = [
       ['no external id', { name: 'x' }, 'external_id'],
       ['a blank external id', { external_id: ' ' }, 'external_id'],
+      ['an external id that no URL can name', { external_id: '..' }, 'external_id'],
+      [
+        'an email with 65 characters before the @',
+        { external_id: 'x', email: `${'n'.repeat(65)}@example.com` },
+        'email',
+      ],
       ['an external id of 256 characters', { external_id: 'x'.repeat(256) }, 'external_id'],
       ['an external id that is a number', { external_id: 5 }, 'external_id'],
       ['an email without @', { external_id: 'x', email: 'nobody' }, 'email'],
@@ -267,7 +273,7 @@ describe('/customers', () => {
       const archived = await api.request('POST', '/customers/search', { body: { ...asks, status: 'archived' } });
       expect(archived.body.items[0]!.status).to.equal('archived');
       expect((await api.request('GET', `/customers/external/${customer.external_id}`)).status).to.equal(404);
-      expect((await api.request('PUT', `/customers/${customer.id}`, { body: { name: 'x' } })).status).to.equal(404);
+      expect((await api.request('PUT', `/customers/${customer.id}`, { body: { name: 'x' } })).status).to.equal(400);
       expect((await api.request('DELETE', `/customers/${customer.id}`)).status).to.equal(404);
       expect((await api.request('DELETE', `/customers/${newId('customer')}`)).status).to.equal(404);
     });

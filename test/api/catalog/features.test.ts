@@ -334,14 +334,14 @@ describe('/features', () => {
   });
 
   describe('DELETE and clone', () => {
-    it('archives, gives the key back, and is 404 afterwards', async () => {
+    it('archives, gives the key back, and is archived and changed no more', async () => {
       const feature = await create({ lookup_key: 'once' });
       const answer = await api.request('DELETE', `/features/${feature.id}`);
       expect(answer.status).to.equal(200);
       expect(answer.body.message).to.be.a('string');
       expect((await get(feature.id)).status).to.equal('archived');
       expect((await api.request('DELETE', `/features/${feature.id}`)).status).to.equal(404);
-      expect((await api.request('PUT', `/features/${feature.id}`, { body: { name: 'x' } })).status).to.equal(404);
+      expect((await api.request('PUT', `/features/${feature.id}`, { body: { name: 'x' } })).status).to.equal(400);
       await create({ lookup_key: 'once' });
     });
 

@@ -194,14 +194,14 @@ describe('/plans', () => {
         expect(await get(plan.id)).to.deep.equal(plan);
       });
 
-    it('DELETE archives; PUT, DELETE and clone of an archived plan are 404', async () => {
+    it('DELETE archives; PUT of an archived plan is 400, DELETE and clone are 404', async () => {
       const plan = await create();
       const answer = await api.request('DELETE', `/plans/${plan.id}`);
       expect(answer.status).to.equal(200);
       expect(answer.body.message).to.be.a('string');
       expect((await get(plan.id)).status).to.equal('archived');
       expect((await api.request('DELETE', `/plans/${plan.id}`)).status).to.equal(404);
-      expect((await api.request('PUT', `/plans/${plan.id}`, { body: { name: 'x' } })).status).to.equal(404);
+      expect((await api.request('PUT', `/plans/${plan.id}`, { body: { name: 'x' } })).status).to.equal(400);
       const body = { name: 'x', lookup_key: key() };
       expect((await api.request('POST', `/plans/${plan.id}/clone`, { body })).status).to.equal(404);
       expect((await api.request('DELETE', `/plans/${newId('plan')}`)).status).to.equal(404);
@@ -223,7 +223,7 @@ describe('/plans', () => {
         ended.id,
       ]);
       expect((await api.request('GET', `/prices/${keyed.id}`)).body.status).to.equal('archived');
-      expect((await api.request('PUT', `/prices/${keyed.id}`, { body: { amount: '7' } })).status).to.equal(404);
+      expect((await api.request('PUT', `/prices/${keyed.id}`, { body: { amount: '7' } })).status).to.equal(400);
       expect((await api.request('DELETE', `/prices/${keyed.id}`)).status).to.equal(404);
       expect((await api.request('GET', `/prices/lookup/${lookup_key}`)).status).to.equal(404);
       expect((await addPrice(other.id, { lookup_key })).lookup_key).to.equal(lookup_key);

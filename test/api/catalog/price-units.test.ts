@@ -83,7 +83,7 @@ describe('/prices/units, and prices in them', () => {
       expect([refused.status, refused.body.details!.field]).to.deep.equal([400, 'rate']);
       expect((await send('DELETE', `/prices/units/${made.id}`)).body.message).to.be.a('string');
       expect((await send('GET', `/prices/units/${made.id}`)).body.status).to.equal('archived');
-      expect((await send('PUT', `/prices/units/${made.id}`, { name: 'x' })).status).to.equal(404);
+      expect((await send('PUT', `/prices/units/${made.id}`, { name: 'x' })).status).to.equal(400);
       await created('/prices/units', unit({ code: 'OLD' }));
     });
 

@@ -99,7 +99,7 @@ describe('/taxes', () => {
       const gone = await send('DELETE', `/taxes/rates/${made.id}`);
       expect([gone.status, gone.text]).to.deep.equal([204, '']);
       expect((await send('GET', `/taxes/rates/${made.id}`)).body.status).to.equal('archived');
-      expect((await put({ name: 'x' })).status).to.equal(404);
+      expect((await put({ name: 'x' })).status).to.equal(400);
       await created('/taxes/rates', rate({ code: 'new-code' }));
     });
 
@@ -291,7 +291,7 @@ describe('/taxes', () => {
       const gone = await send('DELETE', `/taxes/associations/${made.id}`);
       expect(gone.status).to.equal(200);
       expect(gone.body).to.include({ id: made.id, status: 'archived' });
-      expect((await put({ priority: 1 })).status).to.equal(404);
+      expect((await put({ priority: 1 })).status).to.equal(400);
       expect((await attach(code)).status).to.equal(200);
     });
 

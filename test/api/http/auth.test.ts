@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { expect } from 'chai';
 import type { Request } from 'express';
 import { authenticate, forgetKeys } from '../../../api/http/auth.ts';
@@ -50,6 +52,40 @@ describe('authentication', () => {
     expect(theirs).to.deep.include(other.scope);
   });
 
+  it('takes the key as a bearer, too, also when it is known already', async () => {
+    const { key: other } = await api.otherTenant();
+    for (const key of [api.key, other, other]) {
+      const headers = { authorization: `bearer ${key}` };
+      const { status, body } = await api.request('GET', '/probe/meter-read', { key: null, headers });
+      expect(status).to.equal(200);
+      expect(body).to.deep.equal((await api.request('GET', '/probe/meter-read', { key })).body);
+    }
+  });
+
+  const waits = (key: string) =>
+    `POST /v1/probe/event-write HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nContent-Type: application/json\r\n` +
+    'Content-Length: 2\r\nExpect: 100-continue\r\n\r\n';
+
+  it('asks for the body of who waits to be asked once its key is accepted, and refuses another key without it', async () => {
+    const { port } = new URL(api.url);
+    const exchange = async (key: string) => {
+      const socket = connect(Number(port), '127.0.0.1');
+      socket.write(waits(key));
+      const [first] = (await once(socket, 'data')) as [Buffer];
+      return { socket, first: first.toString() };
+    };
+    const accepted = await exchange(api.key);
+    expect(accepted.first).to.equal('HTTP/1.1 100 Continue\r\n\r\n');
+    accepted.socket.write('{}');
+    const [answer] = (await once(accepted.socket, 'data')) as [Buffer];
+    expect(answer.toString()).to.match(/^HTTP\/1\.1 200 /);
+    accepted.socket.destroy();
+    const refused = await exchange('sk_00000000000000000000000000');
+    expect(refused.first).to.match(/^HTTP\/1\.1 401 /);
+    // Whether the body comes or not, the next request is on another connection.
+    await once(refused.socket, 'close');
+  });
+
   it('while Postgres is away a key that was seen in the last minute is known, others are not', async () => {
     const address = new URL((await testStores()).postgres_url);
     const way = await cutTo({ host: address.hostname, port: Number(address.port) });
@@ -58,7 +94,8 @@ describe('authentication', () => {
     address.searchParams.delete('host');
     const postgres = connectPostgres(address.href);
     const services = { ...api.services, postgres };
-    const request = { get: (name: string) => ({ 'x-api-key': api.key })[name] } as Request;
+    const headers: Record<string, string> = { 'x-api-key': api.key };
+    const request = { headers, get: (name: string) => headers[name] } as Request;
     const at = (seconds: number) => new Date(Date.parse('2026-03-15T12:00:00Z') + seconds * 1000);
     try {
       const known = await authenticate(request, 'event:write', services, at(0));
@@ -90,13 +127,15 @@ describe('authentication', () => {
       ['no key', null, {}],
       ['an empty key', '', {}],
       ['an unknown key', 'sk_00000000000000000000000000', {}],
+      ['an unknown key as a bearer', null, { authorization: 'Bearer sk_00000000000000000000000000' }],
       ['a token that is none', null, { authorization: 'Bearer abc.def.ghi' }],
       ['another scheme', null, { authorization: 'Basic YTpi' }],
     ];
     for (const [what, key, headers] of rows) {
       it(what, async () => {
-        const { status, body } = await api.request('GET', '/probe/meter-read', { key, headers });
+        const { status, body, headers: answered } = await api.request('GET', '/probe/meter-read', { key, headers });
         expect(status).to.equal(401);
+        expect(answered.get('www-authenticate')).to.equal('Bearer realm="farthing"');
         expect(body).to.deep.include({ http_status_code: 401, success: false });
         expect(body.error!.message).to.equal(body.message);
       });

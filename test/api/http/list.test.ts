@@ -56,6 +56,23 @@ describe('lists and searches', () => {
   ];
   for (const [what, query, expected] of rows) it(what, async () => expect(await names(query)).to.deep.equal(expected));
 
+  it('a condition on the status replaces the default, published', async () => {
+    const [, gone] = await Promise.all(
+      ['Sold', 'Gone'].map(async (name) => (await api.request('POST', '/plans', { body: { name } })).body),
+    );
+    await api.request('DELETE', `/plans/${gone!.id}`);
+    const listed = async (body: object) =>
+      (
+        await api.request('POST', '/plans/search', { body: { sort: [{ field: 'name', direction: 'asc' }], ...body } })
+      ).body.items.map(({ name }) => name);
+    const archived = condition('status', 'eq', 'string', { string: 'archived' });
+    expect(await listed({})).to.deep.equal(['Sold']);
+    expect(await listed(archived)).to.deep.equal(['Gone']);
+    const both = condition('status', 'in', 'array', { array: ['archived', 'published'] });
+    expect(await listed(both)).to.deep.equal(['Gone', 'Sold']);
+    expect(await listed({ ...archived, status: 'published' }), 'both are conditions').to.deep.equal([]);
+  });
+
   it('conditions add up', async () => {
     const filters = [
       ...condition('name', 'contains', 'string', { string: 'alpha' }).filters,

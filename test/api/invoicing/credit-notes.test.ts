@@ -89,7 +89,7 @@ describe('/creditnotes', () => {
     expect(voided.body.message).to.be.a('string');
     expect(voided.body.credit_note_status).to.equal('VOIDED');
     expect(voided.body.invoice).to.include({ amount_remaining: '25', payment_status: 'PENDING', paid_at: null });
-    expect((await verb(rest.body.id, 'void')).body.code).to.equal('validation_error');
+    expect((await verb(rest.body.id, 'void')).body.code).to.equal('invalid_operation');
     expect((await credit(invoice, [null, '25'])).status, 'the key of a void note is free').to.equal(201);
   });
 
@@ -104,7 +104,7 @@ describe('/creditnotes', () => {
     expect([more.status, more.body.details!.max_allowed], more.text).to.deep.equal([400, '30']);
     expect((await credit(invoice, [null, '30'])).body.invoice!.payment_status).to.equal('REFUNDED');
     expect(await balance(payer.id)).to.equal('100');
-    expect((await verb(first.body.id, 'void')).body.code).to.equal('validation_error');
+    expect((await verb(first.body.id, 'void')).body.code).to.equal('invalid_operation');
     const [wallet] = await get(`/customers/${payer.id}/wallets`);
     expect(wallet!.wallet_type).to.equal('PRE_PAID');
     const { items } = await get(`/wallets/${wallet!.id}/transactions`);

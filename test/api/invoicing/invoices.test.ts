@@ -207,6 +207,21 @@ describe('/invoices', () => {
     });
   });
 
+  it('computes the amounts that are not sent: of the lines, or of the one amount that is', async () => {
+    const unsent = { amount_due: undefined, total: undefined, subtotal: undefined };
+    const lines = [
+      { amount: '12.5', quantity: '1' },
+      { amount: '7.25', quantity: '1' },
+    ];
+    const sums = { subtotal: '19.75', total: '19.75', amount_due: '19.75' };
+    expect(await create({ ...unsent, line_items: lines })).to.include(sums);
+    for (const field of ['amount_due', 'total', 'subtotal']) {
+      const invoice = await create({ ...unsent, line_items: undefined, [field]: '19.75' });
+      expect(invoice, field).to.include(sums);
+      expect(invoice.line_items, field).to.have.length(1);
+    }
+  });
+
   describe('400', () => {
     const refused: [string, Record<string, unknown>, RegExp, string?][] = [
       ['lines that do not sum to the amount due', { amount_due: '31' }, /amount_due/],
@@ -228,7 +243,13 @@ describe('/invoices', () => {
       ['a coupon of a credit', { invoice_type: 'CREDIT', coupons: ['coupon_1'] }, /coupons/, 'invalid_operation'],
       ['a tax of a credit', { invoice_type: 'CREDIT', tax_rates: ['tax_1'] }, /tax_rates/, 'invalid_operation'],
       ['a coupon of no line', { line_item_coupons: [{ line_item_id: '7', coupon_id: 'c' }] }, /line_item_coupons\[0\]/],
-      ['prepaid credits', { total_prepaid_applied: '5' }, /total_prepaid_applied/, 'invalid_operation'],
+      ['prepaid credits', { total_prepaid_applied: '5' }, /total_prepaid_applied: is computed/],
+      [
+        'prepaid credits of a line',
+        { line_items: [{ amount: '30', quantity: '1', prepaid_credits_applied: '5' }] },
+        /line_items\[0\]\.prepaid_credits_applied: is computed/,
+      ],
+      ['no amount at all', { ...of('1'), amount_due: null, total: null, subtotal: null }, /amount_due: is required/],
     ];
     for (const [name, fields, message, code = 'validation_error'] of refused) {
       it(name, async () => {
@@ -457,7 +478,7 @@ describe('/invoices', () => {
       const voided = await get(id);
       expect(voided).to.include({ invoice_status: 'VOIDED', invoice_number, voided_at: '2026-03-15T12:00:00Z' });
       expect(voided.metadata).to.deep.equal({ a: '1', why: 'typo' });
-      expect((await voidIt(id)).body.code).to.equal('validation_error');
+      expect((await voidIt(id)).body.code).to.equal('invalid_operation');
     });
 
     it('gives what was paid to the prepaid wallet, once', async () => {

@@ -502,7 +502,8 @@ describe('/subscriptions', () => {
       expect(answer.status, answer.text).to.equal(200);
       expect(answer.body).to.include({ version: 2 });
       expect(answer.body.metadata).to.deep.equal({ c: '3' });
-      expect((await put(id, { metadata: {}, version: 1 })).body.code).to.equal('version_conflict');
+      for (const version of [0, 1])
+        expect((await put(id, { metadata: {}, version })).body.code).to.equal('version_conflict');
       expect((await put(id, { metadata: {}, version: 2 })).body.version).to.equal(3);
     });
 
@@ -717,7 +718,7 @@ describe('/subscriptions', () => {
       for (const each of [id, draft.id]) {
         const answer = await cancel(each, { cancellation_type: 'immediate' });
         expect(answer.status).to.equal(400);
-        expect(answer.body.code).to.equal('validation_error');
+        expect(answer.body.code).to.equal('invalid_operation');
       }
     });
   });

@@ -217,7 +217,7 @@ describe('payments', () => {
       ]);
       expect((await paid(id))[0]).to.equal('PROCESSING');
       expect((await refused('POST', '/payments', stated(id))).message).to.match(/is being paid/);
-      expect((await refused('POST', `/invoices/${id}/void`)).code).to.equal('validation_error');
+      expect((await refused('POST', `/invoices/${id}/void`)).code).to.equal('invalid_operation');
       expect((await refused('PUT', `/payments/${payment.id}`, { payment_status: 'SUCCEEDED' })).code).to.equal(
         'invalid_operation',
       );
