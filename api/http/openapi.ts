@@ -5,6 +5,7 @@ import { VERSION } from '../../process/version.ts';
 import { buildCodeSamples } from './code-samples.ts';
 import { ErrorAnswer } from './errors.ts';
 import { type Example, readExamples } from './examples.ts';
+import { finishSchemas } from './finish-schemas.ts';
 import { ANY, describeShape } from './json-schemas.ts';
 import { describeInQuery } from './list.ts';
 import type { Route } from './route.ts';
@@ -12,7 +13,7 @@ import type { Route } from './route.ts';
 type OpenApiDocument = ReturnType<typeof createDocument>;
 
 export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
-  return createDocument(
+  const document = createDocument(
     {
       openapi: '3.1.1',
       info: {
@@ -41,6 +42,7 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
     },
     { allowEmptySchema: ANY, override: describeShape },
   );
+  return finishSchemas(document);
 }
 
 /** Case-insensitive order for readers. */

@@ -189,8 +189,8 @@ export const subscriptionRoutes: Route[] = [
     summary: 'Cancel a subscription',
     description:
       'Cancels now, at the end of the period or on a date. An immediate cancellation invoices arrears up to its ' +
-      'date, unless the policy is `skip`; with create_prorations, unused advance charges go to the prepaid ' +
-      'wallet. A scheduled cancellation can be undone (`POST /subscriptions/schedules/{schedule_id}/cancel`). ' +
+      'date, unless the policy is `skip`; with create_prorations, unused advance charges lower open invoices, and ' +
+      'the part that was paid goes to the prepaid wallet. A scheduled cancellation can be undone (`POST /subscriptions/schedules/{schedule_id}/cancel`). ' +
       'Refused for a draft, a cancelled subscription, and one with a scheduled cancellation.',
     tag,
     access: 'subscription:write',
