@@ -1,16 +1,16 @@
 /** Makes the schemas of the finished OpenAPI document fit for generators of clients. */
 import type { createDocument } from 'zod-openapi';
 
-type OpenApiDocument = ReturnType<typeof createDocument>;
+export type OpenApiDocument = ReturnType<typeof createDocument>;
 type Schema = { [key: string]: unknown; description?: string; default?: unknown; anyOf?: Schema[] };
-type Node = Record<string, unknown>;
+type SchemaNode = Record<string, unknown>;
 
 export function finishSchemas(document: OpenApiDocument): OpenApiDocument {
   const schemas = (document.components?.schemas ?? {}) as Record<string, Schema>;
   const seen = new Set<unknown>();
   reduceReferences(document);
   for (const methods of Object.values(document.paths ?? {}))
-    for (const { requestBody, parameters } of Object.values(methods as Node) as Operation[]) {
+    for (const { requestBody, parameters } of Object.values(methods as SchemaNode) as Operation[]) {
       moveDefaults(
         Object.values(requestBody?.content ?? {}).map(({ schema }) => schema),
         { schemas, seen },
@@ -28,9 +28,9 @@ type Operation = {
 /** A named record with its own description is a reference. The library repeats its keys, as if fewer of them were required. */
 function reduceReferences(node: unknown): void {
   if (typeof node !== 'object' || node === null) return;
-  const { $ref, ...copied } = node as Node;
+  const { $ref, ...copied } = node as SchemaNode;
   if (typeof $ref === 'string' && typeof copied.properties === 'object')
-    for (const key of Object.keys(copied)) if (key !== 'description') delete (node as Node)[key];
+    for (const key of Object.keys(copied)) if (key !== 'description') delete (node as SchemaNode)[key];
   for (const [key, inner] of Object.entries(node)) if (key !== 'example' && key !== 'default') reduceReferences(inner);
 }
 
@@ -49,7 +49,7 @@ function dropUnset(schema: Schema): Schema {
 function moveDefaults(node: unknown, found: { schemas: Record<string, Schema>; seen: Set<unknown> }): void {
   if (typeof node !== 'object' || node === null || found.seen.has(node)) return;
   found.seen.add(node);
-  const { $ref, properties } = node as Node;
+  const { $ref, properties } = node as SchemaNode;
   if (typeof $ref === 'string') moveDefaults(found.schemas[$ref.split('/').at(-1)!], found);
   for (const property of Object.values((properties ?? {}) as Record<string, Schema>)) moveDefault(property);
   for (const [key, inner] of Object.entries(node))

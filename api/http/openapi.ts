@@ -5,12 +5,10 @@ import { VERSION } from '../../process/version.ts';
 import { buildCodeSamples } from './code-samples.ts';
 import { ErrorAnswer } from './errors.ts';
 import { type Example, readExamples } from './examples.ts';
-import { finishSchemas } from './finish-schemas.ts';
+import { finishSchemas, type OpenApiDocument } from './finish-schemas.ts';
 import { ANY, describeShape } from './json-schemas.ts';
 import { describeInQuery } from './list.ts';
 import type { Route } from './route.ts';
-
-type OpenApiDocument = ReturnType<typeof createDocument>;
 
 export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
   const document = createDocument(

@@ -86,12 +86,9 @@ export const InvoiceLineItem = z.object({
     .string()
     .nullish()
     .meta({ description: 'Price unit of a CUSTOM price; null for a FIAT price and for a manual line.' }),
-  price_unit: z
-    .string()
-    .nullish()
-    .meta({
-      description: 'Code of the unit of a CUSTOM price, or value from the request of a manual line; else null.',
-    }),
+  price_unit: z.string().nullish().meta({
+    description: 'Code of the unit of a CUSTOM price, or value from the request of a manual line; else null.',
+  }),
   price_unit_amount: decimalText.nullish().meta({
     description: 'Amount in the unit of a CUSTOM price, or value from the request of a manual line; else null.',
   }),
@@ -183,12 +180,13 @@ export const Invoice = z.object({
     .string()
     .nullish()
     .meta({ description: 'Billing period of the subscription, such as MONTHLY; null without one.' }),
-  period_start: timestampText
-    .nullish()
-    .meta({ description: 'Start of the billing period that the invoice covers; null if it covers none.' }),
+  period_start: timestampText.nullish().meta({
+    description:
+      'Start of the billing period that opened (SUBSCRIPTION_CREATE) or ended (SUBSCRIPTION_CYCLE); each line has the period that it charges. Null without one.',
+  }),
   period_end: timestampText
     .nullish()
-    .meta({ description: 'Exclusive end of the billing period that the invoice covers; null if it covers none.' }),
+    .meta({ description: 'Exclusive end of the billing period of `period_start`; null without one.' }),
   issue_date: timestampText.nullish().meta({ description: 'Issue date from the request; null without one.' }),
   due_date: timestampText
     .nullish()
