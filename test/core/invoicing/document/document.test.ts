@@ -47,12 +47,12 @@ describe('what the document of an invoice says', () => {
   });
 
   it('covers the period from the first to the last of its lines, as an invoice also charges the next period', () => {
-    const january = { period_start: '2026-01-01T00:00:00Z', period_end: '2026-02-01T00:00:00Z' };
-    const february = { period_start: '2026-02-01T00:00:00Z', period_end: '2026-03-01T00:00:00Z' };
+    const january = { period_start: '2025-12-31T23:00:00Z', period_end: '2026-01-31T23:00:00Z' };
+    const february = { period_start: '2026-01-31T23:00:00Z', period_end: '2026-02-28T23:00:00Z' };
     const period = (invoice_type: string) =>
       buildInvoiceDocument(
         printedInvoice({}, { invoice: { ...january, invoice_type }, lines: [january, february] }),
-      ).facts.find(({ label }) => label === 'Period')?.value;
+      ).facts.find(({ label }) => label === 'Billing period')?.value;
     expect(period('SUBSCRIPTION')).to.equal('1 Jan 2026 – 28 Feb 2026');
     expect(period('ONE_OFF')).to.equal('1 Jan 2026 – 31 Jan 2026');
   });
