@@ -14,6 +14,7 @@ export const describeShape: ZodOpenApiOverride = (context) => {
   declareEveryKey(context);
   sayBounds(context);
   sayDefault(context);
+  admitUnset(context);
 };
 
 /**
@@ -58,3 +59,35 @@ function sayDefault({ zodSchema, jsonSchema, io }: ZodOpenApiOverrideContext): v
   const taken = zodSchema.safeParse(defaultValue);
   if (taken.success && taken.data === defaultValue) jsonSchema.default = defaultValue as string | number | boolean;
 }
+
+/** Adds null and "" to the schema of a request's value if the service takes them for an unset one. */
+function admitUnset({ zodSchema, jsonSchema, io }: ZodOpenApiOverrideContext): void {
+  if (io !== 'input') return;
+  const unset: JsonSchema[] = [];
+  if (!canBe(jsonSchema, 'null') && accepts(zodSchema, null)) unset.push({ type: 'null' });
+  if (!canBe(jsonSchema, 'string') && accepts(zodSchema, '')) unset.push({ const: '' });
+  if (unset.length === 0) return;
+  const { description, default: value, ...terms } = jsonSchema;
+  const isUnion = jsonSchema.anyOf !== undefined && Object.keys(terms).length === 1;
+  const anyOf = [...(isUnion ? jsonSchema.anyOf! : [terms]), ...unset];
+  for (const key of Object.keys(terms)) delete jsonSchema[key as keyof typeof jsonSchema];
+  Object.assign(jsonSchema, { anyOf });
+}
+
+type JsonSchema = ZodOpenApiOverrideContext['jsonSchema'];
+
+function accepts(zodSchema: ZodOpenApiOverrideContext['zodSchema'], value: null | ''): boolean {
+  return z.safeParse(zodSchema, value).success;
+}
+
+/** Whether the schema admits null, or any text. A reference is to a record, which is neither. */
+function canBe(schema: JsonSchema, type: 'null' | 'string'): boolean {
+  if (schema.$ref) return false;
+  const branches = schema.anyOf ?? schema.oneOf;
+  if (branches) return branches.some((branch) => canBe(branch as JsonSchema, type));
+  if (type === 'string' && schema.const === '') return true;
+  if (type === 'string' && RESTRICTIONS.some((key) => key in schema)) return false;
+  return schema.type === undefined ? !('const' in schema) && !schema.allOf : [schema.type].flat().includes(type);
+}
+
+const RESTRICTIONS = ['enum', 'const', 'format', 'pattern', 'minLength'] as const;

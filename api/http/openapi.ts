@@ -6,15 +6,14 @@ import { buildCodeSamples } from './code-samples.ts';
 import { ERRORS, listContentTypes, listErrorStatuses } from './declared-answers.ts';
 import { ErrorAnswer } from './errors.ts';
 import { type Example, readExamples } from './examples.ts';
+import { finishSchemas, type OpenApiDocument } from './finish-schemas.ts';
 import { ANY, describeShape } from './json-schemas.ts';
 import { describeInQuery } from './list.ts';
 import type { Route } from './route.ts';
 import { hasCondition, hasEntityTag } from './target.ts';
 
-type OpenApiDocument = ReturnType<typeof createDocument>;
-
 export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
-  return createDocument(
+  const document = createDocument(
     {
       openapi: '3.1.1',
       info: {
@@ -41,6 +40,7 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
     },
     { allowEmptySchema: ANY, override: describeShape },
   );
+  return finishSchemas(document);
 }
 
 export const DESCRIPTION =

@@ -152,6 +152,11 @@ export class AnswerWithStatus {
 }
 export const answerWithStatus = (http_status: number, value: unknown) => new AnswerWithStatus(http_status, value);
 
+/** Context whose reads see the uncommitted records of a transaction. */
+export function toPreviewContext(context: Context, postgres: Database): Context {
+  return { ...context, services: { ...context.services, postgres } };
+}
+
 /** Author and instant of the request's changes. */
 export function toAuthor({ principal, now }: Context): Author {
   return { user_id: principal.user_id, now };

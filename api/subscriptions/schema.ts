@@ -101,6 +101,12 @@ export const CancelSubscriptionAnswer = z
   })
   .meta({ id: 'CancelSubscriptionResponse' });
 
+export const CancelSubscriptionPreviewAnswer = CancelSubscriptionAnswer.extend({
+  final_invoice: InvoiceWithoutParts.nullable().meta({
+    description: 'Invoice of the arrears; null if nothing is invoiced, or the cancellation is scheduled.',
+  }),
+}).meta({ id: 'PreviewCancellationResponse' });
+
 export const SubscriptionUsageRequest = z
   .object({
     subscription_id: z.string().min(1).meta({ description: 'Id of the subscription.' }),

@@ -3,6 +3,7 @@
  * process for one instant sort in the order of their creation: the entropy of the next is that of the last plus a random step. This
  * holds for each test clock, too, independently of the others.
  */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomFillSync, randomInt } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { formatId, type IdKind } from '../../core/foundation/id.ts';
@@ -28,7 +29,20 @@ export function newId(kind: IdKind, nowMs: Milliseconds = Date.now()): string {
     // Leaves room to count up within an instant without an overflow.
     made.entropy[0] = made.entropy[0]! & 0x7f;
   }
-  return formatId(kind, nowMs, made.entropy);
+  const id = formatId(kind, nowMs, made.entropy);
+  collected.getStore()?.add(id);
+  return id;
+}
+
+/** Ids made by the current work, if it collects them. */
+const collected = new AsyncLocalStorage<Set<string>>();
+
+/** Runs work and returns its result with all ids that it made. */
+export async function collectNewIds<Result>(
+  work: () => Promise<Result>,
+): Promise<{ readonly result: Result; readonly ids: ReadonlySet<string> }> {
+  const ids = new Set<string>();
+  return { result: await collected.run(ids, work), ids };
 }
 
 function madeBefore(kind: IdKind, nowMs: Milliseconds): GeneratedId {

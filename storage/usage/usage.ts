@@ -348,15 +348,17 @@ export async function loadLogFreshness(log: EventLog, now_ms: Milliseconds): Pro
 
 /**
  * The instant before which everything durable in the log is in the stores. Times of an environment clock do not show when events arrived.
- * Such an environment is as fresh as its clock once the stores contain everything that arrived before the clock advanced. Until then, it is
- * as fresh as its clock was before the advance (docs/rules/clock.md, "Complete").
+ * Such an environment is as fresh as its clock once the stores contain everything. While events since the last advance wait, it is a
+ * millisecond older, and while earlier ones wait, as old as before the advance (docs/rules/clock.md, "Complete").
  */
 export async function loadFreshness(stores: Stores, scope: Scope, nowMs: Milliseconds): Promise<string> {
+  const read_us = toUs(Date.now());
   const [unprocessed_us, clock] = await Promise.all([
     loadLogFreshness(stores.log, Number.POSITIVE_INFINITY),
     loadClock(stores.postgres, scope),
   ]);
   if (!clock) return formatUs(Math.min(toUs(nowMs), unprocessed_us));
-  const isThere = unprocessed_us > toUs(clock.advanced_at_ms);
-  return formatUs(toUs(isThere ? nowMs : Math.min(nowMs, clock.advanced_from_ms)));
+  if (unprocessed_us > Math.max(read_us, toUs(clock.advanced_at_ms))) return formatUs(toUs(nowMs));
+  const isEarlierThere = unprocessed_us > toUs(clock.advanced_at_ms);
+  return formatUs(toUs(isEarlierThere ? nowMs - 1 : Math.min(nowMs, clock.advanced_from_ms)));
 }

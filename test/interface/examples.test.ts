@@ -43,6 +43,14 @@ type Shown = Record<
   secret: { id: string };
 };
 
+/** Previews that happen at one instant with the request before them. */
+const PREVIEWS = [
+  'previewSubscription',
+  'previewOneOffInvoice',
+  'previewSubscriptionCancellation',
+  'previewCreditNote',
+];
+
 describe('the examples of the documentation', () => {
   let world: World;
   let fake: StripeFake;
@@ -216,6 +224,7 @@ describe('the examples of the documentation', () => {
     await ask('updateCustomerById', { id: id('cust') });
     await ask('listCustomers', { query: 'external_id=acme' });
     await ask('queryCustomer');
+    await ask('previewSubscription');
     await ask('createSubscription');
     await ask('getSubscription', { id: id('subs') });
     secondLater();
@@ -281,6 +290,7 @@ describe('the examples of the documentation', () => {
     await ask('getInvoice', { id: id('inv', 2) });
     await ask('getInvoicePdf', { id: id('inv', 2), query: 'url=true' });
     await ask('updateInvoicePaymentStatus', { id: id('inv', 2) });
+    await ask('previewOneOffInvoice');
     await ask('createInvoice');
     await send('POST', `/invoices/${id('inv', 3)}/finalize`);
     await ask('getCustomerInvoiceSummary', { id: id('cust') });
@@ -508,6 +518,7 @@ describe('the examples of the documentation', () => {
     await ask('createSubscriptionLineItem', { id: id('subs', 2) });
     await ask('updateSubscriptionLineItem', { id: answers.get('createSubscriptionLineItem')!.id });
     await ask('deleteSubscriptionLineItem', { id: answers.get('updateSubscriptionLineItem')!.id });
+    await ask('previewSubscriptionCancellation', { id: id('subs') });
     await ask('cancelSubscription', { id: id('subs') });
     await ask('listSubscriptionSchedulesOfAll', { query: 'pending_only=true' });
     await ask('listAllSubscriptionSchedules', { query: `subscription_id=${id('subs')}` });
@@ -549,6 +560,7 @@ describe('the examples of the documentation', () => {
     const amounts = { currency: 'usd', amount_due: '30', total: '30', subtotal: '30', line_items: [training] };
     const request = { customer_id: id('cust'), ...amounts, invoice_status: 'FINALIZED' };
     const invoice = await send('POST', '/invoices', request);
+    await ask('previewCreditNote');
     await ask('createCreditNote');
     await ask('processCreditNote', { id: id('cn') });
     await ask('listCreditNotes', { query: `invoice_id=${invoice.id}` });
@@ -671,7 +683,7 @@ describe('the examples of the documentation', () => {
     expect(answers, 'each operation is asked once').to.not.include.keys(operation_id);
     const route = routes.find((one) => one.operation_id === operation_id)!;
     const { query, ...params } = place;
-    secondLater();
+    if (!PREVIEWS.includes(operation_id)) secondLater();
     const path = route.path.replace(/:(\w+)/g, (_, name: string) => params[name]!);
     if (hasCondition(route)) await askWithOldTag(route, path);
     const answer = await send(route.method.toUpperCase(), query ? `${path}?${query}` : path, requestExample(route), [

@@ -52,7 +52,7 @@ describe('examples and defaults of the OpenAPI document', function () {
     const isInBody = ({ pointer }: Example) => /content\/[^/]*\/example$/.test(pointer);
     const examples = JSON.stringify(document).match(/"example":/g)!;
     expect(all.filter(isInBody)).to.have.length.above(routes.length / 2);
-    expect(all.filter(({ pointer }) => pointer.endsWith('/default'))).to.have.length.above(700);
+    expect(all.filter(({ pointer }) => pointer.endsWith('/default'))).to.have.length.above(400);
     expect(all.filter(({ pointer }) => pointer.endsWith('/example'))).to.have.length(examples.length);
   });
 

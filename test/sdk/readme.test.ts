@@ -1,8 +1,9 @@
-/** The example of the README that uses the published client, as it stands there. */
-import { readFileSync } from 'node:fs';
+/** What the README says of the published client: its example, and the operations that are not there. */
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Flexprice } from '@flexprice/sdk';
 import { expect } from 'chai';
+import { routes } from '../../api/resources.ts';
 import { startWorld, type World } from '../support/world.ts';
 
 const README = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
@@ -39,4 +40,29 @@ describe('the README', () => {
     });
     expect(printed).to.deep.equal([3]);
   });
+
+  it('names each operation of the client that is not there, and no other', () => {
+    const [, listed = ''] = /- operations of the published client: ([\s\S]*?)\n(?:-|\n)/.exec(README) ?? [];
+    const named = [...listed.matchAll(/`([^`]+)`/g)].map(([, name]) => name);
+    expect(named).to.deep.equal(listMissing());
+  });
 });
+
+const FUNCTIONS = join(import.meta.dirname, '../../node_modules/@flexprice/sdk/esm/funcs');
+
+/** Operations in the code of the client without a route. Some of its paths repeat the prefix of the address. */
+function listMissing(): string[] {
+  const toShape = (place: string) => place.replaceAll(/:\w+|\{\w+\}/g, '{}');
+  const served = new Set(routes.map(({ method, path }) => toShape(`${method.toUpperCase()} ${path}`)));
+  const places = readdirSync(FUNCTIONS)
+    .filter((file) => file.endsWith('.js'))
+    .map((file) => readPlace(readFileSync(join(FUNCTIONS, file), 'utf8')));
+  expect(places.length).to.be.greaterThan(150);
+  return [...new Set(places)].filter((place) => !served.has(toShape(place))).sort();
+}
+
+function readPlace(source: string): string {
+  const method = /method: "(\w+)"/.exec(source)![1];
+  const path = /pathToFunc\("([^"]+)"\)/.exec(source)![1]!;
+  return `${method} ${path.replace(/^\/v1/, '')}`;
+}

@@ -166,6 +166,7 @@ import {
 } from '../../api/subscriptions/answer.ts';
 import {
   CancelSubscriptionAnswer,
+  CancelSubscriptionPreviewAnswer,
   SubscriptionLineItemListAnswer,
   SubscriptionListAnswer,
   SubscriptionUsageAnswer,
@@ -337,6 +338,8 @@ export const ANSWERS = {
   'PUT /subscriptions/:id': SubscriptionAnswer,
   'POST /subscriptions/:id/activate': SubscriptionAnswer,
   'POST /subscriptions/:id/cancel': CancelSubscriptionAnswer,
+  'POST /subscriptions/:id/cancel/preview': CancelSubscriptionPreviewAnswer,
+  'POST /subscriptions/preview': SubscriptionAnswer,
   'POST /subscriptions/:id/modify/preview': ModifySubscriptionAnswer,
   'POST /subscriptions/:id/modify/execute': ModifySubscriptionAnswer,
   'GET /subscriptions/schedules': SchedulesAnswer,
@@ -354,6 +357,7 @@ export const ANSWERS = {
   'GET /invoices': InvoiceListAnswer,
   'POST /invoices/search': InvoiceListAnswer,
   'POST /invoices/preview': InvoiceAnswer,
+  'POST /invoices/one-off/preview': InvoiceAnswer,
   'POST /invoices/internal/preview': InvoiceAnswer,
   'GET /invoices/:id': InvoiceAnswer,
   'PUT /invoices/:id': InvoiceAnswer,
@@ -390,6 +394,7 @@ export const ANSWERS = {
   'GET /creditnotes/:id/pdf': DocumentAddressAnswer,
   'GET /documents/:token': z.string(),
   'POST /creditnotes': CreditNoteAnswer,
+  'POST /creditnotes/preview': CreditNoteAnswer,
   'GET /creditnotes': CreditNoteListAnswer,
   'GET /creditnotes/:id': CreditNoteAnswer,
   'POST /creditnotes/:id/finalize': CreditNoteDone,

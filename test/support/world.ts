@@ -343,6 +343,11 @@ export class World {
     return this.#ids.has(what);
   }
 
+  /** Names a record that the test made by itself. */
+  remember(what: string, id: string): void {
+    this.#ids.set(what, id);
+  }
+
   id(what: string): string {
     const id = this.#ids.get(what);
     if (id === undefined) throw new Error(`the world has no ${what}`);

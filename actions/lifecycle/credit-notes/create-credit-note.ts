@@ -8,12 +8,13 @@ import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
 import { planCreditNote } from '../../../core/invoicing/credit-note/plan.ts';
 import { type CreateCreditNote, formatDraftNumber } from '../../../core/invoicing/credit-note/record.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
-import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { CreditNoteModel } from '../../../storage/models/invoicing/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../../storage/models/invoicing/credit-note-line-item.ts';
 import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
 import { checkNotForCredits } from '../../credits/wallets/pending-credits.ts';
 import { emit } from '../../foundation/emit.ts';
+import { previewChange } from '../../foundation/preview.ts';
 import { loadCreditableLines } from '../../invoicing/credit-notes/creditable-lines.ts';
 import { takeCreditNoteNumber } from '../../invoicing/credit-notes/note-number.ts';
 import { lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
@@ -25,7 +26,27 @@ export async function createCreditNote(
   request: CreateCreditNote,
   author: Author,
 ): Promise<CreditNoteModel> {
-  const attempt = async (transaction: Transaction) => {
+  return retryTransaction(stores, planCreatingNote(stores, scope, request, author));
+}
+
+/** Previews the credit note, and the invoice after it if it would take effect. */
+export async function previewCreditNote<Answer>(
+  stores: Stores,
+  scope: Scope,
+  { request, author, show }: CreditNotePreview<Answer>,
+): Promise<Answer> {
+  return previewChange(stores, { change: planCreatingNote(stores, scope, request, author), show });
+}
+
+type CreditNotePreview<Answer> = {
+  readonly request: CreateCreditNote;
+  readonly author: Author;
+  readonly show: (note: CreditNoteModel, database: Database) => Promise<Answer>;
+};
+
+/** Returns the transaction that creates the credit note. */
+function planCreatingNote(stores: Stores, scope: Scope, request: CreateCreditNote, author: Author) {
+  return async (transaction: Transaction): Promise<CreditNoteModel> => {
     const locked = await lockInvoice(transaction, scope, request.invoice_id);
     const creditable = await loadCreditableLines(locked.invoice, transaction);
     const plan = planCreditNote(locked.invoice, creditable, request.line_items ?? []);
@@ -58,7 +79,6 @@ export async function createCreditNote(
     if (!request.process_credit_note) return note;
     return takeEffect(stores, transaction, { note, lockedInvoice: locked, author });
   };
-  return retryTransaction(stores, attempt);
 }
 
 type NumberedNote = { readonly id: string; readonly request: CreateCreditNote; readonly author: Author };

@@ -11,12 +11,13 @@ import type { InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts
 import { type CancellationRequest, planCancellation } from '../../../core/subscriptions/cancellation.ts';
 import type { CANCEL_INVOICE_POLICIES, PRORATION_BEHAVIORS } from '../../../core/subscriptions/record.ts';
 import { checkVersion } from '../../../core/subscriptions/version.ts';
-import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { CheckoutSessionModel } from '../../../storage/models/payments/checkout-session.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import { SubscriptionScheduleModel } from '../../../storage/models/subscriptions/subscription-schedule.ts';
 import { emit } from '../../foundation/emit.ts';
+import { previewChange } from '../../foundation/preview.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';
 import { gatherInvoicedLines, invoicedUntil } from '../../invoicing/billing/gather-closed-charges.ts';
 import { creditOverbilled, draftFinalInvoice, draftPeriodsBefore } from '../../invoicing/invoices/draft-invoice.ts';
@@ -53,10 +54,29 @@ export async function cancelSubscription(
   scope: Scope,
   request: CancelRequest,
 ): Promise<CancelledSubscription> {
-  return runBillingTransaction(stores, async (transaction) => {
+  return runBillingTransaction(stores, planCancelling(stores, scope, request));
+}
+
+/** Previews the cancellation with its final invoice and its credits. */
+export async function previewCancellation<Answer>(
+  stores: Stores,
+  scope: Scope,
+  { request, show }: CancellationPreview<Answer>,
+): Promise<Answer> {
+  return previewChange(stores, { change: planCancelling(stores, scope, request), show });
+}
+
+type CancellationPreview<Answer> = {
+  readonly request: CancelRequest;
+  readonly show: (cancelled: CancelledSubscription, database: Database) => Promise<Answer>;
+};
+
+/** Returns the transaction of a request to cancel. */
+function planCancelling(stores: Stores, scope: Scope, request: CancelRequest) {
+  return async (transaction: Transaction): Promise<CancelledSubscription> => {
     await checkNoOpenCheckout(transaction, scope, request.id);
     return cancelWithin(stores, transaction, { scope, request });
-  });
+  };
 }
 
 /** Refuses to cancel a subscription with an open checkout, whose invoice and page would remain open. */

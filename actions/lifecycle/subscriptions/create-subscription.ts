@@ -51,6 +51,7 @@ import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.
 import { taxSubscription } from '../../catalog/taxes/attach-rates.ts';
 import { beginGrants } from '../../credits/grants/give-grants.ts';
 import { emit } from '../../foundation/emit.ts';
+import { previewChange } from '../../foundation/preview.ts';
 import { addPhases } from '../../subscriptions/add-phases.ts';
 import {
   buildChildRequest,
@@ -90,10 +91,34 @@ export async function createSubscription(
   request: CreateSubscription,
   author: Author,
 ): Promise<NewSubscription> {
+  const make = planCreation(stores, scope, request, author);
+  const made = await retryTransaction(stores, make);
+  if (made.checkout_session)
+    return { ...made, checkout_session: await openCheckoutPage(stores, made.checkout_session, author) };
+  return { ...made, ...(await collectCreation(stores, scope, { opened: made, author })) };
+}
+
+/** Previews the subscription with its opening invoice, before the invoice is collected. */
+export async function previewSubscription<Answer>(
+  stores: Stores,
+  scope: Scope,
+  { request, author, show }: SubscriptionPreview<Answer>,
+): Promise<Answer> {
+  return previewChange(stores, { change: planCreation(stores, scope, request, author), show });
+}
+
+type SubscriptionPreview<Answer> = {
+  readonly request: CreateSubscription;
+  readonly author: Author;
+  readonly show: (made: NewSubscription, database: Database) => Promise<Answer>;
+};
+
+/** Checks the request, and returns the transaction that creates the subscription. */
+function planCreation(stores: Stores, scope: Scope, request: CreateSubscription, author: Author) {
   checkTrialTerms(request);
   const hierarchy = parseHierarchy(request);
   checkSubscriptionCheckout(request, hierarchy);
-  const make = async (transaction: Transaction): Promise<NewSubscription> => {
+  return async (transaction: Transaction): Promise<NewSubscription> => {
     await lockNoClock(scope, transaction);
     await lockHierarchy(scope, { hierarchy, request }, transaction);
     if (hierarchy.kind === 'inherited') {
@@ -107,10 +132,6 @@ export async function createSubscription(
     const terms = decide(request, parties, now);
     return apply(stores, transaction, { scope, request, author, family, ...parties, ...terms });
   };
-  const made = await retryTransaction(stores, make);
-  if (made.checkout_session)
-    return { ...made, checkout_session: await openCheckoutPage(stores, made.checkout_session, author) };
-  return { ...made, ...(await collectCreation(stores, scope, { opened: made, author })) };
 }
 
 function decide(

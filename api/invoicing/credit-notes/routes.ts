@@ -1,11 +1,12 @@
 /** Credit notes: credited amounts of final invoices. */
-import { createCreditNote } from '../../../actions/lifecycle/credit-notes/create-credit-note.ts';
+import { createCreditNote, previewCreditNote } from '../../../actions/lifecycle/credit-notes/create-credit-note.ts';
 import { finalizeCreditNote } from '../../../actions/lifecycle/credit-notes/finalize-credit-note.ts';
 import { voidCreditNote } from '../../../actions/lifecycle/credit-notes/void-credit-note.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
 import { narrow } from '../../../storage/models/foundation/page.ts';
 import { CreditNoteModel } from '../../../storage/models/invoicing/credit-note.ts';
 import { fetchPage } from '../../http/list.ts';
-import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';
+import { type Context, idParams, type Route, route, toAuthor, toPreviewContext } from '../../http/route.ts';
 import { standardRoutes } from '../../http/standard-routes.ts';
 import {
   CreateCreditNote,
@@ -36,6 +37,26 @@ export const creditNoteRoutes: Route[] = [
       'Credits lines of a final invoice. For an unpaid invoice it lowers the amount due (ADJUSTMENT); a paid amount goes to the prepaid wallet of the customer (REFUND). All credit notes together credit at most the amount of a line; its tax is credited with it. The note takes effect at once unless `process_credit_note` is false. A second note with the same `idempotency_key`, or without one with the same content, is refused with 409.',
     body: CreateCreditNote,
     handle: ({ body }, context) => createCreditNote(context.services, context.scope, body, toAuthor(context)),
+  }),
+  route({
+    method: 'post',
+    path: '/creditnotes/preview',
+    operation_id: 'previewCreditNote',
+    summary: 'Preview a credit note',
+    description:
+      'Returns the credit note as its creation would, with the invoice after it. Nothing is written, and its ids and an assigned number are empty. A request that the creation would refuse is refused.',
+    tag,
+    access: 'creditnote:read',
+    body: CreateCreditNote,
+    success: 200,
+    answer: CreditNoteAnswer,
+    handle: async ({ body }, context) => {
+      const show = (note: CreditNoteModel, database: Database) =>
+        showCreditNote(note, toPreviewContext(context, database));
+      const preview = { request: body, author: toAuthor(context), show };
+      const shown = await previewCreditNote(context.services, context.scope, preview);
+      return { ...shown, credit_note_number: body.credit_note_number ?? '' };
+    },
   }),
   creditNotes.list,
   creditNotes.read({

@@ -2,20 +2,30 @@
 
 import { computeInvoice } from '../../../actions/invoicing/invoices/compute-invoice.ts';
 import { computeLater } from '../../../actions/invoicing/invoices/compute-later.ts';
-import { createInvoice } from '../../../actions/invoicing/invoices/create-invoice.ts';
+import { createInvoice, previewManualInvoice } from '../../../actions/invoicing/invoices/create-invoice.ts';
 import { editInvoice } from '../../../actions/lifecycle/invoices/edit-invoice.ts';
 import { finalizeInvoice } from '../../../actions/lifecycle/invoices/finalize-by-hand.ts';
 import { previewInvoice } from '../../../actions/lifecycle/invoices/preview-invoice.ts';
 import { updateInvoice, updateInvoicePayment } from '../../../actions/lifecycle/invoices/update-invoice.ts';
 import { voidInvoice } from '../../../actions/lifecycle/invoices/void-invoice.ts';
 import { attemptInvoice, collectNow } from '../../../actions/lifecycle/payments/attempt-invoice.ts';
+import type { InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
 import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { loadInvoiceSummaries } from '../../../storage/models/invoicing/invoice-summary.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { loadStartedRun } from '../../foundation/workflows/replay-workflow.ts';
 import { checkExpand } from '../../http/list.ts';
-import { answerWithStatus, idParams, MessageAnswer, type Route, route, toAuthor } from '../../http/route.ts';
+import {
+  answerWithStatus,
+  idParams,
+  MessageAnswer,
+  type Route,
+  route,
+  toAuthor,
+  toPreviewContext,
+} from '../../http/route.ts';
 import { standardRoutes } from '../../http/standard-routes.ts';
 import { breakDownInvoice } from './broken-down.ts';
 import { EVERY_PART, showInvoice, showInvoices } from './expand.ts';
@@ -66,6 +76,27 @@ export const invoiceRoutes: Route[] = [
     idempotency: invoices.once,
     handle: async ({ body }, context) =>
       showInvoice(await createInvoice(context.services, context.scope, body, toAuthor(context)), context),
+  }),
+  route({
+    method: 'post',
+    path: '/invoices/one-off/preview',
+    operation_id: 'previewOneOffInvoice',
+    summary: 'Preview a one-off invoice',
+    description:
+      'Returns the invoice as its creation would, with coupons, and with taxes and credits if `invoice_status` is ' +
+      'FINALIZED. Nothing is written; ids are empty, and no number is assigned. A request that the creation would ' +
+      'refuse is refused.',
+    tag,
+    access: 'invoice:read',
+    body: CreateInvoice,
+    success: 200,
+    answer: InvoiceAnswer,
+    handle: ({ body }, context) => {
+      const show = (invoice: InvoiceWithLines, database: Database) =>
+        showInvoice(invoice, toPreviewContext(context, database));
+      const preview = { request: body, author: toAuthor(context), show };
+      return previewManualInvoice(context.services, context.scope, preview);
+    },
   }),
   invoices.list,
   invoices.search,

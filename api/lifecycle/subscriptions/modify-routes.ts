@@ -47,7 +47,7 @@ export const modifyRoutes: Route[] = [
     summary: 'Modify a subscription',
     description:
       'Credits unused advance charges and charges their replacement, on one invoice that is final at once. A ' +
-      'negative total goes to the prepaid wallet of the invoiced customer.',
+      'negative total lowers open invoices; its paid part goes to the prepaid wallet of the invoiced customer.',
     access: 'subscription:write',
     example: { body: FEWER },
     idempotency: {

@@ -9,18 +9,14 @@ import {
   cancelSubscription,
 } from '../../../actions/lifecycle/subscriptions/cancel-subscription.ts';
 import { updateSubscription } from '../../../actions/lifecycle/subscriptions/update-subscription.ts';
-import type { InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts';
 import { PriceModel } from '../../../storage/models/catalog/price.ts';
 import { runWithAnswer } from '../../../storage/models/foundation/request-effects.ts';
-import type { CheckoutSessionModel } from '../../../storage/models/payments/checkout-session.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
-import type { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
-import { showCheckoutSession } from '../../foundation/checkout-session.ts';
 import { checkExpand } from '../../http/list.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import { standardRoutes } from '../../http/standard-routes.ts';
 import { SubscriptionAnswer, SubscriptionAnswerV2 } from '../../subscriptions/answer.ts';
-import { loadLinesOfSubscriptions, showSubscription, showSubscriptions } from '../../subscriptions/expand.ts';
+import { showSubscription, showSubscriptions } from '../../subscriptions/expand.ts';
 import { findLineItems, findSubscriptions } from '../../subscriptions/find.ts';
 import {
   ActivateSubscription,
@@ -38,11 +34,12 @@ import {
   UpdateSubscription,
 } from '../../subscriptions/schema.ts';
 import { showUsage } from '../../subscriptions/usage-answer.ts';
-import { showWarnings } from '../../subscriptions/warnings.ts';
 import { modifyRoutes } from './modify-routes.ts';
 import { planChangeRoutes } from './plan-change-routes.ts';
+import { previewRoutes } from './preview-routes.ts';
 import { scheduleRoutes } from './schedule-routes.ts';
-import { showCancelled, showRequested } from './show-cancelled.ts';
+import { showCancelled, showRequested, toCancelRequest } from './show-cancelled.ts';
+import { showMade } from './show-made.ts';
 
 const tag = 'Subscriptions';
 
@@ -189,8 +186,8 @@ export const subscriptionRoutes: Route[] = [
     summary: 'Cancel a subscription',
     description:
       'Cancels now, at the end of the period or on a date. An immediate cancellation invoices arrears up to its ' +
-      'date, unless the policy is `skip`; with create_prorations, unused advance charges go to the prepaid ' +
-      'wallet. A scheduled cancellation can be undone (`POST /subscriptions/schedules/{schedule_id}/cancel`). ' +
+      'date, unless the policy is `skip`; with create_prorations, unused advance charges lower open invoices, and ' +
+      'the part that was paid goes to the prepaid wallet. A scheduled cancellation can be undone (`POST /subscriptions/schedules/{schedule_id}/cancel`). ' +
       'Refused for a draft, a cancelled subscription, and one with a scheduled cancellation.',
     tag,
     access: 'subscription:write',
@@ -204,38 +201,15 @@ export const subscriptionRoutes: Route[] = [
         ...showCancelled(cancelled),
         ...showRequested(body, context),
       });
-      const input = {
-        id: params.id,
-        cancellation_type: body.cancellation_type,
-        cancel_at: body.cancel_at,
-        invoice_policy:
-          body.cancel_immediately_inovice_policy ?? body.cancel_immediately_invoice_policy ?? 'generate_invoice',
-        proration_behavior: body.proration_behavior,
-        reason: body.reason,
-        author: toAuthor(context),
-      };
+      const input = toCancelRequest(params.id, body, context);
       return answer(await runWithAnswer(answer, () => cancelSubscription(context.services, context.scope, input)));
     },
   }),
+  ...previewRoutes,
   ...modifyRoutes,
   ...scheduleRoutes,
   ...planChangeRoutes,
 ];
-
-type CreatedSubscription = {
-  readonly subscription: SubscriptionModel;
-  readonly latest_invoice: InvoiceWithLines | null;
-  readonly checkout_session?: CheckoutSessionModel | null;
-  readonly line_items?: readonly SubscriptionLineItemModel[];
-};
-
-async function showMade({ subscription, latest_invoice, ...made }: CreatedSubscription, context: Context) {
-  const line_items = made.line_items ?? (await loadLinesOfSubscriptions([subscription], context));
-  const shown = await showSubscription(subscription, context, { latest_invoice, line_items });
-  const warnings = await showWarnings(subscription, line_items, context);
-  const checkout_session = made.checkout_session ? await showCheckoutSession(made.checkout_session, context) : null;
-  return { ...shown, checkout_session, warnings };
-}
 
 async function isOutOfSync(subscription: SubscriptionModel, { scope, services }: Context): Promise<boolean> {
   const [newest] = await PriceModel.in(scope, services.postgres)

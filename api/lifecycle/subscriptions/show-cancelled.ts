@@ -1,10 +1,23 @@
-/** Answer shape of a cancellation. */
+/** Input and answer of a cancellation. */
 import type { CancelledSubscription } from '../../../actions/lifecycle/subscriptions/cancel-subscription.ts';
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
 import { formatUs, toInstant, toUs } from '../../../core/foundation/time/instant.ts';
 import { buildProrationDetail } from '../../../core/subscriptions/proration-detail.ts';
-import type { Context, DecodedInput } from '../../http/route.ts';
+import { type Context, type DecodedInput, toAuthor } from '../../http/route.ts';
 import type { CancelSubscription } from '../../subscriptions/schema.ts';
+
+export function toCancelRequest(id: string, body: DecodedInput<typeof CancelSubscription>, context: Context) {
+  return {
+    id,
+    cancellation_type: body.cancellation_type,
+    cancel_at: body.cancel_at,
+    invoice_policy:
+      body.cancel_immediately_inovice_policy ?? body.cancel_immediately_invoice_policy ?? 'generate_invoice',
+    proration_behavior: body.proration_behavior,
+    reason: body.reason,
+    author: toAuthor(context),
+  };
+}
 
 export function showCancelled({ subscription, effective_date, credited }: CancelledSubscription) {
   const { id, subscription_status, timezone } = subscription;

@@ -76,7 +76,7 @@ const UNIT_FIELDS = Object.keys(unitFields) as UnitField[];
 
 const timeBuckets = timeBucketsShape.meta({
   description:
-    'Times of day with their own commitment, for a USAGE price whose meter has a bucket_size. Such a price is refused for a subscription with a commitment of its own.',
+    'Times of day with their own commitment and price, for a USAGE price whose meter has a bucket_size of a day at most. Default: none. Refused on a subscription with a `commitment_amount`.',
 });
 
 /**

@@ -5,6 +5,7 @@
 
 import { Decimal, sumDecimals } from '../../foundation/decimal.ts';
 import { toInstant } from '../../foundation/time/instant.ts';
+import type { Period } from '../../foundation/time/period.ts';
 import { sumDiscounts } from '../../rating/adjustment-fields.ts';
 import type { Invoice, InvoiceLineItem } from '../invoice/record.ts';
 import { explainAmount } from './explained.ts';
@@ -131,17 +132,34 @@ function deriveIssueDate({ issue_date, finalized_at, created_at }: Invoice): str
   return issue_date ?? finalized_at ?? created_at;
 }
 
-function buildFacts({ invoice, words, language, timezone }: DocumentContext): PrintedDocument['facts'] {
+function buildFacts({ invoice, lines, words, language, timezone }: DocumentContext): PrintedDocument['facts'] {
   const day = (instant: string) => showDay(toInstant(instant), timezone, language);
-  const { period_start, period_end, due_date, invoice_number } = invoice;
+  const { due_date, invoice_number } = invoice;
   const facts = [{ label: words.date, value: day(deriveIssueDate(invoice)) }];
   if (invoice_number) facts.unshift({ label: words.number, value: invoice_number });
   if (due_date && !isVoid(invoice)) facts.push({ label: words.due, value: day(due_date) });
-  if (period_start && period_end) {
-    const period = { start: toInstant(period_start), end: toInstant(period_end) };
-    facts.push({ label: words.period, value: showPeriod(period, timezone, language) });
-  }
+  const period = derivePrintedPeriod(invoice, lines);
+  if (period) facts.push({ label: words.period, value: showPeriod(period, timezone, language) });
   return facts;
+}
+
+/**
+ * Derives the printed period. The invoice at the end of a period also charges the next one in advance, so the period of a subscription's
+ * invoice is printed from the first to the last of its lines.
+ */
+function derivePrintedPeriod(
+  { invoice_type, period_start, period_end }: Invoice,
+  lines: readonly InvoiceLineItem[],
+): Period | null {
+  if (!period_start || !period_end) return null;
+  const own = { start: toInstant(period_start), end: toInstant(period_end) };
+  if (invoice_type !== 'SUBSCRIPTION') return own;
+  const charged = lines.filter((line) => line.period_start && line.period_end);
+  if (charged.length === 0) return own;
+  return {
+    start: Math.min(...charged.map((line) => toInstant(line.period_start!))),
+    end: Math.max(...charged.map((line) => toInstant(line.period_end!))),
+  };
 }
 
 function buildRow(line: InvoiceLineItem, { words, language, timezone, groups }: DocumentContext): DocumentRow {

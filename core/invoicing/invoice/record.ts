@@ -82,9 +82,16 @@ export const InvoiceLineItem = z.object({
     .meta({ description: 'Type of the price. USAGE was measured by a meter; FIXED had a given quantity.' }),
   meter_id: z.string().nullish(),
   meter_display_name: z.string().nullish().meta({ description: 'Name of the meter; null for a FIXED price.' }),
-  price_unit_id: z.string().nullish().meta({ description: 'Always null at present.' }),
-  price_unit: z.string().nullish().meta({ description: 'Value from the request of a manual line; else null.' }),
-  price_unit_amount: decimalText.nullish().meta({ description: 'Value from the request of a manual line; else null.' }),
+  price_unit_id: z
+    .string()
+    .nullish()
+    .meta({ description: 'Price unit of a CUSTOM price; null for a FIAT price and for a manual line.' }),
+  price_unit: z.string().nullish().meta({
+    description: 'Code of the unit of a CUSTOM price, or value from the request of a manual line; else null.',
+  }),
+  price_unit_amount: decimalText.nullish().meta({
+    description: 'Amount in the unit of a CUSTOM price, or value from the request of a manual line; else null.',
+  }),
   display_name: z.string().nullish().meta({ description: 'Text on the invoice.' }),
   quantity: decimalText.meta({ description: 'Number of charged units.' }),
   amount: decimalText.meta({ description: 'Cost of the units before discounts and taxes, rounded to the currency.' }),
@@ -137,7 +144,8 @@ export const Invoice = z.object({
       'Total: max(0, subtotal − discounts − credits + tax). For a CREDIT invoice the sum of its lines, which may be negative.',
   }),
   adjustment_amount: decimalText.meta({
-    description: 'Amount that credit notes of the type ADJUSTMENT deduct from the total.',
+    description:
+      'Amount that credit notes of the type ADJUSTMENT deduct from `amount_due`, without the prepaid credits that they return. `total` does not change.',
   }),
   amount_due: decimalText.meta({ description: 'Amount to pay in all: the total minus adjustments.' }),
   amount_paid: decimalText.meta({ description: 'Amount paid in all, including `total_credits_applied_after_tax`.' }),
@@ -150,7 +158,8 @@ export const Invoice = z.object({
   }),
   overpaid_amount: decimalText.nullish().meta({ description: 'Excess payment; null without one.' }),
   refunded_amount: decimalText.meta({
-    description: 'Amount refunded from payments and prepaid credits.',
+    description:
+      'Amount returned by refunds of payments, credit notes and the void: to the payment method, a wallet or the lots of prepaid credits. A refund of `overpaid_amount` is not part of it.',
   }),
   prepaid_credits_returned: decimalText.meta({
     description: 'Part of `total_prepaid_credits_applied` that returned to the lots; part of `refunded_amount`.',
@@ -171,12 +180,13 @@ export const Invoice = z.object({
     .string()
     .nullish()
     .meta({ description: 'Billing period of the subscription, such as MONTHLY; null without one.' }),
-  period_start: timestampText
-    .nullish()
-    .meta({ description: 'Start of the billing period that the invoice covers; null if it covers none.' }),
+  period_start: timestampText.nullish().meta({
+    description:
+      'Start of the billing period that opened (SUBSCRIPTION_CREATE) or ended (SUBSCRIPTION_CYCLE); each line has the period that it charges. Null without one.',
+  }),
   period_end: timestampText
     .nullish()
-    .meta({ description: 'Exclusive end of the billing period that the invoice covers; null if it covers none.' }),
+    .meta({ description: 'Exclusive end of the billing period of `period_start`; null without one.' }),
   issue_date: timestampText.nullish().meta({ description: 'Issue date from the request; null without one.' }),
   due_date: timestampText
     .nullish()

@@ -46,6 +46,17 @@ describe('what the document of an invoice says', () => {
     expect(date({ finalized_at: null, created_at: '2026-10-05T12:00:00Z' })).to.equal('5 Oct 2026');
   });
 
+  it('covers the period from the first to the last of its lines, as an invoice also charges the next period', () => {
+    const january = { period_start: '2025-12-31T23:00:00Z', period_end: '2026-01-31T23:00:00Z' };
+    const february = { period_start: '2026-01-31T23:00:00Z', period_end: '2026-02-28T23:00:00Z' };
+    const period = (invoice_type: string) =>
+      buildInvoiceDocument(
+        printedInvoice({}, { invoice: { ...january, invoice_type }, lines: [january, february] }),
+      ).facts.find(({ label }) => label === 'Billing period')?.value;
+    expect(period('SUBSCRIPTION')).to.equal('1 Jan 2026 – 28 Feb 2026');
+    expect(period('ONE_OFF')).to.equal('1 Jan 2026 – 31 Jan 2026');
+  });
+
   it('names the whole tax where its rates are not known, and no line of nothing', () => {
     const sums = (invoice: Record<string, unknown>) =>
       buildInvoiceDocument({ ...printedInvoice({}, { invoice }), taxes: [] }).sums.map(({ label }) => label);
