@@ -45,6 +45,8 @@ function findId(path: string, params: Readonly<Record<string, string>>): string 
 export function findEntityTag(route: Route, value: unknown): string | undefined {
   const target = currentRequestContext()?.target;
   if (target === undefined || route.has_no_tag || typeof value !== 'object' || value === null) return undefined;
+  // A balance has the id of its wallet, and is not the wallet.
+  if (route.method === 'get' && !answersTarget(route)) return undefined;
   const { id } = value as { id?: unknown };
   // A setting without a row has no id, and a few answers have the record as one of their fields.
   const isSame = id === (target.row as { id?: unknown } | undefined)?.id || (!id && answersTarget(route));
