@@ -266,6 +266,7 @@ describe('payments that meet', () => {
     };
     await ok('POST', '/prices', { ...price, ...monthly, price_unit_type: 'FIAT', invoice_cadence: 'ADVANCE' });
     const environment = api.services.postgres('environments').where({ id: api.scope.environment_id });
+    await ok('PUT', '/tenants/update', { name: 'Acme Inc.' });
     await environment.clone().update({ type: 'production' });
     try {
       expect((await ask('PUT', '/settings/payment_config', { value: { default_gateway: 'sandbox' } })).status).to.equal(

@@ -86,7 +86,7 @@ describe('environments', () => {
     });
     expect([renamed.status, renamed.body.name]).to.deep.equal([200, 'Main']);
     const { body } = await api.request('GET', '/environments?limit=1&offset=1&sort=name&order=asc');
-    expect(body).to.have.all.keys('environments', 'total', 'offset', 'limit');
+    expect(body).to.have.all.keys('environments', 'total', 'offset', 'limit', 'next_cursor');
     expect([body.total, body.offset, body.limit]).to.deep.equal([2, 1, 1]);
     expect(body.environments.map((one: { name: string }) => one.name)).to.deep.equal(['Main']);
   });

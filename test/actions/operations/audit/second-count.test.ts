@@ -46,14 +46,15 @@ describe('the second count beside corrections', () => {
   it('an event that a correction brings to a customer meanwhile', async () => {
     let is_due = true;
     // Between the reading of who was named and the first count.
-    const raw = async (...given: Parameters<Stores['postgres']['raw']>) => {
-      const answer = await metering.stores.postgres.raw(...given);
-      if (is_due && given[0].includes('replacement is not null')) {
-        is_due = false;
+    const raw = (...given: Parameters<Stores['postgres']['raw']>) => {
+      const statement = metering.stores.postgres.raw(...given);
+      if (!is_due || !given[0].includes('replacement is not null')) return statement;
+      is_due = false;
+      return statement.then(async (answer) => {
         await replaced('b', 'a');
         await metering.waitForPipeline();
-      }
-      return answer;
+        return answer;
+      });
     };
     const postgres = new Proxy(metering.stores.postgres, {
       get: (target, name) => (name === 'raw' ? raw : Reflect.get(target, name)),
