@@ -49,6 +49,10 @@ describe('the seller of invoices', () => {
       lines: ['1 Main Street', 'Berlin', 'Germany', 'billing@named.example'],
     });
     expect((await named.finalize('production')).status).to.equal(201);
+
+    const cleared = { billing_details: { email: null, address: null } };
+    expect((await named.request('production', 'PUT', '/tenants/update', cleared)).status).to.equal(200);
+    expect(await named.seller('production')).to.deep.equal({ name: 'Named Inc.', lines: [] });
   });
 
   it('without a name finalizes in development alone, until the tenant or the setting has one', async () => {
