@@ -45,7 +45,9 @@ export async function loadSeller(
     address?: Record<string, string> | null;
     email?: string | null;
   };
-  const parts = Object.fromEntries(Object.entries(address ?? {}).map(([key, value]) => [key.replace('address_', ''), value]));
+  const parts = Object.fromEntries(
+    Object.entries(address ?? {}).map(([key, value]) => [key.replace('address_', ''), value]),
+  );
   return {
     name: tenant?.is_named ? tenant.name : '',
     lines: [...formatAddress(parts, language), ...(email ? [email] : [])],
