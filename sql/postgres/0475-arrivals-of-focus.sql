@@ -9,3 +9,6 @@ create trigger export_of_invoice after update on invoices for each row
 
 -- Transactions that began before these triggers have noted nothing for FOCUS: the next file waits for them.
 update scheduled_tasks set noted_since = null where entity_type = 'focus';
+
+-- Arrivals up to this cut are older than the schedule. Null for schedules of earlier versions.
+alter table scheduled_tasks add column arrivals_after bigint;
