@@ -1,8 +1,8 @@
 /**
  * The single lock order for changes of several rows, which prevents deadlocks. It applies to hierarchies, payments and drafts that become
- * final in one transaction. Subscriptions come before customers, then invoices, then payments, wallets and the number counter. Parents come
- * before subscriptions without a hierarchy, and these before children, because a billing run of a parent locks them so. Rows of one kind
- * are locked by id. Missing rows are reported by the caller.
+ * final in one transaction. Subscriptions come before customers, then invoices, then payments, wallets, the counter of credit notes and
+ * the counter of invoices. Parents come before subscriptions without a hierarchy, and these before children, because a billing run of a
+ * parent locks them so. Rows of one kind are locked by id. Missing rows are reported by the caller.
  */
 import type { Scope } from '../../core/foundation/scope.ts';
 import { deriveAddressee } from '../../core/subscriptions/addressee.ts';

@@ -85,6 +85,56 @@ describe('scenario: one order of locks', () => {
     expect((await deadlocks()) - before).to.equal(0);
   });
 
+  /** A final invoice of 10 that is paid, and what credits a part of it. */
+  const paidInvoice = async (customer: string) => {
+    await world.subscribe(customer, 'Advance', { collection_method: 'send_invoice' });
+    const [invoice] = await world.invoices(customer);
+    const paid = { destination_type: 'INVOICE', destination_id: invoice!.id, payment_method_type: 'OFFLINE' };
+    await world.post('/payments', { ...paid, amount: '10', currency: 'usd' });
+    const [line] = invoice!.line_items;
+    return (amount: string, fields: object = {}) =>
+      ask('POST', '/creditnotes', {
+        ...{ invoice_id: invoice!.id, reason: 'SERVICE_ISSUE', ...fields },
+        line_items: [{ invoice_line_item_id: line!.id, amount }],
+      });
+  };
+
+  it('a refund holds the wallet before the numbers of credit notes', async () => {
+    const refund = await paidInvoice('refunded');
+    // The wallet and the counter are there.
+    expect((await refund('1')).status).to.equal(201);
+    const before = await deadlocks();
+    const holder = await world.api.services.postgres.transaction();
+    await holder('wallets')
+      .where({ customer_id: world.id('customer refunded') })
+      .forUpdate();
+    const refunding = refund('2');
+    await until('the note waits', isWaiting);
+    await holder('credit_note_numbers').forUpdate();
+    await holder.rollback();
+    const { status, text } = await refunding;
+    expect(status, text).to.equal(201);
+    expect((await deadlocks()) - before).to.equal(0);
+  });
+
+  it('a number that a request names is passed over by a note that takes numbers at the same time', async () => {
+    const [naming, counting] = [await paidInvoice('naming'), await paidInvoice('counting')];
+    const last = (await counting('1')).body.credit_note_number;
+    const next = last.replace(/\d+$/, (digits: string) => String(Number(digits) + 1).padStart(digits.length, '0'));
+    const after = last.replace(/\d+$/, (digits: string) => String(Number(digits) + 2).padStart(digits.length, '0'));
+    const holder = await world.api.services.postgres.transaction();
+    await holder.raw('lock table credit_note_line_items in exclusive mode');
+    const named = naming('2', { credit_note_number: next });
+    await until('the note waits', isWaiting);
+    const counted = counting('2');
+    await holder.rollback();
+    const numbers = (await Promise.all([named, counted])).map(({ status, body }) => [status, body.credit_note_number]);
+    expect(numbers).to.deep.equal([
+      [201, next],
+      [201, after],
+    ]);
+  });
+
   it('a version that was read is compared once the subscription is held, by every verb of PUT', async () => {
     const verbs: [string, object][] = [
       ['cancel', { cancel_at_period_end: true }],

@@ -10,6 +10,7 @@ import { moveCredits } from '../../actions/credits/wallets/move-credits.ts';
 import { finalizeWithin } from '../../actions/invoicing/invoices/finalize-invoice.ts';
 import { lockInvoice } from '../../actions/invoicing/invoices/lock-invoice.ts';
 import { addDueExports } from '../../actions/reporting/exports/due-exports.ts';
+import { EXPORT_KINDS } from '../../actions/reporting/exports/kinds.ts';
 import { callersKey } from '../../core/credits/wallet/movement-key.ts';
 import { Decimal } from '../../core/foundation/decimal.ts';
 import { type Scheduler, startScheduler } from '../../scheduler/main.ts';
@@ -207,6 +208,7 @@ describe('scheduled files: each record in one', () => {
   it('an invoice and credits whose transactions are open while a file is cut are in the next, once', async () => {
     world.at('2026-03-04T10:20:00Z');
     const [invoices, topups] = [await schedule('invoice'), await schedule('credit_topups')];
+    const focus = await schedule('focus');
     const wallet = await world.post('/wallets', { customer_id: world.id('customer acme'), currency: 'usd' });
     const drafts = await Promise.all([1, 2].map(() => draft()));
     const now = new Date('2026-03-04T10:26:00Z');
@@ -221,10 +223,24 @@ describe('scheduled files: each record in one', () => {
     await due('2026-03-04T11:00:30Z');
     expect(await filesOf(invoices, 1, 'id')).to.deep.equal([[drafts[0]]]);
     expect(await filesOf(topups, 1, 'reference_id')).to.deep.equal([['first']]);
+    expect(await filesOf(focus, 1, 'InvoiceId')).to.deep.equal([[drafts[0]]]);
     await end();
     await due('2026-03-04T13:00:30Z');
     expect(await filesOf(invoices, 3, 'id')).to.deep.equal([[drafts[0]], [drafts[1]], []]);
     expect(await filesOf(topups, 3, 'reference_id')).to.deep.equal([['first'], ['second'], []]);
+    expect(await filesOf(focus, 3, 'InvoiceId')).to.deep.equal([[drafts[0]], [drafts[1]], []]);
+  });
+
+  it('every kind of records with a range notes its late ones, except those computed from events', async () => {
+    const { rows } = await world.api.services.postgres.raw(
+      `select pg_get_triggerdef(oid) as definition from pg_trigger where tgfoid = 'note_export_arrival'::regproc`,
+    );
+    const noted = rows.flatMap(({ definition }: { definition: string }) =>
+      definition.match(/note_export_arrival\('\w+', '([\w,]+)'\)/)![1]!.split(','),
+    );
+    const dated = Object.entries(EXPORT_KINDS).filter(([, { is_whole }]) => !is_whole);
+    const kinds = dated.map(([kind]) => kind).filter((kind) => kind !== 'events' && kind !== 'usage_analytics');
+    expect([...new Set(noted)]).to.have.members(kinds);
   });
 
   it('a clock that is set forward and back again: no event twice, and none missing', async () => {

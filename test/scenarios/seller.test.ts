@@ -1,4 +1,4 @@
-/** The name that the start or the sign-up made up stands on no invoice (docs/rules/documents.md, "The seller"). */
+/** The name of the tenant of the first start stands on no invoice (docs/rules/documents.md, "The seller"). */
 import { expect } from 'chai';
 import { loadSeller } from '../../actions/invoicing/documents/printed-by.ts';
 import { loadSetting } from '../../storage/models/foundation/setting.ts';
@@ -37,7 +37,8 @@ describe('the seller of invoices', () => {
       const database = api.services.postgres;
       return loadSeller(await loadSetting(scope, 'invoice_pdf_config', database), { ...scope, database });
     };
-    return { request, finalize, seller };
+    const forgetName = () => api.services.postgres('tenants').where({ id: made.tenant_id }).update({ is_named: false });
+    return { request, finalize, seller, forgetName };
   }
 
   it('is asked for at sign-up, with its address', async () => {
@@ -49,10 +50,16 @@ describe('the seller of invoices', () => {
       lines: ['1 Main Street', 'Berlin', 'Germany', 'billing@named.example'],
     });
     expect((await named.finalize('production')).status).to.equal(201);
+
+    const cleared = { billing_details: { email: null, address: null } };
+    expect((await named.request('production', 'PUT', '/tenants/update', cleared)).status).to.equal(200);
+    expect(await named.seller('production')).to.deep.equal({ name: 'Named Inc.', lines: [] });
   });
 
   it('without a name finalizes in development alone, until the tenant or the setting has one', async () => {
     const unnamed = await signUp('unnamed');
+    // Like the tenant of the first start.
+    await unnamed.forgetName();
     expect((await unnamed.finalize('development')).status).to.equal(201);
     expect((await unnamed.seller('development')).name).to.equal('');
     const refused = await unnamed.finalize('production');
@@ -63,10 +70,17 @@ describe('the seller of invoices', () => {
     expect((await unnamed.seller('production')).name).to.equal('Late Inc.');
 
     const setting = await signUp('setting');
+    await setting.forgetName();
     const value = { company: { name: 'Set Inc.' } };
     const path = '/settings/invoice_pdf_config';
     expect((await setting.request('production', 'PUT', path, { value })).status).to.equal(200);
     expect((await setting.finalize('production')).status).to.equal(201);
+  });
+
+  it('is the domain of the email where the sign-up names none', async () => {
+    const short = await signUp('short');
+    expect((await short.seller('production')).name).to.equal('short.example');
+    expect((await short.finalize('production')).status).to.equal(201);
   });
 
   it('is not the tenant Default of the first start', async () => {

@@ -1,4 +1,5 @@
 /** A final invoice with everything that a document can say, for tests of documents. */
+import { Decimal } from '../../core/foundation/decimal.ts';
 import type { CreditNoteDocumentInput } from '../../core/invoicing/document/credit-note.ts';
 import type { InvoiceDocumentInput } from '../../core/invoicing/document/document.ts';
 import { toWholeSetting } from '../../core/platform/setting/record.ts';
@@ -119,7 +120,7 @@ export function printedInvoice(
 /** A final credit note of that invoice. */
 export function printedCreditNote(
   settings: Record<string, unknown> = {},
-  fields: { note?: Record<string, unknown>; taxes?: CreditNoteDocumentInput['taxes'] } = {},
+  fields: { note?: Record<string, unknown> } & Partial<Pick<CreditNoteDocumentInput, 'taxes' | 'included_tax'>> = {},
 ): CreditNoteDocumentInput {
   const { taxes, customer, seller, settings: whole, timezone } = printedInvoice(settings);
   const note = {
@@ -146,5 +147,6 @@ export function printedCreditNote(
   ];
   const credited = { ...invoice, id: 'inv_1' };
   const parts = { note, lines, invoice: credited, taxes: fields.taxes ?? taxes, customer, seller };
-  return { ...parts, settings: whole, timezone } as unknown as CreditNoteDocumentInput;
+  const { included_tax = new Decimal(0) } = fields;
+  return { ...parts, included_tax, settings: whole, timezone } as unknown as CreditNoteDocumentInput;
 }

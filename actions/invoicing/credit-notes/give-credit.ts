@@ -22,6 +22,7 @@ import { computeLineNet } from '../../../core/rating/adjustment-fields.ts';
 import { findInvoicingParentId } from '../../../core/subscriptions/addressee.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Transaction } from '../../../storage/foundation/stores.ts';
+import { WalletModel } from '../../../storage/models/credits/wallet.ts';
 import type { WalletTransactionModel } from '../../../storage/models/credits/wallet-transaction.ts';
 import { CreditNoteModel } from '../../../storage/models/invoicing/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../../storage/models/invoicing/credit-note-line-item.ts';
@@ -65,6 +66,8 @@ export async function giveCredit(transaction: Transaction, leftOver: LeftOver): 
   const credited = await gatherCredited(transaction, invoice, lines);
   const open = await lockOpenInvoices(transaction, { invoice, subscription, credited });
   const { offsets, rest } = planOffsets(amount, { open, credited });
+  // The wallet is locked before the notes take numbers (subscriptions/lock-in-order.ts).
+  if (!rest.isZero()) await WalletModel.lockPrepaidWallet(invoice, invoice, transaction);
   const adjusted: Adjustment[] = [];
   for (const offset of offsets) {
     const invoice = open.find(({ id }) => id === offset.invoice_id)!;

@@ -41,11 +41,13 @@ export async function loadSeller(
     return { name, lines: [...lines, ...[tax_id, email, website].flatMap((line) => line || [])] };
   }
   const [tenant] = await TenantModel.ofTenant(tenant_id, database);
-  const { address = {}, email } = (tenant?.billing_details ?? {}) as {
-    address?: Record<string, string>;
-    email?: string;
+  const { address, email } = (tenant?.billing_details ?? {}) as {
+    address?: Record<string, string> | null;
+    email?: string | null;
   };
-  const parts = Object.fromEntries(Object.entries(address).map(([key, value]) => [key.replace('address_', ''), value]));
+  const parts = Object.fromEntries(
+    Object.entries(address ?? {}).map(([key, value]) => [key.replace('address_', ''), value]),
+  );
   return {
     name: tenant?.is_named ? tenant.name : '',
     lines: [...formatAddress(parts, language), ...(email ? [email] : [])],

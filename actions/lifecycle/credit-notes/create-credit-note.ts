@@ -9,6 +9,7 @@ import { planCreditNote } from '../../../core/invoicing/credit-note/plan.ts';
 import { type CreateCreditNote, formatDraftNumber } from '../../../core/invoicing/credit-note/record.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { WalletModel } from '../../../storage/models/credits/wallet.ts';
 import { CreditNoteModel } from '../../../storage/models/invoicing/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../../storage/models/invoicing/credit-note-line-item.ts';
 import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
@@ -16,7 +17,7 @@ import { checkNotForCredits } from '../../credits/wallets/pending-credits.ts';
 import { emit } from '../../foundation/emit.ts';
 import { previewChange } from '../../foundation/preview.ts';
 import { loadCreditableLines } from '../../invoicing/credit-notes/creditable-lines.ts';
-import { takeCreditNoteNumber } from '../../invoicing/credit-notes/note-number.ts';
+import { lockCreditNoteNumbers } from '../../invoicing/credit-notes/note-number.ts';
 import { lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
 import { takeEffect } from './take-effect.ts';
 
@@ -53,10 +54,14 @@ function planCreatingNote(stores: Stores, scope: Scope, request: CreateCreditNot
     await checkNotForCredits(transaction, locked.invoice);
     const { id: invoice_id, customer_id, subscription_id, currency } = locked.invoice;
     const id = newId('credit_note', author.now.getTime());
+    if (request.credit_note_number) {
+      if (request.process_credit_note) await WalletModel.lockPrepaidWallet(scope, locked.invoice, transaction);
+      await lockCreditNoteNumbers(transaction, scope, author.now);
+    }
     const record = {
       ...createdBy(author),
       id,
-      credit_note_number: request.credit_note_number ?? (await numberNote(transaction, scope, { id, request, author })),
+      credit_note_number: request.credit_note_number ?? formatDraftNumber(id),
       invoice_id,
       customer_id,
       subscription_id,
@@ -79,16 +84,6 @@ function planCreatingNote(stores: Stores, scope: Scope, request: CreateCreditNot
     if (!request.process_credit_note) return note;
     return takeEffect(stores, transaction, { note, lockedInvoice: locked, author });
   };
-}
-
-type NumberedNote = { readonly id: string; readonly request: CreateCreditNote; readonly author: Author };
-
-async function numberNote(
-  transaction: Transaction,
-  scope: Scope,
-  { id, request, author }: NumberedNote,
-): Promise<string> {
-  return request.process_credit_note ? takeCreditNoteNumber(transaction, scope, author.now) : formatDraftNumber(id);
 }
 
 const CONFLICT =

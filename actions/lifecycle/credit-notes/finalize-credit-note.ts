@@ -7,13 +7,11 @@ import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import { type CreditNotePlan, planCreditNote } from '../../../core/invoicing/credit-note/plan.ts';
-import { formatDraftNumber } from '../../../core/invoicing/credit-note/record.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { CreditNoteModel } from '../../../storage/models/invoicing/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../../storage/models/invoicing/credit-note-line-item.ts';
 import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
 import { loadCreditableLines } from '../../invoicing/credit-notes/creditable-lines.ts';
-import { takeCreditNoteNumber } from '../../invoicing/credit-notes/note-number.ts';
 import { lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
 import { takeEffect } from './take-effect.ts';
 
@@ -63,9 +61,7 @@ async function writePlan(
     const part = { tax_amount: tax.toFixed(), prepaid_credits_returned: prepaid.toFixed() };
     await CreditNoteLineItemModel.change(line, part, by);
   }
-  const isUnnumbered = note.credit_note_number === formatDraftNumber(note.id);
   const changes = {
-    ...(isUnnumbered ? { credit_note_number: await takeCreditNoteNumber(transaction, note, author.now) } : {}),
     credit_note_type: plan.credit_note_type,
     total_tax: plan.total_tax.toFixed(),
     total_amount: plan.total.toFixed(),

@@ -1,12 +1,13 @@
 /**
  * Finalizes drafts after the configured delay since their last computation. Each is recomputed first, so that it contains late usage, which
- * otherwise would be an adjustment line of the next invoice. A draft waits while its usage is not complete. Concurrent runs are safe: the
+ * otherwise would be an adjustment line of the next invoice. A draft waits while its usage is not complete or its seller has no name. Concurrent runs are safe: the
  * second one finds the invoice final.
  */
 import { indexById } from '../../../core/foundation/by-id.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { mapBatched } from '../../../storage/concurrency/batched.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { isSellerUnknown } from '../../../storage/models/foundation/tenant.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import {
@@ -38,6 +39,8 @@ export type FinalizationReport = {
 type FinalizationInput = {
   readonly now: Date;
   readonly delay_seconds: number;
+  /** Environment of a clock advance. */
+  readonly only?: Scope | undefined;
   /** Plan cache of a clock advance: its drafts need no second plan. */
   readonly plans?: ClockAdvancePlanCache | undefined;
 };
@@ -59,9 +62,9 @@ export async function finalizeDueInvoices(
   if (!plans) await findDraftPlanCache(stores)?.stay(stores);
   await runBatches({
     next: (left) => listDueDrafts(stores.postgres, { now, delay_seconds, left, only }),
-    act: (due) => finalizeOne(stores, due, { now, delay_seconds, report, plans }),
+    act: (due) => finalizeOne(stores, due, { now, delay_seconds, report, only, plans }),
     actBatch: (due, handoff) =>
-      finalizeBatch(stores, due, { now, delay_seconds, report, plans, order: { handoff, last } }),
+      finalizeBatch(stores, due, { now, delay_seconds, report, only, plans, order: { handoff, last } }),
     workers: 1,
     onProgress: () => onProgress?.(report),
     mayGoOn,
@@ -127,11 +130,13 @@ function recordOutcome(report: FinalizationReport, id: string, outcome: Finaliza
  * the counter. Only `activateAfterLowered` may lock another subscription, of a former parent. If the next batch has locked it, that batch
  * is rolled back and repeated.
  */
-function finalizeAll(
+async function finalizeAll(
   stores: Stores,
   scope: Scope,
-  { ids, now, delay_seconds, order, plans }: FinalizationInput & { ids: readonly string[]; order?: BatchOrder },
+  { ids, now, delay_seconds, only, order, plans }: FinalizationInput & { ids: readonly string[]; order?: BatchOrder },
 ): Promise<FinalizationOutcome[]> {
+  // Drafts wait for the seller's name without locks and computations, which delay other tenants. A clock advance fails and shows the reason.
+  if (!only && (await isSellerUnknown(scope, stores.postgres))) return ids.map(() => 'waiting');
   return runBillingTransaction(stores, async (transaction) => {
     const ended = new Map<string, FinalizationOutcome>();
     const isPlanCurrent = plans

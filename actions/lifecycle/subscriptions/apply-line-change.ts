@@ -3,10 +3,12 @@
 import { formatMs, toInstant } from '../../../core/foundation/time/instant.ts';
 import { hasOwnPeriods } from '../../../core/rating/charges.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { WalletModel } from '../../../storage/models/credits/wallet.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
-import { type SettledChange, settleChange } from '../../invoicing/invoices/settle-change.ts';
-import { type BillableItem, toBilledSubscription } from '../../rating/billable-items.ts';
+import { lockCreditNoteNumbers } from '../../invoicing/credit-notes/note-number.ts';
+import { type SettledChange, type Settlement, settleChange } from '../../invoicing/invoices/settle-change.ts';
+import { type BillableItem, toBilledSubscription, toScope } from '../../rating/billable-items.ts';
 import { activateAfterLowered } from '../effects.ts';
 import type { LineChangePlan } from './change-lines.ts';
 import { computeDrafts } from './open-drafts.ts';
@@ -34,6 +36,7 @@ export async function applyLineChange(
   for (const item of anchored)
     await SubscriptionLineItemModel.change(item.line_item, deriveAnchorChanges(anchor, item, subscription), by);
   const added = await addLines(transaction, subscription, begins);
+  if (settlement) await lockBeforeSettlement(transaction, settlement, refunds);
   // The change is settled before the drafts are recomputed, so that the drafts do not charge the same amounts.
   const settled = settlement && (await settleChange(transaction, settlement));
   const refunded: SettledChange[] = [];
@@ -42,6 +45,21 @@ export async function applyLineChange(
   await activateAfterLowered(stores, transaction, { lowered, by: author });
   await computeDrafts(stores, transaction, { subscription, drafts, now: author.now });
   return { ended, begun: added, settled, refunded };
+}
+
+/**
+ * The settlement may take an invoice number, and its refunds take numbers of credit notes, whose counter comes first
+ * (actions/subscriptions/lock-in-order.ts).
+ */
+async function lockBeforeSettlement(
+  transaction: Transaction,
+  { subscription, payer_id, author }: Settlement,
+  refunds: readonly Settlement[],
+): Promise<void> {
+  if (refunds.length === 0) return;
+  const payer_ids = [payer_id, ...refunds.map((refund) => refund.payer_id)];
+  await WalletModel.lockPrepaidWallets(toScope(subscription), payer_ids, transaction);
+  await lockCreditNoteNumbers(transaction, toScope(subscription), author.now);
 }
 
 /** Derives the changed columns of a line that ends. A line without any active time is deleted. */

@@ -25,7 +25,7 @@ export async function signUp(
   return postgres.transaction(async (transaction) => {
     const made = await makeTenant(transaction, {
       name: tenant_name || email.slice(email.indexOf('@') + 1),
-      is_named: Boolean(tenant_name),
+      is_named: true,
       billing_details,
       environments: [
         { name: 'Development', type: 'development' },

@@ -51,11 +51,12 @@ export async function loadCutParts(
       'a transaction that began before the scheduled task was made: until it ends, nobody knows what it adds',
     );
   return postgres.transaction(async (database) => {
-    await ScheduledTaskModel.fetch(scope, scheduled_task_id, { database, lock: true });
+    const { arrivals_after } = await ScheduledTaskModel.fetch(scope, scheduled_task_id, { database, lock: true });
     const task = await TaskModel.fetch(scope, id, { database, lock: true });
     const until = task.cut_number === null ? await decideCut(database, task, as_of) : toCut(task);
     const { first_start, before } = await findScheduledFiles(database, task);
-    return { first_us: toUs(toInstant(first_start)), before: before ?? until, until };
+    const created = { ...until, number: arrivals_after ?? until.number };
+    return { first_us: toUs(toInstant(first_start)), before: before ?? created, until };
   });
 }
 

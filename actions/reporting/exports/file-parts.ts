@@ -21,7 +21,8 @@ export function splitIntoFileParts(
   const { tenant_id, environment_id } = scope;
   const only = (is_late: boolean) => buildFileCondition({ tenant_id, environment_id, kind, id, cut, is_late });
   return [
-    { start_us: cut.first_us, end_us: start_us, only: only(true) },
+    // Only records made since the schedule have arrivals; a back-dated one may be older than the first range.
+    { start_us: 0, end_us: start_us, only: only(true) },
     { start_us, end_us, only: only(false) },
   ];
 }

@@ -12,7 +12,7 @@ import { toTaskEntityType } from '../../../core/platform/task/record.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Postgres, Transaction } from '../../../storage/foundation/stores.ts';
 import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
-import { markKnownSince } from '../../../storage/models/reporting/export-cuts.ts';
+import { markArrivalsBefore, markKnownSince } from '../../../storage/models/reporting/export-cuts.ts';
 import { ScheduledTaskModel } from '../../../storage/models/reporting/scheduled-task.ts';
 import { TaskModel } from '../../../storage/models/reporting/task.ts';
 import { addRun } from '../../foundation/workflows/run.ts';
@@ -55,7 +55,9 @@ export async function createScheduledTask(
       next_end: formatMs(next.end),
       ...createdBy(author),
     };
-    return ScheduledTaskModel.add(scope, record, { database });
+    const task = await ScheduledTaskModel.add(scope, record, { database });
+    await markArrivalsBefore(database, scope, task.id);
+    return task;
   });
   await markKnownSince(postgres, scope, made.id);
   return made;

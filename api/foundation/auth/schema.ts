@@ -19,8 +19,7 @@ export const SignUp = z
     email,
     password: newPassword,
     tenant_name: keyText.trim().nullish().meta({
-      description:
-        'Name of the company, which stands on its invoices. Default: the domain of the email; then no invoice becomes final in production until a name is set.',
+      description: 'Name of the company, which stands on its invoices. Default: the domain of the email.',
     }),
     billing_details: BillingDetails.nullish().meta({
       description: 'Contact data of the company, which stands on its invoices. Default: none.',

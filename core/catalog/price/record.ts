@@ -40,7 +40,7 @@ const INVOICE_CADENCES = ['ARREAR', 'ADVANCE'] as const;
 const PRICE_UNIT_TYPES = ['FIAT', 'CUSTOM'] as const;
 const PRICE_ENTITY_TYPES = ['PLAN', 'SUBSCRIPTION', 'ADDON', 'PRICE', 'COSTSHEET'] as const;
 
-const priceType = anyCase(PRICE_TYPES);
+export const priceType = anyCase(PRICE_TYPES);
 /** The registry of price models defines the accepted values. */
 const billingModel = anyCase(toEnumValues(byWord<BillingModel>((model) => model.billing_model)));
 const billingTier = anyCase(toEnumValues(byWord<TierMode>((model) => model.tier_mode)));

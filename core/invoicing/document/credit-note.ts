@@ -16,6 +16,8 @@ export type CreditNoteDocumentInput = {
   readonly invoice: Pick<Invoice, 'id' | 'invoice_number' | 'total_tax'>;
   /** Taxes of the credited invoice. */
   readonly taxes: readonly DocumentTax[];
+  /** Tax that the credited amounts include. */
+  readonly included_tax: Decimal;
   readonly customer: DocumentCustomer;
   readonly seller: { readonly name: string; readonly lines: readonly string[] };
   readonly settings: InvoicePdfConfig;
@@ -72,7 +74,7 @@ function buildFacts({ note, invoice, settings, timezone }: CreditNoteDocumentInp
 }
 
 function buildSums(
-  { note, taxes }: CreditNoteDocumentInput,
+  { note, taxes, included_tax }: CreditNoteDocumentInput,
   words: Translations,
   language: Language,
 ): PrintedDocument['sums'] {
@@ -83,14 +85,16 @@ function buildSums(
   });
   const buildPart = (label: string, amount: Decimal | string) =>
     new Decimal(amount).isZero() ? [] : [sum(label, amount)];
+  const labelTax = (some: readonly DocumentTax[]) => (some.length === 1 ? some[0]!.label : words.tax);
   const added = taxes.filter(({ is_included }) => !is_included);
-  const [tax] = added.length === 1 ? added : [];
+  const included = taxes.filter(({ is_included }) => is_included);
   const prepaid = new Decimal(note.total_prepaid_credits_returned);
   const rest = new Decimal(note.total_amount).minus(prepaid);
   return [
     sum(words.subtotal, note.subtotal),
-    ...buildPart(tax?.label ?? words.tax, note.total_tax),
+    ...buildPart(labelTax(added), note.total_tax),
     sum(words.credited, note.total_amount, true),
+    ...buildPart(`${words.included} ${labelTax(included)}`, included_tax),
     ...buildPart(words.credits_returned, prepaid),
     ...buildPart(note.credit_note_type === 'REFUND' ? words.to_balance : words.off_invoice, rest),
   ];

@@ -4,6 +4,7 @@
  */
 
 import { z } from 'zod';
+import { priceType } from '../../catalog/price/record.ts';
 import { LineTax } from '../../catalog/tax/line-tax.ts';
 import {
   anyCase,
@@ -242,7 +243,7 @@ export const createInvoiceLineShape = z.object({
   price_id: orNull(keyText).meta({
     description: 'Price of the line. It must exist. Required for a SUBSCRIPTION invoice.',
   }),
-  price_type: orNull(keyText).meta({
+  price_type: orNull(priceType).meta({
     description: 'Type of the charge: USAGE or FIXED. The customer summary separates unpaid charges by this type.',
   }),
   meter_id: orNull(keyText),

@@ -25,7 +25,8 @@ export const INVOICE_LINE_COLUMNS = [
   text('plan_display_name', ({ line }) => line.plan_display_name ?? null),
   text('meter_display_name', ({ line }) => line.meter_display_name ?? null),
   word('price_id', ({ line }) => line.price_id ?? null),
-  word('price_type', ({ line }) => line.price_type ?? null),
+  // Lines of earlier versions may have any text.
+  text('price_type', ({ line }) => line.price_type ?? null),
   instant('period_start', ({ line }) => toExportMicroseconds(line.period_start)),
   instant('period_end', ({ line }) => toExportMicroseconds(line.period_end)),
   decimal('quantity', ({ line }) => line.quantity),

@@ -26,4 +26,5 @@ export const PAYMENT_COLUMNS = [
   word('currency', ({ currency }) => currency),
   instant('refunded_at', (payment) => toExportMicroseconds(payment.refunded_at)),
   instant('created_at', (payment) => toExportMicroseconds(payment.created_at)),
+  instant('voided_at', (payment) => toExportMicroseconds(payment.voided_at)),
 ];

@@ -30,6 +30,20 @@ export async function takeDocumentNumbers(
   return Array.from({ length: count }, (_, index) => last - BigInt(count - 1 - index));
 }
 
+/** Locks the counter of the token until the transaction ends, without a change of its number. */
+export async function lockDocumentNumbers(
+  { tenant_id, environment_id }: Scope,
+  { series, token, start }: { series: NumberSeries; token: string; start: bigint },
+  transaction: Database,
+): Promise<void> {
+  const counters = `${series}_numbers`;
+  await transaction.raw(
+    `insert into ${counters} (tenant_id, environment_id, token, last_number) values (?, ?, ?, ?)
+     on conflict (tenant_id, environment_id, token) do update set last_number = ${counters}.last_number`,
+    [tenant_id, environment_id, token, String(start - 1n)],
+  );
+}
+
 /** Returns those of the numbers that a document has already. */
 export async function findTakenNumbers(
   scope: Scope,

@@ -40,6 +40,13 @@ export async function isArrivalTrackingComplete(
   return rows[0]?.is_noted === true;
 }
 
+/** Numbers the records that arrived before the scheduled task, so that the late records of its first file do not include them. */
+export async function markArrivalsBefore(database: Transaction, scope: Scope, id: string): Promise<void> {
+  const number = await assignArrivalNumbers(database, scope);
+  const { tenant_id, environment_id } = scope;
+  await database('scheduled_tasks').where({ tenant_id, environment_id, id }).update({ arrivals_after: number });
+}
+
 /** Numbers all records without a cut. Cuts of an environment are serialized, so a greater number is a later cut. */
 export async function assignArrivalNumbers(
   database: Transaction,
@@ -58,8 +65,8 @@ export async function assignArrivalNumbers(
 }
 
 /**
- * Cuts that fix the content of a scheduled file: its own (`until`) and that of the previous file (`before`; in the first file equal to
- * `until`). `first_us` is the start of the range of the schedule's first file.
+ * Cuts that fix the content of a scheduled file: its own (`until`) and that of the previous file (`before`; for the first file that of the
+ * schedule's creation). `first_us` is the start of the range of the schedule's first file.
  */
 export type CutParts = { readonly first_us: number; readonly before: ExportCut; readonly until: ExportCut };
 

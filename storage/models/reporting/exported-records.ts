@@ -18,7 +18,7 @@ type DatedPageQuery<Row> = {
   readonly database: Database;
 };
 
-/** Lists payments by the instant at which the money was received. */
+/** Lists payments by the instant at which the money was received; a voided one is included with its `voided_at`. */
 export async function listReceivedPayments(
   scope: Scope,
   { from, to, only, after, limit, database }: DatedPageQuery<PaymentModel>,

@@ -11,6 +11,8 @@ export class ScheduledTaskModel extends ScopedModel {
   /** The next range, [start, end). */
   declare next_start: string;
   declare next_end: string;
+  /** Number of the cut at its creation; null in a schedule of an earlier version. */
+  declare arrivals_after: string | null;
 }
 
 /** Sets the next range. The audit log has no entry for it, because no user changes the progress of a schedule. */

@@ -243,6 +243,11 @@ describe('/invoices', () => {
       ['a coupon of a credit', { invoice_type: 'CREDIT', coupons: ['coupon_1'] }, /coupons/, 'invalid_operation'],
       ['a tax of a credit', { invoice_type: 'CREDIT', tax_rates: ['tax_1'] }, /tax_rates/, 'invalid_operation'],
       ['a coupon of no line', { line_item_coupons: [{ line_item_id: '7', coupon_id: 'c' }] }, /line_item_coupons\[0\]/],
+      [
+        'a price type that is none',
+        { line_items: [{ amount: '30', quantity: '1', price_type: '=1+1' }] },
+        /line_items\[0\]\.price_type/,
+      ],
       ['prepaid credits', { total_prepaid_applied: '5' }, /total_prepaid_applied: is computed/],
       [
         'prepaid credits of a line',

@@ -170,6 +170,30 @@ describe('billing when many run at once', () => {
     expect((await finalizeDueInvoices(stores(), { now: world.now, delay_seconds: 0 })).failed).to.deep.equal([]);
   });
 
+  it('drafts of a seller without a name wait, unlocked and not computed, until it has one', async () => {
+    await world.finalize();
+    const ids = await drafts(2);
+    const { postgres } = stores();
+    const { tenant_id, environment_id } = scope();
+    const [environment] = await postgres('environments').where({ id: environment_id });
+    const [tenant] = await postgres('tenants').where({ id: tenant_id });
+    await postgres('environments').where({ id: environment_id }).update({ type: 'production' });
+    await postgres('tenants').where({ id: tenant_id }).update({ is_named: false });
+    const finalize = () => finalizeDueInvoices(stores(), { now: world.now, delay_seconds: 0 });
+    await postgres.transaction(async (holder) => {
+      await holder('invoices').whereIn('id', ids).forUpdate();
+      const { waiting, ...report } = await finalize();
+      expect(report).to.deep.equal({ finalized: 0, skipped: 0, failed: [] });
+      expect(waiting).to.include.members(ids);
+    });
+    await postgres('tenants').where({ id: tenant_id }).update({ is_named: true });
+    await finalize();
+    const shown = await Promise.all(ids.map((id) => world.get(`/invoices/${id}`)));
+    expect(shown.map(({ invoice_status }) => invoice_status)).to.deep.equal(['FINALIZED', 'FINALIZED']);
+    await postgres('environments').where({ id: environment_id }).update({ type: environment!.type });
+    await postgres('tenants').where({ id: tenant_id }).update({ is_named: tenant!.is_named });
+  });
+
   it('a subscription that somebody else holds is left to them', async () => {
     const name = `customer ${++count}`;
     await world.on('2026-01-01', () => world.subscribe(name, 'Arrears'));

@@ -1,4 +1,6 @@
 import { expect } from 'chai';
+import { Decimal } from '../../../../core/foundation/decimal.ts';
+import { computeIncludedTax } from '../../../../core/invoicing/credit-note/included-tax.ts';
 import { buildCreditNoteDocument } from '../../../../core/invoicing/document/credit-note.ts';
 import { LANGUAGES } from '../../../../core/invoicing/document/language.ts';
 import { expectGolden } from '../../../support/golden.ts';
@@ -25,6 +27,28 @@ describe('the document of a credit note', () => {
     ]);
     const all = { total_prepaid_credits_returned: '59.5' };
     expect(sumsOf(all).at(-1)).to.deep.equal(['Prepaid credits returned', '€59.50\u00a0EUR']);
+  });
+
+  it('shows below the total the tax that the amounts include', () => {
+    const vat = { label: 'VAT 19%', amount: '19', is_included: true };
+    const note = { total_tax: '0', total_amount: '50' };
+    const shown = (taxes: (typeof vat)[]) =>
+      buildCreditNoteDocument(printedCreditNote({}, { note, taxes, included_tax: new Decimal('7.98') })).sums;
+    expect(shown([vat]).map(({ label, value }) => [label, value])).to.deep.include.members([
+      ['Includes VAT 19%', '€7.98\u00a0EUR'],
+    ]);
+    expect(shown([vat, { ...vat, label: 'City 2%' }])[2]!.label).to.equal('Includes Tax');
+  });
+
+  it('includes of a line its share of the tax, and all notes of a line all of it', () => {
+    const line = { amount: '100', line_item_discount: '10', included_tax_amount: '14.37', currency: 'eur' };
+    const taxOf = (amount: number, before: number) =>
+      computeIncludedTax({ invoice_level_discount: '0', ...line } as never, {
+        amount: new Decimal(amount),
+        before: new Decimal(before),
+      }).toFixed();
+    expect([taxOf(30, 0), taxOf(30, 30), taxOf(30, 60), taxOf(90, 0)]).to.deep.equal(['4.79', '4.79', '4.79', '14.37']);
+    expect([taxOf(1, 0), taxOf(1, 1), taxOf(88, 2)]).to.deep.equal(['0.16', '0.16', '14.05']);
   });
 
   it('names the tax if the invoice has one', () => {

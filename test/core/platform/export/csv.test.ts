@@ -4,6 +4,7 @@ import { stringify } from 'csv-stringify/sync';
 import fc from 'fast-check';
 import type { ColumnHead, ExportCell } from '../../../../core/platform/export/column.ts';
 import { escapeFormula, formatCsvHead, formatCsvLine, unescapeFormula } from '../../../../core/platform/export/csv.ts';
+import { INVOICE_LINE_COLUMNS } from '../../../../core/platform/export/invoice-lines.ts';
 import { anyText } from '../../../support/any-text.ts';
 import { samples } from '../../../support/samples.ts';
 
@@ -18,6 +19,12 @@ const lineOf = (...cells: string[]) =>
 const OTHER_DELIMITERS = /[;\t|\r\n\u0085\u2028\u2029]/;
 
 describe('a line of CSV', () => {
+  it('of an invoice line escapes the price type, which earlier versions accepted as any text', () => {
+    const column = INVOICE_LINE_COLUMNS.find(({ name }) => name === 'price_type')!;
+    expect(formatCsvLine([column], ['=1+1'])).to.equal("'=1+1\r\n");
+    expect(formatCsvLine([column], ['a,"b"\r\n'])).to.equal('"a,""b""\r\n"\r\n');
+  });
+
   const signs = fc.stringMatching(/^[=+@\-'",;\t|\r\n \u2028\ufeff＝a1.{}:/]{0,12}$/u);
   const cell = fc.oneof(signs, anyText(), fc.json());
 
