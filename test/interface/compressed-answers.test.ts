@@ -65,6 +65,8 @@ describe('answers', () => {
       const { etag } = (await expectCompressed(path)).headers;
       const again = await get(path, { 'if-none-match': etag! });
       expect([again.status, again.bytes.length, again.headers.etag], path).to.deep.equal([304, 0, etag]);
+      // `fetch` adds `Cache-Control: no-cache`.
+      expect((await fetch(world.api.url + path, { headers: { 'if-none-match': etag! } })).status, path).to.equal(304);
       const other = await get(path, { 'if-none-match': 'W/"other"' });
       expect(other.status, path).to.equal(200);
     }
