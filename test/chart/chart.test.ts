@@ -161,6 +161,17 @@ describe('the Helm chart', function () {
     for (const [name, value] of Object.entries(settings)) expect(String(config[name]), name).to.equal(value);
   });
 
+  for (const [sets, proxies] of [
+    [[], '0'],
+    [['ingress.enabled=true'], '1'],
+    [['settings.TRUSTED_PROXIES=2'], '2'],
+  ] as const) {
+    it(`trusts ${proxies} proxies with ${sets[0] ?? 'defaults'}`, () => {
+      const settings = read(...sets).find(({ kind }) => kind === 'ConfigMap')!.data;
+      expect(settings.TRUSTED_PROXIES).to.equal(proxies);
+    });
+  }
+
   it('starts each process as docker-compose.yml does, with the disk that it needs', () => {
     const compose = readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8');
     const processes = read().filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet');
