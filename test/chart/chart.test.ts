@@ -68,7 +68,12 @@ async function upgradeBeside(live: { image: string; replicas: number; size: stri
   }
 }
 
-type Container = { command: string[]; envFrom: object[]; ports: { name: string; containerPort: number }[] };
+type Container = {
+  command: string[];
+  envFrom: object[];
+  volumeMounts: { name: string; mountPath: string }[];
+  ports: { name: string; containerPort: number }[];
+};
 type Manifest = {
   kind: string;
   metadata: { name: string };
@@ -88,6 +93,10 @@ const ALL = [
   'imagePullSecrets[0].name=registry',
   'nodeSelector.disk=ssd',
   'tolerations[0].key=billing',
+  'extraVolumes[0].name=ca',
+  'extraVolumes[0].configMap.name=private-ca',
+  'extraVolumeMounts[0].name=ca',
+  'extraVolumeMounts[0].mountPath=/ca',
 ];
 
 describe('the Helm chart', function () {
@@ -171,6 +180,16 @@ describe('the Helm chart', function () {
       expect(settings.TRUSTED_PROXIES).to.equal(proxies);
     });
   }
+
+  it('mounts volumes of the operator into each process', () => {
+    const processes = read(...ALL).filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet');
+    expect(processes).to.have.length(3);
+    for (const { metadata, spec } of processes) {
+      const { volumes, containers } = spec.template.spec;
+      expect(volumes, metadata.name).to.deep.include({ name: 'ca', configMap: { name: 'private-ca' } });
+      expect(containers[0]!.volumeMounts, metadata.name).to.deep.include({ name: 'ca', mountPath: '/ca' });
+    }
+  });
 
   it('starts each process as docker-compose.yml does, with the disk that it needs', () => {
     const compose = readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8');

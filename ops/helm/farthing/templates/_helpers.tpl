@@ -99,6 +99,9 @@ spec:
         {{- if and .exports $root.Values.exports.existingClaim }}
         - { name: exports, mountPath: /exports }
         {{- end }}
+        {{- with $root.Values.extraVolumeMounts }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
   volumes:
     - name: tmp
       emptyDir: {}
@@ -109,6 +112,9 @@ spec:
     {{- if and .exports $root.Values.exports.existingClaim }}
     - name: exports
       persistentVolumeClaim: { claimName: {{ $root.Values.exports.existingClaim }} }
+    {{- end }}
+    {{- with $root.Values.extraVolumes }}
+    {{- toYaml . | nindent 4 }}
     {{- end }}
   # Spread over nodes, so that the loss of one leaves another.
   topologySpreadConstraints:
