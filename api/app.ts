@@ -67,7 +67,17 @@ function toExpress(app: Express, incoming: IncomingMessage, outgoing: ServerResp
   request.originalUrl = request.url;
   request.res = response;
   response.locals = Object.create(null);
+  allowNotModified(request);
   return { request, response };
+}
+
+/**
+ * The framework sends the whole answer if the request has `Cache-Control: no-cache`, and `fetch` adds it to each `If-None-Match`. This
+ * header asks caches to revalidate; the condition remains valid (RFC 9110, section 13.2.2).
+ */
+function allowNotModified({ method, headers }: Request): void {
+  if (method !== 'GET' && method !== 'HEAD') return;
+  if (headers['if-none-match'] !== undefined) delete headers['cache-control'];
 }
 
 const BASE_PATH = '/v1';

@@ -30,7 +30,13 @@ import { migrateJobs } from '../storage/queue/jobs.ts';
 
 interface MigrationOptions {
   /** Folder of the files; the folder of this version if absent. */
-  folder?: string;
+  folder?: string | undefined;
+}
+
+interface MigrateOptions {
+  /** Folders of the files; those of this version if absent. */
+  folders?: { postgres: string; clickhouse: string };
+  cluster?: string | undefined;
 }
 
 interface ClickHouseMigrationOptions extends MigrationOptions {
@@ -41,18 +47,22 @@ interface ClickHouseMigrationOptions extends MigrationOptions {
 /** Key of an advisory lock: arbitrary, but equal in every process. */
 const LOCK = 7_155_019;
 
-/** Migrates both databases, in one process at a time: ClickHouse has no lock, so the lock of Postgres covers both. */
+/**
+ * Migrates both databases, in one process at a time: ClickHouse has no lock, so the lock of Postgres covers both. Postgres is committed after
+ * ClickHouse, so a failed file of either leaves Postgres as it was. A failed file of Postgres leaves ClickHouse as it was, too, and the
+ * earlier version can start again.
+ */
 export async function migrate(
   { postgres, clickhouse }: { postgres: Knex; clickhouse: ClickHouseClient },
-  options: { cluster?: string | undefined } = {},
+  { folders, cluster }: MigrateOptions = {},
 ): Promise<{ postgres: string[]; clickhouse: string[] }> {
+  const [inPostgres, inClickHouse] = [{ folder: folders?.postgres }, { folder: folders?.clickhouse, cluster }];
   return locked(postgres, async (transaction) => {
-    await refuseNewerPostgres(transaction);
+    await refuseNewerPostgres(transaction, inPostgres);
+    await refuseNewerClickHouse(clickhouse, inClickHouse);
     await migrateJobs(postgres);
-    return {
-      clickhouse: await migrateClickHouse(clickhouse, options),
-      postgres: await applyTo(transaction, {}),
-    };
+    const applied = await applyTo(transaction, inPostgres);
+    return { postgres: applied, clickhouse: await migrateClickHouse(clickhouse, inClickHouse) };
   });
 }
 
@@ -101,6 +111,23 @@ async function refuseNewerPostgres(
   if (!(await transaction.schema.hasTable(POSTGRES_JOURNAL))) return;
   const applied = await transaction(POSTGRES_JOURNAL).orderBy('name').pluck('name');
   refuseNewer('Postgres', applied, readSqlFiles(folder));
+}
+
+async function refuseNewerClickHouse(
+  client: ClickHouseClient,
+  { folder = findFolder('clickhouse') }: MigrationOptions,
+): Promise<void> {
+  if (await hasJournal(client)) refuseNewer('ClickHouse', listApplied(await readJournal(client)), readSqlFiles(folder));
+}
+
+async function hasJournal(client: ClickHouseClient): Promise<boolean> {
+  try {
+    const answer = await client.query({ query: 'EXISTS TABLE schema_migrations', format: 'JSONEachRow' });
+    const [row] = await answer.json<{ result: number }>();
+    return row!.result === 1;
+  } catch (error) {
+    throw toClickHouseFailure('sql/clickhouse/schema_migrations', error);
+  }
 }
 
 const POSTGRES_JOURNAL = 'schema_migrations';

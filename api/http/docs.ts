@@ -15,7 +15,9 @@ import { exampleFile } from './examples.ts';
 import { DESCRIPTION, listTags, openApiDocument } from './openapi.ts';
 import type { Route } from './route.ts';
 
-const OWN_FILES = join(import.meta.dirname, 'docs-page');
+/** Without ranges: a part of a file must not be compressed as if it were the whole. */
+const WHOLE = { acceptRanges: false } as const;
+const OWN_FILES = { ...WHOLE, root: join(import.meta.dirname, 'docs-page') };
 const assets = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
 const SERVED = /^\/(swagger-ui\.css|swagger-ui-bundle\.js|favicon-(16x16|32x32)\.png)$/;
 
@@ -54,9 +56,9 @@ export function docsRoutes(routes: readonly Route[]): Router {
     if (!documents.has(file)) documents.set(file, openApiDocument(listed));
     response.json(documents.get(file));
   });
-  router.get('/start.js', (_request, response) => response.type('js').sendFile('start.mjs', { root: OWN_FILES }));
-  router.get('/page.css', (_request, response) => response.sendFile('page.css', { root: OWN_FILES }));
-  const files = express.static(assets, { index: false, maxAge: '1d' });
+  router.get('/start.js', (_request, response) => response.type('js').sendFile('start.mjs', OWN_FILES));
+  router.get('/page.css', (_request, response) => response.sendFile('page.css', OWN_FILES));
+  const files = express.static(assets, { ...WHOLE, index: false, maxAge: '1d' });
   router.get(/.*/, (request, response, next) => (SERVED.test(request.path) ? files(request, response, next) : next()));
   router.all(['/', '/start.js', '/page.css'], getOnly);
   return router;

@@ -2,11 +2,13 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
+import { Readable } from 'node:stream';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { z } from 'zod';
 import { buildApp } from '../../api/app.ts';
 import { answerWithStatus, idParams, type Route, route } from '../../api/http/route.ts';
+import { sendStream } from '../../api/http/send-stream.ts';
 import { routes as ownRoutes } from '../../api/resources.ts';
 import { invalid, unavailable } from '../../core/foundation/error.ts';
 import { explainInvalid } from '../../core/foundation/why-invalid.ts';
@@ -105,6 +107,24 @@ const probes: Route[] = [
     },
     answer: z.object({ value: z.number() }),
   }),
+  route({
+    ...base,
+    method: 'get',
+    path: '/probe/file/:id',
+    operation_id: 'file',
+    params: idParams,
+    file_type: 'text/csv',
+    handle: ({ params }, context) => {
+      const pieces = async function* () {
+        if (params.id === 'first') throw unavailable('the store of files');
+        if (params.id === 'empty') return;
+        yield Buffer.from('a,b\n');
+        if (params.id === 'second') throw unavailable('the store of files');
+      };
+      const size_bytes = { empty: 0, second: 8 }[params.id] ?? 4;
+      return sendStream(Readable.from(pieces()), { type: 'text/csv', name: 'a.csv', zips: false, size_bytes }, context);
+    },
+  }),
 ];
 
 describe('conventions', () => {
@@ -151,6 +171,19 @@ describe('conventions', () => {
     for (const path of ['/meters', '/meters/none', '/nowhere'])
       expect((await api.request('GET', path)).headers.get('cache-control'), path).to.equal('no-store');
     expect((await api.request('GET', `${api.url}/docs/`)).headers.get('cache-control')).to.not.equal('no-store');
+  });
+
+  it('a file that fails before its first byte is an error, and later a broken connection', async () => {
+    const failed = await api.request('GET', '/probe/file/first');
+    expect([failed.status, failed.body.code]).to.deep.equal([503, 'service_unavailable']);
+    expect(failed.headers.get('content-type')).to.match(/json/);
+    for (const name of ['content-disposition', 'content-encoding']) expect(failed.headers.get(name)).to.equal(null);
+    const broken = await api.request('GET', '/probe/file/second').catch((error: unknown) => error);
+    expect(broken).to.be.an.instanceOf(Error);
+    for (const [id, length] of [['empty', '0'] as const, ['whole', '4'] as const]) {
+      const sent = await api.request('GET', `/probe/file/${id}`);
+      expect([sent.status, sent.headers.get('content-length')], id).to.deep.equal([200, length]);
+    }
   });
 
   describe('the log', () => {

@@ -2,10 +2,14 @@
  * The Helm chart in ops/helm: accepted by helm, its manifests by the schemas of Kubernetes, its settings by config.ts. Needs `helm` and
  * `kubectl-validate`, which .ci/run installs with Go, so it is asked for by name.
  */
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { parseAllDocuments } from 'yaml';
 import { readConfig } from '../../config.ts';
@@ -20,7 +24,56 @@ const helm = (...args: string[]) => execFileSync('helm', args, { env, encoding: 
 const template = (...sets: string[]) =>
   helm('template', 'billing', CHART, '--kube-version', KUBERNETES, ...sets.flatMap((set) => ['--set', set]));
 
-type Container = { command: string[]; envFrom: object[]; ports: { name: string; containerPort: number }[] };
+/** Renders an upgrade beside a StatefulSet, which a server answers as the API of Kubernetes does. */
+async function upgradeBeside(live: { image: string; replicas: number; size: string }, ...args: string[]) {
+  const spec = {
+    template: { spec: { containers: [{ name: 'pipeline', image: live.image }] } },
+    volumeClaimTemplates: [{ spec: { resources: { requests: { storage: live.size } } } }],
+  };
+  const kind = { apiVersion: 'apps/v1', kind: 'StatefulSet' };
+  const resources = [{ name: 'statefulsets', singularName: '', namespaced: true, kind: 'StatefulSet', verbs: ['get'] }];
+  const answers: Record<string, object> = {
+    '/version': { major: '1', minor: '30', gitVersion: `v${KUBERNETES}.0` },
+    '/api': { kind: 'APIVersions', versions: [] },
+    '/apis': { kind: 'APIGroupList', apiVersion: 'v1', groups: [] },
+    '/apis/apps/v1': { kind: 'APIResourceList', apiVersion: 'v1', groupVersion: 'apps/v1', resources },
+    '/apis/apps/v1/namespaces/default/statefulsets/billing-pipeline': {
+      ...kind,
+      metadata: { name: 'billing-pipeline', namespace: 'default' },
+      spec,
+      status: { replicas: live.replicas },
+    },
+  };
+  const server = createServer(({ url = '' }, response) => {
+    const answer = answers[url.split('?')[0]!];
+    response.writeHead(answer ? 200 : 404, { 'content-type': 'application/json' }).end(JSON.stringify(answer ?? {}));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const kubernetes = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const upgrade = [
+    '--is-upgrade',
+    '--dry-run=server',
+    '--kube-version',
+    KUBERNETES,
+    '--namespace=default',
+    `--kube-apiserver=${kubernetes}`,
+  ];
+  try {
+    const { stdout } = await promisify(execFile)('helm', ['template', 'billing', CHART, ...upgrade, ...args], { env });
+    return stdout;
+  } catch (error) {
+    return (error as { stderr: string }).stderr;
+  } finally {
+    server.close();
+  }
+}
+
+type Container = {
+  command: string[];
+  envFrom: object[];
+  volumeMounts: { name: string; mountPath: string }[];
+  ports: { name: string; containerPort: number }[];
+};
 type Manifest = {
   kind: string;
   metadata: { name: string };
@@ -40,6 +93,10 @@ const ALL = [
   'imagePullSecrets[0].name=registry',
   'nodeSelector.disk=ssd',
   'tolerations[0].key=billing',
+  'extraVolumes[0].name=ca',
+  'extraVolumes[0].configMap.name=private-ca',
+  'extraVolumeMounts[0].name=ca',
+  'extraVolumeMounts[0].mountPath=/ca',
 ];
 
 describe('the Helm chart', function () {
@@ -80,6 +137,25 @@ describe('the Helm chart', function () {
     });
   }
 
+  describe('an upgrade', () => {
+    const live = { image: 'farthing:0.1.0', replicas: 2, size: '20Gi' };
+    const OVERLAP = /workers of two versions must not overlap: scale scheduler and pipeline to 0 first/;
+    const RENDERED = /kind: StatefulSet/;
+    for (const [what, beside, args, expected] of [
+      ['of the version is refused beside old workers', live, ['--set=image.tag=0.2.0'], OVERLAP],
+      ['of the version is made without workers', { ...live, replicas: 0 }, ['--set=image.tag=0.2.0'], RENDERED],
+      ['of a setting is made beside workers', live, ['--set=settings.LOG_LEVEL=debug'], RENDERED],
+      [
+        'of the disks is refused',
+        { ...live, replicas: 0 },
+        ['--set=pipeline.storage.size=40Gi'],
+        /pipeline\.storage\.size is 40Gi, but the StatefulSet has 20Gi/,
+      ],
+    ] as const) {
+      it(what, async () => expect(await upgradeBeside(beside, ...args)).to.match(expected));
+    }
+  });
+
   it('refuses values that it does not know', () => {
     expect(() => template('api.replica=3')).to.throw(/replica/);
     expect(() => template('existingSecret=')).to.throw(/existingSecret/);
@@ -92,6 +168,27 @@ describe('the Helm chart', function () {
     for (const name of Object.keys(settings)) expect(example).to.match(new RegExp(`^(# )?${name}=`, 'm'));
     const config: Record<string, unknown> = readConfig(settings);
     for (const [name, value] of Object.entries(settings)) expect(String(config[name]), name).to.equal(value);
+  });
+
+  for (const [sets, proxies] of [
+    [[], '0'],
+    [['ingress.enabled=true'], '1'],
+    [['settings.TRUSTED_PROXIES=2'], '2'],
+  ] as const) {
+    it(`trusts ${proxies} proxies with ${sets[0] ?? 'defaults'}`, () => {
+      const settings = read(...sets).find(({ kind }) => kind === 'ConfigMap')!.data;
+      expect(settings.TRUSTED_PROXIES).to.equal(proxies);
+    });
+  }
+
+  it('mounts volumes of the operator into each process', () => {
+    const processes = read(...ALL).filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet');
+    expect(processes).to.have.length(3);
+    for (const { metadata, spec } of processes) {
+      const { volumes, containers } = spec.template.spec;
+      expect(volumes, metadata.name).to.deep.include({ name: 'ca', configMap: { name: 'private-ca' } });
+      expect(containers[0]!.volumeMounts, metadata.name).to.deep.include({ name: 'ca', mountPath: '/ca' });
+    }
   });
 
   it('starts each process as docker-compose.yml does, with the disk that it needs', () => {

@@ -65,8 +65,18 @@ describe('answers', () => {
       const { etag } = (await expectCompressed(path)).headers;
       const again = await get(path, { 'if-none-match': etag! });
       expect([again.status, again.bytes.length, again.headers.etag], path).to.deep.equal([304, 0, etag]);
+      // `fetch` adds `Cache-Control: no-cache`.
+      expect((await fetch(world.api.url + path, { headers: { 'if-none-match': etag! } })).status, path).to.equal(304);
       const other = await get(path, { 'if-none-match': 'W/"other"' });
       expect(other.status, path).to.equal(200);
+    }
+    for (const path of ['/docs/swagger-ui-bundle.js', '/docs/start.js', '/docs/page.css']) {
+      const whole = await get(path);
+      const ranged = await get(path, { range: 'bytes=0-9999', 'accept-encoding': 'gzip' });
+      expect(ranged.status, path).to.equal(200);
+      expect(ranged.headers, path).to.not.have.any.keys('accept-ranges', 'content-range');
+      const sent = ranged.headers['content-encoding'] === 'gzip' ? gunzipSync(ranged.bytes) : ranged.bytes;
+      expect(sent.equals(whole.bytes), path).to.equal(true);
     }
     const { bytes } = await get('/v1/openapi.json', { 'accept-encoding': 'gzip' });
     expect(bytes.length).to.be.below(300_000);

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -93,6 +93,34 @@ describe('migrate', () => {
     await postgres('schema_migrations').where({ name: '0001-tenants.sql' }).delete();
     expect(await line()).to.equal(newer('Postgres'));
     expect(await postgres('schema_migrations').where({ name: '0001-tenants.sql' })).to.deep.equal([]);
+  });
+
+  it('leaves stores that the earlier version still accepts if a file of Postgres fails, and continues with the mended file', async () => {
+    const folders = { postgres: join(folder, 'postgres'), clickhouse: join(folder, 'clickhouse') };
+    cpSync(join(import.meta.dirname, '../../sql'), folder, { recursive: true });
+    file('clickhouse/9999-later.sql', 'CREATE TABLE later (a String) ENGINE = {engine:MergeTree} ORDER BY a;');
+    file('postgres/9999-later.sql', 'select nonsense;');
+    const failure = await migrate(database, { folders }).catch((error: Error) => error);
+    expect(String(failure)).to.contain('nonsense');
+    expect(await migrate(database)).to.deep.equal({ postgres: [], clickhouse: [] });
+
+    file('postgres/9999-later.sql', 'create table later (id text);');
+    file('clickhouse/9999-later.sql', 'CREATE TABLE later AS nope;');
+    const half = await migrate(database, { folders }).catch((error: Error) => error);
+    expect(String(half)).to.contain('nope');
+    expect(await database.postgres.schema.hasTable('later')).to.equal(false);
+    await database.clickhouse.command({ query: 'CREATE TABLE nope (b String) ENGINE = MergeTree ORDER BY b' });
+    const applied = ['9999-later.sql'];
+    expect(await migrate(database, { folders })).to.deep.equal({ postgres: applied, clickhouse: applied });
+  });
+
+  it('continues if only ClickHouse was migrated, because Postgres was lost before its commit', async () => {
+    const folders = { postgres: join(folder, 'postgres'), clickhouse: join(folder, 'clickhouse') };
+    cpSync(join(import.meta.dirname, '../../sql'), folder, { recursive: true });
+    file('clickhouse/9999-later.sql', 'CREATE TABLE later (a String) ENGINE = {engine:MergeTree} ORDER BY a;');
+    file('postgres/9999-later.sql', 'create table later (id text);');
+    await migrateClickHouse(database.clickhouse, { folder: folders.clickhouse });
+    expect(await migrate(database, { folders })).to.deep.equal({ postgres: ['9999-later.sql'], clickhouse: [] });
   });
 
   it('goes on with the statement of ClickHouse that failed', async () => {

@@ -68,8 +68,7 @@ export const downloadRoutes: Route[] = [
       );
       const { format, compression } = file.job_config;
       const type = compression === 'gzip' ? 'application/gzip' : CONTENT_TYPES[format];
-      context.response.set('Content-Length', String(file.size));
-      await sendStream(file.bytes, { type, name: file.name, zips: false }, context);
+      await sendStream(file.bytes, { type, name: file.name, zips: false, size_bytes: file.size }, context);
     },
   }),
 ];

@@ -60,7 +60,7 @@ async function answerFile({ kind, name, query, fields }: ExportFileInput, contex
     const type = packed ? 'application/gzip' : CONTENT_TYPES[format];
     const file = { type, name: `${name}.${EXTENSIONS[format]}${packed ? '.gz' : ''}` };
     const zips = !packed && format === 'CSV' && wantsGzip(context);
-    await sendStream(await begun(bytes), { ...file, zips }, context);
+    await sendStream(Readable.from(bytes), { ...file, zips }, context);
   });
 }
 
@@ -84,19 +84,6 @@ function toExportRange({ start_time, end_time }: ExportFileQuery, kind: ExportKi
   }
   if (start_time === null) throw invalid('start_time', 'is required');
   return checkExportRange({ start_us: start_time, end_us: end_time ?? now_us }, now_us);
-}
-
-/** Waits for the first piece, so that an error before it still returns an error status. */
-async function begun(bytes: AsyncIterable<Uint8Array>): Promise<Readable> {
-  const pieces = bytes[Symbol.asyncIterator]();
-  const first = await pieces.next();
-  return Readable.from(
-    (async function* () {
-      if (first.done) return;
-      yield first.value;
-      yield* { [Symbol.asyncIterator]: () => pieces };
-    })(),
-  );
 }
 
 function toMetadataFields(

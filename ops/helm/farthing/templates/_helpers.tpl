@@ -11,6 +11,28 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- end }}
 
+{{- define "farthing.image" -}}
+{{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) }}
+{{- end }}
+
+{{/*
+Refuses an upgrade that would fail or do harm: the new APIs migrate the stores, so no old worker may run. Kubernetes refuses another size of
+the disks. Without access to the cluster (helm template) there is no check.
+*/}}
+{{- define "farthing.checkUpgrade" -}}
+{{- $set := lookup "apps/v1" "StatefulSet" .Release.Namespace (printf "%s-pipeline" .Release.Name) }}
+{{- if and .Release.IsUpgrade $set }}
+{{- $image := (first $set.spec.template.spec.containers).image }}
+{{- if and (gt (int (dig "status" "replicas" 0 $set)) 0) (ne $image (include "farthing.image" .)) }}
+{{- fail "workers of two versions must not overlap: scale scheduler and pipeline to 0 first (docs/production.md, Kubernetes)" }}
+{{- end }}
+{{- $size := (first $set.spec.volumeClaimTemplates).spec.resources.requests.storage }}
+{{- if ne $size .Values.pipeline.storage.size }}
+{{- fail (printf "pipeline.storage.size is %s, but the StatefulSet has %s: see docs/production.md, Kubernetes" .Values.pipeline.storage.size $size) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* The pod of a process; takes its name, values, command and volumes. */}}
 {{- define "farthing.pod" -}}
 {{- $root := .root -}}
@@ -38,7 +60,7 @@ spec:
     seccompProfile: { type: RuntimeDefault }
   containers:
     - name: {{ .name }}
-      image: {{ printf "%s:%s" $root.Values.image.repository ($root.Values.image.tag | default $root.Chart.AppVersion) | quote }}
+      image: {{ include "farthing.image" $root | quote }}
       imagePullPolicy: {{ $root.Values.image.pullPolicy }}
       command: {{ toJson .command }}
       ports:
@@ -77,6 +99,9 @@ spec:
         {{- if and .exports $root.Values.exports.existingClaim }}
         - { name: exports, mountPath: /exports }
         {{- end }}
+        {{- with $root.Values.extraVolumeMounts }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
   volumes:
     - name: tmp
       emptyDir: {}
@@ -87,6 +112,9 @@ spec:
     {{- if and .exports $root.Values.exports.existingClaim }}
     - name: exports
       persistentVolumeClaim: { claimName: {{ $root.Values.exports.existingClaim }} }
+    {{- end }}
+    {{- with $root.Values.extraVolumes }}
+    {{- toYaml . | nindent 4 }}
     {{- end }}
   # Spread over nodes, so that the loss of one leaves another.
   topologySpreadConstraints:
