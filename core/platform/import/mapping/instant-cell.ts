@@ -1,9 +1,10 @@
 /** Dates and instants as files write them (docs/rules/imports.md, "Numbers and dates"). */
 import { daysSince1970 } from '../../../foundation/time/instant.ts';
 import { instantAt } from '../../../foundation/time/zone.ts';
+import { CELL_LENGTH_MAX } from './number-cell.ts';
 import type { DateFormat, ImportMappingTerms } from './record.ts';
 
-const TIME = String.raw`(?:[T ,]\s*(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?\s*([AP]M)?\s*(Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?)?`;
+const TIME = String.raw`(?:[T ,]\s*(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(?:\s{0,4}([AP]M))?\s*(Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?)?`;
 const YEAR_FIRST = new RegExp(String.raw`^(\d{4})([-/.]?)(\d{1,2})\2(\d{1,2})${TIME}$`, 'i');
 const YEAR_LAST = new RegExp(String.raw`^(\d{1,2})([-/.])(\d{1,2})\2(\d{4})${TIME}$`, 'i');
 const SECONDS = /^(\d{1,11})(?:\.(\d{1,9}))?$/;
@@ -13,6 +14,7 @@ type Terms = Pick<ImportMappingTerms, 'date_format' | 'time_zone'>;
 /** Converts a cell to an RFC 3339 instant in UTC with the digits of its second; undefined if it is none in this form. */
 export function toInstantText(cell: string, terms: Terms): string | undefined {
   const text = cell.trim();
+  if (text.length > CELL_LENGTH_MAX) return undefined;
   if (terms.date_format === 'UNIX_SECONDS') return formatSeconds(SECONDS.exec(text));
   if (terms.date_format === 'UNIX_MILLISECONDS')
     return formatSeconds(SECONDS.exec(text.replace(/^(\d+)(\d{3})(?:\.(\d+))?$/, '$1.$2$3')));

@@ -4,6 +4,7 @@
  */
 import { invalid } from '../../../foundation/error.ts';
 import { parseJson } from '../../../foundation/json/parse.ts';
+import { KEY_LENGTH_MAX } from '../../../foundation/record.ts';
 import { toInstantText } from './instant-cell.ts';
 import { toNumberText } from './number-cell.ts';
 import type { MappedField, UsedMapping } from './record.ts';
@@ -25,7 +26,7 @@ export function compileMapping(
   mapping: UsedMapping,
   header: readonly string[],
 ): (cells: readonly string[]) => RowValues {
-  const names = header.map((name) => name.trim());
+  const names = readNames(header);
   const named = mapping.fields.flatMap((field) => compileField(field, names));
   const used = new Set(
     named
@@ -41,6 +42,14 @@ export function compileMapping(
     for (const { index, path } of others) setValue(values, path, readOther(cells[index] ?? '', mapping));
     return values;
   };
+}
+
+/** Trims the names of the columns, and refuses names that no mapping can have. */
+function readNames(header: readonly string[]): string[] {
+  const names = header.map((name) => name.trim());
+  const long = names.findIndex((name) => name.length > KEY_LENGTH_MAX);
+  if (long >= 0) throw invalid('header', `column ${long + 1} has a name longer than ${KEY_LENGTH_MAX} characters`);
+  return names;
 }
 
 function compileField({ columns, ...field }: MappedField, names: readonly string[]): FieldSource[] {

@@ -36,6 +36,8 @@ describe('a number in a cell', () => {
     ['(-5)', 'POINT', undefined],
     ['0x10', 'POINT', undefined],
     ['Infinity', 'POINT', undefined],
+    ['1'.repeat(64), 'POINT', '1'.repeat(64)],
+    ['1'.repeat(65), 'POINT', undefined],
   ];
   for (const [cell, separator, number] of ROWS)
     it(`${JSON.stringify(cell)} with a decimal ${separator}: ${number ?? 'refused'}`, () => {
@@ -75,6 +77,8 @@ describe('an instant in a cell', () => {
     ['202610', 'YEAR_FIRST', undefined],
     ['yesterday', 'YEAR_FIRST', undefined],
     ['2026-10-01T00:00:00+25:00', 'YEAR_FIRST', undefined],
+    [`2026-10-01 10:00${' '.repeat(60)}Z`, 'YEAR_FIRST', undefined],
+    ['2026-10-01 10:00     PM', 'YEAR_FIRST', undefined],
     ['12', 'UNIX_MILLISECONDS', '1970-01-01T00:00:12Z'],
   ];
   for (const [cell, date_format, instant, time_zone = 'UTC'] of ROWS)
