@@ -5,6 +5,7 @@
 import { invalid } from '../../../foundation/error.ts';
 import { parseJson } from '../../../foundation/json/parse.ts';
 import { KEY_LENGTH_MAX } from '../../../foundation/record.ts';
+import { ROW_LENGTH_MAX } from '../json-rows.ts';
 import { toInstantText } from './instant-cell.ts';
 import { toNumberText } from './number-cell.ts';
 import type { MappedField, UsedMapping } from './record.ts';
@@ -38,8 +39,17 @@ export function compileMapping(
   const others = compileOthers(mapping, names, { used, named });
   return (cells) => {
     const values: RowValues = {};
-    for (const source of named) setValue(values, source.path, readField(source, cells, mapping));
-    for (const { index, path } of others) setValue(values, path, readOther(cells[index] ?? '', mapping));
+    let length = 0;
+    const add = (path: readonly string[], value: string | undefined) => {
+      if (value === undefined) return;
+      length += path.at(-1)!.length + value.length;
+      // Fields may name one cell many times.
+      if (length > ROW_LENGTH_MAX)
+        throw invalid('row', `is longer than ${ROW_LENGTH_MAX} characters after the mapping`);
+      setValue(values, path, value);
+    };
+    for (const source of named) add(source.path, readField(source, cells, mapping));
+    for (const { index, path } of others) add(path, readOther(cells[index] ?? '', mapping));
     return values;
   };
 }
@@ -175,8 +185,7 @@ function readOther(cell: string, { decimal_separator }: UsedMapping): string | u
   return toNumberText(cell, 'COMMA') ?? cell;
 }
 
-function setValue(values: RowValues, [field, key]: readonly string[], value: string | undefined): void {
-  if (value === undefined) return;
+function setValue(values: RowValues, [field, key]: readonly string[], value: string): void {
   if (key === undefined) values[field!] = value;
   else ((values[field!] ??= Object.create(null)) as Record<string, string>)[key] = value;
 }

@@ -82,6 +82,10 @@ describe('a mapping', () => {
     [['a', '10/20/2026', '1', ''], /^timestamp: "10\/20\/2026" is no date in the form YEAR_FIRST/],
     [['a', '', '1', ''], /^timestamp: is required: Day is empty/],
     [['', '2026-10-20', '1', ''], /^external_customer_id: is required: Tags, Account is empty/],
+    [
+      ['a', '2026-10-20', '1', `{"customer":"${'x'.repeat(1_048_576)}"}`],
+      /^row: is longer than 1048576 characters after/,
+    ],
     [['a', '2026-10-20', '1', '[1]'], /^Tags: must be a JSON object/],
   ];
   for (const [cells, why] of ROW_FAULTS)
