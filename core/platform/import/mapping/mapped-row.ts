@@ -5,6 +5,7 @@
 import { invalid } from '../../../foundation/error.ts';
 import { parseJson } from '../../../foundation/json/parse.ts';
 import { KEY_LENGTH_MAX } from '../../../foundation/record.ts';
+import { checkColumnCount } from '../csv-columns.ts';
 import { ROW_LENGTH_MAX } from '../json-rows.ts';
 import { toInstantText } from './instant-cell.ts';
 import { toNumberText } from './number-cell.ts';
@@ -28,7 +29,8 @@ export function compileMapping(
   header: readonly string[],
 ): (cells: readonly string[]) => RowValues {
   const names = readNames(header);
-  const named = mapping.fields.flatMap((field) => compileField(field, names));
+  const columns = indexColumns(names);
+  const named = mapping.fields.flatMap((field) => compileField(field, columns));
   const used = new Set(
     named
       .flatMap(({ cells }) => cells)
@@ -56,14 +58,32 @@ export function compileMapping(
 
 /** Trims the names of the columns, and refuses names that no mapping can have. */
 function readNames(header: readonly string[]): string[] {
+  checkColumnCount(header);
   const names = header.map((name) => name.trim());
   const long = names.findIndex((name) => name.length > KEY_LENGTH_MAX);
   if (long >= 0) throw invalid('header', `column ${long + 1} has a name longer than ${KEY_LENGTH_MAX} characters`);
   return names;
 }
 
-function compileField({ columns, ...field }: MappedField, names: readonly string[]): FieldSource[] {
-  const cells = columns.flatMap((column) => findColumn(column, names) ?? []);
+/** Columns by their names, and by their names in lower case. */
+type ColumnIndex = {
+  readonly names: readonly string[];
+  readonly exact: ReadonlyMap<string, number>;
+  readonly lower: ReadonlyMap<string, number>;
+};
+
+function indexColumns(names: readonly string[]): ColumnIndex {
+  const exact = new Map<string, number>();
+  const lower = new Map<string, number>();
+  for (const [index, name] of names.entries()) {
+    if (!exact.has(name)) exact.set(name, index);
+    if (!lower.has(name.toLowerCase())) lower.set(name.toLowerCase(), index);
+  }
+  return { names, exact, lower };
+}
+
+function compileField({ columns, ...field }: MappedField, index: ColumnIndex): FieldSource[] {
+  const cells = columns.flatMap((column) => findColumn(column, index) ?? []);
   if (columns.length > 0 && cells.length === 0 && field.value === null) {
     if (field.is_optional) return [];
     throw invalid(columns.join(' or '), `is no column of the file, and the mapping needs it for ${field.field}`);
@@ -83,20 +103,17 @@ export function splitField(field: string): string[] {
 }
 
 /** Finds a column by its name, else in any case, else the column before a dot, whose cells are JSON. */
-function findColumn(name: string, names: readonly string[]): CellSource | undefined {
-  const index = findName(name, names);
-  if (index >= 0) return { index, column: names[index]!, key: null };
+function findColumn(name: string, columns: ColumnIndex): CellSource | undefined {
+  const index = findName(name, columns);
+  if (index !== undefined) return { index, column: columns.names[index]!, key: null };
   for (let dot = name.indexOf('.'); dot > 0; dot = name.indexOf('.', dot + 1)) {
-    const outer = findName(name.slice(0, dot), names);
-    if (outer >= 0) return { index: outer, column: names[outer]!, key: name.slice(dot + 1) };
+    const outer = findName(name.slice(0, dot), columns);
+    if (outer !== undefined) return { index: outer, column: columns.names[outer]!, key: name.slice(dot + 1) };
   }
   return undefined;
 }
 
-function findName(name: string, names: readonly string[]): number {
-  const exact = names.indexOf(name);
-  return exact >= 0 ? exact : names.findIndex((one) => one.toLowerCase() === name.toLowerCase());
-}
+const findName = (name: string, { exact, lower }: ColumnIndex) => exact.get(name) ?? lower.get(name.toLowerCase());
 
 type OtherColumn = { readonly index: number; readonly path: readonly string[] };
 type NamedColumns = { readonly used: ReadonlySet<number>; readonly named: readonly FieldSource[] };

@@ -96,6 +96,7 @@ describe('a mapping', () => {
   const HEADER_FAULTS: [request: object, header: string[], why: RegExp][] = [
     [{}, ['Account', 'Day'], /^Cost: is no column of the file, and the mapping needs it for properties.cost/],
     [{}, ['Account', 'Day', 'Cost', 'x'], /^x: is a column that the mapping does not name/],
+    [{ other_columns: 'IGNORE' }, Array(1_001).fill('x'), /^header: must not have more than 1000 columns/],
     [{ other_columns: 'IGNORE' }, ['Account', 'A'.repeat(256)], /^header: column 2 has a name longer than 255/],
     [{ other_columns: 'PROPERTIES' }, ['Account', 'Day', 'Cost', ''], /column 4 has no name/],
     [
