@@ -179,7 +179,8 @@ function readCells({ cells: sources, combine }: FieldSource, cells: readonly str
 
 function readCell({ column, key }: CellSource, cell: string): string {
   if (key === null || cell.trim() === '') return cell;
-  const value = parseObject(cell, column)[key];
+  const object = parseObject(cell, column);
+  const value = Object.hasOwn(object, key) ? object[key] : undefined;
   if (value === undefined || value === null) return '';
   return typeof value === 'string' ? value : JSON.stringify(value);
 }

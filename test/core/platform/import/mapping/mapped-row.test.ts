@@ -33,6 +33,12 @@ describe('a mapping', () => {
       });
   });
 
+  it('finds only the keys that the JSON of a cell has', () => {
+    const fields = [...COST, { field: 'source', columns: ['Tags.constructor'], value: 'none' }];
+    const values = read({ fields }, ['Account', 'Day', 'Cost', 'Tags'], ['a', '2026-10-20', '1', '{"x":1}']);
+    expect(values.source).to.equal('none');
+  });
+
   it('joins columns, and takes the value where all are empty', () => {
     const fields = [
       ...COST,
@@ -116,6 +122,14 @@ describe('a mapping', () => {
     [{ fields: [{ field: 'properties.', columns: ['a'] }] }, /^fields\[0\].field: must be one of/],
     [{ fields: [COST[0], COST[0]] }, /^fields\[1\].field: stands twice/],
     [{ fields: [COST[3], { field: 'properties', columns: ['x'] }] }, /^fields\[0\].field: stands beside properties/],
+    [
+      { preset: 'FOCUS', fields: [{ field: 'properties', columns: ['x'] }] },
+      /^fields\[0\].field: stands beside properties.BilledCost/,
+    ],
+    [
+      { other_columns: 'PROPERTIES', fields: [...COST.slice(0, 3), { field: 'properties', columns: ['x'] }] },
+      /^other_columns: cannot be PROPERTIES beside the field properties/,
+    ],
     [{ fields: [{ field: 'source' }] }, /^fields\[0\].columns: is required, or a value/],
     [{ name: 'focus' }, /^name: is the name of a preset/],
     [{ preset: 'FOCUS', entity_type: 'CUSTOMERS' }, /^preset: makes EVENTS, not CUSTOMERS/],
