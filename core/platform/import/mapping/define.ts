@@ -1,6 +1,6 @@
 /** Completes and checks a mapping (docs/rules/imports.md, "Mappings"). */
 import { invalid } from '../../../foundation/error.ts';
-import { splitField } from './mapped-row.ts';
+import { REQUIRED_EVENT_FIELDS, splitField } from './mapped-row.ts';
 import { findPreset } from './presets.ts';
 import {
   DEFAULT_TERMS,
@@ -37,6 +37,7 @@ export function defineImportMapping(
     throw invalid('other_columns', 'can be PROPERTIES for EVENTS alone');
   if (defined.other_columns === 'PROPERTIES' && defined.fields.some(({ field }) => field === 'properties'))
     throw invalid('other_columns', 'cannot be PROPERTIES beside the field properties');
+  if (entity_type === 'EVENTS') checkRequired(defined.fields);
   return { name, entity_type, preset, ...defined };
 }
 
@@ -80,5 +81,14 @@ function checkNesting(fields: readonly MappedField[], inherited: readonly Mapped
     });
     if (other && hasSource(mapped))
       throw invalid(`fields[${index}].field`, `stands beside ${other.field}: use one of them`);
+  }
+}
+
+/** An event without a timestamp would count at the time of its import. */
+function checkRequired(fields: readonly MappedField[]): void {
+  for (const name of REQUIRED_EVENT_FIELDS) {
+    const mapped = fields.find(({ field }) => field === name);
+    if (!mapped) throw invalid('fields', `must have ${name}`);
+    if (mapped.is_optional && mapped.value === null) throw invalid('fields', `cannot have ${name} as optional`);
   }
 }

@@ -1,5 +1,4 @@
 /** Dates and instants as files write them (docs/rules/imports.md, "Numbers and dates"). */
-import { daysSince1970 } from '../../../foundation/time/instant.ts';
 import { instantAt } from '../../../foundation/time/zone.ts';
 import { CELL_LENGTH_MAX } from './number-cell.ts';
 import type { DateFormat, ImportMappingTerms } from './record.ts';
@@ -53,13 +52,15 @@ function formatLocal({ year, month, day, time }: DateParts, time_zone: string): 
   const hour = half === undefined ? Number(hours) : toFullHour(Number(hours), half);
   const ms = Date.UTC(year, month - 1, day, hour, Number(minute), Number(second));
   const whole = new Date(ms);
+  // Date.UTC takes the years 0 to 99 for 1900 to 1999.
   const exists =
+    whole.getUTCFullYear() === year &&
     whole.getUTCMonth() === month - 1 &&
     whole.getUTCDate() === day &&
     whole.getUTCHours() === hour &&
     whole.getUTCMinutes() === Number(minute) &&
     whole.getUTCSeconds() === Number(second);
-  if (!exists || daysSince1970(year, month, day) * 86_400_000 > ms) return undefined;
+  if (!exists) return undefined;
   if (offset === undefined) return formatInstant(instantAt(time_zone, ms), fraction);
   const minutes = readOffsetMinutes(offset);
   return minutes === undefined ? undefined : formatInstant(ms - minutes * 60_000, fraction);

@@ -21,7 +21,7 @@ type FieldSource = Omit<MappedField, 'columns'> & {
 /** Values of a row by field; those of a map in an object. */
 type RowValues = Record<string, unknown>;
 
-const REQUIRED = ['event_name', 'external_customer_id', 'timestamp'];
+export const REQUIRED_EVENT_FIELDS = ['event_name', 'external_customer_id', 'timestamp'];
 
 /** Returns the conversion of a row. It throws the fault of a row; this function throws that of the header. */
 export function compileMapping(
@@ -149,7 +149,7 @@ export function toSnakeCase(name: string): string {
 function readField(source: FieldSource, cells: readonly string[], mapping: UsedMapping): string | undefined {
   const text = readCells(source, cells) ?? source.value ?? undefined;
   if (text === undefined || text.trim() === '') {
-    if (mapping.entity_type !== 'EVENTS' || !REQUIRED.includes(source.field)) return undefined;
+    if (mapping.entity_type !== 'EVENTS' || !REQUIRED_EVENT_FIELDS.includes(source.field)) return undefined;
     throw invalid(source.field, `is required: ${source.cells.map(({ column }) => column).join(', ')} is empty`);
   }
   const type = source.type ?? (source.field === 'timestamp' ? 'INSTANT' : 'TEXT');
