@@ -5,6 +5,7 @@
 import { invalid } from '../../../foundation/error.ts';
 import { parseJson } from '../../../foundation/json/parse.ts';
 import { KEY_LENGTH_MAX } from '../../../foundation/record.ts';
+import { type EventProperties, properties } from '../../../metering/event-text.ts';
 import { checkColumnCount } from '../csv-columns.ts';
 import { ROW_LENGTH_MAX } from '../json-rows.ts';
 import { toInstantText } from './instant-cell.ts';
@@ -50,7 +51,8 @@ export function compileMapping(
         throw invalid('row', `is longer than ${ROW_LENGTH_MAX} characters after the mapping`);
       setValue(values, path, value);
     };
-    for (const source of named) add(source.path, readField(source, cells, mapping));
+    const row = { cells, objects: new Map<number, EventProperties>() };
+    for (const source of named) add(source.path, readField(source, row, mapping));
     for (const { index, path } of others) add(path, readOther(cells[index] ?? '', mapping));
     return values;
   };
@@ -146,8 +148,11 @@ export function toSnakeCase(name: string): string {
     .toLowerCase();
 }
 
-function readField(source: FieldSource, cells: readonly string[], mapping: UsedMapping): string | undefined {
-  const text = readCells(source, cells) ?? source.value ?? undefined;
+/** Cells of a row, and the JSON objects in them, each parsed once. */
+type CellsOfRow = { readonly cells: readonly string[]; readonly objects: Map<number, EventProperties> };
+
+function readField(source: FieldSource, row: CellsOfRow, mapping: UsedMapping): string | undefined {
+  const text = readCells(source, row, mapping) ?? source.value ?? undefined;
   if (text === undefined || text.trim() === '') {
     if (mapping.entity_type !== 'EVENTS' || !REQUIRED_EVENT_FIELDS.includes(source.field)) return undefined;
     throw invalid(source.field, `is required: ${source.cells.map(({ column }) => column).join(', ')} is empty`);
@@ -166,10 +171,15 @@ function readField(source: FieldSource, cells: readonly string[], mapping: UsedM
 const SHOWN_MAX = 60;
 
 /** Undefined if all cells are empty. */
-function readCells({ cells: sources, combine }: FieldSource, cells: readonly string[]): string | undefined {
+function readCells(
+  { cells: sources, combine, type }: FieldSource,
+  row: CellsOfRow,
+  { decimal_separator }: UsedMapping,
+): string | undefined {
   const texts: string[] = [];
+  const hasComma = type === 'NUMBER' && decimal_separator === 'COMMA';
   for (const source of sources) {
-    const text = readCell(source, cells[source.index] ?? '');
+    const text = readCell(source, row, hasComma);
     if (text.trim() === '') continue;
     if (combine === 'FIRST') return text;
     texts.push(text);
@@ -177,23 +187,26 @@ function readCells({ cells: sources, combine }: FieldSource, cells: readonly str
   return texts.length === 0 ? undefined : texts.join(' ');
 }
 
-function readCell({ column, key }: CellSource, cell: string): string {
+/** A value in JSON has its text as it was sent, so that numbers keep their digits. Their fraction follows a point in any file. */
+function readCell({ index, column, key }: CellSource, { cells, objects }: CellsOfRow, hasComma: boolean): string {
+  const cell = cells[index] ?? '';
   if (key === null || cell.trim() === '') return cell;
-  const object = parseObject(cell, column);
-  const value = Object.hasOwn(object, key) ? object[key] : undefined;
-  if (value === undefined || value === null) return '';
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  let object = objects.get(index);
+  if (object === undefined) objects.set(index, (object = parseObject(cell, column)));
+  const value = object.get(key);
+  if (value === undefined || value.kind === 'null') return '';
+  return value.kind === 'number' && hasComma ? value.text.replace('.', ',') : value.text;
 }
 
 /** Parses a JSON object. Azure writes tags without the braces. */
-function parseObject(cell: string, column: string): Readonly<Record<string, unknown>> {
+function parseObject(cell: string, column: string): EventProperties {
+  const text = /^\s*\{/.test(cell) ? cell : `{${cell}}`;
   try {
-    const value = parseJson(/^\s*\{/.test(cell) ? cell : `{${cell}}`);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+    parseJson(text);
   } catch {
-    // The fault is thrown below.
+    throw invalid(column, 'must be a JSON object');
   }
-  throw invalid(column, 'must be a JSON object');
+  return properties(text);
 }
 
 /** With a decimal comma a meter would misread 1.234, so numbers of unnamed columns are converted, too. */

@@ -39,6 +39,17 @@ describe('a mapping', () => {
     expect(values.source).to.equal('none');
   });
 
+  for (const [decimal_separator, cost] of [
+    ['POINT', '12345678901234567.890'],
+    ['COMMA', '1.250'],
+  ] as const)
+    it(`keeps the digits of a number in JSON, with a decimal ${decimal_separator}`, () => {
+      const fields = [...COST.slice(0, 3), { field: 'properties.cost', columns: ['Tags.cost'], type: 'NUMBER' }];
+      const header = ['Account', 'Day', 'Tags'];
+      const values = read({ fields, decimal_separator }, header, ['a', '2026-10-20', `{"cost":${cost},"x":null}`]);
+      expect(values.properties.cost).to.equal(cost);
+    });
+
   it('joins columns, and takes the value where all are empty', () => {
     const fields = [
       ...COST,
