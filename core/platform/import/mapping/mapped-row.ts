@@ -67,19 +67,21 @@ function readNames(header: readonly string[]): string[] {
   return names;
 }
 
-/** Columns by their names, and by their names in lower case. */
+/** Columns by their names, and by their names in lower case; null if several have that name. */
 type ColumnIndex = {
   readonly names: readonly string[];
   readonly exact: ReadonlyMap<string, number>;
-  readonly lower: ReadonlyMap<string, number>;
+  readonly lower: ReadonlyMap<string, number | null>;
 };
 
 function indexColumns(names: readonly string[]): ColumnIndex {
   const exact = new Map<string, number>();
-  const lower = new Map<string, number>();
+  const lower = new Map<string, number | null>();
   for (const [index, name] of names.entries()) {
-    if (!exact.has(name)) exact.set(name, index);
-    if (!lower.has(name.toLowerCase())) lower.set(name.toLowerCase(), index);
+    if (name === '') continue;
+    if (exact.has(name)) throw invalid(name, 'stands twice in the header');
+    exact.set(name, index);
+    lower.set(name.toLowerCase(), lower.has(name.toLowerCase()) ? null : index);
   }
   return { names, exact, lower };
 }
@@ -115,7 +117,11 @@ function findColumn(name: string, columns: ColumnIndex): CellSource | undefined 
   return undefined;
 }
 
-const findName = (name: string, { exact, lower }: ColumnIndex) => exact.get(name) ?? lower.get(name.toLowerCase());
+function findName(name: string, { exact, lower }: ColumnIndex): number | undefined {
+  const index = exact.get(name) ?? lower.get(name.toLowerCase());
+  if (index === null) throw invalid(name, 'stands in the header in several cases: name one of them as it is written');
+  return index;
+}
 
 type OtherColumn = { readonly index: number; readonly path: readonly string[] };
 type NamedColumns = { readonly used: ReadonlySet<number>; readonly named: readonly FieldSource[] };

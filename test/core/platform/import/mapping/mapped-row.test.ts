@@ -115,6 +115,8 @@ describe('a mapping', () => {
     [{}, ['Account', 'Day', 'Cost', 'x'], /^x: is a column that the mapping does not name/],
     [{ other_columns: 'IGNORE' }, Array(1_001).fill('x'), /^header: must not have more than 1000 columns/],
     [{ other_columns: 'IGNORE' }, ['Account', 'A'.repeat(256)], /^header: column 2 has a name longer than 255/],
+    [{ other_columns: 'IGNORE' }, ['Account', 'Day', 'Cost', ' Cost'], /^Cost: stands twice in the header/],
+    [{ other_columns: 'IGNORE' }, ['Account', 'Day', 'COST', 'cost'], /^Cost: stands in the header in several cases/],
     [{ other_columns: 'PROPERTIES' }, ['Account', 'Day', 'Cost', ''], /column 4 has no name/],
     [
       { other_columns: 'PROPERTIES', property_names: 'SNAKE_CASE' },
