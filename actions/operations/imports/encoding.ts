@@ -15,6 +15,9 @@ export class EncodingDetector {
   #rest: Buffer = Buffer.alloc(0);
   #hasUtf8 = false;
   #hasOther = false;
+  #hasUnassigned = false;
+  #highBytes = 0;
+  #highBytesInRuns = 0;
 
   constructor(file_type: 'CSV' | 'JSON') {
     this.#file_type = file_type;
@@ -49,6 +52,9 @@ export class EncodingDetector {
   }
 
   #take(run: Buffer): void {
+    this.#hasUnassigned ||= UNASSIGNED.some((byte) => run.includes(byte));
+    this.#highBytes += run.length;
+    if (run.length >= 3) this.#highBytesInRuns += run.length;
     if (run.length > 0 && isUtf8(run)) this.#hasUtf8 = true;
     else this.#hasOther = true;
   }
@@ -73,7 +79,14 @@ export class EncodingDetector {
   #recognize(): FileEncoding {
     this.#decideRest();
     const isBroken = this.#hasUtf8 || this.#file_type === 'JSON' || findPackedFault(this.#first) !== undefined;
-    return this.#hasOther && !isBroken ? 'WINDOWS-1252' : 'UTF-8';
+    if (!this.#hasOther || isBroken) return 'UTF-8';
+    // Languages of Windows-1252 have few letters beyond ASCII in a row; Cyrillic or Chinese text has many.
+    if (this.#hasUnassigned || this.#highBytesInRuns * 2 > this.#highBytes)
+      throw invalid(
+        'file',
+        'is neither UTF-8 nor Windows-1252: save the file as UTF-8, or name its encoding in a mapping',
+      );
+    return 'WINDOWS-1252';
   }
 }
 
@@ -90,6 +103,8 @@ function findUtf16([one, two]: Buffer): FileEncoding | undefined {
   return one === 0 ? 'UTF-16BE' : 'UTF-16LE';
 }
 
+/** Bytes without a character in Windows-1252. */
+const UNASSIGNED = [0x81, 0x8d, 0x8f, 0x90, 0x9d];
 const PART_BYTES = 16_384;
 
 type EncodingTerms = { readonly file_type: 'CSV' | 'JSON'; readonly required: FileEncoding | null };
