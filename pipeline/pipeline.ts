@@ -41,7 +41,7 @@ export async function startPipeline(stores: Stores, options: PipelineOptions): P
     async () => (await relayControlMessages(stores, options.clock().getTime())) > 0,
     logger,
   );
-  const outbox = new PipelineBatchLoop(async () => (await moveOutboxEvents(stores)) > 0, logger);
+  const outbox = new PipelineBatchLoop(async () => (await moveOutboxEvents(stores, logger)) > 0, logger);
   const backfills = new PipelineBatchLoop(
     () => backfillMeters(stores, { events_max: options.slice_events_max }),
     logger,

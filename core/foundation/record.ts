@@ -49,7 +49,7 @@ export function buildBoundedInteger(least: number, most: number) {
 export const int32 = wholeNumber.pipe(z.int32());
 
 /** Maximum length of a key or name. They are indexed, and an index entry has a maximum length. */
-const KEY_LENGTH_MAX = 255;
+export const KEY_LENGTH_MAX = 255;
 export const keyText = z.string().max(KEY_LENGTH_MAX);
 
 /**

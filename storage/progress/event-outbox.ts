@@ -25,7 +25,7 @@ export async function addOutboxEvents(
 }
 
 export async function hasOutboxEvents(postgres: Database): Promise<boolean> {
-  const { rows } = await postgres.raw('select exists (select from event_outbox) as has');
+  const { rows } = await postgres.raw('select exists (select from event_outbox where failed_at is null) as has');
   return rows[0].has;
 }
 
@@ -35,10 +35,20 @@ const LEFT_SECONDS = 5;
 /** Takes the oldest entries that are left over and that no other process moves, and locks them until the transaction ends. */
 export async function takeOutboxEvents(transaction: Database, limit: number): Promise<OutboxEvents[]> {
   const { rows } = await transaction.raw(
-    `select * from event_outbox where created_at < now() - make_interval(secs => ?) order by id limit ? for update skip locked`,
+    `select * from event_outbox where failed_at is null and created_at < now() - make_interval(secs => ?) order by id limit ? for update skip locked`,
     [LEFT_SECONDS, limit],
   );
   return rows;
+}
+
+/** Sets an entry aside that the log refuses for good. */
+export async function failOutboxEvents(
+  database: Database,
+  { tenant_id, environment_id, id }: Pick<OutboxEvents, 'tenant_id' | 'environment_id' | 'id'>,
+): Promise<void> {
+  await database('event_outbox')
+    .where({ tenant_id, environment_id, id })
+    .update({ failed_at: database.raw('now()') });
 }
 
 export async function removeOutboxEvents(

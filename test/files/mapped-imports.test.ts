@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { tryImport } from '../../actions/operations/imports/run-import.ts';
 import { Decimal } from '../../core/foundation/decimal.ts';
+import { trimCompletedFiles } from '../../storage/models/operations/import-files.ts';
 import type { Task } from '../support/answers.ts';
 import { startWorld, type World } from '../support/world.ts';
 
@@ -308,6 +309,32 @@ describe('imports with a mapping', () => {
     const task = await imported('{"external_id":1}', { entity: 'CUSTOMERS', type: 'JSON' });
     expect((await world.api.request('GET', `/tasks/${task.id}/refused`)).body.code).to.equal('invalid_operation');
     expect((await world.api.request('GET', '/tasks/none/refused')).status).to.equal(404);
+    const { postgres } = world.api.services;
+    expect([task.failed_records, await postgres('import_files').where({ task_id: task.id })]).to.deep.equal([1, []]);
+  });
+
+  it('400: the refused rows of an old file, when newer ones need its room', async () => {
+    const importRefused = (name: string) => imported(`external_id,name\n,${name}\n`, { entity: 'CUSTOMERS' });
+    const old = await importRefused('old');
+    const last = await importRefused('new');
+    expect(await refusedFile(old)).to.include('old');
+    const { services, scope } = world.api;
+    await trimCompletedFiles(scope, services.postgres, Number(last.size_bytes));
+    expect(await refusedFile(last)).to.include('new');
+    expect(await refusedFile(old)).to.include('file: is no longer stored: the report has the reasons');
+  });
+
+  it('previews fewer rows if a mapping makes them long', async () => {
+    const columns = ['event_name', 'external_customer_id', ...Array.from({ length: 20 }, (_, n) => `properties.p${n}`)];
+    const fields = [
+      COLUMNS[2],
+      ...columns.map((field) => ({ field, columns: [field.includes('.') ? 'Text' : 'Kunde'] })),
+    ];
+    await world.post('/tasks/mappings', { name: 'long', ...GERMAN, fields });
+    const file = `Kunde;Datum;Text\n${`a;20.10.2026;${'x'.repeat(50_000)}\n`.repeat(60)}`;
+    const { body } = await send('/tasks/upload/preview', file, { mapping: 'long' });
+    expect([body.is_whole_file, body.error_summary]).to.deep.equal([false, null]);
+    expect(body.rows_read).to.equal(34);
   });
 
   it('404: the mapping of another tenant', async () => {

@@ -5,6 +5,7 @@
 
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { toUs } from '../../../core/foundation/time/instant.ts';
+import { EVENTS_PER_REQUEST_MAX } from '../../../core/metering/event/accept.ts';
 import { type CheckedEvents, eventSpan, idSpan } from '../../../core/metering/event/check-body.ts';
 import { IdentityHasher, toPartition, toShard } from '../../../core/metering/event/identity.ts';
 import type { TextSpan } from '../../../core/metering/event-text.ts';
@@ -37,6 +38,26 @@ export function toOneBody(
   });
   const body = Buffer.concat(each.flatMap(({ bytes }, index) => (index === 0 ? [bytes] : [COMMA, bytes])));
   return { body, events, contiguous: true };
+}
+
+const BODY_BYTES_MAX = 4 * 1_048_576;
+
+/** Splits events into bodies of 1,000 events or 4 MiB, because a record of the log has a maximum size. */
+export function* splitIntoBodies<Event extends { readonly bytes: Buffer }>(
+  events: readonly Event[],
+): Generator<Event[]> {
+  let body: Event[] = [];
+  let length = 0;
+  for (const event of events) {
+    if (body.length === EVENTS_PER_REQUEST_MAX || (body.length > 0 && length + event.bytes.length > BODY_BYTES_MAX)) {
+      yield body;
+      body = [];
+      length = 0;
+    }
+    body.push(event);
+    length += event.bytes.length;
+  }
+  if (body.length > 0) yield body;
 }
 
 /** Appends events and returns their ids in order, including generated ones. `contiguous`: only commas separate the events. */

@@ -8,6 +8,7 @@ import { advanceSeries, type CumulativePoint, type SeriesState } from '../../../
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { addOutboxEvents, type OutboxEvents, removeOutboxEvents } from '../../../storage/progress/event-outbox.ts';
 import { addSeries, readSeries, type StoredSeries, writeSeries } from '../../../storage/progress/otlp-series.ts';
+import { splitIntoBodies } from './append-events.ts';
 import { appendOutboxEvents } from './move-outbox-events.ts';
 
 export type SeriesPoint = {
@@ -20,7 +21,6 @@ export type SeriesPoint = {
 
 type SeriesFault = { readonly index: number; readonly why: string };
 
-const EVENTS_PER_ENTRY = 1_000;
 /** A series is written at least this often, so that one without new usage is not deleted. */
 const SEEN_MS = 86_400_000;
 
@@ -70,19 +70,18 @@ async function recordPoints(
   const states = new Map<string, NonNullable<SeriesState>>();
   for (const [name, { state }] of known) if (state !== null) states.set(name, state);
   const faults: SeriesFault[] = [];
-  const events: { event_id: string; text: string }[] = [];
+  const events: { event_id: string; bytes: Buffer }[] = [];
   const inOrder = points.toSorted((a, b) => (a.point.time_nano < b.point.time_nano ? -1 : 1));
   for (const { series, event_id, point, index, toEvent } of inOrder) {
     const step = advanceSeries(states.get(series) ?? null, point, now);
     if (step.kind === 'fault') faults.push({ index, why: step.why });
-    if (step.kind === 'delta') events.push({ event_id, text: toEvent(step.value, step.count) });
+    if (step.kind === 'delta') events.push({ event_id, bytes: Buffer.from(toEvent(step.value, step.count)) });
     if (step.kind === 'delta' || step.kind === 'baseline') states.set(series, point);
   }
   await writeSeries(transaction, scope, { states, now });
   const entries: OutboxEvents[] = [];
-  for (let from = 0; from < events.length; from += EVENTS_PER_ENTRY) {
-    const some = events.slice(from, from + EVENTS_PER_ENTRY);
-    const each = { event_ids: some.map((one) => one.event_id), events: some.map(({ text }) => text) };
+  for (const some of splitIntoBodies(events)) {
+    const each = { event_ids: some.map((one) => one.event_id), events: some.map(({ bytes }) => bytes.toString()) };
     const entry = { ...scope, ...each, received_at: now };
     entries.push({ ...entry, id: await addOutboxEvents(transaction, scope, entry) });
   }

@@ -15,6 +15,9 @@ export class EncodingDetector {
   #rest: Buffer = Buffer.alloc(0);
   #hasUtf8 = false;
   #hasOther = false;
+  #hasUnassigned = false;
+  #highBytes = 0;
+  #highBytesInRuns = 0;
 
   constructor(file_type: 'CSV' | 'JSON') {
     this.#file_type = file_type;
@@ -49,6 +52,9 @@ export class EncodingDetector {
   }
 
   #take(run: Buffer): void {
+    this.#hasUnassigned ||= UNASSIGNED.some((byte) => run.includes(byte));
+    this.#highBytes += run.length;
+    if (run.length >= 3) this.#highBytesInRuns += run.length;
     if (run.length > 0 && isUtf8(run)) this.#hasUtf8 = true;
     else this.#hasOther = true;
   }
@@ -63,11 +69,7 @@ export class EncodingDetector {
 
   /** A byte order mark decides before the encoding that a mapping states. */
   choose(required: FileEncoding | null): FileEncoding {
-    const [one, two, three] = this.#first;
-    if (one === 0xef && two === 0xbb && three === 0xbf) return 'UTF-8';
-    if (one === 0xff && two === 0xfe) return 'UTF-16LE';
-    if (one === 0xfe && two === 0xff) return 'UTF-16BE';
-    return required ?? this.#recognize();
+    return findMark(this.#first) ?? required ?? findUtf16(this.#first) ?? this.#recognize();
   }
 
   /**
@@ -75,21 +77,44 @@ export class EncodingDetector {
    * file, which its decoder reports.
    */
   #recognize(): FileEncoding {
-    const [one, two] = this.#first;
-    // UTF-16 has one zero byte in each Latin letter, first or second.
-    if (one !== undefined && two !== undefined && (one === 0) !== (two === 0))
-      return one === 0 ? 'UTF-16BE' : 'UTF-16LE';
     this.#decideRest();
     const isBroken = this.#hasUtf8 || this.#file_type === 'JSON' || findPackedFault(this.#first) !== undefined;
-    return this.#hasOther && !isBroken ? 'WINDOWS-1252' : 'UTF-8';
+    if (!this.#hasOther || isBroken) return 'UTF-8';
+    // Languages of Windows-1252 have few letters beyond ASCII in a row; Cyrillic or Chinese text has many.
+    if (this.#hasUnassigned || this.#highBytesInRuns * 2 > this.#highBytes)
+      throw invalid(
+        'file',
+        'is neither UTF-8 nor Windows-1252: save the file as UTF-8, or name its encoding in a mapping',
+      );
+    return 'WINDOWS-1252';
   }
 }
 
+/** Reads the byte order mark. */
+function findMark([one, two, three]: Buffer): FileEncoding | undefined {
+  if (one === 0xef && two === 0xbb && three === 0xbf) return 'UTF-8';
+  if (one === 0xff && two === 0xfe) return 'UTF-16LE';
+  return one === 0xfe && two === 0xff ? 'UTF-16BE' : undefined;
+}
+
+/** UTF-16 has one zero byte in each Latin letter, first or second. */
+function findUtf16([one, two]: Buffer): FileEncoding | undefined {
+  if (one === undefined || two === undefined || (one === 0) === (two === 0)) return undefined;
+  return one === 0 ? 'UTF-16BE' : 'UTF-16LE';
+}
+
+/** Bytes without a character in Windows-1252. */
+const UNASSIGNED = [0x81, 0x8d, 0x8f, 0x90, 0x9d];
 const PART_BYTES = 16_384;
 
 type EncodingTerms = { readonly file_type: 'CSV' | 'JSON'; readonly required: FileEncoding | null };
 
 export function chooseEncoding(bytes: Buffer, { file_type, required }: EncodingTerms): FileEncoding {
+  const first = bytes.subarray(0, 4);
+  const known = findMark(first) ?? required ?? findUtf16(first);
+  if (known !== undefined) return known;
+  // Most files are UTF-8, and this check is much faster than the detector.
+  if (isUtf8(bytes)) return 'UTF-8';
   const detector = new EncodingDetector(file_type);
   detector.add(bytes);
   return detector.choose(required);

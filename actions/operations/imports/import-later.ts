@@ -56,6 +56,9 @@ export async function enqueueImport(
   { file, author, mapping, ...fields }: NewImport,
 ): Promise<TaskModel> {
   const id = fields.id ?? newId('task', author.now.getTime());
+  const required = mapping?.encoding ?? null;
+  // The transaction does not wait for it: it reads all bytes of a large file.
+  const encoding = 'bytes' in file ? chooseEncoding(file.bytes, { file_type: fields.file_type, required }) : null;
   return postgres.transaction(async (transaction) => {
     if (fields.id !== undefined) {
       const [known] = await TaskModel.in(scope, transaction).where({ id });
@@ -82,7 +85,7 @@ export async function enqueueImport(
         ? {
             sha256,
             size_bytes: bytes.length,
-            encoding: chooseEncoding(bytes, { file_type: fields.file_type, required: mapping?.encoding ?? null }),
+            encoding,
             same_file_as: await findSameFile(transaction, scope, { id, sha256, entity_type: fields.entity_type }),
           }
         : {}),

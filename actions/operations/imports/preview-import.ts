@@ -11,11 +11,13 @@ import { findSameFile } from '../../../storage/models/reporting/task.ts';
 import { chooseEncoding } from './encoding.ts';
 import { listImportColumns } from './import-columns.ts';
 import type { NewImport } from './import-later.ts';
-import { type FileRow, readRows, toRowFault } from './rows.ts';
+import { computeRowLength, type FileRow, readRows, toRowFault } from './rows.ts';
 import { parseEventRows } from './take-events.ts';
 import { RECORDS } from './take-records.ts';
 
 const ROWS_MAX = 1_000;
+/** Maximum total length of these rows in characters: a mapping may name one cell many times. */
+const LENGTH_MAX = 33_554_432;
 const SHOWN_MAX = 10;
 
 type ImportPreviewInput = Pick<NewImport, 'entity_type' | 'file_type'> & {
@@ -66,13 +68,15 @@ export async function previewImport(
 /** An error that ends the file is a result: an import would import the rows before it. */
 async function readFirstRows({ bytes, entity_type, ...file }: ImportPreviewInput & { encoding: FileEncoding }) {
   const rows: FileRow[] = [];
+  let length = 0;
   async function* pieces() {
     yield bytes;
   }
   try {
     for await (const row of readRows({ ...file, known: listImportColumns(entity_type), pieces: pieces() })) {
-      if (rows.length === ROWS_MAX) return { rows, isWhole: false, error_summary: null };
+      if (rows.length === ROWS_MAX || length > LENGTH_MAX) return { rows, isWhole: false, error_summary: null };
       rows.push(row);
+      length += computeRowLength(row);
     }
   } catch (error) {
     if (!(error instanceof FarthingError) || error.http_status_code >= 500) throw error;

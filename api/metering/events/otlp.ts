@@ -1,11 +1,11 @@
 /** POST /otlp/v1/metrics: OpenTelemetry metrics become events (docs/rules/opentelemetry.md). */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { appendEvents, toOneBody } from '../../../actions/metering/events/append-events.ts';
+import { appendEvents, splitIntoBodies, toOneBody } from '../../../actions/metering/events/append-events.ts';
 import { type SeriesPoint, takeCumulativePoints } from '../../../actions/metering/events/take-cumulative.ts';
 import { FarthingError, invalid } from '../../../core/foundation/error.ts';
 import { parseShape } from '../../../core/foundation/shaped.ts';
-import { EVENTS_PER_REQUEST_MAX, findEventFault } from '../../../core/metering/event/accept.ts';
+import { findEventFault } from '../../../core/metering/event/accept.ts';
 import {
   formatProperties,
   fromOtlpMetrics,
@@ -25,6 +25,8 @@ import { OtlpMetricsAnswer, OtlpMetricsRequest } from './schema.ts';
 
 /** Maximum size of a body. It bounds the delay of other requests: reading and checking this many bytes takes some tenths of a second. */
 const BODY_LIMIT = 8 * 1024 * 1024;
+/** Maximum size of the event of a point, far below that of a record of the log. */
+const EVENT_BYTES_MAX = 1_048_576;
 const NAMED_MAX = 10;
 const PROTOBUF = 'application/x-protobuf';
 
@@ -98,7 +100,7 @@ function whyNot(faults: readonly PointFault[]): string {
   return reasons.slice(0, NAMED_MAX).join('; ') + more;
 }
 
-/** Appends the events; returns the faults that the last values of cumulative series show. */
+/** Appends the events; returns the faults of their sizes, and those that the last values of cumulative series show. */
 async function append(context: Context, events: readonly PointEvent[]): Promise<PointFault[]> {
   const { services, scope, received_at: now, request } = context;
   getFairShare(services).admit(scope, { events: events.length, bytes: request.body.length }, now.getTime());
@@ -106,9 +108,16 @@ async function append(context: Context, events: readonly PointEvent[]): Promise<
   const cumulative: PointEvent[] = [];
   const points: SeriesPoint[] = [];
   const deltas: { bytes: Buffer; event_id: string }[] = [];
+  const tooLong: PointFault[] = [];
   for (const event of events) {
     const event_id = hashId(event.identity);
-    if (event.cumulative === null) deltas.push({ event_id, bytes: Buffer.from(toEventText(event_id, event)) });
+    const bytes = Buffer.from(toEventText(event_id, event));
+    if (bytes.length > EVENT_BYTES_MAX)
+      tooLong.push({
+        metric: event.fields.event_name,
+        why: `a point must not be longer than ${EVENT_BYTES_MAX} bytes`,
+      });
+    else if (event.cumulative === null) deltas.push({ event_id, bytes });
     else {
       cumulative.push(event);
       points.push(toSeriesPoint(event_id, event, event.cumulative));
@@ -116,16 +125,15 @@ async function append(context: Context, events: readonly PointEvent[]): Promise<
   }
   await appendDeltas(context, deltas);
   const faults = await takeCumulativePoints(services, scope, { points, now });
-  return faults.map(({ index, why }) => ({ metric: cumulative[index]!.fields.event_name, why }));
+  return [...tooLong, ...faults.map(({ index, why }) => ({ metric: cumulative[index]!.fields.event_name, why }))];
 }
 
-/** Appends 1,000 events at a time. A client without an answer repeats the request; events that were appended count once. */
+/** Appends one body at a time. A client without an answer repeats the request; events that were appended count once. */
 async function appendDeltas(
   { services, scope, received_at: now }: Context,
   deltas: readonly { bytes: Buffer; event_id: string }[],
 ): Promise<void> {
-  for (let from = 0; from < deltas.length; from += EVENTS_PER_REQUEST_MAX)
-    await appendEvents(services.log, scope, { ...toOneBody(deltas.slice(from, from + EVENTS_PER_REQUEST_MAX)), now });
+  for (const body of splitIntoBodies(deltas)) await appendEvents(services.log, scope, { ...toOneBody(body), now });
 }
 
 function toSeriesPoint(

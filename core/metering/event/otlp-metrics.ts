@@ -40,6 +40,7 @@ const Points = z.object({
 });
 const Metric = z.looseObject({
   name: z.string().nullish(),
+  unit: z.string().nullish(),
   sum: Points.nullish(),
   histogram: Points.nullish(),
   exponentialHistogram: Points.nullish(),
@@ -142,7 +143,7 @@ function readMetric(metric: Metric, origin: Origin, { events, faults }: OtlpRead
   const isCumulative = CUMULATIVE.includes(metric[kind]!.aggregationTemporality as never);
   for (const point of metric[kind]!.dataPoints ?? []) {
     if (((point.flags ?? 0) & NO_VALUE) !== 0) continue;
-    const event = why ?? toPointEvent(point, { name, isCumulative }, origin);
+    const event = why ?? toPointEvent(point, { name, unit: metric.unit ?? '', kind, isCumulative }, origin);
     if (typeof event === 'string') faults.push({ metric: name, why: event });
     else events.push(event);
   }
@@ -184,9 +185,14 @@ const CUSTOMER = 'external_customer_id';
 const SERVICE = 'service.name';
 const OURS = ['value', 'count'];
 
-type PointMetric = { readonly name: string; readonly isCumulative: boolean };
+type PointMetric = {
+  readonly name: string;
+  readonly unit: string;
+  readonly kind: (typeof KINDS)[number];
+  readonly isCumulative: boolean;
+};
 
-function toPointEvent(point: Point, { name, isCumulative }: PointMetric, of: Origin): PointEvent | string {
+function toPointEvent(point: Point, { name, unit, kind, isCumulative }: PointMetric, of: Origin): PointEvent | string {
   const own = point.attributes ?? [];
   const customer = findText(own, CUSTOMER) ?? of.customer;
   if (customer === undefined || customer.trim() === '') return `the attribute ${CUSTOMER} is required`;
@@ -194,7 +200,7 @@ function toPointEvent(point: Point, { name, isCumulative }: PointMetric, of: Ori
   if (taken) return `the attribute ${taken.key} has the name of what is measured`;
   const timestamp = instantText(point.timeUnixNano);
   if (timestamp === undefined) return 'timeUnixNano is required';
-  const measured = readMeasurements(point);
+  const measured = readMeasurements(point, kind !== 'sum');
   if (typeof measured === 'string') return measured;
   const attributes: string[] = [];
   for (const { key, value } of own) {
@@ -203,8 +209,10 @@ function toPointEvent(point: Point, { name, isCumulative }: PointMetric, of: Ori
     if (key !== CUSTOMER) attributes.push(member(key, text));
   }
   const { source } = of;
-  const identityParts = [name, listed(own), `${point.startTimeUnixNano}`, `${point.timeUnixNano}`];
-  const cumulative = isCumulative ? toSeries(point, [of.series, name, canonical(own)]) : null;
+  // Metrics of one name and another kind or unit are separate streams, whose values must not be subtracted.
+  const stream = isCumulative ? [kind, unit] : [];
+  const identityParts = [name, listed(own), `${point.startTimeUnixNano}`, `${point.timeUnixNano}`, ...stream];
+  const cumulative = isCumulative ? toSeries(point, [of.series, name, ...stream, canonical(own)]) : null;
   const why = cumulative && findSeriesFault({ ...cumulative, ...measured });
   if (why) return why;
   return {
@@ -231,14 +239,19 @@ function toSeries({ startTimeUnixNano, timeUnixNano }: Point, parts: readonly un
 }
 
 /** Reads the value of a point. The value of a histogram is its sum, with the number of measurements as `count`. */
-function readMeasurements({ asInt, asDouble, sum, count }: Point): Pick<PointEvent, 'value' | 'count'> | string {
-  const isHistogram = count !== undefined && count !== null;
-  const value = isHistogram ? numberText(sum) : isPresent(asInt) ? wholeText(asInt) : numberText(asDouble);
+function readMeasurements(
+  { asInt, asDouble, sum, count }: Point,
+  isHistogram: boolean,
+): Pick<PointEvent, 'value' | 'count'> | string {
+  // Protocol buffers omit a count of 0, and then the sum is 0.
+  const isEmpty = !isPresent(count) && Number(sum ?? 0) === 0;
+  const total = isEmpty ? 0 : sum;
+  const value = isHistogram ? numberText(total) : isPresent(asInt) ? wholeText(asInt) : numberText(asDouble);
   if (value === undefined) return isHistogram ? 'sum must be a number' : 'asInt or asDouble must be a number';
   // Usage never falls, so the value of a sum is not below 0. For a histogram with measurements below 0 the protocol has no sum.
   if (value.startsWith('-')) return 'a value below 0 is no usage: what only grows has none';
   if (!isHistogram) return { value, count: null };
-  const measurements = wholeText(count);
+  const measurements = wholeText(isEmpty ? 0 : count);
   return measurements === undefined ? 'count must be a whole number' : { value, count: measurements };
 }
 

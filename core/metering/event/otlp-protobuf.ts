@@ -54,6 +54,7 @@ const points = (point: Message): Message => ({
 });
 const METRIC: Message = {
   1: text('name'),
+  3: text('unit'),
   5: one('gauge', () => points(NUMBER)),
   7: one('sum', () => points(NUMBER)),
   9: one('histogram', () => points(HISTOGRAM)),

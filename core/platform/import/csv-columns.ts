@@ -9,9 +9,13 @@ type ImportColumn = readonly string[];
 
 const COLUMNS_MAX = 1_000;
 
+export function checkColumnCount(header: readonly string[]): void {
+  if (header.length > COLUMNS_MAX) throw invalid('header', `must not have more than ${COLUMNS_MAX} columns`);
+}
+
 /** Parses the header. A name that is missing, repeated or unknown is rejected, because its values would be lost. */
 export function parseColumns(header: readonly string[], known: readonly string[]): ImportColumn[] {
-  if (header.length > COLUMNS_MAX) throw invalid('header', `must not have more than ${COLUMNS_MAX} columns`);
+  checkColumnCount(header);
   const names = header.map((name) => name.trim());
   for (const [index, name] of names.entries()) {
     if (name === '') throw invalid('header', `column ${index + 1} has no name`);

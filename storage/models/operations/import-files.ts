@@ -113,6 +113,34 @@ export async function deleteFile({ tenant_id, environment_id }: Scope, task_id: 
   await database('import_chunks').where({ tenant_id, environment_id, task_id }).del();
 }
 
+/** Maximum total size of the files of completed imports of an environment, which its files of refused rows are read from. */
+const COMPLETED_BYTES_MAX = 1024 ** 3;
+
+/** Deletes the files of completed imports that were used longest ago, until the rest has at most `bytes_max`. */
+export async function trimCompletedFiles(
+  { tenant_id, environment_id }: Scope,
+  database: Database,
+  bytes_max = COMPLETED_BYTES_MAX,
+): Promise<void> {
+  await database.raw(
+    `with sized as (
+       select task_id, sum(tasks.size_bytes) over (order by kept.used_at desc, task_id desc) as bytes
+         from import_files as kept join tasks on tasks.id = kept.task_id
+        where kept.tenant_id = :tenant_id and kept.environment_id = :environment_id
+          and tasks.tenant_id = :tenant_id and tasks.environment_id = :environment_id
+          and tasks.task_status = 'COMPLETED'
+     ), over as (
+       select task_id from sized where bytes > :bytes_max
+     ), files as (
+       delete from import_files
+        where tenant_id = :tenant_id and environment_id = :environment_id and task_id in (select task_id from over)
+     )
+     delete from import_chunks
+      where tenant_id = :tenant_id and environment_id = :environment_id and task_id in (select task_id from over)`,
+    { tenant_id, environment_id, bytes_max },
+  );
+}
+
 const RETENTION_DAYS = 7;
 
 /**

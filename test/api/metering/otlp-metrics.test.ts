@@ -157,6 +157,22 @@ describe('metrics of OpenTelemetry', () => {
     expect(await usageOf('partly')).to.equal('4');
   });
 
+  for (const aggregationTemporality of [1, 2])
+    it(`200: a point whose event exceeds a mebibyte is refused, with temporality ${aggregationTemporality}`, async () => {
+      const customer = `long-${aggregationTemporality}`;
+      const attribute = (length: number) => ({ key: 'text', value: { stringValue: '\u0001'.repeat(length) } });
+      const long = (length: number) => {
+        const one = point(customer);
+        return { ...one, attributes: [...one.attributes, attribute(length)] };
+      };
+      const { status, body } = await send(request([point(customer), long(180_000)], { aggregationTemporality }));
+      expect([status, body.partialSuccess?.errorMessage]).to.deep.equal([
+        200,
+        'tokens: a point must not be longer than 1048576 bytes',
+      ]);
+      expect(await usageOf(customer)).to.equal('4');
+    });
+
   it('200: a request without metrics', async () => {
     expect((await send({})).body).to.deep.equal({ partialSuccess: null });
   });
@@ -233,6 +249,28 @@ describe('metrics of OpenTelemetry', () => {
       expect((await sendPoints(at('away', 20, 7))).status).to.equal(200);
       await until('the outbox is empty', async () => !(await hasOutboxEvents(world.api.services.postgres)));
       expect(await usageOf('away')).to.equal('7');
+    });
+
+    it('sets aside events that the log refuses for good, and moves the others', async () => {
+      const { log, postgres } = world.api.services;
+      const append = log.append.bind(log);
+      log.append = (entries) =>
+        Promise.reject(
+          entries[0]!.body.includes('refused')
+            ? new FarthingError('validation_error', 'a record of the event log holds 8388608 bytes at most')
+            : new FarthingError('service_unavailable', 'the log is away'),
+        );
+      try {
+        expect((await sendPoints(at('refused', 10, 5))).status).to.equal(400);
+        expect((await sendPoints(at('behind', 10, 5))).status).to.equal(503);
+        const failed = () => postgres('event_outbox').whereNotNull('failed_at');
+        await until('the entry is set aside', async () => (await failed()).length === 1);
+      } finally {
+        log.append = append;
+      }
+      await until('the others are moved', async () => !(await hasOutboxEvents(postgres)));
+      expect([await usageOf('behind'), await usageOf('refused')]).to.deep.equal(['5', '0']);
+      await postgres('event_outbox').whereNotNull('failed_at').del();
     });
 
     it('keeps idle series, and deletes those that ended', async () => {

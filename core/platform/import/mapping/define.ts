@@ -1,6 +1,6 @@
 /** Completes and checks a mapping (docs/rules/imports.md, "Mappings"). */
 import { invalid } from '../../../foundation/error.ts';
-import { splitField } from './mapped-row.ts';
+import { REQUIRED_EVENT_FIELDS, splitField } from './mapped-row.ts';
 import { findPreset } from './presets.ts';
 import {
   DEFAULT_TERMS,
@@ -25,8 +25,9 @@ export function defineImportMapping(
   if (base && entity_type !== base.entity_type)
     throw invalid('preset', `makes ${base.entity_type}, not ${entity_type}`);
   const fields = terms.fields ?? [];
-  checkFields(fields, { entity_type, known, hasPreset: base !== undefined });
   const inherited = base?.fields.filter(({ field }) => !fields.some((one) => one.field === field)) ?? [];
+  checkFields(fields, { entity_type, known, hasPreset: base !== undefined });
+  checkNesting(fields, inherited);
   const defined = {
     ...(base ? toTerms(base) : DEFAULT_TERMS),
     ...toTerms(terms),
@@ -34,6 +35,9 @@ export function defineImportMapping(
   };
   if (defined.other_columns === 'PROPERTIES' && entity_type !== 'EVENTS')
     throw invalid('other_columns', 'can be PROPERTIES for EVENTS alone');
+  if (defined.other_columns === 'PROPERTIES' && defined.fields.some(({ field }) => field === 'properties'))
+    throw invalid('other_columns', 'cannot be PROPERTIES beside the field properties');
+  if (entity_type === 'EVENTS') checkRequired(defined.fields);
   return { name, entity_type, preset, ...defined };
 }
 
@@ -63,8 +67,28 @@ function checkFields(fields: readonly MappedField[], { entity_type, known, hasPr
         `must be one of ${known.join(', ')}, or an entry of a map such as properties.<name>`,
       );
     if (fields.findIndex(({ field }) => field === mapped.field) < index) throw invalid(`${at}.field`, 'stands twice');
-    if (key !== undefined && fields.some(({ field }) => field === name))
-      throw invalid(`${at}.field`, `stands beside ${name}: use one of them`);
     if (!hasPreset && !hasSource(mapped)) throw invalid(`${at}.columns`, 'is required, or a value');
+  }
+}
+
+/** Refuses a map beside an entry of it, such as `properties` and `properties.cost`, because one would replace the other. */
+function checkNesting(fields: readonly MappedField[], inherited: readonly MappedField[]): void {
+  for (const [index, mapped] of fields.entries()) {
+    const [name, key] = splitField(mapped.field);
+    const other = [...inherited, ...fields].filter(hasSource).find((one) => {
+      const [map, entry] = splitField(one.field);
+      return map === name && (entry === undefined) !== (key === undefined);
+    });
+    if (other && hasSource(mapped))
+      throw invalid(`fields[${index}].field`, `stands beside ${other.field}: use one of them`);
+  }
+}
+
+/** An event without a timestamp would count at the time of its import. */
+function checkRequired(fields: readonly MappedField[]): void {
+  for (const name of REQUIRED_EVENT_FIELDS) {
+    const mapped = fields.find(({ field }) => field === name);
+    if (!mapped) throw invalid('fields', `must have ${name}`);
+    if (mapped.is_optional && mapped.value === null) throw invalid('fields', `cannot have ${name} as optional`);
   }
 }

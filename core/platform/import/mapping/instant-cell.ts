@@ -1,9 +1,9 @@
 /** Dates and instants as files write them (docs/rules/imports.md, "Numbers and dates"). */
-import { daysSince1970 } from '../../../foundation/time/instant.ts';
 import { instantAt } from '../../../foundation/time/zone.ts';
+import { CELL_LENGTH_MAX } from './number-cell.ts';
 import type { DateFormat, ImportMappingTerms } from './record.ts';
 
-const TIME = String.raw`(?:[T ,]\s*(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?\s*([AP]M)?\s*(Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?)?`;
+const TIME = String.raw`(?:[T ,]\s*(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(?:\s{0,4}([AP]M))?\s*(Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?)?`;
 const YEAR_FIRST = new RegExp(String.raw`^(\d{4})([-/.]?)(\d{1,2})\2(\d{1,2})${TIME}$`, 'i');
 const YEAR_LAST = new RegExp(String.raw`^(\d{1,2})([-/.])(\d{1,2})\2(\d{4})${TIME}$`, 'i');
 const SECONDS = /^(\d{1,11})(?:\.(\d{1,9}))?$/;
@@ -13,6 +13,7 @@ type Terms = Pick<ImportMappingTerms, 'date_format' | 'time_zone'>;
 /** Converts a cell to an RFC 3339 instant in UTC with the digits of its second; undefined if it is none in this form. */
 export function toInstantText(cell: string, terms: Terms): string | undefined {
   const text = cell.trim();
+  if (text.length > CELL_LENGTH_MAX) return undefined;
   if (terms.date_format === 'UNIX_SECONDS') return formatSeconds(SECONDS.exec(text));
   if (terms.date_format === 'UNIX_MILLISECONDS')
     return formatSeconds(SECONDS.exec(text.replace(/^(\d+)(\d{3})(?:\.(\d+))?$/, '$1.$2$3')));
@@ -51,13 +52,15 @@ function formatLocal({ year, month, day, time }: DateParts, time_zone: string): 
   const hour = half === undefined ? Number(hours) : toFullHour(Number(hours), half);
   const ms = Date.UTC(year, month - 1, day, hour, Number(minute), Number(second));
   const whole = new Date(ms);
+  // Date.UTC takes the years 0 to 99 for 1900 to 1999.
   const exists =
+    whole.getUTCFullYear() === year &&
     whole.getUTCMonth() === month - 1 &&
     whole.getUTCDate() === day &&
     whole.getUTCHours() === hour &&
     whole.getUTCMinutes() === Number(minute) &&
     whole.getUTCSeconds() === Number(second);
-  if (!exists || daysSince1970(year, month, day) * 86_400_000 > ms) return undefined;
+  if (!exists) return undefined;
   if (offset === undefined) return formatInstant(instantAt(time_zone, ms), fraction);
   const minutes = readOffsetMinutes(offset);
   return minutes === undefined ? undefined : formatInstant(ms - minutes * 60_000, fraction);

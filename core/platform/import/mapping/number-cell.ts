@@ -1,6 +1,9 @@
 /** Numbers as files write them (docs/rules/imports.md, "Numbers and dates"). */
 import type { DecimalSeparator } from './record.ts';
 
+/** Maximum length of a number or a date, so that matching a cell takes a short time. */
+export const CELL_LENGTH_MAX = 64;
+
 /** Characters between groups of digits, besides the comma or the point that is not the decimal separator. */
 const BLANKS_AND_QUOTES = String.raw` \u00a0\u2009\u202f'’`;
 
@@ -17,8 +20,10 @@ function numberForm(group: string, decimal: string): RegExp {
 
 /** Converts a number to JSON notation with all of its digits; undefined if the cell is no number in this form. */
 export function toNumberText(cell: string, separator: DecimalSeparator): string | undefined {
-  const inner = /^\((.+)\)$/.exec(cell.trim())?.[1];
-  const parts = FORMS[separator].exec(inner ?? cell.trim());
+  const text = cell.trim();
+  if (text.length > CELL_LENGTH_MAX) return undefined;
+  const inner = /^\((.+)\)$/.exec(text)?.[1];
+  const parts = FORMS[separator].exec(inner ?? text);
   if (parts === null) return undefined;
   const [, sign = '', whole = '', , fraction = '', exponent] = parts;
   if (whole === '' && fraction === '') return undefined;

@@ -50,6 +50,16 @@ describe('the encoding of a file', () => {
     expect(recognize(Buffer.from([0x1f, 0x8b, 8, 0, 0xff, 0xfe])), 'gzip').to.equal('UTF-8');
   });
 
+  const OTHERS: [what: string, bytes: Buffer][] = [
+    ['Cyrillic in Windows-1251', Buffer.from('id,name\n1,\xcf\xf0\xe8\xe2\xe5\xf2 \xe8\n', 'latin1')],
+    ['a byte without a character', Buffer.from('id,name\n1,J\xfcrgen \x81\n', 'latin1')],
+  ];
+  for (const [what, bytes] of OTHERS)
+    it(`is refused if it is another: ${what}`, () => {
+      expect(() => recognize(bytes)).to.throw(/^file: is neither UTF-8 nor Windows-1252: save the file as UTF-8/);
+      expect(chooseEncoding(bytes, { file_type: 'CSV', required: 'WINDOWS-1252' })).to.equal('WINDOWS-1252');
+    });
+
   it('is found in large files, whose pieces end within a character and whose runs are long', () => {
     const chinese = Buffer.from('價格'.repeat(20_000));
     const detector = new EncodingDetector('CSV');

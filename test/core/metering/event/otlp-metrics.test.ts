@@ -71,6 +71,25 @@ describe('metrics of OpenTelemetry', () => {
     expect(formatProperties(events[0]!)).to.equal('{"value":7.5,"count":2,"region":"eu"}');
   });
 
+  it('of an empty histogram, whose count protocol buffers omit', () => {
+    const { events, faults } = read([histogram({ count: undefined, sum: 0 })]);
+    expect(faults).to.deep.equal([]);
+    expect(formatProperties(events[0]!)).to.equal('{"value":0,"count":0,"region":"eu"}');
+  });
+
+  it('cumulative metrics of another kind or unit are other series; the id of a delta has neither', () => {
+    const listAll = (aggregationTemporality: number) => {
+      const { histogram: points } = histogram({});
+      const total = sum([point()], { aggregationTemporality });
+      const measured = { name: 'calls', histogram: { ...points, aggregationTemporality } };
+      return read([total, { ...total, unit: 'By' }, measured]).events;
+    };
+    const cumulative = listAll(2);
+    expect(new Set(cumulative.map((event) => event.cumulative!.series))).to.have.property('size', 3);
+    expect(new Set(cumulative.map(textOf))).to.have.property('size', 3);
+    expect(new Set(listAll(1).map(textOf))).to.have.property('size', 1);
+  });
+
   it('a point without a value is passed over, and so is a metric of no kind', () => {
     expect(read([sum([point({ flags: 1, asInt: undefined })]), { name: 'none' }])).to.deep.equal({
       events: [],
@@ -158,6 +177,7 @@ describe('metrics of OpenTelemetry', () => {
     ['a value below 0', sum([point({ asInt: '-4' })]), /below 0 is no usage/],
     ['a fraction below 0', sum([point({ asInt: undefined, asDouble: -0.5 })]), /below 0 is no usage/],
     ['a kind that nobody knows', { name: 'x', Sum: { dataPoints: [point()] } }, /Sum is no kind of metric/],
+    ['a histogram without a count', histogram({ count: undefined }), /count must be a whole number/],
     ['a histogram without a sum', histogram({ sum: undefined }), /sum must be a number/],
     ['a name of ours', sum([point({ attributes: [...POINT.attributes, text('value', 'x')] })]), /attribute value/],
     [

@@ -36,6 +36,8 @@ describe('a number in a cell', () => {
     ['(-5)', 'POINT', undefined],
     ['0x10', 'POINT', undefined],
     ['Infinity', 'POINT', undefined],
+    ['1'.repeat(64), 'POINT', '1'.repeat(64)],
+    ['1'.repeat(65), 'POINT', undefined],
   ];
   for (const [cell, separator, number] of ROWS)
     it(`${JSON.stringify(cell)} with a decimal ${separator}: ${number ?? 'refused'}`, () => {
@@ -68,6 +70,9 @@ describe('an instant in a cell', () => {
     ['10/20/2026', 'DAY_FIRST', undefined],
     ['10/20/2026', 'YEAR_FIRST', undefined],
     ['10/20/26', 'MONTH_FIRST', undefined],
+    ['0001-01-01 00:00:00', 'YEAR_FIRST', undefined],
+    ['0000-00-00', 'YEAR_FIRST', undefined],
+    ['01/02/0026', 'DAY_FIRST', undefined],
     ['2026-02-30', 'YEAR_FIRST', undefined],
     ['2026-10-01 24:00:00', 'YEAR_FIRST', undefined],
     ['2026-10-01 13:00 PM', 'YEAR_FIRST', undefined],
@@ -75,6 +80,8 @@ describe('an instant in a cell', () => {
     ['202610', 'YEAR_FIRST', undefined],
     ['yesterday', 'YEAR_FIRST', undefined],
     ['2026-10-01T00:00:00+25:00', 'YEAR_FIRST', undefined],
+    [`2026-10-01 10:00${' '.repeat(60)}Z`, 'YEAR_FIRST', undefined],
+    ['2026-10-01 10:00     PM', 'YEAR_FIRST', undefined],
     ['12', 'UNIX_MILLISECONDS', '1970-01-01T00:00:12Z'],
   ];
   for (const [cell, date_format, instant, time_zone = 'UTC'] of ROWS)

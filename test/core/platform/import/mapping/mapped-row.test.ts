@@ -33,6 +33,23 @@ describe('a mapping', () => {
       });
   });
 
+  it('finds only the keys that the JSON of a cell has', () => {
+    const fields = [...COST, { field: 'source', columns: ['Tags.constructor'], value: 'none' }];
+    const values = read({ fields }, ['Account', 'Day', 'Cost', 'Tags'], ['a', '2026-10-20', '1', '{"x":1}']);
+    expect(values.source).to.equal('none');
+  });
+
+  for (const [decimal_separator, cost] of [
+    ['POINT', '12345678901234567.890'],
+    ['COMMA', '1.250'],
+  ] as const)
+    it(`keeps the digits of a number in JSON, with a decimal ${decimal_separator}`, () => {
+      const fields = [...COST.slice(0, 3), { field: 'properties.cost', columns: ['Tags.cost'], type: 'NUMBER' }];
+      const header = ['Account', 'Day', 'Tags'];
+      const values = read({ fields, decimal_separator }, header, ['a', '2026-10-20', `{"cost":${cost},"x":null}`]);
+      expect(values.properties.cost).to.equal(cost);
+    });
+
   it('joins columns, and takes the value where all are empty', () => {
     const fields = [
       ...COST,
@@ -82,6 +99,10 @@ describe('a mapping', () => {
     [['a', '10/20/2026', '1', ''], /^timestamp: "10\/20\/2026" is no date in the form YEAR_FIRST/],
     [['a', '', '1', ''], /^timestamp: is required: Day is empty/],
     [['', '2026-10-20', '1', ''], /^external_customer_id: is required: Tags, Account is empty/],
+    [
+      ['a', '2026-10-20', '1', `{"customer":"${'x'.repeat(1_048_576)}"}`],
+      /^row: is longer than 1048576 characters after/,
+    ],
     [['a', '2026-10-20', '1', '[1]'], /^Tags: must be a JSON object/],
   ];
   for (const [cells, why] of ROW_FAULTS)
@@ -92,6 +113,10 @@ describe('a mapping', () => {
   const HEADER_FAULTS: [request: object, header: string[], why: RegExp][] = [
     [{}, ['Account', 'Day'], /^Cost: is no column of the file, and the mapping needs it for properties.cost/],
     [{}, ['Account', 'Day', 'Cost', 'x'], /^x: is a column that the mapping does not name/],
+    [{ other_columns: 'IGNORE' }, Array(1_001).fill('x'), /^header: must not have more than 1000 columns/],
+    [{ other_columns: 'IGNORE' }, ['Account', 'A'.repeat(256)], /^header: column 2 has a name longer than 255/],
+    [{ other_columns: 'IGNORE' }, ['Account', 'Day', 'Cost', ' Cost'], /^Cost: stands twice in the header/],
+    [{ other_columns: 'IGNORE' }, ['Account', 'Day', 'COST', 'cost'], /^Cost: stands in the header in several cases/],
     [{ other_columns: 'PROPERTIES' }, ['Account', 'Day', 'Cost', ''], /column 4 has no name/],
     [
       { other_columns: 'PROPERTIES', property_names: 'SNAKE_CASE' },
@@ -110,6 +135,17 @@ describe('a mapping', () => {
     [{ fields: [{ field: 'properties.', columns: ['a'] }] }, /^fields\[0\].field: must be one of/],
     [{ fields: [COST[0], COST[0]] }, /^fields\[1\].field: stands twice/],
     [{ fields: [COST[3], { field: 'properties', columns: ['x'] }] }, /^fields\[0\].field: stands beside properties/],
+    [
+      { preset: 'FOCUS', fields: [{ field: 'properties', columns: ['x'] }] },
+      /^fields\[0\].field: stands beside properties.BilledCost/,
+    ],
+    [
+      { other_columns: 'PROPERTIES', fields: [...COST.slice(0, 3), { field: 'properties', columns: ['x'] }] },
+      /^other_columns: cannot be PROPERTIES beside the field properties/,
+    ],
+    [{ fields: [COST[0], COST[1]] }, /^fields: must have timestamp/],
+    [{ preset: 'FOCUS', fields: [{ field: 'external_customer_id' }] }, /^fields: must have external_customer_id/],
+    [{ fields: [COST[0], COST[1], { ...COST[2], is_optional: true }] }, /^fields: cannot have timestamp as optional/],
     [{ fields: [{ field: 'source' }] }, /^fields\[0\].columns: is required, or a value/],
     [{ name: 'focus' }, /^name: is the name of a preset/],
     [{ preset: 'FOCUS', entity_type: 'CUSTOMERS' }, /^preset: makes EVENTS, not CUSTOMERS/],
