@@ -12,14 +12,14 @@ export async function readSeries(
   { series, lock }: { series: readonly string[]; lock: boolean },
 ): Promise<Map<string, StoredSeries>> {
   const { rows } = await database.raw(
-    `select series, time_nano::text, value::text, count::text, seen_at from otlp_series
+    `select series, time_nano::text, value::text, count::text, rebase, seen_at from otlp_series
       where tenant_id = ? and environment_id = ? and series = any(?) order by series ${lock ? 'for update' : ''}`,
     [tenant_id, environment_id, [...series]],
   );
   const known = new Map<string, StoredSeries>();
-  for (const { series, time_nano, value, count, seen_at } of rows)
+  for (const { series, time_nano, value, count, rebase, seen_at } of rows)
     if (time_nano !== null)
-      known.set(series, { state: { time_nano: BigInt(time_nano), value, count }, seen_at: new Date(seen_at) });
+      known.set(series, { state: { time_nano: BigInt(time_nano), value, count, rebase }, seen_at: new Date(seen_at) });
   return known;
 }
 
@@ -54,13 +54,14 @@ export async function writeSeries(
     time_nano: time_nano.toString(),
     value,
     count,
+    rebase: false,
     seen_at: now,
   }));
   for (let from = 0; from < rows.length; from += ROWS_MAX)
     await database('otlp_series')
       .insert(rows.slice(from, from + ROWS_MAX))
       .onConflict(['tenant_id', 'environment_id', 'series'])
-      .merge(['time_nano', 'value', 'count', 'seen_at']);
+      .merge(['time_nano', 'value', 'count', 'rebase', 'seen_at']);
 }
 
 /** Deletes the states of series that sent nothing for long. Returns their number. */

@@ -12,8 +12,10 @@ export type CumulativePoint = {
   readonly count: string | null;
 };
 
-/** Last value of a series; null before its first. */
-export type SeriesState = Pick<CumulativePoint, 'time_nano' | 'value' | 'count'> | null;
+/** Last value of a series; null before its first. With `rebase` a later value replaces it without being counted, as after a restore. */
+export type SeriesState =
+  | (Pick<CumulativePoint, 'time_nano' | 'value' | 'count'> & { readonly rebase?: boolean })
+  | null;
 
 /** The usage since the state. `advance` says whether the state must be stored. */
 type SeriesStep =
@@ -50,6 +52,7 @@ export function advanceSeries(state: SeriesState, point: CumulativePoint, now: D
     return isZero(value) && isZero(count) ? { kind: 'baseline' } : { kind: 'delta', value, count };
   }
   if (time_nano <= state.time_nano) return { kind: 'nothing' };
+  if (state.rebase) return { kind: 'baseline' };
   const added = {
     value: subtract(value, state.value),
     count: count === null ? null : subtract(count, state.count ?? '0'),

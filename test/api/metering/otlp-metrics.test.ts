@@ -273,6 +273,14 @@ describe('metrics of OpenTelemetry', () => {
       await postgres('event_outbox').whereNotNull('failed_at').del();
     });
 
+    it('after a restore only replaces the value once, because the log may have later usage', async () => {
+      await sendPoints(at('restored', 10, 5));
+      await world.api.services.postgres('otlp_series').update({ rebase: true });
+      await sendPoints(at('restored', 20, 9));
+      await sendPoints(at('restored', 30, 11));
+      expect(await usageOf('restored')).to.equal('7');
+    });
+
     it('keeps idle series, and deletes those that ended', async () => {
       const { postgres } = world.api.services;
       const DAY_MS = 86_400_000;

@@ -333,7 +333,7 @@ describe('/entitlements', () => {
       const { id } = await made('/entitlements', { plan_id, ...metered() });
       expect((await api.request('DELETE', `/entitlements/${id}`)).status).to.equal(200);
       expect((await api.request('DELETE', `/entitlements/${id}`)).status).to.equal(404);
-      expect((await put(id, { usage_limit: 1 })).status).to.equal(404);
+      expect((await put(id, { usage_limit: 1 })).body.code).to.equal('invalid_operation');
       await made('/entitlements', { plan_id, ...metered() });
     });
 

@@ -14,9 +14,16 @@ const pointAt = (seconds: number, value: string, count: string | null = null): C
 });
 
 describe('a cumulative series', () => {
-  const ROWS: [what: string, before: CumulativePoint | null, point: CumulativePoint, step: object][] = [
+  const ROWS: [what: string, before: SeriesState, point: CumulativePoint, step: object][] = [
     ['first', null, pointAt(1, '5'), { kind: 'delta', value: '5', count: null }],
     ['first, without usage', null, pointAt(1, '0'), { kind: 'baseline' }],
+    ['after a restore', { ...pointAt(1, '5'), rebase: true }, pointAt(2, '9'), { kind: 'baseline' }],
+    [
+      'after a restore, one that was sent before',
+      { ...pointAt(2, '5'), rebase: true },
+      pointAt(1, '4'),
+      { kind: 'nothing' },
+    ],
     ['first, of no length', null, pointAt(0, '5'), { kind: 'baseline' }],
     [
       'grown',
