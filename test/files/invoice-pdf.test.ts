@@ -34,7 +34,6 @@ describe('/invoices/{id}/pdf', () => {
     const first = await pdf();
     expect(first.answer.headers.get('content-disposition')).to.contain('INV-202603-00001.pdf');
     const etag = first.answer.headers.get('etag')!;
-    // fetch adds Cache-Control: no-cache to a conditional request.
     const askAgain = () => api.request('GET', `/invoices/${invoice.id}/pdf`, { headers: { 'if-none-match': etag } });
     const again = await askAgain();
     expect([again.status, again.text]).to.deep.equal([304, '']);

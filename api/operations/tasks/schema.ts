@@ -54,7 +54,7 @@ export const UploadQuery = z.object({
   entity_type: imported.meta({ ...imported.meta(), example: 'CUSTOMERS' }),
   file_type: importedType.meta({ ...importedType.meta(), example: 'JSON' }),
   file_name,
-  mapping: mapping.meta({ ...mapping.meta(), example: null }),
+  mapping: mapping.meta({ ...mapping.meta(), example: '' }),
 });
 
 export const PreviewQuery = UploadQuery.omit({ file_name: true });
