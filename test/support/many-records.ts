@@ -390,6 +390,18 @@ const SEEDS: Record<string, Record<string, string>> = {
     scheduled_task_id: sometimes(one('schedtask', 100)),
     created_by: one('user'),
   },
+  import_mappings: {
+    id: nth('impmap', 'i'),
+    name: `'Mapping ' || i`,
+    entity_type: rarely('FEATURES', 'EVENTS'),
+    delimiter: `'COMMA'`,
+    decimal_separator: `'POINT'`,
+    date_format: `'YEAR_FIRST'`,
+    time_zone: `'UTC'`,
+    other_columns: `'REFUSE'`,
+    property_names: `'AS_COLUMN'`,
+    fields: `'[]'::jsonb`,
+  },
   connections: {
     id: nth('conn', 'i'),
     provider_type: rarely('directory', 's3'),
