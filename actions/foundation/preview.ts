@@ -2,6 +2,7 @@
  * Previews a change by the change itself, in a transaction that is rolled back. So the preview cannot differ from the change. It draws no
  * number and calls no provider; system events and jobs are rolled back, too.
  */
+import type { Author } from '../../core/foundation/stamp.ts';
 import { collectNewIds } from '../../storage/foundation/new-id.ts';
 import type { Database, Stores, Transaction } from '../../storage/foundation/stores.ts';
 import { runBillingTransaction } from './transaction.ts';
@@ -10,6 +11,13 @@ type Preview<Made, Answer> = {
   readonly change: (transaction: Transaction) => Promise<Made>;
   /** Builds the answer inside the transaction, where the records exist. */
   readonly show: (made: Made, database: Database) => Promise<Answer>;
+};
+
+/** Request of a preview, and the answer that shows what it would make. */
+export type ChangePreview<Request, Made, Answer> = {
+  readonly request: Request;
+  readonly author: Author;
+  readonly show: Preview<Made, Answer>['show'];
 };
 
 /** Returns the answer with empty ids in place of those of records that the change would create, and without their numbers. */

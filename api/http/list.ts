@@ -189,6 +189,19 @@ export function describeInQuery(shape: z.ZodType): z.ZodType {
     ? shape.extend(inQueryString)
     : shape;
 }
+/** Page of a list of which the published client sends no page, and expects all records. */
+export function buildWholeListPage(these: string) {
+  const { limit, offset, cursor } = commonShape;
+  return z.object({
+    limit: limit
+      .unwrap()
+      .default(1000)
+      .meta({ description: `Maximum number of ${these} per page, 1 to 1,000. Default: 1,000.` }),
+    offset,
+    cursor,
+  });
+}
+
 type ListInput = z.infer<z.ZodObject<typeof commonShape>>;
 
 export const Pagination = z

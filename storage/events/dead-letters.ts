@@ -46,7 +46,7 @@ const deadLetters = defineStatement({
           from event_outcomes
          where ${THEIRS} and ({every:Bool} or ${POSITION} in {ids:Array(String)})
            and (not {is_after:Bool} or (received_at <= ${AFTER}
-                and (received_at < ${AFTER} or (partition, offset, position) > ({p:UInt16}, {o:UInt64}, {i:UInt32}))))
+                and (received_at < ${AFTER} or (partition, offset, position) > ({after_partition:UInt16}, {after_offset:UInt64}, {after_position:UInt32}))))
          order by received_at desc, partition, offset, position
          limit {limit:UInt32} offset {offset:UInt64}`,
   params: z.object({
@@ -57,9 +57,9 @@ const deadLetters = defineStatement({
     offset: z.int(),
     is_after: z.boolean(),
     after: z.int(),
-    p: z.int(),
-    o: z.int(),
-    i: z.int(),
+    after_partition: z.int(),
+    after_offset: z.int(),
+    after_position: z.int(),
   }),
   row: Row,
 });
@@ -79,7 +79,11 @@ export async function findDeadLetters(
 ): Promise<StoredDeadLetter[]> {
   const { tenant_id, environment_id } = scope;
   const { ids, limit, offset, after = null } = query;
-  const [p, o, i] = (after?.id ?? '0-0-0').split('-').map(Number) as [number, number, number];
+  const [after_partition, after_offset, after_position] = (after?.id ?? '0-0-0').split('-').map(Number) as [
+    number,
+    number,
+    number,
+  ];
   const rows = await deadLetters.run(stores.clickhouse, {
     tenant_id,
     environment_id,
@@ -89,7 +93,9 @@ export async function findDeadLetters(
     offset,
     is_after: after !== null,
     after: after?.received_at_us ?? 0,
-    ...{ p, o, i },
+    after_partition,
+    after_offset,
+    after_position,
   });
   const replayed = await loadReplays(
     stores.postgres,

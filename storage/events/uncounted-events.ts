@@ -52,15 +52,11 @@ export async function listRejectedOutcomes(
   { outcomes, ...query }: UncountedQuery & { readonly outcomes: readonly RejectedOutcome[] },
 ): Promise<OutcomeOfEvent[]> {
   if (outcomes.length === 0) return [];
-  const { conditions, params } = buildConditions(scope, query);
-  const filters = [...conditions, 'outcome in {outcomes:Array(String)}', NOT_CORRECTED];
-  const fields = { event_name: query.event_name, external_customer_id: query.external_customer_id };
-  for (const [field, value] of Object.entries(fields)) {
-    if (value === null) continue;
+  const { conditions, params } = buildConditions(scope, query, (field) => {
     const stored = `select event_id from events where ${SCOPE} and ${field} = {${field}:String}`;
-    filters.push(`if(outcome = 'unusable', event_id in (${stored}), ${sent(field)} = {${field}:String})`);
-    params[field] = value;
-  }
+    return `if(outcome = 'unusable', event_id in (${stored}), ${sent(field)} = {${field}:String})`;
+  });
+  const filters = [...conditions, 'outcome in {outcomes:Array(String)}', NOT_CORRECTED];
   return load(
     clickhouse,
     { ...scope, ...query },
@@ -80,14 +76,8 @@ export function listUnmatchedCandidates(
   scope: Scope,
   { counted_names, ...query }: UncountedQuery & { readonly counted_names: readonly string[] },
 ): Promise<UnmatchedCandidate[]> {
-  const { conditions, params } = buildConditions(scope, query);
+  const { conditions, params } = buildConditions(scope, query, (field) => `${field} = {${field}:String}`);
   const filters = [...conditions, 'event_name not in {counted_names:Array(String)}'];
-  const fields = { event_name: query.event_name, external_customer_id: query.external_customer_id };
-  for (const [field, value] of Object.entries(fields)) {
-    if (value === null) continue;
-    filters.push(`${field} = {${field}:String}`);
-    params[field] = value;
-  }
   return load(
     clickhouse,
     { ...scope, ...query },
@@ -123,9 +113,19 @@ const NOT_CORRECTED = `(outcome != 'unusable' or event_id not in (select event_i
 
 const toScopeParams = ({ tenant_id, environment_id }: Scope) => ({ tenant_id, environment_id });
 
-function buildConditions(scope: Scope, { start_us, end_us, after }: Omit<UncountedQuery, 'limit' | 'bounds'>) {
+/** `buildEqual` builds the condition that a field of the event has the value of the parameter of this name. */
+function buildConditions(
+  scope: Scope,
+  { event_name, external_customer_id, start_us, end_us, after }: Omit<UncountedQuery, 'limit' | 'bounds'>,
+  buildEqual: (field: string) => string,
+) {
   const conditions = [SCOPE];
   const params: Record<string, unknown> = toScopeParams(scope);
+  for (const [field, value] of Object.entries({ event_name, external_customer_id })) {
+    if (value === null) continue;
+    conditions.push(buildEqual(field));
+    params[field] = value;
+  }
   const time = (name: string) => `fromUnixTimestamp64Micro({${name}:Int64}, 'UTC')`;
   if (start_us !== null) conditions.push(`received_at >= ${time('start')}`);
   if (end_us !== null) conditions.push(`received_at < ${time('end')}`);

@@ -32,13 +32,14 @@ export async function hasOutboxEvents(postgres: Database): Promise<boolean> {
 /** Age in seconds from which an entry is left over: the request that added it appends its events at once. */
 const LEFT_SECONDS = 5;
 
-/** Takes the oldest entries that are left over and that no other process moves, and locks them until the transaction ends. */
-export async function takeOutboxEvents(transaction: Database, limit: number): Promise<OutboxEvents[]> {
+/** Takes the oldest entry that is left over and that no other process moves, and locks it until the transaction ends. */
+export async function takeOldestOutboxEvents(transaction: Database): Promise<OutboxEvents | undefined> {
   const { rows } = await transaction.raw(
-    `select * from event_outbox where failed_at is null and created_at < now() - make_interval(secs => ?) order by id limit ? for update skip locked`,
-    [LEFT_SECONDS, limit],
+    `select * from event_outbox where failed_at is null and created_at < now() - make_interval(secs => ?)
+      order by id limit 1 for update skip locked`,
+    [LEFT_SECONDS],
   );
-  return rows;
+  return rows[0];
 }
 
 /** Sets an entry aside that the log refuses for good. */

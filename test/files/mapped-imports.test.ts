@@ -279,7 +279,7 @@ describe('imports with a mapping', () => {
     });
   });
 
-  it('tells of a file that was taken before, in the answer, the task and a try', async () => {
+  it('names the earlier import of the same file, in the answer, the task and the preview', async () => {
     const file = 'external_id\nsame-file\n';
     const first = await imported(file, { entity: 'CUSTOMERS' });
     expect(first.same_file_as).to.equal(null);

@@ -3,6 +3,7 @@
  * any transaction. An interrupted push is repeated with the same key, so nothing is created twice. A customer is pushed
  * before the first record that needs it.
  */
+import { toPostalAddress } from '../../../core/catalog/customer/address.ts';
 import { FarthingError } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
@@ -100,13 +101,6 @@ function toPushedCustomer(customer: CustomerModel): Omit<PushedCustomer, keyof P
     external_id: customer.external_id,
     name: customer.name,
     email: customer.email,
-    address: {
-      line1: customer.address_line1,
-      line2: customer.address_line2,
-      city: customer.address_city,
-      state: customer.address_state,
-      postal_code: customer.address_postal_code,
-      country: customer.address_country,
-    },
+    address: toPostalAddress(customer),
   };
 }

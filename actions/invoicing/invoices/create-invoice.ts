@@ -26,7 +26,7 @@ import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.
 import { taxInvoice } from '../../catalog/taxes/attach-rates.ts';
 import { deriveTaxInstant, loadRatesInForce } from '../../catalog/taxes/rates-in-force.ts';
 import { emit } from '../../foundation/emit.ts';
-import { previewChange } from '../../foundation/preview.ts';
+import { type ChangePreview, previewChange } from '../../foundation/preview.ts';
 import { countApplied } from '../../rating/coupons/redeem.ts';
 import { lockSubscriptions } from '../../subscriptions/lock-in-order.ts';
 import { applicationRecords } from '../records/application-records.ts';
@@ -49,17 +49,11 @@ export async function createInvoice(
 export async function previewManualInvoice<Answer>(
   stores: Stores,
   scope: Scope,
-  { request, author, show }: InvoicePreview<Answer>,
+  { request, author, show }: ChangePreview<CreateInvoice, InvoiceWithLines, Answer>,
 ): Promise<Answer> {
   const change = (transaction: Transaction) => createInvoiceWithin(transaction, scope, { request, author });
   return previewChange(stores, { change, show });
 }
-
-type InvoicePreview<Answer> = {
-  readonly request: CreateInvoice;
-  readonly author: Author;
-  readonly show: (invoice: InvoiceWithLines, database: Database) => Promise<Answer>;
-};
 
 /** Creates the invoice in the transaction of the caller. */
 export async function createInvoiceWithin(

@@ -8,14 +8,14 @@ import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
 import { planCreditNote } from '../../../core/invoicing/credit-note/plan.ts';
 import { type CreateCreditNote, formatDraftNumber } from '../../../core/invoicing/credit-note/record.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
-import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { WalletModel } from '../../../storage/models/credits/wallet.ts';
 import { CreditNoteModel } from '../../../storage/models/invoicing/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../../storage/models/invoicing/credit-note-line-item.ts';
 import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
 import { checkNotForCredits } from '../../credits/wallets/pending-credits.ts';
 import { emit } from '../../foundation/emit.ts';
-import { previewChange } from '../../foundation/preview.ts';
+import { type ChangePreview, previewChange } from '../../foundation/preview.ts';
 import { loadCreditableLines } from '../../invoicing/credit-notes/creditable-lines.ts';
 import { lockCreditNoteNumbers } from '../../invoicing/credit-notes/note-number.ts';
 import { lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
@@ -34,16 +34,10 @@ export async function createCreditNote(
 export async function previewCreditNote<Answer>(
   stores: Stores,
   scope: Scope,
-  { request, author, show }: CreditNotePreview<Answer>,
+  { request, author, show }: ChangePreview<CreateCreditNote, CreditNoteModel, Answer>,
 ): Promise<Answer> {
   return previewChange(stores, { change: planCreatingNote(stores, scope, request, author), show });
 }
-
-type CreditNotePreview<Answer> = {
-  readonly request: CreateCreditNote;
-  readonly author: Author;
-  readonly show: (note: CreditNoteModel, database: Database) => Promise<Answer>;
-};
 
 /** Returns the transaction that creates the credit note. */
 function planCreatingNote(stores: Stores, scope: Scope, request: CreateCreditNote, author: Author) {

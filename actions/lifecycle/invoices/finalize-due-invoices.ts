@@ -1,7 +1,7 @@
 /**
  * Finalizes drafts after the configured delay since their last computation. Each is recomputed first, so that it contains late usage, which
- * otherwise would be an adjustment line of the next invoice. A draft waits while its usage is not complete or its seller has no name. Concurrent runs are safe: the
- * second one finds the invoice final.
+ * otherwise would be an adjustment line of the next invoice. A draft waits while its usage is not complete or its seller has no name.
+ * Concurrent runs are safe: the second one finds the invoice final.
  */
 import { indexById } from '../../../core/foundation/by-id.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';

@@ -51,7 +51,7 @@ import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.
 import { taxSubscription } from '../../catalog/taxes/attach-rates.ts';
 import { beginGrants } from '../../credits/grants/give-grants.ts';
 import { emit } from '../../foundation/emit.ts';
-import { previewChange } from '../../foundation/preview.ts';
+import { type ChangePreview, previewChange } from '../../foundation/preview.ts';
 import { addPhases } from '../../subscriptions/add-phases.ts';
 import {
   buildChildRequest,
@@ -102,16 +102,10 @@ export async function createSubscription(
 export async function previewSubscription<Answer>(
   stores: Stores,
   scope: Scope,
-  { request, author, show }: SubscriptionPreview<Answer>,
+  { request, author, show }: ChangePreview<CreateSubscription, NewSubscription, Answer>,
 ): Promise<Answer> {
   return previewChange(stores, { change: planCreation(stores, scope, request, author), show });
 }
-
-type SubscriptionPreview<Answer> = {
-  readonly request: CreateSubscription;
-  readonly author: Author;
-  readonly show: (made: NewSubscription, database: Database) => Promise<Answer>;
-};
 
 /** Checks the request, and returns the transaction that creates the subscription. */
 function planCreation(stores: Stores, scope: Scope, request: CreateSubscription, author: Author) {

@@ -1,6 +1,6 @@
 /** Lists the events that are not counted, newest receipt first, each with the reason (docs/rules/events.md, "Events that count nowhere"). */
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { formatUs, toUs } from '../../../core/foundation/time/instant.ts';
+import { formatUs, toInstant, toUs } from '../../../core/foundation/time/instant.ts';
 import { hashIdentity } from '../../../core/metering/event/identity.ts';
 import type { UncountedReason } from '../../../core/metering/event/uncounted.ts';
 import { properties } from '../../../core/metering/event-text.ts';
@@ -84,7 +84,7 @@ async function readUnmatched(stores: Stores, scope: Scope, query: UncountedQuery
   const index = compileMeters(meters);
   const archivedAt = new Map(
     meters.flatMap(({ id, status, updated_at }) =>
-      status === 'published' ? [] : [[id, toUs(Date.parse(String(updated_at)))] as const],
+      status === 'published' ? [] : [[id, toUs(toInstant(updated_at))] as const],
     ),
   );
   const countsAll = ({ status, filters }: MeterModel) => status === 'published' && filters.length === 0;

@@ -10,7 +10,7 @@ import {
   hasOutboxEvents,
   type OutboxEvents,
   removeOutboxEvents,
-  takeOutboxEvents,
+  takeOldestOutboxEvents,
 } from '../../../storage/progress/event-outbox.ts';
 import { appendEvents, toOneBody } from './append-events.ts';
 
@@ -29,7 +29,7 @@ export async function moveOutboxEvents(stores: OutboxStores, logger: Logger): Pr
 /** Moves one entry in a transaction of its own, so that a failure affects no other. Returns false if there is none. */
 function moveOldestEntry({ postgres, log }: OutboxStores, logger: Logger): Promise<boolean> {
   return postgres.transaction(async (transaction) => {
-    const [entry] = await takeOutboxEvents(transaction, 1);
+    const entry = await takeOldestOutboxEvents(transaction);
     if (!entry) return false;
     try {
       await appendOutboxEvents(log, entry);

@@ -69,7 +69,7 @@ export class EncodingDetector {
 
   /** A byte order mark decides before the encoding that a mapping states. */
   choose(required: FileEncoding | null): FileEncoding {
-    return findMark(this.#first) ?? required ?? findUtf16(this.#first) ?? this.#recognize();
+    return findByForm(this.#first, required) ?? this.#recognize();
   }
 
   /**
@@ -88,6 +88,11 @@ export class EncodingDetector {
       );
     return 'WINDOWS-1252';
   }
+}
+
+/** Finds the encoding that needs only the first bytes. */
+function findByForm(first: Buffer, required: FileEncoding | null): FileEncoding | undefined {
+  return findMark(first) ?? required ?? findUtf16(first);
 }
 
 /** Reads the byte order mark. */
@@ -110,8 +115,7 @@ const PART_BYTES = 16_384;
 type EncodingTerms = { readonly file_type: 'CSV' | 'JSON'; readonly required: FileEncoding | null };
 
 export function chooseEncoding(bytes: Buffer, { file_type, required }: EncodingTerms): FileEncoding {
-  const first = bytes.subarray(0, 4);
-  const known = findMark(first) ?? required ?? findUtf16(first);
+  const known = findByForm(bytes.subarray(0, 4), required);
   if (known !== undefined) return known;
   // Most files are UTF-8, and this check is much faster than the detector.
   if (isUtf8(bytes)) return 'UTF-8';

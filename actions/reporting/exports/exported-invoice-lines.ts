@@ -20,7 +20,8 @@ const INVOICES_PER_BATCH = 50;
 /** Number of lines whose cells are in memory at a time. */
 const LINES_PER_BATCH = 5_000;
 
-async function* readInvoiceLines(
+/** Also read by the export of charges. */
+export async function* readInvoiceLines(
   stores: Stores,
   scope: Scope,
   input: ExportInput,

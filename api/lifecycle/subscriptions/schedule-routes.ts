@@ -8,7 +8,7 @@ import { loadPage, NEWEST_FIRST, narrow } from '../../../storage/models/foundati
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { SubscriptionScheduleModel } from '../../../storage/models/subscriptions/subscription-schedule.ts';
 import type { Effects } from '../../http/effects.ts';
-import { flag, listShape, matchAny, Pagination } from '../../http/list.ts';
+import { buildWholeListPage, flag, listShape, matchAny, Pagination } from '../../http/list.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import { ScheduleAnswer, showSchedule } from '../../subscriptions/show-schedule.ts';
 
@@ -25,15 +25,6 @@ export const SchedulesAnswer = z
   .meta({ id: 'GetPendingSchedulesResponse' });
 
 const { limit, offset, cursor } = listShape({}).shape;
-/** The published client sends no page and expects all schedules of a subscription. */
-const SchedulesPage = z.object({
-  limit: limit
-    .unwrap()
-    .default(1000)
-    .meta({ description: 'Maximum number of schedules per page, 1 to 1,000. Default: 1,000.' }),
-  offset,
-  cursor,
-});
 const ScheduleFilter = z
   .object({
     limit,
@@ -103,7 +94,7 @@ export const scheduleRoutes: Route[] = [
     summary: 'List the schedules of a subscription',
     description: 'Returns schedules, newest first, including executed and cancelled ones.',
     params: idParams,
-    query: SchedulesPage,
+    query: buildWholeListPage('schedules'),
     answer: SchedulesAnswer,
     handle: async ({ params, query }, context) => {
       const { scope, services } = context;

@@ -1,6 +1,6 @@
 /** Cursors of lists in the order of receipt: an opaque text of the last place of a page. */
 import { z } from 'zod';
-import { invalid } from '../../../core/foundation/error.ts';
+import { formatCursor, parseCursor } from '../../../core/foundation/cursor.ts';
 import type { UncountedPlace } from '../../../storage/events/uncounted-events.ts';
 
 const whole = z.int().min(0);
@@ -16,16 +16,11 @@ export const cursorField = z
 
 export function formatPlaceCursor(place: UncountedPlace): string {
   const { received_at_us, partition, offset, position, meter_id } = place;
-  return Buffer.from(JSON.stringify([received_at_us, partition, offset, position, meter_id])).toString('base64url');
+  return formatCursor([received_at_us, partition, offset, position, meter_id]);
 }
 
 export function parsePlaceCursor(cursor: string | undefined): UncountedPlace | null {
   if (cursor === undefined) return null;
-  try {
-    const parts = Place.parse(JSON.parse(Buffer.from(cursor, 'base64url').toString()));
-    const [received_at_us, partition, offset, position, meter_id] = parts;
-    return { received_at_us, partition, offset, position, meter_id };
-  } catch {
-    throw invalid('cursor', 'must be the next_cursor of an answer');
-  }
+  const [received_at_us, partition, offset, position, meter_id] = parseCursor(cursor, (parts) => Place.parse(parts));
+  return { received_at_us, partition, offset, position, meter_id };
 }

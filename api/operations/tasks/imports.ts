@@ -109,9 +109,7 @@ export const importRoutes: Route[] = [
     handle: async ({ params }, context) => {
       const { scope, services } = context;
       const task = await TaskModel.fetch(scope, params.id, { database: services.postgres });
-      const bytes = Readable.from(await openRefusedRows(services, scope, task));
-      const file = { type: 'text/csv; charset=utf-8', name: `${task.id}-refused.csv`, zips: wantsGzip(context) };
-      await sendStream(bytes, file, context);
+      await sendCsv(await openRefusedRows(services, scope, task), `${task.id}-refused.csv`, context);
     },
   }),
   route({
@@ -132,11 +130,15 @@ export const importRoutes: Route[] = [
       const task = await TaskModel.fetch(scope, params.id, { database: services.postgres });
       if (task.task_type !== 'IMPORT') throw notFound('import', params.id);
       const bytes = writeCsv(REPORT_COLUMNS, readFaults(scope, task.id, services.postgres));
-      const file = { type: 'text/csv; charset=utf-8', name: `${task.id}.csv`, zips: wantsGzip(context) };
-      await sendStream(Readable.from(bytes), file, context);
+      await sendCsv(bytes, `${task.id}.csv`, context);
     },
   }),
 ];
+
+function sendCsv(bytes: AsyncIterable<Uint8Array>, name: string, context: Context): Promise<void> {
+  const file = { type: 'text/csv; charset=utf-8', name, zips: wantsGzip(context) };
+  return sendStream(Readable.from(bytes), file, context);
+}
 
 type ImportInput = Omit<NewImport, 'id' | 'author' | 'mapping'> & { readonly mapping: string | null };
 

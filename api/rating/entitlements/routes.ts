@@ -27,26 +27,15 @@ import {
   toEntitlementInput,
   UpdateEntitlement,
 } from '../../catalog/entitlements/schema.ts';
-import { fetchPage, listShape, matchAny } from '../../http/list.ts';
+import { buildWholeListPage, fetchPage, matchAny } from '../../http/list.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import { standardRoutes } from '../../http/standard-routes.ts';
 import { SubscriptionEntitlementsAnswer, showEntitled } from './entitled.ts';
 
 const tag = 'Entitlements';
 
-/**
- * The published client sends no page and expects all entitlements, so the default is the maximum. It is enough, because a plan grants a
- * feature once.
- */
-const { limit, offset, cursor } = listShape({}).shape;
-const GrantsPage = z.object({
-  limit: limit
-    .unwrap()
-    .default(1000)
-    .meta({ description: 'Maximum number of entitlements per page, 1 to 1,000. Default: 1,000.' }),
-  offset,
-  cursor,
-});
+/** Enough for all, because a plan grants a feature once. */
+const GrantsPage = buildWholeListPage('entitlements');
 
 const entitlements = standardRoutes({
   noun: 'entitlement',

@@ -3,7 +3,7 @@ import { Decimal } from '../../foundation/decimal.ts';
 import { toInstant } from '../../foundation/time/instant.ts';
 import type { CreditNote, CreditNoteLineItem } from '../credit-note/record.ts';
 import type { Invoice } from '../invoice/record.ts';
-import { findReverseChargeNote, type PrintedDocument } from './document.ts';
+import { buildPageParts, findReverseChargeNote, type PrintedDocument } from './document.ts';
 import { type Language, selectTranslations, showAmount, showDay, showMoney } from './language.ts';
 import { buildReceiver, type DocumentCustomer } from './party.ts';
 import type { InvoicePdfConfig } from './setting.ts';
@@ -25,14 +25,14 @@ export type CreditNoteDocumentInput = {
 };
 
 export function buildCreditNoteDocument(input: CreditNoteDocumentInput): PrintedDocument {
-  const { note, lines, invoice, settings, seller } = input;
+  const { note, lines, invoice, settings } = input;
   const { language } = settings;
   const words = selectTranslations(language);
   return {
     title: words.credit_note,
     mark: deriveMark(note, words),
     facts: buildFacts(input, words),
-    from: { label: words.from, ...seller },
+    from: { label: words.from, ...input.seller },
     to: buildReceiver(input.customer, words, language),
     columns: [words.description, `${words.amount} (${note.currency.toUpperCase()})`],
     rows: lines.map(({ display_name, amount, currency }) => ({
@@ -46,12 +46,7 @@ export function buildCreditNoteDocument(input: CreditNoteDocumentInput): Printed
     notes: [findReverseChargeNote(input.customer, { ...invoice, ...input }, words), note.memo, settings.notes].flatMap(
       (text) => text || [],
     ),
-    foot: [seller.name, note.credit_note_number].filter(Boolean).join(' · '),
-    page: { word: words.page, of: words.of },
-    not_shown: words.not_shown,
-    language,
-    country: input.customer.address_country || null,
-    look: { color: settings.color, page_size: settings.page_size, logo: settings.logo },
+    ...buildPageParts(input, words, note.credit_note_number),
     dated_ms: toInstant(deriveIssueDate(note)),
   };
 }

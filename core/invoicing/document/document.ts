@@ -103,13 +103,25 @@ export function buildInvoiceDocument(input: InvoiceDocumentInput): PrintedDocume
       settings.payment_instructions,
       settings.notes,
     ].flatMap((note) => note || []),
-    foot: [input.seller.name, invoice.invoice_number].filter(Boolean).join(' · '),
+    ...buildPageParts(input, words, invoice.invoice_number),
+    dated_ms: toInstant(deriveIssueDate(invoice)),
+  };
+}
+
+/** Builds the parts of the pages that are the same in each kind of document. */
+export function buildPageParts(
+  { seller, customer, settings }: Pick<InvoiceDocumentInput, 'seller' | 'customer' | 'settings'>,
+  words: Translations,
+  number: string | null | undefined,
+) {
+  const { language, color, page_size, logo } = settings;
+  return {
+    foot: [seller.name, number].filter(Boolean).join(' · '),
     page: { word: words.page, of: words.of },
     not_shown: words.not_shown,
     language,
-    country: input.customer.address_country || null,
-    look: { color: settings.color, page_size: settings.page_size, logo: settings.logo },
-    dated_ms: toInstant(deriveIssueDate(invoice)),
+    country: customer.address_country || null,
+    look: { color, page_size, logo },
   };
 }
 

@@ -1,37 +1,28 @@
 /** The parties of a document: their names and addresses. */
+import { type AddressFields, type PostalAddress, toPostalAddress } from '../../catalog/customer/address.ts';
 import type { Customer } from '../../catalog/customer/record.ts';
 import type { Language } from './language.ts';
 import type { Translations } from './translations.ts';
 
 export type DocumentParty = { readonly label: string; readonly name: string; readonly lines: readonly string[] };
 
-type AddressPart = 'line1' | 'line2' | 'city' | 'state' | 'postal_code' | 'country';
-type PostalAddress = Partial<Readonly<Record<AddressPart, string | null | undefined>>>;
-
-export type DocumentCustomer = Pick<Customer, 'name' | 'external_id' | 'email' | `address_${AddressPart}`> & {
-  readonly tax_ids?: readonly string[];
-  readonly tax_exempt?: Customer['tax_exempt'];
-};
+export type DocumentCustomer = Pick<Customer, 'name' | 'external_id' | 'email'> &
+  AddressFields & {
+    readonly tax_ids?: readonly string[];
+    readonly tax_exempt?: Customer['tax_exempt'];
+  };
 
 export function buildReceiver(customer: DocumentCustomer, words: Translations, language: Language): DocumentParty {
-  const address = formatAddress(
-    {
-      line1: customer.address_line1,
-      line2: customer.address_line2,
-      city: customer.address_city,
-      state: customer.address_state,
-      postal_code: customer.address_postal_code,
-      country: customer.address_country,
-    },
-    language,
-  );
+  const address = formatAddress(toPostalAddress(customer), language);
   const tax_ids = (customer.tax_ids ?? []).map((id) => `${words.tax_id}: ${id}`);
   const lines = [...address, ...(customer.email ? [customer.email] : []), ...tax_ids];
   return { label: words.bill_to, name: customer.name || customer.external_id, lines };
 }
 
+type UnsetAddress = { readonly [Part in keyof PostalAddress]?: PostalAddress[Part] | null | undefined };
+
 /** The country has a line of its own, as on a letter. */
-export function formatAddress(address: PostalAddress, language: Language): string[] {
+export function formatAddress(address: UnsetAddress, language: Language): string[] {
   const { line1, line2, city, state, postal_code, country } = address;
   const place = [[postal_code, city].filter(Boolean).join(' '), state].filter(Boolean).join(', ');
   return [line1, line2, place, country ? formatCountry(country, language) : ''].flatMap((line) => line || []);

@@ -1,5 +1,7 @@
 /** Loads one page of a table. The filters of a list are data, so that routes contain no SQL. */
 import { type Model, type QueryBuilder, raw } from 'objection';
+import { z } from 'zod';
+import { formatCursor, parseCursor } from '../../../core/foundation/cursor.ts';
 import { invalid } from '../../../core/foundation/error.ts';
 
 export type PageRecord = Model;
@@ -96,14 +98,14 @@ export async function loadPage<M extends PageRecord>(
   const { sql, bindings } = query.toKnexQuery().toSQL();
   const database = query.knex();
   const model = query.modelClass();
-  const after = cursor === undefined ? null : buildAfter(order, parseCursor(cursor, order));
+  const after = cursor === undefined ? null : buildAfter(order, parsePlace(cursor, order));
   const { rows } = await database.raw(
     `select found.*, ${selectPlace(order)} as page_place from (${sql}) as found ${after ? `where ${after.sql}` : ''}
       order by ${order.map(toOrderTerm).join(', ')} limit ? offset ?`,
     // One more row is loaded, to know whether another page follows.
     [...bindings, ...(after?.bound ?? []), limit + 1, offset] as never,
   );
-  const next_cursor = rows.length > limit ? formatCursor(order, rows[limit - 1].page_place) : null;
+  const next_cursor = rows.length > limit ? formatCursor([describeOrder(order), ...rows[limit - 1].page_place]) : null;
   const items = rows
     .slice(0, limit)
     .map(({ page_place: _place, ...row }: { page_place: Place }) => model.fromDatabaseJson(row)) as M[];
@@ -150,29 +152,21 @@ const COMPARISONS = {
   desc: { value: ['?? <= ?', '?? < ?'], null: ['true', '?? is not null'] },
 } as const;
 
-/** An opaque text: the order and the place of the last row of the page. */
-function formatCursor(order: PageOrder, place: Place): string {
-  return Buffer.from(JSON.stringify([describeOrder(order), ...place])).toString('base64url');
-}
-
-function parseCursor(cursor: string, order: PageOrder): Place {
-  const parts = parseParts(cursor);
-  if (parts === null) throw invalid('cursor', 'must be the next_cursor of an answer');
-  const [described, ...place] = parts;
+/** A cursor has the order and the place of the last row of its page. */
+function parsePlace(cursor: string, order: PageOrder): Place {
+  const [described, ...place] = parseCursor(cursor, (parts) => Parts.parse(parts));
   if (described !== describeOrder(order) || place.length !== order.length)
     throw invalid('cursor', 'belongs to another sort order');
   return place;
 }
 
-function parseParts(cursor: string): Place | null {
-  try {
-    const parts: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
-    const isText = (part: unknown) => part === null || (typeof part === 'string' && !part.includes('\0'));
-    return Array.isArray(parts) && parts.every(isText) ? parts : null;
-  } catch {
-    return null;
-  }
-}
+/** Postgres takes no text with a zero character. */
+const Parts = z.array(
+  z
+    .string()
+    .regex(/^[^\0]*$/)
+    .nullable(),
+);
 
 function describeOrder(order: PageOrder): string {
   return order.map(({ field, direction }) => `${field} ${direction}`).join();

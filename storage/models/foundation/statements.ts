@@ -120,8 +120,7 @@ export async function fetchList<M extends Model>(
     { key: toBatchKey('list', model, owner, column, where, order), query: value },
     async (values) => {
       const question = buildQuery(model, database).where({ ...owner, ...where });
-      const narrowed = values.length === 1 ? question.where(column, values[0]!) : question.whereIn(column, [...values]);
-      const list = prepareQuery(narrowed.orderBy([...order]));
+      const list = prepareQuery(question.whereIn(column, [...values]).orderBy([...order]));
       const found = groupBy((await list) as M[], (record) => String(record[column as keyof M]));
       return values.map((one) => found.get(one) ?? []);
     },

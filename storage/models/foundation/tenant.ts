@@ -13,7 +13,7 @@ export class TenantModel extends TenantWideModel {
   declare billing_details: Record<string, unknown> | null;
   declare metadata: Record<string, string>;
   declare suspended: boolean;
-  /** Whether a person has set the name; otherwise the start or the sign-up made it up. */
+  /** False for the name that the first start gives, which stands on no document. */
   declare is_named: boolean;
 }
 

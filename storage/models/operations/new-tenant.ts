@@ -8,7 +8,7 @@ import { UserModel } from '../foundation/user.ts';
 
 type WantedTenant = {
   readonly name: string;
-  /** Whether a person has chosen the name. */
+  /** Whether the name may stand on documents. */
   readonly is_named: boolean;
   readonly billing_details?: Record<string, unknown> | null | undefined;
   readonly environments: readonly { readonly name: string; readonly type: (typeof ENVIRONMENT_TYPES)[number] }[];

@@ -2,7 +2,7 @@
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { CustomerModel } from '../catalog/customer.ts';
-import type { SqlCondition } from '../foundation/page.ts';
+import type { PageQuery, PageRecord, SqlCondition } from '../foundation/page.ts';
 import { CreditNoteModel } from '../invoicing/credit-note.ts';
 import { PaymentModel } from '../payments/payment.ts';
 import { SubscriptionModel } from '../subscriptions/subscription.ts';
@@ -19,54 +19,46 @@ type DatedPageQuery<Row> = {
 };
 
 /** Lists payments by the instant at which the money was received; a voided one is included with its `voided_at`. */
-export async function listReceivedPayments(
-  scope: Scope,
-  { from, to, only, after, limit, database }: DatedPageQuery<PaymentModel>,
-): Promise<PaymentModel[]> {
-  const found = PaymentModel.in(scope, database)
-    .where('succeeded_at', '>=', from)
-    .where('succeeded_at', '<', to)
-    .orderBy(['succeeded_at', 'id'])
-    .limit(limit);
-  if (only) void found.whereRaw(...only);
-  if (after) void found.whereRaw('(succeeded_at, id) > (?, ?)', [after.succeeded_at!, after.id]);
-  return found;
+export function listReceivedPayments(scope: Scope, page: DatedPageQuery<PaymentModel>): Promise<PaymentModel[]> {
+  return listDated(PaymentModel.in(scope, page.database), 'succeeded_at', page);
 }
 
 /** Lists credit notes by the instant of their finalization; a voided one is included with its status. */
-export async function listFinalCreditNotes(
-  scope: Scope,
-  { from, to, only, after, limit, database }: DatedPageQuery<CreditNoteModel>,
-): Promise<CreditNoteModel[]> {
-  const found = CreditNoteModel.in(scope, database)
-    .where('finalized_at', '>=', from)
-    .where('finalized_at', '<', to)
-    .orderBy(['finalized_at', 'id'])
-    .limit(limit);
-  if (only) void found.whereRaw(...only);
-  if (after) void found.whereRaw('(finalized_at, id) > (?, ?)', [after.finalized_at!, after.id]);
-  return found;
+export function listFinalCreditNotes(scope: Scope, page: DatedPageQuery<CreditNoteModel>): Promise<CreditNoteModel[]> {
+  return listDated(CreditNoteModel.in(scope, page.database), 'finalized_at', page);
+}
+
+async function listDated<M extends PageRecord & { id: string }>(
+  records: PageQuery<M>,
+  column: keyof M & string,
+  { from, to, only, after, limit }: DatedPageQuery<M>,
+): Promise<M[]> {
+  void records.where(column, '>=', from).where(column, '<', to).orderBy([column, 'id']).limit(limit);
+  if (only) void records.whereRaw(...only);
+  if (after) void records.whereRaw('(??, id) > (?, ?)', [column, after[column] as string, after.id]);
+  return records;
 }
 
 type WholePageQuery<Row> = Pick<DatedPageQuery<Row>, 'after' | 'limit' | 'database'>;
 
 /** Lists all customers, also archived ones, by id. */
-export async function listAllCustomers(
-  scope: Scope,
-  { after, limit, database }: WholePageQuery<CustomerModel>,
-): Promise<CustomerModel[]> {
-  return CustomerModel.in(scope, database)
-    .where('id', '>', after?.id ?? '')
-    .orderBy('id')
-    .limit(limit);
+export function listAllCustomers(scope: Scope, page: WholePageQuery<CustomerModel>): Promise<CustomerModel[]> {
+  return listAll(CustomerModel.in(scope, page.database), page);
 }
 
 /** Lists all subscriptions, also ended and archived ones, by id. */
-export async function listAllSubscriptions(
+export function listAllSubscriptions(
   scope: Scope,
-  { after, limit, database }: WholePageQuery<SubscriptionModel>,
+  page: WholePageQuery<SubscriptionModel>,
 ): Promise<SubscriptionModel[]> {
-  return SubscriptionModel.in(scope, database)
+  return listAll(SubscriptionModel.in(scope, page.database), page);
+}
+
+async function listAll<M extends PageRecord & { id: string }>(
+  records: PageQuery<M>,
+  { after, limit }: WholePageQuery<M>,
+): Promise<M[]> {
+  return records
     .where('id', '>', after?.id ?? '')
     .orderBy('id')
     .limit(limit);

@@ -344,7 +344,7 @@ class World {
   readonly #history: { progress: PartitionProgress[]; committed: number }[] = [];
   readonly #committed: BucketRow[] = [];
   readonly #written = new Map<number, { to: bigint; rows: readonly BucketRow[] }>();
-  /** Last slice of each partition whose commit the worker has been told of, or is about to be. */
+  /** Last slice of each partition whose commit the server has answered, or is about to answer. */
   readonly #ended = new Map<number, PartitionProgress>();
   /** Ends that were read since everything was forgotten last, as far as can be seen from here. */
   readonly #read = new Set<string>();
