@@ -55,6 +55,12 @@ export interface ProviderDouble {
   alterInvoices(isAltered: boolean): void;
   /** Forgets the idempotency keys, as providers do after a day. */
   forgetKeys(): void;
+  /** Unsigned webhook with one event of this name, which has every record that such an event may have. */
+  buildWebhook(event: string): object;
+  /** Events that exist at the provider and have no effect here. */
+  readonly unused_events: readonly string[];
+  /** Events that the section "Webhooks" of the provider's page names. Absent if they are in the first column of its table. */
+  listNamedEvents?(section: string): readonly string[];
   /** Webhooks of what happened since the last call, signed at this time. */
   takeWebhooks(): readonly SignedWebhook[];
 }

@@ -114,6 +114,23 @@ export class QuickBooksDouble implements ProviderDouble {
     this.fake.forgetRequestIds();
   }
 
+  readonly unused_events = ['qbo.customer.updated.v1', 'qbo.creditmemo.created.v1', 'qbo.account.updated.v1'];
+
+  buildWebhook(type: string): object {
+    return [{ id: '1', type, intuitentityid: '7', intuitaccountid: '9' }];
+  }
+
+  /** QuickBooks offers operations per record, and its page names both in a sentence. */
+  listNamedEvents(section: string): string[] {
+    const [, operations = '', records = ''] =
+      /events ([\w, ]+) of ([\w ]+)\./.exec(section.replaceAll('\n', ' ')) ?? [];
+    return records
+      .split(' and ')
+      .flatMap((record) =>
+        operations.split(/, | and /).map((one) => `qbo.${record}.${one.replace(/e?$/, 'ed')}.v1`.toLowerCase()),
+      );
+  }
+
   takeWebhooks(): SignedWebhook[] {
     return this.#changes.splice(0).map(({ name, id, operation }) => {
       const event = {

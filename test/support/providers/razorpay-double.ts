@@ -59,6 +59,19 @@ export class RazorpayDouble implements ProviderDouble {
     // The provider has idempotency keys for refunds only, so there is nothing to forget.
   }
 
+  readonly unused_events = [
+    'token.confirmed',
+    'settlement.processed',
+    'subscription.activated',
+    'virtual_account.credited',
+  ];
+
+  buildWebhook(event: string): object {
+    const ids = { payment: 'pay_1', invoice: 'inv_1', payment_link: 'plink_1', refund: 'rfnd_1', dispute: 'disp_1' };
+    const payload = Object.fromEntries(Object.entries(ids).map(([name, id]) => [name, { entity: { id } }]));
+    return { entity: 'event', event, payload };
+  }
+
   takeWebhooks(): SignedWebhook[] {
     const events = this.fake.events.slice(this.#taken);
     this.#taken += events.length;

@@ -75,6 +75,19 @@ export class StripeDouble implements ProviderDouble {
     this.fake.forgetKeys();
   }
 
+  readonly unused_events = [
+    'invoice.created',
+    'invoice.finalized',
+    'charge.succeeded',
+    'customer.updated',
+    'customer.subscription.updated',
+  ];
+
+  buildWebhook(type: string): object {
+    const references = { invoice: 'in_1', payment_intent: 'pi_1', setup_intent: 'seti_1', charge: 'ch_1' };
+    return { id: 'evt_1', type, created: 1_700_000_000, data: { object: { id: 'x_1', object: 'x', ...references } } };
+  }
+
   takeWebhooks(): SignedWebhook[] {
     const events = this.fake.events.slice(this.#taken);
     this.#taken += events.length;
