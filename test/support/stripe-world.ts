@@ -23,7 +23,7 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 /** Interval between requests at the limit of 25 requests per second (integrations/stripe/provider.ts). */
 const PACE_MS = 40;
-const DUE_WORK: readonly string[] = [
+export const DUE_WORK: readonly string[] = [
   ...['bill-due-periods', 'end-unpaid-subscriptions', 'finalize-due-invoices', 'bill-late-usage', 'pursue-payments'],
   ...['tell-overdue-invoices', 'end-overdue-subscriptions', 'top-up-wallets'],
 ];
@@ -169,13 +169,13 @@ export class StripeWorld {
 }
 
 /**
- * Sets the machine's clock to that of the world until the returned function is called. Each of the `requests` advances `performance.now` by
- * PACE_MS, so that the request limit has recovered.
+ * Sets the machine's clock to that of the world until the returned function is called. Each request at the provider advances
+ * `performance.now` by PACE_MS, so that the request limit has recovered.
  */
-export function holdMachineClock(now: string, requests: readonly unknown[]): () => void {
+export function holdMachineClock(now: string, countRequests: () => number, pace_ms = PACE_MS): () => void {
   mock.timers.enable({ apis: ['Date'], now: Date.parse(now) });
   const read = performance.now.bind(performance);
-  performance.now = () => read() + requests.length * PACE_MS;
+  performance.now = () => read() + countRequests() * pace_ms;
   return () => {
     mock.timers.reset();
     performance.now = read;

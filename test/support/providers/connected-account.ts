@@ -40,6 +40,13 @@ export class ConnectedAccount {
     return new ConnectedAccount(await startTestApi({ now: new Date(), config }), provider);
   }
 
+  /** An environment of a service that knows the address of the fake, which has started. */
+  static async join(api: TestApi, provider: ProviderDouble): Promise<ConnectedAccount> {
+    const account = new ConnectedAccount(api, provider);
+    await account.connect();
+    return account;
+  }
+
   async connect(): Promise<void> {
     const { provider_type, secrets } = this.provider;
     const encrypted_secret_data = { [provider_type]: secrets };

@@ -47,6 +47,10 @@ export class RazorpayDouble implements ProviderDouble {
     return this.fake.book.payInvoice(copy_id).id;
   }
 
+  refundPayment(id: string, amount: string): void {
+    this.fake.book.createRefund(id, { amount: Math.round(Number(amount) * 100) });
+  }
+
   voidCopy(copy_id: string): void {
     this.fake.book.cancelInvoice(copy_id);
   }

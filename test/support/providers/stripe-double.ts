@@ -63,6 +63,10 @@ export class StripeDouble implements ProviderDouble {
     return createNote(this.fake.book, { invoice: copy_id, lines, out_of_band_amount }).id;
   }
 
+  refundPayment(id: string, amount: string): void {
+    this.fake.book.refundPayment(id, Math.round(Number(amount) * 100));
+  }
+
   voidCopy(copy_id: string): void {
     this.fake.book.voidInvoice(copy_id);
   }
