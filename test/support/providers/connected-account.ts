@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { readProvider } from '../../../actions/delivery/inbound/read-provider.ts';
 import { pushPending } from '../../../actions/delivery/integrations/push-pending.ts';
 import { dispatchBatch } from '../../../actions/delivery/webhooks/dispatch-events.ts';
+import { listCapable } from '../../../integrations/find-capability.ts';
 import { startTestApi, type TestApi } from '../api.ts';
 import { ageKeys } from './aged-keys.ts';
 import type { ProviderDouble, SignedWebhook } from './provider-double.ts';
@@ -33,6 +34,8 @@ export class ConnectedAccount {
   /** Starts the fake and an environment that has no connection yet. */
   static async start(provider: ProviderDouble): Promise<ConnectedAccount> {
     await provider.fake.start();
+    // A fake does not limit requests, so a test does not wait for the limit of its provider.
+    Object.assign(listCapable('account')[provider.provider_type]!, { requests_per_second: 1_000 });
     const config = {
       SECRETS_KEYS: SETTINGS_KEY,
       PROVIDER_ADDRESSES: `${provider.provider_type}=${provider.fake.url.href}`,
@@ -127,9 +130,10 @@ export class ConnectedAccount {
   }
 
   /** Posts a webhook to our address, and returns the status of the answer. */
-  async deliver({ headers, body }: SignedWebhook): Promise<number> {
+  async deliver({ headers, body, query }: SignedWebhook): Promise<number> {
     const { tenant_id, environment_id } = this.api.scope;
-    const path = `/webhooks/${this.provider.provider_type}/${tenant_id}/${environment_id}`;
+    const address = `/webhooks/${this.provider.provider_type}/${tenant_id}/${environment_id}`;
+    const path = `${address}${query === undefined ? '' : `?${query}`}` as const;
     return (await this.api.request('POST', path, { body, key: null, headers })).status;
   }
 
