@@ -134,18 +134,28 @@ function toTokenError(answer: ProviderAnswer): ProviderError {
 
 type Organization = { readonly organization_id: string; readonly name?: string };
 
+type NewAccess = { readonly api_domain: string; readonly access_token: string };
+
 /** Finds the organization of a user who belongs to one alone. */
-async function findOnlyOrganization(
-  { api_domain, access_token }: { readonly api_domain: string; readonly access_token: string },
-  settings: AccountSettings,
-): Promise<string> {
-  const client = new ZohoBooksClient({ api_domain, access_token, organization_id: null }, settings);
-  const found: Organization[] = [];
-  for await (const one of client.listPages<Organization>('organizations', 'organizations')) found.push(one);
+async function findOnlyOrganization(access: NewAccess, settings: AccountSettings): Promise<string> {
+  const found = await listOrganizations(access, settings);
   if (found.length === 1) return found[0]!.organization_id;
   const listed = found.map(({ organization_id, name = '' }) => `${organization_id} (${name})`).join(', ');
   throw new ProviderError(
     'person',
     `Zoho Books: the user belongs to ${found.length} organizations: begin again with organization_id, one of ${listed || 'none'}`,
   );
+}
+
+async function listOrganizations(access: NewAccess, settings: AccountSettings): Promise<readonly Organization[]> {
+  const client = new ZohoBooksClient({ ...access, organization_id: null }, settings);
+  const found: Organization[] = [];
+  try {
+    for await (const one of client.listPages<Organization>('organizations', 'organizations')) found.push(one);
+    return found;
+  } catch (error) {
+    const { error_class, provider_code } = error as ProviderError;
+    // The refusal may quote the new access token, which is not redacted yet.
+    throw new ProviderError(error_class, 'Zoho Books: the organizations of the user cannot be read', { provider_code });
+  }
 }

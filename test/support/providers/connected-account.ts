@@ -3,10 +3,10 @@ import { expect } from 'chai';
 import { readProvider } from '../../../actions/delivery/inbound/read-provider.ts';
 import { pushPending } from '../../../actions/delivery/integrations/push-pending.ts';
 import { dispatchBatch } from '../../../actions/delivery/webhooks/dispatch-events.ts';
-import { listCapable } from '../../../integrations/find-capability.ts';
 import { startTestApi, type TestApi } from '../api.ts';
 import { ageKeys } from './aged-keys.ts';
 import type { ProviderDouble, SignedWebhook } from './provider-double.ts';
+import { liftRateLimit } from './rate-limit.ts';
 
 export const SETTINGS_KEY = 'a key of the settings that has 32 characters';
 
@@ -34,8 +34,7 @@ export class ConnectedAccount {
   /** Starts the fake and an environment that has no connection yet. */
   static async start(provider: ProviderDouble): Promise<ConnectedAccount> {
     await provider.fake.start();
-    // A fake does not limit requests, so a test does not wait for the limit of its provider.
-    Object.assign(listCapable('account')[provider.provider_type]!, { requests_per_second: 1_000 });
+    liftRateLimit(provider.provider_type);
     const config = {
       SECRETS_KEYS: SETTINGS_KEY,
       PROVIDER_ADDRESSES: `${provider.provider_type}=${provider.fake.url.href}`,
