@@ -1,6 +1,7 @@
 /**
  * Account at Zoho Books: one organization. Zoho has no idempotency keys, so each record has our id as its reference
- * number, a contact in its notes. A repeated push, and one that is refused, searches for that id first.
+ * number, a contact in its notes. Each attempt searches for that id, also the first one, because the age of a key has whole
+ * seconds.
  */
 import { Decimal } from '../../core/foundation/decimal.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
@@ -16,8 +17,6 @@ import type {
   SearchedCreditNote,
   SearchedInvoice,
 } from '../account.ts';
-import { hasBegun } from '../books-documents.ts';
-import type { ExactJson } from '../exact-json.ts';
 import { ProviderError } from '../provider-error.ts';
 import type { ZohoBooksClient } from './client.ts';
 import { isRefusal } from './errors.ts';
@@ -31,6 +30,7 @@ import {
   type ZohoRecords,
 } from './records.ts';
 import {
+  type RecordCreation,
   toApplicationBody,
   toContactBody,
   toContactName,
@@ -40,8 +40,8 @@ import {
   toPaymentBody,
 } from './sales.ts';
 
-type SentName = 'invoice' | 'payment' | 'creditnote';
-type SentDocument = Pick<PushedCustomer, 'key_age_seconds' | 'is_key_renewed'> & {
+type ReferencedName = 'invoice' | 'payment' | 'creditnote';
+type ReferencedDocument = {
   readonly provider_customer_id: string;
   /** Our id, which no other record has as its reference number. */
   readonly reference: string;
@@ -50,9 +50,8 @@ type SentDocument = Pick<PushedCustomer, 'key_age_seconds' | 'is_key_renewed'> &
   /** Amounts of the lines, or of the part that pays the invoice. */
   readonly amounts: readonly string[];
 };
-type CreationRequest = { readonly parameters?: Readonly<Record<string, string>>; readonly body: ExactJson };
 /** Whether this call created the record; false if an earlier attempt did. */
-type SentRecord<Name extends SentName> = { readonly record: ZohoRecords[Name]; readonly is_new: boolean };
+type FoundOrCreated<Name extends ReferencedName> = { readonly record: ZohoRecords[Name]; readonly is_new: boolean };
 
 export class ZohoBooksAccount implements ProviderAccount {
   readonly #client: ZohoBooksClient;
@@ -70,7 +69,7 @@ export class ZohoBooksAccount implements ProviderAccount {
   }
 
   async pushCustomer(customer: PushedCustomer): Promise<ProviderRecord> {
-    const earlier = hasBegun(customer) ? await this.#findContact(customer) : null;
+    const earlier = await this.#findContact(customer, { search_text: customer.customer_id });
     const { contact_id } = earlier ?? (await this.#createContact(customer));
     return { provider_entity_id: contact_id, url: null };
   }
@@ -84,9 +83,9 @@ export class ZohoBooksAccount implements ProviderAccount {
       return await this.#client.create('contact', { body: toContactBody(customer) });
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      const ours = await this.#findContact(customer);
-      if (ours !== null) return ours;
       const contact_name = toContactName(customer);
+      const ours = await this.#findContact(customer, { contact_name });
+      if (ours !== null) return ours;
       for await (const _other of this.#client.list('contact', { contact_name }))
         throw new ProviderError(
           'person',
@@ -98,14 +97,15 @@ export class ZohoBooksAccount implements ProviderAccount {
   }
 
   /** Finds the contact of an earlier attempt, which may have been renamed since. Lists do not contain the notes. */
-  async #findContact(customer: PushedCustomer): Promise<ZohoRecords['contact'] | null> {
-    const note = toContactNote(customer.customer_id);
-    const searches = Object.entries({ search_text: customer.customer_id, contact_name: toContactName(customer) });
-    for (const [parameter, text] of searches)
-      for await (const { contact_id } of this.#client.list('contact', { [parameter]: text, filter_by: 'Status.All' })) {
-        const contact = await this.#client.read('contact', contact_id);
-        if (contact?.notes?.includes(note)) return contact;
-      }
+  async #findContact(
+    { customer_id }: PushedCustomer,
+    search: Readonly<Record<string, string>>,
+  ): Promise<ZohoRecords['contact'] | null> {
+    const note = toContactNote(customer_id);
+    for await (const { contact_id } of this.#client.list('contact', { ...search, filter_by: 'Status.All' })) {
+      const contact = await this.#client.read('contact', contact_id);
+      if (contact?.notes?.includes(note)) return contact;
+    }
     return null;
   }
 
@@ -211,12 +211,12 @@ export class ZohoBooksAccount implements ProviderAccount {
     return [...new Set((payment?.invoices ?? []).map(({ invoice_id }) => invoice_id))];
   }
 
-  async #createOnce<Name extends SentName>(
+  async #createOnce<Name extends ReferencedName>(
     name: Name,
-    document: SentDocument,
-    request: CreationRequest,
-  ): Promise<SentRecord<Name>> {
-    const earlier = hasBegun(document) ? await this.#findSent(name, document) : null;
+    document: ReferencedDocument,
+    request: RecordCreation,
+  ): Promise<FoundOrCreated<Name>> {
+    const earlier = await this.#findSent(name, document);
     if (earlier !== null) return { record: earlier, is_new: false };
     try {
       return { record: await this.#client.create(name, request), is_new: true };
@@ -227,13 +227,17 @@ export class ZohoBooksAccount implements ProviderAccount {
     }
   }
 
-  /** Finds the record of an earlier attempt. A void record is ignored, because a person has voided it. */
-  async #findSent<Name extends SentName>(
+  /**
+   * Finds the record of an earlier attempt. A void record is ignored, because a person has voided it. Lists may lack the
+   * reference number, and have no lines.
+   */
+  async #findSent<Name extends ReferencedName>(
     name: Name,
-    { reference, provider_customer_id }: Pick<SentDocument, 'reference' | 'provider_customer_id'>,
+    { reference, provider_customer_id }: Pick<ReferencedDocument, 'reference' | 'provider_customer_id'>,
   ): Promise<ZohoRecords[Name] | null> {
     const search = { reference_number: reference, customer_id: provider_customer_id };
     for await (const listed of this.#client.list(name, search)) {
+      if ((listed.reference_number ?? reference) !== reference) continue;
       const found = await this.#client.read(name, getId(name, listed));
       if (found?.reference_number === reference && getStatus(found) !== 'void') return found;
     }
@@ -244,10 +248,10 @@ export class ZohoBooksAccount implements ProviderAccount {
    * Deletes a new record whose amounts differ, because taxes, rounding or another currency changed it. A record of an
    * earlier attempt stays, because a bookkeeper may have edited it.
    */
-  async #check<Name extends SentName>(
+  async #check<Name extends ReferencedName>(
     name: Name,
-    { record, is_new }: SentRecord<Name>,
-    { total, currency, amounts, reference }: SentDocument,
+    { record, is_new }: FoundOrCreated<Name>,
+    { total, currency, amounts, reference }: ReferencedDocument,
   ): Promise<void> {
     const there = readAmounts(record);
     const isEqual =
@@ -279,16 +283,16 @@ function toInvoiceRecord(invoice: ZohoInvoice): ProviderRecord {
   return { provider_entity_id: invoice.invoice_id, url: toInvoiceUrl(invoice) };
 }
 
-function getId<Name extends SentName>(name: Name, record: ZohoRecords[Name]): string {
+function getId<Name extends ReferencedName>(name: Name, record: ZohoRecords[Name]): string {
   return (record as unknown as Readonly<Record<string, string>>)[`${name}_id`]!;
 }
 
-function getStatus(record: ZohoRecords[SentName]): string | null {
+function getStatus(record: ZohoRecords[ReferencedName]): string | null {
   return 'status' in record ? record.status : null;
 }
 
 /** Reads the total of a record, and the amounts of its lines or of the invoices that it pays. */
-function readAmounts(record: ZohoRecords[SentName]): Pick<SentDocument, 'currency' | 'total' | 'amounts'> {
+function readAmounts(record: ZohoRecords[ReferencedName]): Pick<ReferencedDocument, 'currency' | 'total' | 'amounts'> {
   const currency = record.currency_code.toLowerCase();
   if ('total' in record)
     return { currency, total: record.total, amounts: (record.line_items ?? []).map(({ item_total }) => item_total) };

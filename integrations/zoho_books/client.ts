@@ -13,10 +13,10 @@ const PAGE_SIZE = '200';
 /** Ids are digits. Any other text is no id of a record. */
 const ID = /^\d{1,25}$/;
 
-type RecordName = keyof ZohoRecords;
+type ZohoRecordName = keyof ZohoRecords;
 
 /** Path of each type of record, which is also the field of its lists. */
-const PATHS: Readonly<Record<RecordName, string>> = {
+const PATHS: Readonly<Record<ZohoRecordName, string>> = {
   contact: 'contacts',
   invoice: 'invoices',
   payment: 'customerpayments',
@@ -51,7 +51,7 @@ export class ZohoBooksClient {
   }
 
   /** Reads a record; null if it does not exist. */
-  async read<Name extends RecordName>(name: Name, id: string): Promise<ZohoRecords[Name] | null> {
+  async read<Name extends ZohoRecordName>(name: Name, id: string): Promise<ZohoRecords[Name] | null> {
     if (!ID.test(id)) return null;
     try {
       return await this.fetchField('GET', `${PATHS[name]}/${id}`, name);
@@ -62,7 +62,7 @@ export class ZohoBooksClient {
   }
 
   /** Lists all pages of the records that meet the parameters. */
-  list<Name extends RecordName>(name: Name, parameters: Parameters): AsyncGenerator<ZohoRecords[Name]> {
+  list<Name extends ZohoRecordName>(name: Name, parameters: Parameters): AsyncGenerator<ZohoRecords[Name]> {
     return this.listPages(PATHS[name], PATHS[name], parameters);
   }
 
@@ -77,17 +77,17 @@ export class ZohoBooksClient {
     }
   }
 
-  async create<Name extends RecordName>(name: Name, request: BooksRequest): Promise<ZohoRecords[Name]> {
+  async create<Name extends ZohoRecordName>(name: Name, request: BooksRequest): Promise<ZohoRecords[Name]> {
     return await this.fetchField('POST', PATHS[name], name, request);
   }
 
   /** Posts to a part of a record. */
-  async post(name: RecordName, { id, part = '' }: RecordPart, body?: ExactJson): Promise<void> {
+  async post(name: ZohoRecordName, { id, part = '' }: RecordPart, body?: ExactJson): Promise<void> {
     await this.#send('POST', `${PATHS[name]}/${id}/${part}`, body === undefined ? {} : { body });
   }
 
   /** Deletes a record, or a part of it; no effect if it does not exist. */
-  async delete(name: RecordName, { id, part }: RecordPart): Promise<void> {
+  async delete(name: ZohoRecordName, { id, part }: RecordPart): Promise<void> {
     try {
       await this.#send('DELETE', `${PATHS[name]}/${id}${part === undefined ? '' : `/${part}`}`);
     } catch (error) {
@@ -96,7 +96,7 @@ export class ZohoBooksClient {
   }
 
   /** Lists the entries of a part of a record, such as the payments of an invoice. */
-  async listParts<Item>(name: RecordName, { id, part = '' }: RecordPart, field: string): Promise<readonly Item[]> {
+  async listParts<Item>(name: ZohoRecordName, { id, part = '' }: RecordPart, field: string): Promise<readonly Item[]> {
     return findList(await this.#send('GET', `${PATHS[name]}/${id}/${part}`), field) as Item[];
   }
 

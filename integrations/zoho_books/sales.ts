@@ -16,14 +16,14 @@ const DESCRIPTION_MAX = 2_000;
 const NUMBER_MAX = 100;
 const NOTES_MAX = 5_000;
 
-type SalesDocument = {
+type BilledDocument = {
   readonly provider_customer_id: string;
   readonly currency: string;
   readonly lines: readonly PushedInvoiceLine[];
   readonly total: string;
 };
 /** A request that creates a record. */
-type CreationRequest = { readonly parameters: Readonly<Record<string, string>>; readonly body: ExactJson };
+export type RecordCreation = { readonly parameters?: Readonly<Record<string, string>>; readonly body: ExactJson };
 
 /** Builds the name of a contact, which is usually unique in an organization. */
 export function toContactName({ name, external_id }: Pick<PushedCustomer, 'name' | 'external_id'>): string {
@@ -58,7 +58,7 @@ export function toContactBody(customer: PushedCustomer): ExactJson {
   };
 }
 
-export function toInvoiceRequest(invoice: PushedInvoice, currency: ZohoCurrency): CreationRequest {
+export function toInvoiceRequest(invoice: PushedInvoice, currency: ZohoCurrency): RecordCreation {
   const { invoice_number, invoice_id } = invoice;
   const date = toDay(invoice.issued_at);
   const body = {
@@ -78,7 +78,7 @@ function toDueDay(due_date: string | null, date: string | undefined): string | u
 }
 
 /** Builds the request of a draft, which is opened later. */
-export function toCreditNoteRequest(note: PushedCreditNote, currency: ZohoCurrency): CreationRequest {
+export function toCreditNoteRequest(note: PushedCreditNote, currency: ZohoCurrency): RecordCreation {
   const { credit_note_number: creditnote_number, credit_note_id, reason } = note;
   const body = {
     ...toSalesBody(note, currency),
@@ -113,7 +113,7 @@ export function toApplicationBody({ provider_invoice_id, currency }: PushedCredi
 }
 
 function toSalesBody(
-  document: SalesDocument,
+  document: BilledDocument,
   { currency_id, price_precision }: ZohoCurrency,
 ): Record<string, ExactJson | undefined> {
   checkSum(document, PROVIDER_NAME);
