@@ -60,8 +60,12 @@ export type AccountCapability = {
   verifyWebhook?(secrets: readonly string[], webhook: InboundWebhook): void;
   /** Headers of a webhook that contain its signature, in lower case; none if the body contains it. */
   readonly signature_headers?: readonly string[];
+  /** Query parameters that the address of a webhook may have; absent if it has none. */
+  readonly webhook_query?: z.ZodObject;
+  /** Content type that the body of a webhook may have besides JSON. */
+  readonly webhook_body_type?: string;
   /** Parses a verified webhook; throws `validation_error` if it does not have the provider's form. */
-  parseWebhook?(webhook: Pick<InboundWebhook, 'headers' | 'body'>): readonly InboundEvent[];
+  parseWebhook?(webhook: Pick<InboundWebhook, 'headers' | 'body' | 'url'>): readonly InboundEvent[];
   /**
    * OAuth of providers whose accounts are connected in a browser. `access_token` and `refresh_token` are among the
    * `secrets` of a request, but stored apart; `open` gets the current `access_token`.
@@ -75,6 +79,8 @@ export type InboundWebhook = {
   /** The signed bytes, as received. */
   readonly body: Uint8Array;
   readonly now: Date;
+  /** Full address of the request as its sender used it, for signatures that cover it. */
+  readonly url?: string;
 };
 
 type PaymentCapability = {

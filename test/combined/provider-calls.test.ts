@@ -14,8 +14,10 @@ import { startTestApi, type TestApi } from '../support/api.ts';
 import { type Collector, startCollector } from '../support/collector.ts';
 import { QuickBooksFake, signIntuitBody } from '../support/providers/quickbooks-fake.ts';
 import { QuotingProxy } from '../support/providers/quoting-proxy.ts';
+import { liftRateLimit } from '../support/providers/rate-limit.ts';
 import { RazorpayFake, signRazorpayBody } from '../support/providers/razorpay-fake.ts';
 import { StripeFake, signStripeBody } from '../support/providers/stripe-fake.ts';
+import { signZohoWebhook, ZohoBooksFake } from '../support/providers/zoho-books-fake.ts';
 
 const KEY = 'a key of the settings that has 32 characters';
 const PLANTED = {
@@ -36,6 +38,12 @@ const PLANTED = {
     environment: 'sandbox',
     webhook_verifier_token: 'canaryVerifier',
     income_account_id: '79',
+  },
+  zoho_books: {
+    client_id: 'canaryZohoClient',
+    client_secret: 'canaryZohoSecret',
+    webhook_secret: 'canaryZohoHook',
+    previous_webhook_secret: 'canaryZohoEarlier',
   },
 } as const;
 /** Credentials that are no secrets. */
@@ -74,6 +82,12 @@ const PLAYS: Readonly<Record<ProviderName, Play>> = {
       { id: 'event-1', type: 'qbo.payment.created.v1', intuitentityid: '1', intuitaccountid: '9130347000000001' },
     ]),
   },
+  zoho_books: {
+    buildError: ({ path, quote }) =>
+      path.includes('/oauth/') ? { error: quote, error_description: quote } : { code: 4_001, message: quote },
+    sign: (body, secret) => ({ 'x-zoho-webhook-signature': signZohoWebhook({ body }, secret) }),
+    event: JSON.stringify({ payment: { payment_id: '9030000079467', invoices: [] } }),
+  },
 };
 const NAMES = Object.keys(PLAYS) as ProviderName[];
 const FAILURES = [400, 401, 403, 404, 429, 500, 200];
@@ -83,7 +97,8 @@ describe('calls of providers', function () {
   const stripe = new StripeFake();
   const razorpay = new RazorpayFake();
   const quickbooks = new QuickBooksFake();
-  const fakes = { stripe, razorpay, quickbooks };
+  const zoho_books = new ZohoBooksFake();
+  const fakes = { stripe, razorpay, quickbooks, zoho_books };
   const proxies = {} as Record<ProviderName, QuotingProxy>;
   /** Would be reached by a redirect that is followed. */
   const stranger = new QuotingProxy({ target: new URL('http://127.0.0.1'), buildError: () => ({}) });
@@ -106,6 +121,8 @@ describe('calls of providers', function () {
     stripe.keys.add(PLANTED.stripe.secret_key);
     razorpay.keys.add(`${PLANTED.razorpay.key_id}:${PLANTED.razorpay.secret_key}`);
     quickbooks.app = { client_id: PLANTED.quickbooks.client_id, client_secret: PLANTED.quickbooks.client_secret };
+    zoho_books.app = { client_id: PLANTED.zoho_books.client_id, client_secret: PLANTED.zoho_books.client_secret };
+    liftRateLimit('zoho_books');
     for (const name of NAMES) {
       await fakes[name].start();
       const { buildError } = PLAYS[name];
@@ -135,7 +152,8 @@ describe('calls of providers', function () {
     api.setNow(now);
   };
   const noteTokens = () => {
-    for (const token of [quickbooks.access_token, quickbooks.refresh_token]) issued.add(token);
+    for (const { access_token, refresh_token } of [quickbooks, zoho_books])
+      for (const token of [access_token, refresh_token]) issued.add(token);
   };
   /** A request whose answer must contain no secret. */
   const send = async (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) => {
@@ -150,6 +168,9 @@ describe('calls of providers', function () {
   const credentialsOf = (name: ProviderName) => ({
     ...PLANTED[name],
     ...(name === 'quickbooks' ? { realm_id: quickbooks.books.realm_id, refresh_token: quickbooks.refresh_token } : {}),
+    ...(name === 'zoho_books'
+      ? { organization_id: zoho_books.books.organization_id, refresh_token: zoho_books.refresh_token }
+      : {}),
   });
   const connect = (name: ProviderName, secrets: object = credentialsOf(name)) =>
     post('/connections', { name, provider_type: name, encrypted_secret_data: { [name]: secrets } });
@@ -245,11 +266,12 @@ describe('calls of providers', function () {
       const id = made.body.id!;
       await exchange(name, id);
       for (const secret of ['canaryForged', 'canaryForged2']) expect(await receive(name, secret)).to.equal(401);
-      const { stripe: one, razorpay: two, quickbooks: three } = PLANTED;
+      const { stripe: one, razorpay: two, quickbooks: three, zoho_books: four } = PLANTED;
       const hook = {
         stripe: one.webhook_secret,
         razorpay: two.webhook_secret,
         quickbooks: three.webhook_verifier_token,
+        zoho_books: four.webhook_secret,
       };
       expect(await receive(name, hook[name])).to.equal(200);
       for (const status of [400, 401, 500]) {

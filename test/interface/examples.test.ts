@@ -27,6 +27,7 @@ import { expectGoldenJson } from '../support/golden.ts';
 import { QuickBooksFake, signIntuitBody } from '../support/providers/quickbooks-fake.ts';
 import { RazorpayFake, signRazorpayBody } from '../support/providers/razorpay-fake.ts';
 import { StripeFake, signStripeBody } from '../support/providers/stripe-fake.ts';
+import { signZohoWebhook, ZohoBooksFake } from '../support/providers/zoho-books-fake.ts';
 import { sandboxNotice } from '../support/sandbox.ts';
 import { startWorld, type World } from '../support/world.ts';
 
@@ -55,6 +56,7 @@ describe('the examples of the documentation', () => {
   let world: World;
   let fake: StripeFake;
   let books: QuickBooksFake;
+  let zoho: ZohoBooksFake;
   let razorpay: RazorpayFake;
   const ids = new ExampleIds();
   const directory = mkdtempSync(join(tmpdir(), 'exports-'));
@@ -70,8 +72,9 @@ describe('the examples of the documentation', () => {
   before(async () => {
     fake = await new StripeFake().start();
     books = await new QuickBooksFake().start();
+    zoho = await new ZohoBooksFake().start();
     razorpay = await new RazorpayFake().start();
-    const addresses = `stripe=${fake.url.href},quickbooks=${books.url.href},razorpay=${razorpay.url.href}`;
+    const addresses = `stripe=${fake.url.href},quickbooks=${books.url.href},razorpay=${razorpay.url.href},zoho_books=${zoho.url.href}`;
     const stores = { EXPORT_DIRECTORY: directory, SECRETS_KEYS: SEALING_KEY };
     const config = { PAYMENT_SANDBOX_SECRET: SECRET, PROVIDER_ADDRESSES: addresses, ...stores };
     world = await startWorld({ now: '2025-12-31T09:00:00Z', config });
@@ -109,6 +112,7 @@ describe('the examples of the documentation', () => {
     await fake.stop();
     await books.stop();
     await razorpay.stop();
+    await zoho.stop();
     rmSync(directory, { recursive: true });
   });
 
@@ -774,6 +778,7 @@ describe('the examples of the documentation', () => {
     answers.set('initiateOAuth', { ...begun, oauth_url: page });
     await receiveFromQuickBooks();
     await receiveFromRazorpay();
+    await receiveFromZohoBooks();
   }
 
   async function receiveFromStripe() {
@@ -798,8 +803,17 @@ describe('the examples of the documentation', () => {
     await receive('razorpay', body, signature);
   }
 
+  async function receiveFromZohoBooks() {
+    const { access_token, secrets } = zoho;
+    const account = { zoho_books: { ...secrets, access_token } };
+    await send('POST', '/connections', { name: 'Z', provider_type: 'zoho_books', encrypted_secret_data: account });
+    const body = JSON.stringify({ contact: { contact_id: '460000000026049' } });
+    const signature = signZohoWebhook({ body }, secrets.webhook_secret);
+    await receive('zoho_books', body, { 'x-zoho-webhook-signature': signature });
+  }
+
   async function receive(
-    provider: 'stripe' | 'razorpay' | 'quickbooks',
+    provider: 'stripe' | 'razorpay' | 'quickbooks' | 'zoho_books',
     body: string,
     headers: Record<string, string>,
   ) {
@@ -807,7 +821,8 @@ describe('the examples of the documentation', () => {
     const path = `/webhooks/${provider}/${tenant_id}/${environment_id}`;
     const answer = await world.api.request<Shown>('POST', path, { body, key: null, headers });
     expect(answer.status, answer.text).to.equal(200);
-    const operation_id = `handle${provider[0]!.toUpperCase()}${provider.slice(1)}Webhook`;
+    const name = provider.replace(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
+    const operation_id = `handle${name}Webhook`;
     answers.set(operation_id, ids.asShown(answer.body));
     asked.set(operation_id, ids.asShown(path));
   }

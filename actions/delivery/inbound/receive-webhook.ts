@@ -28,9 +28,10 @@ export function listReceivedProviders(): string[] {
   );
 }
 
-/** Headers of a webhook that contain its signature. */
-export function listSignatureHeaders(provider_type: string): readonly string[] {
-  return listCapable('account')[provider_type]?.signature_headers ?? [];
+/** Form of a provider's webhooks: the headers that contain the signature, the query parameters, and the other type of body. */
+export function describeWebhooks(provider_type: string) {
+  const { signature_headers = [], webhook_query, webhook_body_type } = listCapable('account')[provider_type] ?? {};
+  return { signature_headers, webhook_query, webhook_body_type };
 }
 
 function receivesWebhooks(capability: AccountCapability): capability is ReceivingCapability {

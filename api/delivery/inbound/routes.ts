@@ -1,8 +1,8 @@
 /** Webhooks of providers. They have no API key; a signature with the secret of the connection authenticates them. */
 import { z } from 'zod';
 import {
+  describeWebhooks,
   listReceivedProviders,
-  listSignatureHeaders,
   receiveWebhook,
 } from '../../../actions/delivery/inbound/receive-webhook.ts';
 import { retryProviderEvent } from '../../../actions/delivery/inbound/retry-event.ts';
@@ -68,6 +68,7 @@ export const inboundWebhookRoutes: Route[] = [
 
 function createWebhookRoute(provider_type: string): Route {
   inboundMetrics.known(provider_type);
+  const { signature_headers, webhook_query, webhook_body_type } = describeWebhooks(provider_type);
   const name = provider_type.replace(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
   return route({
     method: 'post',
@@ -79,8 +80,10 @@ function createWebhookRoute(provider_type: string): Route {
       'wrong signature, and an environment without a connection, are answered with 401.',
     tag,
     access: 'public',
-    signed: listSignatureHeaders(provider_type),
+    signed: signature_headers,
     raw_body: true,
+    ...(webhook_body_type === undefined ? {} : takeForms(webhook_body_type)),
+    ...(webhook_query === undefined ? {} : { query: webhook_query }),
     body_limit: BODY_LIMIT,
     params: WebhookTarget,
     body: ProviderWebhook,
@@ -97,6 +100,10 @@ function createWebhookRoute(provider_type: string): Route {
   });
 }
 
+function takeForms(type: string) {
+  return { takes_bytes: type, also_takes: { [type]: { schema: ProviderWebhook, example: {} } } };
+}
+
 function receive(
   provider_type: string,
   scope: z.output<typeof WebhookTarget>,
@@ -106,6 +113,8 @@ function receive(
     Object.entries(request.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
   );
   const onUnreadable = (connection_id: string) => log.error({ connection_id }, 'the credentials cannot be decrypted');
-  const webhook = { headers, body: request.body as Buffer, now: received_at };
+  const { protocol, host, originalUrl } = request;
+  const url = `${protocol}://${host}${originalUrl}`;
+  const webhook = { headers, body: request.body as Buffer, now: received_at, url };
   return receiveWebhook(services, scope, { provider_type, webhook, settings: services.config, onUnreadable });
 }

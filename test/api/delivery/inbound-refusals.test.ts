@@ -11,6 +11,7 @@ import { startTestApi, type TestApi } from '../../support/api.ts';
 import { signIntuitBody } from '../../support/providers/quickbooks-fake.ts';
 import { signRazorpayBody } from '../../support/providers/razorpay-fake.ts';
 import { signStripeBody } from '../../support/providers/stripe-fake.ts';
+import { signZohoWebhook } from '../../support/providers/zoho-books-fake.ts';
 
 const KEY = 'a key of the settings that has 32 characters';
 const NOW = new Date('2026-03-15T12:00:00Z');
@@ -37,6 +38,12 @@ const PROVIDERS: Readonly<Record<string, Signed & { readonly webhook_secret: str
     sign: (secret) => signIntuitBody(BODY, secret),
     secrets: { client_id: 'a', client_secret: 'b', realm_id: '1', environment: 'sandbox' },
     webhook_secret: 'webhook_verifier_token',
+  },
+  zoho_books: {
+    header: 'x-zoho-webhook-signature',
+    sign: (secret) => signZohoWebhook({ body: BODY }, secret),
+    secrets: { client_id: 'a', client_secret: 'b', organization_id: '1' },
+    webhook_secret: 'webhook_secret',
   },
 };
 

@@ -6,6 +6,7 @@ import { dispatchBatch } from '../../../actions/delivery/webhooks/dispatch-event
 import { startTestApi, type TestApi } from '../api.ts';
 import { ageKeys } from './aged-keys.ts';
 import type { ProviderDouble, SignedWebhook } from './provider-double.ts';
+import { liftRateLimit } from './rate-limit.ts';
 
 export const SETTINGS_KEY = 'a key of the settings that has 32 characters';
 
@@ -33,6 +34,7 @@ export class ConnectedAccount {
   /** Starts the fake and an environment that has no connection yet. */
   static async start(provider: ProviderDouble): Promise<ConnectedAccount> {
     await provider.fake.start();
+    liftRateLimit(provider.provider_type);
     const config = {
       SECRETS_KEYS: SETTINGS_KEY,
       PROVIDER_ADDRESSES: `${provider.provider_type}=${provider.fake.url.href}`,
@@ -134,9 +136,10 @@ export class ConnectedAccount {
   }
 
   /** Posts a webhook to our address, and returns the status of the answer. */
-  async deliver({ headers, body }: SignedWebhook): Promise<number> {
+  async deliver({ headers, body, query }: SignedWebhook): Promise<number> {
     const { tenant_id, environment_id } = this.api.scope;
-    const path = `/webhooks/${this.provider.provider_type}/${tenant_id}/${environment_id}`;
+    const address = `/webhooks/${this.provider.provider_type}/${tenant_id}/${environment_id}`;
+    const path = `${address}${query === undefined ? '' : `?${query}`}` as const;
     return (await this.api.request('POST', path, { body, key: null, headers })).status;
   }
 

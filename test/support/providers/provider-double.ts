@@ -12,7 +12,12 @@ export type InvoiceCopy = {
   readonly remaining: string;
 };
 
-export type SignedWebhook = { readonly headers: Readonly<Record<string, string>>; readonly body: string };
+export type SignedWebhook = {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  /** Query of the address, without the question mark; absent without one. */
+  readonly query?: string;
+};
 
 export interface ProviderDouble {
   readonly provider_type: string;

@@ -6,7 +6,8 @@
  */
 import { createHmac } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { JsonNumber, parseExactJson, writeExactJson } from '../../../integrations/exact-json.ts';
+import { JsonNumber, parseExactJson } from '../../../integrations/exact-json.ts';
+import { writeExactAnswer } from './exact-answer.ts';
 import { FakeServer, readBody } from './fake-server.ts';
 import { BookFault, type BookRecord, QuickBooksBooks } from './quickbooks-fake-books.ts';
 
@@ -94,7 +95,7 @@ export class QuickBooksFake extends FakeServer<Disturbance> {
       intuit_tid: `tid-${this.requests.length}`,
       ...(answer.status === 429 ? this.retryHeaders : {}),
     });
-    response.end(writeAnswer(answer.body));
+    response.end(writeExactAnswer(answer.body, AMOUNTS));
   }
 
   #issue(request: IncomingMessage, text: string): Answer {
@@ -179,18 +180,6 @@ function refuseToken(token: string): Answer {
   const message = 'message=AuthenticationFailed; errorCode=003200; statusCode=401';
   const error = [{ message, detail: `Token expired: ${token}`, code: '3200', element: null }];
   return { status: 401, body: { warnings: null, fault: { error, type: 'AUTHENTICATION' } } };
-}
-
-/** Writes an answer with amounts as JSON numbers. */
-function writeAnswer(body: unknown): string {
-  const toNumbers = (value: unknown, field = ''): unknown => {
-    if (value instanceof JsonNumber) return value;
-    if (Array.isArray(value)) return value.map((one) => toNumbers(one));
-    if (typeof value === 'object' && value !== null)
-      return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, toNumbers(one, name)]));
-    return AMOUNTS.has(field) ? new JsonNumber(String(value)) : value;
-  };
-  return writeExactJson(toNumbers(body) as Parameters<typeof writeExactJson>[0]);
 }
 
 export function signIntuitBody(body: string, token: string): string {
