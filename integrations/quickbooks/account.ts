@@ -17,6 +17,7 @@ import type {
   SearchedCreditNote,
   SearchedInvoice,
 } from '../account.ts';
+import { hasBegun } from '../books-documents.ts';
 import type { ExactJson } from '../exact-json.ts';
 import { ProviderError } from '../provider-error.ts';
 import { type QuickBooksClient, quote } from './client.ts';
@@ -298,10 +299,6 @@ export class QuickBooksAccount implements ProviderAccount {
       if (CurrencyPrefs?.HomeCurrency) return CurrencyPrefs.HomeCurrency.value.toLowerCase();
     throw new ProviderError('person', 'QuickBooks does not tell the currency of the company');
   }
-}
-
-function hasBegun({ key_age_seconds, is_key_renewed }: Push): boolean {
-  return key_age_seconds > 0 || is_key_renewed;
 }
 
 /** Earliest creation of a record that an attempt with this key created. */

@@ -6,8 +6,9 @@ import { createHash } from 'node:crypto';
 import type { AccountSettings } from '../account.ts';
 import { type ExactJson, writeExactJson } from '../exact-json.ts';
 import { ProviderError } from '../provider-error.ts';
-import { buildFaultError, buildStatusError, isFault, isMissing, readFault, STALE } from './errors.ts';
-import { sendToIntuit } from './http.ts';
+import { sendRequest } from '../send-request.ts';
+import { buildStatusError } from '../status-error.ts';
+import { buildFaultError, isFault, isMissing, readFault, STALE } from './errors.ts';
 import type { QuickBooksRecord, QuickBooksRecords } from './records.ts';
 
 const HOSTS = {
@@ -104,7 +105,7 @@ export class QuickBooksClient {
     const url = new URL(path, this.#base);
     url.search = new URLSearchParams({ ...parameters, minorversion: MINOR_VERSION }).toString();
     await this.#beforeRequest();
-    const answer = await sendToIntuit(url, {
+    const answer = await sendRequest('QuickBooks', url, {
       method,
       headers: { authorization: this.#authorization, 'content-type': 'application/json' },
       ...(body === undefined ? {} : { body: writeExactJson(body) }),
@@ -112,7 +113,7 @@ export class QuickBooksClient {
     const fault = readFault(answer.body);
     if (fault !== null) throw buildFaultError(answer, fault);
     const records = answer.body as Partial<QuickBooksRecords & { QueryResponse: Record<string, unknown> }> | undefined;
-    if (answer.status !== 200 || records === undefined) throw buildStatusError(answer);
+    if (answer.status !== 200 || records === undefined) throw buildStatusError('QuickBooks', answer);
     const record = records[name];
     if (record === undefined) throw new ProviderError('wait', `QuickBooks: an answer without ${name}`);
     return record as (QuickBooksRecords & { QueryResponse: Record<string, unknown> })[Name];

@@ -2,12 +2,10 @@
  * Bodies of pushed records. Each line is one amount: without quantity and unit price QuickBooks multiplies and rounds
  * nothing. The private note contains the id of our record, by which it is found again.
  */
-import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
-import { minorUnits, parseDecimal } from '../../core/foundation/money.ts';
 import type { PushedInvoiceLine } from '../../core/platform/integration/pushed-lines.ts';
 import type { PushedCreditNote, PushedCustomer, PushedInvoice, PushedPayment } from '../account.ts';
+import { checkSum, cutText, toDay, toJsonAmount } from '../books-documents.ts';
 import { type ExactJson, JsonNumber } from '../exact-json.ts';
-import { ProviderError } from '../provider-error.ts';
 
 const NAME_MAX = 100;
 const NUMBER_MAX = 21;
@@ -34,7 +32,7 @@ export function toDisplayName({ name, external_id }: Pick<PushedCustomer, 'name'
       .replace(/[:\p{Cc}]/gu, ' ')
       .replace(/ +/g, ' ')
       .trim();
-  return cut(plain(name) || plain(external_id), NAME_MAX);
+  return cutText(plain(name) || plain(external_id), NAME_MAX);
 }
 
 export function toCustomerBody(customer: PushedCustomer): ExactJson {
@@ -60,8 +58,8 @@ export function toInvoiceBody(invoice: PushedInvoice, terms: SalesTerms): ExactJ
   return {
     ...toSalesBody(invoice, terms),
     DocNumber: toDocNumber(invoice.invoice_number),
-    TxnDate: toDate(invoice.issued_at),
-    DueDate: toDate(invoice.due_date),
+    TxnDate: toDay(invoice.issued_at),
+    DueDate: toDay(invoice.due_date),
     PrivateNote: toNote('invoice', invoice.invoice_id),
   };
 }
@@ -70,7 +68,7 @@ export function toCreditMemoBody(note: PushedCreditNote, terms: SalesTerms): Exa
   return {
     ...toSalesBody(note, terms),
     DocNumber: toDocNumber(note.credit_note_number),
-    CustomerMemo: note.reason === '' ? undefined : { value: cut(note.reason, 1_000) },
+    CustomerMemo: note.reason === '' ? undefined : { value: cutText(note.reason, 1_000) },
     PrivateNote: toNote('credit note', note.credit_note_id),
   };
 }
@@ -82,8 +80,8 @@ export function toPaymentBody(payment: PushedPayment): ExactJson {
     CustomerRef: { value: provider_customer_id },
     CurrencyRef: { value: currency.toUpperCase() },
     TotalAmt: Amount,
-    TxnDate: toDate(payment.paid_at),
-    PaymentRefNum: reference === '' ? undefined : cut(reference, NUMBER_MAX),
+    TxnDate: toDay(payment.paid_at),
+    PaymentRefNum: reference === '' ? undefined : cutText(reference, NUMBER_MAX),
     PrivateNote: toNote('payment', payment.payment_id),
     Line: [{ Amount, LinkedTxn: [{ TxnId: provider_invoice_id, TxnType: 'Invoice' }] }],
   };
@@ -107,7 +105,7 @@ export function toApplicationBody(note: PushedCreditNote, credit_memo_id: string
  * NON, elsewhere no line has a code.
  */
 function toSalesBody(document: SalesDocument, { item_id, company }: SalesTerms): Record<string, ExactJson | undefined> {
-  checkSum(document);
+  checkSum(document, 'QuickBooks');
   const { currency } = document;
   const isAmerican = company.Country === undefined || /^(US|USA|United States)$/i.test(company.Country);
   return {
@@ -117,48 +115,21 @@ function toSalesBody(document: SalesDocument, { item_id, company }: SalesTerms):
     Line: document.lines.map(({ amount, description, period_start }) => ({
       DetailType: 'SalesItemLineDetail',
       Amount: toAmount(amount, currency),
-      Description: cut(description, DESCRIPTION_MAX),
+      Description: cutText(description, DESCRIPTION_MAX),
       SalesItemLineDetail: {
         ItemRef: { value: item_id },
         TaxCodeRef: isAmerican ? { value: 'NON' } : undefined,
-        ServiceDate: toDate(period_start),
+        ServiceDate: toDay(period_start),
       },
     })),
   };
 }
 
-function checkSum({ lines, total, currency }: SalesDocument): void {
-  if (lines.length === 0) throw new ProviderError('person', 'a document without lines cannot be sent to QuickBooks');
-  if (new Decimal(total).isNegative())
-    throw new ProviderError('person', `a document over ${total} cannot be sent to QuickBooks`);
-  const sum = sumDecimals(lines.map(({ amount }) => new Decimal(amount)));
-  if (!sum.equals(total))
-    throw new ProviderError('person', `the lines add up to ${sum.toFixed()} ${currency}, the total is ${total}`);
-}
-
-/** Refuses more decimals than the currency has, because QuickBooks would round them. */
 function toAmount(amount: string, currency: string): JsonNumber {
-  const value = parseDecimal(amount);
-  if (value === undefined) throw new ProviderError('person', `${JSON.stringify(amount)} is not an amount`);
-  if (value.decimalPlaces() > minorUnits(currency))
-    throw new ProviderError('person', `QuickBooks cannot represent ${amount} ${currency}`);
-  return new JsonNumber(amount);
+  return toJsonAmount(amount, { currency, provider_name: 'QuickBooks' });
 }
 
 /** Omits a number that is too long, because its beginning could be the number of another document. */
 function toDocNumber(number: string): string | undefined {
   return number === '' || number.length > NUMBER_MAX ? undefined : number;
-}
-
-function toDate(instant: string | null | undefined): string | undefined {
-  return instant ? new Date(instant).toISOString().slice(0, 'YYYY-MM-DD'.length) : undefined;
-}
-
-/** Shortens a text without splitting a character. */
-function cut(text: string, length_max: number): string {
-  return text.length <= length_max
-    ? text
-    : Array.from(text.slice(0, length_max))
-        .join('')
-        .replace(/[\uD800-\uDBFF]$/, '');
 }
