@@ -60,6 +60,8 @@ export type AccountCapability = {
   verifyWebhook?(secrets: readonly string[], webhook: InboundWebhook): void;
   /** Headers of a webhook that contain its signature, in lower case; none if the body contains it. */
   readonly signature_headers?: readonly string[];
+  /** The provider refuses an answer to its webhook that has a body. */
+  readonly wants_empty_answer?: boolean;
   /** Parses a verified webhook; throws `validation_error` if it does not have the provider's form. */
   parseWebhook?(webhook: Pick<InboundWebhook, 'headers' | 'body'>): readonly InboundEvent[];
   /**

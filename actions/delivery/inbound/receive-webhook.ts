@@ -33,6 +33,11 @@ export function listSignatureHeaders(provider_type: string): readonly string[] {
   return listCapable('account')[provider_type]?.signature_headers ?? [];
 }
 
+/** Whether the provider refuses answers with a body. */
+export function wantsEmptyAnswer(provider_type: string): boolean {
+  return listCapable('account')[provider_type]?.wants_empty_answer ?? false;
+}
+
 function receivesWebhooks(capability: AccountCapability): capability is ReceivingCapability {
   const { webhook_secrets, verifyWebhook, parseWebhook } = capability;
   return webhook_secrets !== undefined && verifyWebhook !== undefined && parseWebhook !== undefined;
