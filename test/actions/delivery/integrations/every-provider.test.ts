@@ -152,7 +152,7 @@ describeProviders('records and money', ({ name, exchanges, there, given }) => {
         expect((await account.read()).ended).to.equal('done');
         const { attention_reason, next_pull_at } = await account.findMapping(invoice_id);
         expect(attention_reason).to.match(
-          new RegExp(`^payment pay_\\w+ of 100 usd is 0 at quickbooks \\(${id_there}\\)$`),
+          new RegExp(`^payment pay_\\w+ of 100 usd is 0 at ${name} \\(${id_there}\\)$`),
         );
         expect(next_pull_at, 'it is open there again').to.not.equal(null);
         expect(await account.showPaid(invoice_id)).to.equal('SUCCEEDED 100');
