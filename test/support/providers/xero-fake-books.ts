@@ -208,7 +208,12 @@ export class XeroBooks {
   }
 
   /** A customer paid in advance, and a bookkeeper applies a part of it to the invoice. */
-  applyAdvance(kind: 'Prepayments' | 'Overpayments', invoice_id: string, amount: string, id = randomUUID()): string {
+  applyAdvance(
+    kind: 'Prepayments' | 'Overpayments',
+    invoice_id: string,
+    amount: string,
+    id: string = randomUUID(),
+  ): string {
     const invoice = this.readDocument('Invoices', invoice_id);
     this.applied.push({ kind, id, amount, invoice });
     this.#settle(invoice);
