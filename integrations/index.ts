@@ -12,6 +12,7 @@ import { sandbox } from './sandbox/provider.ts';
 import { smtp } from './smtp/provider.ts';
 import { stripe } from './stripe/provider.ts';
 import { svix } from './svix/provider.ts';
+import { xero } from './xero/provider.ts';
 import { zoho_books } from './zoho_books/provider.ts';
 
 /** If the settings select several providers of webhooks or mail, the first in this order is used. */
@@ -26,4 +27,5 @@ export const PROVIDERS: Readonly<Record<string, Provider>> = {
   razorpay,
   quickbooks,
   zoho_books,
+  xero,
 };

@@ -64,6 +64,8 @@ export type AccountCapability = {
   readonly webhook_query?: z.ZodObject;
   /** Content type that the body of a webhook may have besides JSON. */
   readonly webhook_body_type?: string;
+  /** The provider refuses an answer to its webhook that has a body. */
+  readonly wants_empty_answer?: boolean;
   /** Parses a verified webhook; throws `validation_error` if it does not have the provider's form. */
   parseWebhook?(webhook: Pick<InboundWebhook, 'headers' | 'body' | 'url'>): readonly InboundEvent[];
   /**

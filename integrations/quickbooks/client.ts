@@ -7,7 +7,8 @@ import type { AccountSettings } from '../account.ts';
 import { type ExactJson, writeExactJson } from '../exact-json.ts';
 import { ProviderError } from '../provider-error.ts';
 import { sendRequest } from '../send-request.ts';
-import { buildFaultError, buildStatusError, isFault, isMissing, readFault, STALE } from './errors.ts';
+import { buildStatusError } from '../status-error.ts';
+import { buildFaultError, isFault, isMissing, readFault, STALE } from './errors.ts';
 import type { QuickBooksRecord, QuickBooksRecords } from './records.ts';
 
 const HOSTS = {
@@ -112,7 +113,7 @@ export class QuickBooksClient {
     const fault = readFault(answer.body);
     if (fault !== null) throw buildFaultError(answer, fault);
     const records = answer.body as Partial<QuickBooksRecords & { QueryResponse: Record<string, unknown> }> | undefined;
-    if (answer.status !== 200 || records === undefined) throw buildStatusError(answer);
+    if (answer.status !== 200 || records === undefined) throw buildStatusError('QuickBooks', answer);
     const record = records[name];
     if (record === undefined) throw new ProviderError('wait', `QuickBooks: an answer without ${name}`);
     return record as (QuickBooksRecords & { QueryResponse: Record<string, unknown> })[Name];

@@ -4,6 +4,7 @@
  */
 import { ProviderError } from '../provider-error.ts';
 import type { ProviderAnswer } from '../send-request.ts';
+import { LIMIT_PAUSE_SECONDS } from '../status-error.ts';
 
 type FaultError = { readonly code?: string; readonly message?: string; readonly detail?: string };
 type AnswerFacts = Pick<ProviderAnswer, 'status' | 'retry_after_seconds'>;
@@ -14,8 +15,6 @@ export const DUPLICATE_NUMBER = '6140';
 export const STALE = '5010';
 const MISSING = '610';
 
-/** Pause after too many requests, as QuickBooks documents it, unless the answer has a `Retry-After` header. */
-const LIMIT_PAUSE_SECONDS = 60;
 const LIMITED = '3001';
 /** Error codes for a refused token, a user without rights to the company, and a company whose subscription has ended. */
 const UNAUTHORIZED_CODES = new Set(['3100', '3200', '6190']);
@@ -54,22 +53,6 @@ export function buildFaultError(
     ...details,
     retry_after_seconds,
   });
-}
-
-/** Builds the error of an answer that is no JSON of QuickBooks, such as a page of a gateway. */
-export function buildStatusError({ status, retry_after_seconds }: AnswerFacts): ProviderError {
-  if (status === 429)
-    return new ProviderError('wait', 'QuickBooks: too many requests', {
-      retry_after_seconds: retry_after_seconds ?? LIMIT_PAUSE_SECONDS,
-    });
-  if (status === 401 || status === 403)
-    return new ProviderError('person', `QuickBooks: status ${status}`, { is_unauthorized: true });
-  const isRefused = status >= 400 && status < 500 && status !== 408;
-  return new ProviderError(
-    isRefused ? 'person' : 'wait',
-    `QuickBooks: status ${status}, and no answer that can be read`,
-    { retry_after_seconds },
-  );
 }
 
 function describe(code: string, message: string, detail = ''): string {

@@ -30,7 +30,7 @@ import { parseCredentials } from './secret-shapes.ts';
 
 /** Providers whose account owner grants access in a browser. */
 export const OAUTH_PROVIDERS = Object.entries(listCapable('account')).flatMap(([name, { oauth }]) =>
-  oauth ? [name as Connection['provider_type']] : [],
+  oauth ? [name] : [],
 );
 
 const SESSION_MS = 600_000;

@@ -2,7 +2,6 @@
 import { notFound } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
-import type { ProviderType } from '../../../core/platform/connection/record.ts';
 import type { Database, Postgres } from '../../../storage/foundation/stores.ts';
 import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { type ConnectionSettings, changeConnection, createConnection } from './connections.ts';
@@ -10,7 +9,7 @@ import { parseSecrets } from './secret-shapes.ts';
 
 type CredentialsInput = {
   readonly name: string;
-  readonly provider: ProviderType;
+  readonly provider: string;
   readonly credentials: Readonly<Record<string, string>>;
   readonly settings: ConnectionSettings;
   readonly author: Author;

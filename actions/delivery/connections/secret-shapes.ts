@@ -3,8 +3,22 @@ import { z } from 'zod';
 import { invalid, prefixField } from '../../../core/foundation/error.ts';
 import { orNull } from '../../../core/foundation/record.ts';
 import { parseShape } from '../../../core/foundation/shaped.ts';
-import type { ConnectionSecrets, ProviderSecrets } from '../../../core/platform/connection/record.ts';
+import {
+  type ConnectionSecrets,
+  NAMED_PROVIDERS,
+  type ProviderSecrets,
+} from '../../../core/platform/connection/record.ts';
 import { PROVIDERS } from '../../../integrations/index.ts';
+
+/** Values of `provider_type` in the API. */
+export const PROVIDER_TYPES: readonly string[] = [
+  ...new Set([
+    ...NAMED_PROVIDERS,
+    ...Object.entries(PROVIDERS).flatMap(([name, { account, export_destination }]) =>
+      account || export_destination ? [name] : [],
+    ),
+  ]),
+];
 
 const SHAPES: Readonly<Record<string, z.ZodObject>> = Object.fromEntries(
   Object.entries(PROVIDERS).flatMap(([name, { account, export_destination }]) => {

@@ -28,10 +28,11 @@ export function listReceivedProviders(): string[] {
   );
 }
 
-/** Form of a provider's webhooks: the headers that contain the signature, the query parameters, and the other type of body. */
+/** Form of a provider's webhooks (integrations/provider.ts). */
 export function describeWebhooks(provider_type: string) {
-  const { signature_headers = [], webhook_query, webhook_body_type } = listCapable('account')[provider_type] ?? {};
-  return { signature_headers, webhook_query, webhook_body_type };
+  const capability = listCapable('account')[provider_type];
+  const { signature_headers = [], webhook_query, webhook_body_type, wants_empty_answer = false } = capability ?? {};
+  return { signature_headers, webhook_query, webhook_body_type, wants_empty_answer };
 }
 
 function receivesWebhooks(capability: AccountCapability): capability is ReceivingCapability {

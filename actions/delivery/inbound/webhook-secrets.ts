@@ -3,7 +3,7 @@
  * secrets are checked by the same steps. So the response time does not reveal which tenants have a connection.
  */
 import { randomBytes } from 'node:crypto';
-import type { ProviderSecrets, ProviderType } from '../../../core/platform/connection/record.ts';
+import type { ProviderSecrets } from '../../../core/platform/connection/record.ts';
 import { createSealer, isSealed, type SecretOwner } from '../../../storage/foundation/secrets/sealing.ts';
 import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import type { AccountCallSettings } from '../../foundation/connections/call-account.ts';
@@ -73,7 +73,7 @@ function provideDummy({
   const known = by_provider.get(provider_type);
   if (known) return known;
   const random = Object.fromEntries(names.map((name) => [name, createRandomSecret()]));
-  const owner = { tenant_id: '', environment_id: '', id: '', provider_type: provider_type as ProviderType };
+  const owner = { tenant_id: '', environment_id: '', id: '', provider_type };
   const dummy = { ...owner, secret: sealConnectionSecrets(random, owner, createSealer(SECRETS_KEYS)) };
   by_provider.set(provider_type, dummy);
   return dummy;

@@ -1,13 +1,17 @@
 /** Requests and answers of connections. */
 import { z } from 'zod';
 import { OAUTH_PROVIDERS } from '../../../actions/delivery/connections/oauth.ts';
-import { connectionSecrets } from '../../../actions/delivery/connections/secret-shapes.ts';
+import { connectionSecrets, PROVIDER_TYPES } from '../../../actions/delivery/connections/secret-shapes.ts';
 import { anyCase, keyText, orNull, requiredKey } from '../../../core/foundation/record.ts';
-import { type Connection, connectionShape } from '../../../core/platform/connection/record.ts';
+import { connectionShape } from '../../../core/platform/connection/record.ts';
 import { syncConfigShape } from '../../../core/platform/connection/sync-config.ts';
 import { BASE_COLUMNS, type ListGrammar, listShape, matchAny, Pagination } from '../../http/list.ts';
 
-const { name, provider_type, metadata, sync_config } = connectionShape.shape;
+const { name, metadata, sync_config } = connectionShape.shape;
+export const providerType = anyCase(PROVIDER_TYPES as [string, ...string[]]).meta(
+  connectionShape.shape.provider_type.meta()!,
+);
+const provider_type = providerType;
 const encrypted_secret_data = orNull(connectionSecrets).meta({
   description: 'Credentials of the provider, in an object of its name. They are stored encrypted and never returned.',
 });
@@ -47,7 +51,7 @@ export const ConnectionTestAnswer = z
   })
   .meta({ id: 'TestConnectionResponse' });
 
-const provider = anyCase(OAUTH_PROVIDERS as [Connection['provider_type'], ...Connection['provider_type'][]]).meta({
+const provider = anyCase(OAUTH_PROVIDERS as [string, ...string[]]).meta({
   description: 'Provider whose access the owner of the account grants in a browser.',
 });
 const CODE_MAX = 4_096;
@@ -126,7 +130,7 @@ export const CompleteOAuthAnswer = z
   })
   .meta({ id: 'CompleteOAuthResponse' });
 
-export const ConnectionAnswer = connectionShape.meta({ id: 'ConnectionResponse' });
+export const ConnectionAnswer = connectionShape.extend({ provider_type }).meta({ id: 'ConnectionResponse' });
 export const ConnectionListAnswer = z
   .object({
     connections: z.array(ConnectionAnswer).meta({ description: 'Page of the connections that meet the conditions.' }),

@@ -6,6 +6,7 @@ import {
   receiveWebhook,
 } from '../../../actions/delivery/inbound/receive-webhook.ts';
 import { retryProviderEvent } from '../../../actions/delivery/inbound/retry-event.ts';
+import { FarthingError } from '../../../core/foundation/error.ts';
 import { runAs } from '../../../storage/foundation/request-context.ts';
 import { ProviderEventModel } from '../../../storage/models/delivery/provider-event.ts';
 import { narrow } from '../../../storage/models/foundation/page.ts';
@@ -68,7 +69,7 @@ export const inboundWebhookRoutes: Route[] = [
 
 function createWebhookRoute(provider_type: string): Route {
   inboundMetrics.known(provider_type);
-  const { signature_headers, webhook_query, webhook_body_type } = describeWebhooks(provider_type);
+  const { signature_headers, webhook_query, webhook_body_type, wants_empty_answer } = describeWebhooks(provider_type);
   const name = provider_type.replace(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
   return route({
     method: 'post',
@@ -88,13 +89,15 @@ function createWebhookRoute(provider_type: string): Route {
     params: WebhookTarget,
     body: ProviderWebhook,
     success: 200,
-    answer: MessageAnswer,
+    ...(wants_empty_answer ? {} : { answer: MessageAnswer }),
     handle: async ({ params: scope }, context) => {
-      const { request_id } = context;
+      const { request_id, response } = context;
       const requestContext = { scope, user_id: provider_type, secret_id: null, request_id };
-      const count = await runAs(requestContext, () =>
+      const receiving = runAs(requestContext, () =>
         inboundMetrics.measure(provider_type, () => receive(provider_type, scope, context)),
       );
+      if (wants_empty_answer) return endWithStatus(response, receiving);
+      const count = await receiving;
       return { message: count === 1 ? '1 event stored' : `${count} events stored` };
     },
   });
@@ -102,6 +105,17 @@ function createWebhookRoute(provider_type: string): Route {
 
 function takeForms(type: string) {
   return { takes_bytes: type, also_takes: { [type]: { schema: ProviderWebhook, example: {} } } };
+}
+
+/** Answers without a body: 200, or 401 after a wrong signature. Other failures are answered as usual. */
+async function endWithStatus(response: Context['response'], receiving: Promise<unknown>): Promise<void> {
+  try {
+    await receiving;
+    response.status(200).end();
+  } catch (error) {
+    if (!(error instanceof FarthingError) || error.http_status_code !== 401) throw error;
+    response.status(401).end();
+  }
 }
 
 function receive(

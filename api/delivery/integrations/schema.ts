@@ -2,7 +2,6 @@
 import { z } from 'zod';
 import { CAPABILITY_NAMES } from '../../../actions/delivery/integrations/list-config.ts';
 import { anyCase, keyText, metadata, orDefault, requiredKey } from '../../../core/foundation/record.ts';
-import { connectionShape } from '../../../core/platform/connection/record.ts';
 import { syncConfigShape } from '../../../core/platform/connection/sync-config.ts';
 import {
   integrationMappingShape,
@@ -10,6 +9,7 @@ import {
   mappedEntity,
 } from '../../../core/platform/integration/mapping.ts';
 import { listAnswer } from '../../http/list.ts';
+import { providerType } from '../connections/schema.ts';
 
 const provider_type = keyText
   .max(50)
@@ -81,7 +81,7 @@ export const IntegrationConfigAnswer = z
     integrations: z
       .array(
         z.object({
-          provider: connectionShape.shape.provider_type,
+          provider: providerType,
           connection_id: z.string().meta({ description: 'Connection to the provider.' }),
           base_config: syncConfigShape.meta({ description: 'Records that the provider can exchange, by direction.' }),
           current_config: syncConfigShape.nullable().meta({

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { anyCase, keyText, requiredName, timestampText } from '../../../core/foundation/record.ts';
-import { connectionShape } from '../../../core/platform/connection/record.ts';
 import { USER_TYPES } from '../../../storage/models/foundation/user.ts';
+import { providerType } from '../../delivery/connections/schema.ts';
 import { type ListGrammar, listAnswer, listShape } from '../../http/list.ts';
 
 export const CreateApiKey = z
@@ -86,8 +86,6 @@ export const secretGrammar: ListGrammar = {
   columns: { id: 'string', name: 'string', type: 'string', created_at: 'date', updated_at: 'date' },
 };
 
-const { provider_type: provider } = connectionShape.shape;
-
 export const IntegrationProvider = z.object({
   provider: z.string().min(1).meta({ description: 'Name of the provider.', example: 's3' }),
 });
@@ -95,7 +93,7 @@ export const IntegrationProvider = z.object({
 export const CreateIntegration = z
   .object({
     name: requiredName.meta({ description: 'Display name of the connection.' }),
-    provider: provider.meta({ description: 'Provider, equal to the one in the path.' }),
+    provider: providerType.meta({ description: 'Provider, equal to the one in the path.' }),
     credentials: z
       .record(keyText, z.string().max(4_000))
       .meta({ description: 'Credentials of the provider, by the keys of `encrypted_secret_data` of its connections.' }),

@@ -3,11 +3,11 @@
  * an account of the tenant (docs/integrations/README.md). No response contains its secret.
  */
 import { z } from 'zod';
-import { anyCase, baseFields, metadata, orNull, requiredName } from '../../foundation/record.ts';
+import { baseFields, metadata, orNull, requiredName } from '../../foundation/record.ts';
 import { syncConfigShape } from './sync-config.ts';
 
-/** Values of `provider_type` in the API. */
-const PROVIDER_TYPES = [
+/** Providers that the API has always named. Those that are supported are in the registry (integrations/index.ts). */
+export const NAMED_PROVIDERS = [
   'flexprice',
   'stripe',
   's3',
@@ -26,7 +26,6 @@ const PROVIDER_TYPES = [
   'azure_marketplace',
   'directory',
 ] as const;
-export type ProviderType = (typeof PROVIDER_TYPES)[number];
 
 const CONNECTION_STATES = ['active', 'needs_attention', 'being_archived'] as const;
 
@@ -38,7 +37,7 @@ export type ConnectionSecrets = Readonly<Record<string, ProviderSecrets | null>>
 export const connectionShape = z.object({
   id: z.string(),
   name: requiredName.meta({ description: 'Display name of the connection.' }),
-  provider_type: anyCase(PROVIDER_TYPES).meta({
+  provider_type: z.string().meta({
     description:
       'Provider: `s3` is S3 or a compatible service, `directory` is a directory of this service. Providers that are not supported yet are refused.',
   }),

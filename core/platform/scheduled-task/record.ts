@@ -3,7 +3,6 @@ import { z } from 'zod';
 import { invalid } from '../../foundation/error.ts';
 import { isSpecialHost } from '../../foundation/network/special-addresses.ts';
 import { anyCase, baseFields, orDefault, orNull } from '../../foundation/record.ts';
-import type { ProviderType } from '../connection/record.ts';
 import { METADATA_FIELDS_MAX, metadataField } from '../export/metadata-field.ts';
 import { compression, EXPORT_ENTITY_TYPES, exportFormat, instantFormat } from '../export/record.ts';
 import { INTERVALS } from './interval.ts';
@@ -83,7 +82,7 @@ export const scheduledTaskShape = z.object({
 export type ScheduledTask = z.output<typeof scheduledTaskShape>;
 
 type ScheduledTaskInput = Pick<ScheduledTask, 'interval' | 'job_config'> & {
-  provider_type: ProviderType;
+  provider_type: string;
   may_be_private: boolean;
 };
 

@@ -6,6 +6,7 @@ import type { ProviderDouble } from './provider-double.ts';
 import { QuickBooksDouble } from './quickbooks-double.ts';
 import { RazorpayDouble } from './razorpay-double.ts';
 import { StripeDouble } from './stripe-double.ts';
+import { XeroDouble } from './xero-double.ts';
 import { ZohoBooksDouble } from './zoho-books-double.ts';
 
 export const PROVIDER_DOUBLES: Readonly<Record<string, () => ProviderDouble>> = {
@@ -13,4 +14,5 @@ export const PROVIDER_DOUBLES: Readonly<Record<string, () => ProviderDouble>> = 
   razorpay: () => new RazorpayDouble(),
   quickbooks: () => new QuickBooksDouble(),
   zoho_books: () => new ZohoBooksDouble(),
+  xero: () => new XeroDouble(),
 };

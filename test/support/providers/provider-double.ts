@@ -31,12 +31,16 @@ export interface ProviderDouble {
     is_revoked: boolean;
     start(): Promise<unknown>;
     stop(): Promise<void>;
+    /** Differences between the calls and the provider's own specification. Absent without one. */
+    readonly faults?: readonly string[];
     clearDisturbances(): void;
     /** Holds the next request with this method and path before it takes effect. */
     hold(at: RegExp): { readonly arrived: Promise<void>; release(): void };
   };
   /** Disturbs the next request that creates this type of record, or that reads an invoice. */
   disturb(request: PushedEntityType | 'read', failure: CallFailure): void;
+  /** Holds the next request that creates this type of record, before it takes effect. */
+  hold(request: PushedEntityType): { readonly arrived: Promise<void>; release(): void };
   /** Ids of the customers at the provider that stand for this customer. */
   listCustomers(customer_id: string): readonly string[];
   listCopies(invoice_id: string): readonly InvoiceCopy[];

@@ -31,6 +31,10 @@ export class ZohoBooksDouble implements ProviderDouble {
     this.fake.disturb(REQUESTS[request], failure === 'fault' ? 'unavailable' : failure);
   }
 
+  hold(request: PushedEntityType): ReturnType<ZohoBooksFake['hold']> {
+    return this.fake.hold(REQUESTS[request]);
+  }
+
   listCustomers(customer_id: string): string[] {
     const contacts = this.fake.books.list('contacts');
     return contacts.filter(({ notes }) => notes === `Farthing customer ${customer_id}`).map(({ id }) => id);
