@@ -61,7 +61,11 @@ export class ConnectedAccount {
   async newCustomer(): Promise<string> {
     const number = ++this.#customers;
     const body = { external_id: `customer ${number}`, name: `Acme ${number}`, email: `books${number}@example.com` };
-    return (await this.request('POST', '/customers', body))['id']!;
+    const address = {
+      ...{ address_line1: 'Way 1', address_city: 'Berlin', address_state: 'BE' },
+      ...{ address_postal_code: '10115', address_country: 'DE' },
+    };
+    return (await this.request('POST', '/customers', { ...body, ...address }))['id']!;
   }
 
   /** A final invoice over 100. */
