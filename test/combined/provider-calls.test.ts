@@ -12,9 +12,11 @@ import { readConfig } from '../../config.ts';
 import { startTracing } from '../../process/tracing.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { type Collector, startCollector } from '../support/collector.ts';
+import { PaddleFake, signPaddleBody } from '../support/providers/paddle-fake.ts';
 import { QuickBooksFake, signIntuitBody } from '../support/providers/quickbooks-fake.ts';
 import { QuotingProxy } from '../support/providers/quoting-proxy.ts';
 import { RazorpayFake, signRazorpayBody } from '../support/providers/razorpay-fake.ts';
+import { skipPace } from '../support/providers/skip-pace.ts';
 import { StripeFake, signStripeBody } from '../support/providers/stripe-fake.ts';
 
 const KEY = 'a key of the settings that has 32 characters';
@@ -36,6 +38,11 @@ const PLANTED = {
     environment: 'sandbox',
     webhook_verifier_token: 'canaryVerifier',
     income_account_id: '79',
+  },
+  paddle: {
+    api_key: 'pdl_sdbx_apikey_canaryPaddle',
+    webhook_secret: 'canaryPaddleHook',
+    client_side_token: 'canaryClientSide',
   },
 } as const;
 /** Credentials that are no secrets. */
@@ -74,6 +81,11 @@ const PLAYS: Readonly<Record<ProviderName, Play>> = {
       { id: 'event-1', type: 'qbo.payment.created.v1', intuitentityid: '1', intuitaccountid: '9130347000000001' },
     ]),
   },
+  paddle: {
+    buildError: ({ quote }) => ({ error: { type: 'request_error', code: 'quoted', detail: quote } }),
+    sign: (body, secret) => ({ 'paddle-signature': signPaddleBody(body, [secret], seconds()) }),
+    event: JSON.stringify({ event_id: 'evt_1', event_type: 'transaction.paid', data: { id: `txn_${'1'.repeat(26)}` } }),
+  },
 };
 const NAMES = Object.keys(PLAYS) as ProviderName[];
 const FAILURES = [400, 401, 403, 404, 429, 500, 200];
@@ -83,7 +95,8 @@ describe('calls of providers', function () {
   const stripe = new StripeFake();
   const razorpay = new RazorpayFake();
   const quickbooks = new QuickBooksFake();
-  const fakes = { stripe, razorpay, quickbooks };
+  const paddle = new PaddleFake();
+  const fakes = { stripe, razorpay, quickbooks, paddle };
   const proxies = {} as Record<ProviderName, QuotingProxy>;
   /** Would be reached by a redirect that is followed. */
   const stranger = new QuotingProxy({ target: new URL('http://127.0.0.1'), buildError: () => ({}) });
@@ -95,6 +108,7 @@ describe('calls of providers', function () {
   let collector: Collector;
   let stopTracing: () => Promise<void>;
   let customers = 0;
+  let stopSkipping = () => {};
   /** Set when the tests begin: webhooks that are older than five minutes are refused. */
   let now: Date;
 
@@ -105,16 +119,19 @@ describe('calls of providers', function () {
     await stranger.start();
     stripe.keys.add(PLANTED.stripe.secret_key);
     razorpay.keys.add(`${PLANTED.razorpay.key_id}:${PLANTED.razorpay.secret_key}`);
+    paddle.api_key = PLANTED.paddle.api_key;
     quickbooks.app = { client_id: PLANTED.quickbooks.client_id, client_secret: PLANTED.quickbooks.client_secret };
     for (const name of NAMES) {
       await fakes[name].start();
       const { buildError } = PLAYS[name];
       proxies[name] = await new QuotingProxy({ target: fakes[name].url, buildError, onRequest: noteOpen }).start();
     }
+    stopSkipping = skipPace(proxies.paddle);
     now = new Date();
     api = await startTestApi({ now, config: { SECRETS_KEYS: KEY, PROVIDER_ADDRESSES: settings().join(',') } });
   });
   after(async () => {
+    stopSkipping();
     await api.stop();
     for (const server of [...Object.values(fakes), ...Object.values(proxies), stranger]) await server.stop();
     await stopTracing();
@@ -245,11 +262,12 @@ describe('calls of providers', function () {
       const id = made.body.id!;
       await exchange(name, id);
       for (const secret of ['canaryForged', 'canaryForged2']) expect(await receive(name, secret)).to.equal(401);
-      const { stripe: one, razorpay: two, quickbooks: three } = PLANTED;
+      const { stripe: one, razorpay: two, quickbooks: three, paddle: four } = PLANTED;
       const hook = {
         stripe: one.webhook_secret,
         razorpay: two.webhook_secret,
         quickbooks: three.webhook_verifier_token,
+        paddle: four.webhook_secret,
       };
       expect(await receive(name, hook[name])).to.equal(200);
       for (const status of [400, 401, 500]) {

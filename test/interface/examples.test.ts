@@ -24,6 +24,7 @@ import { CouponAssociationModel } from '../../storage/models/subscriptions/coupo
 import { clientCall, hasMethod } from '../support/client-call.ts';
 import { ExampleIds, exampleId as id } from '../support/example-ids.ts';
 import { expectGoldenJson } from '../support/golden.ts';
+import { PaddleFake, signPaddleBody } from '../support/providers/paddle-fake.ts';
 import { QuickBooksFake, signIntuitBody } from '../support/providers/quickbooks-fake.ts';
 import { RazorpayFake, signRazorpayBody } from '../support/providers/razorpay-fake.ts';
 import { StripeFake, signStripeBody } from '../support/providers/stripe-fake.ts';
@@ -56,6 +57,7 @@ describe('the examples of the documentation', () => {
   let fake: StripeFake;
   let books: QuickBooksFake;
   let razorpay: RazorpayFake;
+  const paddle = new PaddleFake();
   const ids = new ExampleIds();
   const directory = mkdtempSync(join(tmpdir(), 'exports-'));
   const answers = new Map<string, Shown>();
@@ -71,7 +73,9 @@ describe('the examples of the documentation', () => {
     fake = await new StripeFake().start();
     books = await new QuickBooksFake().start();
     razorpay = await new RazorpayFake().start();
-    const addresses = `stripe=${fake.url.href},quickbooks=${books.url.href},razorpay=${razorpay.url.href}`;
+    await paddle.start();
+    const fakes = Object.entries({ stripe: fake, quickbooks: books, razorpay, paddle });
+    const addresses = fakes.map(([name, { url }]) => `${name}=${url.href}`).join(',');
     const stores = { EXPORT_DIRECTORY: directory, SECRETS_KEYS: SEALING_KEY };
     const config = { PAYMENT_SANDBOX_SECRET: SECRET, PROVIDER_ADDRESSES: addresses, ...stores };
     world = await startWorld({ now: '2025-12-31T09:00:00Z', config });
@@ -109,6 +113,7 @@ describe('the examples of the documentation', () => {
     await fake.stop();
     await books.stop();
     await razorpay.stop();
+    await paddle.stop();
     rmSync(directory, { recursive: true });
   });
 
@@ -774,6 +779,7 @@ describe('the examples of the documentation', () => {
     answers.set('initiateOAuth', { ...begun, oauth_url: page });
     await receiveFromQuickBooks();
     await receiveFromRazorpay();
+    await receiveFromPaddle();
   }
 
   async function receiveFromStripe() {
@@ -798,8 +804,19 @@ describe('the examples of the documentation', () => {
     await receive('razorpay', body, signature);
   }
 
+  /** The connection is archived at once, because invoices have no tax of their own while it exists. */
+  async function receiveFromPaddle() {
+    const account = { paddle: { api_key: paddle.api_key, webhook_secret: SECRET } };
+    const connection = { name: 'P', provider_type: 'paddle', encrypted_secret_data: account };
+    const { id: connection_id } = await send('POST', '/connections', connection);
+    const body = JSON.stringify({ event_id: 'evt_1', event_type: 'product.created', data: {} });
+    const time = world.now.getTime() / 1_000;
+    await receive('paddle', body, { 'paddle-signature': signPaddleBody(body, [SECRET], time) });
+    await send('DELETE', `/connections/${connection_id}`, undefined, [204]);
+  }
+
   async function receive(
-    provider: 'stripe' | 'razorpay' | 'quickbooks',
+    provider: 'stripe' | 'razorpay' | 'quickbooks' | 'paddle',
     body: string,
     headers: Record<string, string>,
   ) {

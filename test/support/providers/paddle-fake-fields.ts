@@ -43,7 +43,9 @@ const item = z.strictObject({
     name: z.string().min(1).max(150).nullish(),
     tax_mode: z.enum(['account_setting', 'external', 'internal', 'location']).default('account_setting'),
     unit_price: money,
-    quantity: z.strictObject({ minimum: z.int().min(1), maximum: z.int().min(1) }).optional(),
+    quantity: z
+      .strictObject({ minimum: z.int().min(1), maximum: z.int().min(1) })
+      .default({ minimum: 1, maximum: 100 }),
     custom_data: customData,
     product,
   }),

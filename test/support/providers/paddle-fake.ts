@@ -29,7 +29,7 @@ export type PaddleEvent = { readonly event_type: string; readonly body: string }
 const FAULT = new PaddleRefusal('internal_error', 'An unexpected error has occurred', { status: 500 });
 
 export class PaddleFake extends FakeServer<Disturbance> {
-  readonly api_key = 'pdl_sdbx_apikey_01gtgztp8f4kek3yd4g1wrksa3_q6TGTJyvoIz7LDtXT65bX7_AQO';
+  api_key = 'pdl_sdbx_apikey_01gtgztp8f4kek3yd4g1wrksa3_q6TGTJyvoIz7LDtXT65bX7_AQO';
   readonly account = { id: '12345', name: 'Acme Sandbox' };
   readonly book = new PaddleBook((event_type, data) => this.#record(event_type, data));
   readonly adjustments = new PaddleAdjustments(this.book);
