@@ -148,7 +148,7 @@ export function listRefunds(adjustments: readonly PaddleAdjustment[], currency: 
     }));
 }
 
-type CreditedPart = {
+type PaddleCredit = {
   readonly id: string;
   /** Net amount and tax in the lowest denomination; negative if it takes a credit back. */
   readonly net: Decimal;
@@ -156,7 +156,7 @@ type CreditedPart = {
   readonly credit_note_id: string | null;
 };
 
-export function listCredits(adjustments: readonly PaddleAdjustment[]): CreditedPart[] {
+export function listCredits(adjustments: readonly PaddleAdjustment[]): PaddleCredit[] {
   return adjustments
     .filter(({ action, status }) => (action === 'credit' || action === 'credit_reverse') && status === 'approved')
     .map(({ id, action, reason, totals }) => {

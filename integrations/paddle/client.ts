@@ -12,7 +12,7 @@ const HOSTS = { live: 'https://api.paddle.com', sdbx: 'https://sandbox-api.paddl
 const API_VERSION = '1';
 
 const API_KEY = /^pdl_(live|sdbx)_apikey_\w+$/;
-export type PaddleMode = keyof typeof HOSTS;
+type PaddleMode = keyof typeof HOSTS;
 
 /** Whether the key is for live or sandbox accounts; null for a key that does not show it. */
 export function findMode(api_key: string): PaddleMode | null {

@@ -13,7 +13,7 @@ const NAME_MAX = 1_024;
 const EMAIL_MAX = 320;
 const PAGE = '200';
 
-type PostalAddress = PushedCustomer['address'];
+type BillingAddress = PushedCustomer['address'];
 
 export class PaddleCustomers {
   readonly #client: PaddleClient;
@@ -61,7 +61,7 @@ export class PaddleCustomers {
   }
 
   /** Returns the id of the address at Paddle, and creates it if there is none. */
-  async ensureAddress(customer_id: string, address: PostalAddress): Promise<string> {
+  async ensureAddress(customer_id: string, address: BillingAddress): Promise<string> {
     const digest = createDigest(address);
     const known = await this.#listAddresses(customer_id);
     const found = known.find(({ custom_data }) => custom_data?.['farthing_address'] === digest);
@@ -93,7 +93,7 @@ export class PaddleCustomers {
 }
 
 /** Paddle may reformat the fields, so an address is recognized by the fields as they were sent. */
-function createDigest({ line1, line2, city, state, postal_code, country }: PostalAddress): string {
+function createDigest({ line1, line2, city, state, postal_code, country }: BillingAddress): string {
   const content = JSON.stringify([line1, line2, city, state, postal_code, country]);
   return createHash('sha256').update(content).digest('hex');
 }

@@ -3,7 +3,7 @@ import { ProviderError } from '../provider-error.ts';
 import type { ProviderAnswer } from '../send-request.ts';
 
 type FieldError = { readonly field?: unknown; readonly message?: unknown };
-type ErrorBody = { readonly code?: unknown; readonly detail?: unknown; readonly errors?: unknown };
+type PaddleErrorBody = { readonly code?: unknown; readonly detail?: unknown; readonly errors?: unknown };
 
 const CUSTOMER_EXISTS = 'customer_already_exists';
 const NOT_FOUND = new Set(['not_found', 'entity_not_found']);
@@ -29,12 +29,12 @@ export function buildPaddleError({ status, body, retry_after_seconds }: Provider
   });
 }
 
-function parseBody(body: unknown): ErrorBody {
+function parseBody(body: unknown): PaddleErrorBody {
   const error = (body as { error?: unknown } | null | undefined)?.error;
   return typeof error === 'object' && error !== null ? error : {};
 }
 
-function describe({ detail, errors }: ErrorBody, status: number, code: string | null): string {
+function describe({ detail, errors }: PaddleErrorBody, status: number, code: string | null): string {
   const fields = (Array.isArray(errors) ? (errors as FieldError[]) : []).map(
     ({ field, message }) => `${String(field)}: ${String(message)}`,
   );

@@ -1,7 +1,7 @@
 /** Fields of Paddle's records that this service reads. Amounts are texts (amounts.ts). */
 import { ProviderError } from '../provider-error.ts';
 
-export type CustomData = Readonly<Record<string, unknown>> | null;
+type CustomData = Readonly<Record<string, unknown>> | null;
 
 export type PaddleCustomer = { readonly id: string; readonly status: string; readonly custom_data: CustomData };
 export type PaddleAddress = { readonly id: string; readonly custom_data: CustomData };
@@ -13,7 +13,7 @@ type LineTotals = {
   readonly total: string;
 };
 
-export type PaddleLine = { readonly id: string; readonly price_id: string; readonly totals: LineTotals };
+type PaddleLine = { readonly id: string; readonly price_id: string; readonly totals: LineTotals };
 
 export type PaddleTransaction = {
   readonly id: string;
@@ -40,10 +40,10 @@ export type PaddleAdjustment = {
   readonly totals: { readonly subtotal: string; readonly tax: string };
 };
 
-type IdPrefix = 'ctm' | 'add' | 'txn' | 'adj';
+type PaddleIdPrefix = 'ctm' | 'add' | 'txn' | 'adj';
 
 /** Whether the text is an id of Paddle, so that no other text becomes part of a path. */
-export function isPaddleId(id: unknown, prefix: IdPrefix): id is string {
+export function isPaddleId(id: unknown, prefix: PaddleIdPrefix): id is string {
   return typeof id === 'string' && new RegExp(`^${prefix}_[a-z\\d]{26}$`).test(id);
 }
 

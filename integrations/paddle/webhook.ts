@@ -13,7 +13,7 @@ import { isPaddleId } from './records.ts';
 /** Maximum age of a delivery; an older one may be a replay. Paddle recommends 5 seconds, which a slow network exceeds. */
 const TOLERANCE_SECONDS = 300;
 
-type SignedDelivery = {
+type PaddleDelivery = {
   readonly secrets: readonly string[];
   readonly header: string | undefined;
   readonly body: Uint8Array;
@@ -21,7 +21,7 @@ type SignedDelivery = {
 };
 
 /** Every refusal has one message, so that a forger learns nothing from it. */
-export function checkPaddleSignature({ secrets, header = '', body, now }: SignedDelivery): void {
+export function checkPaddleSignature({ secrets, header = '', body, now }: PaddleDelivery): void {
   const [time, ...others] = listValues(header, 'ts', /^\d{1,12}$/);
   const given = listValues(header, 'h1', /^[0-9a-f]{64}$/).map((hex) => Buffer.from(hex, 'hex'));
   const age_seconds = Math.abs(now.getTime() / 1_000 - Number(time ?? Number.NaN));

@@ -24,6 +24,7 @@ type Call = {
   readonly query: Readonly<Record<string, string>>;
   readonly body: unknown;
 };
+type ListCall = { readonly path: string; readonly query: Call['query']; readonly page_max: number };
 export type PaddleEvent = { readonly event_type: string; readonly body: string };
 
 const FAULT = new PaddleRefusal('internal_error', 'An unexpected error has occurred', { status: 500 });
@@ -86,12 +87,14 @@ export class PaddleFake extends FakeServer<Disturbance> {
       const unknown = Object.keys(query).find((field) => !allowed.includes(field));
       if (unknown !== undefined) throw refuseField(unknown, 'is not allowed');
       const data = run(this, { id: found[1] ?? '', body });
-      return page_max === undefined ? toAnswer(data) : this.#page(data as FakeRecord[], { query, page_max });
+      return page_max === undefined
+        ? toAnswer(data)
+        : this.#page(data as FakeRecord[], { path: name.slice('GET '.length), query, page_max });
     }
     throw new PaddleRefusal('invalid_url', `The URL ${name} was not found`, { status: 404 });
   }
 
-  #page(all: readonly FakeRecord[], { query, page_max }: { query: Call['query']; page_max: number }): unknown {
+  #page(all: readonly FakeRecord[], { path, query, page_max }: ListCall): unknown {
     const { per_page = String(Math.min(page_max, 50)), after, 'created_at[GTE]': since, ...filters } = query;
     if (!/^\d+$/.test(per_page) || Number(per_page) > page_max) throw refuseField('per_page', `at most ${page_max}`);
     const { order_by: _order, ...wanted } = filters;
@@ -103,7 +106,8 @@ export class PaddleFake extends FakeServer<Disturbance> {
     const begin = after === undefined ? 0 : matching.findIndex(({ id }) => id === after) + 1;
     const data = matching.slice(begin, begin + Number(per_page));
     const has_more = begin + data.length < matching.length;
-    const next = `${this.url.origin}/?after=${data.at(-1)?.id ?? ''}`;
+    const following = new URLSearchParams({ ...query, after: data.at(-1)?.id ?? '' });
+    const next = `${this.url.origin}/${path}?${following}`;
     const pagination = { per_page: Number(per_page), next, has_more, estimated_total: matching.length };
     return { data, meta: { request_id: 'request', pagination } };
   }
