@@ -51,16 +51,15 @@ const PUBLIC = new Set(['publishable_key', 'key_id', 'client_id', 'environment',
 type ProviderName = keyof typeof PLANTED;
 type Play = {
   readonly buildError: (request: { path: string; quote: string }) => unknown;
-  /** Header of a webhook with its signature. */
-  readonly sign: (body: string, secret: string) => Record<string, string>;
+  /** Header of a webhook with its signature at a time in Unix seconds. */
+  readonly sign: (body: string, secret: string, time: number) => Record<string, string>;
   readonly event: string;
 };
 
-const seconds = () => Math.floor(Date.now() / 1_000);
 const PLAYS: Readonly<Record<ProviderName, Play>> = {
   stripe: {
     buildError: ({ quote }) => ({ error: { type: 'invalid_request_error', code: 'quoted', message: quote } }),
-    sign: (body, secret) => ({ 'stripe-signature': signStripeBody(body, [secret], seconds()) }),
+    sign: (body, secret, time) => ({ 'stripe-signature': signStripeBody(body, [secret], time) }),
     event: JSON.stringify({ id: 'evt_1', type: 'payment_intent.succeeded', data: { object: { id: 'pi_1' } } }),
   },
   razorpay: {
@@ -83,7 +82,7 @@ const PLAYS: Readonly<Record<ProviderName, Play>> = {
   },
   paddle: {
     buildError: ({ quote }) => ({ error: { type: 'request_error', code: 'quoted', detail: quote } }),
-    sign: (body, secret) => ({ 'paddle-signature': signPaddleBody(body, [secret], seconds()) }),
+    sign: (body, secret, time) => ({ 'paddle-signature': signPaddleBody(body, [secret], time) }),
     event: JSON.stringify({ event_id: 'evt_1', event_type: 'transaction.paid', data: { id: `txn_${'1'.repeat(26)}` } }),
   },
 };
@@ -176,7 +175,11 @@ describe('calls of providers', function () {
     mayGoOn: async () => true,
   });
   const newInvoice = async (currency: string) => {
-    const customer = { external_id: `customer ${++customers}`, name: 'Acme', email: `a${customers}@example.com` };
+    const customer = {
+      ...{ external_id: `customer ${++customers}`, name: 'Acme', email: `a${customers}@example.com` },
+      ...{ address_line1: 'Way 1', address_city: 'Berlin', address_state: 'BE' },
+      ...{ address_postal_code: '10115', address_country: 'DE' },
+    };
     const customer_id = (await post('/customers', customer)).body.id!;
     const line_items = [{ display_name: 'Help', amount: '100', quantity: '1' }];
     const amounts = { amount_due: '100', total: '100', subtotal: '100', currency, line_items };
@@ -213,7 +216,7 @@ describe('calls of providers', function () {
   const receive = async (name: ProviderName, secret: string) => {
     const { event, sign } = PLAYS[name];
     const { tenant_id, environment_id } = api.scope;
-    const headers = sign(event, secret);
+    const headers = sign(event, secret, Math.floor(now.getTime() / 1_000));
     return (await post(`/webhooks/${name}/${tenant_id}/${environment_id}`, event, headers)).status;
   };
 
