@@ -60,6 +60,8 @@ export type PushedInvoice = IdempotentPush & {
   /** Instant at which the invoice became final. Absent if the provider dates it itself. */
   readonly issued_at?: string | null;
   readonly due_date: string | null;
+  /** Address of the customer at this time, for providers whose tax depends on it. */
+  readonly billing_address?: PushedCustomer['address'];
 };
 
 export type SearchedInvoice = Pick<PushedInvoice, 'invoice_id' | 'provider_customer_id' | 'key_created_at'>;

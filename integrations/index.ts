@@ -4,6 +4,7 @@
  */
 import { directory } from './directory/provider.ts';
 import { http } from './http/provider.ts';
+import { paddle } from './paddle/provider.ts';
 import type { Provider } from './provider.ts';
 import { quickbooks } from './quickbooks/provider.ts';
 import { razorpay } from './razorpay/provider.ts';
@@ -28,4 +29,5 @@ export const PROVIDERS: Readonly<Record<string, Provider>> = {
   quickbooks,
   zoho_books,
   xero,
+  paddle,
 };

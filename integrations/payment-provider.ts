@@ -16,6 +16,8 @@ export type PaymentOutcome =
        * not read.
        */
       readonly received_amount?: string;
+      /** Tax that a merchant of record added and owes itself; it is no part of the received amount. */
+      readonly provider_tax?: string;
       /** Payment method that the customer entered on a page, if the page saves it. */
       readonly saved_payment_method?: { readonly id: string; readonly type: 'CARD' | 'ACH' };
       /**

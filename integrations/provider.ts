@@ -40,6 +40,11 @@ export type AccountCapability = {
   readonly secrets: z.ZodObject;
   readonly exchanges: readonly Exchange[];
   /**
+   * The provider is a merchant of record: it adds its own tax to the invoices that it receives, and owes it. No tax is
+   * added here to invoices that go to it (docs/rules/taxes.md, "Merchant of record").
+   */
+  readonly collects_tax?: true;
+  /**
    * Rate limit of the provider for one account. If absent, requests are not delayed, and only the provider limits them.
    */
   readonly requests_per_second?: number;

@@ -19,6 +19,7 @@ import { IntegrationMappingModel } from '../../storage/models/foundation/integra
 import { measureKeyAge } from '../../storage/postgres/database-time.ts';
 import { CALL_MS_MAX, callWithin } from '../foundation/connections/call-deadline.ts';
 import { endPause, pauseConnection } from '../foundation/connections/connection-runs.ts';
+import { checkTaxedOnce } from '../foundation/connections/merchant-of-record.ts';
 import { pushCustomer } from '../foundation/connections/push-record.ts';
 import { type CallingStores, getPayments, type OpenedGateway, openGateway } from './open-gateway.ts';
 
@@ -81,6 +82,7 @@ export class ConnectedPayments implements PaymentProvider {
     const { now } = request;
     try {
       const opened = await this.#open(scope, now);
+      await checkTaxedOnce({ ...scope, id: request.invoice_id }, opened.connection, this.#stores.postgres);
       const requested = await this.#identify(scope, request, opened);
       return await opened.call((account) => send(getPayments(account), requested));
     } catch (error) {

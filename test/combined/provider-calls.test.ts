@@ -12,10 +12,11 @@ import { readConfig } from '../../config.ts';
 import { startTracing } from '../../process/tracing.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { type Collector, startCollector } from '../support/collector.ts';
+import { PaddleFake, signPaddleBody } from '../support/providers/paddle-fake.ts';
 import { QuickBooksFake, signIntuitBody } from '../support/providers/quickbooks-fake.ts';
 import { QuotingProxy } from '../support/providers/quoting-proxy.ts';
-import { liftRateLimit } from '../support/providers/rate-limit.ts';
 import { RazorpayFake, signRazorpayBody } from '../support/providers/razorpay-fake.ts';
+import { skipPace } from '../support/providers/skip-pace.ts';
 import { StripeFake, signStripeBody } from '../support/providers/stripe-fake.ts';
 import { signZohoWebhook, ZohoBooksFake } from '../support/providers/zoho-books-fake.ts';
 
@@ -45,6 +46,11 @@ const PLANTED = {
     webhook_secret: 'canaryZohoHook',
     previous_webhook_secret: 'canaryZohoEarlier',
   },
+  paddle: {
+    api_key: 'pdl_sdbx_apikey_canaryPaddle',
+    webhook_secret: 'canaryPaddleHook',
+    client_side_token: 'canaryClientSide',
+  },
 } as const;
 /** Credentials that are no secrets. */
 const PUBLIC = new Set(['publishable_key', 'key_id', 'client_id', 'environment', 'income_account_id', 'realm_id']);
@@ -52,16 +58,15 @@ const PUBLIC = new Set(['publishable_key', 'key_id', 'client_id', 'environment',
 type ProviderName = keyof typeof PLANTED;
 type Play = {
   readonly buildError: (request: { path: string; quote: string }) => unknown;
-  /** Header of a webhook with its signature. */
-  readonly sign: (body: string, secret: string) => Record<string, string>;
+  /** Header of a webhook with its signature at a time in Unix seconds. */
+  readonly sign: (body: string, secret: string, time: number) => Record<string, string>;
   readonly event: string;
 };
 
-const seconds = () => Math.floor(Date.now() / 1_000);
 const PLAYS: Readonly<Record<ProviderName, Play>> = {
   stripe: {
     buildError: ({ quote }) => ({ error: { type: 'invalid_request_error', code: 'quoted', message: quote } }),
-    sign: (body, secret) => ({ 'stripe-signature': signStripeBody(body, [secret], seconds()) }),
+    sign: (body, secret, time) => ({ 'stripe-signature': signStripeBody(body, [secret], time) }),
     event: JSON.stringify({ id: 'evt_1', type: 'payment_intent.succeeded', data: { object: { id: 'pi_1' } } }),
   },
   razorpay: {
@@ -88,6 +93,11 @@ const PLAYS: Readonly<Record<ProviderName, Play>> = {
     sign: (body, secret) => ({ 'x-zoho-webhook-signature': signZohoWebhook({ body }, secret) }),
     event: JSON.stringify({ payment: { payment_id: '9030000079467', invoices: [] } }),
   },
+  paddle: {
+    buildError: ({ quote }) => ({ error: { type: 'request_error', code: 'quoted', detail: quote } }),
+    sign: (body, secret, time) => ({ 'paddle-signature': signPaddleBody(body, [secret], time) }),
+    event: JSON.stringify({ event_id: 'evt_1', event_type: 'transaction.paid', data: { id: `txn_${'1'.repeat(26)}` } }),
+  },
 };
 const NAMES = Object.keys(PLAYS) as ProviderName[];
 const FAILURES = [400, 401, 403, 404, 429, 500, 200];
@@ -98,7 +108,8 @@ describe('calls of providers', function () {
   const razorpay = new RazorpayFake();
   const quickbooks = new QuickBooksFake();
   const zoho_books = new ZohoBooksFake();
-  const fakes = { stripe, razorpay, quickbooks, zoho_books };
+  const paddle = new PaddleFake();
+  const fakes = { stripe, razorpay, quickbooks, zoho_books, paddle };
   const proxies = {} as Record<ProviderName, QuotingProxy>;
   /** Would be reached by a redirect that is followed. */
   const stranger = new QuotingProxy({ target: new URL('http://127.0.0.1'), buildError: () => ({}) });
@@ -110,6 +121,7 @@ describe('calls of providers', function () {
   let collector: Collector;
   let stopTracing: () => Promise<void>;
   let customers = 0;
+  let stopSkipping = () => {};
   /** Set when the tests begin: webhooks that are older than five minutes are refused. */
   let now: Date;
 
@@ -120,18 +132,20 @@ describe('calls of providers', function () {
     await stranger.start();
     stripe.keys.add(PLANTED.stripe.secret_key);
     razorpay.keys.add(`${PLANTED.razorpay.key_id}:${PLANTED.razorpay.secret_key}`);
+    paddle.api_key = PLANTED.paddle.api_key;
     quickbooks.app = { client_id: PLANTED.quickbooks.client_id, client_secret: PLANTED.quickbooks.client_secret };
     zoho_books.app = { client_id: PLANTED.zoho_books.client_id, client_secret: PLANTED.zoho_books.client_secret };
-    liftRateLimit('zoho_books');
     for (const name of NAMES) {
       await fakes[name].start();
       const { buildError } = PLAYS[name];
       proxies[name] = await new QuotingProxy({ target: fakes[name].url, buildError, onRequest: noteOpen }).start();
     }
+    stopSkipping = skipPace(...Object.values(proxies));
     now = new Date();
     api = await startTestApi({ now, config: { SECRETS_KEYS: KEY, PROVIDER_ADDRESSES: settings().join(',') } });
   });
   after(async () => {
+    stopSkipping();
     await api.stop();
     for (const server of [...Object.values(fakes), ...Object.values(proxies), stranger]) await server.stop();
     await stopTracing();
@@ -180,7 +194,11 @@ describe('calls of providers', function () {
     mayGoOn: async () => true,
   });
   const newInvoice = async (currency: string) => {
-    const customer = { external_id: `customer ${++customers}`, name: 'Acme', email: `a${customers}@example.com` };
+    const customer = {
+      ...{ external_id: `customer ${++customers}`, name: 'Acme', email: `a${customers}@example.com` },
+      ...{ address_line1: 'Way 1', address_city: 'Berlin', address_state: 'BE' },
+      ...{ address_postal_code: '10115', address_country: 'DE' },
+    };
     const customer_id = (await post('/customers', customer)).body.id!;
     const line_items = [{ display_name: 'Help', amount: '100', quantity: '1' }];
     const amounts = { amount_due: '100', total: '100', subtotal: '100', currency, line_items };
@@ -217,7 +235,7 @@ describe('calls of providers', function () {
   const receive = async (name: ProviderName, secret: string) => {
     const { event, sign } = PLAYS[name];
     const { tenant_id, environment_id } = api.scope;
-    const headers = sign(event, secret);
+    const headers = sign(event, secret, Math.floor(now.getTime() / 1_000));
     return (await post(`/webhooks/${name}/${tenant_id}/${environment_id}`, event, headers)).status;
   };
 
@@ -266,14 +284,7 @@ describe('calls of providers', function () {
       const id = made.body.id!;
       await exchange(name, id);
       for (const secret of ['canaryForged', 'canaryForged2']) expect(await receive(name, secret)).to.equal(401);
-      const { stripe: one, razorpay: two, quickbooks: three, zoho_books: four } = PLANTED;
-      const hook = {
-        stripe: one.webhook_secret,
-        razorpay: two.webhook_secret,
-        quickbooks: three.webhook_verifier_token,
-        zoho_books: four.webhook_secret,
-      };
-      expect(await receive(name, hook[name])).to.equal(200);
+      expect(await receive(name, findWebhookSecret(PLANTED[name]))).to.equal(200);
       for (const status of [400, 401, 500]) {
         pass(120);
         proxy.status = status;
@@ -378,3 +389,7 @@ describe('calls of providers', function () {
     expect(issued.size, 'tokens, states and client secrets').to.be.above(20);
   });
 });
+
+function findWebhookSecret(secrets: Readonly<Record<string, string>>): string {
+  return (secrets['webhook_secret'] ?? secrets['webhook_verifier_token'])!;
+}

@@ -24,6 +24,7 @@ import { CouponAssociationModel } from '../../storage/models/subscriptions/coupo
 import { clientCall, hasMethod } from '../support/client-call.ts';
 import { ExampleIds, exampleId as id } from '../support/example-ids.ts';
 import { expectGoldenJson } from '../support/golden.ts';
+import { PaddleFake, signPaddleBody } from '../support/providers/paddle-fake.ts';
 import { QuickBooksFake, signIntuitBody } from '../support/providers/quickbooks-fake.ts';
 import { RazorpayFake, signRazorpayBody } from '../support/providers/razorpay-fake.ts';
 import { StripeFake, signStripeBody } from '../support/providers/stripe-fake.ts';
@@ -58,6 +59,7 @@ describe('the examples of the documentation', () => {
   let books: QuickBooksFake;
   let zoho: ZohoBooksFake;
   let razorpay: RazorpayFake;
+  const paddle = new PaddleFake();
   const ids = new ExampleIds();
   const directory = mkdtempSync(join(tmpdir(), 'exports-'));
   const answers = new Map<string, Shown>();
@@ -74,7 +76,9 @@ describe('the examples of the documentation', () => {
     books = await new QuickBooksFake().start();
     zoho = await new ZohoBooksFake().start();
     razorpay = await new RazorpayFake().start();
-    const addresses = `stripe=${fake.url.href},quickbooks=${books.url.href},razorpay=${razorpay.url.href},zoho_books=${zoho.url.href}`;
+    await paddle.start();
+    const fakes = Object.entries({ stripe: fake, quickbooks: books, razorpay, zoho_books: zoho, paddle });
+    const addresses = fakes.map(([name, { url }]) => `${name}=${url.href}`).join(',');
     const stores = { EXPORT_DIRECTORY: directory, SECRETS_KEYS: SEALING_KEY };
     const config = { PAYMENT_SANDBOX_SECRET: SECRET, PROVIDER_ADDRESSES: addresses, ...stores };
     world = await startWorld({ now: '2025-12-31T09:00:00Z', config });
@@ -113,6 +117,7 @@ describe('the examples of the documentation', () => {
     await books.stop();
     await razorpay.stop();
     await zoho.stop();
+    await paddle.stop();
     rmSync(directory, { recursive: true });
   });
 
@@ -779,6 +784,7 @@ describe('the examples of the documentation', () => {
     await receiveFromQuickBooks();
     await receiveFromRazorpay();
     await receiveFromZohoBooks();
+    await receiveFromPaddle();
   }
 
   async function receiveFromStripe() {
@@ -812,8 +818,19 @@ describe('the examples of the documentation', () => {
     await receive('zoho_books', body, { 'x-zoho-webhook-signature': signature });
   }
 
+  /** The connection is archived at once, because invoices have no tax of their own while it exists. */
+  async function receiveFromPaddle() {
+    const account = { paddle: { api_key: paddle.api_key, webhook_secret: SECRET } };
+    const connection = { name: 'P', provider_type: 'paddle', encrypted_secret_data: account };
+    const { id: connection_id } = await send('POST', '/connections', connection);
+    const body = JSON.stringify({ event_id: 'evt_1', event_type: 'product.created', data: {} });
+    const time = world.now.getTime() / 1_000;
+    await receive('paddle', body, { 'paddle-signature': signPaddleBody(body, [SECRET], time) });
+    await send('DELETE', `/connections/${connection_id}`, undefined, [204]);
+  }
+
   async function receive(
-    provider: 'stripe' | 'razorpay' | 'quickbooks' | 'zoho_books',
+    provider: 'stripe' | 'razorpay' | 'quickbooks' | 'zoho_books' | 'paddle',
     body: string,
     headers: Record<string, string>,
   ) {

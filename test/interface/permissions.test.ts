@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { listReceivedProviders } from '../../actions/delivery/inbound/receive-webhook.ts';
 import { type Route, route } from '../../api/http/route.ts';
 import { routes } from '../../api/resources.ts';
 import { canDo, ENTITIES, ROLES } from '../../core/foundation/access/role.ts';
@@ -39,7 +40,7 @@ const PROFILE = ['getUserInfo', 'updateUser'];
 /** What nobody can have a key for yet, or needs one for, and what comes with a signature. */
 const PUBLIC = [
   ...['signUp', 'login', 'getDocument', 'receiveSandboxWebhook', 'getExportFile'],
-  ...['handleStripeWebhook', 'handleRazorpayWebhook', 'handleQuickbooksWebhook', 'handleZohoBooksWebhook'],
+  ...listReceivedProviders().map(nameHandler),
 ];
 
 /** Roles that are asked at every route: one that may do everything, and one that is refused at about half of them. */
@@ -150,4 +151,9 @@ function allowedBy(permissions: Readonly<Record<string, readonly string[]>>): st
     actions.filter((action) => !ofAll.includes(action)).map((action) => `\`${entity}:${action}\``),
   );
   return [...ofAll.map((action) => `\`${action}\` of everything`), ...rest].join(', ');
+}
+
+/** Operation id of the webhook of a provider. */
+function nameHandler(provider_type: string): string {
+  return `handle${provider_type.replace(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase())}Webhook`;
 }

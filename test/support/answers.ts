@@ -468,6 +468,7 @@ export const ANSWERS = {
   'POST /webhooks/razorpay/:tenant_id/:environment_id': MessageAnswer,
   'POST /webhooks/quickbooks/:tenant_id/:environment_id': MessageAnswer,
   'POST /webhooks/zoho_books/:tenant_id/:environment_id': MessageAnswer,
+  'POST /webhooks/paddle/:tenant_id/:environment_id': MessageAnswer,
   'GET /webhooks/inbound': ProviderEventListAnswer,
   'POST /webhooks/inbound/:id/retry': ProviderEventAnswer,
   'POST /entity-integration-mappings': MappingAnswer,

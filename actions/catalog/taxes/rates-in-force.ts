@@ -1,6 +1,7 @@
 /**
  * Loads the tax rates of an invoice (docs/rules/taxes.md, "Which rates"): its own, if it has any, else those of its subscription. Without a
- * subscription the `auto_apply` rates of its customer apply, or else those of the tenant. Smaller priorities come first.
+ * subscription the `auto_apply` rates of its customer apply, or else those of the tenant. Smaller priorities come first. An exempt customer
+ * has none, and neither has an environment whose invoices a merchant of record taxes.
  */
 
 import type { TaxAssociation } from '../../../core/catalog/tax/record.ts';
@@ -13,6 +14,7 @@ import type { Database } from '../../../storage/foundation/stores.ts';
 import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import { TaxAssociationModel } from '../../../storage/models/catalog/tax-association.ts';
 import { TaxRateModel } from '../../../storage/models/catalog/tax-rate.ts';
+import { hasMerchantOfRecord } from '../../foundation/connections/merchant-of-record.ts';
 
 export type TaxableInvoice = Pick<Invoice, 'customer_id' | 'subscription_id' | 'currency' | 'invoice_type'> &
   Scope & {
@@ -28,6 +30,7 @@ export async function loadRatesInForce(database: Database, taxed: TaxableInvoice
   if (taxed.invoice_type === 'CREDIT') return [];
   const associations = await loadAssociations(database, taxed);
   if (associations.length === 0 || (await isExempt(database, taxed))) return [];
+  if (await hasMerchantOfRecord(taxed, database)) return [];
   const rates = await TaxRateModel.byId(
     taxed,
     associations.map(({ tax_rate_id }) => tax_rate_id),

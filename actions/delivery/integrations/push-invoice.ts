@@ -3,12 +3,14 @@
  * one, so that the provider recognizes it. After the push, the counterpart is voided or settled if the invoice was
  * voided or settled here meanwhile (docs/integrations/README.md).
  */
+import { toPostalAddress } from '../../../core/catalog/customer/address.ts';
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { computePushedLines } from '../../../core/platform/integration/pushed-lines.ts';
 import type { PushedInvoice } from '../../../integrations/account.ts';
 import { ProviderError } from '../../../integrations/provider-error.ts';
 import type { Postgres } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
@@ -20,6 +22,7 @@ import {
   hasCallBegun,
   intendMapping,
 } from '../../foundation/connections/mappings.ts';
+import { checkTaxedOnce } from '../../foundation/connections/merchant-of-record.ts';
 import {
   loadPushKey,
   NothingToSend,
@@ -69,7 +72,7 @@ async function sendInvoice(
     target,
   );
   if (mapping.mapping_state === 'made') return mapping;
-  const pushed = await toPushedInvoice(stores, mapping, customer.provider_entity_id!);
+  const pushed = await toPushedInvoice(stores, mapping, { customer, target });
   const made = await pushBegun(stores, mapping, target, (account, key) => account.pushInvoice!({ ...key, ...pushed }));
   await resumeMoney(stores, made, target.connection);
   if (made.mapping_state === 'made')
@@ -170,21 +173,24 @@ function checkPushable(invoice: InvoiceModel): void {
 async function toPushedInvoice(
   { postgres }: Postgres,
   mapping: IntegrationMappingModel,
-  provider_customer_id: string,
+  { customer, target }: { readonly customer: IntegrationMappingModel; readonly target: PushTarget },
 ): Promise<Omit<PushedInvoice, keyof PushKey>> {
   const invoice = await InvoiceModel.fetchPublished(mapping, mapping.entity_id, { database: postgres });
+  await checkTaxedOnce(invoice, target.connection, postgres);
   const wanted = { model: InvoiceLineItemModel, parent: 'invoice_id', ids: [invoice.id] } as const;
   const lines = (await loadLines(invoice, wanted, postgres)).get(invoice.id) ?? [];
   const taxes = await loadPrintedTaxes(invoice, postgres);
+  const billed = await CustomerModel.fetch(mapping, invoice.customer_id, { database: postgres });
   const sent = mapping.sent_invoice ?? invoice;
   return {
     invoice_id: invoice.id,
     invoice_number: invoice.invoice_number!,
-    provider_customer_id,
+    provider_customer_id: customer.provider_entity_id!,
     currency: invoice.currency,
     lines: computePushedLines({ invoice: { ...sent, id: invoice.id }, lines, taxes }),
     total: sent.amount_remaining,
     issued_at: invoice.finalized_at ?? null,
     due_date: invoice.due_date ?? null,
+    billing_address: toPostalAddress(billed),
   };
 }

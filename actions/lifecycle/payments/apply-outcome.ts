@@ -28,8 +28,9 @@ import { refundOverpayment } from './refund-payment.ts';
 export async function applySuccess(
   stores: Stores,
   transaction: Transaction,
-  { payment, invoice, subscription, gateway_payment_id, received_amount, saved_payment_method, by, at }: PaymentSuccess,
+  success: PaymentSuccess,
 ): Promise<PaymentModel> {
+  const { payment, invoice, subscription, gateway_payment_id, received_amount, saved_payment_method, by, at } = success;
   const changes = {
     payment_status: 'SUCCEEDED' as const,
     succeeded_at: at ?? by.now.toISOString(),
@@ -38,6 +39,7 @@ export async function applySuccess(
     next_attempt_at: null,
     ...(received_amount === undefined ? {} : { amount: received_amount }),
     ...(gateway_payment_id === null ? {} : { gateway_payment_id }),
+    ...toProviderTax(success),
   };
   const record = await PaymentModel.change(payment, changes, { by, database: transaction });
   // The charge succeeded at the provider after its attempt was recorded as failed.
@@ -57,6 +59,11 @@ export async function applySuccess(
   if (record.is_automatic) await collectRemainder(stores, transaction, { payment: record, by });
   const overpaid = new Decimal(record.amount).minus(needed);
   return overpaid.isZero() ? record : refundOverpayment(transaction, { payment: record, overpaid, by });
+}
+
+/** Adds the tax of a merchant of record to the metadata of the payment. */
+function toProviderTax({ payment: { gateway_metadata }, provider_tax }: PaymentSuccess): Partial<PaymentModel> {
+  return provider_tax === undefined ? {} : { gateway_metadata: { ...gateway_metadata, provider_tax } };
 }
 
 /** Saves the charged payment method, or the one that the customer entered on a page, if the payment asks for it. */
@@ -127,6 +134,7 @@ async function payRemainder(
 type PaymentSuccess = LockedPayment & {
   gateway_payment_id: string | null;
   received_amount?: string | undefined;
+  provider_tax?: string | undefined;
   saved_payment_method?: Extract<PaymentOutcome, { outcome: 'succeeded' }>['saved_payment_method'];
   by: ChangeAuthor;
   at?: string | undefined;

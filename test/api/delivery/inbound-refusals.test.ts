@@ -8,6 +8,7 @@ import { expect } from 'chai';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { createSealer } from '../../../storage/foundation/secrets/sealing.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
+import { signPaddleBody } from '../../support/providers/paddle-fake.ts';
 import { signIntuitBody } from '../../support/providers/quickbooks-fake.ts';
 import { signRazorpayBody } from '../../support/providers/razorpay-fake.ts';
 import { signStripeBody } from '../../support/providers/stripe-fake.ts';
@@ -43,6 +44,12 @@ const PROVIDERS: Readonly<Record<string, Signed & { readonly webhook_secret: str
     header: 'x-zoho-webhook-signature',
     sign: (secret) => signZohoWebhook({ body: BODY }, secret),
     secrets: { client_id: 'a', client_secret: 'b', organization_id: '1' },
+    webhook_secret: 'webhook_secret',
+  },
+  paddle: {
+    header: 'paddle-signature',
+    sign: (secret) => signPaddleBody(BODY, [secret], NOW.getTime() / 1_000),
+    secrets: { api_key: 'pdl_sdbx_apikey_1' },
     webhook_secret: 'webhook_secret',
   },
 };

@@ -17,13 +17,13 @@ type TestedProvider = {
 };
 
 export function describeProviders(title: string, define: (provider: TestedProvider) => void): void {
-  for (const [name, { exchanges, requests_per_second }] of Object.entries(listCapable('account')))
+  for (const [name, { exchanges }] of Object.entries(listCapable('account')))
     describe(`${name}: ${title}`, () => {
       const there = PROVIDER_DOUBLES[name]!();
       const given = {} as TestedProvider['given'];
       let stopSkipping = () => {};
       before(async () => {
-        stopSkipping = skipPace(there.fake, requests_per_second);
+        stopSkipping = skipPace(there.fake);
         given.account = await ConnectedAccount.open(there);
       });
       beforeEach(() => {

@@ -2,6 +2,7 @@
  * The providers with an account. A new one adds its fake here.
  * test/actions/delivery/integrations/every-provider.test.ts fails without it, and runs all its rows with it.
  */
+import { PaddleDouble } from './paddle-double.ts';
 import type { ProviderDouble } from './provider-double.ts';
 import { QuickBooksDouble } from './quickbooks-double.ts';
 import { RazorpayDouble } from './razorpay-double.ts';
@@ -15,4 +16,5 @@ export const PROVIDER_DOUBLES: Readonly<Record<string, () => ProviderDouble>> = 
   quickbooks: () => new QuickBooksDouble(),
   zoho_books: () => new ZohoBooksDouble(),
   xero: () => new XeroDouble(),
+  paddle: () => new PaddleDouble(),
 };

@@ -60,6 +60,8 @@ export interface ProviderDouble {
   editCopy?(copy_id: string, total: string): void;
   /** A person changes the amount of a payment. Absent if that is not possible there. */
   editPayment?(id: string, amount: string): void;
+  /** Whether a credit note that was sent cannot be voided there. */
+  readonly has_permanent_notes?: boolean;
   /** A person voids the copy. */
   voidCopy(copy_id: string): void;
   /** Decides whether the provider changes new invoices, so that their total or currency differs from the sent one. */

@@ -1,11 +1,15 @@
 /**
- * Advances `performance.now` with each request that arrives at a fake, until the returned function is called. The rate limit of the provider
- * then delays no test (storage/concurrency/request-pace.ts).
+ * Advances `performance.now` by the interval between two requests with each request that arrives at one of the fakes, until the returned
+ * function is called. The rate limit of the provider then delays no test (storage/concurrency/request-pace.ts).
  */
-export function skipPace(fake: { readonly requests: readonly string[] }, requests_per_second = 1): () => void {
+export function skipPace(...fakes: readonly { readonly requests: readonly string[] }[]): () => void {
   const read = performance.now;
-  performance.now = () => read.call(performance) + (fake.requests.length * 1_000) / requests_per_second;
+  const count = () => fakes.reduce((sum, { requests }) => sum + requests.length, 0);
+  performance.now = () => read.call(performance) + count() * INTERVAL_MS;
   return () => {
     performance.now = read;
   };
 }
+
+/** Interval at the lowest limit of a provider. */
+const INTERVAL_MS = 1_000;

@@ -1,0 +1,42 @@
+/**
+ * Connections to a merchant of record, which adds and owes the tax of the invoices that it receives
+ * (docs/rules/taxes.md, "Merchant of record").
+ */
+import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { isSynced } from '../../../core/platform/connection/sync-config.ts';
+import { ProviderError } from '../../../integrations/provider-error.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
+import { TaxAppliedModel } from '../../../storage/models/invoicing/tax-applied.ts';
+import { findAccountCapability } from './call-account.ts';
+import { listAccountConnections } from './find-connections.ts';
+
+/** Whether the invoices of the environment go to a merchant of record. A connection that needs attention counts, because it sends later. */
+export async function hasMerchantOfRecord(scope: Scope, database: Database): Promise<boolean> {
+  const connections = await listAccountConnections(scope, database);
+  return connections.some(
+    (connection) =>
+      findAccountCapability(connection).collects_tax === true &&
+      isSynced(connection.sync_config, { entity: 'invoice', direction: 'outbound' }),
+  );
+}
+
+type TaxedInvoice = Scope & { readonly id: string };
+
+/** Throws if the invoice has taxes, and the provider would add its own to them. */
+export async function checkTaxedOnce(
+  { id, ...scope }: TaxedInvoice,
+  connection: ConnectionModel,
+  database: Database,
+): Promise<void> {
+  if (!findAccountCapability(connection).collects_tax) return;
+  const where = { entity_type: 'invoice', entity_id: id, status: 'published' };
+  const taxes = await TaxAppliedModel.in(scope, database).where(where);
+  const sum = sumDecimals(taxes.map(({ tax_amount }) => new Decimal(tax_amount)));
+  if (sum.isZero()) return;
+  throw new ProviderError(
+    'person',
+    `invoice ${id} has taxes of ${sum.toFixed()}, and ${connection.provider_type} would add its own: void it, and create it again`,
+  );
+}
