@@ -256,7 +256,10 @@ describe('imports with a mapping', () => {
     expect(countsOf(again)).to.deep.equal(['COMPLETED', 1, 1]);
     expect(await sumOf('lines', 'n', ['json'])).to.equal('1.1');
     // The second refusal replaces the reason of the first.
-    expect(JSON.parse(await refusedFile(again)).refused_reason).to.match(/refused_row/);
+    expect(JSON.parse(await refusedFile(again))).to.deep.equal({
+      refused_reason: 'event_name: is required',
+      refused_row: '{"event_name":',
+    });
     expect(await refusedFile(await imported(row('j-3', '1'), json))).to.equal('');
   });
 
