@@ -1329,6 +1329,8 @@ class Report {
   stated = [];
   /** Paths of the fields of the document that are taken as stated; `x.*` covers all fields below x. */
   fields = new Set();
+  /** Usage lines whose quantity is taken as stated. */
+  uncounted = new Set();
   #tried = 0;
   differs(line, field, stated, computed) {
     const digit = firstDifference(String(stated), String(computed));
@@ -1697,6 +1699,11 @@ class LineCheck {
       what,
       fields.map((field) => this.path(field)),
     );
+  /** Records that the quantity is taken as stated. */
+  quantityTaken(what, fields) {
+    this.report.uncounted.add(this.line.id);
+    this.takes(what, fields);
+  }
   amountTaken = (what) => this.takes(what, ['line.amount', 'line.quantity', 'line.price_unit_amount']);
   number = (field, stated, computed) => this.report.number(this.line.id, field, stated, computed);
   same = (field, stated, computed) => this.report.same(this.line.id, field, stated, computed);
@@ -2212,17 +2219,17 @@ class LineCheck {
     const fields = ['line.computed_from.quantity', 'seal', ...used, ...parts];
     this.cuts();
     if (entry.counted === null) {
-      this.takes('its quantity: the document does not say what was counted', fields);
+      this.quantityTaken('its quantity: the document does not say what was counted', fields);
       return stated;
     }
     if (measured === undefined) {
       const definition = ['counted.meter', 'counted.customers', 'counted.timezone', 'counted.billing_anchor'];
-      this.takes(`its quantity of ${from.quantity}: no events were given`, [...fields, ...definition]);
+      this.quantityTaken(`its quantity of ${from.quantity}: no events were given`, [...fields, ...definition]);
       return stated;
     }
     const { tree, limits, parts: counted } = measured;
     if (measured.isUnknown) {
-      this.takes(
+      this.quantityTaken(
         `its quantity of ${from.quantity}: what the expression of the meter makes of events is not computed here`,
         fields,
       );
@@ -3188,17 +3195,21 @@ function fieldsText(fields) {
   );
 }
 
-function printed(proof, { differences, stated, fields }) {
+/** States how far the checks went: an invoice is verified only if the quantities of its usage were counted. */
+function verdict(subject, { differences: { length: count }, uncounted }) {
+  if (count > 0) return `NOT VERIFIED: ${subject}: ${count} ${count === 1 ? 'difference' : 'differences'}`;
+  if (uncounted.size === 0) return `VERIFIED: ${subject}: all that can be computed agrees`;
+  const lines = uncounted.size === 1 ? '1 line' : `${uncounted.size} lines`;
+  return `AMOUNTS AGREE: ${subject}: the quantities of ${lines} are taken as stated, and not counted from events`;
+}
+
+function printed(proof, report) {
+  const { differences, stated, fields } = report;
   const { invoice, lines } = proof;
   const names = new Map(lines.map(({ line }) => [line.id, line.display_name ?? line.id]));
   const nameOf = (line) => (names.has(line) ? `${names.get(line)} (${line})` : line);
   const subject = `invoice ${invoice.invoice_number ?? invoice.id}, ${invoice.total} ${invoice.currency}, ${lines.length} lines`;
-  const count = differences.length;
-  const out = [
-    count === 0
-      ? `VERIFIED: ${subject}: all that can be computed agrees`
-      : `NOT VERIFIED: ${subject}: ${count} ${count === 1 ? 'difference' : 'differences'}`,
-  ];
+  const out = [verdict(subject, report)];
   for (const { line, what } of stated) out.push(`taken as stated: ${nameOf(line)}: ${what}`);
   if (fields.size > 0)
     out.push('taken as stated, because the document alone does not show it, or nothing that is charged depends on it:');

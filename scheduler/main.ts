@@ -54,6 +54,7 @@ import { syncPlanPricesWork } from './jobs/sync-plan-prices.ts';
 import {
   jobMetrics,
   measureJobWaits,
+  measureOutbox,
   measureProviderEvents,
   measurePushes,
   measureWebhooks,
@@ -211,6 +212,7 @@ export function startScheduler(
   measureWebhooks(services);
   measurePushes(services);
   measureProviderEvents(services);
+  measureOutbox(services);
   const work = createWork(services, clock, export_slice_ms);
   const tasks = createTasks(services, { jobs, work, clock });
   jobMetrics.known(Object.keys(tasks));
@@ -337,6 +339,9 @@ function traceparentIn(payload: unknown): string | undefined {
 
 const Traced = z.object({ traceparent: z.string().optional() });
 
+const SELLER_UNKNOWN =
+  'no invoice becomes final, because the seller has no name: set it with PUT /tenants/update, or `company` of the setting invoice_pdf_config';
+
 function runJob(job: ScheduledJob, now: Date, logger: Logger): Promise<JobReport> {
   return inTrace(`job ${job.name}`, { attributes: { job: job.name } }, () => runAndReport(job, now, logger));
 }
@@ -350,10 +355,12 @@ async function runAndReport(job: ScheduledJob, now: Date, logger: Logger): Promi
     for (const { ids, error } of report.without_alert_checks ?? [])
       logger.warn({ job: job.name, ids, err: error }, 'done, but alerts wait for the look of the hour');
     if (report.waiting.length > 0) logger.info({ job: job.name, waiting: report.waiting }, 'left for the next run');
-    logger.debug({ job: job.name, ...report.done }, 'job done');
-    const { done, waiting, failed } = report;
+    const { done, waiting, without_seller = [], failed } = report;
+    if (without_seller.length > 0) logger.warn({ job: job.name, waiting: without_seller }, SELLER_UNKNOWN);
+    logger.debug({ job: job.name, ...done }, 'job done');
     recordDone(done);
-    jobMetrics.records(job.name, { waiting: waiting.length, failed: failed.length });
+    const left = { waiting: waiting.length, without_seller: without_seller.length, failed: failed.length };
+    jobMetrics.records(job.name, left);
     return report;
   } catch (error) {
     logger.error({ job: job.name, err: error }, 'a job failed');

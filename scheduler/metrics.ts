@@ -4,6 +4,7 @@ import type { DeliveryResult } from '../actions/delivery/webhooks/send-delivery.
 import { CHECKS, type CheckName } from '../actions/operations/audit/findings.ts';
 import { runWithTimeout } from '../storage/foundation/in-time.ts';
 import type { Stores } from '../storage/foundation/stores.ts';
+import { countFailedOutboxEntries } from '../storage/progress/event-outbox.ts';
 import { countWaitingDeliveries } from '../storage/queue/due-deliveries.ts';
 import { loadJobWaits, type WaitingTask } from '../storage/queue/job-waits.ts';
 import { countPushes } from '../storage/queue/pending-pushes.ts';
@@ -213,6 +214,14 @@ export function measureProviderEvents({ postgres }: Pick<Stores, 'postgres'>): v
       },
     ],
     () => countProviderEvents(postgres),
+  );
+}
+
+/** Measures the events that the log refused for good. */
+export function measureOutbox({ postgres }: Pick<Stores, 'postgres'>): void {
+  const help = 'Entries of the event outbox that the log refused for good; their events do not count';
+  measureCounts([{ name: 'farthing_outbox_entries_refused', count: 'failed', help }], () =>
+    countFailedOutboxEntries(postgres),
   );
 }
 

@@ -94,6 +94,8 @@ export type DueWorkReport = {
   readonly done: Readonly<Record<string, number>>;
   /** Ids of records that wait until their usage is complete. */
   readonly waiting: readonly string[];
+  /** Ids of records that wait until their seller has a name (docs/rules/documents.md, "The seller"). */
+  readonly without_seller?: readonly string[];
   readonly failed: readonly { readonly id: string; readonly error: unknown }[];
   /** Records whose work is done, but whose alert checks could not be enqueued; the hourly sweep will run the checks. */
   readonly without_alert_checks?: readonly UnqueuedAlertChecks[];
@@ -145,8 +147,8 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
         const onProgress = ({ finalized, skipped }: { finalized: number; skipped: number }) =>
           onDone?.({ finalized, skipped });
         const due = { now, delay_seconds, only, onProgress, mayGoOn, plans };
-        const { finalized, skipped, waiting, failed } = await finalizeDueInvoices(stores, due);
-        return { done: { finalized, skipped }, waiting, failed };
+        const { finalized, skipped, ...others } = await finalizeDueInvoices(stores, due);
+        return { done: { finalized, skipped }, ...others };
       },
     },
     // Late usage of ended subscriptions (docs/rules/invoices.md, "Late events").
@@ -222,8 +224,8 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
       nextCheck: findThresholdCheck,
       async run(stores, { now, only, onDone }) {
         const onProgress = ({ invoiced }: { invoiced: number }) => onDone?.({ invoiced });
-        const { invoiced, failed } = await billThresholds(stores, now, { only, onProgress });
-        return { done: { invoiced }, waiting: [], failed };
+        const { invoiced, ...others } = await billThresholds(stores, now, { only, onProgress });
+        return { done: { invoiced }, waiting: [], ...others };
       },
     },
     // Alert checks that usage and wallets did not enqueue because a process ended in between (docs/rules/alerts.md, "When alerts are

@@ -121,6 +121,12 @@ export const expand = textList.optional().meta({
     'resource does not have is refused.',
 });
 
+/** Cursor of a request; an empty one counts as absent. */
+export const listCursor = z
+  .string()
+  .optional()
+  .transform((text) => text || undefined);
+
 const commonShape = {
   limit: whole('from 1 to 1000')
     .pipe(z.int().min(1).max(1000))
@@ -130,14 +136,10 @@ const commonShape = {
     .pipe(z.int().min(0))
     .default(0)
     .meta({ description: 'Number of records to skip before the page. Default 0.' }),
-  cursor: z
-    .string()
-    .optional()
-    .transform((text) => text || undefined)
-    .meta({
-      description:
-        '`next_cursor` of an answer, for the page after it, which neither repeats nor skips a record when others are added. Needs the same `sort` and `order`, and no `offset`.',
-    }),
+  cursor: listCursor.meta({
+    description:
+      '`next_cursor` of an answer, for the page after it, which neither repeats nor skips a record when others are added. Needs the same `sort` and `order`, and no `offset`.',
+  }),
   status: anyCase(STATUSES).optional().meta({ description: 'Record status to match. Default published.' }),
   order: anyCase(['asc', 'desc'])
     .default('desc')

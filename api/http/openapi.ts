@@ -44,7 +44,8 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
 }
 
 export const DESCRIPTION =
-  'Usage metering and billing. Amounts and quantities are decimal numbers as text. [The rules](/docs/rules/) define ' +
+  'Usage metering and billing. Amounts and quantities are decimal numbers as text. The schemas of requests describe the ' +
+  'form of answers; a request may also have decimals as JSON numbers, and enum values in any case. [The rules](/docs/rules/) define ' +
   'how usage is counted, priced, prorated and invoiced; [Errors](/docs/rules/errors.md) explains error codes. ' +
   'Answers from 4 KiB on are compressed if `Accept-Encoding` allows it.';
 

@@ -40,6 +40,8 @@ const ATTEMPTS = 3;
 
 /** Loads the library at the first use: it takes a tenth of a second. */
 export function loadS3Library() {
+  // Switches off its notice of the versions that will need Node 22, which is not for the operators of this version.
+  process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] ??= 'true';
   return import('@aws-sdk/client-s3');
 }
 

@@ -1,4 +1,4 @@
-/** Finds the next event of customers, so that repeated usage checks can skip times without events. */
+/** Finds later events, so that repeated usage checks can skip times without events. */
 import type { Scope } from '../../core/foundation/scope.ts';
 import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 
@@ -21,5 +21,25 @@ export async function findNextEventTime(
     return !found || found.event_count === '0' ? null : new Date(Number(found.first_ms));
   } catch (error) {
     throw toClickHouseFailure('the next event of customers', error);
+  }
+}
+
+/** Whether the environment has an event after this instant. */
+export async function hasEventAfter(
+  clickhouse: ClickHouseClient,
+  { tenant_id, environment_id }: Scope,
+  at: Date,
+): Promise<boolean> {
+  try {
+    const answer = await clickhouse.query({
+      query: `select 1 from events
+               where tenant_id = {tenant_id:String} and environment_id = {environment_id:String}
+                 and timestamp > fromUnixTimestamp64Milli({at_ms:Int64}, 'UTC') limit 1`,
+      query_params: { tenant_id, environment_id, at_ms: at.getTime() },
+      format: 'JSONEachRow',
+    });
+    return (await answer.json()).length > 0;
+  } catch (error) {
+    throw toClickHouseFailure('an event after an instant', error);
   }
 }

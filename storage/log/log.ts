@@ -84,6 +84,11 @@ export interface EventLog {
   publishSystemEvents?(events: readonly PublishedSystemEvent[]): Promise<void>;
 
   lag(): Promise<PartitionLag[]>;
+  /**
+   * Receipt of the oldest record of the environment that is not in the stores yet; null if there is none. Kafka lacks it: a topic does not
+   * know the environments of its records.
+   */
+  oldestUnprocessed?(scope: Scope): Promise<Microseconds | null>;
   /** Resolves when the log answers; rejects when it does not. */
   ping(): Promise<void>;
   close(): Promise<void>;

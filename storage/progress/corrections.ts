@@ -57,6 +57,15 @@ export async function hasOpenCorrections(database: Database, scope: Scope): Prom
   return rows.length > 0;
 }
 
+/** Whether any event of the environment was corrected. */
+export async function hasCorrections(database: Database, scope: Scope): Promise<boolean> {
+  const { rows } = await database.raw(
+    `select from event_corrections where tenant_id = ? and environment_id = ? and state <> 'unknown_event' limit 1`,
+    [scope.tenant_id, scope.environment_id],
+  );
+  return rows.length > 0;
+}
+
 /** Lists the corrections that have not taken effect yet, in order of precedence. */
 export async function listPendingCorrections(database: Database, ids: readonly string[]): Promise<Correction[]> {
   const { rows } = await database.raw(

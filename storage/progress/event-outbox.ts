@@ -52,6 +52,12 @@ export async function failOutboxEvents(
     .update({ failed_at: database.raw('now()') });
 }
 
+/** Counts the entries that were set aside. */
+export async function countFailedOutboxEntries(database: Database): Promise<{ failed: number }> {
+  const { rows } = await database.raw('select count(*)::int as failed from event_outbox where failed_at is not null');
+  return rows[0];
+}
+
 export async function removeOutboxEvents(
   database: Database,
   { tenant_id, environment_id }: Scope,

@@ -353,12 +353,21 @@ export async function loadLogFreshness(log: EventLog, now_ms: Milliseconds): Pro
  */
 export async function loadFreshness(stores: Stores, scope: Scope, nowMs: Milliseconds): Promise<string> {
   const read_us = toUs(Date.now());
-  const [unprocessed_us, clock] = await Promise.all([
+  const [oldest_us, clock] = await Promise.all([
     loadLogFreshness(stores.log, Number.POSITIVE_INFINITY),
     loadClock(stores.postgres, scope),
   ]);
-  if (!clock) return formatUs(Math.min(toUs(nowMs), unprocessed_us));
-  if (unprocessed_us > Math.max(read_us, toUs(clock.advanced_at_ms))) return formatUs(toUs(nowMs));
+  if (!clock) return formatUs(Math.min(toUs(nowMs), oldest_us));
+  const fresh_us = Math.max(read_us, toUs(clock.advanced_at_ms));
+  // The events of other environments do not matter. A second query excludes them, and only while any event waits.
+  const unprocessed_us = oldest_us > fresh_us ? oldest_us : await loadOwnFreshness(stores.log, scope, oldest_us);
+  if (unprocessed_us > fresh_us) return formatUs(toUs(nowMs));
   const isEarlierThere = unprocessed_us > toUs(clock.advanced_at_ms);
   return formatUs(toUs(isEarlierThere ? nowMs - 1 : Math.min(nowMs, clock.advanced_from_ms)));
+}
+
+/** Receipt of the environment's oldest unprocessed record; that of any environment if the log cannot distinguish them. */
+async function loadOwnFreshness(log: EventLog, scope: Scope, oldest_us: Microseconds): Promise<Microseconds> {
+  if (!log.oldestUnprocessed) return oldest_us;
+  return (await log.oldestUnprocessed(scope)) ?? Number.POSITIVE_INFINITY;
 }

@@ -12,7 +12,7 @@ const usage = { type: 'USAGE', billing_model: 'FLAT_FEE', billing_period: 'MONTH
 const fixed = { type: 'FIXED', billing_model: 'FLAT_FEE', billing_period: 'MONTHLY', invoice_cadence: 'ADVANCE' };
 
 type ListPath =
-  `/${'features' | 'meters' | 'plans' | 'audit-logs' | 'entitlements' | 'prices' | 'prices/units' | 'addons' | `plans/${string}/creditgrants`}${'' | `?${string}`}`;
+  `/${'features' | 'meters' | 'plans' | 'audit-logs' | 'entitlements' | 'prices' | 'prices/units' | 'addons' | 'tasks/mappings' | `plans/${string}/creditgrants`}${'' | `?${string}`}`;
 type Listed<Path extends string> = AnswerTo<'GET', Path> extends { items: (infer Item)[] } ? Item : never;
 
 type Left = { entity: string; id: string; name: string; reason: string };
@@ -356,11 +356,14 @@ describe('POST /environments/:id/clone', () => {
       billing_cadence: 'RECURRING',
     };
     await made('/prices', { ...cost, amount: '0.01', meter_id: feature.meter_id });
+    const mapping = await made('/tasks/mappings', { name: 'costs', preset: 'FOCUS', other_columns: 'IGNORE' });
     const target_environment_id = await environment('Sold');
     const first = await cloned({ target_environment_id });
     expect([first.result!.skipped, first.result!.failed]).to.deep.equal([[], []]);
-    expect(first.result!.copied).to.include({ addon: 1, coupon: 1, tax_rate: 1, costsheet: 1 });
+    expect(first.result!.copied).to.include({ addon: 1, coupon: 1, tax_rate: 1, costsheet: 1, import_mapping: 1 });
     const key = await keyFor(target_environment_id);
+    const [copied] = await listed('/tasks/mappings', key);
+    expect(copied).to.deep.include({ name: 'costs', preset: 'FOCUS', fields: mapping.fields });
     const [copy] = (await listed('/addons', key))!;
     expect(copy).to.include({ lookup_key: 'seats', name: 'Seats' });
     const prices = await listed('/prices?limit=100', key);

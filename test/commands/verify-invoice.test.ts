@@ -32,7 +32,21 @@ describe('npm run verify-invoice', () => {
   it('ends with 0 without events, and says that the quantities are taken as stated', () => {
     const { status, said } = run(proof);
     expect(status).to.equal(0);
+    expect(said.split('\n')[0]).to.match(
+      /^AMOUNTS AGREE: invoice .*: the quantities of \d+ lines? are taken as stated, and not counted from events$/,
+    );
     expect(said).to.match(/its quantity of [0-9.]+: no events were given/);
+    expect(said).to.not.include('VERIFIED');
+  });
+
+  it('says VERIFIED without events of an invoice without usage', () => {
+    const document = JSON.parse(readFileSync(proof, 'utf8'));
+    for (const [field, value] of Object.entries(document.invoice))
+      if (/^\d+\.\d+$/.test(String(value))) document.invoice[field] = '0';
+    Object.assign(document, { lines: [], coupons: [], taxes: [] });
+    const file = join(directory, 'without-usage.json');
+    writeFileSync(file, JSON.stringify(document));
+    expect(run(file).said.split('\n')[0]).to.match(/^VERIFIED: /);
   });
 
   it('ends with 1 where something differs, and names line, field and digit', () => {

@@ -204,6 +204,65 @@ describe('imports with a mapping', () => {
     expect(items.map(({ id }: { id: string }) => id)).to.deep.equal([second.id]);
   });
 
+  it('a change sets the sent terms in the state that was read, and keeps those of the preset', async () => {
+    const made = await world.api.request('POST', '/tasks/mappings', { body: { name: 'changing', preset: 'FOCUS' } });
+    const change = (body: object, headers = {}) =>
+      world.api.request('PUT', `/tasks/mappings/${made.body.id}`, { body, headers });
+    const tag = { 'if-match': made.headers.get('etag')! };
+    const changed = await change({ delimiter: 'TAB', encoding: 'UTF-16LE' }, tag);
+    expect(changed.status, changed.text).to.equal(200);
+    const { fields, time_zone } = made.body;
+    const { updated_at } = changed.body;
+    expect(changed.body).to.deep.equal({ ...made.body, delimiter: 'TAB', encoding: 'UTF-16LE', updated_at });
+    expect((await change({ delimiter: 'PIPE' }, tag)).body.code).to.equal('version_conflict');
+    const timed = fields.filter(({ field }: { field: string }) => field !== 'external_customer_id');
+    const renamed = {
+      name: 'renamed',
+      encoding: null,
+      fields: [...timed, { field: 'external_customer_id', columns: ['Tags.team'] }],
+    };
+    const { body: last } = await change(renamed);
+    expect(last).to.include({ name: 'renamed', preset: 'FOCUS', delimiter: 'TAB', encoding: null, time_zone });
+    expect(last.fields.at(-1)).to.deep.include({ field: 'external_customer_id', columns: ['Tags.team'] });
+    for (const [body, field] of [
+      [{ fields: timed }, 'fields'],
+      [{ name: 'FOCUS' }, 'name'],
+      [{ delimiter: null }, 'delimiter'],
+    ] as const)
+      expect((await change(body)).body.details, JSON.stringify(body)).to.include({ field });
+    await world.post('/tasks/mappings', { name: 'taken', ...GERMAN });
+    expect((await change({ name: 'taken' })).body.code).to.equal('already_exists');
+    await world.api.request('DELETE', `/tasks/mappings/${made.body.id}`);
+    expect((await change({ delimiter: 'TAB' })).body.code).to.equal('invalid_operation');
+  });
+
+  it('refused rows of JSON come back as lines with the reason, and digits', async () => {
+    const row = (event_id: string, n: string, rest = '') =>
+      `{"event_id":"${event_id}","event_name":"lines","external_customer_id":"json","timestamp":"2026-10-05T00:00:00Z","properties":{"n":${n}}${rest}}`;
+    const file = [row('j-1', '1'), row('j-2', '0.10', ',"colour":"red"'), '{"event_name":', '7', '{}'].join('\n');
+    const json = { type: 'JSON' };
+    const task = await imported(file, json);
+    expect(countsOf(task)).to.deep.equal(['COMPLETED', 1, 4]);
+    const answer = await world.api.request('GET', `/tasks/${task.id}/refused`);
+    expect(answer.headers.get('content-type')).to.match(/^application\/x-ndjson/);
+    const lines = answer.text.split('\n');
+    expect(lines).to.have.length(5);
+    expect(lines[0]).to.match(/^\{"refused_reason":"colour: [^"]+","event_id":"j-2",.*"n":0\.10\},"colour":"red"\}$/);
+    expect(JSON.parse(lines[1]!)).to.include({ refused_row: '{"event_name":' });
+    expect(JSON.parse(lines[2]!)).to.include({ refused_row: '7' });
+    expect(Object.keys(JSON.parse(lines[3]!))).to.deep.equal(['refused_reason']);
+    const corrected = lines.slice(0, 2).join('\n').replace(',"colour":"red"', '');
+    const again = await imported(corrected, json);
+    expect(countsOf(again)).to.deep.equal(['COMPLETED', 1, 1]);
+    expect(await sumOf('lines', 'n', ['json'])).to.equal('1.1');
+    // The second refusal replaces the reason of the first.
+    expect(JSON.parse(await refusedFile(again))).to.deep.equal({
+      refused_reason: 'event_name: is required',
+      refused_row: '{"event_name":',
+    });
+    expect(await refusedFile(await imported(row('j-3', '1'), json))).to.equal('');
+  });
+
   it('customers, too', async () => {
     await world.post('/tasks/mappings', {
       name: 'crm',
@@ -305,12 +364,8 @@ describe('imports with a mapping', () => {
       }
     });
 
-  it('400, 404: the refused rows of JSON, and of an export', async () => {
-    const task = await imported('{"external_id":1}', { entity: 'CUSTOMERS', type: 'JSON' });
-    expect((await world.api.request('GET', `/tasks/${task.id}/refused`)).body.code).to.equal('invalid_operation');
+  it('404: the refused rows of no task', async () => {
     expect((await world.api.request('GET', '/tasks/none/refused')).status).to.equal(404);
-    const { postgres } = world.api.services;
-    expect([task.failed_records, await postgres('import_files').where({ task_id: task.id })]).to.deep.equal([1, []]);
   });
 
   it('400: the refused rows of an old file, when newer ones need its room', async () => {

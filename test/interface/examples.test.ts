@@ -12,6 +12,7 @@ import { trySync } from '../../actions/lifecycle/subscriptions/sync-plan.ts';
 import { tryImport } from '../../actions/operations/imports/run-import.ts';
 import { tryExport } from '../../actions/reporting/exports/perform-export.ts';
 import { streamRevenue } from '../../actions/reporting/revenue/stream-revenue.ts';
+import { tryAdvance } from '../../actions/schedule/test-clocks/advance-test-clock.ts';
 import { CLIENT_EXAMPLES, exampleFile, FILE_EXAMPLES, PATH_EXAMPLES } from '../../api/http/examples.ts';
 import { requestExample } from '../../api/http/openapi.ts';
 import type { Route } from '../../api/http/route.ts';
@@ -445,6 +446,7 @@ describe('the examples of the documentation', () => {
     await ask('listImportMappings');
     await ask('listImportPresets');
     await ask('getImportMapping', { id: id('impmap') });
+    await inBetween(() => ask('updateImportMapping', { id: id('impmap') }));
     await ask('deleteImportMapping', { id: id('impmap') });
     await work(
       (stores, place, attempt) => tryImport(stores, place, { ...attempt, settings: world.api.services.config }),
@@ -596,6 +598,13 @@ describe('the examples of the documentation', () => {
     await ask('queryTestClock');
     await ask('advanceTestClock', { id: id('clock') });
     await ask('stopTestClock', { id: id('clock') });
+    const [clock] = (await send('GET', '/test-clocks')).items;
+    const scope = { ...world.api.scope, environment_id: wanted.environment_id };
+    const { config: settings } = world.api.services;
+    await inBetween(async () => {
+      await work((stores, place, attempt) => tryAdvance(stores, place, { ...attempt, settings }), clock, scope);
+      await ask('deleteTestClock', { id: id('clock') });
+    });
   }
 
   async function whatElseIsSold() {
@@ -855,6 +864,13 @@ describe('the examples of the documentation', () => {
     await ask('listUncountedEvents', { query: 'reason=dead_letter' });
   }
 
+  /** Leaves the clock where it was, so that the times of later answers stay. */
+  async function inBetween(deed: () => Promise<unknown>) {
+    const at = world.now.toISOString();
+    await deed();
+    world.at(at);
+  }
+
   function secondLater() {
     world.at(new Date(world.now.getTime() + 1000).toISOString());
   }
@@ -874,9 +890,9 @@ describe('the examples of the documentation', () => {
   const syncPrices = (asked: Run) => work(trySync, asked);
 
   /** What the scheduler does with the job that was asked for. */
-  async function work(perform: typeof tryComputation | typeof trySync, asked: Run) {
+  async function work(perform: typeof tryComputation | typeof trySync, asked: Run, scope = world.api.scope) {
     secondLater();
-    const run = { ...world.api.scope, ...ids.asMade(asked) };
+    const run = { ...scope, ...ids.asMade(asked) };
     const attempt = {
       attempt: 1,
       is_last: false,

@@ -162,6 +162,14 @@ const FAULTS: readonly Fault[] = [
     },
   },
   {
+    alerts: ['FarthingOutboxRefused'],
+    what: 'the log has refused an entry of the event outbox',
+    begin: ({ sql }) =>
+      sql(`insert into event_outbox (tenant_id, environment_id, received_at, event_ids, events, failed_at)
+           values ('t', 'e', now(), '{1}', array['{}'], now())`),
+    end: ({ sql }) => sql('delete from event_outbox where failed_at is not null'),
+  },
+  {
     alerts: ['FarthingEventsUnaccounted', 'FarthingPartitionStopped'],
     what: 'a record that was accepted is not in the log',
     begin: async ({ settled, sql }) => {

@@ -439,6 +439,7 @@ export const ANSWERS = {
   'GET /tasks/mappings': ImportMappingListAnswer,
   'GET /tasks/mappings/presets': PresetListAnswer,
   'GET /tasks/mappings/:id': ImportMappingAnswer,
+  'PUT /tasks/mappings/:id': ImportMappingAnswer,
   'DELETE /tasks/mappings/:id': MessageAnswer,
   'POST /tasks/scheduled': ScheduledTaskAnswer,
   'GET /tasks/scheduled': ScheduledTaskListAnswer,
@@ -516,6 +517,7 @@ export const ANSWERS = {
   'GET /test-clocks': TestClockListAnswer,
   'POST /test-clocks/search': TestClockListAnswer,
   'GET /test-clocks/:id': TestClockAnswer,
+  'DELETE /test-clocks/:id': MessageAnswer,
   'POST /test-clocks/:id/advance': TestClockAnswer,
   'POST /test-clocks/:id/stop': TestClockAnswer,
 } as const;

@@ -199,7 +199,8 @@ function headersOf({ rawHeaders }: IncomingMessage): Headers {
 /** The return type `never` is assignable to the answer of each operation. */
 function parsed(text: string, headers: Headers): never {
   if (text === '') return null as never;
-  return (headers.get('content-type')?.includes('json') ? JSON.parse(text) : text) as never;
+  const isJson = /\bjson\b/.test(headers.get('content-type') ?? '');
+  return (isJson ? JSON.parse(text) : text) as never;
 }
 
 async function makeTenant(services: Services, roles: string[]) {

@@ -6,14 +6,13 @@
  * This module does not recompute the draft. The scheduler recomputes it just before it finalizes (finalize-due-invoices.ts). A manual
  * finalization uses the draft unchanged, and later events go to the next invoice (docs/rules/invoices.md, "Late events").
  */
-import { notAllowed } from '../../../core/foundation/error.ts';
+import { type FarthingError, notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
 import type { InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts';
 import { mapBatched } from '../../../storage/concurrency/batched.ts';
 import type { Database, Transaction } from '../../../storage/foundation/stores.ts';
-import { loadSetting } from '../../../storage/models/foundation/setting.ts';
-import { isSellerUnknown } from '../../../storage/models/foundation/tenant.ts';
+import { type FinalizationTerms, loadFinalizationTerms } from '../../../storage/models/invoicing/finalization-terms.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { isTaxing } from '../../catalog/taxes/rates-in-force.ts';
@@ -37,24 +36,32 @@ type FinalizedInvoice = { readonly invoice: InvoiceWithLines; readonly lowered: 
 export async function finalizeWithin(
   transaction: Transaction,
   scope: Scope,
-  { invoice_id, now }: { invoice_id: string; now: Date },
+  { invoice_id, ...how }: { invoice_id: string } & Omit<FinalizeReadyInput, 'ready'>,
 ): Promise<FinalizedInvoice> {
   const ready = [await loadReady(transaction, scope, invoice_id)];
-  const { invoices, lowered } = await finalizeReady(transaction, scope, { ready, now });
+  const { invoices, lowered } = await finalizeReady(transaction, scope, { ready, ...how });
   return { invoice: invoices[0]!, lowered };
 }
 
 type FinalizedInvoices = { readonly invoices: InvoiceWithLines[]; readonly lowered: readonly InvoiceModel[] };
 
+type FinalizeReadyInput = {
+  readonly ready: readonly ReadyDraft[];
+  readonly now: Date;
+  /** Terms that the caller has read. */
+  readonly terms?: FinalizationTerms | undefined;
+};
+
 /** Finalizes all drafts or none. Invoice numbers follow the order of `ready`. */
 export async function finalizeReady(
   transaction: Transaction,
   scope: Scope,
-  { ready, now }: { ready: readonly ReadyDraft[]; now: Date },
+  { ready, now, terms: known }: FinalizeReadyInput,
 ): Promise<FinalizedInvoices> {
   if (ready.length === 0) return { invoices: [], lowered: [] };
   for (const one of ready) checkFinalizable(one, now);
-  await checkSeller(scope, transaction);
+  const { config, is_seller_unknown } = known ?? (await loadFinalizationTerms(scope, transaction));
+  if (is_seller_unknown) throw buildSellerError();
   const taxed = await applyAdjustmentsToAll(transaction, scope, { ready, now });
   const lowered: InvoiceModel[] = [];
   // The invoices are processed one after another, because two of them may share a wallet.
@@ -63,7 +70,6 @@ export async function finalizeReady(
     await returnCredits(transaction, { ...one.invoice, ...one.changes }, { line_items, author: { user_id: '', now } });
     lowered.push(...(await creditRest(transaction, one, now)));
   }
-  const config = await loadSetting(scope, 'invoice_config', transaction);
   // The numbers are taken last, because their counter stays locked until the commit.
   const numbers = await takeNextNumbers(transaction, scope, { series: 'invoice', config, count: ready.length, now });
   const numbered = taxed.map((one, index) => ({ ...one, invoice_number: numbers[index]! }));
@@ -128,12 +134,11 @@ async function applyAdjustments(
   return { ...draft, line_items: taxed.line_items, changes: { ...changes, ...taxed.changes } };
 }
 
-/** Throws if the invoice would name no seller (docs/rules/documents.md, "The seller"). */
-async function checkSeller(scope: Scope, database: Database): Promise<void> {
-  if (await isSellerUnknown(scope, database))
-    throw notAllowed(
-      'the seller has no name: set it with PUT /tenants/update (name, billing_details), or `company` of the setting invoice_pdf_config, before an invoice of a production environment becomes final',
-    );
+/** Error of an invoice that would name no seller (docs/rules/documents.md, "The seller"). */
+function buildSellerError(): FarthingError {
+  return notAllowed(
+    'the seller has no name: set it with PUT /tenants/update (name, billing_details), or `company` of the setting invoice_pdf_config, before an invoice of a production environment becomes final',
+  );
 }
 
 function checkFinalizable({ invoice, changes }: ReadyDraft, now: Date): void {

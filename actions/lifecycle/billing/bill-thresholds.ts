@@ -10,6 +10,7 @@ import type { InvoicePlan } from '../../../core/rating/plan-invoice.ts';
 import { mapBatched } from '../../../storage/concurrency/batched.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { loadFinalizationTerms } from '../../../storage/models/invoicing/finalization-terms.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import {
@@ -25,7 +26,12 @@ import { finalizeWithin } from '../../invoicing/invoices/finalize-invoice.ts';
 import { toInvoiceParts, toInvoiceRecord } from '../../invoicing/records/invoice-records.ts';
 import { type BillableItem, currentPeriod, toScope } from '../../rating/billable-items.ts';
 
-type ThresholdReport = { invoiced: number; failed: { id: string; error: unknown }[] };
+type ThresholdReport = {
+  invoiced: number;
+  /** Subscriptions that have reached their threshold and wait until their seller has a name. */
+  without_seller: string[];
+  failed: { id: string; error: unknown }[];
+};
 
 const WORKERS = 2;
 
@@ -34,7 +40,7 @@ export async function billThresholds(
   now: Date,
   { only, onProgress }: DueEnvironments & WatchedRun<ThresholdReport> = {},
 ): Promise<ThresholdReport> {
-  const report: ThresholdReport = { invoiced: 0, failed: [] };
+  const report: ThresholdReport = { invoiced: 0, without_seller: [], failed: [] };
   await runBatches({
     next: (left) => listThresholdSubscriptions(stores.postgres, { now, left, only }),
     act: async (due) => {
@@ -56,7 +62,9 @@ async function billIfReached(
   { now, report, waits }: { now: Date; report: ThresholdReport; waits: boolean },
 ): Promise<void> {
   try {
-    if (await billThreshold(stores, scope, { subscription_id: id, now, waits })) report.invoiced += 1;
+    const outcome = await billThreshold(stores, scope, { subscription_id: id, now, waits });
+    if (outcome === 'invoiced') report.invoiced += 1;
+    if (outcome === 'without_seller') report.without_seller.push(id);
   } catch (error) {
     report.failed.push({ id, error });
   }
@@ -86,20 +94,22 @@ function listRunningSubscriptions(scope: Scope, ids: readonly string[], database
     .orderBy('id');
 }
 
+/** `without_seller`: the threshold is reached, and the invoice waits until its seller has a name; later checks try again. */
+type ThresholdOutcome = 'invoiced' | 'without_seller' | 'idle';
+
 /**
- * Bills one subscription if its threshold is reached; true if an invoice was made. A subscription that another worker
- * has locked is skipped until the next check. A clock advance does not return to this instant, so it waits for the lock
- * (`waits`).
+ * Bills one subscription if its threshold is reached. A subscription that another worker has locked is skipped until
+ * the next check. A clock advance does not return to this instant, so it waits for the lock (`waits`).
  */
 export function billThreshold(
   stores: Stores,
   scope: Scope,
   { subscription_id, now, waits = false }: { subscription_id: string; now: Date; waits?: boolean },
-): Promise<boolean> {
+): Promise<ThresholdOutcome> {
   return runBillingTransaction(stores, async (transaction) => {
     const running = listRunningSubscriptions(scope, [subscription_id], transaction).forUpdate();
     const [subscription] = await (waits ? running : running.skipLocked());
-    return subscription ? invoiceRunning(stores, transaction, { subscription, now }) : false;
+    return subscription ? invoiceRunning(stores, transaction, { subscription, now }) : 'idle';
   });
 }
 
@@ -119,18 +129,25 @@ async function planIfReached(
   return plan && { plan, period };
 }
 
-async function invoiceRunning(stores: Stores, transaction: Transaction, check: ThresholdCheckInput): Promise<boolean> {
+async function invoiceRunning(
+  stores: Stores,
+  transaction: Transaction,
+  check: ThresholdCheckInput,
+): Promise<ThresholdOutcome> {
   const { subscription, now } = check;
+  const scope = toScope(subscription);
   const reached = await planIfReached(stores, transaction, check);
-  if (reached === null) return false;
+  if (reached === null) return 'idle';
+  const terms = await loadFinalizationTerms(scope, transaction);
+  if (terms.is_seller_unknown) return 'without_seller';
   const { plan, period } = reached;
   const id = newId('invoice', now.getTime());
   const record = toInvoiceRecord({ subscription, period, reason: 'THRESHOLD_BILLING', plan }, id, now);
-  if (await hasInvoice(subscription, record.idempotency_key ?? '', transaction)) return false;
+  if (await hasInvoice(subscription, record.idempotency_key ?? '', transaction)) return 'idle';
   const parts = toInvoiceParts(plan, record, now);
   const invoice = await addInvoice(transaction, subscription, { record, ...parts, now });
-  await finalizeWithin(transaction, toScope(subscription), { invoice_id: invoice.id, now });
-  return true;
+  await finalizeWithin(transaction, scope, { invoice_id: invoice.id, now, terms });
+  return 'invoiced';
 }
 
 /** Whether an invoice that is not void has this key. The key contains the minute, so later usage of this minute is on the next invoice. */

@@ -7,7 +7,7 @@ import { indexById } from '../../../core/foundation/by-id.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { mapBatched } from '../../../storage/concurrency/batched.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
-import { isSellerUnknown } from '../../../storage/models/foundation/tenant.ts';
+import { loadFinalizationTerms } from '../../../storage/models/invoicing/finalization-terms.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import {
@@ -33,6 +33,8 @@ export type FinalizationReport = {
    */
   skipped: number;
   waiting: string[];
+  /** Drafts that wait until their seller has a name. */
+  without_seller: string[];
   failed: { id: string; error: unknown }[];
 };
 
@@ -57,7 +59,7 @@ export async function finalizeDueInvoices(
     plans,
   }: FinalizationInput & DueEnvironments & WatchedRun<FinalizationReport>,
 ): Promise<FinalizationReport> {
-  const report: FinalizationReport = { finalized: 0, skipped: 0, waiting: [], failed: [] };
+  const report: FinalizationReport = { finalized: 0, skipped: 0, waiting: [], without_seller: [], failed: [] };
   const last: LastBatch = { families: new Set() };
   if (!plans) await findDraftPlanCache(stores)?.stay(stores);
   await runBatches({
@@ -109,15 +111,18 @@ async function finalizeBatch(
 }
 
 /** Result for one draft. `not_due` means that it was edited or finalized after it was listed. */
-type FinalizationOutcome = 'finalized' | 'skipped' | 'waiting' | 'not_due';
+type FinalizationOutcome = 'finalized' | 'skipped' | 'waiting' | 'without_seller' | 'not_due';
 
 /**
  * Counts the outcome in the report. Returns true if the invoice is no draft any more; otherwise the next run tries
  * again.
  */
 function recordOutcome(report: FinalizationReport, id: string, outcome: FinalizationOutcome): boolean {
-  if (outcome === 'waiting') report.waiting.push(id);
-  if (outcome === 'waiting' || outcome === 'not_due') return false;
+  if (outcome === 'not_due') return false;
+  if (outcome === 'waiting' || outcome === 'without_seller') {
+    report[outcome].push(id);
+    return false;
+  }
   report[outcome]++;
   return true;
 }
@@ -135,8 +140,9 @@ async function finalizeAll(
   scope: Scope,
   { ids, now, delay_seconds, only, order, plans }: FinalizationInput & { ids: readonly string[]; order?: BatchOrder },
 ): Promise<FinalizationOutcome[]> {
+  const terms = await loadFinalizationTerms(scope, stores.postgres);
   // Drafts wait for the seller's name without locks and computations, which delay other tenants. A clock advance fails and shows the reason.
-  if (!only && (await isSellerUnknown(scope, stores.postgres))) return ids.map(() => 'waiting');
+  if (!only && terms.is_seller_unknown) return ids.map(() => 'without_seller');
   return runBillingTransaction(stores, async (transaction) => {
     const ended = new Map<string, FinalizationOutcome>();
     const isPlanCurrent = plans
@@ -154,7 +160,7 @@ async function finalizeAll(
       const ready = computed.filter((one) => typeof one !== 'string');
       await order?.handoff.waitForPrevious();
       if (some === parts.at(-1)) order?.handoff.allowNext();
-      const { lowered } = await finalizeReady(transaction, scope, { ready, now });
+      const { lowered } = await finalizeReady(transaction, scope, { ready, now, terms });
       await activateAfterLowered(stores, transaction, { lowered, by: { now } });
       for (const { invoice_id } of some.filter(({ is_awaited }) => is_awaited))
         await activateIfNothingDue(stores, transaction, { scope, invoice_id, by: { now } });

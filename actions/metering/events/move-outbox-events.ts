@@ -39,7 +39,7 @@ function moveOldestEntry({ postgres, log }: OutboxStores, logger: Logger): Promi
       const { id, tenant_id, environment_id } = entry;
       logger.error(
         { err: error, id, tenant_id, environment_id },
-        'the log refuses events of the outbox: they do not count, and stay in event_outbox with failed_at',
+        'the log refuses events of the outbox: they do not count (docs/operations.md, Refused events of the outbox)',
       );
       await failOutboxEvents(transaction, entry);
       return true;

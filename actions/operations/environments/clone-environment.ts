@@ -1,7 +1,7 @@
 /**
- * Copies the catalogue of one environment into another: published features, plans and add-ons with their parts, coupons, tax rates and cost
- * sheets (docs/rules/records.md, "Copying an environment"), as a workflow. Each of these is copied in its own transaction, together with
- * the pairs of ids, so an aborted run continues where it stopped.
+ * Copies the catalogue of one environment into another: published features, plans and add-ons with their parts, coupons, tax rates, cost
+ * sheets and import mappings (docs/rules/records.md, "Copying an environment"), as a workflow. Each of these is copied in its own
+ * transaction, together with the pairs of ids, so an aborted run continues where it stopped.
  */
 import { requireSuperAdmin } from '../../../core/foundation/access/role.ts';
 import { invalid } from '../../../core/foundation/error.ts';

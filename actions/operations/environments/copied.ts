@@ -19,6 +19,7 @@ import { PriceModel } from '../../../storage/models/catalog/price.ts';
 import { PriceUnitModel } from '../../../storage/models/catalog/price-unit.ts';
 import { TaxRateModel } from '../../../storage/models/catalog/tax-rate.ts';
 import { MeterModel } from '../../../storage/models/metering/meter.ts';
+import { ImportMappingModel } from '../../../storage/models/operations/import-mapping.ts';
 import { CostsheetModel } from '../../../storage/models/reporting/costsheet.ts';
 import { emitEntitlementChanges } from '../../catalog/entitlements/emit-entitlement.ts';
 import { emit } from '../../foundation/emit.ts';
@@ -148,6 +149,14 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
     parts: [{ noun: 'price', of: createPriceLister('COSTSHEET') }],
     add: (scope, record, { database }) => CostsheetModel.add(scope, record, { database }),
   },
+  import_mapping: {
+    fetch: (scope, id, options) => ImportMappingModel.fetch(scope, id, options),
+    published: (scope, database) => listPublished(ImportMappingModel.in(scope, database)),
+    key: 'name',
+    byKey: (scope, { name }, database) => ImportMappingModel.findByName(scope, name ?? '', database),
+    refs: () => ({}),
+    add: (scope, record, { database }) => ImportMappingModel.add(scope, record, { database }),
+  },
   price: {
     fetch: (scope, id, options) => PriceModel.fetch(scope, id, options),
     byKey: async (scope, { lookup_key }, database) => {
@@ -230,7 +239,7 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
 const SOLD: Readonly<Record<string, string>> = { PLAN: 'plan', ADDON: 'addon', COSTSHEET: 'costsheet' };
 
 /** Roots in the order of their copying: features come before plans and add-ons, whose entitlements reference them. */
-export const ROOTS = ['feature', 'plan', 'addon', 'coupon', 'tax_rate', 'costsheet'] as const;
+export const ROOTS = ['feature', 'plan', 'addon', 'coupon', 'tax_rate', 'costsheet', 'import_mapping'] as const;
 
 /**
  * Starts the price now, if it is current in the source. It is then current in the target too, even if the target's

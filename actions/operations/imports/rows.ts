@@ -41,15 +41,16 @@ type ImportFile = {
 
 /** Reads the rows. An error that ends the file is thrown after the readable rows. */
 export function readRows({ file_type, encoding, pieces, known, mapping }: ImportFile): AsyncGenerator<FileRow> {
-  if (file_type === 'JSON') return readJsonRows(decodeText(splitPieces(pieces), encoding));
+  if (file_type === 'JSON') return readJsonRows({ encoding, pieces });
   const records = readCsvFile({ encoding, pieces, mapping });
   const compile = (header: readonly string[]) =>
     mapping ? compileMapping(mapping, header) : compilePlain(header, known);
   return readCsvRows(records, { is_mapped: mapping !== null, compile });
 }
 
-/** First column of the file of refused rows. An import ignores it. */
+/** First column, or first key of an object, in the file of refused rows. An import ignores it. */
 export const REFUSED_REASON = 'refused_reason';
+const REASON_FIRST = new RegExp(`^\\{\\s*"${REFUSED_REASON}"\\s*:\\s*"(?:[^"\\\\]|\\\\.)*"\\s*(?:,|(?=\\}))`);
 
 /** Reads the records of a CSV file as they are, without the column of earlier reasons. The first is the header. */
 export async function* readCsvFile(
@@ -177,14 +178,24 @@ const CSV_FAULTS: Readonly<Record<string, string>> = {
   CSV_MAX_RECORD_SIZE: `is longer than ${ROW_LENGTH_MAX} characters`,
 };
 
-async function* readJsonRows(texts: AsyncGenerator<string>): AsyncGenerator<FileRow> {
+/** Row of a JSON file as its text, and its number from 1. */
+type JsonRecord = { readonly text: string; readonly number: number };
+
+/** Reads the rows of a JSON file as they are, without the key of earlier reasons. */
+export async function* readJsonFile(file: Pick<ImportFile, 'encoding' | 'pieces'>): AsyncGenerator<JsonRecord> {
   const rows = new JsonRows();
   let number = 0;
-  for await (const text of texts) for (const row of rows.take(text)) yield parseRow(row, ++number);
-  for (const row of rows.end()) yield parseRow(row, ++number);
+  const read = (text: string) => ({ text: text.replace(REASON_FIRST, '{'), number: ++number });
+  for await (const text of decodeText(splitPieces(file.pieces), file.encoding))
+    for (const row of rows.take(text)) yield read(row);
+  for (const row of rows.end()) yield read(row);
 }
 
-function parseRow(text: string, number: number): FileRow {
+async function* readJsonRows(file: Pick<ImportFile, 'encoding' | 'pieces'>): AsyncGenerator<FileRow> {
+  for await (const record of readJsonFile(file)) yield parseRow(record);
+}
+
+function parseRow({ text, number }: JsonRecord): FileRow {
   try {
     return { value: parseJson(text), text, number };
   } catch {

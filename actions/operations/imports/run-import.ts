@@ -319,7 +319,7 @@ async function completeImport(importing: ImportRun, total: number): Promise<'com
     const error_summary = failed_records === 0 ? null : await buildSummary(database, task, total);
     await TaskModel.change(task, { ...moved, total_records: total, error_summary }, { by, database });
     // The file of refused rows is read from it (docs/rules/imports.md, "Refused rows").
-    if (failed_records === 0 || task.file_type !== 'CSV') await deleteFile(place, task_id, database);
+    if (failed_records === 0) await deleteFile(place, task_id, database);
     else await trimCompletedFiles(place, database);
     const result = { task_id, total_records: total, successful_records, failed_records };
     return completeRun(database, place, { result, now });

@@ -1,5 +1,5 @@
 /**
- * Gives an environment a permanent test clock (docs/rules/clock.md, "Making one"). The environment must have no subscriptions and invoices,
+ * Gives an environment a test clock (docs/rules/clock.md, "Making one"). The environment must have no subscriptions and invoices,
  * because their instants come from the machine's clock and would be years off.
  */
 import { notAllowed } from '../../../core/foundation/error.ts';
@@ -69,10 +69,10 @@ async function movePriceStarts(
  * Sets the next range of export schedules without files to the interval that contains the clock's time. Any other schedule continues after
  * its last file.
  */
-async function moveExportStarts(
+export async function moveExportStarts(
   database: Transaction,
   scope: Scope,
-  { frozen_time }: CreateTestClockInput,
+  { frozen_time }: Pick<TestClock, 'frozen_time'>,
 ): Promise<void> {
   for (const scheduled of await ScheduledTaskModel.in(scope, database).orderBy('id').forUpdate()) {
     if (await hasFiles(database, scheduled)) continue;

@@ -56,11 +56,13 @@ function isAtFailure({ test_clock_status, frozen_time, advanced_from, is_at_fail
  * Throws if a workflow is running. Work that was requested before the advance must end before it, so that all its writes have the instant
  * of the request.
  */
-async function checkNothingRuns(scope: Scope, database: Transaction): Promise<void> {
+export async function checkNothingRuns(scope: Scope, database: Transaction): Promise<void> {
   const run = await findRunningWorkflow(database, scope);
   if (!run) return;
   const details = { workflow_id: run.id, workflow_type: run.workflow_type };
-  throw new FarthingError('version_conflict', `workflow ${run.id} is running: advance when it has ended`, { details });
+  throw new FarthingError('version_conflict', `workflow ${run.id} is running: try again when it has ended`, {
+    details,
+  });
 }
 
 /**

@@ -103,7 +103,7 @@ export const environmentRoutes: Route[] = [
     operation_id: 'cloneEnvironment',
     summary: 'Copy the catalogue of an environment',
     description:
-      'Copies published features with their meters, then published plans and add-ons with the records that belong to them, coupons, tax rates and cost sheets into another environment. The copy runs in the background: `GET /workflows/{workflow_id}/{run_id}/summary` lists the records that were copied, and those that were not with the reasons. Records that an earlier run has copied are not copied again. Refused for callers without the role super_admin.',
+      'Copies published features with their meters, then published plans and add-ons with the records that belong to them, coupons, tax rates, cost sheets and import mappings into another environment. The copy runs in the background: `GET /workflows/{workflow_id}/{run_id}/summary` lists the records that were copied, and those that were not with the reasons. Records that an earlier run has copied are not copied again. Refused for callers without the role super_admin.',
     tag,
     access: 'environment:write',
     params: idParams,

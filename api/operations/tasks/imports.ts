@@ -99,17 +99,22 @@ export const importRoutes: Route[] = [
     operation_id: 'getTaskRefusedRows',
     summary: 'Download the refused rows for correction',
     description:
-      'Returns the header and the refused rows of a CSV import as they were, after a column `refused_reason` that an ' +
-      'import ignores. The file can be corrected and imported again with the same mapping, for a week.',
+      'Returns the refused rows of an import as they were, for a week: a CSV with a first column `refused_reason`, ' +
+      'or a JSON object per line with this first key. A row that is no object is the text `refused_row`. The file can ' +
+      'be corrected and imported again with the same mapping; the reason is ignored.',
     tag,
     access: 'task:read',
     params: idParams,
     success: 200,
     file_type: 'text/csv',
+    other_file_types: ['application/x-ndjson'],
     handle: async ({ params }, context) => {
       const { scope, services } = context;
       const task = await TaskModel.fetch(scope, params.id, { database: services.postgres });
-      await sendCsv(await openRefusedRows(services, scope, task), `${task.id}-refused.csv`, context);
+      const rows = await openRefusedRows(services, scope, task);
+      if (task.file_type === 'CSV') return sendCsv(rows, `${task.id}-refused.csv`, context);
+      const name = `${task.id}-refused.ndjson`;
+      await sendStream(Readable.from(rows), { type: 'application/x-ndjson', name, zips: wantsGzip(context) }, context);
     },
   }),
   route({

@@ -1,4 +1,5 @@
-/** Import mappings: create, find, archive; and the presets. */
+/** Import mappings: create, find, change, archive; and the presets. */
+import { changeImportMapping } from '../../../actions/operations/imports/change-mapping.ts';
 import { listMappedFields } from '../../../actions/operations/imports/import-columns.ts';
 import { createdBy } from '../../../core/foundation/stamp.ts';
 import { defineImportMapping } from '../../../core/platform/import/mapping/define.ts';
@@ -16,6 +17,7 @@ import {
   ImportMappingListAnswer,
   importMappingGrammar,
   PresetListAnswer,
+  UpdateImportMapping,
 } from './mapping-schema.ts';
 
 const tag = 'Tasks';
@@ -36,7 +38,7 @@ export const mappingRoutes: Route[] = [
     description:
       'Saves how the columns of a CSV file become fields, for imports with `mapping` and its name. Absent terms are ' +
       'those of the `preset`, else the defaults. A field replaces that of the preset; without columns and value it ' +
-      'removes it. A mapping does not change: archive it, and its name is free.',
+      'removes it.',
     body: CreateImportMapping,
     handle: ({ body }, context) => {
       const mapping = defineImportMapping(body, listMappedFields(body.entity_type));
@@ -51,6 +53,15 @@ export const mappingRoutes: Route[] = [
   }),
   mappings.list,
   mappings.read({ summary: 'Get an import mapping', description: 'Returns the mapping, even if it is archived.' }),
+  mappings.change({
+    summary: 'Change an import mapping',
+    description:
+      'Changes the sent terms; `fields` replaces all fields. The kind of records and the preset remain. Accepted imports ' +
+      'retain their terms.',
+    body: UpdateImportMapping,
+    handle: ({ params, body }, context) =>
+      changeImportMapping(context.services, context.scope, { id: params.id, changes: body, author: toAuthor(context) }),
+  }),
   mappings.archive({
     summary: 'Archive an import mapping',
     description: 'Archives the mapping and frees its name. Accepted imports retain its terms.',

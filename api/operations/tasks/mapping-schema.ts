@@ -1,6 +1,11 @@
 /** Requests and answers of import mappings. */
 import { z } from 'zod';
-import { importMappingFields, importMappingShape, presetShape } from '../../../core/platform/import/mapping/record.ts';
+import {
+  importMappingChanges,
+  importMappingFields,
+  importMappingShape,
+  presetShape,
+} from '../../../core/platform/import/mapping/record.ts';
 import { BASE_COLUMNS, type ListGrammar, listAnswer, listShape } from '../../http/list.ts';
 
 export const CreateImportMapping = importMappingFields.meta({
@@ -10,6 +15,11 @@ export const CreateImportMapping = importMappingFields.meta({
     preset: 'FOCUS',
     fields: [{ field: 'external_customer_id', columns: ['Tags.team'] }],
   },
+});
+
+export const UpdateImportMapping = importMappingChanges.meta({
+  id: 'UpdateImportMappingRequest',
+  example: { delimiter: 'SEMICOLON' },
 });
 
 export const ImportMappingFilter = listShape({

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { requireRead } from '../../../core/foundation/access/role.ts';
 import { decimalText, timestampText } from '../../../core/foundation/record.ts';
 import { loadReceivables } from '../../../storage/models/invoicing/receivables.ts';
-import { Pagination } from '../../http/list.ts';
+import { listCursor, Pagination } from '../../http/list.ts';
 import { type Route, route } from '../../http/route.ts';
 
 const agedAmounts = {
@@ -42,11 +42,16 @@ const ReceivablesQuery = z.object({
     .max(1000)
     .default(50)
     .meta({ description: 'Page size, 1 to 1,000. Default: 50.' }),
-  offset: z.coerce.number().int().min(0).default(0).meta({ description: 'Number of customers to skip. Default: 0.' }),
+  offset: z.coerce.number().int().min(0).default(0).meta({ description: 'Number of items to skip. Default: 0.' }),
+  cursor: listCursor.meta({
+    description: '`next_cursor` of an answer, for the page after it, at the `as_of` of that answer. Needs no `offset`.',
+  }),
 });
 export const ReceivablesAnswer = z
   .object({
-    as_of: timestampText.meta({ description: 'Instant of the answer, by which invoices are overdue.' }),
+    as_of: timestampText.meta({
+      description: 'Instant by which invoices are overdue: that of the request, or of the first page.',
+    }),
     totals: z.array(ReceivablesTotal).meta({ description: 'Sums over all customers, one per currency.' }),
     items: z
       .array(CustomerReceivables)
@@ -71,10 +76,8 @@ export const receivablesRoutes: Route[] = [
     answer: ReceivablesAnswer,
     handle: async ({ query }, { scope, services, now, principal }) => {
       requireRead(principal, 'customer', 'receivables');
-      const { limit, offset } = query;
-      const input = { currency: query.currency?.toLowerCase() ?? null, now, limit, offset };
-      const { totals, items, count } = await loadReceivables(scope, input, services.postgres);
-      return { as_of: now.toISOString(), totals, items, pagination: { total: count, limit, offset } };
+      const input = { ...query, currency: query.currency?.toLowerCase() ?? null, now };
+      return loadReceivables(scope, input, services.postgres);
     },
   }),
 ];

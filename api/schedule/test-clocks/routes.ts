@@ -1,10 +1,11 @@
 /** Test clocks: simulated time of an environment that is not production. An advance runs all work that falls due on the way. */
 import { createTestClock } from '../../../actions/schedule/test-clocks/create-test-clock.ts';
+import { deleteTestClock } from '../../../actions/schedule/test-clocks/delete-test-clock.ts';
 import { enqueueAdvance, stopTestClock } from '../../../actions/schedule/test-clocks/move-test-clock.ts';
 import { narrow } from '../../../storage/models/foundation/page.ts';
 import { TestClockModel } from '../../../storage/models/schedule/test-clock.ts';
 import { fetchPage } from '../../http/list.ts';
-import { idParams, type Route, route, toAuthor } from '../../http/route.ts';
+import { idParams, MessageAnswer, type Route, route, toAuthor } from '../../http/route.ts';
 import { standardRoutes } from '../../http/standard-routes.ts';
 import {
   AdvanceTestClock,
@@ -38,7 +39,7 @@ export const testClockRoutes: Route[] = [
     description:
       'Sets the time of the environment to `frozen_time`. From then on requests, events without a timestamp, and ' +
       'due work use this clock. Refused for production, and if subscriptions or invoices exist. An environment ' +
-      'has at most one clock, which cannot be removed.',
+      'has at most one clock.',
     body: CreateTestClock,
     handle: ({ body }, context) =>
       createTestClock(context.services, context.scope, { wanted: body, author: toAuthor(context) }),
@@ -92,5 +93,26 @@ export const testClockRoutes: Route[] = [
     },
     handle: ({ params }, context) =>
       stopTestClock(context.services, context.scope, { id: params.id, author: toAuthor(context) }),
+  }),
+  route({
+    method: 'delete',
+    path: '/test-clocks/:id',
+    operation_id: 'deleteTestClock',
+    summary: 'Delete a test clock',
+    description:
+      'Returns the environment to real time; its records remain. Refused while the clock advances or a workflow runs, if ' +
+      'work is due before the present (advance the clock first), and if the clock is ahead of real time and the ' +
+      'environment has customers, later events or export files.',
+    tag,
+    access: 'test_clock:write',
+    params: idParams,
+    success: 200,
+    answer: MessageAnswer,
+    handle: async ({ params }, context) => {
+      const { services, scope } = context;
+      const input = { id: params.id, author: toAuthor(context), settings: services.config };
+      await deleteTestClock(services, scope, input);
+      return { message: 'test clock deleted' };
+    },
   }),
 ];

@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
 import { unavailable } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
+import type { Microseconds } from '../../../core/foundation/time/instant.ts';
 import { runAsSystem } from '../../foundation/request-context.ts';
 import { PREPARED } from '../../postgres/interceptors/bundled-statements.ts';
 import type { EventLog, LogConsumer, LogEntry, LogRecord, PartitionHandler, PartitionLag } from '../log.ts';
@@ -140,6 +141,18 @@ export class EmbeddedLog implements EventLog {
       unprocessed_records: Number(BigInt(row.end_offset!) - BigInt(row.committed_offset!)),
       oldest_unprocessed_at_us: row.oldest === null ? null : Number(row.oldest),
     }));
+  }
+
+  async oldestUnprocessed({ tenant_id, environment_id }: Scope): Promise<Microseconds | null> {
+    const loadRow = async () =>
+      this.#postgres.raw(
+        `select min(r.received_at_us) as oldest
+           from log_partitions p join log_records r on r.partition = p.partition and r."offset" >= p.committed_offset
+          where r.tenant_id = ? and r.environment_id = ?`,
+        [tenant_id, environment_id],
+      );
+    const { rows } = await runAsSystem(loadRow);
+    return rows[0].oldest === null ? null : Number(rows[0].oldest);
   }
 
   /** Records of a scope that may contain the text, in order. Records with bytes in files or with generated ids are returned unchecked. */

@@ -33,3 +33,12 @@ export async function hasFiles(
   const found = await database('tasks').where(own).select('id').limit(1);
   return found.length > 0;
 }
+
+/** Whether any schedule of the environment has or will have a file. */
+export async function hasScheduledFiles(
+  database: Database,
+  { tenant_id, environment_id }: Pick<ScheduledTaskModel, 'tenant_id' | 'environment_id'>,
+): Promise<boolean> {
+  const found = await database('tasks').where({ tenant_id, environment_id, is_scheduled: true }).select('id').limit(1);
+  return found.length > 0;
+}

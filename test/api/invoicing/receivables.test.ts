@@ -67,6 +67,27 @@ describe('receivables by age', () => {
     expect((await receivables('?currency=EUR')).items).to.have.length(1);
     expect((await receivables('?limit=1&offset=2')).items.map(({ currency }) => currency)).to.deep.equal(['usd']);
 
+    api.setNow('2026-04-20T00:00:00Z');
+    const first_page = await receivables('?limit=2');
+    expect([first_page.as_of, first_page.items[0]!.total_overdue]).to.deep.equal(['2026-04-20T00:00:00Z', '120.5']);
+    const cursor = first_page.pagination.next_cursor!;
+    // A customer who comes before the cursor shifts an offset, and not the page after the cursor.
+    await invoiced('payer', '2026-04-19', '500', 'chf');
+    api.setNow('2026-04-30T00:00:00Z');
+    expect((await receivables('?limit=2&offset=2')).items.map(({ total_unpaid }) => total_unpaid)).to.deep.equal([
+      '30',
+      '9',
+    ]);
+    const next = await receivables(`?limit=2&cursor=${cursor}`);
+    expect([next.as_of, next.pagination.next_cursor]).to.deep.equal([first_page.as_of, null]);
+    expect(next.items.map(({ currency, total_unpaid }) => [currency, total_unpaid])).to.deep.equal([
+      ['eur', '9'],
+      ['usd', '7'],
+    ]);
+    for (const wrong of [`cursor=${cursor}&offset=1`, 'cursor=x'] as const)
+      expect((await api.request('GET', `/dashboard/receivables?${wrong}`)).status, wrong).to.equal(400);
+    api.setNow('2026-04-10T00:00:00Z');
+
     const overdue = await idsOf('OVERDUE');
     expect(overdue).to.have.length(4).and.not.include(due.id).and.not.include(paid.id);
     expect(await idsOf('OVERDUE,SUCCEEDED')).to.deep.equal([...overdue, paid.id].sort());

@@ -112,6 +112,14 @@ export const importMappingFields = identityFields.extend({
 });
 export type ImportMappingFields = z.output<typeof importMappingFields>;
 
+/** Fields of a change. Sent `fields` replace all of them. */
+export const importMappingChanges = z.object({
+  name: identityFields.shape.name.optional(),
+  ...terms.partial().shape,
+  fields: terms.shape.fields.optional().meta({ description: 'Source of each field; replaces all of them.' }),
+});
+export type ImportMappingChanges = z.output<typeof importMappingChanges>;
+
 export const importMappingShape = identityFields.extend({ id: z.string(), ...terms.shape, ...baseFields });
 export type ImportMapping = z.output<typeof importMappingShape>;
 

@@ -3,10 +3,11 @@ import { expect } from 'chai';
 import { computeInvoice } from '../../../../actions/invoicing/invoices/compute-invoice.ts';
 import { finalizeWithin } from '../../../../actions/invoicing/invoices/finalize-invoice.ts';
 import { billDuePeriods, billPeriod } from '../../../../actions/lifecycle/billing/bill-period.ts';
+import { billThresholds } from '../../../../actions/lifecycle/billing/bill-thresholds.ts';
 import { finalizeInvoice } from '../../../../actions/lifecycle/invoices/finalize-by-hand.ts';
 import { finalizeDueInvoices } from '../../../../actions/lifecycle/invoices/finalize-due-invoices.ts';
 import { listDueDrafts, listDueSubscriptions } from '../../../../storage/queue/due-billing.ts';
-import { fixed, startWorld, type World } from '../../../support/world.ts';
+import { fixed, startWorld, usage, type World } from '../../../support/world.ts';
 
 describe('billing when many run at once', () => {
   let world: World;
@@ -170,28 +171,49 @@ describe('billing when many run at once', () => {
     expect((await finalizeDueInvoices(stores(), { now: world.now, delay_seconds: 0 })).failed).to.deep.equal([]);
   });
 
-  it('drafts of a seller without a name wait, unlocked and not computed, until it has one', async () => {
-    await world.finalize();
-    const ids = await drafts(2);
-    const { postgres } = stores();
-    const { tenant_id, environment_id } = scope();
-    const [environment] = await postgres('environments').where({ id: environment_id });
-    const [tenant] = await postgres('tenants').where({ id: tenant_id });
-    await postgres('environments').where({ id: environment_id }).update({ type: 'production' });
-    await postgres('tenants').where({ id: tenant_id }).update({ is_named: false });
-    const finalize = () => finalizeDueInvoices(stores(), { now: world.now, delay_seconds: 0 });
-    await postgres.transaction(async (holder) => {
-      await holder('invoices').whereIn('id', ids).forUpdate();
-      const { waiting, ...report } = await finalize();
-      expect(report).to.deep.equal({ finalized: 0, skipped: 0, failed: [] });
-      expect(waiting).to.include.members(ids);
+  describe('of a seller without a name', () => {
+    const setNamed = async (is_named: boolean) => {
+      const { tenant_id, environment_id } = scope();
+      const type = is_named ? 'development' : 'production';
+      await stores().postgres('environments').where({ id: environment_id }).update({ type });
+      await stores().postgres('tenants').where({ id: tenant_id }).update({ is_named });
+    };
+    afterEach(() => setNamed(true));
+
+    it('drafts wait, unlocked and not computed, until it has one', async () => {
+      await world.finalize();
+      const ids = await drafts(2);
+      await setNamed(false);
+      const finalize = () => finalizeDueInvoices(stores(), { now: world.now, delay_seconds: 0 });
+      await stores().postgres.transaction(async (holder) => {
+        await holder('invoices').whereIn('id', ids).forUpdate();
+        const { without_seller, ...report } = await finalize();
+        expect(report).to.deep.equal({ finalized: 0, skipped: 0, waiting: [], failed: [] });
+        expect(without_seller).to.include.members(ids);
+      });
+      await setNamed(true);
+      await finalize();
+      const shown = await Promise.all(ids.map((id) => world.get(`/invoices/${id}`)));
+      expect(shown.map(({ invoice_status }) => invoice_status)).to.deep.equal(['FINALIZED', 'FINALIZED']);
     });
-    await postgres('tenants').where({ id: tenant_id }).update({ is_named: true });
-    await finalize();
-    const shown = await Promise.all(ids.map((id) => world.get(`/invoices/${id}`)));
-    expect(shown.map(({ invoice_status }) => invoice_status)).to.deep.equal(['FINALIZED', 'FINALIZED']);
-    await postgres('environments').where({ id: environment_id }).update({ type: environment!.type });
-    await postgres('tenants').where({ id: tenant_id }).update({ is_named: tenant!.is_named });
+
+    it('usage above a threshold waits, and is billed once then', async () => {
+      await world.meter('calls');
+      await world.plan('Calls', [usage('calls', '1')]);
+      await world.on('2026-03-01', () => world.subscribe('metered', 'Calls', { auto_invoice_threshold: '100' }));
+      await world.use('metered', 'calls', 120);
+      world.at('2026-03-05');
+      await world.waitForPipeline();
+      await setNamed(false);
+      const bill = () => billThresholds(stores(), world.now);
+      const id = world.id('subscription metered');
+      expect(await bill()).to.deep.equal({ invoiced: 0, without_seller: [id], failed: [] });
+      expect(await world.invoices('metered')).to.deep.equal([]);
+      await setNamed(true);
+      expect(await bill()).to.deep.equal({ invoiced: 1, without_seller: [], failed: [] });
+      expect(await bill()).to.deep.equal({ invoiced: 0, without_seller: [], failed: [] });
+      expect((await world.invoices('metered')).map(({ total }) => total)).to.deep.equal(['120']);
+    });
   });
 
   it('a subscription that somebody else holds is left to them', async () => {
