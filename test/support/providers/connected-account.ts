@@ -6,7 +6,6 @@ import { dispatchBatch } from '../../../actions/delivery/webhooks/dispatch-event
 import { startTestApi, type TestApi } from '../api.ts';
 import { ageKeys } from './aged-keys.ts';
 import type { ProviderDouble, SignedWebhook } from './provider-double.ts';
-import { liftRateLimit } from './rate-limit.ts';
 
 export const SETTINGS_KEY = 'a key of the settings that has 32 characters';
 
@@ -34,7 +33,6 @@ export class ConnectedAccount {
   /** Starts the fake and an environment that has no connection yet. */
   static async start(provider: ProviderDouble): Promise<ConnectedAccount> {
     await provider.fake.start();
-    liftRateLimit(provider.provider_type);
     const config = {
       SECRETS_KEYS: SETTINGS_KEY,
       PROVIDER_ADDRESSES: `${provider.provider_type}=${provider.fake.url.href}`,

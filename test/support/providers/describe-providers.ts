@@ -6,6 +6,7 @@ import { findInvoiceFaults } from '../../../storage/audit/invoices.ts';
 import { ConnectedAccount } from './connected-account.ts';
 import { PROVIDER_DOUBLES } from './doubles.ts';
 import type { ProviderDouble } from './provider-double.ts';
+import { skipPace } from './skip-pace.ts';
 
 type TestedProvider = {
   readonly name: string;
@@ -16,11 +17,13 @@ type TestedProvider = {
 };
 
 export function describeProviders(title: string, define: (provider: TestedProvider) => void): void {
-  for (const [name, { exchanges }] of Object.entries(listCapable('account')))
+  for (const [name, { exchanges, requests_per_second }] of Object.entries(listCapable('account')))
     describe(`${name}: ${title}`, () => {
       const there = PROVIDER_DOUBLES[name]!();
       const given = {} as TestedProvider['given'];
+      let stopSkipping = () => {};
       before(async () => {
+        stopSkipping = skipPace(there.fake, requests_per_second);
         given.account = await ConnectedAccount.open(there);
       });
       beforeEach(() => {
@@ -31,7 +34,10 @@ export function describeProviders(title: string, define: (provider: TestedProvid
         const { postgres } = given.account.api.services;
         expect(await findInvoiceFaults(postgres, { invoices: null, limit: 5 })).to.deep.equal([]);
       });
-      after(() => given.account.stop());
+      after(async () => {
+        stopSkipping();
+        await given.account.stop();
+      });
       define({ name, exchanges, there, given });
     });
 }

@@ -7,7 +7,8 @@ const REQUESTS = {
   customer: /^POST contacts$/,
   invoice: /^POST invoices$/,
   payment: /^POST customerpayments$/,
-  credit_note: /^POST creditnotes$/,
+  // A credit note is created, or withdrawn.
+  credit_note: /^POST creditnotes(?:\/\d+\/status\/void)?$/,
   read: /^GET invoices\/\d+$/,
 } as const;
 
@@ -29,6 +30,10 @@ export class ZohoBooksDouble implements ProviderDouble {
 
   disturb(request: PushedEntityType | 'read', failure: CallFailure): void {
     this.fake.disturb(REQUESTS[request], failure === 'fault' ? 'unavailable' : failure);
+  }
+
+  hold(request: PushedEntityType): ReturnType<ZohoBooksFake['hold']> {
+    return this.fake.hold(REQUESTS[request]);
   }
 
   listCustomers(customer_id: string): string[] {
