@@ -1,17 +1,23 @@
 /** A connection to Zoho Books by OAuth: the data center of the grant is stored, and the access is renewed. */
 import { expect } from 'chai';
 import { ConnectedAccount } from '../../support/providers/connected-account.ts';
+import { skipPace } from '../../support/providers/skip-pace.ts';
 import { ZohoBooksDouble } from '../../support/providers/zoho-books-double.ts';
 
 describe('integrations/zoho_books: a flow', () => {
   const there = new ZohoBooksDouble();
   const { fake } = there;
   let account: ConnectedAccount;
+  let stopSkipping = () => {};
 
   before(async () => {
+    stopSkipping = skipPace(fake);
     account = await ConnectedAccount.start(there);
   });
-  after(() => account.stop());
+  after(async () => {
+    stopSkipping();
+    await account.stop();
+  });
 
   const begin = () => {
     const { client_id, client_secret, webhook_secret } = fake.secrets;

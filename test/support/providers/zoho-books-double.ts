@@ -7,7 +7,8 @@ const REQUESTS = {
   customer: /^POST contacts$/,
   invoice: /^POST invoices$/,
   payment: /^POST customerpayments$/,
-  credit_note: /^POST creditnotes$/,
+  // A credit note is created, or withdrawn.
+  credit_note: /^POST creditnotes(?:\/\d+\/status\/void)?$/,
   read: /^GET invoices\/\d+$/,
 } as const;
 
