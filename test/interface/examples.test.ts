@@ -27,6 +27,7 @@ import { expectGoldenJson } from '../support/golden.ts';
 import { QuickBooksFake, signIntuitBody } from '../support/providers/quickbooks-fake.ts';
 import { RazorpayFake, signRazorpayBody } from '../support/providers/razorpay-fake.ts';
 import { StripeFake, signStripeBody } from '../support/providers/stripe-fake.ts';
+import { signXeroBody, XeroFake } from '../support/providers/xero-fake.ts';
 import { sandboxNotice } from '../support/sandbox.ts';
 import { startWorld, type World } from '../support/world.ts';
 
@@ -55,6 +56,7 @@ describe('the examples of the documentation', () => {
   let world: World;
   let fake: StripeFake;
   let books: QuickBooksFake;
+  let xero: XeroFake;
   let razorpay: RazorpayFake;
   const ids = new ExampleIds();
   const directory = mkdtempSync(join(tmpdir(), 'exports-'));
@@ -70,8 +72,11 @@ describe('the examples of the documentation', () => {
   before(async () => {
     fake = await new StripeFake().start();
     books = await new QuickBooksFake().start();
+    xero = await new XeroFake().start();
     razorpay = await new RazorpayFake().start();
-    const addresses = `stripe=${fake.url.href},quickbooks=${books.url.href},razorpay=${razorpay.url.href}`;
+    const addresses = Object.entries({ stripe: fake, quickbooks: books, razorpay, xero })
+      .map(([name, { url }]) => `${name}=${url.href}`)
+      .join(',');
     const stores = { EXPORT_DIRECTORY: directory, SECRETS_KEYS: SEALING_KEY };
     const config = { PAYMENT_SANDBOX_SECRET: SECRET, PROVIDER_ADDRESSES: addresses, ...stores };
     world = await startWorld({ now: '2025-12-31T09:00:00Z', config });
@@ -108,6 +113,7 @@ describe('the examples of the documentation', () => {
     await world.stop();
     await fake.stop();
     await books.stop();
+    await xero.stop();
     await razorpay.stop();
     rmSync(directory, { recursive: true });
   });
@@ -774,6 +780,7 @@ describe('the examples of the documentation', () => {
     answers.set('initiateOAuth', { ...begun, oauth_url: page });
     await receiveFromQuickBooks();
     await receiveFromRazorpay();
+    await receiveFromXero();
   }
 
   async function receiveFromStripe() {
@@ -798,8 +805,16 @@ describe('the examples of the documentation', () => {
     await receive('razorpay', body, signature);
   }
 
+  async function receiveFromXero() {
+    const { secrets, access_token, refresh_token } = xero;
+    const account = { xero: { ...secrets, access_token, refresh_token } };
+    await send('POST', '/connections', { name: 'X', provider_type: 'xero', encrypted_secret_data: account });
+    const body = JSON.stringify({ events: [], firstEventSequence: 0, lastEventSequence: 0, entropy: 'random' });
+    await receive('xero', body, { 'x-xero-signature': signXeroBody(body, secrets.webhook_key) });
+  }
+
   async function receive(
-    provider: 'stripe' | 'razorpay' | 'quickbooks',
+    provider: 'stripe' | 'razorpay' | 'quickbooks' | 'xero',
     body: string,
     headers: Record<string, string>,
   ) {

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { listReceivedProviders } from '../../actions/delivery/inbound/receive-webhook.ts';
 import { type Route, route } from '../../api/http/route.ts';
 import { routes } from '../../api/resources.ts';
 import { canDo, ENTITIES, ROLES } from '../../core/foundation/access/role.ts';
@@ -35,11 +36,12 @@ const RESERVING = [
   'commitReservation',
   'releaseReservation',
 ];
+const toPascalCase = (name: string) => name.replace(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
 const PROFILE = ['getUserInfo', 'updateUser'];
 /** What nobody can have a key for yet, or needs one for, and what comes with a signature. */
 const PUBLIC = [
   ...['signUp', 'login', 'getDocument', 'receiveSandboxWebhook', 'getExportFile'],
-  ...['handleStripeWebhook', 'handleRazorpayWebhook', 'handleQuickbooksWebhook'],
+  ...listReceivedProviders().map((name) => `handle${toPascalCase(name)}Webhook`),
 ];
 
 /** Roles that are asked at every route: one that may do everything, and one that is refused at about half of them. */

@@ -34,7 +34,7 @@ export function listSignatureHeaders(provider_type: string): readonly string[] {
 }
 
 /** Whether the provider refuses answers with a body. */
-export function wantsEmptyAnswer(provider_type: string): boolean {
+export function hasEmptyAnswers(provider_type: string): boolean {
   return listCapable('account')[provider_type]?.wants_empty_answer ?? false;
 }
 

@@ -1,10 +1,10 @@
 /** Webhooks of providers. They have no API key; a signature with the secret of the connection authenticates them. */
 import { z } from 'zod';
 import {
+  hasEmptyAnswers,
   listReceivedProviders,
   listSignatureHeaders,
   receiveWebhook,
-  wantsEmptyAnswer,
 } from '../../../actions/delivery/inbound/receive-webhook.ts';
 import { retryProviderEvent } from '../../../actions/delivery/inbound/retry-event.ts';
 import { FarthingError } from '../../../core/foundation/error.ts';
@@ -70,7 +70,7 @@ export const inboundWebhookRoutes: Route[] = [
 
 function createWebhookRoute(provider_type: string): Route {
   inboundMetrics.known(provider_type);
-  const is_empty = wantsEmptyAnswer(provider_type);
+  const is_empty = hasEmptyAnswers(provider_type);
   const name = provider_type.replace(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
   return route({
     method: 'post',
