@@ -15,8 +15,8 @@ const HOST = 'https://api.xero.com';
 const PAGE = 100;
 
 type OrganisationAccess = { readonly tenant_id: string; readonly access_token: string };
-type RecordName = keyof XeroRecords;
-type Keyed = { readonly key: string };
+type XeroRecordName = keyof XeroRecords;
+type KeyedCall = { readonly key: string };
 type XeroRequest = {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly path: string;
@@ -45,7 +45,7 @@ export class XeroClient {
   }
 
   /** Reads a record by its id; null if it does not exist. */
-  async read<Name extends RecordName>(name: Name, id: string): Promise<XeroRecords[Name] | null> {
+  async read<Name extends XeroRecordName>(name: Name, id: string): Promise<XeroRecords[Name] | null> {
     return isXeroId(id) ? await this.#find(name, `${name}/${id}`) : null;
   }
 
@@ -54,7 +54,7 @@ export class XeroClient {
     return await this.#find('Contacts', `Contacts/${encodeURIComponent(contact_number)}`);
   }
 
-  async #find<Name extends RecordName>(name: Name, path: string): Promise<XeroRecords[Name] | null> {
+  async #find<Name extends XeroRecordName>(name: Name, path: string): Promise<XeroRecords[Name] | null> {
     try {
       const [record] = await this.#sendFor(name, { method: 'GET', path });
       return record ?? null;
@@ -65,7 +65,7 @@ export class XeroClient {
   }
 
   /** Lists all pages of the records that changed since then. */
-  async *list<Name extends RecordName>(
+  async *list<Name extends XeroRecordName>(
     name: Name,
     { parameters, since }: { readonly parameters: Readonly<Record<string, string>>; readonly since: Date },
   ): AsyncGenerator<XeroRecords[Name]> {
@@ -79,25 +79,29 @@ export class XeroClient {
   }
 
   /** Creates a record. PUT never changes an existing one, as POST does for a number that is taken. */
-  async create<Name extends RecordName>(name: Name, body: ExactJson, { key }: Keyed): Promise<XeroRecords[Name]> {
+  async create<Name extends XeroRecordName>(
+    name: Name,
+    body: ExactJson,
+    { key }: KeyedCall,
+  ): Promise<XeroRecords[Name]> {
     return await this.#write(name, { method: 'PUT', path: name, headers: toKeyHeaders(key), body: { [name]: [body] } });
   }
 
   async setStatus<Name extends 'Invoices' | 'CreditNotes'>(
     name: Name,
-    { id, status, key }: Keyed & { readonly id: string; readonly status: 'AUTHORISED' | 'DELETED' | 'VOIDED' },
+    { id, status, key }: KeyedCall & { readonly id: string; readonly status: 'AUTHORISED' | 'DELETED' | 'VOIDED' },
   ): Promise<XeroRecords[Name]> {
     const body = { [name]: [{ Status: status }] };
     return await this.#write(name, { method: 'POST', path: `${name}/${id}`, headers: toKeyHeaders(key), body });
   }
 
-  async deletePayment(id: string, { key }: Keyed): Promise<void> {
+  async deletePayment(id: string, { key }: KeyedCall): Promise<void> {
     const body = { Status: 'DELETED' };
     await this.#write('Payments', { method: 'POST', path: `Payments/${id}`, headers: toKeyHeaders(key), body });
   }
 
   /** Applies a part of a credit note to an invoice. */
-  async allocate(credit_note_id: string, body: ExactJson, { key }: Keyed): Promise<void> {
+  async allocate(credit_note_id: string, body: ExactJson, { key }: KeyedCall): Promise<void> {
     await this.#write('Allocations', {
       method: 'PUT',
       path: `CreditNotes/${credit_note_id}/Allocations`,
@@ -116,7 +120,7 @@ export class XeroClient {
   }
 
   /** A refused record may come in an answer with status 200. */
-  async #write<Name extends RecordName>(name: Name, request: XeroRequest): Promise<XeroRecords[Name]> {
+  async #write<Name extends XeroRecordName>(name: Name, request: XeroRequest): Promise<XeroRecords[Name]> {
     const [record] = await this.#sendFor(name, request);
     if (record === undefined) throw new ProviderError('wait', `Xero: an answer without ${name}`);
     const { HasErrors, HasValidationErrors, StatusAttributeString } = record as Partial<XeroRecords['Invoices']>;
@@ -126,7 +130,7 @@ export class XeroClient {
     return record;
   }
 
-  async #sendFor<Name extends RecordName>(name: Name, request: XeroRequest): Promise<readonly XeroRecords[Name][]> {
+  async #sendFor<Name extends XeroRecordName>(name: Name, request: XeroRequest): Promise<readonly XeroRecords[Name][]> {
     const { body } = await this.#send(request);
     const records = (body as Readonly<Record<string, unknown>>)[name];
     if (!Array.isArray(records)) throw new ProviderError('wait', `Xero: an answer without ${name}`);

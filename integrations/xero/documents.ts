@@ -17,7 +17,7 @@ const ADDRESS_MAX = { line: 500, place: 255, code: 50 } as const;
 /** Xero stores amounts of all currencies with two decimals. */
 const DECIMALS_MAX = 2;
 
-type SentDocument = {
+type XeroContent = {
   readonly provider_customer_id: string;
   readonly currency: string;
   readonly lines: readonly PushedInvoiceLine[];
@@ -110,7 +110,7 @@ export function toAllocationBody(note: PushedCreditNote, day: string): ExactJson
 }
 
 /** Builds the common fields. Taxes are lines of their own, so Xero must add none. */
-function toDocumentBody(document: SentDocument, sales_account: string): Record<string, ExactJson | undefined> {
+function toDocumentBody(document: XeroContent, sales_account: string): Record<string, ExactJson | undefined> {
   checkSum(document, 'Xero');
   const { currency } = document;
   const account = isXeroId(sales_account) ? { AccountID: sales_account } : { AccountCode: sales_account };

@@ -10,7 +10,7 @@ type Failable = {
 const DOCUMENT_STATUSES = ['DRAFT', 'SUBMITTED', 'DELETED', 'AUTHORISED', 'PAID', 'VOIDED'] as const;
 export type DocumentStatus = (typeof DOCUMENT_STATUSES)[number];
 
-type SalesDocument = Failable & {
+type XeroSales = Failable & {
   readonly Status: DocumentStatus;
   readonly Contact?: { readonly ContactID?: string };
   readonly Reference?: string;
@@ -31,7 +31,7 @@ export type NestedPayment = {
 /** Part of a credit note, prepayment or overpayment that is applied to the invoice. */
 type Applied = { readonly AppliedAmount?: string; readonly Date?: string };
 
-export type XeroInvoice = SalesDocument & {
+export type XeroInvoice = XeroSales & {
   readonly InvoiceID: string;
   readonly Type: string;
   readonly AmountPaid?: string;
@@ -41,7 +41,7 @@ export type XeroInvoice = SalesDocument & {
   readonly Prepayments?: readonly (Applied & { readonly PrepaymentID: string })[];
   readonly Overpayments?: readonly (Applied & { readonly OverpaymentID: string })[];
 };
-export type XeroCreditNote = SalesDocument & {
+export type XeroCreditNote = XeroSales & {
   readonly CreditNoteID: string;
   readonly RemainingCredit?: string;
   readonly Allocations?: readonly { readonly AllocationID?: string; readonly Amount: string }[];

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { providerType } from '../../api/delivery/connections/schema.ts';
 import { listCapable } from '../../integrations/find-capability.ts';
 import { PROVIDERS } from '../../integrations/index.ts';
 
@@ -50,6 +51,11 @@ describe('providers', () => {
       ...within.filter(({ text }) => new RegExp(`'\\./(?:${names})/`).test(text)),
     ];
     expect(importers.map(({ file }) => file)).to.deep.equal(['integrations/index.ts']);
+  });
+
+  it('with credentials are values of provider_type in the API', () => {
+    const names = ['account', 'export_destination'].flatMap((one) => Object.keys(listCapable(one as 'account')));
+    for (const name of names) expect(providerType.parse(name.toUpperCase())).to.equal(name);
   });
 
   it('are found by capability', () => {

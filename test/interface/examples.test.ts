@@ -29,6 +29,7 @@ import { PaddleFake, signPaddleBody } from '../support/providers/paddle-fake.ts'
 import { QuickBooksFake, signIntuitBody } from '../support/providers/quickbooks-fake.ts';
 import { RazorpayFake, signRazorpayBody } from '../support/providers/razorpay-fake.ts';
 import { StripeFake, signStripeBody } from '../support/providers/stripe-fake.ts';
+import { signXeroBody, XeroFake } from '../support/providers/xero-fake.ts';
 import { signZohoWebhook, ZohoBooksFake } from '../support/providers/zoho-books-fake.ts';
 import { sandboxNotice } from '../support/sandbox.ts';
 import { startWorld, type World } from '../support/world.ts';
@@ -59,6 +60,7 @@ describe('the examples of the documentation', () => {
   let fake: StripeFake;
   let books: QuickBooksFake;
   let zoho: ZohoBooksFake;
+  let xero: XeroFake;
   let razorpay: RazorpayFake;
   const paddle = new PaddleFake();
   const ids = new ExampleIds();
@@ -78,8 +80,12 @@ describe('the examples of the documentation', () => {
     zoho = await new ZohoBooksFake().start();
     razorpay = await new RazorpayFake().start();
     await paddle.start();
-    const fakes = Object.entries({ stripe: fake, quickbooks: books, razorpay, zoho_books: zoho, paddle });
+    xero = await new XeroFake().start();
+    const fakes = Object.entries({ stripe: fake, quickbooks: books, razorpay, zoho_books: zoho, paddle, xero });
     const addresses = fakes.map(([name, { url }]) => `${name}=${url.href}`).join(',');
+    const addresses = Object.entries({ stripe: fake, quickbooks: books, razorpay, xero })
+      .map(([name, { url }]) => `${name}=${url.href}`)
+      .join(',');
     const stores = { EXPORT_DIRECTORY: directory, SECRETS_KEYS: SEALING_KEY };
     const config = { PAYMENT_SANDBOX_SECRET: SECRET, PROVIDER_ADDRESSES: addresses, ...stores };
     world = await startWorld({ now: '2025-12-31T09:00:00Z', config });
@@ -116,6 +122,7 @@ describe('the examples of the documentation', () => {
     await world.stop();
     await fake.stop();
     await books.stop();
+    await xero.stop();
     await razorpay.stop();
     await zoho.stop();
     await paddle.stop();
@@ -794,6 +801,7 @@ describe('the examples of the documentation', () => {
     await receiveFromRazorpay();
     await receiveFromZohoBooks();
     await receiveFromPaddle();
+    await receiveFromXero();
   }
 
   async function receiveFromStripe() {
@@ -838,11 +846,15 @@ describe('the examples of the documentation', () => {
     await send('DELETE', `/connections/${connection_id}`, undefined, [204]);
   }
 
-  async function receive(
-    provider: 'stripe' | 'razorpay' | 'quickbooks' | 'zoho_books' | 'paddle',
-    body: string,
-    headers: Record<string, string>,
-  ) {
+  async function receiveFromXero() {
+    const { secrets, access_token, refresh_token } = xero;
+    const account = { xero: { ...secrets, access_token, refresh_token } };
+    await send('POST', '/connections', { name: 'X', provider_type: 'xero', encrypted_secret_data: account });
+    const body = JSON.stringify({ events: [], firstEventSequence: 0, lastEventSequence: 0, entropy: 'random' });
+    await receive('xero', body, { 'x-xero-signature': signXeroBody(body, secrets.webhook_key) });
+  }
+
+  async function receive(provider: string, body: string, headers: Record<string, string>) {
     const { tenant_id, environment_id } = world.api.scope;
     const path = `/webhooks/${provider}/${tenant_id}/${environment_id}`;
     const answer = await world.api.request<Shown>('POST', path, { body, key: null, headers });

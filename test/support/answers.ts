@@ -470,6 +470,7 @@ export const ANSWERS = {
   'POST /webhooks/quickbooks/:tenant_id/:environment_id': MessageAnswer,
   'POST /webhooks/zoho_books/:tenant_id/:environment_id': MessageAnswer,
   'POST /webhooks/paddle/:tenant_id/:environment_id': MessageAnswer,
+  'POST /webhooks/xero/:tenant_id/:environment_id': z.null(),
   'GET /webhooks/inbound': ProviderEventListAnswer,
   'POST /webhooks/inbound/:id/retry': ProviderEventAnswer,
   'POST /entity-integration-mappings': MappingAnswer,
