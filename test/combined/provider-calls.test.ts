@@ -135,7 +135,6 @@ describe('calls of providers', function () {
     paddle.api_key = PLANTED.paddle.api_key;
     quickbooks.app = { client_id: PLANTED.quickbooks.client_id, client_secret: PLANTED.quickbooks.client_secret };
     zoho_books.app = { client_id: PLANTED.zoho_books.client_id, client_secret: PLANTED.zoho_books.client_secret };
-    stopSkipping = skipPace(zoho_books, 1);
     for (const name of NAMES) {
       await fakes[name].start();
       const { buildError } = PLAYS[name];

@@ -83,9 +83,6 @@ describe('the examples of the documentation', () => {
     xero = await new XeroFake().start();
     const fakes = Object.entries({ stripe: fake, quickbooks: books, razorpay, zoho_books: zoho, paddle, xero });
     const addresses = fakes.map(([name, { url }]) => `${name}=${url.href}`).join(',');
-    const addresses = Object.entries({ stripe: fake, quickbooks: books, razorpay, xero })
-      .map(([name, { url }]) => `${name}=${url.href}`)
-      .join(',');
     const stores = { EXPORT_DIRECTORY: directory, SECRETS_KEYS: SEALING_KEY };
     const config = { PAYMENT_SANDBOX_SECRET: SECRET, PROVIDER_ADDRESSES: addresses, ...stores };
     world = await startWorld({ now: '2025-12-31T09:00:00Z', config });

@@ -5,7 +5,7 @@
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 import { expect } from 'chai';
-import { hasEmptyAnswers } from '../../../actions/delivery/inbound/receive-webhook.ts';
+import { describeWebhooks } from '../../../actions/delivery/inbound/receive-webhook.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { createSealer } from '../../../storage/foundation/secrets/sealing.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
@@ -139,7 +139,7 @@ describe('refused webhooks of providers', () => {
           const { status, body } = await send(name, scope, sign('wrong'));
           expect([status, body?.code], what).to.deep.equal([
             401,
-            hasEmptyAnswers(name) ? undefined : 'permission_denied',
+            describeWebhooks(name).wants_empty_answer ? undefined : 'permission_denied',
           ]);
         });
       const { 'a wrong signature': expected, ...others } = counts;
