@@ -50,6 +50,10 @@ export class MoyasarDouble implements ProviderDouble {
     return this.fake.book.payInvoice(copy_id).id;
   }
 
+  sumRefunds(payment_id: string): string {
+    return String(this.fake.book.findPayment(payment_id).refunded / 100);
+  }
+
   voidCopy(copy_id: string): void {
     this.fake.book.cancelInvoice(copy_id);
   }

@@ -41,6 +41,8 @@ export interface ProviderDouble {
   listSentNotes(credit_note_id: string): readonly string[];
   /** A customer pays all of the copy. Returns the id of the payment. */
   payCopy(copy_id: string): string;
+  /** Sum of the refunds of a payment. Absent if the provider makes none. */
+  sumRefunds?(payment_id: string): string;
   /** Absent if the provider does not let people delete payments. */
   deletePayment?(id: string): void;
   /** A person credits a part of the copy. Returns the id of the credit. Absent if the provider has no credits. */

@@ -63,6 +63,11 @@ export class StripeDouble implements ProviderDouble {
     return createNote(this.fake.book, { invoice: copy_id, lines, out_of_band_amount }).id;
   }
 
+  sumRefunds(payment_id: string): string {
+    const refunds = this.fake.book.list('refund').filter((refund) => refund['payment_intent'] === payment_id);
+    return String(refunds.reduce((sum, { amount }) => sum + Number(amount), 0) / 100);
+  }
+
   voidCopy(copy_id: string): void {
     this.fake.book.voidInvoice(copy_id);
   }
