@@ -5,6 +5,7 @@
 import { directory } from './directory/provider.ts';
 import { http } from './http/provider.ts';
 import { moyasar } from './moyasar/provider.ts';
+import { nomod } from './nomod/provider.ts';
 import type { Provider } from './provider.ts';
 import { quickbooks } from './quickbooks/provider.ts';
 import { razorpay } from './razorpay/provider.ts';
@@ -26,4 +27,5 @@ export const PROVIDERS: Readonly<Record<string, Provider>> = {
   razorpay,
   quickbooks,
   moyasar,
+  nomod,
 };

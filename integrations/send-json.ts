@@ -54,7 +54,7 @@ function parseAnswer(text: string): unknown {
   }
 }
 
-type AnswerFacts = {
+type AnswerDescription = {
   readonly provider_name: string;
   /** The provider's text; empty if it gives none. */
   readonly text: string;
@@ -68,7 +68,7 @@ const WAIT = new Set([408, 409, 425, 429]);
 /** Builds the error of an answer that is no success, or that cannot be read. */
 export function buildAnswerError(
   { status, retry_after_seconds }: JsonAnswer,
-  { provider_name, text, provider_code }: AnswerFacts,
+  { provider_name, text, provider_code }: AnswerDescription,
 ): ProviderError {
   const message = `${provider_name}: ${text === '' ? `status ${status}, and no answer that can be read` : text}`;
   if (status < 400 || status >= 500 || WAIT.has(status))

@@ -111,11 +111,11 @@ export class MoyasarClient {
   }
 }
 
-type ErrorBody = { readonly type?: unknown; readonly message?: unknown; readonly errors?: unknown };
+type MoyasarErrorBody = { readonly type?: unknown; readonly message?: unknown; readonly errors?: unknown };
 
 /** Reads the message and the refused fields, such as `Validation Failed (amount: must be an integer)`. */
 function buildMoyasarError(answer: JsonAnswer): ProviderError {
-  const { type, message, errors } = (answer.body ?? {}) as ErrorBody;
+  const { type, message, errors } = (answer.body ?? {}) as MoyasarErrorBody;
   const fields = Object.entries(typeof errors === 'object' && errors !== null ? errors : {});
   const refused = fields.map(([field, reasons]) => `${field}: ${[reasons].flat().join(', ')}`).join('; ');
   const text = typeof message === 'string' ? message : '';

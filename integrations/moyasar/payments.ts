@@ -21,7 +21,7 @@ const DESCRIPTION_MAX = 255;
 const PAGE_MS = 86_400_000;
 const TOKEN = /^token_\w{1,200}$/;
 
-type PaymentQuery = Parameters<AccountPayments['findOutcome']>[0];
+type MoyasarPaymentQuery = Parameters<AccountPayments['findOutcome']>[0];
 
 export class MoyasarPayments implements AccountPayments {
   readonly #client: MoyasarClient;
@@ -63,7 +63,7 @@ export class MoyasarPayments implements AccountPayments {
     return await this.#readPage(await createInvoiceOnce(this.#client, invoice));
   }
 
-  async findOutcome(payment: PaymentQuery): Promise<PaymentOutcome | null> {
+  async findOutcome(payment: MoyasarPaymentQuery): Promise<PaymentOutcome | null> {
     const { gateway_payment_id: id } = payment;
     const stored = id === null ? null : await this.#findStored(id, payment);
     // A page keeps its outcome. A failed charge may be followed by another payment with the key.
@@ -75,7 +75,7 @@ export class MoyasarPayments implements AccountPayments {
   }
 
   /** Reads the page or payment with the stored id. The id of a page is that of its invoice until it is paid. */
-  async #findStored(id: string, query: PaymentQuery): Promise<PaymentOutcome | null> {
+  async #findStored(id: string, query: MoyasarPaymentQuery): Promise<PaymentOutcome | null> {
     const page = query.is_page ? await this.#client.findInvoice(id) : null;
     if (page !== null) return toPageOutcome(page);
     const payment = await this.#client.findPayment(id);
@@ -84,12 +84,12 @@ export class MoyasarPayments implements AccountPayments {
     return outcome.outcome === 'succeeded' ? { ...outcome, ...toReceivedAmount(payment, query) } : outcome;
   }
 
-  async #findCharge({ key }: PaymentQuery): Promise<PaymentOutcome | null> {
+  async #findCharge({ key }: MoyasarPaymentQuery): Promise<PaymentOutcome | null> {
     const payment = await this.#client.findPayment(toGivenId(key));
     return payment === null ? null : toPaymentOutcome(payment);
   }
 
-  async #findPage({ key }: PaymentQuery): Promise<PaymentOutcome | null> {
+  async #findPage({ key }: MoyasarPaymentQuery): Promise<PaymentOutcome | null> {
     const [page] = await listUsable(this.#client, { reference_name: REFERENCE, reference: toGivenId(key) });
     return page === undefined ? null : await this.#readPage(page);
   }
@@ -148,17 +148,17 @@ export function toGivenId(key: string): string {
   return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 }
 
-function toPaymentMetadata({ payment_id, invoice_id, invoice_number }: PaymentQuery): Record<string, string> {
+function toPaymentMetadata({ payment_id, invoice_id, invoice_number }: MoyasarPaymentQuery): Record<string, string> {
   const ids = { farthing_payment_id: payment_id, farthing_invoice_id: invoice_id };
   return toMetadata({ ...ids, farthing_invoice_number: invoice_number });
 }
 
-function describePayment({ invoice_number, invoice_id }: PaymentQuery): string {
+function describePayment({ invoice_number, invoice_id }: MoyasarPaymentQuery): string {
   return `Invoice ${invoice_number ?? invoice_id}`;
 }
 
 /** Reads the received amount of a payment that this service did not request. */
-function toReceivedAmount(payment: MoyasarPayment, { payment_id, amount, currency, is_page }: PaymentQuery) {
+function toReceivedAmount(payment: MoyasarPayment, { payment_id, amount, currency, is_page }: MoyasarPaymentQuery) {
   if (is_page || readMetadata(payment, 'farthing_payment_id') === payment_id) return {};
   const paid_currency = payment.currency.toLowerCase();
   const received = fromSmallestUnits(payment.amount, paid_currency);

@@ -44,10 +44,10 @@ function readSumBefore(payment: MoyasarPayment, name: string): number | null {
   return sum === undefined ? null : Number(sum);
 }
 
-type EarlierAttempt = { readonly before: number; readonly amount: number; readonly refund: AccountRefund };
+type EarlierRefund = { readonly before: number; readonly amount: number; readonly refund: AccountRefund };
 
 /** Whether an earlier attempt made the refund. Throws if the sum has changed by another amount: a person has to decide. */
-function hasRefunded({ id, refunded }: MoyasarPayment, { before, amount, refund }: EarlierAttempt): boolean {
+function hasRefunded({ id, refunded }: MoyasarPayment, { before, amount, refund }: EarlierRefund): boolean {
   const since = Number(refunded) - before;
   if (since === 0 || since === amount) return since === amount;
   const { currency } = refund;

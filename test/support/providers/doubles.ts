@@ -3,6 +3,7 @@
  * test/actions/delivery/integrations/every-provider.test.ts fails without it, and runs all its rows with it.
  */
 import { MoyasarDouble } from './moyasar-double.ts';
+import { NomodDouble } from './nomod-double.ts';
 import type { ProviderDouble } from './provider-double.ts';
 import { QuickBooksDouble } from './quickbooks-double.ts';
 import { RazorpayDouble } from './razorpay-double.ts';
@@ -13,4 +14,5 @@ export const PROVIDER_DOUBLES: Readonly<Record<string, () => ProviderDouble>> = 
   razorpay: () => new RazorpayDouble(),
   quickbooks: () => new QuickBooksDouble(),
   moyasar: () => new MoyasarDouble(),
+  nomod: () => new NomodDouble(),
 };
