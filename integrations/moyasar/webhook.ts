@@ -42,7 +42,7 @@ const moyasarEvent = z.object({
   id: z.string().min(1).max(255),
   type: z.string().min(1).max(255),
   created_at: z.string().nullish(),
-  data: z.object({ id: z.unknown(), invoice_id: z.unknown() }).nullish(),
+  data: z.record(z.string(), z.unknown()).nullish(),
 });
 
 /** Events about payments. Moyasar spells `payment_faild` so, and other places of its documentation `payment_failed`. */
@@ -64,8 +64,9 @@ export function parseMoyasarWebhook(body: Uint8Array): InboundEvent[] {
 }
 
 /** A page is known here as a payment by the id of its invoice, so that id names both. */
-function listSubjects({ id, invoice_id }: { id?: unknown; invoice_id?: unknown }): ProviderEventSubject[] {
-  const payment = toSubjects('payment', id);
+function listSubjects(data: Readonly<Record<string, unknown>>): ProviderEventSubject[] {
+  const invoice_id = data['invoice_id'];
+  const payment = toSubjects('payment', data['id']);
   return [...payment, ...toSubjects('payment', invoice_id), ...toSubjects('invoice', invoice_id)];
 }
 

@@ -29,6 +29,8 @@ const CLOCK_SLACK_MS = 300_000;
 const DAY_MS = 86_400_000;
 /** Maximum number of records that a search reads. */
 const LISTED_MAX = 2_000;
+/** Number of newest customers that a first push reads: a push of the same second may have been interrupted. */
+const LISTED_FIRST = 100;
 
 export class NomodAccount implements ProviderAccount {
   readonly payments: AccountPayments;
@@ -56,9 +58,13 @@ export class NomodAccount implements ProviderAccount {
   }
 
   /** Finds the customer of an earlier attempt among those that are younger than the first one. */
-  async #findCustomer({ customer_id, key_created_at }: PushedCustomer): Promise<NomodCustomer | null> {
-    for await (const customer of this.#listSince('customers', key_created_at, {}))
-      if (customer.job_title === customer_id) return customer;
+  async #findCustomer(pushed: PushedCustomer): Promise<NomodCustomer | null> {
+    const isFirst = pushed.key_age_seconds === 0 && !pushed.is_key_renewed;
+    let read = 0;
+    for await (const customer of this.#listSince('customers', pushed.key_created_at, {})) {
+      if (customer.job_title === pushed.customer_id) return customer;
+      if (++read === LISTED_FIRST && isFirst) return null;
+    }
     return null;
   }
 

@@ -2,7 +2,7 @@
  * Webhooks of Nomod (nomod.com/docs/webhooks/verifying-webhook-signatures). Svix signs them. Older ones have the secret itself in the header
  * `X-API-KEY`. Only ids are read from the body; the charge is then read from Nomod.
  */
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { FarthingError, invalid } from '../../core/foundation/error.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
@@ -40,7 +40,7 @@ const nomodEvent = z.object({
   data: z.record(z.string(), z.unknown()).nullish(),
 });
 /** Body of an older webhook, which is about one charge and names no event. */
-const olderEvent = z.object({ id: z.string().min(1), invoice_id: z.unknown(), payment_link_id: z.unknown() });
+const olderEvent = z.looseObject({ id: z.string().min(1) });
 const OLDER_TYPE = 'charge';
 
 const USED_EVENTS = /^charge\.\w+$/;
@@ -54,8 +54,9 @@ export function parseNomodWebhook({ headers, body }: Pick<InboundWebhook, 'heade
   const svix_id = headers['svix-id'];
   return [
     {
-      // The signature covers the id of Svix, which a repeated delivery keeps.
-      provider_event_id: svix_id ?? `sha256:${createHash('sha256').update(body).digest('hex')}`,
+      // The signature covers the id of Svix, which a repeated delivery keeps. Older webhooks have no id, and two changes of a charge have one
+      // body, so each delivery is an event.
+      provider_event_id: svix_id ?? randomUUID(),
       event_type: type,
       provider_account_id: null,
       occurred_at: null,

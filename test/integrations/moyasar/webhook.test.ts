@@ -74,6 +74,7 @@ describe('integrations/moyasar/webhook', () => {
     expect(subjects({ data: null })).to.deep.equal([]);
     expect(subjects({ type: 'payout_paid' })).to.deep.equal([]);
     expect(subjects({ type: 'payment_failed', data: { id: ID, invoice_id: null } })).to.have.length(1);
+    expect(subjects({ data: { id: ID } })).to.have.length(1);
   });
 
   it('refuses what is no event', () => {

@@ -94,10 +94,17 @@ describe('integrations/nomod/account', () => {
           expect(pushed().map(({ id }) => id)).to.deep.equal([provider_entity_id]);
         });
 
+    it('reads one page of customers for a first push', async () => {
+      for (let n = 0; n < 150; n++) fake.book.createCustomer({ first_name: `other ${n}` });
+      await pushCustomer();
+      expect(fake.requests).to.deep.equal(['GET customers', 'POST customers']);
+    });
+
     it('finds the customer behind many later ones, and reads no older ones', async () => {
       const { provider_entity_id } = await pushCustomer();
       for (let n = 0; n < 150; n++) fake.book.createCustomer({ first_name: `later ${n}` });
-      expect(await pushCustomer({ name: 'New' })).to.include({ provider_entity_id });
+      expect(await pushCustomer({ name: 'New', key_age_seconds: 60 })).to.include({ provider_entity_id });
+      expect(await pushCustomer({ name: 'New', is_key_renewed: true })).to.include({ provider_entity_id });
       fake.requests.length = 0;
       await pushCustomer({ customer_id: 'cust_2', key_created_at: new Date(Date.now() + 600_000) });
       expect(fake.requests).to.deep.equal(['GET customers', 'POST customers']);
