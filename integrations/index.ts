@@ -4,6 +4,8 @@
  */
 import { directory } from './directory/provider.ts';
 import { http } from './http/provider.ts';
+import { moyasar } from './moyasar/provider.ts';
+import { nomod } from './nomod/provider.ts';
 import { paddle } from './paddle/provider.ts';
 import type { Provider } from './provider.ts';
 import { quickbooks } from './quickbooks/provider.ts';
@@ -30,4 +32,6 @@ export const PROVIDERS: Readonly<Record<string, Provider>> = {
   zoho_books,
   xero,
   paddle,
+  moyasar,
+  nomod,
 };

@@ -471,6 +471,8 @@ export const ANSWERS = {
   'POST /webhooks/zoho_books/:tenant_id/:environment_id': MessageAnswer,
   'POST /webhooks/paddle/:tenant_id/:environment_id': MessageAnswer,
   'POST /webhooks/xero/:tenant_id/:environment_id': z.null(),
+  'POST /webhooks/moyasar/:tenant_id/:environment_id': MessageAnswer,
+  'POST /webhooks/nomod/:tenant_id/:environment_id': MessageAnswer,
   'GET /webhooks/inbound': ProviderEventListAnswer,
   'POST /webhooks/inbound/:id/retry': ProviderEventAnswer,
   'POST /entity-integration-mappings': MappingAnswer,

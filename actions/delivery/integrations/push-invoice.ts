@@ -24,12 +24,12 @@ import {
 } from '../../foundation/connections/mappings.ts';
 import { checkTaxedOnce } from '../../foundation/connections/merchant-of-record.ts';
 import {
+  ensureProviderCustomer,
   loadPushKey,
   NothingToSend,
   type PushKey,
   type PushTarget,
   pushBegun,
-  pushCustomer,
 } from '../../foundation/connections/push-record.ts';
 import { loadPrintedTaxes } from '../../invoicing/documents/printed-taxes.ts';
 import { attachCharges } from './attach-charges.ts';
@@ -64,7 +64,7 @@ async function sendInvoice(
   known: IntegrationMappingModel | null,
   target: PushTarget,
 ): Promise<IntegrationMappingModel> {
-  const customer = await pushCustomer(stores, invoice, invoice.customer_id, target);
+  const provider_customer_id = await ensureProviderCustomer(stores, invoice, invoice.customer_id, target);
   const entity = { entity_type: 'invoice', entity_id: invoice.id } as const;
   const mapping = await beginInvoice(
     stores,
@@ -72,7 +72,7 @@ async function sendInvoice(
     target,
   );
   if (mapping.mapping_state === 'made') return mapping;
-  const pushed = await toPushedInvoice(stores, mapping, { customer, target });
+  const pushed = await toPushedInvoice(stores, mapping, { provider_customer_id, target });
   const made = await pushBegun(stores, mapping, target, (account, key) => account.pushInvoice!({ ...key, ...pushed }));
   await resumeMoney(stores, made, target.connection);
   if (made.mapping_state === 'made')
@@ -124,9 +124,8 @@ async function withdrawUncertain(
   target: PushTarget,
 ): Promise<IntegrationMappingModel> {
   const { author, call } = target;
-  const customer = await pushCustomer(stores, invoice, invoice.customer_id, target);
+  const provider_customer_id = await ensureProviderCustomer(stores, invoice, invoice.customer_id, target);
   const { key_created_at } = await loadPushKey(stores, mapping);
-  const provider_customer_id = customer.provider_entity_id!;
   const found = await call(async (account) => {
     if (!account.findInvoice) throw describeUncertain(invoice);
     return account.findInvoice({ invoice_id: invoice.id, provider_customer_id, key_created_at });
@@ -173,7 +172,7 @@ function checkPushable(invoice: InvoiceModel): void {
 async function toPushedInvoice(
   { postgres }: Postgres,
   mapping: IntegrationMappingModel,
-  { customer, target }: { readonly customer: IntegrationMappingModel; readonly target: PushTarget },
+  { provider_customer_id, target }: { readonly provider_customer_id: string; readonly target: PushTarget },
 ): Promise<Omit<PushedInvoice, keyof PushKey>> {
   const invoice = await InvoiceModel.fetchPublished(mapping, mapping.entity_id, { database: postgres });
   await checkTaxedOnce(invoice, target.connection, postgres);
@@ -185,7 +184,7 @@ async function toPushedInvoice(
   return {
     invoice_id: invoice.id,
     invoice_number: invoice.invoice_number!,
-    provider_customer_id: customer.provider_entity_id!,
+    provider_customer_id,
     currency: invoice.currency,
     lines: computePushedLines({ invoice: { ...sent, id: invoice.id }, lines, taxes }),
     total: sent.amount_remaining,

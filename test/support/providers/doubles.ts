@@ -2,6 +2,9 @@
  * The providers with an account. A new one adds its fake here.
  * test/actions/delivery/integrations/every-provider.test.ts fails without it, and runs all its rows with it.
  */
+
+import { MoyasarDouble } from './moyasar-double.ts';
+import { NomodDouble } from './nomod-double.ts';
 import { PaddleDouble } from './paddle-double.ts';
 import type { ProviderDouble } from './provider-double.ts';
 import { QuickBooksDouble } from './quickbooks-double.ts';
@@ -17,4 +20,6 @@ export const PROVIDER_DOUBLES: Readonly<Record<string, () => ProviderDouble>> = 
   zoho_books: () => new ZohoBooksDouble(),
   xero: () => new XeroDouble(),
   paddle: () => new PaddleDouble(),
+  moyasar: () => new MoyasarDouble(),
+  nomod: () => new NomodDouble(),
 };

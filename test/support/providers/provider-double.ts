@@ -39,8 +39,8 @@ export interface ProviderDouble {
   };
   /** Disturbs the next request that creates this type of record, or that reads an invoice. */
   disturb(request: PushedEntityType | 'read', failure: CallFailure): void;
-  /** Holds the next request that creates this type of record, before it takes effect. */
-  hold(request: PushedEntityType): { readonly arrived: Promise<void>; release(): void };
+  /** Holds the next request that creates this type of record, before it takes effect. Absent if the provider gets no credit notes. */
+  hold?(request: PushedEntityType): { readonly arrived: Promise<void>; release(): void };
   /** Ids of the customers at the provider that stand for this customer. */
   listCustomers(customer_id: string): readonly string[];
   listCopies(invoice_id: string): readonly InvoiceCopy[];
@@ -52,6 +52,8 @@ export interface ProviderDouble {
   payCopy(copy_id: string): string;
   /** A person gives back a part of a payment. Absent if the provider moves no money. */
   refundPayment?(id: string, amount: string): void;
+  /** Sum of the refunds of a payment. Absent if the provider makes none. */
+  sumRefunds?(payment_id: string): string;
   /** Absent if the provider does not let people delete payments. */
   deletePayment?(id: string): void;
   /** A person credits a part of the copy. Returns the id of the credit. Absent if the provider has no credits. */
@@ -74,6 +76,8 @@ export interface ProviderDouble {
   readonly unused_events: readonly string[];
   /** Events that the section "Webhooks" of the provider's page names. Absent if they are in the first column of its table. */
   listNamedEvents?(section: string): readonly string[];
+  /** Forgeries of a webhook. Absent if a header signs the body. */
+  forge?(webhook: SignedWebhook): readonly SignedWebhook[];
   /** Webhooks of what happened since the last call, signed at this time. */
   takeWebhooks(): readonly SignedWebhook[];
 }

@@ -1,0 +1,80 @@
+/**
+ * Webhooks of Moyasar (docs.moyasar.com, "Webhook Reference"). They are not signed: the body contains a token, which proves the sender.
+ * Only the ids are read from the body; the payment is then read from Moyasar.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { z } from 'zod';
+import { FarthingError, invalid } from '../../core/foundation/error.ts';
+import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
+import type { InboundEvent } from '../account.ts';
+import { isMoyasarId } from './records.ts';
+
+type TokenWebhook = { readonly secrets: readonly string[]; readonly body: Uint8Array };
+
+/** Every refusal has one message, so that a forger learns nothing from it. Digests have one length, which the comparison needs. */
+export function checkSecretToken({ secrets, body }: TokenWebhook): void {
+  const token = readToken(body);
+  const given = digest(token ?? '');
+  const matching = secrets.filter((secret) => timingSafeEqual(given, digest(secret)));
+  if (token === null || matching.length === 0)
+    throw new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+function readToken(body: Uint8Array): string | null {
+  const parsed = z.object({ secret_token: z.string().min(1) }).safeParse(parseBody(body));
+  return parsed.success ? parsed.data.secret_token : null;
+}
+
+/** Undefined if the body is no JSON. */
+function parseBody(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(body).toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+const moyasarEvent = z.object({
+  id: z.string().min(1).max(255),
+  type: z.string().min(1).max(255),
+  created_at: z.string().nullish(),
+  data: z.record(z.string(), z.unknown()).nullish(),
+});
+
+/** Events about payments. Moyasar spells `payment_faild` so, and other places of its documentation `payment_failed`. */
+const USED_EVENTS = /^payment_(?:paid|faild|failed|refunded|voided|authorized|captured|abandoned|canceled|expired)$/;
+
+export function parseMoyasarWebhook(body: Uint8Array): InboundEvent[] {
+  const parsed = moyasarEvent.safeParse(parseBody(body));
+  if (!parsed.success) throw invalid('body', 'is no event of Moyasar');
+  const { id, type, created_at, data } = parsed.data;
+  return [
+    {
+      provider_event_id: id,
+      event_type: type,
+      provider_account_id: null,
+      occurred_at: toInstantText(created_at),
+      subjects: USED_EVENTS.test(type) ? listSubjects(data ?? {}) : [],
+    },
+  ];
+}
+
+/** A page is known here as a payment by the id of its invoice, so that id names both. */
+function listSubjects(data: Readonly<Record<string, unknown>>): ProviderEventSubject[] {
+  const invoice_id = data['invoice_id'];
+  const payment = toSubjects('payment', data['id']);
+  return [...payment, ...toSubjects('payment', invoice_id), ...toSubjects('invoice', invoice_id)];
+}
+
+function toSubjects(kind: ProviderEventSubject['kind'], id: unknown): ProviderEventSubject[] {
+  return typeof id === 'string' && isMoyasarId(id) ? [{ kind, provider_entity_id: id }] : [];
+}
+
+function toInstantText(text: string | null | undefined): string | null {
+  const ms = Date.parse(text ?? '');
+  return Number.isNaN(ms) ? null : new Date(ms).toISOString();
+}

@@ -1,0 +1,164 @@
+/**
+ * Payments at Nomod. A page is a link that can be paid once; its note has a digest of our key. The payment of a link is a charge. Nomod
+ * charges no saved cards on request.
+ */
+import { Decimal } from '../../core/foundation/decimal.ts';
+import type { AccountPaymentPage, AccountPayments, AccountRefund } from '../account-payments.ts';
+import { JsonNumber } from '../exact-json.ts';
+import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
+import { ProviderError } from '../provider-error.ts';
+import { isRefusal } from '../send-json.ts';
+import { fromNomodAmount, toNomodAmount } from './amounts.ts';
+import { describeCurrencyRefusal, type NomodClient } from './client.ts';
+import type { NomodCharge, NomodLink } from './records.ts';
+import { isLinkOpen, isPaid, readRefunded, toChargeOutcome } from './states.ts';
+import { hasNoteId, toDigest, toTitle } from './texts.ts';
+
+/** Maximum number of links that a search reads. */
+const LISTED_MAX = 500;
+/** Tolerance for a difference between the clocks of the two services. */
+const CLOCK_SLACK_MS = 60_000;
+
+type NomodPaymentQuery = Parameters<AccountPayments['findOutcome']>[0];
+
+export class NomodPayments implements AccountPayments {
+  readonly #client: NomodClient;
+
+  constructor(client: NomodClient) {
+    this.#client = client;
+  }
+
+  async openPage(page: AccountPaymentPage): Promise<PaymentOutcome> {
+    const { currency, amount } = page;
+    const body = toLink(page);
+    const link = (await this.#findLink(page)) ?? (await this.#createLink(body, currency));
+    if (!new Decimal(link.amount).eq(amount) || link.currency.toLowerCase() !== currency) {
+      await this.#disable(link.id);
+      const found = `${fromNomodAmount(link.amount)} ${link.currency.toLowerCase()}`;
+      throw new ProviderError('person', `${amount} ${currency} is requested, but the page of Nomod asks for ${found}`);
+    }
+    return await this.#readLink(link);
+  }
+
+  async #createLink(body: ReturnType<typeof toLink>, currency: string): Promise<NomodLink> {
+    try {
+      return await this.#client.create('links', body);
+    } catch (error) {
+      throw describeCurrencyRefusal(error, currency);
+    }
+  }
+
+  /** Finds the link of an earlier request. The search may find others, too; the digest in the note decides. */
+  async #findLink({ key, invoice_id, invoice_number }: NomodPaymentQuery): Promise<NomodLink | null> {
+    const digest = toDigest(key);
+    let read = 0;
+    for await (const link of this.#client.list('links', { search: toTitle(invoice_number ?? invoice_id) })) {
+      if (hasNoteId(link.note, digest)) return link;
+      if (++read >= LISTED_MAX) break;
+    }
+    return null;
+  }
+
+  /** Reads the outcome of a link. It closes itself once it is paid, so its charges decide first. */
+  async #readLink({ id, url, ...link }: NomodLink): Promise<PaymentOutcome> {
+    for await (const charge of this.#client.list('charges', { link_id: id }))
+      if (isPaid(charge)) return toChargeOutcome(charge);
+    if (isLinkOpen({ id, url, ...link })) return { outcome: 'processing', gateway_payment_id: id, url, check_at: null };
+    return { outcome: 'failed', gateway_payment_id: id, error: 'disabled: the page was closed before it was paid' };
+  }
+
+  async findOutcome(payment: NomodPaymentQuery): Promise<PaymentOutcome | null> {
+    const { gateway_payment_id: id } = payment;
+    const stored = id === null ? null : await this.#findStored(id, payment);
+    if (stored !== null) return stored;
+    const link = await this.#findLink(payment);
+    if (link !== null) return await this.#readLink(link);
+    if (id === null) return null;
+    throw new ProviderError('person', `Nomod no longer has the payment ${id}`, { is_missing: true });
+  }
+
+  /** Reads the page or charge with the stored id. The id of a page is that of its link until it is paid. */
+  async #findStored(id: string, query: NomodPaymentQuery): Promise<PaymentOutcome | null> {
+    const link = query.is_page ? await this.#client.find('links', id) : null;
+    if (link !== null) return await this.#readLink(link);
+    const charge = await this.#client.find('charges', id);
+    if (charge === null) return null;
+    const outcome = toChargeOutcome(charge);
+    return outcome.outcome === 'succeeded' ? { ...outcome, ...toReceivedAmount(charge, query) } : outcome;
+  }
+
+  async cancel(gateway_payment_id: string): Promise<void> {
+    const link = await this.#client.find('links', gateway_payment_id);
+    if (link !== null && isLinkOpen(link)) await this.#disable(link.id);
+  }
+
+  /** Disables the link; no effect if it is disabled already. */
+  async #disable(id: string): Promise<void> {
+    try {
+      await this.#client.close('links', id);
+    } catch (error) {
+      const current = isRefusal(error) ? await this.#client.find('links', id) : null;
+      if (current === null || isLinkOpen(current)) throw error;
+    }
+  }
+
+  async refund(refund: AccountRefund): Promise<RefundOutcome> {
+    const { key, amount, currency } = refund;
+    const charge = await this.#loadPaid(refund.gateway_payment_id);
+    const made = { outcome: 'succeeded', gateway_refund_id: `${charge.id}:${toDigest(key)}` } as const;
+    if (hasRefunded(charge, refund)) return made;
+    try {
+      await this.#client.refund(charge.id, toNomodAmount(amount, currency));
+      return made;
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      return { outcome: 'failed', error: error.message };
+    }
+  }
+
+  /** Loads the charge to refund. A payment that was requested as a page may still be known by the id of its link. */
+  async #loadPaid(gateway_payment_id: string): Promise<NomodCharge> {
+    const charge = await this.#client.find('charges', gateway_payment_id);
+    if (charge !== null) return charge;
+    if ((await this.#client.find('links', gateway_payment_id)) !== null)
+      for await (const one of this.#client.list('charges', { link_id: gateway_payment_id }))
+        if (isPaid(one)) return one;
+    throw new ProviderError('person', `nobody has paid ${gateway_payment_id} at Nomod`);
+  }
+}
+
+/**
+ * Whether an earlier request made the refund: more is refunded than is recorded here, and a refund of this amount is younger than the
+ * request. Nomod has neither keys nor ids of refunds.
+ */
+function hasRefunded(charge: NomodCharge, { amount, requested_at, refunded_before = '0' }: AccountRefund): boolean {
+  const unrecorded = new Decimal(readRefunded(charge)).minus(refunded_before);
+  const since_ms = requested_at.getTime() - CLOCK_SLACK_MS;
+  const isMade = (one: { created: string; amount: string }) =>
+    new Decimal(one.amount).eq(amount) && Date.parse(one.created) >= since_ms;
+  return unrecorded.gte(amount) && (charge.refunds ?? []).some(isMade);
+}
+
+function toLink({ key, amount, currency, invoice_id, invoice_number, success_url, cancel_url }: AccountPaymentPage) {
+  const title = toTitle(invoice_number ?? invoice_id);
+  return {
+    ...{ currency: currency.toUpperCase(), title, note: `${title} (${toDigest(key)})` },
+    items: [{ name: title, amount: toNomodAmount(amount, currency), quantity: new JsonNumber('1') }],
+    ...{ allow_tip: false, allow_service_fee: false, payment_expiry_limit: new JsonNumber('1') },
+    success_url: success_url ?? undefined,
+    failure_url: cancel_url ?? undefined,
+  };
+}
+
+/** Reads the received amount of a charge that does not belong to a page of this service. */
+function toReceivedAmount(charge: NomodCharge, { amount, currency, is_page }: NomodPaymentQuery) {
+  if (is_page) return {};
+  const paid_currency = charge.currency.toLowerCase();
+  const received = fromNomodAmount(charge.total);
+  if (paid_currency === currency) return { received_amount: received };
+  throw new ProviderError(
+    'wait',
+    `${amount} ${currency} was requested, but Nomod received ${received} ${paid_currency} (${charge.id})`,
+    { is_of_record: true },
+  );
+}
