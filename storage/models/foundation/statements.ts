@@ -12,6 +12,7 @@ import { classifyFailure } from '../../foundation/failure.ts';
 import { currentRequestContext } from '../../foundation/request-context.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { PREPARED } from '../../postgres/interceptors/bundled-statements.ts';
+import { type CompleteStatement, sendStatement } from '../../postgres/pool/statement-client.ts';
 import { buildDiffersCondition } from './differs.ts';
 import { prepareQuery } from './prepared.ts';
 import { type RecordChange, recordChanges, runInTransaction } from './record-changes.ts';
@@ -50,8 +51,7 @@ export async function fetchOne<M extends Model>(
 ): Promise<M> {
   const answerAll = async (ids: readonly string[]) => {
     const isOne = ids.length === 1;
-    const conditions = [...Object.keys(owner).map((column) => `"${column}" = ?`), isOne ? 'id = ?' : 'id = any(?)'];
-    const text = `select * from "${model.tableName}" where ${conditions.join(' and ')}${isOne ? '' : ' order by "id" asc'}`;
+    const text = `${buildSelectByIds(model, owner, isOne)}${isOne ? '' : ' order by "id" asc'}`;
     const locking = lock === 'shared' ? ' for share' : lock ? ' for update' : '';
     const values = [...Object.values(owner), isOne ? ids[0] : ids];
     const found = new Map(
@@ -127,26 +127,34 @@ export async function fetchList<M extends Model>(
   );
 }
 
+/** A list of one id is compared by `=`: Postgres plans a prepared statement with a list of unknown length each time. */
+function buildSelectByIds({ tableName }: { tableName: string }, owner: RecordOwner, isOne: boolean): string {
+  const columns = Object.keys(owner);
+  const conditions = columns.map((column, index) => `"${column}" = $${index + 1} and `);
+  const id = `$${columns.length + 1}`;
+  return `select * from "${tableName}" where ${conditions.join('')}${isOne ? `id = ${id}` : `id = any(${id})`}`;
+}
+
 /** Executes a statement that finds rows by their ids. */
 async function executeRead<M extends Model>(
   model: Class<M>,
   database: Database,
-  { text, values }: Pick<WriteStatement, 'text' | 'values'>,
+  { text, values }: Pick<CompleteStatement, 'text' | 'values'>,
 ): Promise<(M & { id: string })[]> {
-  const answer = await database.raw(text, values as never).options(PREPARED);
-  return answer.rows.map((row: object) => model.fromDatabaseJson(row));
+  const { rows } = await sendStatement(database, { text, values, ...PREPARED });
+  return rows.map((row) => model.fromDatabaseJson(row) as M & { id: string });
 }
 
-type WriteStatement = { text: string; values: readonly unknown[]; conflict: string; is_prepared?: boolean };
+type WriteStatement = CompleteStatement & { readonly conflict: string };
 
 export async function executeWrite<M extends Model>(
   model: Class<M>,
   database: Database,
-  { text, values, conflict, is_prepared = false }: WriteStatement,
+  { conflict, ...statement }: WriteStatement,
 ): Promise<M[]> {
   try {
-    const answer = await database.raw(text, values as never).options({ is_prepared });
-    return answer.rows.map((row: object) => model.fromDatabaseJson(row) as M);
+    const { rows } = await sendStatement(database, statement);
+    return rows.map((row) => model.fromDatabaseJson(row) as M);
   } catch (error) {
     throw toConflictError(error, conflict);
   }
@@ -201,10 +209,8 @@ export async function fetchById<M extends Model & { id: string }>(
   return joinBatch(database, { key: toBatchKey('by id', model, owner), query: wanted }, async (queries) => {
     const all = [...new Set(queries.flat())];
     const found = new Map<string, M>();
-    // Postgres plans a prepared statement with a list of unknown length each time.
     const isOne = all.length === 1;
-    const conditions = [...Object.keys(owner).map((column) => `"${column}" = ?`), isOne ? 'id = ?' : 'id = any(?)'];
-    const text = `select * from "${model.tableName}" where ${conditions.join(' and ')}`;
+    const text = buildSelectByIds(model, owner, isOne);
     // Reads many records in batches, so that other work can run in between.
     for (let from = 0; from < all.length; from += RECORDS_AT_ONCE) {
       const values = [...Object.values(owner), isOne ? all[0] : all.slice(from, from + RECORDS_AT_ONCE)];
