@@ -13,8 +13,9 @@ const app = express();
 app.disable('x-powered-by');
 app.get('/constant', (_request, response) => void response.json({ items: [], pagination: { total: 0 } }));
 app.get('/customers/:id', async (request, response) => {
-  const text = 'select * from customers where id = $1';
-  const { rows } = await pool.query({ name: 'by_id', text, values: [request.params.id] });
+  const text = 'select * from customers where tenant_id = $1 and environment_id = $2 and id = $3';
+  const { tenant_id, environment_id } = owner;
+  const { rows } = await pool.query({ name: 'by_id', text, values: [tenant_id, environment_id, request.params.id] });
   response.json(rows[0]);
 });
 app.post('/customers', express.json(), async (request, response) => {
@@ -42,12 +43,14 @@ async function createCustomer(body: { external_id: string; name: string }): Prom
     address_postal_code: '',
   };
   const other = { address_country: '', email: '', contact: '', timezone: 'UTC', tax_exempt: 'none' };
-  const customer = { id: `cust_${randomUUID()}`, ...scope, ...body, ...address, ...other, ...stamp };
-  const subject = { entity_type: 'customer', entity_id: customer.id };
+  const unset = { tax_ids: null, metadata: null, parent_customer_id: null };
+  const record = { id: `cust_${randomUUID()}`, ...scope, ...body, ...address, ...other, ...unset, ...stamp };
+  const subject = { entity_type: 'customer', entity_id: record.id };
   const client = await pool.connect();
   try {
     await client.query('begin');
-    await insert(client, 'customers', customer);
+    const { rows } = await insert(client, 'customers', record, ' returning *');
+    const customer = rows[0] as object;
     await insert(client, 'audit_entries', {
       ...scope,
       ...subject,
@@ -70,18 +73,18 @@ async function createCustomer(body: { external_id: string; name: string }): Prom
       user_id,
     });
     await client.query('commit');
+    return customer;
   } catch (error) {
     await client.query('rollback');
     throw error;
   } finally {
     client.release();
   }
-  return customer;
 }
 
-function insert(client: pg.PoolClient, table: string, row: object): Promise<unknown> {
+function insert(client: pg.PoolClient, table: string, row: object, returning = ''): Promise<pg.QueryResult> {
   const names = Object.keys(row);
-  const text = `insert into ${table} (${names.join(', ')}) values (${names.map((_, index) => `$${index + 1}`).join(', ')})`;
+  const text = `insert into ${table} (${names.join(', ')}) values (${names.map((_, index) => `$${index + 1}`).join(', ')})${returning}`;
   return client.query({ name: table, text, values: Object.values(row) });
 }
 

@@ -3,9 +3,9 @@
  * transactions held all connections of the pool, no read could run. So only a few run at once; the others wait before they take a
  * connection.
  */
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { FarthingError } from '../../core/foundation/error.ts';
 import { Semaphore } from '../../storage/concurrency/semaphore.ts';
+import { CallValue } from '../../storage/foundation/call-value.ts';
 import type { Database, Stores, Transaction } from '../../storage/foundation/stores.ts';
 import { recordRequestAnswer } from '../../storage/models/foundation/request-effects.ts';
 import { retryOnDeadlock } from '../../storage/postgres/pool/deadlock-retry.ts';
@@ -16,14 +16,14 @@ const AT_ONCE = 4;
 const semaphores = new WeakMap<Database, Semaphore>();
 
 /** Database of the current billing transaction; unset outside of one. It detects nested transactions. */
-const within = new AsyncLocalStorage<Database>();
+const within = new CallValue<Database>();
 
 /**
  * Throws inside a billing transaction: a nested one would take a second slot and a second connection, and if all did so, none could
  * proceed. Previews and real-time balances are computed before the transaction that uses them (real-time-balance.ts).
  */
 function checkOutside(postgres: Database): void {
-  if (within.getStore() === postgres)
+  if (within.get() === postgres)
     throw new FarthingError(
       'system_error',
       'a billing transaction was begun inside of another, whose place it would wait for',

@@ -82,8 +82,11 @@ export class Admission {
   readonly #limits: AdmissionLimits;
   readonly #sensors: AdmissionSensors;
   readonly #queue = new FairQueue<Ticket>();
-  /** In the order of their start. */
-  readonly #running = new Set<Ticket>();
+  /**
+   * In the order of their start. A Set would retain the tickets that left: V8 links its former tables, so one of them that is old keeps all later
+   * ones, with the requests in them, until a full garbage collection.
+   */
+  readonly #running: Ticket[] = [];
   /** Number of running requests that had no place, because they are the first ones of their tenants. They take none from others. */
   #firsts = 0;
   #at_once: number;
@@ -122,12 +125,14 @@ export class Admission {
   }
 
   get #placesTaken(): number {
-    return this.#running.size - this.#firsts;
+    return this.#running.length - this.#firsts;
   }
 
   /** Returns whether the request was running. */
   #free(ticket: Ticket): boolean {
-    if (!this.#running.delete(ticket)) return false;
+    const at = this.#running.indexOf(ticket);
+    if (at < 0) return false;
+    this.#running.splice(at, 1);
     if (ticket.isFirst) this.#firsts--;
     return true;
   }
@@ -161,7 +166,7 @@ export class Admission {
 
   #run(ticket: Ticket, now: number): void {
     ticket.since_ms = now;
-    this.#running.add(ticket);
+    this.#running.push(ticket);
     if (ticket.isFirst) this.#firsts++;
     ticket.run();
   }
@@ -185,7 +190,7 @@ export class Admission {
   #takeNext(): Ticket | undefined {
     if (this.#placesTaken < this.#at_once) return this.#queue.take();
     if (this.#firsts >= this.#limits.at_once_min) return undefined;
-    const askers = new Set([...this.#running].map(getAskerOnce));
+    const askers = new Set(this.#running.map(getAskerOnce));
     const ticket = this.#queue.take((asker) => !askers.has(asker));
     if (ticket !== undefined) ticket.isFirst = true;
     return ticket;
@@ -215,10 +220,7 @@ export class Admission {
   /** Adapts the number of requests at once, refuses those that have waited too long, and runs those that now may. */
   adapt(isShort: boolean): void {
     const now = this.#sensors.now();
-    for (const ticket of this.#running) {
-      if (now - ticket.since_ms < LONG_MS) break;
-      this.#free(ticket);
-    }
+    while (this.#running[0] && now - this.#running[0].since_ms >= LONG_MS) this.#free(this.#running[0]);
     this.#at_once = Math.max(this.#limits.at_once_min, this.#at_once + this.#computeChange(isShort));
     const late = this.#queue.remove(({ since_ms }) => now - since_ms >= WAIT_MAX_MS);
     for (const { refuse } of late) refuse(toReason(WAIT_MAX_MS));

@@ -3,11 +3,11 @@
  * process for one instant sort in the order of their creation: the entropy of the next is that of the last plus a random step. This
  * holds for each test clock, too, independently of the others.
  */
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomFillSync, randomInt } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { formatId, type IdKind } from '../../core/foundation/id.ts';
 import type { Milliseconds } from '../../core/foundation/time/instant.ts';
+import { CallValue } from './call-value.ts';
 
 const ENTROPY_BYTES = 10;
 const STEP_MAX = 0xffffff;
@@ -30,12 +30,12 @@ export function newId(kind: IdKind, nowMs: Milliseconds = Date.now()): string {
     made.entropy[0] = made.entropy[0]! & 0x7f;
   }
   const id = formatId(kind, nowMs, made.entropy);
-  collected.getStore()?.add(id);
+  collected.get()?.add(id);
   return id;
 }
 
 /** Ids made by the current work, if it collects them. */
-const collected = new AsyncLocalStorage<Set<string>>();
+const collected = new CallValue<Set<string>>();
 
 /** Runs work and returns its result with all ids that it made. */
 export async function collectNewIds<Result>(

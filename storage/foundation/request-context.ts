@@ -4,8 +4,8 @@
  * (postgres/tenant-guard/tenant-guard.ts), and the audit log records the caller (models/foundation/record-changes.ts). Without a context
  * the process works for all tenants: the pipeline, the clock, the lookup of a key.
  */
-import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Scope } from '../../core/foundation/scope.ts';
+import { CallValue } from './call-value.ts';
 
 export type RequestContext = {
   readonly scope: Scope;
@@ -50,31 +50,31 @@ export type RequestKey = Scope & {
   shows?: (made: never) => unknown;
 };
 
-const requestContexts = new AsyncLocalStorage<RequestContext | undefined>();
+const requestContexts = new CallValue<RequestContext>();
 
 export function runAs<Result>(context: RequestContext, work: () => Result): Result {
   return requestContexts.run(context, work);
 }
 
 export function currentRequestContext(): RequestContext | undefined {
-  return requestContexts.getStore();
+  return requestContexts.get();
 }
 
 /** Runs the caller's work under the Idempotency-Key of its request. */
 export function runUnderKey<Result>(key: RequestKey, work: () => Result): Result {
-  const context = requestContexts.getStore();
+  const context = requestContexts.get();
   return context ? requestContexts.run({ ...context, key }, work) : work();
 }
 
 /** Runs work that serves several callers at once and belongs to none of them, even if one of them starts it. */
 export function runAsSystem<Result>(work: () => Result): Result {
   // `exit` would remove the hooks of all promises of the process and install them again.
-  return requestContexts.getStore() === undefined ? work() : requestContexts.run(undefined, work);
+  return requestContexts.get() === undefined ? work() : requestContexts.run(undefined, work);
 }
 
 /** Runs the caller's work in another environment of its tenant. The calling code has checked its permission. */
 export function runInEnvironment<Result>(environment_id: string, work: () => Result): Result {
-  const context = requestContexts.getStore();
+  const context = requestContexts.get();
   if (!context) return work();
   return requestContexts.run({ ...context, scope: { ...context.scope, environment_id } }, work);
 }

@@ -153,11 +153,11 @@ async function patchAlike<M extends Model & { id: string }>(
   }));
   const sets = [...changed_columns, ...Object.keys(stamps)].map((column) => `"${column}" = new."${column}"`);
   const differs = changed_columns.map((column) => `old."${column}" is distinct from new."${column}"`).join(' or ');
-  const owners = Object.keys(owner).map((column) => `old."${column}" = ?`);
   const isSame = isCounted ? ['old.version = new.version'] : [];
   const counted = isCounted ? ['version = old.version + 1'] : [];
   return writeAudited(model, database, async (transaction) => {
     const given = await buildRowsSource(model, { columns, rows }, transaction);
+    const owners = Object.keys(owner).map((column, index) => `old."${column}" = $${given.values.length + index + 1}`);
     const text = `update ${model.tableName} as old set ${[...sets, ...counted].join(', ')} from (${given.sql}) as new
                    where ${['old.id = new.id', ...owners, ...isSame].join(' and ')} and (${differs}) returning old.*`;
     const values = [...given.values, ...Object.values(owner)];

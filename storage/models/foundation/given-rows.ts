@@ -22,7 +22,7 @@ export async function buildRowsSource(
 ): Promise<RowsSource> {
   const types = await loadColumnTypes(table, columns, database);
   const json = new Set(table.jsonAttributes);
-  const [own, same]: [string[], string[]] = [[], []];
+  const own: string[] = [];
   const [lists, once]: [Buffer[], (string | null)[]] = [[], []];
   const selected = columns.map((column, index) => {
     const toText = json.has(column) ? jsonText : plainText;
@@ -30,15 +30,13 @@ export async function buildRowsSource(
     const type = types.get(column);
     // The first column is always a list, because it determines the number of rows.
     if (index > 0 && texts.every((text) => text === texts[0])) {
-      once.push(texts[0] ?? null);
-      same.push(column);
-      return `?::text${type === 'text' ? '' : `::${type}`} as "${column}"`;
+      return `$${once.push(texts[0] ?? null)}::text${type === 'text' ? '' : `::${type}`} as "${column}"`;
     }
     own.push(`"${column}"`);
     lists.push(encodeTextArray(texts));
     return `own."${column}"::${type} as "${column}"`;
   });
-  const unnested = own.map(() => '?::text[]').join(', ');
+  const unnested = own.map((_, index) => `$${once.length + index + 1}::text[]`).join(', ');
   return {
     sql: `select ${selected.join(', ')} from unnest(${unnested}) as own (${own.join(', ')})`,
     values: [...once, ...lists],

@@ -4,6 +4,7 @@ import { isBatched, joinBatch, write } from '../../concurrency/batched.ts';
 import { currentRequestContext } from '../../foundation/request-context.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { DEFERRED, PREPARED } from '../../postgres/interceptors/bundled-statements.ts';
+import { sendStatement } from '../../postgres/pool/statement-client.ts';
 import { buildRowsSource, type InputRows } from './given-rows.ts';
 import { runInTransaction } from './record-changes.ts';
 import { recordEffects } from './request-effects.ts';
@@ -58,8 +59,7 @@ async function appendRow<M extends Model>(
   record: Readonly<Record<string, unknown>>,
   database: Database,
 ): Promise<void> {
-  const { text, values } = buildInsertOne(model, record);
-  await database.raw(text, values as never).options(DEFERRED);
+  await sendStatement(database, { ...buildInsertOne(model, record), ...DEFERRED });
 }
 
 /**
@@ -84,7 +84,7 @@ async function appendRows<M extends Model>(
 ): Promise<void> {
   const { sql, values } = await buildRowsSource(model, { columns, rows }, database);
   const options = isBatched(database) ? PREPARED : DEFERRED;
-  await database.raw(`${buildInsertInto(model, columns)} ${sql}`, values as never).options(options);
+  await sendStatement(database, { text: `${buildInsertInto(model, columns)} ${sql}`, values, ...options });
 }
 
 function buildInsertInto({ tableName }: { tableName: string }, columns: readonly string[]): string {
@@ -151,7 +151,10 @@ function buildInsertOne<M extends Model>(
   const columns = Object.keys(row).filter((column) => row[column] !== undefined);
   const json = model.jsonAttributes ?? [];
   const values = columns.map((column) => (json.includes(column) ? toJsonText(row[column]) : row[column]));
-  return { text: `${buildInsertInto(model, columns)} values (${columns.map(() => '?').join(', ')})`, values };
+  return {
+    text: `${buildInsertInto(model, columns)} values (${columns.map((_, index) => `$${index + 1}`).join(', ')})`,
+    values,
+  };
 }
 
 function toJsonText(value: unknown): string | null {

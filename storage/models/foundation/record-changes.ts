@@ -9,6 +9,7 @@ import { newId } from '../../foundation/new-id.ts';
 import { currentRequestContext, runAsSystem } from '../../foundation/request-context.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { DEFERRED, PREPARED } from '../../postgres/interceptors/bundled-statements.ts';
+import { sendStatement } from '../../postgres/pool/statement-client.ts';
 import { lockClock } from './lock-clock.ts';
 import { encodeTextArray } from './text-array.ts';
 
@@ -39,30 +40,29 @@ export async function recordChanges<M extends Model>(
   const context = currentRequestContext();
   const entries = changes.map(toAuditEntry);
   const list = (part: keyof AuditEntryRow) => encodeTextArray(entries.map((entry) => entry[part]));
-  const statement = async () =>
-    transaction
-      .raw(
-        `insert into audit_entries (tenant_id, environment_id, id, entity_type, entity_id, action, user_id, secret_id, request_id,
-                                before, after, created_at)
-     select ?::text, ?::text, e.id, ?::text, e.entity_id, e.action, ?::text, ?::text, ?::text, e.before::jsonb, e.after::jsonb,
-            coalesce(e.created_at::timestamptz, now())
-       from unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[])
-            as e (id, entity_id, action, before, after, created_at)`,
-        [
-          of.tenant_id,
-          of.environment_id,
-          of.entity_type,
-          context?.user_id || stampedBy(changes[0]) || SYSTEM_USER,
-          context?.secret_id ?? null,
-          context?.request_id ?? null,
-          ...ENTRY_PARTS.map(list),
-        ] as never,
-      )
-      .options(isBatched(transaction) ? PREPARED : DEFERRED);
+  const values = [
+    of.tenant_id,
+    of.environment_id,
+    of.entity_type,
+    context?.user_id || stampedBy(changes[0]) || SYSTEM_USER,
+    context?.secret_id ?? null,
+    context?.request_id ?? null,
+    ...ENTRY_PARTS.map(list),
+  ];
+  const options = isBatched(transaction) ? PREPARED : DEFERRED;
   // The tenant guard would refuse an entry in another environment, such as that of an API key which a request creates
   // for another environment of its tenant.
-  await write(transaction, () => runAsSystem(statement));
+  await write(transaction, () =>
+    runAsSystem(() => sendStatement(transaction, { text: INSERT_ENTRIES, values, ...options })),
+  );
 }
+
+const INSERT_ENTRIES = `insert into audit_entries (tenant_id, environment_id, id, entity_type, entity_id, action, user_id, secret_id,
+                                                   request_id, before, after, created_at)
+  select $1::text, $2::text, e.id, $3::text, e.entity_id, e.action, $4::text, $5::text, $6::text, e.before::jsonb, e.after::jsonb,
+         coalesce(e.created_at::timestamptz, now())
+    from unnest($7::text[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[])
+         as e (id, entity_id, action, before, after, created_at)`;
 
 /** Finds the user for an entry that a job writes: the user who requested the work, as the record names it. */
 function stampedBy<M extends Model>(change: RecordChange<M> | undefined): string | undefined {

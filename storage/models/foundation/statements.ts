@@ -12,8 +12,8 @@ import { classifyFailure } from '../../foundation/failure.ts';
 import { currentRequestContext } from '../../foundation/request-context.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { PREPARED } from '../../postgres/interceptors/bundled-statements.ts';
+import { type CompleteStatement, sendStatement } from '../../postgres/pool/statement-client.ts';
 import { buildDiffersCondition } from './differs.ts';
-import { prepareQuery } from './prepared.ts';
 import { type RecordChange, recordChanges, runInTransaction } from './record-changes.ts';
 import { recordEffects } from './request-effects.ts';
 import { checkLocked, findGuardedTarget, noteRead, noteWritten } from './target-record.ts';
@@ -50,8 +50,7 @@ export async function fetchOne<M extends Model>(
 ): Promise<M> {
   const answerAll = async (ids: readonly string[]) => {
     const isOne = ids.length === 1;
-    const conditions = [...Object.keys(owner).map((column) => `"${column}" = ?`), isOne ? 'id = ?' : 'id = any(?)'];
-    const text = `select * from "${model.tableName}" where ${conditions.join(' and ')}${isOne ? '' : ' order by "id" asc'}`;
+    const text = `${buildSelect(model, owner, { column: 'id', isOne })}${isOne ? '' : ' order by "id" asc'}`;
     const locking = lock === 'shared' ? ' for share' : lock ? ' for update' : '';
     const values = [...Object.values(owner), isOne ? ids[0] : ids];
     const found = new Map(
@@ -105,7 +104,7 @@ export function toBatchKey(what: string, { tableName }: { tableName: string }, .
 export type ListByValueQuery = {
   readonly column: string;
   readonly value: string;
-  readonly where: Readonly<Record<string, unknown>>;
+  readonly where: Readonly<Record<string, string>>;
   readonly order: readonly string[];
   readonly database: Database;
 };
@@ -119,34 +118,55 @@ export async function fetchList<M extends Model>(
     database,
     { key: toBatchKey('list', model, owner, column, where, order), query: value },
     async (values) => {
-      const question = buildQuery(model, database).where({ ...owner, ...where });
-      const list = prepareQuery(question.whereIn(column, [...values]).orderBy([...order]));
-      const found = groupBy((await list) as M[], (record) => String(record[column as keyof M]));
+      const equal = { ...owner, ...where };
+      const isOne = values.length === 1;
+      const orders = order.map((name) => `"${name}" asc`).join(', ');
+      const text = `${buildSelect(model, equal, { column, isOne })} order by ${orders}`;
+      const list = await executeRead(model, database, {
+        text,
+        values: [...Object.values(equal), isOne ? values[0] : values],
+      });
+      const found = groupBy(list, (record) => String(record[column as keyof M]));
       return values.map((one) => found.get(one) ?? []);
     },
   );
 }
 
-/** Executes a statement that finds rows by their ids. */
+/**
+ * Builds the text that finds rows by equal columns and by a value, or a list of values, of one more column. A list of one value is compared by
+ * `=`: Postgres plans a prepared statement with a list of unknown length each time.
+ */
+function buildSelect(
+  { tableName }: { tableName: string },
+  equal: Readonly<Record<string, string>>,
+  { column, isOne }: { column: string; isOne: boolean },
+): string {
+  const columns = Object.keys(equal);
+  const conditions = columns.map((name, index) => `"${name}" = $${index + 1} and `);
+  const parameter = `$${columns.length + 1}`;
+  return `select * from "${tableName}" where ${conditions.join('')}"${column}" = ${isOne ? parameter : `any(${parameter})`}`;
+}
+
+/** Executes a statement that finds rows by their ids, or by a value of a column. */
 async function executeRead<M extends Model>(
   model: Class<M>,
   database: Database,
-  { text, values }: Pick<WriteStatement, 'text' | 'values'>,
+  { text, values }: Pick<CompleteStatement, 'text' | 'values'>,
 ): Promise<(M & { id: string })[]> {
-  const answer = await database.raw(text, values as never).options(PREPARED);
-  return answer.rows.map((row: object) => model.fromDatabaseJson(row));
+  const { rows } = await sendStatement(database, { text, values, ...PREPARED });
+  return rows.map((row) => model.fromDatabaseJson(row) as M & { id: string });
 }
 
-type WriteStatement = { text: string; values: readonly unknown[]; conflict: string; is_prepared?: boolean };
+type WriteStatement = CompleteStatement & { readonly conflict: string };
 
 export async function executeWrite<M extends Model>(
   model: Class<M>,
   database: Database,
-  { text, values, conflict, is_prepared = false }: WriteStatement,
+  { conflict, ...statement }: WriteStatement,
 ): Promise<M[]> {
   try {
-    const answer = await database.raw(text, values as never).options({ is_prepared });
-    return answer.rows.map((row: object) => model.fromDatabaseJson(row) as M);
+    const { rows } = await sendStatement(database, statement);
+    return rows.map((row) => model.fromDatabaseJson(row) as M);
   } catch (error) {
     throw toConflictError(error, conflict);
   }
@@ -201,10 +221,8 @@ export async function fetchById<M extends Model & { id: string }>(
   return joinBatch(database, { key: toBatchKey('by id', model, owner), query: wanted }, async (queries) => {
     const all = [...new Set(queries.flat())];
     const found = new Map<string, M>();
-    // Postgres plans a prepared statement with a list of unknown length each time.
     const isOne = all.length === 1;
-    const conditions = [...Object.keys(owner).map((column) => `"${column}" = ?`), isOne ? 'id = ?' : 'id = any(?)'];
-    const text = `select * from "${model.tableName}" where ${conditions.join(' and ')}`;
+    const text = buildSelect(model, owner, { column: 'id', isOne });
     // Reads many records in batches, so that other work can run in between.
     for (let from = 0; from < all.length; from += RECORDS_AT_ONCE) {
       const values = [...Object.values(owner), isOne ? all[0] : all.slice(from, from + RECORDS_AT_ONCE)];

@@ -3,7 +3,7 @@
  * has read (docs/rules/records.md, "Lost updates"). The state is compared under a lock of the row, in the transaction
  * of the change, so no concurrent change can come in between.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { FarthingError } from '../../../core/foundation/error.ts';
 import { currentRequestContext, type TargetRecord } from '../../foundation/request-context.ts';
 import type { Database } from '../../foundation/stores.ts';
@@ -13,8 +13,7 @@ type GuardedTarget = TargetRecord & { readonly if_match: Set<string> | '*' };
 
 /** Entity tag of a record: it differs if any column differs. */
 export function toEntityTag(row: object): string {
-  const state = createHash('sha256').update(JSON.stringify({ ...row }));
-  return `"${state.digest('base64url').slice(0, TAG_LENGTH)}"`;
+  return `"${hash('sha256', JSON.stringify({ ...row }), 'base64url').slice(0, TAG_LENGTH)}"`;
 }
 
 const TAG_LENGTH = 22;

@@ -19,6 +19,11 @@ type SentStatement = {
   readonly is_prepared?: boolean;
   readonly is_deferred?: boolean;
 };
+type PreparedStatement = {
+  readonly name: string;
+  /** Columns of its rows, after its first answer. They are not requested again: Postgres refuses a statement whose columns have changed. */
+  columns?: ResultColumns;
+};
 
 const [BEGIN, COMMIT, ROLLBACK] = ['BEGIN;', 'COMMIT;', 'ROLLBACK'];
 const NO_ROWS = { command: '', rowCount: null, rows: [], fields: [] };
@@ -48,8 +53,8 @@ class StatementBundler {
   /** Whether BEGIN was requested and the end of the transaction not yet. The driver knows only the state at the last answer. */
   #is_open = false;
   #unanswered = 0;
-  /** Names of the prepared statements by their text. */
-  #names = new Map<string, string>();
+  /** Prepared statements by their text. */
+  #prepared = new Map<string, PreparedStatement>();
   /** Unique, in case that a pooler lends the session to another client afterwards. */
   readonly #prefix = randomBytes(6).toString('hex');
   #names_made = 0;
@@ -106,9 +111,12 @@ class StatementBundler {
     const isBegun = statements[0]!.text === BEGIN;
     const isInside = this.#is_open && !isBegun;
     const added: [text: string, name: string][] = [];
-    const configs = statements.map((statement) => this.#toConfig(statement, added));
-    const last = configs.pop()!;
-    const query = configs.length > 0 ? new BundledQuery(configs, last) : last;
+    const last = statements.at(-1)!;
+    const before = statements
+      .slice(0, -1)
+      .map((statement) => new QueryWithoutAnswer(statement, this.#prepare(statement, added)));
+    const prepared = this.#prepare(last, added);
+    const query = before.length > 0 || prepared ? new BundledQuery(before, last, prepared) : { ...last };
     return this.#query(query, (error, result) => {
       if (!error) return answered(null, result);
       // The server has prepared a new statement, or has skipped its preparation.
@@ -127,25 +135,26 @@ class StatementBundler {
 
   /** Closing a statement that the server does not know is no error, and the driver ignores the answer. */
   #forget(text: string, name: string): void {
-    if (this.#names.get(text) === name) this.#names.delete(text);
+    if (this.#prepared.get(text)?.name === name) this.#prepared.delete(text);
     delete this.#protocol.parsedStatements[name];
     delete this.#protocol.submittedNamedStatements[name];
     this.#protocol.close({ type: 'S', name });
   }
 
-  #toConfig(statement: SentStatement, added: [text: string, name: string][]): object {
-    if (!statement.is_prepared) return { ...statement };
-    if (this.#schema_version !== schema_version) for (const [text, name] of this.#names) this.#forget(text, name);
+  /** Finds the prepared statement, or adds it. Undefined if the statement is not to be prepared. */
+  #prepare(statement: SentStatement, added: [text: string, name: string][]): PreparedStatement | undefined {
+    if (!statement.is_prepared) return undefined;
+    if (this.#schema_version !== schema_version)
+      for (const [text, { name }] of this.#prepared) this.#forget(text, name);
     this.#schema_version = schema_version;
     const { text } = statement;
-    let name = this.#names.get(text);
-    if (name === undefined) {
-      if (this.#names.size >= NAMES_MAX) return { ...statement };
-      name = `${this.#prefix}_${++this.#names_made}`;
-      this.#names.set(text, name);
-      added.push([text, name]);
-    }
-    return { ...statement, name };
+    const known = this.#prepared.get(text);
+    if (known !== undefined || this.#prepared.size >= NAMES_MAX) return known;
+    const name = `${this.#prefix}_${++this.#names_made}`;
+    const prepared: PreparedStatement = { name };
+    this.#prepared.set(text, prepared);
+    added.push([text, name]);
+    return prepared;
   }
 }
 
@@ -163,42 +172,86 @@ type Protocol = {
   close(statement: { type: 'S'; name: string }): void;
 };
 
-/** Methods of the driver's Query that are overridden below, which its types omit. */
+/** State and methods of the driver's Query that are used or overridden below, which its types omit. */
 type DriverQuery = {
+  readonly text: string;
+  readonly _result: ResultColumns;
+  queryMode: 'extended';
+  _accumulateRows: boolean;
   prepare(connection: pg.Connection): void;
   handleCommandComplete(message: unknown, connection: pg.Connection): void;
   handleError(error: Error, connection: pg.Connection): void;
 };
-const DriverQuery = pg.Query as unknown as new (statement: object) => DriverQuery;
+/** State of the driver's Result that depends on the columns alone. */
+type ResultColumns = {
+  readonly fields: unknown;
+  readonly _parsers: unknown;
+  readonly _prebuiltEmptyResultObject: unknown;
+};
+const DriverQuery = pg.Query as unknown as new (statement: string | SentStatement) => DriverQuery;
+
+class SentQuery extends DriverQuery {
+  constructor(statement: SentStatement, prepared: PreparedStatement | undefined) {
+    // The driver copies an object by the descriptors of its properties, which takes longer than all else here.
+    super(prepared ? statement.text : statement);
+    if (prepared) Object.assign(this, { values: statement.values, name: prepared.name });
+    this.queryMode = 'extended';
+  }
+}
 
 /** A statement that is sent after others in one message: the server executes all of them before it answers. */
-class BundledQuery extends DriverQuery {
-  readonly #before: { readonly text?: string }[];
+class BundledQuery extends SentQuery {
+  readonly #before: QueryWithoutAnswer[];
+  readonly #prepared: PreparedStatement | undefined;
 
-  constructor(before: readonly object[], statement: object) {
-    super({ ...statement, queryMode: 'extended' });
-    this.#before = [...before];
+  constructor(before: QueryWithoutAnswer[], last: SentStatement, prepared: PreparedStatement | undefined) {
+    super(last, prepared);
+    this.#before = before;
+    this.#prepared = prepared;
   }
 
   override prepare(connection: pg.Connection): void {
-    for (const statement of this.#before) new QueryWithoutSync(statement).prepare(connection);
-    super.prepare(connection);
+    for (const query of this.#before) query.prepare(connection);
+    const columns = this.#prepared?.columns;
+    if (columns === undefined) return super.prepare(connection);
+    Object.assign(this._result, columns);
+    this._accumulateRows = true;
+    super.prepare(withoutDescribe(connection));
   }
 
   override handleCommandComplete(message: unknown, connection: pg.Connection): void {
-    if (this.#before.shift() === undefined) super.handleCommandComplete(message, connection);
+    if (this.#before.shift() !== undefined) return;
+    super.handleCommandComplete(message, connection);
+    const { fields, _parsers, _prebuiltEmptyResultObject } = this._result;
+    if (this.#prepared) this.#prepared.columns ??= { fields, _parsers, _prebuiltEmptyResultObject };
   }
 
   override handleError(error: Error, connection: pg.Connection): void {
     const [failed] = this.#before;
-    if (failed) error.message = `${failed.text?.slice(0, 300)} - ${error.message}`;
+    if (failed) error.message = `${failed.text.slice(0, 300)} - ${error.message}`;
     super.handleError(error, connection);
   }
 }
 
-/** A statement after which the server does not answer yet. */
-class QueryWithoutSync extends DriverQuery {
+/** A statement whose rows are not read, and after which the server does not answer yet. */
+class QueryWithoutAnswer extends SentQuery {
+  override prepare(connection: pg.Connection): void {
+    super.prepare(withoutDescribe(connection));
+  }
+
   _getRows(connection: pg.Connection): void {
     connection.execute({ portal: '' }, true);
   }
+}
+
+const undescribed = new WeakMap<pg.Connection, pg.Connection>();
+
+/** The connection for a query that does not ask for the columns of its rows. */
+function withoutDescribe(connection: pg.Connection): pg.Connection {
+  let same = undescribed.get(connection);
+  if (same === undefined) {
+    same = Object.create(connection, { describe: { value: () => undefined } }) as pg.Connection;
+    undescribed.set(connection, same);
+  }
+  return same;
 }

@@ -2,8 +2,8 @@
  * Records the reads of a computation: ids in the rows of Postgres, whose changes invalidate the result; future instants in them, at which
  * the result may change; and usage queries. Dependencies are never listed by hand, so none is missed.
  */
-import { AsyncLocalStorage } from 'node:async_hooks';
 import type pg from 'pg';
+import { CallValue } from '../../foundation/call-value.ts';
 import type { UsageResult } from '../../usage/live-usage.ts';
 import type { MeterUsageQuery } from '../../usage/usage-query.ts';
 import { onAnswered } from './when-answered.ts';
@@ -16,19 +16,19 @@ export type DependencyRecorder = {
   read(read: UsageResult): void;
 };
 
-const recorders = new AsyncLocalStorage<DependencyRecorder | undefined>();
+const recorders = new CallValue<DependencyRecorder>();
 
 export function runWithRecorder<Result>(recorder: DependencyRecorder, work: () => Result): Result {
   return recorders.run(recorder, work);
 }
 
 export function currentRecorder(): DependencyRecorder | undefined {
-  return recorders.getStore();
+  return recorders.get();
 }
 
 /** Runs work without a recorder, because work for several callers is recorded for none of them. */
 export function runUnrecorded<Result>(work: () => Result): Result {
-  return recorders.getStore() === undefined ? work() : recorders.run(undefined, work);
+  return recorders.get() === undefined ? work() : recorders.run(undefined, work);
 }
 
 /** Records rows of a batched read for one caller: in lists, in maps, and as parts of joined rows. */
@@ -47,7 +47,7 @@ export function recordAnswer(recorder: DependencyRecorder, answer: unknown): voi
 /** Records the statements of one connection. */
 export function recordRows(connection: pg.Client): void {
   onAnswered(connection, () => {
-    const recorder = recorders.getStore();
+    const recorder = recorders.get();
     return (
       recorder &&
       ((error, result) => {

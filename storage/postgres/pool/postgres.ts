@@ -10,6 +10,7 @@ import { traceStatements } from '../interceptors/traced.ts';
 import { watchForUnresponsivePostgres } from '../interceptors/unresponsive-server.ts';
 import { loadParser } from '../tenant-guard/parser.ts';
 import { installTenantGuard } from '../tenant-guard/tenant-guard.ts';
+import { StatementClient } from './statement-client.ts';
 
 interface PostgresOptions {
   pool_max?: number;
@@ -44,7 +45,7 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
     log = () => {},
   } = options;
   return knex({
-    client: 'pg',
+    client: StatementClient as never,
     connection: {
       connectionString: url,
       application_name,
