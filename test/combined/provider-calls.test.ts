@@ -348,7 +348,7 @@ describe('calls of providers', function () {
   });
 
   it('no transaction is open during a call', async () => {
-    for (const name of NAMES) expect(proxies[name].requests.length, name).to.be.above(50);
+    for (const name of NAMES) expect(proxies[name].requests.length, name).to.be.above(40);
     expect(open).to.deep.equal([]);
     await api.services.postgres.transaction(async (transaction) => {
       await transaction.raw('select 1 as control');
