@@ -75,6 +75,9 @@ export type InboundWebhook = {
   /** The signed bytes, as received. */
   readonly body: Uint8Array;
   readonly now: Date;
+  /** Method and full address of the request as its sender used them, for signatures that cover them. */
+  readonly method?: string;
+  readonly url?: string;
 };
 
 type PaymentCapability = {

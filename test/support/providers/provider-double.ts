@@ -12,7 +12,13 @@ export type InvoiceCopy = {
   readonly remaining: string;
 };
 
-export type SignedWebhook = { readonly headers: Readonly<Record<string, string>>; readonly body: string };
+type SignedHeaders = Readonly<Record<string, string>>;
+export type SignedWebhook = {
+  readonly headers: SignedHeaders;
+  readonly body: string;
+  /** Headers of the signature, if it covers the address to which the webhook is sent. */
+  sign?(url: string): SignedHeaders;
+};
 
 export interface ProviderDouble {
   readonly provider_type: string;
