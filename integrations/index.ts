@@ -4,6 +4,7 @@
  */
 import { directory } from './directory/provider.ts';
 import { http } from './http/provider.ts';
+import { hubspot } from './hubspot/provider.ts';
 import type { Provider } from './provider.ts';
 import { quickbooks } from './quickbooks/provider.ts';
 import { razorpay } from './razorpay/provider.ts';
@@ -24,4 +25,5 @@ export const PROVIDERS: Readonly<Record<string, Provider>> = {
   stripe,
   razorpay,
   quickbooks,
+  hubspot,
 };
