@@ -67,21 +67,26 @@ export class HubSpotAccount implements ProviderAccount {
   }
 
   async pushInvoice(invoice: PushedInvoice): Promise<ProviderRecord> {
+    // Refuses amounts before anything is created.
+    toLineInputs(invoice, '');
     const earlier = hasBegun(invoice) ? await this.#records.find('invoice', invoice.invoice_id) : null;
-    if (earlier !== null && isIssued(earlier)) return checkIssued(earlier, invoice);
-    if (earlier !== null) await this.#discard(earlier);
-    const first = await this.#createInvoice(invoice);
-    if (first.is_new) return await this.#issue(first.record.id, invoice);
-    if (isIssued(first.record)) return checkIssued(first.record, invoice);
-    await this.#discard(first.record);
-    const second = await this.#createInvoice(invoice);
-    if (!second.is_new) throw describeConcurrent(invoice);
-    return await this.#issue(second.record.id, invoice);
+    const { record, is_new } =
+      earlier === null ? await this.#createInvoice(invoice) : { record: earlier, is_new: false };
+    if (is_new) return await this.#issue(record.id, invoice);
+    switch (readInvoiceStatus(record)) {
+      case 'draft':
+        await this.#clear(record.id);
+        return await this.#issue(record.id, invoice);
+      case 'void':
+        // A person has voided it. Our id is removed, because the next invoice has it.
+        await this.#records.release('invoice', record.id);
+        return await this.pushInvoice({ ...invoice, is_key_renewed: true });
+      default:
+        return checkIssued(record, invoice);
+    }
   }
 
   async #createInvoice(invoice: PushedInvoice) {
-    // Refuses amounts before anything is created.
-    toLineInputs(invoice, '');
     try {
       return await this.#records.create('invoice', invoice.invoice_id, toInvoiceInput(invoice));
     } catch (error) {
@@ -104,12 +109,13 @@ export class HubSpotAccount implements ProviderAccount {
       if (!isEqual(draft, invoice)) throw describeDifference(draft, invoice, 'where it was deleted');
       await this.#client.update('invoice', id, { hs_invoice_status: 'open' });
     } catch (error) {
-      if (isMissing(error)) throw describeConcurrent(invoice);
-      if (isRefusal(error)) await this.#discard({ id, properties: {} });
+      if (isRefusal(error)) await this.#discard(id);
       throw error;
     }
     const opened = await this.#client.read('invoice', id);
-    return { provider_entity_id: id, url: opened === null ? null : readUrl(opened) };
+    if (opened === null || isEqual(opened, invoice)) return toRecord(opened ?? { id, properties: {} });
+    await this.voidInvoice(id);
+    throw describeDifference(opened, invoice, 'where it was voided');
   }
 
   /** Reads the draft until its total is computed. A total below ours may contain only some of the lines. */
@@ -135,7 +141,7 @@ export class HubSpotAccount implements ProviderAccount {
     if (invoice === null) return;
     const status = readInvoiceStatus(invoice);
     if (status === 'void') return;
-    if (status === 'draft') return await this.#discard(invoice);
+    if (status === 'draft') return await this.#discard(provider_entity_id);
     const due = readAmount(invoice, 'hs_balance_due');
     if (status === 'paid' || (due.gt(0) && due.lt(readAmount(invoice, 'hs_amount_billed'))))
       throw new ProviderError(
@@ -145,21 +151,20 @@ export class HubSpotAccount implements ProviderAccount {
     await this.#client.update('invoice', provider_entity_id, { hs_invoice_status: 'voided' });
   }
 
-  /**
-   * Withdraws an invoice that is a draft, or that a person has voided. Our id is removed first, because the next attempt
-   * creates an invoice with it.
-   */
-  async #discard(invoice: HubSpotRecord): Promise<void> {
-    const { id } = invoice;
+  /** Deletes the lines of a draft. */
+  async #clear(id: string): Promise<void> {
+    for (const type of ['line_item', 'discount'] as const)
+      await this.#client.deleteAll(type, await this.#client.listAssociated('invoice', id, type));
+  }
+
+  /** Deletes a draft. Our id is removed first, because the next attempt creates an invoice with it. */
+  async #discard(id: string): Promise<void> {
+    await this.#clear(id);
     try {
       await this.#records.release('invoice', id);
     } catch (error) {
-      if (isMissing(error)) return;
-      throw error;
+      if (!isMissing(error)) throw error;
     }
-    if (readInvoiceStatus(invoice) === 'void') return;
-    for (const type of ['line_item', 'discount'] as const)
-      await this.#client.deleteAll(type, await this.#client.listAssociated('invoice', id, type));
     await this.#client.delete('invoice', id);
   }
 
@@ -200,11 +205,6 @@ function hasBegun({ key_age_seconds, is_key_renewed }: Push): boolean {
   return key_age_seconds > 0 || is_key_renewed;
 }
 
-function isIssued(invoice: HubSpotRecord): boolean {
-  const status = readInvoiceStatus(invoice);
-  return status === 'open' || status === 'paid';
-}
-
 /** Returns the invoice of an earlier attempt. A different one stays, because a person may have edited it. */
 function checkIssued(found: HubSpotRecord, invoice: PushedInvoice): ProviderRecord {
   if (isEqual(found, invoice)) return toRecord(found);
@@ -221,11 +221,6 @@ function describeDifference(there: HubSpotRecord, { invoice_id, total, currency 
     'person',
     `the total of invoice ${invoice_id} is ${new Decimal(total).toFixed()} ${currency}, but ${billed} ${readCurrency(there)} at HubSpot, ${end} (${there.id})`,
   );
-}
-
-/** Two requests send the invoice at once, and one has deleted the draft of the other. */
-function describeConcurrent({ invoice_id }: PushedInvoice): ProviderError {
-  return new ProviderError('wait', `invoice ${invoice_id} is being sent to HubSpot by another request`);
 }
 
 function describeEnd(isDeleted: boolean): string {

@@ -126,7 +126,7 @@ export class HubSpotFake extends FakeServer<Disturbance> {
     checkNames([...parameters.keys()], ['properties', 'idProperty', 'archived']);
     const by = parameters.get('idProperty') ?? undefined;
     const is_archived = parameters.get('archived') === 'true';
-    const names = parameters.get('properties')?.split(',') ?? [];
+    const names = parameters.getAll('properties').flatMap((list) => list.split(','));
     const shown = show(this.crm.get(type, id, { ...(by ? { by } : {}), is_archived }), names);
     if (type === 'invoices' && shown.properties['hs_invoice_status'] === 'draft' && this.crm.delayed_reads-- > 0)
       shown.properties['hs_amount_billed'] = null;
