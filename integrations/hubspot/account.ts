@@ -27,7 +27,7 @@ import type { HubSpotRecord } from './records.ts';
 const TOTAL_READS_MAX = 5;
 const TOTAL_PAUSE_MS = 500;
 
-type Push = Pick<PushedCustomer, 'key_age_seconds' | 'is_key_renewed'>;
+type PushAttempt = Pick<PushedCustomer, 'key_age_seconds' | 'is_key_renewed'>;
 
 export class HubSpotAccount implements ProviderAccount {
   readonly #client: HubSpotClient;
@@ -201,7 +201,7 @@ export class HubSpotAccount implements ProviderAccount {
   }
 }
 
-function hasBegun({ key_age_seconds, is_key_renewed }: Push): boolean {
+function hasBegun({ key_age_seconds, is_key_renewed }: PushAttempt): boolean {
   return key_age_seconds > 0 || is_key_renewed;
 }
 

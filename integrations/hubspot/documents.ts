@@ -7,7 +7,7 @@ import { minorUnits, parseDecimal } from '../../core/foundation/money.ts';
 import type { PushedInvoiceLine } from '../../core/platform/integration/pushed-lines.ts';
 import type { PushedCustomer, PushedInvoice, PushedPayment } from '../account.ts';
 import { ProviderError } from '../provider-error.ts';
-import { associate, type HubSpotInput } from './records.ts';
+import { buildAssociation, type HubSpotInput } from './records.ts';
 
 const TEXT_MAX = 1_000;
 const NAME_MAX = 255;
@@ -36,7 +36,7 @@ export function toInvoiceInput(invoice: PushedInvoice): HubSpotInput {
       ...(due_date ? { hs_due_date: toInstantText(due_date) } : {}),
       ...(invoice_number === '' ? {} : { hs_comments: `Invoice ${invoice_number}` }),
     },
-    associations: [associate('invoice_to_contact', provider_customer_id)],
+    associations: [buildAssociation('invoice_to_contact', provider_customer_id)],
   };
 }
 
@@ -56,7 +56,7 @@ export function toLineInputs({ lines, total, currency }: PushedInvoice, invoice_
         price: toAmount(line.amount, currency),
         hs_line_item_currency_code: currency.toUpperCase(),
       },
-      associations: [associate('line_item_to_invoice', invoice_id)],
+      associations: [buildAssociation('line_item_to_invoice', invoice_id)],
     }));
   const discounts = lines.filter(isDiscount).map(({ description, amount }, index) => ({
     properties: {
@@ -65,7 +65,7 @@ export function toLineInputs({ lines, total, currency }: PushedInvoice, invoice_
       hs_value: toAmount(new Decimal(amount).negated().toFixed(), currency),
       hs_sort_order: String(index),
     },
-    associations: [associate('discount_to_invoice', invoice_id)],
+    associations: [buildAssociation('discount_to_invoice', invoice_id)],
   }));
   return { line_items, discounts };
 }
@@ -89,8 +89,8 @@ export function toPaymentInput(payment: PushedPayment): HubSpotInput {
       ...(reference === '' ? {} : { hs_reference_number: cut(reference, TEXT_MAX) }),
     },
     associations: [
-      associate('payment_to_invoice', provider_invoice_id),
-      associate('payment_to_contact', provider_customer_id),
+      buildAssociation('payment_to_invoice', provider_invoice_id),
+      buildAssociation('payment_to_contact', provider_customer_id),
     ],
   };
 }

@@ -28,12 +28,12 @@ const ASSOCIATIONS = {
   payment_to_invoice: 542,
 } as const;
 
-export type HubSpotAssociation = {
+type HubSpotAssociation = {
   readonly to: { readonly id: string };
   readonly types: readonly { readonly associationCategory: 'HUBSPOT_DEFINED'; readonly associationTypeId: number }[];
 };
 
-export function associate(kind: keyof typeof ASSOCIATIONS, id: string): HubSpotAssociation {
+export function buildAssociation(kind: keyof typeof ASSOCIATIONS, id: string): HubSpotAssociation {
   return {
     to: { id },
     types: [{ associationCategory: 'HUBSPOT_DEFINED', associationTypeId: ASSOCIATIONS[kind] }],

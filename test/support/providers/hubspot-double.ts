@@ -114,9 +114,9 @@ export class HubSpotDouble implements ProviderDouble {
   }
 
   listNamedEvents(section: string): string[] {
-    const rows = [...section.matchAll(/^\| `(object\.\w+)` \| ([^|]+) \|/gm)];
-    return rows.flatMap(([, event, objects = '']) =>
-      [...objects.matchAll(/`(\w+)`/g)].map(([, object]) => `${event} ${object}`),
+    const list = (cell: string) => [...cell.matchAll(/`([\w.]+)`/g)].map(([, name]) => name);
+    return [...section.matchAll(/^\| (`object[^|]+) \| ([^|]+) \|/gm)].flatMap(([, events = '', objects = '']) =>
+      list(events).flatMap((event) => list(objects).map((object) => `${event} ${object}`)),
     );
   }
 
