@@ -24,6 +24,7 @@ import { CouponAssociationModel } from '../../storage/models/subscriptions/coupo
 import { clientCall, hasMethod } from '../support/client-call.ts';
 import { ExampleIds, exampleId as id } from '../support/example-ids.ts';
 import { expectGoldenJson } from '../support/golden.ts';
+import { HubSpotFake, signHubSpotRequest } from '../support/providers/hubspot-fake.ts';
 import { QuickBooksFake, signIntuitBody } from '../support/providers/quickbooks-fake.ts';
 import { RazorpayFake, signRazorpayBody } from '../support/providers/razorpay-fake.ts';
 import { StripeFake, signStripeBody } from '../support/providers/stripe-fake.ts';
@@ -56,6 +57,7 @@ describe('the examples of the documentation', () => {
   let fake: StripeFake;
   let books: QuickBooksFake;
   let razorpay: RazorpayFake;
+  const hubspot = new HubSpotFake();
   const ids = new ExampleIds();
   const directory = mkdtempSync(join(tmpdir(), 'exports-'));
   const answers = new Map<string, Shown>();
@@ -71,7 +73,9 @@ describe('the examples of the documentation', () => {
     fake = await new StripeFake().start();
     books = await new QuickBooksFake().start();
     razorpay = await new RazorpayFake().start();
-    const addresses = `stripe=${fake.url.href},quickbooks=${books.url.href},razorpay=${razorpay.url.href}`;
+    await hubspot.start();
+    const others = `razorpay=${razorpay.url.href},hubspot=${hubspot.url.href}`;
+    const addresses = `stripe=${fake.url.href},quickbooks=${books.url.href},${others}`;
     const stores = { EXPORT_DIRECTORY: directory, SECRETS_KEYS: SEALING_KEY };
     const config = { PAYMENT_SANDBOX_SECRET: SECRET, PROVIDER_ADDRESSES: addresses, ...stores };
     world = await startWorld({ now: '2025-12-31T09:00:00Z', config });
@@ -109,6 +113,7 @@ describe('the examples of the documentation', () => {
     await fake.stop();
     await books.stop();
     await razorpay.stop();
+    await hubspot.stop();
     rmSync(directory, { recursive: true });
   });
 
@@ -774,6 +779,7 @@ describe('the examples of the documentation', () => {
     answers.set('initiateOAuth', { ...begun, oauth_url: page });
     await receiveFromQuickBooks();
     await receiveFromRazorpay();
+    await receiveFromHubSpot();
   }
 
   async function receiveFromStripe() {
@@ -798,8 +804,22 @@ describe('the examples of the documentation', () => {
     await receive('razorpay', body, signature);
   }
 
+  async function receiveFromHubSpot() {
+    const account = { hubspot: hubspot.secrets };
+    await send('POST', '/connections', { name: 'H', provider_type: 'hubspot', encrypted_secret_data: account });
+    const body = JSON.stringify([{ eventId: 1, subscriptionType: 'contact.creation', portalId: 4711, objectId: 1 }]);
+    const timestamp = String(world.now.getTime());
+    const { tenant_id, environment_id } = world.api.scope;
+    const url = `${world.api.url}/v1/webhooks/hubspot/${tenant_id}/${environment_id}`;
+    const signature = signHubSpotRequest({ method: 'POST', url, body, timestamp }, hubspot.client_secret);
+    await receive('hubspot', body, {
+      'x-hubspot-signature-v3': signature,
+      'x-hubspot-request-timestamp': timestamp,
+    });
+  }
+
   async function receive(
-    provider: 'stripe' | 'razorpay' | 'quickbooks',
+    provider: 'stripe' | 'razorpay' | 'quickbooks' | 'hubspot',
     body: string,
     headers: Record<string, string>,
   ) {

@@ -217,7 +217,7 @@ function disturb(what: Disturbance | null): Answer | null {
   return { status: 429, body: { status: 'error', message, errorType: 'RATE_LIMIT', policyName } };
 }
 
-export type SignedRequest = {
+type SignedRequest = {
   readonly method: string;
   readonly url: string;
   readonly body: string;
