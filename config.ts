@@ -58,6 +58,10 @@ const Settings = z.object({
   RATE_LIMIT_WRONG_KEYS: whole.default(100),
   /** Number of trusted proxies in front of the API, whose X-Forwarded-For is believed. */
   TRUSTED_PROXIES: whole.default(0),
+  /** https://… under which providers reach the API; the protocol and host of each request if absent. */
+  PUBLIC_URL: optionalText
+    .pipe(z.url({ protocol: /^https?$/, error: 'must be an http(s) URL' }).optional())
+    .transform((url) => url?.replace(/\/+$/, '')),
   /** Unknown keys of a request body: refused, or ignored and listed in a header of the answer. */
   UNKNOWN_BODY_KEYS: z.enum(['refuse', 'ignore']).default('refuse'),
   /** Directory for the data of the embedded stores. */

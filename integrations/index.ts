@@ -4,6 +4,7 @@
  */
 import { directory } from './directory/provider.ts';
 import { http } from './http/provider.ts';
+import { hubspot } from './hubspot/provider.ts';
 import { moyasar } from './moyasar/provider.ts';
 import { nomod } from './nomod/provider.ts';
 import { paddle } from './paddle/provider.ts';
@@ -34,4 +35,5 @@ export const PROVIDERS: Readonly<Record<string, Provider>> = {
   paddle,
   moyasar,
   nomod,
+  hubspot,
 };

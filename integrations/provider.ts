@@ -86,7 +86,8 @@ export type InboundWebhook = {
   /** The signed bytes, as received. */
   readonly body: Uint8Array;
   readonly now: Date;
-  /** Full address of the request as its sender used it, for signatures that cover it. */
+  /** Method and full address of the request as its sender used them, for signatures that cover them. */
+  readonly method?: string;
   readonly url?: string;
 };
 

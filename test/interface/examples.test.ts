@@ -25,6 +25,7 @@ import { CouponAssociationModel } from '../../storage/models/subscriptions/coupo
 import { clientCall, hasMethod } from '../support/client-call.ts';
 import { ExampleIds, exampleId as id } from '../support/example-ids.ts';
 import { expectGoldenJson } from '../support/golden.ts';
+import { HubSpotFake, signHubSpotRequest } from '../support/providers/hubspot-fake.ts';
 import { PaddleFake, signPaddleBody } from '../support/providers/paddle-fake.ts';
 import { QuickBooksFake, signIntuitBody } from '../support/providers/quickbooks-fake.ts';
 import { RazorpayFake, signRazorpayBody } from '../support/providers/razorpay-fake.ts';
@@ -63,6 +64,7 @@ describe('the examples of the documentation', () => {
   let xero: XeroFake;
   let razorpay: RazorpayFake;
   const paddle = new PaddleFake();
+  const hubspot = new HubSpotFake();
   const ids = new ExampleIds();
   const directory = mkdtempSync(join(tmpdir(), 'exports-'));
   const answers = new Map<string, Shown>();
@@ -81,7 +83,16 @@ describe('the examples of the documentation', () => {
     razorpay = await new RazorpayFake().start();
     await paddle.start();
     xero = await new XeroFake().start();
-    const fakes = Object.entries({ stripe: fake, quickbooks: books, razorpay, zoho_books: zoho, paddle, xero });
+    await hubspot.start();
+    const fakes = Object.entries({
+      stripe: fake,
+      quickbooks: books,
+      razorpay,
+      zoho_books: zoho,
+      paddle,
+      xero,
+      hubspot,
+    });
     const addresses = fakes.map(([name, { url }]) => `${name}=${url.href}`).join(',');
     const stores = { EXPORT_DIRECTORY: directory, SECRETS_KEYS: SEALING_KEY };
     const config = { PAYMENT_SANDBOX_SECRET: SECRET, PROVIDER_ADDRESSES: addresses, ...stores };
@@ -123,6 +134,7 @@ describe('the examples of the documentation', () => {
     await razorpay.stop();
     await zoho.stop();
     await paddle.stop();
+    await hubspot.stop();
     rmSync(directory, { recursive: true });
   });
 
@@ -799,6 +811,7 @@ describe('the examples of the documentation', () => {
     await receiveFromZohoBooks();
     await receiveFromPaddle();
     await receiveFromXero();
+    await receiveFromHubSpot();
   }
 
   async function receiveFromStripe() {
@@ -849,6 +862,20 @@ describe('the examples of the documentation', () => {
     await send('POST', '/connections', { name: 'X', provider_type: 'xero', encrypted_secret_data: account });
     const body = JSON.stringify({ events: [], firstEventSequence: 0, lastEventSequence: 0, entropy: 'random' });
     await receive('xero', body, { 'x-xero-signature': signXeroBody(body, secrets.webhook_key) });
+  }
+
+  async function receiveFromHubSpot() {
+    const account = { hubspot: hubspot.secrets };
+    await send('POST', '/connections', { name: 'H', provider_type: 'hubspot', encrypted_secret_data: account });
+    const body = JSON.stringify([{ eventId: 1, subscriptionType: 'contact.creation', portalId: 4711, objectId: 1 }]);
+    const timestamp = String(world.now.getTime());
+    const { tenant_id, environment_id } = world.api.scope;
+    const url = `${world.api.url}/v1/webhooks/hubspot/${tenant_id}/${environment_id}`;
+    const signature = signHubSpotRequest({ method: 'POST', url, body, timestamp }, hubspot.client_secret);
+    await receive('hubspot', body, {
+      'x-hubspot-signature-v3': signature,
+      'x-hubspot-request-timestamp': timestamp,
+    });
   }
 
   async function receive(provider: string, body: string, headers: Record<string, string>) {

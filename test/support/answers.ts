@@ -473,6 +473,7 @@ export const ANSWERS = {
   'POST /webhooks/xero/:tenant_id/:environment_id': z.null(),
   'POST /webhooks/moyasar/:tenant_id/:environment_id': MessageAnswer,
   'POST /webhooks/nomod/:tenant_id/:environment_id': MessageAnswer,
+  'POST /webhooks/hubspot/:tenant_id/:environment_id': MessageAnswer,
   'GET /webhooks/inbound': ProviderEventListAnswer,
   'POST /webhooks/inbound/:id/retry': ProviderEventAnswer,
   'POST /entity-integration-mappings': MappingAnswer,

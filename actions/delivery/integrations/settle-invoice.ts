@@ -29,13 +29,20 @@ export async function settleInvoice(
   const there = await computeRemainingThere(stores, invoice, { sent_invoice, payments, target });
   if (there.eq(invoice.amount_remaining)) return;
   const isSettled = new Decimal(invoice.amount_remaining).isZero();
-  const receivesPayments = findAccountCapability(target.connection).exchanges.includes('payment');
-  if (isSettled && receivesPayments && payments.length === 0)
-    return settleByHand(stores, invoice, { mapping, sent_invoice, target });
-  // A payment with this connection_id was made on the provider's copy of the invoice, which therefore cannot be voided. A separate charge
-  // at the provider has no connection_id, and does not prevent that.
-  const isPaidThere = payments.some(({ connection_id }) => connection_id === target.connection.id);
-  if (!isSettled || receivesPayments || isPaidThere)
+  const { exchanges } = findAccountCapability(target.connection);
+  const receivesPayments = exchanges.includes('payment');
+  const by_hand = new Decimal(invoice.amount_paid).minus(sent_invoice.amount_paid);
+  const isByHand = payments.length === 0 && (exchanges.includes('credit_note') || by_hand.gte(there));
+  if (isSettled && receivesPayments && isByHand)
+    return settleByHand(stores, invoice, { mapping, amount: by_hand, target });
+  // The copy can be voided if only a credit note that the provider does not receive has settled the invoice, or if nothing was paid on the
+  // copy. A payment with this connection_id was made on the copy; a separate charge at the provider has no connection_id.
+  const isVoidable = receivesPayments
+    ? !exchanges.includes('credit_note') &&
+      by_hand.lte(0) &&
+      payments.every(({ id }) => sent_invoice.contained_ids.includes(id))
+    : payments.every(({ connection_id }) => connection_id !== target.connection.id);
+  if (!isSettled || !isVoidable)
     throw new ProviderError(
       'person',
       `${invoice.amount_remaining} ${invoice.currency} of invoice ${invoice.id} remains to be paid here, but ${there.toFixed()} at the provider: correct it there`,
@@ -76,7 +83,7 @@ async function computeRemainingThere(
 
 type SettledCounterpart = {
   readonly mapping: IntegrationMappingModel;
-  readonly sent_invoice: SentInvoice;
+  readonly amount: Decimal;
   readonly target: PushTarget;
 };
 
@@ -87,9 +94,8 @@ type SettledCounterpart = {
 async function settleByHand(
   stores: Postgres,
   invoice: InvoiceModel,
-  { mapping, sent_invoice, target }: SettledCounterpart,
+  { mapping, amount, target }: SettledCounterpart,
 ): Promise<void> {
-  const amount = new Decimal(invoice.amount_paid).minus(sent_invoice.amount_paid);
   if (amount.lte(0)) return;
   const provider_customer_id = await ensureProviderCustomer(stores, invoice, invoice.customer_id, target);
   const first = await loadPushKey(stores, mapping);

@@ -127,8 +127,8 @@ function receive(
     Object.entries(request.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
   );
   const onUnreadable = (connection_id: string) => log.error({ connection_id }, 'the credentials cannot be decrypted');
-  const { protocol, host, originalUrl } = request;
-  const url = `${protocol}://${host}${originalUrl}`;
-  const webhook = { headers, body: request.body as Buffer, now: received_at, url };
+  const { method, originalUrl, protocol, host } = request;
+  const url = `${services.config.PUBLIC_URL ?? `${protocol}://${host}`}${originalUrl}`;
+  const webhook = { headers, body: request.body as Buffer, now: received_at, method, url };
   return receiveWebhook(services, scope, { provider_type, webhook, settings: services.config, onUnreadable });
 }

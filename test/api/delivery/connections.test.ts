@@ -31,7 +31,7 @@ describe('connections to accounts over HTTP', () => {
 
   it('400: credentials that are absent or wrong are named by their path', async () => {
     const cases: [object, string][] = [
-      [{ provider_type: 'hubspot' }, 'provider_type'],
+      [{ provider_type: 'tabs' }, 'provider_type'],
       [{ encrypted_secret_data: null }, 'encrypted_secret_data.stripe'],
       [{ encrypted_secret_data: { stripe: {} } }, 'encrypted_secret_data.stripe.secret_key'],
       [
@@ -56,7 +56,7 @@ describe('connections to accounts over HTTP', () => {
     ];
     for (const [fields, field] of cases)
       expect(await refusal(create(fields)), JSON.stringify(fields)).to.deep.equal([400, 'validation_error', field]);
-    const { body } = await create({ provider_type: 'hubspot' });
+    const { body } = await create({ provider_type: 'tabs' });
     expect(body.details!.allowed).to.include.members(['s3', 'directory', 'stripe']);
   });
 

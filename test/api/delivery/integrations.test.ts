@@ -77,7 +77,7 @@ describe('mappings over HTTP', () => {
   it('400 and 404: an unknown provider, an unknown kind, a record that is not there', async () => {
     const id = await newCustomer();
     const cases: [object, number, string | undefined][] = [
-      [{ provider_type: 'hubspot' }, 400, 'provider_type'],
+      [{ provider_type: 'tabs' }, 400, 'provider_type'],
       [{ entity_type: 'wallet' }, 400, 'entity_type'],
       [{ entity_type: 'item' }, 400, 'entity_type'],
       [{ provider_entity_id: '' }, 400, 'provider_entity_id'],

@@ -31,9 +31,10 @@ export class ConnectedAccount {
   }
 
   /** Starts the fake and an environment that has no connection yet. */
-  static async start(provider: ProviderDouble): Promise<ConnectedAccount> {
+  static async start(provider: ProviderDouble, settings: Record<string, string> = {}): Promise<ConnectedAccount> {
     await provider.fake.start();
     const config = {
+      ...settings,
       SECRETS_KEYS: SETTINGS_KEY,
       PROVIDER_ADDRESSES: `${provider.provider_type}=${provider.fake.url.href}`,
     };
@@ -138,11 +139,12 @@ export class ConnectedAccount {
   }
 
   /** Posts a webhook to our address, and returns the status of the answer. */
-  async deliver({ headers, body, query }: SignedWebhook): Promise<number> {
+  async deliver({ headers, body, query, sign }: SignedWebhook): Promise<number> {
     const { tenant_id, environment_id } = this.api.scope;
     const address = `/webhooks/${this.provider.provider_type}/${tenant_id}/${environment_id}`;
     const path = `${address}${query === undefined ? '' : `?${query}`}` as const;
-    return (await this.api.request('POST', path, { body, key: null, headers })).status;
+    const signed = { ...headers, ...sign?.(`${this.api.url}/v1${path}`) };
+    return (await this.api.request('POST', path, { body, key: null, headers: signed })).status;
   }
 
   /** Posts the webhooks of what happened at the provider since the last call. */

@@ -3,6 +3,7 @@
  * test/actions/delivery/integrations/every-provider.test.ts fails without it, and runs all its rows with it.
  */
 
+import { HubSpotDouble } from './hubspot-double.ts';
 import { MoyasarDouble } from './moyasar-double.ts';
 import { NomodDouble } from './nomod-double.ts';
 import { PaddleDouble } from './paddle-double.ts';
@@ -22,4 +23,5 @@ export const PROVIDER_DOUBLES: Readonly<Record<string, () => ProviderDouble>> = 
   paddle: () => new PaddleDouble(),
   moyasar: () => new MoyasarDouble(),
   nomod: () => new NomodDouble(),
+  hubspot: () => new HubSpotDouble(),
 };

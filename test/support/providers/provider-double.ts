@@ -12,11 +12,14 @@ export type InvoiceCopy = {
   readonly remaining: string;
 };
 
+type SignedHeaders = Readonly<Record<string, string>>;
 export type SignedWebhook = {
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: SignedHeaders;
   readonly body: string;
   /** Query of the address, without the question mark; absent without one. */
   readonly query?: string;
+  /** Headers of the signature, if it covers the address to which the webhook is sent. */
+  sign?(url: string): SignedHeaders;
 };
 
 export interface ProviderDouble {

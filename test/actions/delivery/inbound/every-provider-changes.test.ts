@@ -48,7 +48,9 @@ describeProviders('copies that a person changes', ({ name, there, given }) => {
       there.creditCopy!(copy_id, '30');
       await account.deliverAll();
       expect((await account.read()).ended).to.equal('done');
-      expect((await account.findMapping(invoice_id)).attention_reason).to.match(/^30 usd of the invoice is credited/);
+      expect((await account.findMapping(invoice_id)).attention_reason).to.match(
+        new RegExp(`^30 ${there.currency} of the invoice is credited`),
+      );
     });
 
   if (there.editCopy)
@@ -59,7 +61,7 @@ describeProviders('copies that a person changes', ({ name, there, given }) => {
       await account.deliverAll();
       expect((await account.read()).ended).to.equal('done');
       expect((await account.findMapping(invoice_id)).attention_reason).to.equal(
-        `the total of the invoice is 80 usd at ${name}, but 100 usd was sent`,
+        `the total of the invoice is 80 ${there.currency} at ${name}, but 100 ${there.currency} was sent`,
       );
       there.editCopy!(copy_id, '100');
       expect(await readAttention(invoice_id)).to.equal(null);
@@ -77,7 +79,7 @@ describeProviders('copies that a person changes', ({ name, there, given }) => {
         await account.deliverAll();
         expect((await account.read()).ended).to.equal('done');
         expect((await account.findMapping(invoice_id)).attention_reason).to.equal(
-          `payment ${payment_id} of 60 usd is ${amount} at ${name} (${provider_entity_id})`,
+          `payment ${payment_id} of 60 ${there.currency} is ${amount} at ${name} (${provider_entity_id})`,
         );
       }
     });

@@ -15,9 +15,10 @@ it('every provider with an account has a fake', () => {
 });
 
 /** A changed body, and a body without a signature, of a provider that signs bodies in headers. */
-function forge({ headers, body }: SignedWebhook): SignedWebhook[] {
+function forge(webhook: SignedWebhook): SignedWebhook[] {
+  const { body } = webhook;
   return [
-    { headers, body: `${body} ` },
+    { ...webhook, body: `${body} ` },
     { headers: {}, body },
   ];
 }
@@ -163,7 +164,7 @@ describeProviders('records and money', ({ name, exchanges, there, given }) => {
       expect((await account.findMapping(note_id)).push_error).to.match(/ was voided here: void \w+ there$/);
     });
   else
-    it('a credit note of a part needs a person', async () => {
+    it('a credit note of a part needs a person, one of all voids the invoice there', async () => {
       const { account } = given;
       const { invoice_id } = await account.newPushed();
       await account.credit(invoice_id, '30');
@@ -172,6 +173,11 @@ describeProviders('records and money', ({ name, exchanges, there, given }) => {
       expect((await account.findMapping(invoice_id)).push_error).to.match(
         new RegExp(`^70 ${there.currency} .* but 100 at the provider`),
       );
+      const credited = await account.newPushed();
+      await account.credit(credited.invoice_id, '100');
+      await account.push();
+      expect(account.showCopies(credited.invoice_id)).to.deep.equal(['void']);
+      expect((await account.findMapping(credited.invoice_id)).push_error).to.equal(null);
     });
 
   it('an invoice that is voided here is void there', async () => {
@@ -201,7 +207,7 @@ describeProviders('records and money', ({ name, exchanges, there, given }) => {
         expect((await account.read()).ended).to.equal('done');
         const { attention_reason, next_pull_at } = await account.findMapping(invoice_id);
         expect(attention_reason).to.match(
-          new RegExp(`^payment pay_\\w+ of 100 usd is 0 at ${name} \\(${id_there}\\)$`),
+          new RegExp(`^payment pay_\\w+ of 100 ${there.currency} is 0 at ${name} \\(${id_there}\\)$`),
         );
         expect(next_pull_at, 'it is open there again').to.not.equal(null);
         expect(await account.showPaid(invoice_id)).to.equal('SUCCEEDED 100');
