@@ -26,7 +26,10 @@ import { clientCall, hasMethod } from '../support/client-call.ts';
 import { ExampleIds, exampleId as id } from '../support/example-ids.ts';
 import { expectGoldenJson } from '../support/golden.ts';
 import { HubSpotFake, signHubSpotRequest } from '../support/providers/hubspot-fake.ts';
+import { MoyasarDouble } from '../support/providers/moyasar-double.ts';
+import { NomodDouble } from '../support/providers/nomod-double.ts';
 import { PaddleFake, signPaddleBody } from '../support/providers/paddle-fake.ts';
+import type { ProviderDouble } from '../support/providers/provider-double.ts';
 import { QuickBooksFake, signIntuitBody } from '../support/providers/quickbooks-fake.ts';
 import { RazorpayFake, signRazorpayBody } from '../support/providers/razorpay-fake.ts';
 import { StripeFake, signStripeBody } from '../support/providers/stripe-fake.ts';
@@ -64,6 +67,9 @@ describe('the examples of the documentation', () => {
   let xero: XeroFake;
   let razorpay: RazorpayFake;
   const paddle = new PaddleFake();
+  const moyasar = new MoyasarDouble();
+  const nomod = new NomodDouble();
+  const gateways = [moyasar, nomod];
   const hubspot = new HubSpotFake();
   const ids = new ExampleIds();
   const directory = mkdtempSync(join(tmpdir(), 'exports-'));
@@ -84,6 +90,7 @@ describe('the examples of the documentation', () => {
     await paddle.start();
     xero = await new XeroFake().start();
     await hubspot.start();
+    for (const gateway of gateways) await gateway.fake.start();
     const fakes = Object.entries({
       stripe: fake,
       quickbooks: books,
@@ -92,6 +99,8 @@ describe('the examples of the documentation', () => {
       paddle,
       xero,
       hubspot,
+      moyasar: moyasar.fake,
+      nomod: nomod.fake,
     });
     const addresses = fakes.map(([name, { url }]) => `${name}=${url.href}`).join(',');
     const stores = { EXPORT_DIRECTORY: directory, SECRETS_KEYS: SEALING_KEY };
@@ -134,6 +143,7 @@ describe('the examples of the documentation', () => {
     await razorpay.stop();
     await zoho.stop();
     await paddle.stop();
+    for (const gateway of gateways) await gateway.fake.stop();
     await hubspot.stop();
     rmSync(directory, { recursive: true });
   });
@@ -812,6 +822,7 @@ describe('the examples of the documentation', () => {
     await receiveFromPaddle();
     await receiveFromXero();
     await receiveFromHubSpot();
+    await receiveFromGateways();
   }
 
   async function receiveFromStripe() {
@@ -876,6 +887,16 @@ describe('the examples of the documentation', () => {
       'x-hubspot-signature-v3': signature,
       'x-hubspot-request-timestamp': timestamp,
     });
+  }
+
+  async function receiveFromGateways() {
+    const connect = async ({ provider_type: name, secrets }: ProviderDouble) =>
+      send('POST', '/connections', { name, provider_type: name, encrypted_secret_data: { [name]: secrets } });
+    for (const gateway of gateways) await connect(gateway);
+    const { webhook_secret } = moyasar.secrets;
+    await receive('moyasar', JSON.stringify({ id: 'event_1', type: 'balance_paid', secret_token: webhook_secret }), {});
+    const body = JSON.stringify({ id: '7a6ff1c2-0b4e-4d2b-8a67-2f9c5d1e3b40' });
+    await receive('nomod', body, { 'x-api-key': nomod.secrets.webhook_secret });
   }
 
   async function receive(provider: string, body: string, headers: Record<string, string>) {
