@@ -92,9 +92,9 @@ describe('the code samples of the documentation', () => {
 /** The parameters of each call of curl. */
 function runInShell(sources: readonly string[]): string[][] {
   const recorded = `curl() { printf '%s\\000' "$@"; printf 'END\\000'; }\nset -eu\n${sources.join('\n')}\n`;
-  const signers = ['WEBHOOK', 'STRIPE', 'X_RAZORPAY', 'INTUIT'];
-  const signatures = Object.fromEntries(signers.map((name) => [`${name}_SIGNATURE`, 'the-signature']));
-  const env = { KEY: 'the-key', WEBHOOK_ID: 'the-id', WEBHOOK_TIMESTAMP: '1', ...signatures };
+  const signed = routes.flatMap((route) => route.signed ?? []).map((name) => name.toUpperCase().replaceAll('-', '_'));
+  const values = signed.map((name) => [name, name.endsWith('SIGNATURE') ? 'the-signature' : '1']);
+  const env = { KEY: 'the-key', ...Object.fromEntries(values) };
   const { stdout, stderr, status } = spawnSync('/bin/sh', { input: recorded, encoding: 'utf8', env, maxBuffer: 1e8 });
   expect([status, stderr]).to.deep.equal([0, '']);
   return stdout
