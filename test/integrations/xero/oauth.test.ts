@@ -2,7 +2,9 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import { xero } from '../../../integrations/xero/provider.ts';
+import { ConnectedAccount } from '../../support/providers/connected-account.ts';
 import { catchFailure } from '../../support/providers/failure.ts';
+import { XeroDouble } from '../../support/providers/xero-double.ts';
 import { XeroFake } from '../../support/providers/xero-fake.ts';
 
 const { buildAuthorizationUrl, exchangeCode, refresh } = xero.account!.oauth!;
@@ -69,5 +71,42 @@ describe('integrations/xero/oauth', () => {
       refresh(list(), tokens.refresh_token, { address: fake.url }),
     );
     expect([is_unauthorized, provider_code]).to.deep.equal([true, 'invalid_grant']);
+  });
+});
+
+describe('POST /oauth/init and /oauth/complete for Xero', () => {
+  const there = new XeroDouble();
+  let account: ConnectedAccount;
+  before(async () => {
+    account = await ConnectedAccount.start(there);
+  });
+  after(() => account.stop());
+
+  it('connect the organisation, and expired tokens are refreshed', async () => {
+    const { fake } = there;
+    const { tenant_id, ...others } = fake.secrets;
+    const credentials = { ...others, redirect_uri: 'https://seller.example/return' };
+    const begun = await account.request('POST', '/oauth/init', {
+      provider: 'xero',
+      name: 'Books',
+      metadata: {},
+      credentials,
+    });
+    const { code, state } = fake.consent(begun['oauth_url']!);
+    const { session_id } = begun;
+    const { connection_id } = await account.request('POST', '/oauth/complete', {
+      provider: 'xero',
+      session_id,
+      code,
+      state,
+    });
+    account.connection_id = connection_id!;
+    expect(await account.findConnection()).to.include({ provider_type: 'xero', provider_account_id: tenant_id });
+    fake.expireAccessToken();
+    const { copy_id } = await account.newPushed();
+    expect(fake.refreshed).to.have.length(1);
+    there.payCopy(copy_id);
+    await account.deliverAll();
+    expect((await account.read()).ended).to.equal('done');
   });
 });
