@@ -24,6 +24,9 @@ import { CouponAssociationModel } from '../../storage/models/subscriptions/coupo
 import { clientCall, hasMethod } from '../support/client-call.ts';
 import { ExampleIds, exampleId as id } from '../support/example-ids.ts';
 import { expectGoldenJson } from '../support/golden.ts';
+import { MoyasarDouble } from '../support/providers/moyasar-double.ts';
+import { NomodDouble } from '../support/providers/nomod-double.ts';
+import { signNomodWebhook } from '../support/providers/nomod-fake.ts';
 import { QuickBooksFake, signIntuitBody } from '../support/providers/quickbooks-fake.ts';
 import { RazorpayFake, signRazorpayBody } from '../support/providers/razorpay-fake.ts';
 import { StripeFake, signStripeBody } from '../support/providers/stripe-fake.ts';
@@ -56,6 +59,8 @@ describe('the examples of the documentation', () => {
   let fake: StripeFake;
   let books: QuickBooksFake;
   let razorpay: RazorpayFake;
+  const moyasar = new MoyasarDouble();
+  const nomod = new NomodDouble();
   const ids = new ExampleIds();
   const directory = mkdtempSync(join(tmpdir(), 'exports-'));
   const answers = new Map<string, Shown>();
@@ -71,9 +76,13 @@ describe('the examples of the documentation', () => {
     fake = await new StripeFake().start();
     books = await new QuickBooksFake().start();
     razorpay = await new RazorpayFake().start();
+    for (const { fake: started } of [moyasar, nomod]) await started.start();
     const addresses = `stripe=${fake.url.href},quickbooks=${books.url.href},razorpay=${razorpay.url.href}`;
+    const gateways = [moyasar, nomod]
+      .map(({ provider_type, fake: { url } }) => `,${provider_type}=${url.href}`)
+      .join('');
     const stores = { EXPORT_DIRECTORY: directory, SECRETS_KEYS: SEALING_KEY };
-    const config = { PAYMENT_SANDBOX_SECRET: SECRET, PROVIDER_ADDRESSES: addresses, ...stores };
+    const config = { PAYMENT_SANDBOX_SECRET: SECRET, PROVIDER_ADDRESSES: `${addresses}${gateways}`, ...stores };
     world = await startWorld({ now: '2025-12-31T09:00:00Z', config });
     ids.asShown(world.api.scope);
     await whoSells();
@@ -109,6 +118,7 @@ describe('the examples of the documentation', () => {
     await fake.stop();
     await books.stop();
     await razorpay.stop();
+    for (const { fake: started } of [moyasar, nomod]) await started.stop();
     rmSync(directory, { recursive: true });
   });
 
@@ -774,6 +784,8 @@ describe('the examples of the documentation', () => {
     answers.set('initiateOAuth', { ...begun, oauth_url: page });
     await receiveFromQuickBooks();
     await receiveFromRazorpay();
+    await receiveFromMoyasar();
+    await receiveFromNomod();
   }
 
   async function receiveFromStripe() {
@@ -798,8 +810,21 @@ describe('the examples of the documentation', () => {
     await receive('razorpay', body, signature);
   }
 
+  async function receiveFromMoyasar() {
+    const connection = { name: 'M', provider_type: 'moyasar', encrypted_secret_data: { moyasar: moyasar.secrets } };
+    await send('POST', '/connections', connection);
+    await receive('moyasar', JSON.stringify(moyasar.buildWebhook('payout_paid')), {});
+  }
+
+  async function receiveFromNomod() {
+    const connection = { name: 'N', provider_type: 'nomod', encrypted_secret_data: { nomod: nomod.secrets } };
+    await send('POST', '/connections', connection);
+    const body = JSON.stringify(nomod.buildWebhook('payout.paid'));
+    await receive('nomod', body, signNomodWebhook(body, nomod.secrets.webhook_secret, world.now));
+  }
+
   async function receive(
-    provider: 'stripe' | 'razorpay' | 'quickbooks',
+    provider: 'stripe' | 'razorpay' | 'quickbooks' | 'moyasar' | 'nomod',
     body: string,
     headers: Record<string, string>,
   ) {
