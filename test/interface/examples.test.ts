@@ -30,9 +30,6 @@ import { MoyasarDouble } from '../support/providers/moyasar-double.ts';
 import { NomodDouble } from '../support/providers/nomod-double.ts';
 import { PaddleFake, signPaddleBody } from '../support/providers/paddle-fake.ts';
 import type { ProviderDouble } from '../support/providers/provider-double.ts';
-import { MoyasarDouble } from '../support/providers/moyasar-double.ts';
-import { NomodDouble } from '../support/providers/nomod-double.ts';
-import { signNomodWebhook } from '../support/providers/nomod-fake.ts';
 import { QuickBooksFake, signIntuitBody } from '../support/providers/quickbooks-fake.ts';
 import { RazorpayFake, signRazorpayBody } from '../support/providers/razorpay-fake.ts';
 import { StripeFake, signStripeBody } from '../support/providers/stripe-fake.ts';
@@ -74,8 +71,6 @@ describe('the examples of the documentation', () => {
   const nomod = new NomodDouble();
   const gateways = [moyasar, nomod];
   const hubspot = new HubSpotFake();
-  const moyasar = new MoyasarDouble();
-  const nomod = new NomodDouble();
   const ids = new ExampleIds();
   const directory = mkdtempSync(join(tmpdir(), 'exports-'));
   const answers = new Map<string, Shown>();
@@ -108,13 +103,8 @@ describe('the examples of the documentation', () => {
       nomod: nomod.fake,
     });
     const addresses = fakes.map(([name, { url }]) => `${name}=${url.href}`).join(',');
-    for (const { fake: started } of [moyasar, nomod]) await started.start();
-    const addresses = `stripe=${fake.url.href},quickbooks=${books.url.href},razorpay=${razorpay.url.href}`;
-    const gateways = [moyasar, nomod]
-      .map(({ provider_type, fake: { url } }) => `,${provider_type}=${url.href}`)
-      .join('');
     const stores = { EXPORT_DIRECTORY: directory, SECRETS_KEYS: SEALING_KEY };
-    const config = { PAYMENT_SANDBOX_SECRET: SECRET, PROVIDER_ADDRESSES: `${addresses}${gateways}`, ...stores };
+    const config = { PAYMENT_SANDBOX_SECRET: SECRET, PROVIDER_ADDRESSES: addresses, ...stores };
     world = await startWorld({ now: '2025-12-31T09:00:00Z', config });
     ids.asShown(world.api.scope);
     await whoSells();
@@ -155,7 +145,6 @@ describe('the examples of the documentation', () => {
     await paddle.stop();
     for (const gateway of gateways) await gateway.fake.stop();
     await hubspot.stop();
-    for (const { fake: started } of [moyasar, nomod]) await started.stop();
     rmSync(directory, { recursive: true });
   });
 
@@ -834,8 +823,6 @@ describe('the examples of the documentation', () => {
     await receiveFromXero();
     await receiveFromHubSpot();
     await receiveFromGateways();
-    await receiveFromMoyasar();
-    await receiveFromNomod();
   }
 
   async function receiveFromStripe() {
@@ -913,24 +900,6 @@ describe('the examples of the documentation', () => {
   }
 
   async function receive(provider: string, body: string, headers: Record<string, string>) {
-  async function receiveFromMoyasar() {
-    const connection = { name: 'M', provider_type: 'moyasar', encrypted_secret_data: { moyasar: moyasar.secrets } };
-    await send('POST', '/connections', connection);
-    await receive('moyasar', JSON.stringify(moyasar.buildWebhook('payout_paid')), {});
-  }
-
-  async function receiveFromNomod() {
-    const connection = { name: 'N', provider_type: 'nomod', encrypted_secret_data: { nomod: nomod.secrets } };
-    await send('POST', '/connections', connection);
-    const body = JSON.stringify(nomod.buildWebhook('payout.paid'));
-    await receive('nomod', body, signNomodWebhook(body, nomod.secrets.webhook_secret, world.now));
-  }
-
-  async function receive(
-    provider: 'stripe' | 'razorpay' | 'quickbooks' | 'moyasar' | 'nomod',
-    body: string,
-    headers: Record<string, string>,
-  ) {
     const { tenant_id, environment_id } = world.api.scope;
     const path = `/webhooks/${provider}/${tenant_id}/${environment_id}`;
     const answer = await world.api.request<Shown>('POST', path, { body, key: null, headers });
