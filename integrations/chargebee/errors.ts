@@ -1,0 +1,83 @@
+/** Turns errors of Chargebee into `ProviderError`s (apidocs.chargebee.com, "Error handling and rate limits"). */
+import { ProviderError } from '../provider-error.ts';
+import type { ProviderAnswer } from '../send-request.ts';
+
+type ErrorBody = {
+  readonly message?: string;
+  /** `payment` for a failure of the gateway or bank. */
+  readonly type?: string;
+  readonly api_error_code?: string;
+  readonly param?: string;
+};
+
+/** Pause after too many requests, after which Chargebee counts anew. */
+const LIMIT_PAUSE_SECONDS = 60;
+const DUPLICATE = 'duplicate_entry';
+const MISSING = 'resource_not_found';
+
+/** Codes of a key that is refused, and of a site that does not exist. */
+const UNAUTHORIZED_CODES = new Set(['api_authentication_failed', 'api_authorization_failed', 'site_not_found']);
+/** Codes of 4xx answers after which the request is repeated. */
+const WAIT_CODES = new Set([
+  'api_request_limit_exceeded',
+  'third_party_api_request_limit_exceeded',
+  'lock_timeout',
+  'site_not_ready',
+  'site_read_only_mode',
+]);
+const WAIT_STATUSES = new Set([408, 425, 429]);
+
+export class ChargebeeError extends ProviderError {
+  /** Whether the gateway or bank refused the payment. */
+  readonly is_payment_failure: boolean;
+  /** Name of the parameter that Chargebee refused; null if it names none. */
+  readonly parameter: string | null;
+
+  constructor(
+    facts: { readonly is_payment_failure: boolean; readonly parameter: string | null },
+    ...rest: ConstructorParameters<typeof ProviderError>
+  ) {
+    super(...rest);
+    this.is_payment_failure = facts.is_payment_failure;
+    this.parameter = facts.parameter;
+  }
+}
+
+/** Builds the error of an answer without a success status, or without JSON. */
+export function buildChargebeeError({ status, body, retry_after_seconds }: ProviderAnswer): ChargebeeError {
+  const { message, type, api_error_code = '', param } = parseError(body);
+  const facts = [api_error_code, param].filter(Boolean).join(', ');
+  const text = `Chargebee: ${message || `status ${status}`}${facts === '' ? '' : ` (${facts})`}`;
+  const details = { provider_code: api_error_code || null };
+  const described = { is_payment_failure: type === 'payment', parameter: param ?? null };
+  if (status === 429 || api_error_code.endsWith('request_limit_exceeded'))
+    return new ChargebeeError(described, 'wait', text, {
+      ...details,
+      retry_after_seconds: retry_after_seconds ?? LIMIT_PAUSE_SECONDS,
+    });
+  const isRefused = status >= 400 && status < 500 && !WAIT_STATUSES.has(status) && !WAIT_CODES.has(api_error_code);
+  if (!isRefused) return new ChargebeeError(described, 'wait', text, { ...details, retry_after_seconds });
+  const is_unauthorized = status === 401 || status === 403 || UNAUTHORIZED_CODES.has(api_error_code);
+  const is_missing = status === 404 && !is_unauthorized;
+  return new ChargebeeError(described, 'person', text, { ...details, is_unauthorized, is_missing });
+}
+
+function parseError(body: unknown): ErrorBody {
+  if (typeof body !== 'object' || body === null) return {};
+  const texts = Object.entries(body).filter(([, value]) => typeof value === 'string');
+  return Object.fromEntries(texts);
+}
+
+export function isDuplicate(error: unknown): boolean {
+  return error instanceof ProviderError && error.provider_code === DUPLICATE;
+}
+
+/** Whether the record does not exist. Another 404, such as an unknown path, does not count. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof ProviderError && error.is_missing && error.provider_code === MISSING;
+}
+
+/** Whether Chargebee refused the request, so that it had no effect. A refused key does not count. */
+export function isRefused(error: unknown): error is ProviderError {
+  return error instanceof ProviderError && error.error_class === 'person' && !error.is_unauthorized;
+}
