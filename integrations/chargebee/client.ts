@@ -96,7 +96,7 @@ export class ChargebeeClient {
     if (post === undefined) return (await this.#request(path, { method: 'GET' })) as Found;
     const headers = {
       'content-type': 'application/x-www-form-urlencoded; charset=utf-8',
-      'chargebee-idempotency-key': toIdempotencyKey(post.key),
+      'chargebee-idempotency-key': toIdempotencyKey(path, post.key),
     };
     return (await this.#request(path, { method: 'POST', headers, body: encodeForm(post.form).toString() })) as Found;
   }
@@ -134,9 +134,9 @@ export function pickRecord<Name extends RecordName>(answer: Found, name: Name): 
   return record as ChargebeeRecords[Name];
 }
 
-/** A key has at most 100 characters, so it is a digest of ours. */
-function toIdempotencyKey(key: string): string {
-  return createHash('sha256').update(key).digest('hex');
+/** A key has at most 100 characters and belongs to one operation, so it is a digest of both. */
+function toIdempotencyKey(path: string, key: string): string {
+  return createHash('sha256').update(`${path} ${key}`).digest('hex');
 }
 
 /** Encodes an id, which may contain slashes; null for an id that would name another path. */
