@@ -7,7 +7,8 @@ const REQUESTS: Readonly<Record<PushedEntityType | 'read', RegExp>> = {
   customer: /^POST customers$/,
   invoice: /^POST invoices\/create_for_charge_items_and_charges$/,
   payment: /^POST invoices\/\w+\/record_payment$/,
-  credit_note: /^POST (?:credit_notes|invoices\/\w+\/record_refund)$/,
+  // A credit note is created, or withdrawn.
+  credit_note: /^POST (?:credit_notes|credit_notes\/[\w-]+\/void|invoices\/\w+\/record_refund)$/,
   read: /^GET invoices\/\w+$/,
 };
 const WEBHOOK = { webhook_username: 'farthing', webhook_password: 'password of the webhook' };
@@ -21,6 +22,10 @@ export class ChargebeeDouble implements ProviderDouble {
 
   disturb(request: PushedEntityType | 'read', failure: CallFailure): void {
     this.fake.disturb(REQUESTS[request], failure);
+  }
+
+  hold(request: PushedEntityType): ReturnType<ChargebeeFake['hold']> {
+    return this.fake.hold(REQUESTS[request]);
   }
 
   listCustomers(customer_id: string): string[] {

@@ -32,6 +32,8 @@ export interface ProviderDouble {
   };
   /** Disturbs the next request that creates this type of record, or that reads an invoice. */
   disturb(request: PushedEntityType | 'read', failure: CallFailure): void;
+  /** Holds the next request that creates this type of record, before it takes effect. */
+  hold(request: PushedEntityType): { readonly arrived: Promise<void>; release(): void };
   /** Ids of the customers at the provider that stand for this customer. */
   listCustomers(customer_id: string): readonly string[];
   listCopies(invoice_id: string): readonly InvoiceCopy[];

@@ -29,6 +29,10 @@ export class QuickBooksDouble implements ProviderDouble {
     this.fake.disturb(REQUESTS[request], failure === 'fault' ? 'unavailable' : failure);
   }
 
+  hold(request: PushedEntityType): ReturnType<QuickBooksFake['hold']> {
+    return this.fake.hold(REQUESTS[request]);
+  }
+
   listCustomers(customer_id: string): string[] {
     const customers = this.fake.books.list('Customer');
     return customers.filter(({ Notes }) => Notes === `Farthing customer ${customer_id}`).map(({ Id }) => Id);

@@ -18,9 +18,11 @@ export class RazorpayDouble implements ProviderDouble {
   #taken = 0;
 
   disturb(request: PushedEntityType | 'read', failure: CallFailure): void {
-    const at = REQUESTS[request];
-    if (at === undefined) throw new Error(`Razorpay has no ${request}s`);
-    this.fake.disturb(at, failure);
+    this.fake.disturb(findRequest(request), failure);
+  }
+
+  hold(request: PushedEntityType): ReturnType<RazorpayFake['hold']> {
+    return this.fake.hold(findRequest(request));
   }
 
   listCustomers(customer_id: string): string[] {
@@ -92,3 +94,9 @@ const STATUSES: Readonly<Partial<Record<InvoiceRecord['status'], InvoiceCopy['st
   partially_paid: 'open',
   paid: 'paid',
 };
+
+function findRequest(request: PushedEntityType | 'read'): RegExp {
+  const at = REQUESTS[request];
+  if (at === undefined) throw new Error(`Razorpay has no ${request}s`);
+  return at;
+}

@@ -24,6 +24,10 @@ export class StripeDouble implements ProviderDouble {
     this.fake.disturb(REQUESTS[request], failure === 'fault' ? 'unavailable' : failure);
   }
 
+  hold(request: PushedEntityType): ReturnType<StripeFake['hold']> {
+    return this.fake.hold(REQUESTS[request]);
+  }
+
   listCustomers(customer_id: string): string[] {
     return this.#list('customer', 'farthing_customer_id', customer_id).map(({ id }) => id);
   }

@@ -107,7 +107,7 @@ describeProviders('refunds that fail', ({ name, exchanges, there, given }) => {
     const failed = await refund(payment_id, '30');
     await account.push();
     const made = await refund(payment_id, '20');
-    const { arrived, release } = there.fake.hold(isWithdrawn ? /^POST creditmemo$/ : /^POST credit_notes$/);
+    const { arrived, release } = there.hold('credit_note');
     const pushing = account.push();
     await arrived;
     await fail(payment_id, failed);
