@@ -31,7 +31,7 @@ import type { ChargebeeInvoice, ChargebeeTransaction } from './records.ts';
 const CLOCK_SLACK_SECONDS = 3_600;
 const REFERENCE_MAX = 100;
 
-type Push = Pick<PushedCustomer, 'key_age_seconds' | 'is_key_renewed'>;
+type PushAge = Pick<PushedCustomer, 'key_age_seconds' | 'is_key_renewed'>;
 
 export class ChargebeeAccount implements ProviderAccount {
   readonly payments: AccountPayments;
@@ -204,7 +204,7 @@ export class ChargebeeAccount implements ProviderAccount {
   }
 }
 
-function hasBegun({ key_age_seconds, is_key_renewed }: Push): boolean {
+function hasBegun({ key_age_seconds, is_key_renewed }: PushAge): boolean {
   return key_age_seconds > 0 || is_key_renewed;
 }
 

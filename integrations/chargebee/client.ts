@@ -19,8 +19,8 @@ const PAGE = 100;
 export const KEY_SECONDS = 1_200;
 
 type SiteCredentials = { readonly site: string; readonly api_key: string };
-type RecordName = keyof ChargebeeRecords;
-type Found = { readonly [Name in RecordName]?: ChargebeeRecords[Name] };
+type ChargebeeName = keyof ChargebeeRecords;
+type Found = { readonly [Name in ChargebeeName]?: ChargebeeRecords[Name] };
 
 export class ChargebeeClient {
   readonly #base: URL;
@@ -34,7 +34,7 @@ export class ChargebeeClient {
   }
 
   /** Reads a record; null if it does not exist. */
-  async read<Name extends RecordName>(name: Name, id: string): Promise<ChargebeeRecords[Name] | null> {
+  async read<Name extends ChargebeeName>(name: Name, id: string): Promise<ChargebeeRecords[Name] | null> {
     const path = toPath(id);
     if (path === null) return null;
     try {
@@ -48,14 +48,14 @@ export class ChargebeeClient {
   }
 
   /** Reads a record that must exist. */
-  async load<Name extends RecordName>(name: Name, id: string): Promise<ChargebeeRecords[Name]> {
+  async load<Name extends ChargebeeName>(name: Name, id: string): Promise<ChargebeeRecords[Name]> {
     const record = await this.read(name, id);
     if (record !== null) return record;
     throw new ProviderError('person', `Chargebee has no ${name} ${JSON.stringify(id)}`, { is_missing: true });
   }
 
   /** Lists records, page by page. */
-  async *list<Name extends RecordName>(name: Name, filter: Form): AsyncGenerator<ChargebeeRecords[Name]> {
+  async *list<Name extends ChargebeeName>(name: Name, filter: Form): AsyncGenerator<ChargebeeRecords[Name]> {
     for (let offset: string | undefined; ; ) {
       const answer = await this.#request(`${name}s?${encodeForm({ limit: PAGE, ...filter, offset })}`, {
         method: 'GET',
@@ -74,7 +74,7 @@ export class ChargebeeClient {
   }
 
   /** Posts to a collection, such as `invoices/create_for_charge_items_and_charges`. */
-  async create<Name extends RecordName>(
+  async create<Name extends ChargebeeName>(
     path: string,
     name: Name,
     { form, key }: { form: Form; key: string },
@@ -84,7 +84,7 @@ export class ChargebeeClient {
 
   /** Posts an operation of a record, such as `void`. */
   async act(
-    [name, id, operation]: readonly [RecordName, string, string],
+    [name, id, operation]: readonly [ChargebeeName, string, string],
     { form = {}, key }: { form?: Form; key: string },
   ): Promise<Found> {
     const path = toPath(id);
@@ -128,7 +128,7 @@ function checkAnswer(answer: ProviderAnswer): object {
 }
 
 /** Returns the record of an answer. An answer without it does not show whether the request had an effect. */
-export function pickRecord<Name extends RecordName>(answer: Found, name: Name): ChargebeeRecords[Name] {
+export function pickRecord<Name extends ChargebeeName>(answer: Found, name: Name): ChargebeeRecords[Name] {
   const record = answer[name];
   if (record === undefined) throw new ProviderError('wait', `Chargebee: an answer without ${name}`);
   return record as ChargebeeRecords[Name];

@@ -2,7 +2,7 @@
 import { ProviderError } from '../provider-error.ts';
 import type { ProviderAnswer } from '../send-request.ts';
 
-type ErrorBody = {
+type ChargebeeFailure = {
   readonly message?: string;
   /** `payment` for a failure of the gateway or bank. */
   readonly type?: string;
@@ -10,7 +10,7 @@ type ErrorBody = {
   readonly param?: string;
 };
 
-/** Pause after too many requests, after which Chargebee counts anew. */
+/** Pause after too many requests, after which the count of Chargebee begins again. */
 const LIMIT_PAUSE_SECONDS = 60;
 const DUPLICATE = 'duplicate_entry';
 const MISSING = 'resource_not_found';
@@ -62,7 +62,7 @@ export function buildChargebeeError({ status, body, retry_after_seconds }: Provi
   return new ChargebeeError(described, 'person', text, { ...details, is_unauthorized, is_missing });
 }
 
-function parseError(body: unknown): ErrorBody {
+function parseError(body: unknown): ChargebeeFailure {
   if (typeof body !== 'object' || body === null) return {};
   const texts = Object.entries(body).filter(([, value]) => typeof value === 'string');
   return Object.fromEntries(texts);

@@ -21,7 +21,7 @@ const STATES: Readonly<Record<TransactionStatus, 'succeeded' | 'pending' | 'fail
   late_failure: 'failed',
 };
 
-export type PaymentState = (typeof STATES)[TransactionStatus];
+type PaymentState = (typeof STATES)[TransactionStatus];
 
 /** Refuses an unknown status, because it may mean that money moved; a person has to decide. */
 export function toState({ id, status }: Pick<ChargebeeTransaction, 'id' | 'status'>): PaymentState {

@@ -49,16 +49,13 @@ function toInvoiceStatus({ id, status, write_off_amount }: ChargebeeInvoice): Pr
 /** Finds our id in the reference of a recorded payment. An invoice that was marked as paid by hand has its own id there. */
 const REPORTED = /^((?:pay|inv)_[0-9A-Z]{26})\b/;
 
-type InvoiceMoney = {
+type ReadMoney = {
   readonly invoice: ChargebeeInvoice;
   readonly refunds: readonly LinkedRefund[];
   readonly pages: readonly OpenedPage[];
 };
 
-function toReportedPayment(
-  payment: ChargebeeTransaction,
-  { invoice, refunds, pages }: InvoiceMoney,
-): ReportedPayment[] {
+function toReportedPayment(payment: ChargebeeTransaction, { invoice, refunds, pages }: ReadMoney): ReportedPayment[] {
   const link = invoice.linked_payments?.find(({ txn_id }) => txn_id === payment.id);
   if (payment.type !== 'payment' || payment.deleted === true || link === undefined) return [];
   const payment_status = toState(payment);

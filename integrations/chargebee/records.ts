@@ -1,6 +1,6 @@
 /** Records of Chargebee, with the fields that this service reads. Numbers are texts (exact-json.ts). */
 
-export type ChargebeeCustomer = {
+type ChargebeeCustomer = {
   readonly id: string;
   readonly deleted?: boolean;
   readonly primary_payment_source_id?: string;
@@ -87,7 +87,7 @@ export type ChargebeePaymentSource = {
   };
 };
 
-export type ChargebeeHostedPage = {
+type ChargebeeHostedPage = {
   readonly id: string;
   readonly url: string;
   readonly state: string;
@@ -95,7 +95,7 @@ export type ChargebeeHostedPage = {
   readonly expires_at: string;
 };
 
-export type ChargebeeComment = {
+type ChargebeeComment = {
   readonly id: string;
   readonly notes: string;
   /** Unix seconds. */

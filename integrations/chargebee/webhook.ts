@@ -56,7 +56,7 @@ const chargebeeEvent = z.object({
     payment_source: reference,
   }),
 });
-type EventContent = z.output<typeof chargebeeEvent>['content'];
+type ChargebeeContent = z.output<typeof chargebeeEvent>['content'];
 
 const MONEY_EVENTS =
   /^(?:payment_(?:succeeded|failed|initiated|refunded)|refund_initiated|transaction_(?:updated|deleted)|invoice_(?:updated|deleted)|credit_note_(?:created|updated|deleted))$/;
@@ -84,7 +84,7 @@ function parseEvent(body: Uint8Array): z.output<typeof chargebeeEvent> {
   }
 }
 
-function listSubjects(event_type: string, content: EventContent): ProviderEventSubject[] {
+function listSubjects(event_type: string, content: ChargebeeContent): ProviderEventSubject[] {
   if (METHOD_EVENTS.test(event_type)) return toSubjects('setup', [content.payment_source?.id]);
   if (!MONEY_EVENTS.test(event_type)) return [];
   const { invoice, invoices, transaction, credit_note } = content;
