@@ -12,6 +12,8 @@ import { readConfig } from '../../config.ts';
 import { startTracing } from '../../process/tracing.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { type Collector, startCollector } from '../support/collector.ts';
+import { encodeBasic } from '../support/providers/chargebee-double.ts';
+import { ChargebeeFake } from '../support/providers/chargebee-fake.ts';
 import { QuickBooksFake, signIntuitBody } from '../support/providers/quickbooks-fake.ts';
 import { QuotingProxy } from '../support/providers/quoting-proxy.ts';
 import { RazorpayFake, signRazorpayBody } from '../support/providers/razorpay-fake.ts';
@@ -37,9 +39,19 @@ const PLANTED = {
     webhook_verifier_token: 'canaryVerifier',
     income_account_id: '79',
   },
+  chargebee: {
+    site: 'canary-test',
+    api_key: 'test_canaryChargebee',
+    webhook_username: 'canaryUser',
+    webhook_password: 'canaryPassword',
+    requests_per_minute: '60000',
+  },
 } as const;
 /** Credentials that are no secrets. */
-const PUBLIC = new Set(['publishable_key', 'key_id', 'client_id', 'environment', 'income_account_id', 'realm_id']);
+const PUBLIC = new Set([
+  ...['publishable_key', 'key_id', 'client_id', 'environment', 'income_account_id', 'realm_id'],
+  ...['site', 'requests_per_minute'],
+]);
 
 type ProviderName = keyof typeof PLANTED;
 type Play = {
@@ -74,6 +86,14 @@ const PLAYS: Readonly<Record<ProviderName, Play>> = {
       { id: 'event-1', type: 'qbo.payment.created.v1', intuitentityid: '1', intuitaccountid: '9130347000000001' },
     ]),
   },
+  chargebee: {
+    buildError: ({ quote }) => ({ message: quote, type: 'invalid_request', api_error_code: 'quoted', param: quote }),
+    sign: (_, secret) => ({ authorization: encodeBasic(PLANTED.chargebee.webhook_username, secret) }),
+    event: JSON.stringify({
+      ...{ id: 'ev_1', event_type: 'payment_succeeded' },
+      content: { transaction: { id: 'txn_1', type: 'payment' } },
+    }),
+  },
 };
 const NAMES = Object.keys(PLAYS) as ProviderName[];
 const FAILURES = [400, 401, 403, 404, 429, 500, 200];
@@ -83,7 +103,8 @@ describe('calls of providers', function () {
   const stripe = new StripeFake();
   const razorpay = new RazorpayFake();
   const quickbooks = new QuickBooksFake();
-  const fakes = { stripe, razorpay, quickbooks };
+  const chargebee = new ChargebeeFake();
+  const fakes = { stripe, razorpay, quickbooks, chargebee };
   const proxies = {} as Record<ProviderName, QuotingProxy>;
   /** Would be reached by a redirect that is followed. */
   const stranger = new QuotingProxy({ target: new URL('http://127.0.0.1'), buildError: () => ({}) });
@@ -105,6 +126,7 @@ describe('calls of providers', function () {
     await stranger.start();
     stripe.keys.add(PLANTED.stripe.secret_key);
     razorpay.keys.add(`${PLANTED.razorpay.key_id}:${PLANTED.razorpay.secret_key}`);
+    chargebee.keys.add(PLANTED.chargebee.api_key);
     quickbooks.app = { client_id: PLANTED.quickbooks.client_id, client_secret: PLANTED.quickbooks.client_secret };
     for (const name of NAMES) {
       await fakes[name].start();
@@ -226,8 +248,8 @@ describe('calls of providers', function () {
   ];
   /** A secret, and the forms in which a request contains it. */
   const listForms = (secret: string) => {
-    const { client_id } = PLANTED.quickbooks;
-    const pairs = [secret, `${secret}:`, `${PLANTED.razorpay.key_id}:${secret}`, `${client_id}:${secret}`];
+    const names = [PLANTED.razorpay.key_id, PLANTED.quickbooks.client_id, PLANTED.chargebee.webhook_username];
+    const pairs = [secret, `${secret}:`, ...names.map((name) => `${name}:${secret}`)];
     return [secret, encodeURIComponent(secret), ...pairs.map((pair) => Buffer.from(pair).toString('base64'))];
   };
 
@@ -245,11 +267,12 @@ describe('calls of providers', function () {
       const id = made.body.id!;
       await exchange(name, id);
       for (const secret of ['canaryForged', 'canaryForged2']) expect(await receive(name, secret)).to.equal(401);
-      const { stripe: one, razorpay: two, quickbooks: three } = PLANTED;
+      const { stripe: one, razorpay: two, quickbooks: three, chargebee: four } = PLANTED;
       const hook = {
         stripe: one.webhook_secret,
         razorpay: two.webhook_secret,
         quickbooks: three.webhook_verifier_token,
+        chargebee: four.webhook_password,
       };
       expect(await receive(name, hook[name])).to.equal(200);
       for (const status of [400, 401, 500]) {
@@ -350,7 +373,8 @@ describe('calls of providers', function () {
       expect(found, place).to.deep.equal([]);
     }
     // The provider quoted what was sent to it, and the errors reached the places.
-    const sent = [PLANTED.stripe.secret_key, PLANTED.razorpay.secret_key, PLANTED.quickbooks.client_secret];
+    const { stripe: first, razorpay: second, quickbooks: third, chargebee: fourth } = PLANTED;
+    const sent = [first.secret_key, second.secret_key, third.client_secret, fourth.api_key];
     for (const secret of sent) expect(quoted).to.include(secret);
     for (const text of [places.answers, places.rows]) expect(text).to.include('[redacted]');
     expect(issued.size, 'tokens, states and client secrets').to.be.above(20);

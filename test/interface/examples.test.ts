@@ -24,6 +24,8 @@ import { CouponAssociationModel } from '../../storage/models/subscriptions/coupo
 import { clientCall, hasMethod } from '../support/client-call.ts';
 import { ExampleIds, exampleId as id } from '../support/example-ids.ts';
 import { expectGoldenJson } from '../support/golden.ts';
+import { encodeBasic } from '../support/providers/chargebee-double.ts';
+import { API_KEY, ChargebeeFake } from '../support/providers/chargebee-fake.ts';
 import { QuickBooksFake, signIntuitBody } from '../support/providers/quickbooks-fake.ts';
 import { RazorpayFake, signRazorpayBody } from '../support/providers/razorpay-fake.ts';
 import { StripeFake, signStripeBody } from '../support/providers/stripe-fake.ts';
@@ -56,6 +58,7 @@ describe('the examples of the documentation', () => {
   let fake: StripeFake;
   let books: QuickBooksFake;
   let razorpay: RazorpayFake;
+  let chargebee: ChargebeeFake;
   const ids = new ExampleIds();
   const directory = mkdtempSync(join(tmpdir(), 'exports-'));
   const answers = new Map<string, Shown>();
@@ -71,7 +74,8 @@ describe('the examples of the documentation', () => {
     fake = await new StripeFake().start();
     books = await new QuickBooksFake().start();
     razorpay = await new RazorpayFake().start();
-    const addresses = `stripe=${fake.url.href},quickbooks=${books.url.href},razorpay=${razorpay.url.href}`;
+    chargebee = await new ChargebeeFake().start();
+    const addresses = `stripe=${fake.url.href},quickbooks=${books.url.href},razorpay=${razorpay.url.href},chargebee=${chargebee.url.href}`;
     const stores = { EXPORT_DIRECTORY: directory, SECRETS_KEYS: SEALING_KEY };
     const config = { PAYMENT_SANDBOX_SECRET: SECRET, PROVIDER_ADDRESSES: addresses, ...stores };
     world = await startWorld({ now: '2025-12-31T09:00:00Z', config });
@@ -109,6 +113,7 @@ describe('the examples of the documentation', () => {
     await fake.stop();
     await books.stop();
     await razorpay.stop();
+    await chargebee.stop();
     rmSync(directory, { recursive: true });
   });
 
@@ -774,6 +779,7 @@ describe('the examples of the documentation', () => {
     answers.set('initiateOAuth', { ...begun, oauth_url: page });
     await receiveFromQuickBooks();
     await receiveFromRazorpay();
+    await receiveFromChargebee();
   }
 
   async function receiveFromStripe() {
@@ -798,8 +804,16 @@ describe('the examples of the documentation', () => {
     await receive('razorpay', body, signature);
   }
 
+  async function receiveFromChargebee() {
+    const hook = { webhook_username: 'farthing', webhook_password: SECRET };
+    const account = { chargebee: { site: 'fake-test', api_key: API_KEY, ...hook } };
+    await send('POST', '/connections', { name: 'C', provider_type: 'chargebee', encrypted_secret_data: account });
+    const body = JSON.stringify({ id: 'ev_1', event_type: 'customer_changed', content: {} });
+    await receive('chargebee', body, { authorization: encodeBasic('farthing', SECRET) });
+  }
+
   async function receive(
-    provider: 'stripe' | 'razorpay' | 'quickbooks',
+    provider: 'stripe' | 'razorpay' | 'quickbooks' | 'chargebee',
     body: string,
     headers: Record<string, string>,
   ) {

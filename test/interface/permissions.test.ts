@@ -39,7 +39,7 @@ const PROFILE = ['getUserInfo', 'updateUser'];
 /** What nobody can have a key for yet, or needs one for, and what comes with a signature. */
 const PUBLIC = [
   ...['signUp', 'login', 'getDocument', 'receiveSandboxWebhook', 'getExportFile'],
-  ...['handleStripeWebhook', 'handleRazorpayWebhook', 'handleQuickbooksWebhook'],
+  ...['handleStripeWebhook', 'handleRazorpayWebhook', 'handleQuickbooksWebhook', 'handleChargebeeWebhook'],
 ];
 
 /** Roles that are asked at every route: one that may do everything, and one that is refused at about half of them. */

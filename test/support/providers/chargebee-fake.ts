@@ -26,6 +26,8 @@ export type SiteEvent = { id: string; event_type: string; [field: string]: unkno
 export const API_KEY = 'test_fake_key_of_the_site';
 
 export class ChargebeeFake extends FakeServer<Disturbance> {
+  /** API keys of the site. */
+  readonly keys = new Set([API_KEY]);
   readonly site: ChargebeeSite;
   readonly events: SiteEvent[] = [];
   /** Bodies of the requests, as sent. */
@@ -72,7 +74,7 @@ export class ChargebeeFake extends FakeServer<Disturbance> {
   #answer(authorization: string, call: Call, disturbance: Disturbance | null): Answer {
     try {
       const given = Buffer.from(authorization.replace(/^Basic /, ''), 'base64').toString('utf8');
-      if (this.is_revoked || given !== `${API_KEY}:`)
+      if (this.is_revoked || !given.endsWith(':') || !this.keys.has(given.slice(0, -1)))
         throw new ChargebeeRefusal(401, 'api_authentication_failed', 'Sorry, authentication failed. Invalid api key');
       if (disturbance === 'rate_limit')
         throw new ChargebeeRefusal(429, 'api_request_limit_exceeded', 'You are sending too many requests.', {
