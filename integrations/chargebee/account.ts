@@ -68,7 +68,9 @@ export class ChargebeeAccount implements ProviderAccount {
   async pushInvoice(invoice: PushedInvoice): Promise<ProviderRecord> {
     const earlier = hasBegun(invoice) ? await this.#findInvoice(invoice) : null;
     const there = earlier ?? (await this.#createInvoice(invoice));
-    if (!hasAmounts(there, invoice)) await this.#refuseAmounts(there, invoice, earlier === null);
+    // An invoice of an earlier attempt may be paid already, so only its total is compared.
+    const isSame = hasTotal(there, invoice) && (earlier !== null || isWhollyDue(there));
+    if (!isSame) await this.#refuseAmounts(there, invoice, earlier === null);
     return { provider_entity_id: there.id, url: null };
   }
 
@@ -208,9 +210,12 @@ function hasBegun({ key_age_seconds, is_key_renewed }: PushAge): boolean {
   return key_age_seconds > 0 || is_key_renewed;
 }
 
-/** Whether total, currency and the due amount are ours: taxes, rounding or a credit of the customer could change them. */
-function hasAmounts(there: ChargebeeInvoice, { total, currency }: PushedInvoice): boolean {
-  const cents = toCents(total, currency);
-  const isSameCurrency = there.currency_code.toLowerCase() === currency;
-  return isSameCurrency && toInteger(there.total) === cents && toInteger(there.amount_due) === cents;
+/** Whether total and currency are ours: taxes or rounding could change them. */
+function hasTotal({ total: there, currency_code }: ChargebeeInvoice, { total, currency }: PushedInvoice): boolean {
+  return currency_code.toLowerCase() === currency && toInteger(there) === toCents(total, currency);
+}
+
+/** Whether nothing was paid at once, e.g. by a credit that the customer had. */
+function isWhollyDue({ total, amount_due }: ChargebeeInvoice): boolean {
+  return toInteger(amount_due) === toInteger(total);
 }

@@ -58,7 +58,8 @@ export function buildChargebeeError({ status, body, retry_after_seconds }: Provi
   const isRefused = status >= 400 && status < 500 && !WAIT_STATUSES.has(status) && !WAIT_CODES.has(api_error_code);
   if (!isRefused) return new ChargebeeError(described, 'wait', text, { ...details, retry_after_seconds });
   const is_unauthorized = status === 401 || status === 403 || UNAUTHORIZED_CODES.has(api_error_code);
-  const is_missing = status === 404 && !is_unauthorized;
+  // Another 404, such as that of a proxy, does not show that the record is gone.
+  const is_missing = status === 404 && api_error_code === MISSING;
   return new ChargebeeError(described, 'person', text, { ...details, is_unauthorized, is_missing });
 }
 
@@ -72,9 +73,8 @@ export function isDuplicate(error: unknown): boolean {
   return error instanceof ProviderError && error.provider_code === DUPLICATE;
 }
 
-/** Whether the record does not exist. Another 404, such as an unknown path, does not count. */
 export function isMissing(error: unknown): boolean {
-  return error instanceof ProviderError && error.is_missing && error.provider_code === MISSING;
+  return error instanceof ProviderError && error.is_missing;
 }
 
 /** Whether Chargebee refused the request, so that it had no effect. A refused key does not count. */

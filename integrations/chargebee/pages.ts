@@ -3,7 +3,9 @@
  * request all that the customer owes. A payment on a page does not name the page, so a comment on the invoice records
  * for which payment of this service the page was opened, and until when it can be paid.
  */
+
 import type { ChargebeeClient } from './client.ts';
+import { type InvoiceComment, listComments } from './comments.ts';
 import type { ChargebeeTransaction } from './records.ts';
 
 export type OpenedPage = {
@@ -24,13 +26,14 @@ export function describePage({ page_id, payment_id, ends_at }: Omit<OpenedPage, 
 
 /** Lists the pages of an invoice, the newest first. */
 export async function listPages(client: ChargebeeClient, invoice_id: string): Promise<OpenedPage[]> {
-  const pages: OpenedPage[] = [];
-  for await (const { notes, created_at } of client.list('comment', { entity_type: 'invoice', entity_id: invoice_id })) {
-    const [, page_id, payment_id, ends_at] = COMMENT.exec(notes) ?? [];
-    if (page_id !== undefined && payment_id !== undefined)
-      pages.push({ page_id, payment_id, opened_at: Number(created_at), ends_at: Number(ends_at) });
-  }
+  const pages = (await listComments(client, invoice_id)).flatMap(parsePage);
   return pages.sort((a, b) => b.opened_at - a.opened_at || b.ends_at - a.ends_at);
+}
+
+function parsePage({ text, created_at }: InvoiceComment): OpenedPage[] {
+  const [, page_id, payment_id, ends_at] = COMMENT.exec(text) ?? [];
+  if (page_id === undefined || payment_id === undefined) return [];
+  return [{ page_id, payment_id, opened_at: created_at, ends_at: Number(ends_at) }];
 }
 
 /** Whether a payment may have come from a page: money outside Chargebee and charges of saved methods have not. */

@@ -19,6 +19,7 @@ import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
 import { ProviderError } from '../provider-error.ts';
 import { fromCents, toCents, toInteger } from './amounts.ts';
 import { type ChargebeeClient, KEY_SECONDS, pickRecord } from './client.ts';
+import { listComments } from './comments.ts';
 import { ChargebeeError } from './errors.ts';
 import {
   describeFailure,
@@ -35,8 +36,8 @@ import { describePage, findPaidPage, listPages, type OpenedPage } from './pages.
 import type { ChargebeeInvoice, ChargebeeTransaction } from './records.ts';
 import { listPaymentMethods, readPaymentMethod, startCardSetup } from './saved-methods.ts';
 
-/** Tolerance for a difference between the clocks of the two services. */
-const CLOCK_SLACK_SECONDS = 300;
+/** Maximum distance in seconds between a charge and the comment that Chargebee adds for it. */
+const COMMENT_DISTANCE_MAX = 120;
 
 export class ChargebeePayments implements AccountPayments {
   readonly #client: ChargebeeClient;
@@ -48,20 +49,22 @@ export class ChargebeePayments implements AccountPayments {
   async charge(charge: AccountCharge): Promise<PaymentOutcome> {
     const invoice = await this.#loadCopy(charge);
     const earlier = charge.key_age_seconds < KEY_SECONDS ? null : await this.#findCharge(invoice, charge);
-    if (earlier !== null) return await this.#conclude(earlier, charge);
+    if (earlier !== null) return await this.#conclude(earlier, charge, invoice.id);
     const form = {
       amount: toCents(charge.amount, charge.currency),
       payment_source_id: charge.provider_payment_method_id,
       payment_initiator: 'merchant',
-      comment: `Farthing charge of ${charge.payment_id}`,
+      comment: describeCharge(charge),
     };
     try {
       const answer = await this.#client.act(['invoice', invoice.id, 'collect_payment'], { form, key: charge.key });
-      return await this.#conclude(pickRecord(answer, 'transaction'), charge);
+      return await this.#conclude(pickRecord(answer, 'transaction'), charge, invoice.id);
     } catch (error) {
       if (!(error instanceof ChargebeeError) || !error.is_payment_failure || error.error_class !== 'person')
         throw error;
-      return { outcome: 'failed', gateway_payment_id: null, error: error.message };
+      const made = await this.#findNewCharge(invoice);
+      if (made !== null && toState(made) !== 'failed') return await this.#conclude(made, charge, invoice.id);
+      return { outcome: 'failed', gateway_payment_id: made?.id ?? null, error: error.message };
     }
   }
 
@@ -76,17 +79,28 @@ export class ChargebeePayments implements AccountPayments {
   }
 
   /**
-   * Finds the transaction of a charge whose key Chargebee has forgotten. The transaction does not name our payment. Its invoice has one
-   * charge at a time, so the newest charge since the request is this one, and a successful one precedes failed ones.
+   * Finds the transaction that a refused charge has left on the invoice. Its result may be unknown, if the connection to
+   * the gateway broke.
    */
-  async #findCharge(
-    invoice: ChargebeeInvoice,
-    { requested_at }: RequestedPayment,
-  ): Promise<ChargebeeTransaction | null> {
-    const since = Math.floor(requested_at.getTime() / 1_000) - CLOCK_SLACK_SECONDS;
+  async #findNewCharge({ id, linked_payments = [] }: ChargebeeInvoice): Promise<ChargebeeTransaction | null> {
+    const payments = await loadPayments(this.#client, await this.#client.load('invoice', id));
+    const known = linked_payments.map(({ txn_id }) => txn_id);
+    return payments.find((one) => isCharge(one) && !known.includes(one.id)) ?? null;
+  }
+
+  /**
+   * Finds the transaction of a charge whose key Chargebee has forgotten. The transaction does not name our payment; the
+   * comment of the charge does, which has the same time. Without the comment the charge was not made.
+   */
+  async #findCharge(invoice: ChargebeeInvoice, payment: RequestedPayment): Promise<ChargebeeTransaction | null> {
+    const comments = await listComments(this.#client, invoice.id);
+    const comment = comments.find(({ text }) => text === describeCharge(payment));
+    if (comment === undefined) return null;
+    const measure = ({ date }: ChargebeeTransaction) => Math.abs(Number(date ?? 0) - comment.created_at);
+    const cents = toCents(payment.amount, payment.currency);
     const charges = (await loadPayments(this.#client, invoice))
-      .filter((one) => one.type === 'payment' && one.initiator_type === 'merchant' && Number(one.date ?? 0) >= since)
-      .sort((a, b) => rankState(a) - rankState(b) || Number(b.date ?? 0) - Number(a.date ?? 0));
+      .filter((one) => isCharge(one) && toInteger(one.amount) === cents && measure(one) <= COMMENT_DISTANCE_MAX)
+      .sort((a, b) => rankState(a) - rankState(b) || measure(a) - measure(b));
     return charges[0] ?? null;
   }
 
@@ -120,8 +134,11 @@ export class ChargebeePayments implements AccountPayments {
 
   async findOutcome(payment: RequestedPayment): Promise<PaymentOutcome | null> {
     const { gateway_payment_id: id, provider_invoice_id } = payment;
-    if (id !== null && isTransaction(id))
-      return await this.#conclude(await this.#client.load('transaction', id), payment);
+    if (id !== null && isTransaction(id)) {
+      const transaction = await this.#client.load('transaction', id);
+      const paid_id = provider_invoice_id ?? transaction.linked_invoices?.[0]?.invoice_id ?? null;
+      return await this.#conclude(transaction, payment, paid_id);
+    }
     const invoice_id = id ?? provider_invoice_id;
     if (invoice_id === null) return null;
     const invoice = await this.#client.load('invoice', invoice_id);
@@ -129,7 +146,7 @@ export class ChargebeePayments implements AccountPayments {
     // Within the life of the key, a repeated request returns the transaction.
     if (payment.key_age_seconds < KEY_SECONDS) return null;
     const charge = await this.#findCharge(invoice, payment);
-    return charge === null ? null : await this.#conclude(charge, payment);
+    return charge === null ? null : await this.#conclude(charge, payment, invoice.id);
   }
 
   async #findPageOutcome(invoice: ChargebeeInvoice, payment: RequestedPayment): Promise<PaymentOutcome | null> {
@@ -139,7 +156,7 @@ export class ChargebeePayments implements AccountPayments {
     const paid = (await loadPayments(this.#client, invoice))
       .filter((one) => findPaidPage(one, pages)?.payment_id === payment.payment_id && toState(one) !== 'failed')
       .sort((a, b) => rankState(a) - rankState(b))[0];
-    if (paid !== undefined) return await this.#conclude(paid, payment);
+    if (paid !== undefined) return await this.#conclude(paid, payment, invoice.id);
     const open = own.find(isOpen);
     if (open !== undefined && isPayable(invoice)) return await this.#showPage(open, invoice.id);
     const error = isPayable(invoice)
@@ -148,7 +165,12 @@ export class ChargebeePayments implements AccountPayments {
     return { outcome: 'failed', gateway_payment_id: invoice.id, error };
   }
 
-  async #conclude(transaction: ChargebeeTransaction, payment: RequestedPayment): Promise<PaymentOutcome> {
+  /** A payment may be applied to several invoices; `invoice_id` is the one that this payment pays. */
+  async #conclude(
+    transaction: ChargebeeTransaction,
+    payment: RequestedPayment,
+    invoice_id: string | null,
+  ): Promise<PaymentOutcome> {
     const { id: gateway_payment_id } = transaction;
     switch (toState(transaction)) {
       case 'pending':
@@ -156,21 +178,19 @@ export class ChargebeePayments implements AccountPayments {
       case 'failed':
         return { outcome: 'failed', gateway_payment_id, error: describeFailure(transaction) };
       default: {
-        const refunds = (await this.#listRefunds(transaction)).map(({ refund }) => refund);
+        const refunds = (await this.#listRefunds(transaction, invoice_id)).map(({ refund }) => refund);
         const refunded = refunds.length === 0 ? {} : { refunds, refunded_amount: sumSucceeded(refunds) };
-        return { outcome: 'succeeded', gateway_payment_id, ...toReceivedAmount(transaction, payment), ...refunded };
+        const received = toReceivedAmount(transaction, payment, invoice_id);
+        return { outcome: 'succeeded', gateway_payment_id, ...received, ...refunded };
       }
     }
   }
 
-  /** Lists the refunds of a payment: those of the credit notes of its invoices. */
-  async #listRefunds({ id, linked_invoices = [] }: ChargebeeTransaction): Promise<LinkedRefund[]> {
-    const refunds: LinkedRefund[] = [];
-    for (const { invoice_id } of linked_invoices) {
-      const notes = await listCreditNotes(this.#client, invoice_id);
-      refunds.push(...(await listRefunds(this.#client, notes)).filter(({ payment_id }) => payment_id === id));
-    }
-    return refunds;
+  /** Lists the refunds of a payment of the invoice: those of its credit notes. */
+  async #listRefunds({ id }: ChargebeeTransaction, invoice_id: string | null): Promise<LinkedRefund[]> {
+    if (invoice_id === null) return [];
+    const refunds = await listRefunds(this.#client, await listCreditNotes(this.#client, invoice_id));
+    return refunds.filter(({ payment_id }) => payment_id === id);
   }
 
   /**
@@ -197,17 +217,20 @@ export class ChargebeePayments implements AccountPayments {
 
   async refund(refund: AccountRefund): Promise<RefundOutcome> {
     const payment = await this.#client.load('transaction', refund.gateway_payment_id);
-    const earlier = refund.key_age_seconds > 0 ? await this.#findRefund(payment, refund) : null;
-    return earlier ?? (await this.#createRefund(payment, refund));
+    const { linked_invoices = [] } = payment;
+    const [link] = linked_invoices;
+    if (link === undefined || linked_invoices.length > 1)
+      throw new ProviderError(
+        'person',
+        `the payment ${payment.id} is not applied to one invoice at Chargebee: refund it there`,
+      );
+    const made = refund.key_age_seconds > 0 ? await this.#listRefunds(payment, link.invoice_id) : [];
+    const earlier = made.find((one) => one.refund.refund_id === refund.refund_id);
+    if (earlier !== undefined) return toRefundOutcome(earlier.refund);
+    return await this.#createRefund(await this.#loadRefundable(payment, link.invoice_id), refund);
   }
 
-  async #findRefund(payment: ChargebeeTransaction, { refund_id }: AccountRefund): Promise<RefundOutcome | null> {
-    const found = (await this.#listRefunds(payment)).find(({ refund }) => refund.refund_id === refund_id);
-    return found === undefined ? null : toRefundOutcome(found.refund);
-  }
-
-  async #createRefund(payment: ChargebeeTransaction, refund: AccountRefund): Promise<RefundOutcome> {
-    const invoice = await this.#loadRefundable(payment);
+  async #createRefund(invoice: ChargebeeInvoice, refund: AccountRefund): Promise<RefundOutcome> {
     const form = {
       refund_amount: toCents(refund.amount, refund.currency),
       customer_notes: toRefundNote(refund.refund_id),
@@ -229,14 +252,8 @@ export class ChargebeePayments implements AccountPayments {
    * Loads the invoice through which the payment is refunded. Chargebee chooses the refunded payment itself, so there may
    * be only one.
    */
-  async #loadRefundable({ id, linked_invoices = [] }: ChargebeeTransaction): Promise<ChargebeeInvoice> {
-    const [link] = linked_invoices;
-    if (link === undefined || linked_invoices.length > 1)
-      throw new ProviderError(
-        'person',
-        `the payment ${id} is not applied to one invoice at Chargebee: refund it there`,
-      );
-    const invoice = await this.#client.load('invoice', link.invoice_id);
+  async #loadRefundable({ id }: ChargebeeTransaction, invoice_id: string): Promise<ChargebeeInvoice> {
+    const invoice = await this.#client.load('invoice', invoice_id);
     const payments = (await loadPayments(this.#client, invoice)).filter(
       (one) => one.type === 'payment' && !isOutside(one) && toState(one) === 'succeeded',
     );
@@ -288,11 +305,17 @@ function rankState(transaction: ChargebeeTransaction): number {
   return ['succeeded', 'pending', 'failed'].indexOf(toState(transaction));
 }
 
-/** Reads the received amount. Money in another currency would be booked wrongly, so it waits for a person. */
+/**
+ * Reads the amount that the invoice received. Money in another currency would be booked wrongly, so it waits for a
+ * person.
+ */
 function toReceivedAmount(
-  { id, amount: cents, currency_code }: ChargebeeTransaction,
+  { id, amount: all, currency_code, linked_invoices = [] }: ChargebeeTransaction,
   { amount, currency }: RequestedPayment,
+  invoice_id: string | null,
 ) {
+  const link = linked_invoices.find((one) => one.invoice_id === invoice_id);
+  const cents = link?.applied_amount ?? all;
   const received = fromCents(cents, currency_code);
   if (currency_code.toLowerCase() !== currency)
     throw new ProviderError(
@@ -301,4 +324,14 @@ function toReceivedAmount(
       { is_of_record: true },
     );
   return toInteger(cents) === toCents(amount, currency) ? {} : { received_amount: received };
+}
+
+/** Comment of a charge, which Chargebee adds to the invoice. */
+function describeCharge({ payment_id }: Pick<RequestedPayment, 'payment_id'>): string {
+  return `Farthing charge of ${payment_id}`;
+}
+
+/** Whether the seller charged a saved method; a customer's payment on a page is none. */
+function isCharge({ type, initiator_type }: ChargebeeTransaction): boolean {
+  return type === 'payment' && initiator_type === 'merchant';
 }

@@ -267,6 +267,14 @@ describe('integrations/chargebee/account', () => {
       expect(await findId('inv_1')).to.equal(undefined);
     });
 
+    it('an earlier one that is paid meanwhile is taken', async () => {
+      fake.disturb(/^POST invoices/, 'lost_answer');
+      await catchFailure(() => push());
+      const [{ id }] = fake.site.list<InvoiceRecord>('invoice') as [InvoiceRecord];
+      fake.site.payInvoice(id);
+      expect(await push(AGAIN)).to.equal(id);
+    });
+
     it('an earlier one that a person changed stays', async () => {
       const id = await push();
       find(id).total = 100;

@@ -57,7 +57,7 @@ describe('integrations/chargebee/payments', () => {
     ...more,
   });
   const payments = () => account.payments!;
-  const source = (behaviour: 'pays' | 'declines' | 'pends') => fake.site.addSource(CUSTOMER_ID, behaviour);
+  const source = (behaviour: 'pays' | 'declines' | 'pends' | 'breaks') => fake.site.addSource(CUSTOMER_ID, behaviour);
   const transactions = () => fake.site.list<TransactionRecord>('transaction');
   const copy = () => fake.site.find<InvoiceRecord>('invoice', copy_id);
 
@@ -78,12 +78,26 @@ describe('integrations/chargebee/payments', () => {
 
     it('that is declined has failed, with the reason', async () => {
       const outcome = await payments().charge!(charge(source('declines')));
-      expect(outcome).to.include({ outcome: 'failed', gateway_payment_id: null });
+      expect(outcome).to.include({ outcome: 'failed', gateway_payment_id: transactions()[0]!.id });
       expect(outcome)
         .to.have.property('error')
         .that.contains('payment_processing_failed')
         .and.contains('card declined');
       expect(copy().amount_due).to.equal(10_000);
+    });
+
+    it('whose result Chargebee does not know pends, although it answers a failure', async () => {
+      const outcome = await payments().charge!(charge(source('breaks')));
+      expect(outcome).to.include({ outcome: 'processing', gateway_payment_id: transactions()[0]!.id });
+    });
+
+    it('after another of the invoice is not confused with it', async () => {
+      const card = source('pays');
+      await payments().charge!(charge(card, { key: 'k2', payment_id: OTHER_ID, amount: '40' }));
+      const late = charge(card, { amount: '40', key_age_seconds: HOUR_S });
+      expect(await payments().findOutcome(late)).to.equal(null);
+      const declined = charge(source('declines'), { key: 'k3', amount: '40' });
+      expect((await payments().charge!(declined)).outcome).to.equal('failed');
     });
 
     it('that pends is read until it ends', async () => {
@@ -175,8 +189,8 @@ describe('integrations/chargebee/payments', () => {
       expect(outcome).to.deep.include({ gateway_payment_id: copy_id, check_at: null });
       expect(outcome.url).to.contain(page_id);
       expect(await find()).to.deep.equal(outcome);
-      const [paid] = fake.site.payPage(page_id);
-      expect(await find()).to.deep.equal({ outcome: 'succeeded', gateway_payment_id: paid!.id });
+      const paid = fake.site.payPage(page_id);
+      expect(await find()).to.deep.equal({ outcome: 'succeeded', gateway_payment_id: paid.id });
       const { payments: read } = (await account.pullInvoice!(copy_id))!;
       expect(read.map(({ reported_payment_id }) => reported_payment_id)).to.deep.equal([PAYMENT_ID]);
     });
@@ -252,10 +266,14 @@ describe('integrations/chargebee/payments', () => {
     it('that pays two invoices pays each once', async () => {
       const { page_id } = await open();
       const other = await push('inv_2');
-      const [second, first] = fake.site.payPage(page_id).map(({ id }) => id);
-      const found = await find();
-      expect([first, second]).to.include((found as { gateway_payment_id: string }).gateway_payment_id);
-      expect((await account.pullInvoice!(other))!.payments[0]!.reported_payment_id).to.equal(null);
+      const paid = fake.site.payPage(page_id);
+      expect(paid.amount).to.equal(20_000);
+      expect(await find()).to.deep.equal({ outcome: 'succeeded', gateway_payment_id: paid.id });
+      for (const [id, reported_payment_id] of [
+        [copy_id, PAYMENT_ID],
+        [other, null],
+      ] as const)
+        expect((await account.pullInvoice!(id))!.payments[0]).to.include({ amount: '100', reported_payment_id });
     });
 
     it('that was never opened has no outcome', async () => {

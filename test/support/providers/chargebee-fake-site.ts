@@ -44,7 +44,7 @@ export type CreditNoteRecord = SiteRecord & {
 type PageRecord = SiteRecord & { type: string; state: string; expires_at: number; customer_id: string };
 
 /** Decision of the bank about charges of a payment source. */
-type SourceBehaviour = 'pays' | 'declines' | 'pends';
+type SourceBehaviour = 'pays' | 'declines' | 'pends' | 'breaks';
 type Announce = (event_type: string, content: Record<string, SiteRecord>) => void;
 
 const OPEN: readonly string[] = ['payment_due', 'not_paid', 'posted'];
@@ -177,7 +177,7 @@ export class ChargebeeSite {
     const date = input.integer('transaction[date]') ?? this.now;
     if (date > this.now) throw refuseValue('transaction[date]', 'cannot be in the future');
     const reference_number = input.text('transaction[reference_number]');
-    const transaction = this.#pay(invoice, {
+    const transaction = this.#pay([invoice], {
       amount,
       payment_method,
       date,
@@ -218,14 +218,14 @@ export class ChargebeeSite {
       throw refuseValue('payment_source_id', 'is not of this customer');
     const amount = input.integer('amount') ?? invoice.amount_due;
     if (amount > invoice.amount_due) throw refuseValue('amount', 'is more than the amount to collect');
-    const comment = input.text('comment');
-    if (comment !== undefined) this.#comment('invoice', id, comment);
     const status = STATUS_BY_BEHAVIOUR[this.#behaviours.get(source.id)!];
-    const transaction = this.#pay(invoice, {
+    const transaction = this.#pay([invoice], {
       ...{ amount, status, payment_method: 'card', gateway: 'chargebee', payment_source_id: source.id },
       initiator_type: input.text('payment_initiator'),
     });
-    if (status !== 'failure') return { invoice, transaction };
+    const comment = input.text('comment');
+    if (comment !== undefined && status !== 'failure') this.#comment('invoice', id, comment);
+    if (status !== 'failure' && status !== 'needs_attention') return { invoice, transaction };
     throw new ChargebeeRefusal(
       400,
       'payment_processing_failed',
@@ -240,7 +240,7 @@ export class ChargebeeSite {
   payInvoice(id: string, fields: object = {}): TransactionRecord {
     const invoice = this.#findOpen(id);
     const { amount_due: amount } = invoice;
-    return this.#pay(invoice, {
+    return this.#pay([invoice], {
       amount,
       payment_method: 'card',
       gateway: 'chargebee',
@@ -249,26 +249,31 @@ export class ChargebeeSite {
     });
   }
 
-  /** Pays all that a customer owes, as the page does. */
-  payPage(id: string): TransactionRecord[] {
+  /** Pays all that a customer owes by one transaction, as the page does. */
+  payPage(id: string): TransactionRecord {
     const page = this.find<PageRecord>('hosted_page', id);
     if (page.expires_at < this.now) throw new Error('the page has expired');
     const { customer_id } = page;
-    const invoices = this.list<InvoiceRecord>(
-      'invoice',
-      (one) => one.customer_id === customer_id && OPEN.includes(one.status),
-    );
+    const isDue = (one: InvoiceRecord) => one.customer_id === customer_id && OPEN.includes(one.status);
+    const invoices = this.list<InvoiceRecord>('invoice', isDue);
     page.state = 'succeeded';
-    return invoices.map((invoice) => this.payInvoice(invoice.id));
+    const amount = invoices.reduce((sum, { amount_due }) => sum + amount_due, 0);
+    return this.#pay(invoices, { amount, payment_method: 'card', gateway: 'chargebee', initiator_type: 'customer' });
   }
 
+  /** Pays invoices in turn by one transaction. */
   #pay(
-    invoice: InvoiceRecord,
+    invoices: readonly InvoiceRecord[],
     fields: { amount: number; status?: string; [field: string]: unknown },
   ): TransactionRecord {
-    const { customer_id, currency_code } = invoice;
+    const { customer_id, currency_code } = invoices[0]!;
     const { amount, status = 'success' } = fields;
-    const applied_amount = Math.min(amount, invoice.amount_due);
+    let rest = amount;
+    const linked_invoices = invoices.map((invoice) => {
+      const applied_amount = Math.min(rest, invoice.amount_due);
+      rest -= applied_amount;
+      return { invoice_id: invoice.id, applied_amount, applied_at: this.now, invoice_status: invoice.status };
+    });
     const transaction = this.add('transaction', null, {
       ...{
         type: 'payment' as const,
@@ -279,16 +284,16 @@ export class ChargebeeSite {
         ...fields,
         status,
       },
-      ...{ amount_unused: status === 'success' ? amount - applied_amount : 0 },
-      linked_invoices: [
-        { invoice_id: invoice.id, applied_amount, applied_at: this.now, invoice_status: invoice.status },
-      ],
+      ...{ amount_unused: status === 'success' ? rest : 0, linked_invoices },
       ...(status === 'failure' ? { error_code: 'card_declined', error_text: 'Your card was declined.' } : {}),
     });
-    const link = { txn_id: transaction.id, applied_amount, applied_at: this.now, txn_date: this.now };
-    invoice.linked_payments.push({ ...link, txn_status: status, txn_amount: amount });
-    this.#recount(invoice);
-    this.#announce(EVENTS[status]!, { transaction, invoice });
+    for (const [index, invoice] of invoices.entries()) {
+      const { applied_amount } = linked_invoices[index]!;
+      const link = { txn_id: transaction.id, applied_amount, applied_at: this.now, txn_date: this.now };
+      invoice.linked_payments.push({ ...link, txn_status: status, txn_amount: amount });
+      this.#recount(invoice);
+    }
+    this.#announce(EVENTS[status]!, { transaction, invoice: invoices[0]! });
     return transaction;
   }
 
@@ -467,7 +472,13 @@ export class ChargebeeSite {
   }
 }
 
-const STATUS_BY_BEHAVIOUR = { pays: 'success', declines: 'failure', pends: 'in_progress' } as const;
+const STATUS_BY_BEHAVIOUR = {
+  pays: 'success',
+  declines: 'failure',
+  pends: 'in_progress',
+  // The connection to the gateway broke, so Chargebee does not know the result.
+  breaks: 'needs_attention',
+} as const;
 const PREFIXES: Readonly<Record<string, string>> = {
   transaction: 'txn_',
   payment_source: 'pm_',
@@ -479,4 +490,5 @@ const EVENTS: Readonly<Record<string, string>> = {
   failure: 'payment_failed',
   late_failure: 'payment_failed',
   in_progress: 'payment_initiated',
+  needs_attention: 'payment_failed',
 };
