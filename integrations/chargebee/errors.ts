@@ -4,8 +4,6 @@ import type { ProviderAnswer } from '../send-request.ts';
 
 type ChargebeeFailure = {
   readonly message?: string;
-  /** `payment` for a failure of the gateway or bank. */
-  readonly type?: string;
   readonly api_error_code?: string;
   readonly param?: string;
 };
@@ -28,39 +26,35 @@ const WAIT_CODES = new Set([
 const WAIT_STATUSES = new Set([408, 425, 429]);
 
 export class ChargebeeError extends ProviderError {
-  /** Whether the gateway or bank refused the payment. */
-  readonly is_payment_failure: boolean;
   /** Name of the parameter that Chargebee refused; null if it names none. */
   readonly parameter: string | null;
 
-  constructor(
-    facts: { readonly is_payment_failure: boolean; readonly parameter: string | null },
-    ...rest: ConstructorParameters<typeof ProviderError>
-  ) {
+  constructor(parameter: string | null, ...rest: ConstructorParameters<typeof ProviderError>) {
     super(...rest);
-    this.is_payment_failure = facts.is_payment_failure;
-    this.parameter = facts.parameter;
+    this.parameter = parameter;
   }
 }
 
 /** Builds the error of an answer without a success status, or without JSON. */
 export function buildChargebeeError({ status, body, retry_after_seconds }: ProviderAnswer): ChargebeeError {
-  const { message, type, api_error_code = '', param } = parseError(body);
+  const { message, api_error_code = '', param = null } = parseError(body);
   const facts = [api_error_code, param].filter(Boolean).join(', ');
   const text = `Chargebee: ${message || `status ${status}`}${facts === '' ? '' : ` (${facts})`}`;
   const details = { provider_code: api_error_code || null };
-  const described = { is_payment_failure: type === 'payment', parameter: param ?? null };
   if (status === 429 || api_error_code.endsWith('request_limit_exceeded'))
-    return new ChargebeeError(described, 'wait', text, {
+    return new ChargebeeError(param, 'wait', text, {
       ...details,
       retry_after_seconds: retry_after_seconds ?? LIMIT_PAUSE_SECONDS,
     });
-  const isRefused = status >= 400 && status < 500 && !WAIT_STATUSES.has(status) && !WAIT_CODES.has(api_error_code);
-  if (!isRefused) return new ChargebeeError(described, 'wait', text, { ...details, retry_after_seconds });
+  // Another conflict than a wrong state, such as the same key in flight, passes.
+  const isConflict = status === 409 && !api_error_code.startsWith('invalid_');
+  const isTransient = WAIT_STATUSES.has(status) || WAIT_CODES.has(api_error_code) || isConflict;
+  if (status < 400 || status >= 500 || isTransient)
+    return new ChargebeeError(param, 'wait', text, { ...details, retry_after_seconds });
   const is_unauthorized = status === 401 || status === 403 || UNAUTHORIZED_CODES.has(api_error_code);
   // Another 404, such as that of a proxy, does not show that the record is gone.
   const is_missing = status === 404 && api_error_code === MISSING;
-  return new ChargebeeError(described, 'person', text, { ...details, is_unauthorized, is_missing });
+  return new ChargebeeError(param, 'person', text, { ...details, is_unauthorized, is_missing });
 }
 
 function parseError(body: unknown): ChargebeeFailure {

@@ -3,6 +3,7 @@
  * payments of its own invoices only, so charges and pages need the copy of the invoice there: until it is sent, a payment
  * waits. Chargebee collects no more than what the copy still requests.
  */
+import { createHash } from 'node:crypto';
 import { sumSucceeded } from '../../core/payments/provider-payments.ts';
 import type {
   AccountCharge,
@@ -20,7 +21,7 @@ import { ProviderError } from '../provider-error.ts';
 import { fromCents, toCents, toInteger } from './amounts.ts';
 import { type ChargebeeClient, KEY_SECONDS, pickRecord } from './client.ts';
 import { listComments } from './comments.ts';
-import { ChargebeeError } from './errors.ts';
+import { isRefused } from './errors.ts';
 import {
   describeFailure,
   isOutside,
@@ -60,9 +61,8 @@ export class ChargebeePayments implements AccountPayments {
       const answer = await this.#client.act(['invoice', invoice.id, 'collect_payment'], { form, key: charge.key });
       return await this.#conclude(pickRecord(answer, 'transaction'), charge, invoice.id);
     } catch (error) {
-      if (!(error instanceof ChargebeeError) || !error.is_payment_failure || error.error_class !== 'person')
-        throw error;
-      const made = await this.#findNewCharge(invoice);
+      if (!isRefused(error)) throw error;
+      const made = await this.#findMade(invoice, charge);
       if (made !== null && toState(made) !== 'failed') return await this.#conclude(made, charge, invoice.id);
       return { outcome: 'failed', gateway_payment_id: made?.id ?? null, error: error.message };
     }
@@ -79,12 +79,15 @@ export class ChargebeePayments implements AccountPayments {
   }
 
   /**
-   * Finds the transaction that a refused charge has left on the invoice. Its result may be unknown, if the connection to
-   * the gateway broke.
+   * Finds the transaction of a refused charge: that of an earlier request whose answer was lost, or a new one on the
+   * invoice. Its result may be unknown, if the connection to the gateway broke.
    */
-  async #findNewCharge({ id, linked_payments = [] }: ChargebeeInvoice): Promise<ChargebeeTransaction | null> {
-    const payments = await loadPayments(this.#client, await this.#client.load('invoice', id));
-    const known = linked_payments.map(({ txn_id }) => txn_id);
+  async #findMade(before: ChargebeeInvoice, charge: AccountCharge): Promise<ChargebeeTransaction | null> {
+    const invoice = await this.#client.load('invoice', before.id);
+    const earlier = await this.#findCharge(invoice, charge);
+    if (earlier !== null) return earlier;
+    const known = (before.linked_payments ?? []).map(({ txn_id }) => txn_id);
+    const payments = await loadPayments(this.#client, invoice);
     return payments.find((one) => isCharge(one) && !known.includes(one.id)) ?? null;
   }
 
@@ -116,6 +119,8 @@ export class ChargebeePayments implements AccountPayments {
     };
     const { key, payment_id } = page;
     const { id, url, expires_at } = await this.#client.create('hosted_pages/collect_now', 'hosted_page', { form, key });
+    if (!/^\d{10}$/.test(expires_at))
+      throw new ProviderError('wait', `Chargebee: the page ${id} has no end that can be read`);
     const notes = describePage({ page_id: id, payment_id, ends_at: Number(expires_at) });
     const comment = { entity_type: 'invoice', entity_id: invoice.id, notes };
     await this.#client.create('comments', 'comment', { form: comment, key: `${key}:comment` });
@@ -326,9 +331,10 @@ function toReceivedAmount(
   return toInteger(cents) === toCents(amount, currency) ? {} : { received_amount: received };
 }
 
-/** Comment of a charge, which Chargebee adds to the invoice. */
-function describeCharge({ payment_id }: Pick<RequestedPayment, 'payment_id'>): string {
-  return `Farthing charge of ${payment_id}`;
+/** Comment of one attempt of a charge, which Chargebee adds to the invoice. */
+function describeCharge({ payment_id, key }: Pick<RequestedPayment, 'payment_id' | 'key'>): string {
+  const attempt = createHash('sha256').update(key).digest('hex').slice(0, 16);
+  return `Farthing charge of ${payment_id}, attempt ${attempt}`;
 }
 
 /** Whether the seller charged a saved method; a customer's payment on a page is none. */

@@ -91,11 +91,22 @@ describe('integrations/chargebee/payments', () => {
       expect(outcome).to.include({ outcome: 'processing', gateway_payment_id: transactions()[0]!.id });
     });
 
+    it('that Chargebee refuses because it was made already has succeeded', async () => {
+      const card = source('pays');
+      fake.disturb(/collect_payment/, 'lost_answer');
+      await catchFailure(() => payments().charge!(charge(card)));
+      fake.forgetKeys();
+      const repeated = await payments().charge!(charge(card, { key_age_seconds: 60 }));
+      expect(repeated).to.deep.equal({ outcome: 'succeeded', gateway_payment_id: transactions()[0]!.id });
+    });
+
     it('after another of the invoice is not confused with it', async () => {
       const card = source('pays');
       await payments().charge!(charge(card, { key: 'k2', payment_id: OTHER_ID, amount: '40' }));
       const late = charge(card, { amount: '40', key_age_seconds: HOUR_S });
       expect(await payments().findOutcome(late)).to.equal(null);
+      const repeated = { ...late, key: 'k4', payment_id: OTHER_ID };
+      expect(await payments().findOutcome(repeated), 'another attempt').to.equal(null);
       const declined = charge(source('declines'), { key: 'k3', amount: '40' });
       expect((await payments().charge!(declined)).outcome).to.equal('failed');
     });
@@ -155,8 +166,8 @@ describe('integrations/chargebee/payments', () => {
     it('never collects more than what is due', async () => {
       const card = source('pays');
       await payments().charge!(charge(card));
-      const { error_class } = await catchFailure(() => payments().charge!(charge(card, { key: 'k2' })));
-      expect(error_class).to.equal('person');
+      const second = await payments().charge!(charge(card, { key: 'k2', payment_id: OTHER_ID }));
+      expect(second).to.include({ outcome: 'failed', gateway_payment_id: null });
       expect(transactions()).to.have.length(1);
     });
 
