@@ -13,7 +13,7 @@ import { until } from '../test/support/until.ts';
 import { check, claim, fixed, flag } from './report.ts';
 
 const SECRETS_KEYS = 'a key of the settings that has 32 characters';
-const LIMIT = listCapable('account')['stripe']!.requests_per_second!;
+const LIMIT = Number(listCapable('account')['stripe']!.requests_per_second);
 const MUST_SECONDS = 30;
 const FEW = 5;
 

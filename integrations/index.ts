@@ -2,6 +2,7 @@
  * List of all providers. A new provider is a folder here, whose provider.ts declares its capabilities, and an entry
  * below.
  */
+import { chargebee } from './chargebee/provider.ts';
 import { directory } from './directory/provider.ts';
 import { http } from './http/provider.ts';
 import { hubspot } from './hubspot/provider.ts';
@@ -36,4 +37,5 @@ export const PROVIDERS: Readonly<Record<string, Provider>> = {
   moyasar,
   nomod,
   hubspot,
+  chargebee,
 };

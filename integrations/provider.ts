@@ -46,8 +46,10 @@ export type AccountCapability = {
   readonly collects_tax?: true;
   /**
    * Rate limit of the provider for one account. If absent, requests are not delayed, and only the provider limits them.
+   * Rate limit of the provider for one account, or its computation if the plan of the account decides. If absent,
+   * requests are not delayed, and only the provider limits them.
    */
-  readonly requests_per_second?: number;
+  readonly requests_per_second?: number | ((secrets: ProviderSecrets) => number);
   /** Whether the credentials move real money; null if the provider's keys do not show it. */
   detectLive(secrets: ProviderSecrets): boolean | null;
   /** Opens the account; the provider's library is loaded at the first call. */

@@ -24,7 +24,16 @@ export const DESTINATION_TYPES = ['INVOICE'] as const;
  * Gateways: payment providers of the installation, and providers with an account that a connection opens. A request
  * with another name is refused.
  */
-export const PAYMENT_GATEWAYS = ['sandbox', 'stripe', 'razorpay', 'nomod', 'moyasar', 'paddle', 'whop'] as const;
+export const PAYMENT_GATEWAYS = [
+  'sandbox',
+  'stripe',
+  'razorpay',
+  'nomod',
+  'moyasar',
+  'paddle',
+  'whop',
+  'chargebee',
+] as const;
 const PAYMENT_METHOD_STATUSES = ['ACTIVE', 'INACTIVE', 'EXPIRED'] as const;
 const REFUND_STATUSES = ['pending', 'succeeded', 'failed'] as const;
 

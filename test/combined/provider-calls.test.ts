@@ -12,6 +12,8 @@ import { readConfig } from '../../config.ts';
 import { startTracing } from '../../process/tracing.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { type Collector, startCollector } from '../support/collector.ts';
+import { encodeBasic } from '../support/providers/chargebee-double.ts';
+import { ChargebeeFake } from '../support/providers/chargebee-fake.ts';
 import { PaddleFake, signPaddleBody } from '../support/providers/paddle-fake.ts';
 import { QuickBooksFake, signIntuitBody } from '../support/providers/quickbooks-fake.ts';
 import { QuotingProxy } from '../support/providers/quoting-proxy.ts';
@@ -51,9 +53,19 @@ const PLANTED = {
     webhook_secret: 'canaryPaddleHook',
     client_side_token: 'canaryClientSide',
   },
+  chargebee: {
+    site: 'canary-test',
+    api_key: 'test_canaryChargebee',
+    webhook_username: 'canaryUser',
+    webhook_password: 'canaryPassword',
+    requests_per_minute: '60000',
+  },
 } as const;
 /** Credentials that are no secrets. */
-const PUBLIC = new Set(['publishable_key', 'key_id', 'client_id', 'environment', 'income_account_id', 'realm_id']);
+const PUBLIC = new Set([
+  ...['publishable_key', 'key_id', 'client_id', 'environment', 'income_account_id', 'realm_id'],
+  ...['site', 'requests_per_minute'],
+]);
 
 type ProviderName = keyof typeof PLANTED;
 type Play = {
@@ -98,6 +110,14 @@ const PLAYS: Readonly<Record<ProviderName, Play>> = {
     sign: (body, secret, time) => ({ 'paddle-signature': signPaddleBody(body, [secret], time) }),
     event: JSON.stringify({ event_id: 'evt_1', event_type: 'transaction.paid', data: { id: `txn_${'1'.repeat(26)}` } }),
   },
+  chargebee: {
+    buildError: ({ quote }) => ({ message: quote, type: 'invalid_request', api_error_code: 'quoted', param: quote }),
+    sign: (_, secret) => ({ authorization: encodeBasic(PLANTED.chargebee.webhook_username, secret) }),
+    event: JSON.stringify({
+      ...{ id: 'ev_1', event_type: 'payment_succeeded' },
+      content: { transaction: { id: 'txn_1', type: 'payment' } },
+    }),
+  },
 };
 const NAMES = Object.keys(PLAYS) as ProviderName[];
 const FAILURES = [400, 401, 403, 404, 429, 500, 200];
@@ -109,7 +129,8 @@ describe('calls of providers', function () {
   const quickbooks = new QuickBooksFake();
   const zoho_books = new ZohoBooksFake();
   const paddle = new PaddleFake();
-  const fakes = { stripe, razorpay, quickbooks, zoho_books, paddle };
+  const chargebee = new ChargebeeFake();
+  const fakes = { stripe, razorpay, quickbooks, zoho_books, paddle, chargebee };
   const proxies = {} as Record<ProviderName, QuotingProxy>;
   /** Would be reached by a redirect that is followed. */
   const stranger = new QuotingProxy({ target: new URL('http://127.0.0.1'), buildError: () => ({}) });
@@ -133,6 +154,7 @@ describe('calls of providers', function () {
     stripe.keys.add(PLANTED.stripe.secret_key);
     razorpay.keys.add(`${PLANTED.razorpay.key_id}:${PLANTED.razorpay.secret_key}`);
     paddle.api_key = PLANTED.paddle.api_key;
+    chargebee.keys.add(PLANTED.chargebee.api_key);
     quickbooks.app = { client_id: PLANTED.quickbooks.client_id, client_secret: PLANTED.quickbooks.client_secret };
     zoho_books.app = { client_id: PLANTED.zoho_books.client_id, client_secret: PLANTED.zoho_books.client_secret };
     for (const name of NAMES) {
@@ -265,8 +287,8 @@ describe('calls of providers', function () {
   ];
   /** A secret, and the forms in which a request contains it. */
   const listForms = (secret: string) => {
-    const { client_id } = PLANTED.quickbooks;
-    const pairs = [secret, `${secret}:`, `${PLANTED.razorpay.key_id}:${secret}`, `${client_id}:${secret}`];
+    const names = [PLANTED.razorpay.key_id, PLANTED.quickbooks.client_id, PLANTED.chargebee.webhook_username];
+    const pairs = [secret, `${secret}:`, ...names.map((name) => `${name}:${secret}`)];
     return [secret, encodeURIComponent(secret), ...pairs.map((pair) => Buffer.from(pair).toString('base64'))];
   };
 
@@ -284,6 +306,7 @@ describe('calls of providers', function () {
       const id = made.body.id!;
       await exchange(name, id);
       for (const secret of ['canaryForged', 'canaryForged2']) expect(await receive(name, secret)).to.equal(401);
+      expect(await receive(name, findWebhookSecret(PLANTED[name]))).to.equal(200);
       expect(await receive(name, findWebhookSecret(PLANTED[name]))).to.equal(200);
       for (const status of [400, 401, 500]) {
         pass(120);
@@ -383,7 +406,8 @@ describe('calls of providers', function () {
       expect(found, place).to.deep.equal([]);
     }
     // The provider quoted what was sent to it, and the errors reached the places.
-    const sent = [PLANTED.stripe.secret_key, PLANTED.razorpay.secret_key, PLANTED.quickbooks.client_secret];
+    const { stripe: first, razorpay: second, quickbooks: third, chargebee: fourth, paddle: fifth } = PLANTED;
+    const sent = [first.secret_key, second.secret_key, third.client_secret, fourth.api_key, fifth.api_key];
     for (const secret of sent) expect(quoted).to.include(secret);
     for (const text of [places.answers, places.rows]) expect(text).to.include('[redacted]');
     expect(issued.size, 'tokens, states and client secrets').to.be.above(20);
@@ -391,5 +415,5 @@ describe('calls of providers', function () {
 });
 
 function findWebhookSecret(secrets: Readonly<Record<string, string>>): string {
-  return (secrets['webhook_secret'] ?? secrets['webhook_verifier_token'])!;
+  return (secrets['webhook_secret'] ?? secrets['webhook_verifier_token'] ?? secrets['webhook_password'])!;
 }

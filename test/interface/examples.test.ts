@@ -25,6 +25,8 @@ import { CouponAssociationModel } from '../../storage/models/subscriptions/coupo
 import { clientCall, hasMethod } from '../support/client-call.ts';
 import { ExampleIds, exampleId as id } from '../support/example-ids.ts';
 import { expectGoldenJson } from '../support/golden.ts';
+import { encodeBasic } from '../support/providers/chargebee-double.ts';
+import { API_KEY, ChargebeeFake } from '../support/providers/chargebee-fake.ts';
 import { HubSpotFake, signHubSpotRequest } from '../support/providers/hubspot-fake.ts';
 import { MoyasarDouble } from '../support/providers/moyasar-double.ts';
 import { NomodDouble } from '../support/providers/nomod-double.ts';
@@ -71,6 +73,7 @@ describe('the examples of the documentation', () => {
   const nomod = new NomodDouble();
   const gateways = [moyasar, nomod];
   const hubspot = new HubSpotFake();
+  let chargebee: ChargebeeFake;
   const ids = new ExampleIds();
   const directory = mkdtempSync(join(tmpdir(), 'exports-'));
   const answers = new Map<string, Shown>();
@@ -90,6 +93,7 @@ describe('the examples of the documentation', () => {
     await paddle.start();
     xero = await new XeroFake().start();
     await hubspot.start();
+    chargebee = await new ChargebeeFake().start();
     for (const gateway of gateways) await gateway.fake.start();
     const fakes = Object.entries({
       stripe: fake,
@@ -99,10 +103,12 @@ describe('the examples of the documentation', () => {
       paddle,
       xero,
       hubspot,
+      chargebee,
       moyasar: moyasar.fake,
       nomod: nomod.fake,
     });
     const addresses = fakes.map(([name, { url }]) => `${name}=${url.href}`).join(',');
+
     const stores = { EXPORT_DIRECTORY: directory, SECRETS_KEYS: SEALING_KEY };
     const config = { PAYMENT_SANDBOX_SECRET: SECRET, PROVIDER_ADDRESSES: addresses, ...stores };
     world = await startWorld({ now: '2025-12-31T09:00:00Z', config });
@@ -145,6 +151,7 @@ describe('the examples of the documentation', () => {
     await paddle.stop();
     for (const gateway of gateways) await gateway.fake.stop();
     await hubspot.stop();
+    await chargebee.stop();
     rmSync(directory, { recursive: true });
   });
 
@@ -823,6 +830,7 @@ describe('the examples of the documentation', () => {
     await receiveFromXero();
     await receiveFromHubSpot();
     await receiveFromGateways();
+    await receiveFromChargebee();
   }
 
   async function receiveFromStripe() {
@@ -897,6 +905,14 @@ describe('the examples of the documentation', () => {
     await receive('moyasar', JSON.stringify({ id: 'event_1', type: 'balance_paid', secret_token: webhook_secret }), {});
     const body = JSON.stringify({ id: '7a6ff1c2-0b4e-4d2b-8a67-2f9c5d1e3b40' });
     await receive('nomod', body, { 'x-api-key': nomod.secrets.webhook_secret });
+  }
+
+  async function receiveFromChargebee() {
+    const hook = { webhook_username: 'farthing', webhook_password: SECRET };
+    const account = { chargebee: { site: 'fake-test', api_key: API_KEY, ...hook } };
+    await send('POST', '/connections', { name: 'C', provider_type: 'chargebee', encrypted_secret_data: account });
+    const body = JSON.stringify({ id: 'ev_1', event_type: 'customer_changed', content: {} });
+    await receive('chargebee', body, { authorization: encodeBasic('farthing', SECRET) });
   }
 
   async function receive(provider: string, body: string, headers: Record<string, string>) {

@@ -219,7 +219,7 @@ describe('the OpenAPI document', () => {
   });
 
   it('has an example of each success: with every key that the answer has, and no other', () => {
-    const empty = listReceivedProviders().filter(describeWebhooks);
+    const empty = listReceivedProviders().filter((name) => describeWebhooks(name).wants_empty_answer);
     const bodiless = routes.filter(
       ({ success, path }) => success === 204 || empty.some((name) => path.startsWith(`/webhooks/${name}/`)),
     );

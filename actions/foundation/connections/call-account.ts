@@ -170,7 +170,8 @@ export async function callWithSecrets<Result>(
 ): Promise<Result> {
   const capability = findAccountCapability({ provider_type });
   const address = findAddress(provider_type, settings);
-  const limit = capability.requests_per_second;
+  const { requests_per_second } = capability;
+  const limit = typeof requests_per_second === 'function' ? requests_per_second(secrets) : requests_per_second;
   const pacing =
     pace_name === null || limit === undefined ? {} : { beforeRequest: () => waitForPace(pace_name, limit) };
   try {

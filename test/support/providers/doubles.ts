@@ -3,6 +3,7 @@
  * test/actions/delivery/integrations/every-provider.test.ts fails without it, and runs all its rows with it.
  */
 
+import { ChargebeeDouble } from './chargebee-double.ts';
 import { HubSpotDouble } from './hubspot-double.ts';
 import { MoyasarDouble } from './moyasar-double.ts';
 import { NomodDouble } from './nomod-double.ts';
@@ -24,4 +25,5 @@ export const PROVIDER_DOUBLES: Readonly<Record<string, () => ProviderDouble>> = 
   moyasar: () => new MoyasarDouble(),
   nomod: () => new NomodDouble(),
   hubspot: () => new HubSpotDouble(),
+  chargebee: () => new ChargebeeDouble(),
 };
