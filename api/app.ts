@@ -25,7 +25,7 @@ import type { Services } from './http/services.ts';
 import { traceRequests } from './http/trace-requests.ts';
 import { routes as allRoutes } from './resources.ts';
 
-/** Request listener of a server. Answers from the cache bypass the framework. */
+/** Request listener of a server of `makeHttpServer`. Answers from the cache bypass the framework. */
 export function buildListener(services: Services, routes: readonly Route[] = allRoutes): RequestListener {
   const metrics = httpMetrics();
   const headers = [...COMMON_HEADERS, NO_CACHING].flat();
@@ -60,10 +60,12 @@ export function buildApp(
   };
 }
 
-/** Gives the objects of Node the methods of the framework, as the framework does for a request that it receives itself. */
+/** Gives the objects of a request the state of the framework. They have its methods (process/http-server.ts). */
 function toExpress(app: Express, incoming: IncomingMessage, outgoing: ServerResponse) {
-  const request = Object.setPrototypeOf(incoming, app.request) as Request;
-  const response = Object.setPrototypeOf(outgoing, app.response) as Response;
+  const request = incoming as Request;
+  const response = outgoing as Response;
+  request.app = response.app = app;
+  response.req = request;
   request.originalUrl = request.url;
   request.res = response;
   response.locals = Object.create(null);

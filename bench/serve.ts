@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
-import { createServer, type RequestListener } from 'node:http';
+import type { RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { computeInvoice } from '../actions/invoicing/invoices/compute-invoice.ts';
@@ -17,6 +17,7 @@ import type { Services } from '../api/http/services.ts';
 import { readConfig } from '../config.ts';
 import type { Scope } from '../core/foundation/scope.ts';
 import { startPipeline } from '../pipeline/pipeline.ts';
+import { makeHttpServer } from '../process/http-server.ts';
 import { startService } from '../service.ts';
 import { migrate } from '../sql/migrate.ts';
 import { loadLiveUsage } from '../storage/cache/live-usage-query.ts';
@@ -248,7 +249,7 @@ async function startBeside() {
 }
 
 async function serve(listener: RequestListener): Promise<{ url: string; close(): void }> {
-  const server = createServer(listener);
+  const server = makeHttpServer(listener);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const close = () => {

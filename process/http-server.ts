@@ -5,13 +5,14 @@
 import { AsyncResource } from 'node:async_hooks';
 import {
   createServer,
-  type IncomingMessage,
+  IncomingMessage,
   type RequestListener,
   type Server,
   type ServerOptions,
-  type ServerResponse,
+  ServerResponse,
 } from 'node:http';
 import type { Socket } from 'node:net';
+import express from 'express';
 import { errorRecord, FarthingError } from '../core/foundation/error.ts';
 
 const REFUSALS: Record<string, [status: string, why: string]> = {
@@ -28,6 +29,15 @@ const UNEXPECTED = 'the header Expect may ask for 100-continue alone';
  * a connection at the moment of reuse, that request is lost. Its effect is unknown, so the client may not repeat it.
  */
 const IDLE_CONNECTION_MS = 620_000;
+
+/**
+ * Requests and responses that have the framework's methods from the start. The framework gives them to each object by a new prototype, and V8 then
+ * retains the object until a full garbage collection.
+ */
+class FrameworkRequest extends IncomingMessage {}
+class FrameworkResponse extends ServerResponse {}
+Object.setPrototypeOf(FrameworkRequest.prototype, express.request);
+Object.setPrototypeOf(FrameworkResponse.prototype, express.response);
 
 export function makeHttpServer(listener: RequestListener, options: ServerOptions = {}): Server {
   /** Last response that was begun on each connection. Most clients wait for it before the next request, and then need no further state. */
@@ -55,7 +65,8 @@ export function makeHttpServer(listener: RequestListener, options: ServerOptions
     );
   };
   // Node would reject a request without Host by itself, without the error record.
-  const ours = { keepAliveTimeout: IDLE_CONNECTION_MS, requireHostHeader: false };
+  const classes = { IncomingMessage: FrameworkRequest, ServerResponse: FrameworkResponse } as unknown as ServerOptions;
+  const ours = { ...classes, keepAliveTimeout: IDLE_CONNECTION_MS, requireHostHeader: false };
   const server = createServer({ ...ours, ...options }, (request, response) =>
     inTurn(request, response, lacksHost(request) ? createRejection(400, NO_HOST) : listener),
   );

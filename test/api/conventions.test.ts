@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
@@ -12,6 +11,7 @@ import { sendStream } from '../../api/http/send-stream.ts';
 import { routes as ownRoutes } from '../../api/resources.ts';
 import { invalid, unavailable } from '../../core/foundation/error.ts';
 import { explainInvalid } from '../../core/foundation/why-invalid.ts';
+import { makeHttpServer } from '../../process/http-server.ts';
 import { VERSION } from '../../process/version.ts';
 import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
 import { connectPostgres } from '../../storage/postgres/pool/postgres.ts';
@@ -649,7 +649,7 @@ describe('health', () => {
     ]);
     // A port that nothing listens on: what a database that is down looks like.
     const postgres = connectPostgres('postgres://nobody@127.0.0.1:1/nothing');
-    const server = createServer(buildApp({ ...api.services, postgres }));
+    const server = makeHttpServer(buildApp({ ...api.services, postgres }));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -674,7 +674,7 @@ describe('health', () => {
   it('/ready is about accepting events, and for=queries about answering questions', async () => {
     // Nothing listens there.
     const clickhouse = connectClickHouse('http://127.0.0.1:1');
-    const server = createServer(buildApp({ ...api.services, clickhouse }));
+    const server = makeHttpServer(buildApp({ ...api.services, clickhouse }));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -1,10 +1,10 @@
 // What a Postgres that hangs looks like from a request, and that a long statement is not taken for one.
 import { once } from 'node:events';
-import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { buildApp } from '../../api/app.ts';
+import { makeHttpServer } from '../../process/http-server.ts';
 import { SILENT_WITHIN_MS } from '../../storage/foundation/unresponsive-server.ts';
 import { connectPostgres, PROCESS_POOL } from '../../storage/postgres/pool/postgres.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
@@ -29,7 +29,7 @@ describe('a Postgres that hangs', function () {
     address.port = String(way.port);
     address.searchParams.delete('host');
     pool = connectPostgres(address.href, PROCESS_POOL);
-    const server = createServer(buildApp({ ...api.services, postgres: pool }));
+    const server = makeHttpServer(buildApp({ ...api.services, postgres: pool }));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;

@@ -2,7 +2,7 @@
  * Balances and usage of running periods as they are kept up while events arrive, against the same gathered anew from the stores:
  * whatever happens in between, they are the same (docs/decisions/0007-cached-answers.md).
  */
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import fc from 'fast-check';
@@ -10,6 +10,7 @@ import { register } from 'prom-client';
 import { loadRealTimeBalance } from '../../actions/lifecycle/wallets/real-time-balance.ts';
 import { buildApp } from '../../api/app.ts';
 import { routes } from '../../api/resources.ts';
+import { makeHttpServer } from '../../process/http-server.ts';
 import { WalletModel } from '../../storage/models/credits/wallet.ts';
 import { UsageCache } from '../../storage/usage/usage-cache.ts';
 import type { SomeAnswer, WalletBalance } from '../support/answers.ts';
@@ -27,7 +28,7 @@ for (const beside of [false, true])
 
     beforeEach(async () => {
       world = await startWorld({ usage_cache: new UsageCache({ isFed: beside }), beside });
-      uncached = createServer(buildApp({ ...world.api.services, usage_cache: undefined }, routes)).listen(0);
+      uncached = makeHttpServer(buildApp({ ...world.api.services, usage_cache: undefined }, routes)).listen(0);
     });
     afterEach(async () => {
       uncached.closeAllConnections();
