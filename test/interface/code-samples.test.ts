@@ -94,7 +94,8 @@ function runInShell(sources: readonly string[]): string[][] {
   const recorded = `curl() { printf '%s\\000' "$@"; printf 'END\\000'; }\nset -eu\n${sources.join('\n')}\n`;
   const signers = ['WEBHOOK', 'STRIPE', 'X_RAZORPAY', 'INTUIT'];
   const signatures = Object.fromEntries(signers.map((name) => [`${name}_SIGNATURE`, 'the-signature']));
-  const env = { KEY: 'the-key', WEBHOOK_ID: 'the-id', WEBHOOK_TIMESTAMP: '1', ...signatures };
+  const basic = { AUTHORIZATION: 'Basic dGhlOnBhc3N3b3Jk' };
+  const env = { KEY: 'the-key', WEBHOOK_ID: 'the-id', WEBHOOK_TIMESTAMP: '1', ...basic, ...signatures };
   const { stdout, stderr, status } = spawnSync('/bin/sh', { input: recorded, encoding: 'utf8', env, maxBuffer: 1e8 });
   expect([status, stderr]).to.deep.equal([0, '']);
   return stdout
