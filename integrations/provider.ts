@@ -58,7 +58,7 @@ export type AccountCapability = {
    * exists.
    */
   verifyWebhook?(secrets: readonly string[], webhook: InboundWebhook): void;
-  /** Headers of a webhook that contain its signature, in lower case; none if the body contains it. */
+  /** Headers of each webhook that contain its signature, in lower case; none if the body may contain it. A webhook without one is refused. */
   readonly signature_headers?: readonly string[];
   /** Parses a verified webhook; throws `validation_error` if it does not have the provider's form. */
   parseWebhook?(webhook: Pick<InboundWebhook, 'headers' | 'body'>): readonly InboundEvent[];
