@@ -65,7 +65,7 @@ export type AccountCapability = {
    * exists.
    */
   verifyWebhook?(secrets: readonly string[], webhook: InboundWebhook): void;
-  /** Headers of a webhook that contain its signature, in lower case; none if the body contains it. */
+  /** Headers of each webhook that contain its signature, in lower case; none if the body may contain it. A webhook without one is refused. */
   readonly signature_headers?: readonly string[];
   /** Query parameters that the address of a webhook may have; absent if it has none. */
   readonly webhook_query?: z.ZodObject;

@@ -161,7 +161,7 @@ export class NomodAccount implements ProviderAccount {
     const invoice = await this.#client.find('invoices', provider_entity_id);
     if (invoice === null) return null;
     const invoice_status = findInvoiceStatus(invoice);
-    const charges = invoice_status === 'paid' ? await this.#listCharges(invoice) : [];
+    const charges = invoice_status === 'paid' ? [await this.#findPaidCharge(invoice)] : [];
     return {
       ...toRecord(invoice),
       invoice_status,
@@ -171,19 +171,19 @@ export class NomodAccount implements ProviderAccount {
     };
   }
 
-  /** Lists the charges of a paid invoice. Throws if there is none, because the invoice would count as paid without a payment. */
-  async #listCharges(invoice: NomodInvoice): Promise<NomodCharge[]> {
-    const charges: NomodCharge[] = [];
+  /**
+   * Finds the charge that paid the invoice among those since its creation, newest first. Throws if there is none, because the invoice would
+   * count as paid without a payment.
+   */
+  async #findPaidCharge(invoice: NomodInvoice): Promise<NomodCharge> {
     const since = new Date(invoice.created);
     for await (const charge of this.#listSince('charges', since, { type: 'invoice' })) {
       const paid_id = readInvoiceId(charge);
       const isOfInvoice =
         paid_id === null ? Boolean(invoice.note) && charge.note === invoice.note : paid_id === invoice.id;
-      if (isOfInvoice) charges.push(charge);
+      if (isOfInvoice && isPaid(charge)) return charge;
     }
-    if (!charges.some(isPaid))
-      throw new ProviderError('person', `the invoice ${invoice.id} is paid at Nomod, but no charge there names it`);
-    return charges;
+    throw new ProviderError('person', `the invoice ${invoice.id} is paid at Nomod, but no charge there names it`);
   }
 
   async listConcernedInvoices({ kind, provider_entity_id }: ProviderEventSubject): Promise<readonly string[]> {
