@@ -58,3 +58,13 @@ export class ProviderError extends Error {
 export function parseRetryAfter(text: unknown): number | null {
   return typeof text === 'string' && /^\d{1,6}$/.test(text) ? Number(text) : null;
 }
+
+/** Whether the provider refused the request, so that it had no effect. Refused credentials do not count. */
+export function isRefused(error: unknown): error is ProviderError {
+  return error instanceof ProviderError && error.error_class === 'person' && !error.is_unauthorized;
+}
+
+/** Whether the provider does not have the record. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof ProviderError && error.is_missing;
+}

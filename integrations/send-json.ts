@@ -40,12 +40,3 @@ export function buildAnswerError(
   const is_unauthorized = UNAUTHORIZED.has(status);
   return new ProviderError('person', message, { provider_code, is_unauthorized, is_missing: status === 404 });
 }
-
-/** Whether the provider refused the request, so that it had no effect. Refused credentials do not count. */
-export function isRefusal(error: unknown): error is ProviderError {
-  return error instanceof ProviderError && error.error_class === 'person' && !error.is_unauthorized;
-}
-
-export function isMissing(error: unknown): boolean {
-  return error instanceof ProviderError && error.is_missing;
-}

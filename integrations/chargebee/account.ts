@@ -16,12 +16,12 @@ import type {
   SearchedInvoice,
 } from '../account.ts';
 import type { AccountPayments } from '../account-payments.ts';
-import { ProviderError } from '../provider-error.ts';
+import { isRefused, ProviderError } from '../provider-error.ts';
 import { fromCents, toCents, toInteger } from './amounts.ts';
 import { computeNetTermDays, cutText, hasId, toCustomerForm, toInvoiceForm, toSeconds } from './bodies.ts';
 import { type ChargebeeClient, pickRecord } from './client.ts';
 import { findChargebeeCreditNote, pushChargebeeCreditNote, voidChargebeeCreditNote } from './credit-notes.ts';
-import { ChargebeeError, isDuplicate, isRefused } from './errors.ts';
+import { ChargebeeError, isDuplicate } from './errors.ts';
 import { loadPayments, toState } from './invoice-money.ts';
 import { ChargebeePayments } from './payments.ts';
 import { readInvoice } from './pulled-invoice.ts';

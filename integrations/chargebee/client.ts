@@ -4,9 +4,9 @@
  */
 import { createHash } from 'node:crypto';
 import type { AccountSettings } from '../account.ts';
-import { ProviderError } from '../provider-error.ts';
+import { isMissing, ProviderError } from '../provider-error.ts';
 import { type ProviderAnswer, sendRequest } from '../send-request.ts';
-import { buildChargebeeError, isMissing } from './errors.ts';
+import { buildChargebeeError } from './errors.ts';
 import { encodeForm, type Form } from './form.ts';
 import type { ChargebeeRecords } from './records.ts';
 

@@ -5,11 +5,10 @@
  */
 import type { ProviderRecord, PushedCreditNote, SearchedCreditNote } from '../account.ts';
 import { sumMinorUnits } from '../minor-units.ts';
-import { ProviderError } from '../provider-error.ts';
+import { isRefused, ProviderError } from '../provider-error.ts';
 import { fromCents, toCents, toInteger } from './amounts.ts';
 import { cutText } from './bodies.ts';
 import { type ChargebeeClient, pickRecord } from './client.ts';
-import { isRefused } from './errors.ts';
 import { listCreditNotes } from './invoice-money.ts';
 import type { ChargebeeCreditNote } from './records.ts';
 

@@ -66,12 +66,3 @@ function parseError(body: unknown): ChargebeeFailure {
 export function isDuplicate(error: unknown): boolean {
   return error instanceof ProviderError && error.provider_code === DUPLICATE;
 }
-
-export function isMissing(error: unknown): boolean {
-  return error instanceof ProviderError && error.is_missing;
-}
-
-/** Whether Chargebee refused the request, so that it had no effect. A refused key does not count. */
-export function isRefused(error: unknown): error is ProviderError {
-  return error instanceof ProviderError && error.error_class === 'person' && !error.is_unauthorized;
-}

@@ -17,11 +17,10 @@ import type {
   StartedCardSetup,
 } from '../account-payments.ts';
 import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
-import { ProviderError } from '../provider-error.ts';
+import { isRefused, ProviderError } from '../provider-error.ts';
 import { fromCents, toCents, toInteger } from './amounts.ts';
 import { type ChargebeeClient, KEY_SECONDS, pickRecord } from './client.ts';
 import { listComments } from './comments.ts';
-import { isRefused } from './errors.ts';
 import {
   describeFailure,
   isOutside,

@@ -15,10 +15,9 @@ import type {
   PushedPayment,
   SearchedInvoice,
 } from '../account.ts';
-import { ProviderError } from '../provider-error.ts';
+import { isMissing, isRefused, ProviderError } from '../provider-error.ts';
 import type { HubSpotClient } from './client.ts';
 import { toContactInput, toInvoiceInput, toLineInputs, toPaymentInput } from './documents.ts';
-import { isMissing, isRefusal } from './errors.ts';
 import { OwnRecords } from './own-records.ts';
 import { readAmount, readCurrency, readInvoiceStatus, readUrl, toProviderInvoice } from './pulled-invoice.ts';
 import type { HubSpotRecord } from './records.ts';
@@ -50,7 +49,7 @@ export class HubSpotAccount implements ProviderAccount {
     try {
       return toRecord((await this.#records.create('contact', customer_id, toContactInput(customer))).record);
     } catch (error) {
-      if (!isRefusal(error) || error.provider_code !== 'CONFLICT') throw error;
+      if (!isRefused(error) || error.provider_code !== 'CONFLICT') throw error;
       throw new ProviderError(
         'person',
         `HubSpot has a contact with the e-mail ${JSON.stringify(email)} already: link it (POST /integrations/link), or change one of the addresses (${error.message})`,
@@ -90,7 +89,7 @@ export class HubSpotAccount implements ProviderAccount {
     try {
       return await this.#records.create('invoice', invoice.invoice_id, toInvoiceInput(invoice));
     } catch (error) {
-      if (!isRefusal(error) || !error.message.includes('hs_currency')) throw error;
+      if (!isRefused(error) || !error.message.includes('hs_currency')) throw error;
       throw new ProviderError(
         'person',
         `HubSpot does not accept the currency ${invoice.currency}: add it to the account there (${error.message})`,
@@ -109,7 +108,7 @@ export class HubSpotAccount implements ProviderAccount {
       if (!isEqual(draft, invoice)) throw describeDifference(draft, invoice, 'where it was deleted');
       await this.#client.update('invoice', id, { hs_invoice_status: 'open' });
     } catch (error) {
-      if (isRefusal(error)) await this.#discard(id);
+      if (isRefused(error)) await this.#discard(id);
       throw error;
     }
     const opened = await this.#client.read('invoice', id);

@@ -3,9 +3,9 @@
  * "Associations", "Properties").
  */
 import type { AccountSettings } from '../account.ts';
-import { ProviderError } from '../provider-error.ts';
+import { isMissing, ProviderError } from '../provider-error.ts';
 import { sendRequest } from '../send-request.ts';
-import { buildRefusal, isMissing } from './errors.ts';
+import { buildRefusal } from './errors.ts';
 import { type HubSpotInput, type HubSpotRecord, type HubSpotType, READ_PROPERTIES, toTypeId } from './records.ts';
 
 const HOST = 'https://api.hubapi.com';

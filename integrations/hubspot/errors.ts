@@ -43,12 +43,3 @@ export function buildRefusal({ status, body, retry_after_seconds }: ProviderAnsw
 function isTransient(status: number): boolean {
   return status < 400 || status >= 500 || status === 408 || status === 423 || status === 477;
 }
-
-export function isMissing(error: unknown): boolean {
-  return error instanceof ProviderError && error.is_missing;
-}
-
-/** Whether the request itself was refused, not the credentials. */
-export function isRefusal(error: unknown): error is ProviderError {
-  return error instanceof ProviderError && error.error_class === 'person' && !error.is_unauthorized;
-}

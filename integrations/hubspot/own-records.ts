@@ -2,8 +2,8 @@
  * Records with our id in the unique property `farthing_id`. HubSpot has no idempotency keys. It refuses a second record
  * with one id, so a repeated creation finds the first record.
  */
+import { isRefused } from '../provider-error.ts';
 import type { HubSpotClient } from './client.ts';
-import { isRefusal } from './errors.ts';
 import { type HubSpotInput, type HubSpotRecord, ID_PROPERTY } from './records.ts';
 
 type OwnType = 'contact' | 'invoice' | 'payment';
@@ -25,7 +25,7 @@ export class OwnRecords {
       return await this.#client.read(type, our_id, { by: ID_PROPERTY });
     } catch (error) {
       // HubSpot refuses the search before the first record is created, because the account has no such property yet.
-      if (isRefusal(error)) return null;
+      if (isRefused(error)) return null;
       throw error;
     }
   }
@@ -36,7 +36,7 @@ export class OwnRecords {
     try {
       return { record: await this.#client.create(type, body), is_new: true };
     } catch (error) {
-      if (!isRefusal(error)) throw error;
+      if (!isRefused(error)) throw error;
       const record = await this.find(type, our_id);
       if (record !== null) return { record, is_new: false };
       const isUnnamed = error.message.includes(ID_PROPERTY);

@@ -4,8 +4,8 @@
  */
 import type { AccountSettings } from '../account.ts';
 import type { ExactJson } from '../exact-json.ts';
-import type { ProviderError } from '../provider-error.ts';
-import { buildAnswerError, isMissing, sendJson } from '../send-json.ts';
+import { isMissing, type ProviderError } from '../provider-error.ts';
+import { buildAnswerError, sendJson } from '../send-json.ts';
 import type { ProviderAnswer } from '../send-request.ts';
 import { isMoyasarId, type MoyasarInvoice, type MoyasarPayment, readMetadata } from './records.ts';
 

@@ -3,8 +3,7 @@
  * no lines. Moyasar has no idempotency keys for invoices, so the reference is in the metadata, by which the invoice is found again.
  */
 import { JsonNumber } from '../exact-json.ts';
-import { ProviderError } from '../provider-error.ts';
-import { isRefusal } from '../send-json.ts';
+import { isRefused, ProviderError } from '../provider-error.ts';
 import { fromSmallestUnits, toPayableUnits } from './amounts.ts';
 import type { MoyasarClient } from './client.ts';
 import type { MoyasarInvoice } from './records.ts';
@@ -82,7 +81,7 @@ async function create(
   try {
     return await client.createInvoice(body);
   } catch (error) {
-    if (isRefusal(error) && error.message.includes('currency:'))
+    if (isRefused(error) && error.message.includes('currency:'))
       throw new ProviderError('person', `Moyasar takes no payments in ${currency}: ${error.message}`, { cause: error });
     throw error;
   }
@@ -93,7 +92,7 @@ export async function cancelInvoice(client: MoyasarClient, id: string): Promise<
   try {
     await client.cancelInvoice(id);
   } catch (error) {
-    if (!isRefusal(error)) throw error;
+    if (!isRefused(error)) throw error;
     const current = await client.findInvoice(id);
     if (current !== null && findInvoiceStatus(current) !== 'void') throw error;
   }

@@ -6,8 +6,7 @@ import { createHash } from 'node:crypto';
 import type { AccountCharge, AccountPaymentPage, AccountPayments, AccountRefund } from '../account-payments.ts';
 import { JsonNumber } from '../exact-json.ts';
 import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
-import { ProviderError } from '../provider-error.ts';
-import { isRefusal } from '../send-json.ts';
+import { isRefused, ProviderError } from '../provider-error.ts';
 import { fromSmallestUnits, toPayableUnits } from './amounts.ts';
 import type { MoyasarClient } from './client.ts';
 import { cancelInvoice, createInvoiceOnce, cutText, listUsable, toMetadata } from './create-invoice.ts';
@@ -47,7 +46,7 @@ export class MoyasarPayments implements AccountPayments {
       return toPaymentOutcome(await this.#client.createPayment(body));
     } catch (error) {
       // A second payment with the id is refused, so the first one decides.
-      const made = isRefusal(error) ? await this.#client.findPayment(toGivenId(charge.key)) : null;
+      const made = isRefused(error) ? await this.#client.findPayment(toGivenId(charge.key)) : null;
       if (made === null) throw error;
       return toPaymentOutcome(made);
     }
@@ -120,7 +119,7 @@ export class MoyasarPayments implements AccountPayments {
     try {
       await cancelInvoice(this.#client, id);
     } catch (error) {
-      const current = isRefusal(error) ? await this.#client.findInvoice(id) : null;
+      const current = isRefused(error) ? await this.#client.findInvoice(id) : null;
       if (current === null || findInvoiceStatus(current) !== 'paid') throw error;
     }
   }

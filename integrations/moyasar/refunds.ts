@@ -7,8 +7,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { AccountRefund } from '../account-payments.ts';
 import { JsonNumber } from '../exact-json.ts';
 import type { RefundOutcome } from '../payment-provider.ts';
-import { ProviderError } from '../provider-error.ts';
-import { isRefusal } from '../send-json.ts';
+import { isRefused, ProviderError } from '../provider-error.ts';
 import { fromSmallestUnits, toSmallestUnits } from './amounts.ts';
 import type { MoyasarClient } from './client.ts';
 import { type MoyasarPayment, readMetadata } from './records.ts';
@@ -28,7 +27,7 @@ export async function refundOnce(
     await client.refundPayment(payment.id, { amount: new JsonNumber(String(amount)) });
     return made;
   } catch (error) {
-    if (!isRefusal(error)) throw error;
+    if (!isRefused(error)) throw error;
     return { outcome: 'failed', error: error.message };
   }
 }

@@ -15,8 +15,7 @@ import type {
 } from '../account.ts';
 import type { AccountPayments } from '../account-payments.ts';
 import { JsonNumber } from '../exact-json.ts';
-import { ProviderError } from '../provider-error.ts';
-import { isRefusal } from '../send-json.ts';
+import { isRefused, ProviderError } from '../provider-error.ts';
 import { fromNomodAmount, toNomodAmount } from './amounts.ts';
 import { describeCurrencyRefusal, type NomodClient } from './client.ts';
 import { NomodPayments } from './payments.ts';
@@ -152,7 +151,7 @@ export class NomodAccount implements ProviderAccount {
     try {
       await this.#client.close('invoices', id);
     } catch (error) {
-      const current = isRefusal(error) ? await this.#client.find('invoices', id) : null;
+      const current = isRefused(error) ? await this.#client.find('invoices', id) : null;
       if (current === null || findInvoiceStatus(current) !== 'void') throw error;
     }
   }

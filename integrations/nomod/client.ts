@@ -1,8 +1,8 @@
 /** Client of Nomod's API (nomod.com/docs/api-reference/authentication, /requests-responses). */
 import type { AccountSettings } from '../account.ts';
 import type { ExactJson } from '../exact-json.ts';
-import { ProviderError } from '../provider-error.ts';
-import { buildAnswerError, isMissing, sendJson } from '../send-json.ts';
+import { isMissing, ProviderError } from '../provider-error.ts';
+import { buildAnswerError, sendJson } from '../send-json.ts';
 import type { ProviderAnswer } from '../send-request.ts';
 import { isNomodId, type NomodCharge, type NomodCustomer, type NomodInvoice, type NomodLink } from './records.ts';
 

@@ -6,8 +6,7 @@ import { Decimal } from '../../core/foundation/decimal.ts';
 import type { AccountPaymentPage, AccountPayments, AccountRefund } from '../account-payments.ts';
 import { JsonNumber } from '../exact-json.ts';
 import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
-import { ProviderError } from '../provider-error.ts';
-import { isRefusal } from '../send-json.ts';
+import { isRefused, ProviderError } from '../provider-error.ts';
 import { fromNomodAmount, toNomodAmount } from './amounts.ts';
 import { describeCurrencyRefusal, type NomodClient } from './client.ts';
 import type { NomodCharge, NomodLink } from './records.ts';
@@ -97,7 +96,7 @@ export class NomodPayments implements AccountPayments {
     try {
       await this.#client.close('links', id);
     } catch (error) {
-      const current = isRefusal(error) ? await this.#client.find('links', id) : null;
+      const current = isRefused(error) ? await this.#client.find('links', id) : null;
       if (current === null || isLinkOpen(current)) throw error;
     }
   }
@@ -111,7 +110,7 @@ export class NomodPayments implements AccountPayments {
       await this.#client.refund(charge.id, toNomodAmount(amount, currency));
       return made;
     } catch (error) {
-      if (!isRefusal(error)) throw error;
+      if (!isRefused(error)) throw error;
       return { outcome: 'failed', error: error.message };
     }
   }

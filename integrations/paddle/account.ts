@@ -18,12 +18,11 @@ import type {
 } from '../account.ts';
 import type { AccountPayments } from '../account-payments.ts';
 import { type ExactJson, JsonNumber } from '../exact-json.ts';
-import { ProviderError } from '../provider-error.ts';
+import { isRefused, ProviderError } from '../provider-error.ts';
 import { createAdjustment, findAdjustment, listAdjustments } from './adjustments.ts';
 import { fromLowest, isInvoiceCurrency, sumLowest, toLowest } from './amounts.ts';
 import type { PaddleClient } from './client.ts';
 import { PaddleCustomers } from './customers.ts';
-import { isRefused } from './errors.ts';
 import { type PaddleSettings, toItems } from './items.ts';
 import { PaddlePayments } from './payments.ts';
 import { computeNet, toProviderInvoice, toRecord } from './pulled-invoice.ts';

@@ -45,11 +45,6 @@ function describe({ detail, errors }: PaddleErrorBody, status: number, code: str
   return `Paddle: ${text}${facts === '' ? '' : ` (${facts})`}${hint}`;
 }
 
-/** Whether Paddle refused the request, so that it had no effect. Refused credentials do not count. */
-export function isRefused(error: unknown): error is ProviderError {
-  return error instanceof ProviderError && error.error_class === 'person' && !error.is_unauthorized;
-}
-
 /** Returns the customer that has the email already, which the refusal of a new customer names; null for another error. */
 export function findConflictingCustomer(error: unknown): string | null {
   if (!(error instanceof ProviderError) || error.provider_code !== CUSTOMER_EXISTS) return null;

@@ -3,9 +3,8 @@
  * its `custom_data`, by which a repeated request finds it.
  */
 import type { ExactJson } from '../exact-json.ts';
-import { ProviderError } from '../provider-error.ts';
+import { isRefused, ProviderError } from '../provider-error.ts';
 import type { PaddleClient } from './client.ts';
-import { isRefused } from './errors.ts';
 import { checkCustomerId, isPaddleId, type PaddleTransaction } from './records.ts';
 
 /** Maximum page size of a list of transactions. */

@@ -17,7 +17,7 @@ import type {
   PushedInvoice,
 } from '../account.ts';
 import type { AccountPayments } from '../account-payments.ts';
-import { ProviderError } from '../provider-error.ts';
+import { isRefused, ProviderError } from '../provider-error.ts';
 import { fromSubunits, toPayableSubunits } from './amounts.ts';
 import {
   createRazorpayClient,
@@ -27,7 +27,6 @@ import {
   translateErrors,
   unwrapError,
 } from './client.ts';
-import { isRefused } from './errors.ts';
 import { toRazorpayLines } from './lines.ts';
 import { RazorpayPayments } from './payments.ts';
 import { type RefundablePayment, toProviderInvoice } from './pulled-invoice.ts';

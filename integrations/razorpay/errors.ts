@@ -69,8 +69,3 @@ export function isMissing(error: unknown): boolean {
   if (!(error instanceof RazorpayError)) return false;
   return error.status === 404 || (error.status === 400 && /does not exist|not found/i.test(error.message));
 }
-
-/** Whether Razorpay refused the request, so that it had no effect. Refused credentials do not count. */
-export function isRefused(error: unknown): error is ProviderError {
-  return error instanceof ProviderError && error.error_class === 'person' && !error.is_unauthorized;
-}

@@ -13,10 +13,9 @@ import type {
   SavedPaymentMethod,
 } from '../account-payments.ts';
 import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
-import { ProviderError } from '../provider-error.ts';
+import { isRefused, ProviderError } from '../provider-error.ts';
 import { fromSubunits, toPayableSubunits } from './amounts.ts';
 import { fetchIfExists, type RazorpayClient, translateErrors, unwrapError } from './client.ts';
-import { isRefused } from './errors.ts';
 import { readRefunds, refundOnce } from './refunds.ts';
 import { toSavedPaymentMethods } from './saved-methods.ts';
 import { isRazorpayId, readNote, toNotes, toReference } from './texts.ts';

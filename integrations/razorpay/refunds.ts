@@ -3,10 +3,9 @@ import type { Refunds } from 'razorpay/dist/types/refunds.js';
 import { type ReportedRefund, sumSucceeded } from '../../core/payments/provider-payments.ts';
 import type { AccountRefund } from '../account-payments.ts';
 import type { RefundOutcome } from '../payment-provider.ts';
-import { ProviderError } from '../provider-error.ts';
+import { isRefused, ProviderError } from '../provider-error.ts';
 import { fromSubunits, toSubunits } from './amounts.ts';
 import { createKeyedRefund, type RazorpayClient, unwrapError } from './client.ts';
-import { isRefused } from './errors.ts';
 import { readNote, toNotes, toReference } from './texts.ts';
 
 const PAGE = 100;

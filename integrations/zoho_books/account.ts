@@ -17,9 +17,8 @@ import type {
   SearchedCreditNote,
   SearchedInvoice,
 } from '../account.ts';
-import { ProviderError } from '../provider-error.ts';
+import { isRefused, ProviderError } from '../provider-error.ts';
 import type { ZohoBooksClient } from './client.ts';
-import { isRefusal } from './errors.ts';
 import { toInvoiceUrl, toProviderInvoice } from './pulled-invoice.ts';
 import {
   type InvoiceCredit,
@@ -82,7 +81,7 @@ export class ZohoBooksAccount implements ProviderAccount {
     try {
       return await this.#client.create('contact', { body: toContactBody(customer) });
     } catch (error) {
-      if (!isRefusal(error)) throw error;
+      if (!isRefused(error)) throw error;
       const contact_name = toContactName(customer);
       const ours = await this.#findContact(customer, { contact_name });
       if (ours !== null) return ours;
@@ -221,7 +220,7 @@ export class ZohoBooksAccount implements ProviderAccount {
     try {
       return { record: await this.#client.create(name, request), is_new: true };
     } catch (error) {
-      const created = isRefusal(error) ? await this.#findSent(name, document) : null;
+      const created = isRefused(error) ? await this.#findSent(name, document) : null;
       if (created === null) throw error;
       return { record: created, is_new: false };
     }

@@ -4,9 +4,9 @@
  */
 import type { AccountSettings } from '../account.ts';
 import { type ExactJson, writeExactJson } from '../exact-json.ts';
-import { ProviderError } from '../provider-error.ts';
+import { isMissing, ProviderError } from '../provider-error.ts';
 import { sendRequest } from '../send-request.ts';
-import { buildAnswerError, isMissing } from './errors.ts';
+import { buildAnswerError } from './errors.ts';
 import type { ZohoRecords } from './records.ts';
 
 const PAGE_SIZE = '200';

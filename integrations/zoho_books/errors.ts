@@ -47,12 +47,3 @@ function describe(status: number, code: string, message = ''): string {
   if (code === '') return `Zoho Books: status ${status}, and no answer that can be read`;
   return `Zoho Books: ${message === '' ? 'a refusal without a text' : message} (${code})`;
 }
-
-/** Whether the provider refused the request itself, so that the same request may be refused because it took effect earlier. */
-export function isRefusal(error: unknown): error is ProviderError {
-  return error instanceof ProviderError && error.error_class === 'person' && !error.is_unauthorized;
-}
-
-export function isMissing(error: unknown): boolean {
-  return error instanceof ProviderError && error.is_missing;
-}
