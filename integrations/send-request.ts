@@ -9,6 +9,8 @@ import { readBoundedText } from './read-bounded-text.ts';
 const TIMEOUT_MS = 30_000;
 const ANSWER_BYTES_MAX = 20_000_000;
 
+export type QueryParameters = Readonly<Record<string, string>>;
+
 type ProviderRequest = {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly headers: Readonly<Record<string, string>>;

@@ -5,7 +5,7 @@
 import type { AccountSettings } from '../account.ts';
 import { type ExactJson, writeExactJson } from '../exact-json.ts';
 import { ProviderError } from '../provider-error.ts';
-import { type ProviderAnswer, sendRequest } from '../send-request.ts';
+import { type ProviderAnswer, type QueryParameters, sendRequest } from '../send-request.ts';
 import { buildPaddleError } from './errors.ts';
 
 const HOSTS = { live: 'https://api.paddle.com', sdbx: 'https://sandbox-api.paddle.com' } as const;
@@ -19,7 +19,6 @@ export function findMode(api_key: string): PaddleMode | null {
   return (API_KEY.exec(api_key)?.[1] as PaddleMode | undefined) ?? null;
 }
 
-type Parameters = Readonly<Record<string, string>>;
 type Identified = { readonly id: string };
 
 export class PaddleClient {
@@ -37,7 +36,7 @@ export class PaddleClient {
     this.#beforeRequest = beforeRequest;
   }
 
-  async read<Found>(path: string, parameters: Parameters = {}): Promise<Found> {
+  async read<Found>(path: string, parameters: QueryParameters = {}): Promise<Found> {
     return readData(await this.#send('GET', path, { parameters })) as Found;
   }
 
@@ -52,9 +51,9 @@ export class PaddleClient {
   }
 
   /** Lists the records of all pages. The address of the next page in an answer is not called, because the key is for this host only. */
-  async list<Found extends Identified>(path: string, parameters: Parameters): Promise<Found[]> {
+  async list<Found extends Identified>(path: string, parameters: QueryParameters): Promise<Found[]> {
     const found: Found[] = [];
-    for (let after: Parameters = {}; ; ) {
+    for (let after: QueryParameters = {}; ; ) {
       const answer = await this.#send('GET', path, { parameters: { ...parameters, ...after } });
       const page = readData(answer) as readonly Found[];
       found.push(...page);
@@ -75,7 +74,7 @@ export class PaddleClient {
   async #send(
     method: 'GET' | 'POST' | 'PATCH',
     path: string,
-    { parameters = {}, body }: { readonly parameters?: Parameters; readonly body?: ExactJson },
+    { parameters = {}, body }: { readonly parameters?: QueryParameters; readonly body?: ExactJson },
   ): Promise<ProviderAnswer> {
     const url = new URL(path, this.#base);
     url.search = new URLSearchParams(parameters).toString();

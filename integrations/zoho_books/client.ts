@@ -5,7 +5,7 @@
 import type { AccountSettings } from '../account.ts';
 import { type ExactJson, writeExactJson } from '../exact-json.ts';
 import { isMissing, ProviderError } from '../provider-error.ts';
-import { sendRequest } from '../send-request.ts';
+import { type QueryParameters, sendRequest } from '../send-request.ts';
 import { buildAnswerError } from './errors.ts';
 import type { ZohoRecords } from './records.ts';
 
@@ -29,14 +29,13 @@ type OrganizationAccess = {
   readonly organization_id: string | null;
   readonly access_token: string;
 };
-type Parameters = Readonly<Record<string, string>>;
-type BooksRequest = { readonly parameters?: Parameters; readonly body?: ExactJson };
+type BooksRequest = { readonly parameters?: QueryParameters; readonly body?: ExactJson };
 /** A record, and what follows its id in a path, such as `status/sent`. */
 type RecordPart = { readonly id: string; readonly part?: string };
 
 export class ZohoBooksClient {
   readonly #base: URL;
-  readonly #organization: Parameters;
+  readonly #organization: QueryParameters;
   readonly #authorization: string;
   readonly #beforeRequest: () => Promise<void>;
 
@@ -62,12 +61,12 @@ export class ZohoBooksClient {
   }
 
   /** Lists all pages of the records that meet the parameters. */
-  list<Name extends ZohoRecordName>(name: Name, parameters: Parameters): AsyncGenerator<ZohoRecords[Name]> {
+  list<Name extends ZohoRecordName>(name: Name, parameters: QueryParameters): AsyncGenerator<ZohoRecords[Name]> {
     return this.listPages(PATHS[name], PATHS[name], parameters);
   }
 
   /** Lists all pages of a list at a path. */
-  async *listPages<Item>(path: string, field: string, parameters: Parameters = {}): AsyncGenerator<Item> {
+  async *listPages<Item>(path: string, field: string, parameters: QueryParameters = {}): AsyncGenerator<Item> {
     for (let page = 1; ; page++) {
       const paging = { page: String(page), per_page: PAGE_SIZE };
       const answer = await this.#send('GET', path, { parameters: { ...parameters, ...paging } });

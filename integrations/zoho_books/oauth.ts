@@ -82,7 +82,7 @@ const issuedShape = z.object({
   expires_in: z.string().regex(/^\d{1,9}$/),
 });
 
-type TokenRequest = {
+type ZohoTokenRequest = {
   readonly form: Readonly<Record<string, string>>;
   readonly center: DataCenter;
   readonly settings: AccountSettings;
@@ -90,7 +90,7 @@ type TokenRequest = {
 
 async function requestTokens(
   credentials: ProviderSecrets,
-  { form, center, settings: { address } }: TokenRequest,
+  { form, center, settings: { address } }: ZohoTokenRequest,
 ): Promise<Omit<IssuedTokens, 'refresh_token'> & { refresh_token?: string }> {
   const app = flowCredentials.pick({ client_id: true, client_secret: true }).parse(credentials);
   const url = new URL('/oauth/v2/token', address ?? center.accounts_server);

@@ -41,7 +41,6 @@ const PROFILE = ['getUserInfo', 'updateUser'];
 const PUBLIC = [
   ...['signUp', 'login', 'getDocument', 'receiveSandboxWebhook', 'getExportFile'],
   ...listReceivedProviders().map(nameHandler),
-  'handleNomodWebhook',
 ];
 
 /** Roles that are asked at every route: one that may do everything, and one that is refused at about half of them. */

@@ -17,6 +17,9 @@ const PROVIDERS = ['stripe', 'paddle', 'quickbooks', 'zoho_books'].filter((name)
 /** Interval between requests at the lowest limit of the four. */
 const PACE_MS = 1_000;
 
+/** What only a person can do at a provider. */
+const EXPECTED = [/^the invoice \w+ has payments or credits at Zoho Books, so it cannot be voided$/];
+
 for (const seed of seedsToRun(1))
   describe(`a year through ${PROVIDERS.join(', ')}, seed ${seed}`, () => {
     const chance = createChance(seed);
@@ -41,7 +44,7 @@ for (const seed of seedsToRun(1))
       await year.work();
     };
 
-    /** The remaining amounts of the invoices here and of their copies there, and what a person is told. */
+    /** The remaining amounts of the invoices here and of their copies there, and the reasons for a person. */
     const compare = async (books: Books) => {
       const invoices = await listFinal(books);
       const here = invoices.map(({ amount_remaining }) => new Decimal(amount_remaining));
@@ -56,7 +59,8 @@ for (const seed of seedsToRun(1))
         .where(books.account.api.scope)
         .where((any) => void any.whereNotNull('attention_reason').orWhereNotNull('push_error'))
         .select('entity_id', 'attention_reason', 'push_error');
-      return { differing, told, here: sumDecimals(here).toFixed(), there: sumDecimals(there).toFixed() };
+      const unexpected = told.filter(({ push_error }) => !EXPECTED.some((known) => known.test(push_error)));
+      return { differing, unexpected, here: sumDecimals(here).toFixed(), there: sumDecimals(there).toFixed() };
     };
 
     it('the books agree at the end of each month', async function () {
@@ -73,10 +77,10 @@ for (const seed of seedsToRun(1))
         for (const { there } of year.books) there.fake.clearDisturbances();
         for (let days = 1; days <= 3; days++) await passTo(new Date(year.now.getTime() + DAY_MS + HOUR_MS));
         for (const books of year.books) {
-          const { differing, told, here, there } = await compare(books);
-          expect({ differing, told }, `${books.name}: ${year.describe(differing)}`).to.deep.equal({
+          const { differing, unexpected, here, there } = await compare(books);
+          expect({ differing, unexpected }, `${books.name}: ${year.describe(differing)}`).to.deep.equal({
             differing: [],
-            told: [],
+            unexpected: [],
           });
           expect(there, books.name).to.equal(here);
         }

@@ -134,7 +134,8 @@ async function openBooks(home: World, there: ProviderDouble): Promise<Books> {
   const { currency } = there;
   await world.plan('Pro', [fixed('20.01', { currency }), usage('calls', '0.13', { currency })]);
   const customer = { external_id: CUSTOMER, name: `Acme of ${there.provider_type}`, email: 'acme@example.com' };
-  const { id } = await world.post<{ id: string }>('/customers', customer);
+  const address = { address_line1: 'Way 1', address_city: 'Berlin', address_state: 'BE', address_postal_code: '10115' };
+  const { id } = await world.post<{ id: string }>('/customers', { ...customer, ...address, address_country: 'DE' });
   world.remember(`customer ${CUSTOMER}`, id);
   await world.subscribe(CUSTOMER, 'Pro', { currency });
   return { name: there.provider_type, there, world, account };
@@ -179,22 +180,23 @@ const DEEDS: Readonly<Record<string, Deed>> = {
       if (copy !== undefined) books.there.payCopy(copy.id);
       return true;
     }),
-  'an open invoice is credited here': (books) =>
+  'an open invoice is credited here': (books, chance) =>
     withOpen(books, async (id) => {
-      await books.account.credit(id, '3.33');
+      await books.account.credit(id, '3.33', { idempotency_key: String(chance.next()) });
       return true;
     }),
-  'an invoice is credited there': (books) =>
+  'an invoice is credited there': (books, chance) =>
     withOpen(books, async (id) => {
       const copy = findOpenCopy(books, id);
       if (copy === undefined || books.there.creditCopy === undefined) return false;
       const credit_id = books.there.creditCopy(copy.id, '2.22');
-      await adoptCredit(books, id, credit_id);
+      await adoptCredit(books, id, { credit_id, idempotency_key: String(chance.next()) });
       return true;
     }),
-  'a payment is refunded here': (books) =>
+  'a payment is refunded here': (books, chance) =>
     withPayment(books, async (payment_id) => {
-      await books.account.request('POST', `/payments/${payment_id}/refund`, { amount: '1.11' });
+      const refund = { amount: '1.11', idempotency_key: String(chance.next()) };
+      await books.account.request('POST', `/payments/${payment_id}/refund`, refund);
       return true;
     }),
   'a payment is refunded there': (books) =>
@@ -217,8 +219,12 @@ const DEEDS: Readonly<Record<string, Deed>> = {
 };
 
 /** A person links the credit of the provider to a credit note that is made for it here. */
-async function adoptCredit({ account, name }: Books, invoice_id: string, credit_id: string): Promise<void> {
-  const entity_id = await account.credit(invoice_id, '2.22', { process_credit_note: false });
+async function adoptCredit(
+  { account, name }: Books,
+  invoice_id: string,
+  { credit_id, idempotency_key }: { credit_id: string; idempotency_key: string },
+): Promise<void> {
+  const entity_id = await account.credit(invoice_id, '2.22', { process_credit_note: false, idempotency_key });
   const link = { provider_type: name, entity_type: 'credit_note', entity_id, provider_entity_id: credit_id };
   await account.request('POST', '/integrations/link', link);
   await account.request('POST', `/creditnotes/${entity_id}/finalize`);

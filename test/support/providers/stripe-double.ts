@@ -61,7 +61,7 @@ export class StripeDouble implements ProviderDouble {
   /** What exceeds the remaining amount is credited outside Stripe. */
   creditCopy(copy_id: string, amount: string): string {
     const { amount_remaining } = this.fake.book.find<InvoiceRecord>('invoice', copy_id);
-    const unit_amount = Number(amount) * 100;
+    const unit_amount = Math.round(Number(amount) * 100);
     const out_of_band_amount = Math.max(0, unit_amount - amount_remaining);
     const lines = [{ type: 'custom_line_item', unit_amount, quantity: 1 }];
     return createNote(this.fake.book, { invoice: copy_id, lines, out_of_band_amount }).id;
