@@ -51,6 +51,7 @@ export type ProviderRecord = { readonly provider_entity_id: string; readonly url
 export type PushedInvoice = IdempotentPush & {
   readonly invoice_id: string;
   readonly invoice_number: string;
+  /** Id of the customer at the provider; of this service, if the provider has no customers. */
   readonly provider_customer_id: string;
   /** Currency code (ISO 4217), lowercase. */
   readonly currency: string;

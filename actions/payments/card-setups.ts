@@ -12,7 +12,7 @@ import { PaymentMethodModel } from '../../storage/models/payments/payment-method
 import { retryTransaction } from '../../storage/postgres/pool/deadlock-retry.ts';
 import { type AccountCaller, toAnswerError } from '../foundation/connections/call-account.ts';
 import { listOwnGateways } from '../foundation/connections/payment-gateways.ts';
-import { pushCustomer } from '../foundation/connections/push-record.ts';
+import { ensureProviderCustomer } from '../foundation/connections/push-record.ts';
 import { loadUsableGateway } from '../invoicing/collection/find-payment-method.ts';
 import { type CallingStores, getPayments, openGateway } from './open-gateway.ts';
 import { storePaymentMethod } from './payment-methods.ts';
@@ -38,16 +38,10 @@ export async function startCustomerSetup(
   if (listOwnGateways()[provider]) throw invalid('provider', `${provider} has no pages for cards: save its ids`);
   const { connection, call } = await openGateway(stores, scope, { gateway: provider, now: author.now });
   try {
-    const { provider_entity_id } = await pushCustomer(stores, scope, customer_id, { connection, call, author });
+    const target = { connection, call, author };
+    const provider_customer_id = await ensureProviderCustomer(stores, scope, customer_id, target);
     const { success_url, cancel_url, set_default: sets_default } = request;
-    const setup = {
-      key,
-      customer_id,
-      success_url,
-      cancel_url,
-      sets_default,
-      provider_customer_id: provider_entity_id!,
-    };
+    const setup = { key, customer_id, success_url, cancel_url, sets_default, provider_customer_id };
     const started = await call(async (account) => {
       const payments = getPayments(account);
       if (!payments.startCardSetup) throw notAllowed(`${provider} saves no payment methods on request`);

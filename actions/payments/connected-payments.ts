@@ -1,6 +1,5 @@
 /**
- * Payments by the tenant's own account at a provider. The customer is pushed first, because an account charges only
- * customers that it has. A refused request is a failed payment. Any other failure is `service_unavailable`: the result
+ * Payments by the tenant's own account at a provider. The customer is pushed first, if the provider has customers. A refused request is a failed payment. Any other failure is `service_unavailable`: the result
  * is unknown, and is requested again with the same key.
  */
 import { unavailable } from '../../core/foundation/error.ts';
@@ -19,7 +18,7 @@ import { IntegrationMappingModel } from '../../storage/models/foundation/integra
 import { measureKeyAge } from '../../storage/postgres/database-time.ts';
 import { CALL_MS_MAX, callWithin } from '../foundation/connections/call-deadline.ts';
 import { endPause, pauseConnection } from '../foundation/connections/connection-runs.ts';
-import { pushCustomer } from '../foundation/connections/push-record.ts';
+import { ensureProviderCustomer } from '../foundation/connections/push-record.ts';
 import { type CallingStores, getPayments, type OpenedGateway, openGateway } from './open-gateway.ts';
 
 export class ConnectedPayments implements PaymentProvider {
@@ -108,13 +107,14 @@ export class ConnectedPayments implements PaymentProvider {
   ): Promise<RequestedPayment> {
     const { key, amount, currency, payment_id, invoice_id, invoice_number, gateway_payment_id, is_page } = request;
     const author = { user_id: '', now: request.now };
-    const customer = await pushCustomer(this.#stores, scope, request.customer_id, { connection, call, author });
+    const target = { connection, call, author };
+    const provider_customer_id = await ensureProviderCustomer(this.#stores, scope, request.customer_id, target);
     const mapped = { connection_id: connection.id, entity_type: 'invoice', entity_id: invoice_id } as const;
     const invoice = await IntegrationMappingModel.findCurrent(scope, mapped, { database: this.#stores.postgres });
     return {
       ...{ key, amount, currency, payment_id, invoice_id, invoice_number, gateway_payment_id, is_page },
       ...(await this.#measureAge(request)),
-      provider_customer_id: customer.provider_entity_id!,
+      provider_customer_id,
       provider_invoice_id: request.is_closed ? null : (invoice?.provider_entity_id ?? null),
     };
   }

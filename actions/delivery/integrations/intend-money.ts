@@ -4,7 +4,7 @@ import type { Postgres } from '../../../storage/foundation/stores.ts';
 import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { hasCallBegun, intendMapping, type MappedEntity } from '../../foundation/connections/mappings.ts';
-import { NothingToSend, type PushTarget, pushCustomer } from '../../foundation/connections/push-record.ts';
+import { ensureProviderCustomer, NothingToSend, type PushTarget } from '../../foundation/connections/push-record.ts';
 import { pushInvoice } from './push-invoice.ts';
 import { findUncontaining, loadInvoiceMappings } from './sent-invoice.ts';
 
@@ -42,12 +42,12 @@ export async function intendMoney(
   // The push of the invoice may have succeeded although its answer was lost. A repeated push with the same key returns the id of the copy.
   const invoice = found.mapping_state === 'made' ? found : await pushInvoice(stores, scope, invoice_id, target);
   const { customer_id } = await InvoiceModel.fetch(scope, invoice_id, { database: stores.postgres });
-  const customer = await pushCustomer(stores, scope, customer_id, target);
+  const provider_customer_id = await ensureProviderCustomer(stores, scope, customer_id, target);
   if (invoice.mapping_state !== 'made') throw new NothingToSend(`invoice ${invoice_id} is not at the provider`);
   return {
     mapping: await intendMapping(stores, scope, { ...target, entity }),
     provider_invoice_id: invoice.provider_entity_id!,
-    provider_customer_id: customer.provider_entity_id!,
+    provider_customer_id,
   };
 }
 

@@ -21,12 +21,12 @@ import {
   intendMapping,
 } from '../../foundation/connections/mappings.ts';
 import {
+  ensureProviderCustomer,
   loadPushKey,
   NothingToSend,
   type PushKey,
   type PushTarget,
   pushBegun,
-  pushCustomer,
 } from '../../foundation/connections/push-record.ts';
 import { loadPrintedTaxes } from '../../invoicing/documents/printed-taxes.ts';
 import { attachCharges } from './attach-charges.ts';
@@ -61,7 +61,7 @@ async function sendInvoice(
   known: IntegrationMappingModel | null,
   target: PushTarget,
 ): Promise<IntegrationMappingModel> {
-  const customer = await pushCustomer(stores, invoice, invoice.customer_id, target);
+  const provider_customer_id = await ensureProviderCustomer(stores, invoice, invoice.customer_id, target);
   const entity = { entity_type: 'invoice', entity_id: invoice.id } as const;
   const mapping = await beginInvoice(
     stores,
@@ -69,7 +69,7 @@ async function sendInvoice(
     target,
   );
   if (mapping.mapping_state === 'made') return mapping;
-  const pushed = await toPushedInvoice(stores, mapping, customer.provider_entity_id!);
+  const pushed = await toPushedInvoice(stores, mapping, provider_customer_id);
   const made = await pushBegun(stores, mapping, target, (account, key) => account.pushInvoice!({ ...key, ...pushed }));
   await resumeMoney(stores, made, target.connection);
   if (made.mapping_state === 'made')
@@ -121,9 +121,8 @@ async function withdrawUncertain(
   target: PushTarget,
 ): Promise<IntegrationMappingModel> {
   const { author, call } = target;
-  const customer = await pushCustomer(stores, invoice, invoice.customer_id, target);
+  const provider_customer_id = await ensureProviderCustomer(stores, invoice, invoice.customer_id, target);
   const { key_created_at } = await loadPushKey(stores, mapping);
-  const provider_customer_id = customer.provider_entity_id!;
   const found = await call(async (account) => {
     if (!account.findInvoice) throw describeUncertain(invoice);
     return account.findInvoice({ invoice_id: invoice.id, provider_customer_id, key_created_at });

@@ -11,7 +11,7 @@ import { CreditNoteModel } from '../../../storage/models/invoicing/credit-note.t
 import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import type { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { findAccountCapability } from '../../foundation/connections/call-account.ts';
-import { loadPushKey, type PushTarget, pushCustomer } from '../../foundation/connections/push-record.ts';
+import { ensureProviderCustomer, loadPushKey, type PushTarget } from '../../foundation/connections/push-record.ts';
 import { attachCharges } from './attach-charges.ts';
 import { listReceivedPayments } from './sent-invoice.ts';
 
@@ -91,7 +91,7 @@ async function settleByHand(
 ): Promise<void> {
   const amount = new Decimal(invoice.amount_paid).minus(sent_invoice.amount_paid);
   if (amount.lte(0)) return;
-  const customer = await pushCustomer(stores, invoice, invoice.customer_id, target);
+  const provider_customer_id = await ensureProviderCustomer(stores, invoice, invoice.customer_id, target);
   const first = await loadPushKey(stores, mapping);
   const payment = {
     ...first,
@@ -100,7 +100,7 @@ async function settleByHand(
     // the payment is created.
     is_key_renewed: true,
     payment_id: invoice.id,
-    provider_customer_id: customer.provider_entity_id!,
+    provider_customer_id,
     provider_invoice_id: mapping.provider_entity_id!,
     amount: amount.toFixed(),
     currency: invoice.currency,

@@ -187,7 +187,8 @@ export async function linkEntity(
   scope: Scope,
   { provider_entity_id, metadata, ...input }: NewLink,
 ): Promise<IntegrationMappingModel> {
-  const { author, connection } = input;
+  const { author, connection, entity } = input;
+  checkHasCustomers(connection, entity);
   const current = await lockCurrentMapping(transaction, scope, input);
   if (current && hasCallBegun(current)) throw alreadyExists(describeLinked(current), { id: current.id });
   // The record was waiting for its first push. The link makes that push unnecessary.
@@ -200,6 +201,12 @@ export async function linkEntity(
   const added = await IntegrationMappingModel.add(scope, record, { database: transaction, conflict });
   if (isDue) await addReadJob(transaction, connection);
   return added;
+}
+
+/** Refuses to link a customer to a provider without customers. */
+function checkHasCustomers({ provider_type }: ConnectionModel, { entity_type }: MappedEntity): void {
+  if (entity_type === 'customer' && !listCapable('account')[provider_type]?.exchanges.includes('customer'))
+    throw notAllowed(`${provider_type} has no customers`, { field: 'entity_type' });
 }
 
 type DescribedMapping = Pick<IntegrationMapping, 'entity_type' | 'entity_id' | 'provider_type'>;

@@ -15,7 +15,7 @@ import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import type { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
 import { measureKeyAge } from '../../../storage/postgres/database-time.ts';
-import type { AccountCaller } from './call-account.ts';
+import { type AccountCaller, findAccountCapability } from './call-account.ts';
 import { beginCalls, completeMapping, intendMapping, renewMappingKey } from './mappings.ts';
 
 export type PushTarget = {
@@ -93,6 +93,20 @@ export async function pushCustomer(
   return pushIntended(stores, mapping, target, (account, key) =>
     account.pushCustomer!({ ...key, ...toPushedCustomer(customer) }),
   );
+}
+
+/**
+ * Returns the provider's id of the customer, which is pushed first. For a provider without customers it is the id of this service, and
+ * nothing is pushed.
+ */
+export async function ensureProviderCustomer(
+  stores: Postgres,
+  scope: Scope,
+  customer_id: string,
+  target: PushTarget,
+): Promise<string> {
+  if (!findAccountCapability(target.connection).exchanges.includes('customer')) return customer_id;
+  return (await pushCustomer(stores, scope, customer_id, target)).provider_entity_id!;
 }
 
 function toPushedCustomer(customer: CustomerModel): Omit<PushedCustomer, keyof PushKey> {

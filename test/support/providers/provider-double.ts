@@ -63,6 +63,8 @@ export interface ProviderDouble {
   readonly unused_events: readonly string[];
   /** Events that the section "Webhooks" of the provider's page names. Absent if they are in the first column of its table. */
   listNamedEvents?(section: string): readonly string[];
+  /** Forgeries of a webhook. Absent if a header signs the body. */
+  forge?(webhook: SignedWebhook): readonly SignedWebhook[];
   /** Webhooks of what happened since the last call, signed at this time. */
   takeWebhooks(): readonly SignedWebhook[];
 }

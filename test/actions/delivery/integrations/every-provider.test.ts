@@ -6,12 +6,21 @@ import { expect } from 'chai';
 import { listCapable } from '../../../../integrations/find-capability.ts';
 import { describeProviders } from '../../../support/providers/describe-providers.ts';
 import { PROVIDER_DOUBLES } from '../../../support/providers/doubles.ts';
+import type { SignedWebhook } from '../../../support/providers/provider-double.ts';
 
 const HOUR_S = 3_600;
 
 it('every provider with an account has a fake', () => {
   expect(Object.keys(PROVIDER_DOUBLES)).to.have.members(Object.keys(listCapable('account')));
 });
+
+/** A changed body, and a body without a signature, of a provider that signs bodies in headers. */
+function forge({ headers, body }: SignedWebhook): SignedWebhook[] {
+  return [
+    { headers, body: `${body} ` },
+    { headers: {}, body },
+  ];
+}
 
 describeProviders('records and money', ({ name, exchanges, there, given }) => {
   const pushPayment = async (invoice_id: string): Promise<string> => {
@@ -25,14 +34,29 @@ describeProviders('records and money', ({ name, exchanges, there, given }) => {
     const { account } = given;
     const customer_id = await account.newCustomer();
     const invoice_id = await account.newInvoice(customer_id);
-    expect(await account.push()).to.deep.equal({ ended: 'done', sent: 2 });
+    const customers = exchanges.includes('customer') ? 1 : 0;
+    expect(await account.push()).to.deep.equal({ ended: 'done', sent: customers + 1 });
     expect(await account.push()).to.deep.equal({ ended: 'done', sent: 0 });
-    expect(there.listCustomers(customer_id)).to.have.length(1);
+    expect(there.listCustomers(customer_id)).to.have.length(customers);
     expect(account.showCopies(invoice_id)).to.deep.equal(['open 100']);
     const mapping = await account.findMapping(invoice_id);
     expect(mapping).to.include({ mapping_state: 'made', push_error: null, pending_since: null });
     expect(mapping.provider_entity_id).to.equal(there.listCopies(invoice_id)[0]!.id);
   });
+
+  if (!exchanges.includes('customer'))
+    it('a customer is neither sent nor linked, because the provider has none', async () => {
+      const { account } = given;
+      const customer = { entity_type: 'customer', entity_id: await account.newCustomer() };
+      const link = { ...customer, provider_type: name, provider_entity_id: 'cust_there' };
+      for (const [path, body] of [
+        ['/integrations/link', link],
+        ['/integrations/sync', customer],
+      ] as const) {
+        const { status, text } = await account.api.request('POST', path, { body });
+        expect([status, text.includes('invalid_operation')], text).to.deep.equal([400, true]);
+      }
+    });
 
   it('a payment there comes in by its webhook, once, and is not sent back', async () => {
     const { account } = given;
@@ -68,10 +92,9 @@ describeProviders('records and money', ({ name, exchanges, there, given }) => {
     there.payCopy(copy_id);
     const count = async () => (await account.api.services.postgres('provider_events').count().first())!['count'];
     const before = await count();
-    for (const { headers, body } of there.takeWebhooks()) {
-      expect(await account.deliver({ headers, body: `${body} ` })).to.equal(401);
-      expect(await account.deliver({ headers: {}, body })).to.equal(401);
-    }
+    for (const webhook of there.takeWebhooks())
+      for (const forged of there.forge?.(webhook) ?? forge(webhook))
+        expect(await account.deliver(forged)).to.equal(401);
     expect(await count()).to.equal(before);
   });
 
@@ -100,7 +123,9 @@ describeProviders('records and money', ({ name, exchanges, there, given }) => {
       await account.push();
       expect(account.showCopies(paid.invoice_id)).to.deep.equal(['void']);
       expect(account.showCopies(partly.invoice_id)).to.deep.equal(['open 100']);
-      expect((await account.findMapping(partly.invoice_id)).push_error).to.match(/^60 inr .* but 100 at the provider/);
+      expect((await account.findMapping(partly.invoice_id)).push_error).to.match(
+        new RegExp(`^60 ${there.currency} .* but 100 at the provider`),
+      );
     });
 
   if (exchanges.includes('credit_note'))
@@ -122,7 +147,9 @@ describeProviders('records and money', ({ name, exchanges, there, given }) => {
       await account.credit(invoice_id, '30');
       await account.push();
       expect(account.showCopies(invoice_id)).to.deep.equal(['open 100']);
-      expect((await account.findMapping(invoice_id)).push_error).to.match(/^70 inr .* but 100 at the provider/);
+      expect((await account.findMapping(invoice_id)).push_error).to.match(
+        new RegExp(`^70 ${there.currency} .* but 100 at the provider`),
+      );
     });
 
   it('an invoice that is voided here is void there', async () => {
