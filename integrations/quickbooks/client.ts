@@ -6,8 +6,8 @@ import { createHash } from 'node:crypto';
 import type { AccountSettings } from '../account.ts';
 import { type ExactJson, writeExactJson } from '../exact-json.ts';
 import { ProviderError } from '../provider-error.ts';
+import { sendRequest } from '../send-request.ts';
 import { buildFaultError, buildStatusError, isFault, isMissing, readFault, STALE } from './errors.ts';
-import { sendToIntuit } from './http.ts';
 import type { QuickBooksRecord, QuickBooksRecords } from './records.ts';
 
 const HOSTS = {
@@ -104,7 +104,7 @@ export class QuickBooksClient {
     const url = new URL(path, this.#base);
     url.search = new URLSearchParams({ ...parameters, minorversion: MINOR_VERSION }).toString();
     await this.#beforeRequest();
-    const answer = await sendToIntuit(url, {
+    const answer = await sendRequest('QuickBooks', url, {
       method,
       headers: { authorization: this.#authorization, 'content-type': 'application/json' },
       ...(body === undefined ? {} : { body: writeExactJson(body) }),

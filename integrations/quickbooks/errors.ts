@@ -3,10 +3,10 @@
  * may have status 200. Authentication errors have field names in lower case.
  */
 import { ProviderError } from '../provider-error.ts';
-import type { IntuitAnswer } from './http.ts';
+import type { ProviderAnswer } from '../send-request.ts';
 
 type FaultError = { readonly code?: string; readonly message?: string; readonly detail?: string };
-type AnswerFacts = Pick<IntuitAnswer, 'status' | 'retry_after_seconds'>;
+type AnswerFacts = Pick<ProviderAnswer, 'status' | 'retry_after_seconds'>;
 type QuickBooksFault = { readonly type: string; readonly errors: readonly FaultError[] };
 
 export const DUPLICATE_NAME = '6240';

@@ -8,8 +8,8 @@ import type { ProviderSecrets } from '../../core/platform/connection/record.ts';
 import type { AccountSettings } from '../account.ts';
 import type { IssuedTokens, OAuthCapability } from '../oauth.ts';
 import { ProviderError } from '../provider-error.ts';
+import { type ProviderAnswer, sendRequest } from '../send-request.ts';
 import { buildStatusError } from './errors.ts';
-import { type IntuitAnswer, sendToIntuit } from './http.ts';
 import { quickbooksSecrets } from './secrets.ts';
 
 const AUTHORIZATION_PAGE = 'https://appcenter.intuit.com/connect/oauth2';
@@ -61,7 +61,7 @@ async function requestTokens(
     .pick({ client_id: true, client_secret: true })
     .parse(credentials);
   const url = address === null ? new URL(TOKEN_ENDPOINT) : new URL('/oauth2/v1/tokens/bearer', address);
-  const answer = await sendToIntuit(url, {
+  const answer = await sendRequest('QuickBooks', url, {
     method: 'POST',
     headers: {
       authorization: `Basic ${Buffer.from(`${client_id}:${client_secret}`).toString('base64')}`,
@@ -79,7 +79,7 @@ async function requestTokens(
 const tokenError = z.object({ error: z.string().regex(/^\w{1,64}$/) });
 
 /** Builds the error of a refused token request (RFC 6749, section 5.2). It omits the description of the answer, which may quote a token. */
-function toTokenError(answer: IntuitAnswer): ProviderError {
+function toTokenError(answer: ProviderAnswer): ProviderError {
   const { status, body } = answer;
   const code = tokenError.safeParse(body).data?.error ?? null;
   if (code === null || status === 429 || status >= 500) return buildStatusError(answer);

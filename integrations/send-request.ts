@@ -1,25 +1,32 @@
-/** Sends requests to Intuit. Every failure is a `ProviderError`. The caller decides whether to repeat a request. */
-import { parseExactJson } from '../exact-json.ts';
-import { ProviderError, parseRetryAfter } from '../provider-error.ts';
-import { readBoundedText } from '../read-bounded-text.ts';
+/**
+ * Sends requests to the API of a provider. Every failure is a `ProviderError`. The caller decides whether to repeat a
+ * request.
+ */
+import { parseExactJson } from './exact-json.ts';
+import { ProviderError, parseRetryAfter } from './provider-error.ts';
+import { readBoundedText } from './read-bounded-text.ts';
 
 const TIMEOUT_MS = 30_000;
 const ANSWER_BYTES_MAX = 20_000_000;
 
-type IntuitRequest = {
-  readonly method: 'GET' | 'POST';
+type ProviderRequest = {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
 };
-export type IntuitAnswer = {
+export type ProviderAnswer = {
   readonly status: number;
-  /** Undefined if the answer is no JSON. */
+  /** JSON whose numbers are texts (exact-json.ts); undefined if the answer is no JSON. */
   readonly body: unknown;
   /** Wait that the answer asks for; null if it asks for none. */
   readonly retry_after_seconds: number | null;
 };
 
-export async function sendToIntuit(url: URL, { method, headers, body }: IntuitRequest): Promise<IntuitAnswer> {
+export async function sendRequest(
+  provider_name: string,
+  url: URL,
+  { method, headers, body }: ProviderRequest,
+): Promise<ProviderAnswer> {
   try {
     const response = await fetch(url, {
       method,
@@ -36,7 +43,7 @@ export async function sendToIntuit(url: URL, { method, headers, body }: IntuitRe
     const isSlow = error instanceof Error && error.name === 'TimeoutError';
     throw new ProviderError(
       'wait',
-      isSlow ? `QuickBooks: no answer within ${TIMEOUT_MS} ms` : 'QuickBooks: no connection',
+      isSlow ? `${provider_name}: no answer within ${TIMEOUT_MS} ms` : `${provider_name}: no connection`,
     );
   }
 }
