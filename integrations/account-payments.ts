@@ -56,6 +56,8 @@ export type AccountRefund = {
   readonly amount: string;
   readonly currency: string;
   readonly refund_id: string;
+  /** Sum of the other refunds of the payment that are recorded as made, for a provider without keys and ids of refunds. */
+  readonly refunded_before?: string;
 };
 
 export type CardSetup = {

@@ -68,6 +68,8 @@ export type Refund = {
   readonly currency: string;
   /** No request with this key was made before this instant, by the clock of the database. */
   readonly requested_at: Date;
+  /** Sum of the other refunds of the payment that are recorded as made, for a provider without keys and ids of refunds. */
+  readonly refunded_before?: string;
   readonly now: Date;
 };
 

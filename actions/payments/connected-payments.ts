@@ -133,9 +133,9 @@ export class ConnectedPayments implements PaymentProvider {
   }
 
   async refund(scope: Scope, { now, requested_at, ...request }: Refund): Promise<RefundOutcome> {
-    const { key, amount, currency, gateway_payment_id } = request;
+    const { key } = request;
     const age = await this.#measureAge({ requested_at });
-    const refund = { key, amount, currency, gateway_payment_id, ...age, refund_id: key };
+    const refund = { ...request, ...age, refund_id: key };
     try {
       const opened = await this.#open(scope, now);
       return await opened.call(async (account) => {

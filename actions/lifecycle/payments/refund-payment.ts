@@ -4,7 +4,7 @@
  */
 
 import { listOwnKeys, toOwnKey } from '../../../core/credits/wallet/movement-key.ts';
-import { Decimal } from '../../../core/foundation/decimal.ts';
+import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
 import { alreadyExists, invalid, notAllowed } from '../../../core/foundation/error.ts';
 import { minorUnits } from '../../../core/foundation/money.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -261,12 +261,18 @@ async function requestRefund(stores: Stores, { payment, refund, by }: RefundAtte
       amount,
       currency: payment.currency,
       requested_at: new Date(toInstant(requested_at)),
+      refunded_before: await sumMadeRefunds(stores, payment),
       now: by.now,
     });
   } catch (error) {
     if (isUnavailable(error)) return null;
     throw error;
   }
+}
+
+async function sumMadeRefunds({ postgres }: Stores, payment: PaymentModel): Promise<string> {
+  const made = (await listRefunds(payment, postgres)).filter(({ refund_status }) => refund_status === 'succeeded');
+  return sumDecimals(made.map(({ amount }) => new Decimal(amount))).toFixed();
 }
 
 /**

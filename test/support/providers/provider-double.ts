@@ -43,6 +43,8 @@ export interface ProviderDouble {
   payCopy(copy_id: string): string;
   /** A person gives back a part of a payment. Absent if the provider moves no money. */
   refundPayment?(id: string, amount: string): void;
+  /** Sum of the refunds of a payment. Absent if the provider makes none. */
+  sumRefunds?(payment_id: string): string;
   /** Absent if the provider does not let people delete payments. */
   deletePayment?(id: string): void;
   /** A person credits a part of the copy. Returns the id of the credit. Absent if the provider has no credits. */

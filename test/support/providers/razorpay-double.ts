@@ -1,7 +1,7 @@
 import type { PushedEntityType } from '../../../core/platform/integration/pushed-events.ts';
 import type { CallFailure, InvoiceCopy, ProviderDouble, SignedWebhook } from './provider-double.ts';
 import { RazorpayFake, signRazorpayBody } from './razorpay-fake.ts';
-import type { InvoiceRecord, RazorpayRecord } from './razorpay-fake-book.ts';
+import type { InvoiceRecord, PaymentRecord, RazorpayRecord } from './razorpay-fake-book.ts';
 
 const REQUESTS: Readonly<Partial<Record<PushedEntityType | 'read', RegExp>>> = {
   customer: /^POST customers$/,
@@ -49,6 +49,10 @@ export class RazorpayDouble implements ProviderDouble {
 
   refundPayment(id: string, amount: string): void {
     this.fake.book.createRefund(id, { amount: Math.round(Number(amount) * 100) });
+  }
+
+  sumRefunds(payment_id: string): string {
+    return String(this.fake.book.find<PaymentRecord>('payment', payment_id).amount_refunded / 100);
   }
 
   voidCopy(copy_id: string): void {

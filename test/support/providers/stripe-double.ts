@@ -67,6 +67,11 @@ export class StripeDouble implements ProviderDouble {
     this.fake.book.refundPayment(id, Math.round(Number(amount) * 100));
   }
 
+  sumRefunds(payment_id: string): string {
+    const refunds = this.fake.book.list('refund').filter((refund) => refund['payment_intent'] === payment_id);
+    return String(refunds.reduce((sum, { amount }) => sum + Number(amount), 0) / 100);
+  }
+
   voidCopy(copy_id: string): void {
     this.fake.book.voidInvoice(copy_id);
   }

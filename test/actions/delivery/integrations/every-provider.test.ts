@@ -98,6 +98,25 @@ describeProviders('records and money', ({ name, exchanges, there, given }) => {
     expect(await count()).to.equal(before);
   });
 
+  if (there.sumRefunds)
+    it('two refunds of one amount are both made there, each once', async () => {
+      const { account } = given;
+      const { invoice_id, copy_id } = await account.newPushed();
+      const id_there = there.payCopy(copy_id);
+      await account.deliverAll();
+      await account.read();
+      const [payment] = (await account.api.request('GET', `/payments?destination_id=${invoice_id}`)).body.items;
+      const path = `/payments/${payment!['id']}` as const;
+      for (const idempotency_key of ['first', 'second', 'second']) {
+        const body = { amount: '30', idempotency_key: `${invoice_id} ${idempotency_key}` };
+        await account.request('POST', `${path}/refund`, body);
+      }
+      expect(there.sumRefunds!(id_there)).to.equal('60');
+      await account.deliverAll();
+      await account.read();
+      expect((await account.request('GET', path))['refunded_amount']).to.equal('60');
+    });
+
   if (exchanges.includes('payment'))
     it('a payment here goes out, in parts, each once', async () => {
       const { account } = given;
