@@ -9,6 +9,7 @@ import { computePushedLines } from '../../../core/platform/integration/pushed-li
 import type { PushedInvoice } from '../../../integrations/account.ts';
 import { ProviderError } from '../../../integrations/provider-error.ts';
 import type { Postgres } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
@@ -175,11 +176,13 @@ async function toPushedInvoice(
   const wanted = { model: InvoiceLineItemModel, parent: 'invoice_id', ids: [invoice.id] } as const;
   const lines = (await loadLines(invoice, wanted, postgres)).get(invoice.id) ?? [];
   const taxes = await loadPrintedTaxes(invoice, postgres);
+  const { name, email } = await CustomerModel.fetch(invoice, invoice.customer_id, { database: postgres });
   const sent = mapping.sent_invoice ?? invoice;
   return {
     invoice_id: invoice.id,
     invoice_number: invoice.invoice_number!,
     provider_customer_id,
+    addressee: { name, email },
     currency: invoice.currency,
     lines: computePushedLines({ invoice: { ...sent, id: invoice.id }, lines, taxes }),
     total: sent.amount_remaining,
