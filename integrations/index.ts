@@ -12,6 +12,7 @@ import { sandbox } from './sandbox/provider.ts';
 import { smtp } from './smtp/provider.ts';
 import { stripe } from './stripe/provider.ts';
 import { svix } from './svix/provider.ts';
+import { whop } from './whop/provider.ts';
 
 /** If the settings select several providers of webhooks or mail, the first in this order is used. */
 export const PROVIDERS: Readonly<Record<string, Provider>> = {
@@ -24,4 +25,5 @@ export const PROVIDERS: Readonly<Record<string, Provider>> = {
   stripe,
   razorpay,
   quickbooks,
+  whop,
 };
