@@ -6,9 +6,11 @@ import type { ProviderDouble } from './provider-double.ts';
 import { QuickBooksDouble } from './quickbooks-double.ts';
 import { RazorpayDouble } from './razorpay-double.ts';
 import { StripeDouble } from './stripe-double.ts';
+import { WhopDouble } from './whop-double.ts';
 
 export const PROVIDER_DOUBLES: Readonly<Record<string, () => ProviderDouble>> = {
   stripe: () => new StripeDouble(),
   razorpay: () => new RazorpayDouble(),
   quickbooks: () => new QuickBooksDouble(),
+  whop: () => new WhopDouble(),
 };
