@@ -27,7 +27,7 @@ const WRONG_CLOCKS = [
   { name: 'moved forward a day after the call', at_call_ms: 0, later_ms: DAY_MS },
 ] as const;
 
-for (const name of Object.keys(listCapable('account')))
+for (const [name, { exchanges }] of Object.entries(listCapable('account')))
   describe(`${name}: a moved clock of the database`, () => {
     const there = PROVIDER_DOUBLES[name]!();
     let account: ConnectedAccount;
@@ -99,7 +99,7 @@ for (const name of Object.keys(listCapable('account')))
         await moveClock(later_ms);
         expect((await account.push()).ended).to.equal('done');
         expect(account.showCopies(invoice_id)).to.deep.equal(['open 100']);
-        expect(there.listCustomers(customer_id)).to.have.length(1);
+        expect(there.listCustomers(customer_id)).to.have.length(exchanges.includes('customer') ? 1 : 0);
       });
 
     for (const by_ms of [-HOUR_MS, DAY_MS])

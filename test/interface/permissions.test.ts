@@ -40,6 +40,7 @@ const PROFILE = ['getUserInfo', 'updateUser'];
 const PUBLIC = [
   ...['signUp', 'login', 'getDocument', 'receiveSandboxWebhook', 'getExportFile'],
   ...['handleStripeWebhook', 'handleRazorpayWebhook', 'handleQuickbooksWebhook'],
+  'handleWhopWebhook',
 ];
 
 /** Roles that are asked at every route: one that may do everything, and one that is refused at about half of them. */

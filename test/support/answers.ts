@@ -467,6 +467,7 @@ export const ANSWERS = {
   'POST /webhooks/stripe/:tenant_id/:environment_id': MessageAnswer,
   'POST /webhooks/razorpay/:tenant_id/:environment_id': MessageAnswer,
   'POST /webhooks/quickbooks/:tenant_id/:environment_id': MessageAnswer,
+  'POST /webhooks/whop/:tenant_id/:environment_id': MessageAnswer,
   'GET /webhooks/inbound': ProviderEventListAnswer,
   'POST /webhooks/inbound/:id/retry': ProviderEventAnswer,
   'POST /entity-integration-mappings': MappingAnswer,
