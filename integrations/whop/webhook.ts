@@ -5,7 +5,7 @@ import { FarthingError, invalid } from '../../core/foundation/error.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type { InboundEvent } from '../account.ts';
 import type { InboundWebhook } from '../provider.ts';
-import { isStandardSignature } from '../standard-signature.ts';
+import { decodeStandardSecret, isStandardSignature } from '../standard-signature.ts';
 import { isWhopId } from './records.ts';
 
 type WhopDelivery = InboundWebhook & { readonly secrets: readonly string[] };
@@ -22,12 +22,15 @@ export function checkWhopSignature({ secrets, headers, body, now }: WhopDelivery
     throw new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
 }
 
+/** A shorter text is no key that somebody encoded. */
+const ENCODED_LENGTH_MIN = 24;
+
 /** Lists the keys that a secret may mean: its own characters, as Whop's library takes it, or the bytes that they encode. */
 function listKeys(secret: string): Uint8Array[] {
   const own = Buffer.from(secret);
   const encoded = secret.replace(/^w(?:hsec|s)_/, '');
-  const isEncoded = encoded.length >= 24 && /^[A-Za-z0-9+/]+={0,2}$/.test(encoded);
-  return [own, isEncoded ? Buffer.from(encoded, 'base64') : createHash('sha256').update(own).digest()];
+  const decoded = encoded.length < ENCODED_LENGTH_MIN ? null : decodeStandardSecret(`whsec_${encoded}`);
+  return [own, decoded ?? createHash('sha256').update(own).digest()];
 }
 
 const whopEvent = z.object({
