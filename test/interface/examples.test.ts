@@ -27,6 +27,8 @@ import { expectGoldenJson } from '../support/golden.ts';
 import { QuickBooksFake, signIntuitBody } from '../support/providers/quickbooks-fake.ts';
 import { RazorpayFake, signRazorpayBody } from '../support/providers/razorpay-fake.ts';
 import { StripeFake, signStripeBody } from '../support/providers/stripe-fake.ts';
+import { WhopDouble } from '../support/providers/whop-double.ts';
+import { signWhopBody } from '../support/providers/whop-fake.ts';
 import { sandboxNotice } from '../support/sandbox.ts';
 import { startWorld, type World } from '../support/world.ts';
 
@@ -56,6 +58,7 @@ describe('the examples of the documentation', () => {
   let fake: StripeFake;
   let books: QuickBooksFake;
   let razorpay: RazorpayFake;
+  const whop = new WhopDouble();
   const ids = new ExampleIds();
   const directory = mkdtempSync(join(tmpdir(), 'exports-'));
   const answers = new Map<string, Shown>();
@@ -71,7 +74,8 @@ describe('the examples of the documentation', () => {
     fake = await new StripeFake().start();
     books = await new QuickBooksFake().start();
     razorpay = await new RazorpayFake().start();
-    const addresses = `stripe=${fake.url.href},quickbooks=${books.url.href},razorpay=${razorpay.url.href}`;
+    await whop.fake.start();
+    const addresses = `stripe=${fake.url.href},quickbooks=${books.url.href},razorpay=${razorpay.url.href},whop=${whop.fake.url.href}`;
     const stores = { EXPORT_DIRECTORY: directory, SECRETS_KEYS: SEALING_KEY };
     const config = { PAYMENT_SANDBOX_SECRET: SECRET, PROVIDER_ADDRESSES: addresses, ...stores };
     world = await startWorld({ now: '2025-12-31T09:00:00Z', config });
@@ -109,6 +113,7 @@ describe('the examples of the documentation', () => {
     await fake.stop();
     await books.stop();
     await razorpay.stop();
+    await whop.fake.stop();
     rmSync(directory, { recursive: true });
   });
 
@@ -774,6 +779,7 @@ describe('the examples of the documentation', () => {
     answers.set('initiateOAuth', { ...begun, oauth_url: page });
     await receiveFromQuickBooks();
     await receiveFromRazorpay();
+    await receiveFromWhop();
   }
 
   async function receiveFromStripe() {
@@ -798,8 +804,15 @@ describe('the examples of the documentation', () => {
     await receive('razorpay', body, signature);
   }
 
+  async function receiveFromWhop() {
+    const connection = { name: 'W', provider_type: 'whop', encrypted_secret_data: { whop: whop.secrets } };
+    await send('POST', '/connections', connection);
+    const body = JSON.stringify(whop.buildWebhook('withdrawal.created'));
+    await receive('whop', body, signWhopBody(body, whop.secrets.webhook_secret, { now: world.now }));
+  }
+
   async function receive(
-    provider: 'stripe' | 'razorpay' | 'quickbooks',
+    provider: 'stripe' | 'razorpay' | 'quickbooks' | 'whop',
     body: string,
     headers: Record<string, string>,
   ) {
