@@ -85,7 +85,8 @@ export class WhopAccount implements ProviderAccount {
 
   async listConcernedInvoices({ kind, provider_entity_id }: ProviderEventSubject): Promise<readonly string[]> {
     if (kind === 'invoice') return [provider_entity_id];
-    if (kind !== 'payment') return [];
+    // A page is no payment yet, and pays no copy.
+    if (kind !== 'payment' || !provider_entity_id.startsWith('pay_')) return [];
     const payment = await this.#client.find<WhopPayment>('payments', provider_entity_id);
     const invoice_id = payment === null ? null : await this.#findPaidInvoice(payment);
     return invoice_id === null ? [] : [invoice_id];

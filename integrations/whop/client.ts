@@ -13,6 +13,8 @@ import { isWhopId } from './records.ts';
 const HOSTS = { production: 'https://api.whop.com', sandbox: 'https://sandbox-api.whop.com' } as const;
 const API_DATE = '2026-07-20';
 const PAGE = '100';
+/** Order of a search: the sought record is near the begin of those that are younger than its first request. */
+export const OLDEST_FIRST = { order: 'created_at', direction: 'asc' } as const;
 /** Maximum number of pages that a search reads. */
 const PAGES_MAX = 50;
 
@@ -56,7 +58,7 @@ export class WhopClient {
     }
   }
 
-  /** Lists the records of all pages. Throws if there are too many to search. */
+  /** Lists the records of all pages. Throws if there are too many to search, because the sought one may be among the rest. */
   async *list<Found>(collection: string, parameters: Parameters): AsyncGenerator<Found> {
     let after: Parameters = {};
     for (let page = 0; page < PAGES_MAX; page++) {
@@ -67,7 +69,9 @@ export class WhopClient {
       if (!page_info?.has_next_page || !page_info.end_cursor) return;
       after = { after: page_info.end_cursor };
     }
-    throw new ProviderError('person', `Whop has more ${collection} than are searched (${PAGES_MAX} pages)`);
+    throw new ProviderError('wait', `Whop has more ${collection} than are searched (${PAGES_MAX} pages)`, {
+      is_of_record: true,
+    });
   }
 
   async post<Answer>(path: string, request: Omit<WhopRequest, 'parameters'> = {}): Promise<Answer> {

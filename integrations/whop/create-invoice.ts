@@ -7,7 +7,7 @@ import type { PushedInvoice, SearchedInvoice } from '../account.ts';
 import { type ExactJson, JsonNumber } from '../exact-json.ts';
 import { ProviderError } from '../provider-error.ts';
 import { fromWhopAmount, toWhopAmount } from './amounts.ts';
-import type { WhopAccess, WhopClient } from './client.ts';
+import { OLDEST_FIRST, type WhopAccess, type WhopClient } from './client.ts';
 import { isRefused } from './errors.ts';
 import type { WhopInvoice } from './records.ts';
 import { findInvoiceStatus } from './states.ts';
@@ -40,7 +40,8 @@ export async function listUsable(
 ): Promise<WhopInvoice[]> {
   const created_after = new Date(invoice.key_created_at.getTime() - CLOCK_SLACK_MS).toISOString();
   const found: WhopInvoice[] = [];
-  for await (const one of client.list<WhopInvoice>('invoices', { company_id: access.company_id, created_after }))
+  const parameters = { company_id: access.company_id, created_after, ...OLDEST_FIRST };
+  for await (const one of client.list<WhopInvoice>('invoices', parameters))
     if (one.line_items?.some(({ label }) => isMarked(label, invoice)) && findInvoiceStatus(one) !== 'void')
       found.push(one);
   return found.toSorted((a, b) => Number(findInvoiceStatus(b) === 'paid') - Number(findInvoiceStatus(a) === 'paid'));

@@ -18,7 +18,7 @@ import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
 import { ProviderError } from '../provider-error.ts';
 import { toWhopAmount } from './amounts.ts';
 import { readSetupMethod, startSetup } from './card-setups.ts';
-import type { WhopAccess, WhopClient } from './client.ts';
+import { OLDEST_FIRST, type WhopAccess, type WhopClient } from './client.ts';
 import { CLOCK_SLACK_MS } from './create-invoice.ts';
 import { readMetadata, type WhopCheckout, type WhopPayment } from './records.ts';
 import { refundOnce } from './refunds.ts';
@@ -101,7 +101,7 @@ export class WhopPayments implements AccountPayments {
   /** Finds the charge with the key among those that are younger than its first request. */
   async #findCharge({ key, requested_at }: RequestedPayment): Promise<WhopPayment | null> {
     const created_after = new Date(requested_at.getTime() - CLOCK_SLACK_MS).toISOString();
-    const parameters = { company_id: this.#access.company_id, created_after };
+    const parameters = { company_id: this.#access.company_id, created_after, ...OLDEST_FIRST };
     for await (const one of this.#client.list<WhopPayment>('payments', parameters))
       if (readMetadata(one, KEY) === key) return (await this.#client.find<WhopPayment>('payments', one.id)) ?? one;
     return null;
@@ -109,7 +109,7 @@ export class WhopPayments implements AccountPayments {
 
   async #findPage({ key, requested_at }: RequestedPayment): Promise<WhopCheckout | null> {
     const created_after = String(Math.floor((requested_at.getTime() - CLOCK_SLACK_MS) / 1_000));
-    const parameters = { account_id: this.#access.company_id, created_after };
+    const parameters = { account_id: this.#access.company_id, created_after, ...OLDEST_FIRST };
     for await (const one of this.#client.list<WhopCheckout>('checkout_configurations', parameters))
       if (readMetadata(one, KEY) === key) return one;
     return null;

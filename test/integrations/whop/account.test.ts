@@ -161,6 +161,13 @@ describe('integrations/whop/account', () => {
       await fc.assert(property, { numRuns: 30 });
     });
 
+    it('creates nothing if there are more invoices than it can search', async () => {
+      await push({ invoice_id: 'inv_other' });
+      for (let number = 0; number < 150; number++) fake.book.createInvoice(JSON.parse(fake.last_body));
+      expect(await catchFailure(push)).to.include({ error_class: 'wait', is_of_record: true });
+      expect(invoices()).to.have.length(151);
+    });
+
     it('takes over the invoice among many, and none of another id', async () => {
       for (let number = 10; number < 20; number++) await push({ invoice_id: `inv_${number}` });
       const { provider_entity_id } = await push();
