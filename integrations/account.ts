@@ -53,6 +53,8 @@ export type PushedInvoice = IdempotentPush & {
   readonly invoice_number: string;
   /** Id of the customer at the provider; of this service, if the provider has no customers. */
   readonly provider_customer_id: string;
+  /** Addressee, for a provider without customers. */
+  readonly addressee?: Pick<PushedCustomer, 'name' | 'email'>;
   /** Currency code (ISO 4217), lowercase. */
   readonly currency: string;
   readonly lines: readonly PushedInvoiceLine[];

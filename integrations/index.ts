@@ -17,6 +17,7 @@ import { sandbox } from './sandbox/provider.ts';
 import { smtp } from './smtp/provider.ts';
 import { stripe } from './stripe/provider.ts';
 import { svix } from './svix/provider.ts';
+import { whop } from './whop/provider.ts';
 import { xero } from './xero/provider.ts';
 import { zoho_books } from './zoho_books/provider.ts';
 
@@ -38,4 +39,5 @@ export const PROVIDERS: Readonly<Record<string, Provider>> = {
   nomod,
   hubspot,
   chargebee,
+  whop,
 };

@@ -10,7 +10,7 @@ import type { ConnectionModel } from '../../storage/models/foundation/connection
 import { IntegrationMappingModel } from '../../storage/models/foundation/integration-mapping.ts';
 import { PaymentMethodModel } from '../../storage/models/payments/payment-method.ts';
 import { retryTransaction } from '../../storage/postgres/pool/deadlock-retry.ts';
-import { type AccountCaller, toAnswerError } from '../foundation/connections/call-account.ts';
+import { type AccountCaller, findAccountCapability, toAnswerError } from '../foundation/connections/call-account.ts';
 import { listOwnGateways } from '../foundation/connections/payment-gateways.ts';
 import { ensureProviderCustomer } from '../foundation/connections/push-record.ts';
 import { loadUsableGateway } from '../invoicing/collection/find-payment-method.ts';
@@ -104,12 +104,19 @@ async function archiveDetached(
   return await PaymentMethodModel.change(published, changes, { by: author, database: transaction });
 }
 
-/** Finds the customer by its mapping, never by its email, which anybody can enter at the provider. */
+/**
+ * Finds the customer by its mapping, never by its email, which anybody can enter at the provider. A provider without customers was given the id
+ * of this service.
+ */
 async function findMappedCustomer(
   database: Postgres['postgres'],
   connection: ConnectionModel,
   { provider_customer_id }: ReadPaymentMethod,
 ): Promise<string | null> {
+  if (!findAccountCapability(connection).exchanges.includes('customer')) {
+    const [own] = await CustomerModel.in(connection, database).where({ id: provider_customer_id });
+    return own?.id ?? null;
+  }
   const [mapping] = await IntegrationMappingModel.in(connection, database).where({
     connection_id: connection.id,
     entity_type: 'customer',

@@ -35,6 +35,8 @@ import type { ProviderDouble } from '../support/providers/provider-double.ts';
 import { QuickBooksFake, signIntuitBody } from '../support/providers/quickbooks-fake.ts';
 import { RazorpayFake, signRazorpayBody } from '../support/providers/razorpay-fake.ts';
 import { StripeFake, signStripeBody } from '../support/providers/stripe-fake.ts';
+import { WhopDouble } from '../support/providers/whop-double.ts';
+import { signWhopBody } from '../support/providers/whop-fake.ts';
 import { signXeroBody, XeroFake } from '../support/providers/xero-fake.ts';
 import { signZohoWebhook, ZohoBooksFake } from '../support/providers/zoho-books-fake.ts';
 import { sandboxNotice } from '../support/sandbox.ts';
@@ -74,6 +76,7 @@ describe('the examples of the documentation', () => {
   const gateways = [moyasar, nomod];
   const hubspot = new HubSpotFake();
   let chargebee: ChargebeeFake;
+  const whop = new WhopDouble();
   const ids = new ExampleIds();
   const directory = mkdtempSync(join(tmpdir(), 'exports-'));
   const answers = new Map<string, Shown>();
@@ -94,7 +97,7 @@ describe('the examples of the documentation', () => {
     xero = await new XeroFake().start();
     await hubspot.start();
     chargebee = await new ChargebeeFake().start();
-    for (const gateway of gateways) await gateway.fake.start();
+    for (const gateway of [...gateways, whop]) await gateway.fake.start();
     const fakes = Object.entries({
       stripe: fake,
       quickbooks: books,
@@ -106,9 +109,9 @@ describe('the examples of the documentation', () => {
       chargebee,
       moyasar: moyasar.fake,
       nomod: nomod.fake,
+      whop: whop.fake,
     });
     const addresses = fakes.map(([name, { url }]) => `${name}=${url.href}`).join(',');
-
     const stores = { EXPORT_DIRECTORY: directory, SECRETS_KEYS: SEALING_KEY };
     const config = { PAYMENT_SANDBOX_SECRET: SECRET, PROVIDER_ADDRESSES: addresses, ...stores };
     world = await startWorld({ now: '2025-12-31T09:00:00Z', config });
@@ -152,6 +155,7 @@ describe('the examples of the documentation', () => {
     for (const gateway of gateways) await gateway.fake.stop();
     await hubspot.stop();
     await chargebee.stop();
+    await whop.fake.stop();
     rmSync(directory, { recursive: true });
   });
 
@@ -831,6 +835,7 @@ describe('the examples of the documentation', () => {
     await receiveFromHubSpot();
     await receiveFromGateways();
     await receiveFromChargebee();
+    await receiveFromWhop();
   }
 
   async function receiveFromStripe() {
@@ -913,6 +918,13 @@ describe('the examples of the documentation', () => {
     await send('POST', '/connections', { name: 'C', provider_type: 'chargebee', encrypted_secret_data: account });
     const body = JSON.stringify({ id: 'ev_1', event_type: 'customer_changed', content: {} });
     await receive('chargebee', body, { authorization: encodeBasic('farthing', SECRET) });
+  }
+
+  async function receiveFromWhop() {
+    const connection = { name: 'W', provider_type: 'whop', encrypted_secret_data: { whop: whop.secrets } };
+    await send('POST', '/connections', connection);
+    const body = JSON.stringify(whop.buildWebhook('withdrawal.created'));
+    await receive('whop', body, signWhopBody(body, whop.secrets.webhook_secret, { now: world.now }));
   }
 
   async function receive(provider: string, body: string, headers: Record<string, string>) {

@@ -475,6 +475,7 @@ export const ANSWERS = {
   'POST /webhooks/nomod/:tenant_id/:environment_id': MessageAnswer,
   'POST /webhooks/hubspot/:tenant_id/:environment_id': MessageAnswer,
   'POST /webhooks/chargebee/:tenant_id/:environment_id': MessageAnswer,
+  'POST /webhooks/whop/:tenant_id/:environment_id': MessageAnswer,
   'GET /webhooks/inbound': ProviderEventListAnswer,
   'POST /webhooks/inbound/:id/retry': ProviderEventAnswer,
   'POST /entity-integration-mappings': MappingAnswer,

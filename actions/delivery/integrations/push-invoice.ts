@@ -185,6 +185,7 @@ async function toPushedInvoice(
     invoice_id: invoice.id,
     invoice_number: invoice.invoice_number!,
     provider_customer_id,
+    addressee: { name: billed.name, email: billed.email },
     currency: invoice.currency,
     lines: computePushedLines({ invoice: { ...sent, id: invoice.id }, lines, taxes }),
     total: sent.amount_remaining,

@@ -12,6 +12,7 @@ import type { ProviderDouble } from './provider-double.ts';
 import { QuickBooksDouble } from './quickbooks-double.ts';
 import { RazorpayDouble } from './razorpay-double.ts';
 import { StripeDouble } from './stripe-double.ts';
+import { WhopDouble } from './whop-double.ts';
 import { XeroDouble } from './xero-double.ts';
 import { ZohoBooksDouble } from './zoho-books-double.ts';
 
@@ -26,4 +27,5 @@ export const PROVIDER_DOUBLES: Readonly<Record<string, () => ProviderDouble>> = 
   nomod: () => new NomodDouble(),
   hubspot: () => new HubSpotDouble(),
   chargebee: () => new ChargebeeDouble(),
+  whop: () => new WhopDouble(),
 };
