@@ -86,6 +86,31 @@ describe('scenario: a deleted test clock', () => {
       expect((await remove()).status, 'twice').to.equal(404);
     });
 
+    it('leaves a price that had ended by the clock ended, beside the one that replaced it', async () => {
+      const { ask, remove } = await place('Replaced');
+      const { id: entity_id } = (await ask('POST', '/plans', { name: 'Pro' })).body;
+      const sold_by = { entity_type: 'PLAN', entity_id, currency: 'usd', billing_cadence: 'RECURRING' };
+      const terms = { ...sold_by, billing_period: 'MONTHLY', ...fixed('10') };
+      const span = async (id: string) => {
+        const { start_date, end_date } = (await ask('GET', `/prices/${id}`)).body as {
+          start_date?: string;
+          end_date?: string;
+        };
+        return [start_date, end_date];
+      };
+      const end_date = '2036-01-01T00:00:00Z';
+      const { id: old } = (await ask('POST', '/prices', { ...terms, start_date: '2030-01-01T00:00:00Z', end_date }))
+        .body;
+      const { id: brief } = (await ask('POST', '/prices', { ...terms, start_date: '2035-01-01T00:00:00Z', end_date }))
+        .body;
+      const { id: sold } = (await ask('POST', '/prices', { ...terms, start_date: end_date })).body;
+      expect((await remove()).status).to.equal(200);
+      const now = '2032-01-01T00:00:00Z';
+      expect(await span(old)).to.deep.equal(['2030-01-01T00:00:00Z', now]);
+      expect(await span(brief)).to.deep.equal([now, now]);
+      expect(await span(sold)).to.deep.equal([now, null]);
+    });
+
     it('stays with events of the future', async () => {
       const { ask, remove } = await place('Events');
       await ask('POST', '/events', { event_name: 'calls', external_customer_id: 'nobody', properties: {} });

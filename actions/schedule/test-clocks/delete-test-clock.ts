@@ -96,14 +96,22 @@ async function checkCorrections(transaction: Transaction, scope: Scope): Promise
     );
 }
 
-/** Changes the start of prices, taxes and export schedules that are current by the clock, so that they are current now. */
+/**
+ * Moves the starts and ends of prices and taxes that the clock has passed to now, so that what was current by the clock is current, and
+ * what had ended has ended. Export schedules continue from now.
+ */
 async function startNow(database: Transaction, { frozen_time, ...scope }: TestClockModel, by: Author): Promise<void> {
-  const start_date = by.now.toISOString();
-  const current = <Found>(all: { whereBetween(column: string, range: [string, string]): { forUpdate(): Found } }) =>
-    all.whereBetween('start_date', [start_date, frozen_time]).forUpdate();
-  const prices = await current(PriceModel.in(scope, database));
-  const taxes = await current(TaxAssociationModel.in(scope, database));
-  await PriceModel.changeAll(scope, { records: prices, changes: { start_date } }, { by, database });
-  await TaxAssociationModel.changeAll(scope, { records: taxes, changes: { start_date } }, { by, database });
-  await moveExportStarts(database, scope, { frozen_time: start_date });
+  const now = by.now.toISOString();
+  const findPassed = <Found>(
+    all: { whereBetween(column: string, range: [string, string]): { forUpdate(): Found } },
+    column: string,
+  ) => all.whereBetween(column, [now, frozen_time]).forUpdate();
+  // The start is moved first, because no record may end before it starts.
+  for (const column of ['start_date', 'end_date'] as const) {
+    const prices = await findPassed(PriceModel.in(scope, database), column);
+    const taxes = await findPassed(TaxAssociationModel.in(scope, database), column);
+    await PriceModel.changeAll(scope, { records: prices, changes: { [column]: now } }, { by, database });
+    await TaxAssociationModel.changeAll(scope, { records: taxes, changes: { [column]: now } }, { by, database });
+  }
+  await moveExportStarts(database, scope, { frozen_time: now });
 }
