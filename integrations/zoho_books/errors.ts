@@ -48,7 +48,7 @@ function describe(status: number, code: string, message = ''): string {
   return `Zoho Books: ${message === '' ? 'a refusal without a text' : message} (${code})`;
 }
 
-/** Whether the provider refused the request itself, so that the same request may be refused because it took effect earlier. */
+/** Whether Zoho refused the request itself. A repeated request may be refused because the first one took effect. */
 export function isRefusal(error: unknown): error is ProviderError {
   return error instanceof ProviderError && error.error_class === 'person' && !error.is_unauthorized;
 }
