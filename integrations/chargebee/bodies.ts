@@ -70,7 +70,7 @@ function toInvoiceNote({ invoice_number, invoice_id }: PushedInvoice): string {
   return `Invoice ${invoice_number} (${invoice_id})`;
 }
 
-/** Whether one of the notes contains our id, to which people may have added. */
+/** Whether one of the notes contains our id. People may have added text to the note. */
 export function hasId(notes: readonly string[], id: string): boolean {
   return notes.some((note) => note.split(/[^\w-]+/).includes(id));
 }
@@ -92,7 +92,7 @@ function toCharges(invoice: PushedInvoice): Charge[] {
       `the lines add up to ${fromCents(sum, currency)} ${currency}, the total is ${total}`,
     );
   if (cents <= 0) throw new ProviderError('person', `an invoice over ${total} ${currency} cannot be sent to Chargebee`);
-  // Chargebee has no negative charges, so credits and payments would be lost: one charge has the total, the note the lines.
+  // Chargebee has no negative charges. One charge has the total, and the note lists the lines.
   const isNegative = charges.some(({ amount }) => amount < 0);
   return isNegative ? [{ amount: cents, description: `Invoice ${invoice_number}`, taxable: false }] : charges;
 }

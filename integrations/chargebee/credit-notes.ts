@@ -98,7 +98,7 @@ function checkNote(there: ChargebeeCreditNote, { total, currency, credit_note_id
   );
 }
 
-/** Voids the credit note. The recorded refunds of it are deleted first, without which Chargebee refuses. */
+/** Voids the credit note. Its recorded refunds are deleted first, because Chargebee voids none that has a refund. */
 export async function voidChargebeeCreditNote(client: ChargebeeClient, id: string, key: string): Promise<void> {
   const note = await client.read('credit_note', id);
   if (note === null || hasEnded(note)) return;

@@ -46,7 +46,7 @@ export function buildChargebeeError({ status, body, retry_after_seconds }: Provi
       ...details,
       retry_after_seconds: retry_after_seconds ?? LIMIT_PAUSE_SECONDS,
     });
-  // Another conflict than a wrong state, such as the same key in flight, passes.
+  // Other conflicts than a wrong state are temporary, such as a request with the same key in progress.
   const isConflict = status === 409 && !api_error_code.startsWith('invalid_');
   const isTransient = WAIT_STATUSES.has(status) || WAIT_CODES.has(api_error_code) || isConflict;
   if (status < 400 || status >= 500 || isTransient)

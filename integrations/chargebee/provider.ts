@@ -37,7 +37,7 @@ const siteSecrets = z.object({
     .meta({ description: "Limit of the site's plan: requests per minute." }),
 });
 
-/** With one half alone, no webhook could be accepted. */
+/** Requires the user name and the password together, because one alone would refuse every webhook. */
 const chargebeeSecrets = siteSecrets.refine(
   ({ webhook_username, webhook_password }) => (webhook_username === undefined) === (webhook_password === undefined),
   { path: ['webhook_password'], message: 'is required with webhook_username, and the other way round' },

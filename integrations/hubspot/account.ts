@@ -77,7 +77,7 @@ export class HubSpotAccount implements ProviderAccount {
         await this.#clear(record.id);
         return await this.#issue(record.id, invoice);
       case 'void':
-        // A person has voided it. Our id is removed, because the next invoice has it.
+        // A person has voided it. Our id is removed, so that the next invoice can have it.
         await this.#records.release('invoice', record.id);
         return await this.pushInvoice({ ...invoice, is_key_renewed: true });
       default:

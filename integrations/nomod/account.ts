@@ -130,7 +130,7 @@ export class NomodAccount implements ProviderAccount {
     return usable.toSorted((a, b) => Number(findInvoiceStatus(b) === 'paid') - Number(findInvoiceStatus(a) === 'paid'));
   }
 
-  /** Finds the invoice by the customer, because a search is given no number. */
+  /** Searches the invoices of the customer, because the caller does not pass the number. */
   async findInvoice({ invoice_id, provider_customer_id }: SearchedInvoice): Promise<ProviderRecord | null> {
     for await (const one of this.#client.list('invoices', { customer_id: provider_customer_id }))
       if (hasNoteId(one.note, invoice_id) && findInvoiceStatus(one) !== 'void') return toRecord(one);

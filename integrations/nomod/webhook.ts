@@ -74,7 +74,7 @@ function parseJson(body: Uint8Array): unknown {
 }
 
 /**
- * Lists the charge, its invoice and its link. Nomod does not document the names of the last two. A page is known here as a payment by the id
+ * Lists the charge, its invoice and its link. Nomod does not document the fields of the last two. A page is known here as a payment by the id
  * of its link.
  */
 function listSubjects(data: Readonly<Record<string, unknown>>): ProviderEventSubject[] {

@@ -12,7 +12,7 @@ const PAGE = '30';
 /** Tolerance for a difference between the clocks of the two services. */
 const CLOCK_SLACK_MS = 3_600_000;
 
-/** Statuses of a transaction that was not canceled. The furthest is used first. */
+/** Statuses of a transaction that was not canceled, the most advanced first. */
 const LIVE_STATUSES: readonly string[] = ['completed', 'paid', 'past_due', 'billed', 'ready', 'draft'];
 
 export type SearchedTransaction = {
@@ -35,7 +35,7 @@ export class PaddleTransactions {
     return isPaddleId(id, 'txn') ? await this.#client.find<PaddleTransaction>(`transactions/${id}`) : null;
   }
 
-  /** Lists the transactions with our id that are not canceled, the furthest first. */
+  /** Lists the transactions with our id that are not canceled, the most advanced first. */
   async listLive(searched: SearchedTransaction): Promise<PaddleTransaction[]> {
     const found = await this.list(searched);
     return found.filter(({ status }) => status !== 'canceled');

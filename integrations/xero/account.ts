@@ -212,8 +212,8 @@ export class XeroAccount implements ProviderAccount {
   }
 
   /**
-   * Finds the document of an earlier attempt, to whose reference a person may have added. Void and deleted documents are ignored, because a
-   * person has ended them.
+   * Finds the document of an earlier attempt. A person may have added text to its reference. Void and deleted documents are ignored, because
+   * a person has ended them.
    */
   async #findSent<Name extends DocumentName>(
     name: Name,

@@ -14,7 +14,7 @@ export const xero: Provider = {
     secrets: xeroSecrets,
     exchanges: ['customer', 'invoice', 'payment', 'credit_note', 'pull', 'inbound'],
     requests_per_second: REQUESTS_PER_SECOND,
-    // The keys of an app serve the demo company and real organisations.
+    // Keys do not show whether the organisation is the demo company.
     detectLive: () => null,
     async open(secrets, settings) {
       const { access_token, ...organisation } = xeroSecrets.parse(secrets);

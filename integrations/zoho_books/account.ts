@@ -1,7 +1,7 @@
 /**
  * Account at Zoho Books: one organization. Zoho has no idempotency keys, so each record has our id as its reference
- * number, a contact in its notes. Each attempt searches for that id, also the first one, because the age of a key has whole
- * seconds.
+ * number, a contact in its notes. Every attempt searches for that id first: a key of age 0 does not show that no attempt
+ * came before, because ages are whole seconds.
  */
 import { Decimal } from '../../core/foundation/decimal.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
@@ -149,7 +149,7 @@ export class ZohoBooksAccount implements ProviderAccount {
     return { provider_entity_id: id, url: null };
   }
 
-  /** Applies to the invoice what an earlier attempt, or a setting of the organization, has not applied. */
+  /** Applies the rest of the credit note. An earlier attempt, or a setting of the organization, may have applied a part. */
   async #applyCreditNote(note: PushedCreditNote, id: string): Promise<void> {
     const { balance = '0' } = (await this.#client.read('creditnote', id)) ?? {};
     if (new Decimal(balance).isZero()) return;

@@ -15,7 +15,7 @@ export const zoho_books: Provider = {
     secrets: zohoBooksSecrets,
     exchanges: ['customer', 'invoice', 'payment', 'credit_note', 'pull', 'inbound'],
     requests_per_second: REQUESTS_PER_SECOND,
-    // The keys of a test organization have the form of all others.
+    // Keys do not show whether the organization is for tests.
     detectLive(secrets) {
       findDataCenter(dataCenterKeys.parse(secrets), 'encrypted_secret_data.zoho_books.');
       return null;

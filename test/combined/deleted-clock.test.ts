@@ -1,6 +1,7 @@
 /** An environment whose test clock is deleted: refused while something would lie in the future or be late; then real time bills on. */
 import { expect } from 'chai';
 import { billDuePeriods } from '../../actions/lifecycle/billing/bill-period.ts';
+import { startTestApi } from '../support/api.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 describe('scenario: a deleted test clock', () => {
@@ -84,6 +85,52 @@ describe('scenario: a deleted test clock', () => {
       const wanted = { customer_id, plan_id: entity_id, currency: 'usd', billing_period: 'MONTHLY' };
       expect((await ask('POST', '/subscriptions', wanted)).status).to.equal(201);
       expect((await remove()).status, 'twice').to.equal(404);
+    });
+
+    it('leaves a price that had ended by the clock ended, beside the one that replaced it', async () => {
+      const { ask, remove } = await place('Replaced');
+      const { id: entity_id } = (await ask('POST', '/plans', { name: 'Pro' })).body;
+      const sold_by = { entity_type: 'PLAN', entity_id, currency: 'usd', billing_cadence: 'RECURRING' };
+      const terms = { ...sold_by, billing_period: 'MONTHLY', ...fixed('10') };
+      const span = async (id: string) => {
+        const { start_date, end_date } = (await ask('GET', `/prices/${id}`)).body as {
+          start_date?: string;
+          end_date?: string;
+        };
+        return [start_date, end_date];
+      };
+      const end_date = '2036-01-01T00:00:00Z';
+      const { id: old } = (await ask('POST', '/prices', { ...terms, start_date: '2030-01-01T00:00:00Z', end_date }))
+        .body;
+      const { id: brief } = (await ask('POST', '/prices', { ...terms, start_date: '2035-01-01T00:00:00Z', end_date }))
+        .body;
+      const { id: sold } = (await ask('POST', '/prices', { ...terms, start_date: end_date })).body;
+      expect((await remove()).status).to.equal(200);
+      const now = '2032-01-01T00:00:00Z';
+      expect(await span(old)).to.deep.equal(['2030-01-01T00:00:00Z', now]);
+      expect(await span(brief)).to.deep.equal([now, now]);
+      expect(await span(sold)).to.deep.equal([now, null]);
+    });
+
+    it('stays until connections to providers are archived, whose credentials were never tested', async () => {
+      const api = await startTestApi({ now: '2033-01-01T00:00:00Z', config: { SECRETS_KEYS: 'k'.repeat(32) } });
+      try {
+        const { id } = (await api.request('POST', '/test-clocks', { body: { frozen_time: START } })).body;
+        const credentials = { encrypted_secret_data: { stripe: { secret_key: 'sk_test_never_tested' } } };
+        const body = { name: 'Stripe', provider_type: 'stripe', ...credentials };
+        const { id: connection_id } = (await api.request('POST', '/connections', { body })).body;
+        const refused = await api.request('DELETE', `/test-clocks/${id}`);
+        const { code, details } = refused.body;
+        expect([refused.status, code, details], refused.text).to.deep.equal([
+          400,
+          'invalid_operation',
+          { connection_ids: [connection_id] },
+        ]);
+        await api.request('DELETE', `/connections/${connection_id}`);
+        expect((await api.request('DELETE', `/test-clocks/${id}`)).status).to.equal(200);
+      } finally {
+        await api.stop();
+      }
     });
 
     it('stays with events of the future', async () => {

@@ -18,6 +18,7 @@ import { hasScheduledFiles } from '../../../storage/models/reporting/scheduled-t
 import { clearClocks } from '../../../storage/models/schedule/environment-clock.ts';
 import { TestClockModel } from '../../../storage/models/schedule/test-clock.ts';
 import { hasCorrections } from '../../../storage/progress/corrections.ts';
+import { listAccountConnections } from '../../foundation/connections/find-connections.ts';
 import { waitBeforeRequest } from '../../metering/events/wait-for-log.ts';
 import { type DueWorkSettings, listDueWork, listNextDueTimes } from '../due-work.ts';
 import { moveExportStarts } from './create-test-clock.ts';
@@ -36,6 +37,7 @@ export async function deleteTestClock(stores: Stores, scope: Scope, input: Delet
     if (clock.test_clock_status === 'advancing')
       throw notAllowed('the clock is advancing: wait until it is ready, or stop it', { id });
     await checkNothingRuns(scope, transaction);
+    await checkNoConnections(scope, transaction);
     const now = author.now.getTime();
     if (toInstant(clock.frozen_time) > now) {
       await checkNothingAhead(stores, transaction, { scope, now });
@@ -47,6 +49,21 @@ export async function deleteTestClock(stores: Stores, scope: Scope, input: Delet
     await TestClockModel.remove(clock, { by: author, database: transaction });
   });
   clearClocks(stores.postgres);
+}
+
+/**
+ * Beside a clock the credentials of a connection are not tested, and invoices are not sent. The check of invoices would
+ * report those that became final after the connection was created.
+ */
+async function checkNoConnections(scope: Scope, transaction: Transaction): Promise<void> {
+  const connections = await listAccountConnections(scope, transaction);
+  if (connections.length > 0)
+    throw notAllowed(
+      'the environment has connections to providers, which a clock keeps from calls: archive them first',
+      {
+        connection_ids: connections.map(({ id }) => id),
+      },
+    );
 }
 
 /** Refuses to delete a clock that is ahead of the machine's, unless only a catalogue was written by it. */
@@ -96,14 +113,22 @@ async function checkCorrections(transaction: Transaction, scope: Scope): Promise
     );
 }
 
-/** Changes the start of prices, taxes and export schedules that are current by the clock, so that they are current now. */
+/**
+ * Moves the starts and ends of prices and taxes that the clock has passed to now, so that what was current by the clock is current, and
+ * what had ended has ended. Export schedules continue from now.
+ */
 async function startNow(database: Transaction, { frozen_time, ...scope }: TestClockModel, by: Author): Promise<void> {
-  const start_date = by.now.toISOString();
-  const current = <Found>(all: { whereBetween(column: string, range: [string, string]): { forUpdate(): Found } }) =>
-    all.whereBetween('start_date', [start_date, frozen_time]).forUpdate();
-  const prices = await current(PriceModel.in(scope, database));
-  const taxes = await current(TaxAssociationModel.in(scope, database));
-  await PriceModel.changeAll(scope, { records: prices, changes: { start_date } }, { by, database });
-  await TaxAssociationModel.changeAll(scope, { records: taxes, changes: { start_date } }, { by, database });
-  await moveExportStarts(database, scope, { frozen_time: start_date });
+  const now = by.now.toISOString();
+  const findPassed = <Found>(
+    all: { whereBetween(column: string, range: [string, string]): { forUpdate(): Found } },
+    column: string,
+  ) => all.whereBetween(column, [now, frozen_time]).forUpdate();
+  // The start is moved first, because no record may end before it starts.
+  for (const column of ['start_date', 'end_date'] as const) {
+    const prices = await findPassed(PriceModel.in(scope, database), column);
+    const taxes = await findPassed(TaxAssociationModel.in(scope, database), column);
+    await PriceModel.changeAll(scope, { records: prices, changes: { [column]: now } }, { by, database });
+    await TaxAssociationModel.changeAll(scope, { records: taxes, changes: { [column]: now } }, { by, database });
+  }
+  await moveExportStarts(database, scope, { frozen_time: now });
 }

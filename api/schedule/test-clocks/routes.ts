@@ -101,8 +101,9 @@ export const testClockRoutes: Route[] = [
     summary: 'Delete a test clock',
     description:
       'Returns the environment to real time; its records remain. Refused while the clock advances or a workflow runs, if ' +
-      'work is due before the present (advance the clock first), and if the clock is ahead of real time and the ' +
-      'environment has customers, later events or export files.',
+      'work is due before the present (advance the clock first), if the environment has connections to providers or ' +
+      'has both invoices and corrected events, and if the clock is ahead of real time and the environment has ' +
+      'customers, later events or export files.',
     tag,
     access: 'test_clock:write',
     params: idParams,

@@ -82,7 +82,7 @@ function toScopeName({ tenant_id, environment_id }: Scope): string {
   return `${tenant_id} ${environment_id}`;
 }
 
-/** Clears the cached clocks. Called after a process created a clock. */
+/** Clears the cached clocks. Called after a process created or deleted a clock. */
 export function clearClocks(database: Database): void {
   changes++;
   memories.get(database)?.clear();
