@@ -92,7 +92,7 @@ describe('scenario: looked at again', () => {
       200,
       '4',
     ]);
-    expect(report).to.deep.equal({ finalized: 0, skipped: 0, waiting: [], failed: [] });
+    expect(report).to.deep.equal({ finalized: 0, skipped: 0, waiting: [], without_seller: [], failed: [] });
     expect((await world.get(`/invoices/${draft!.id}`)).invoice_status).to.equal('DRAFT');
     world.at('2026-04-01T04:00:01Z');
     expect((await finalize()).finalized).to.equal(1);

@@ -357,7 +357,7 @@ describe('scheduled exports', () => {
       expect(refused.details!.field, JSON.stringify(fields)).to.equal(field);
       expect(JSON.stringify(refused)).to.not.include('S3RVER');
     }
-    for (const provider_type of ['hubspot', 's3'])
+    for (const provider_type of ['tabs', 's3'])
       expect((await refusal('POST', '/connections', { name: 'x', provider_type })).details!.field).to.be.oneOf([
         'provider_type',
         'encrypted_secret_data.s3',
