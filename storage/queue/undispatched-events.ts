@@ -81,6 +81,19 @@ function takenInOrder(events: readonly (UndispatchedEvent & { is_taken: boolean 
   });
 }
 
+/** Whether the environment has events that wait for the job. */
+export async function hasUndispatched(
+  transaction: Transaction,
+  { tenant_id, environment_id }: Scope,
+): Promise<boolean> {
+  const [event] = await transaction('system_events')
+    .where({ tenant_id, environment_id })
+    .whereNull('dispatched_at')
+    .select('id')
+    .limit(1);
+  return event !== undefined;
+}
+
 export async function markDispatched(transaction: Transaction, ids: readonly string[], now: Date): Promise<void> {
   await transaction('system_events')
     .whereRaw('id = any(?)', [[...ids]])

@@ -1,7 +1,8 @@
 /** An environment whose test clock is deleted: refused while something would lie in the future or be late; then real time bills on. */
 import { expect } from 'chai';
+import { dispatchBatch } from '../../actions/delivery/webhooks/dispatch-events.ts';
 import { billDuePeriods } from '../../actions/lifecycle/billing/bill-period.ts';
-import { startTestApi } from '../support/api.ts';
+import { startTestApi, type TestApi } from '../support/api.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 describe('scenario: a deleted test clock', () => {
@@ -14,7 +15,13 @@ describe('scenario: a deleted test clock', () => {
   });
   after(() => world.stop());
 
-  const remove = async () => world.api.request('DELETE', `/test-clocks/${(await world.testClock()).id}`);
+  const dispatch = async ({ services }: TestApi) => {
+    while ((await dispatchBatch(services, { has_targets: true, now: new Date() })).dispatched > 0);
+  };
+  const remove = async () => {
+    await dispatch(world.api);
+    return world.api.request('DELETE', `/test-clocks/${(await world.testClock()).id}`);
+  };
   const periods = async () =>
     (await world.invoices('acme')).map(({ period_start, total }) => [period_start, total]).toSorted();
 
@@ -38,6 +45,8 @@ describe('scenario: a deleted test clock', () => {
     await world.work(advancing.workflow_id!, AbortSignal.timeout(60_000));
     const before = await periods();
     expect(before).to.have.length(3);
+    const undispatched = await world.api.request('DELETE', `/test-clocks/${(await world.testClock()).id}`);
+    expect(undispatched.body.message).to.include('wait to be dispatched');
     const deleted = await remove();
     expect([deleted.status, deleted.body.message], deleted.text).to.deep.equal([200, 'test clock deleted']);
     expect((await world.api.request('GET', '/test-clocks')).body.items).to.deep.equal([]);
@@ -65,7 +74,11 @@ describe('scenario: a deleted test clock', () => {
       const ask = (method: string, path: string, body?: object) =>
         world.api.request(method as 'POST', path as '/plans', { key, ...(body ? { body } : {}) });
       const { id } = (await ask('POST', '/test-clocks', { frozen_time: START })).body;
-      return { ask, remove: () => ask('DELETE', `/test-clocks/${id}`) };
+      const remove = async () => {
+        await dispatch(world.api);
+        return ask('DELETE', `/test-clocks/${id}`);
+      };
+      return { ask, remove };
     };
 
     it('goes with a catalogue alone: what it sells is sold now', async () => {
@@ -127,6 +140,7 @@ describe('scenario: a deleted test clock', () => {
           { connection_ids: [connection_id] },
         ]);
         await api.request('DELETE', `/connections/${connection_id}`);
+        await dispatch(api);
         expect((await api.request('DELETE', `/test-clocks/${id}`)).status).to.equal(200);
       } finally {
         await api.stop();

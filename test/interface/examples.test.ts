@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { dispatchBatch } from '../../actions/delivery/webhooks/dispatch-events.ts';
 import { tryComputation } from '../../actions/invoicing/invoices/compute-later.ts';
 import { trySync } from '../../actions/lifecycle/subscriptions/sync-plan.ts';
 import { tryImport } from '../../actions/operations/imports/run-import.ts';
@@ -640,6 +641,7 @@ describe('the examples of the documentation', () => {
     const { config: settings } = world.api.services;
     await inBetween(async () => {
       await work((stores, place, attempt) => tryAdvance(stores, place, { ...attempt, settings }), clock, scope);
+      while ((await dispatchBatch(world.api.services, { has_targets: true, now: world.now })).dispatched > 0);
       await ask('deleteTestClock', { id: id('clock') });
     });
   }

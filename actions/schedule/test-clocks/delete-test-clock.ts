@@ -18,6 +18,7 @@ import { hasScheduledFiles } from '../../../storage/models/reporting/scheduled-t
 import { clearClocks } from '../../../storage/models/schedule/environment-clock.ts';
 import { TestClockModel } from '../../../storage/models/schedule/test-clock.ts';
 import { hasCorrections } from '../../../storage/progress/corrections.ts';
+import { hasUndispatched } from '../../../storage/queue/undispatched-events.ts';
 import { listAccountConnections } from '../../foundation/connections/find-connections.ts';
 import { waitBeforeRequest } from '../../metering/events/wait-for-log.ts';
 import { type DueWorkSettings, listDueWork, listNextDueTimes } from '../due-work.ts';
@@ -38,6 +39,7 @@ export async function deleteTestClock(stores: Stores, scope: Scope, input: Delet
       throw notAllowed('the clock is advancing: wait until it is ready, or stop it', { id });
     await checkNothingRuns(scope, transaction);
     await checkNoConnections(scope, transaction);
+    await checkDispatched(scope, transaction);
     const now = author.now.getTime();
     if (toInstant(clock.frozen_time) > now) {
       await checkNothingAhead(stores, transaction, { scope, now });
@@ -64,6 +66,12 @@ async function checkNoConnections(scope: Scope, transaction: Transaction): Promi
         connection_ids: connections.map(({ id }) => id),
       },
     );
+}
+
+/** The job that dispatches events asks whether the environment has a clock: without one it would mail simulated invoices. */
+async function checkDispatched(scope: Scope, transaction: Transaction): Promise<void> {
+  if (await hasUndispatched(transaction, scope))
+    throw notAllowed('system events of the environment wait to be dispatched: try again in a moment');
 }
 
 /** Refuses to delete a clock that is ahead of the machine's, unless only a catalogue was written by it. */
