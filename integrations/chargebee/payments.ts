@@ -61,7 +61,7 @@ export class ChargebeePayments implements AccountPayments {
       const answer = await this.#client.act(['invoice', invoice.id, 'collect_payment'], { form, key: charge.key });
       return await this.#conclude(pickRecord(answer, 'transaction'), charge, invoice.id);
     } catch (error) {
-      if (!isRefused(error)) throw error;
+      if (!isRefused(error) || error.is_of_record) throw error;
       const made = await this.#findMade(invoice, charge);
       if (made !== null && toState(made) !== 'failed') return await this.#conclude(made, charge, invoice.id);
       return { outcome: 'failed', gateway_payment_id: made?.id ?? null, error: error.message };

@@ -46,7 +46,8 @@ function findStatus<Status>(
   { id, status }: { readonly id: string; readonly status: string },
 ): Status {
   const known = Object.hasOwn(statuses, status) ? statuses[status] : undefined;
-  if (known === undefined) throw new ProviderError('person', `${id} has the status ${status} at Moyasar`);
+  if (known === undefined)
+    throw new ProviderError('person', `${id} has the status ${status} at Moyasar`, { is_of_record: true });
   return known;
 }
 

@@ -90,6 +90,13 @@ describe('integrations/moyasar/payments', () => {
       expect(made()).to.deep.equal([]);
     });
 
+    it('does not call a charge with an unknown status refused, because it may have moved money', async () => {
+      const unknown = charge(fake.book.addToken('invents'));
+      for (let times = 0; times < 2; times++)
+        expect(await catchFailure(() => payments.charge(unknown))).to.include({ is_of_record: true });
+      expect(made()).to.have.length(1);
+    });
+
     it('finds no outcome before the charge; a stored payment that is gone needs a person', async () => {
       const asked = charge(fake.book.addToken('pays'));
       expect(await payments.findOutcome(asked)).to.equal(null);

@@ -29,7 +29,7 @@ const IN_FORCE = ['approved', 'pending_approval'];
 export class PaddleAdjustments {
   readonly #book: PaddleBook;
   /** Status of new refunds. Paddle approves some at once, and decides about others. */
-  refund_status: 'approved' | 'pending_approval' = 'approved';
+  refund_status: 'approved' | 'pending_approval' | 'undocumented' = 'approved';
 
   constructor(book: PaddleBook) {
     this.#book = book;
