@@ -18,7 +18,7 @@ type AdjustedItem = { id: string; item_id: string; type: string; amount: string;
 export type AdjustmentRecord = FakeRecord & {
   action: string;
   transaction_id: string;
-  status: 'approved' | 'pending_approval' | 'rejected' | 'reversed';
+  status: 'approved' | 'pending_approval' | 'rejected' | 'reversed' | 'undocumented';
   reason: string;
   items: AdjustedItem[];
   totals: NetAndTax & Record<string, unknown>;
