@@ -37,7 +37,7 @@ export class NomodPayments implements AccountPayments {
       const found = `${fromNomodAmount(link.amount)} ${link.currency.toLowerCase()}`;
       throw new ProviderError('person', `${amount} ${currency} is requested, but the page of Nomod asks for ${found}`);
     }
-    return await this.#readLink(link);
+    return await this.#readLink(link, page);
   }
 
   async #createLink(body: ReturnType<typeof toLink>, currency: string): Promise<NomodLink> {
@@ -60,9 +60,9 @@ export class NomodPayments implements AccountPayments {
   }
 
   /** Reads the outcome of a link. It closes itself once it is paid, so its charges decide first. */
-  async #readLink({ id, url, ...link }: NomodLink): Promise<PaymentOutcome> {
+  async #readLink({ id, url, ...link }: NomodLink, query: NomodPaymentQuery): Promise<PaymentOutcome> {
     for await (const charge of this.#client.list('charges', { link_id: id }))
-      if (isPaid(charge)) return toChargeOutcome(charge);
+      if (isPaid(charge)) return toOutcome(charge, query);
     if (isLinkOpen({ id, url, ...link })) return { outcome: 'processing', gateway_payment_id: id, url, check_at: null };
     return { outcome: 'failed', gateway_payment_id: id, error: 'disabled: the page was closed before it was paid' };
   }
@@ -72,7 +72,7 @@ export class NomodPayments implements AccountPayments {
     const stored = id === null ? null : await this.#findStored(id, payment);
     if (stored !== null) return stored;
     const link = await this.#findLink(payment);
-    if (link !== null) return await this.#readLink(link);
+    if (link !== null) return await this.#readLink(link, payment);
     if (id === null) return null;
     throw new ProviderError('person', `Nomod no longer has the payment ${id}`, { is_missing: true });
   }
@@ -80,11 +80,9 @@ export class NomodPayments implements AccountPayments {
   /** Reads the page or charge with the stored id. The id of a page is that of its link until it is paid. */
   async #findStored(id: string, query: NomodPaymentQuery): Promise<PaymentOutcome | null> {
     const link = query.is_page ? await this.#client.find('links', id) : null;
-    if (link !== null) return await this.#readLink(link);
+    if (link !== null) return await this.#readLink(link, query);
     const charge = await this.#client.find('charges', id);
-    if (charge === null) return null;
-    const outcome = toChargeOutcome(charge);
-    return outcome.outcome === 'succeeded' ? { ...outcome, ...toReceivedAmount(charge, query) } : outcome;
+    return charge === null ? null : toOutcome(charge, query);
   }
 
   async cancel(gateway_payment_id: string): Promise<void> {
@@ -150,12 +148,16 @@ function toLink({ key, amount, currency, invoice_id, invoice_number, success_url
   };
 }
 
-/** Reads the received amount of a charge that does not belong to a page of this service. */
-function toReceivedAmount(charge: NomodCharge, { amount, currency, is_page }: NomodPaymentQuery) {
-  if (is_page) return {};
+function toOutcome(charge: NomodCharge, query: NomodPaymentQuery): PaymentOutcome {
+  const outcome = toChargeOutcome(charge);
+  return outcome.outcome === 'succeeded' ? { ...outcome, ...toReceivedAmount(charge, query) } : outcome;
+}
+
+/** Reads the received amount. It may differ from the requested one: a person may edit the page, or store another charge here. */
+function toReceivedAmount(charge: NomodCharge, { amount, currency }: NomodPaymentQuery) {
   const paid_currency = charge.currency.toLowerCase();
   const received = fromNomodAmount(charge.total);
-  if (paid_currency === currency) return { received_amount: received };
+  if (paid_currency === currency) return new Decimal(received).eq(amount) ? {} : { received_amount: received };
   throw new ProviderError(
     'wait',
     `${amount} ${currency} was requested, but Nomod received ${received} ${paid_currency} (${charge.id})`,

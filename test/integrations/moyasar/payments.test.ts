@@ -113,6 +113,19 @@ describe('integrations/moyasar/payments', () => {
       expect(other).to.include({ error_class: 'wait', is_of_record: true });
     });
 
+    it('reads how much of its own charge a person has captured, also after a refund', async () => {
+      const asked = charge(fake.book.addToken('authorizes'));
+      await payments.charge(asked);
+      const [payment] = made();
+      Object.assign(payment!, { status: 'captured', captured: 4_000, captured_at: new Date().toISOString() });
+      const captured = { outcome: 'succeeded', received_amount: '40' };
+      expect(await payments.findOutcome({ ...asked, gateway_payment_id: payment!.id })).to.include(captured);
+      Object.assign(payment!, { status: 'refunded', refunded: 1_000 });
+      expect(await payments.findOutcome(asked)).to.include({ ...captured, refunded_amount: '10' });
+      payment!.currency = 'USD';
+      expect(await catchFailure(() => payments.findOutcome(asked))).to.include({ is_of_record: true });
+    });
+
     it('cancels what the bank only reserved, and cannot cancel what waits for the customer', async () => {
       await payments.charge(charge(fake.book.addToken('authorizes')));
       await payments.cancel(made()[0]!.id);

@@ -56,6 +56,15 @@ describe('integrations/nomod/payments', () => {
       expect(await payments.findOutcome(page())).to.include({ outcome: 'succeeded', refunded_amount: '19.1' });
     });
 
+    it('brings what was paid, although a person has edited the page', async () => {
+      await payments.openPage(page());
+      const [link] = links();
+      const paid = fake.book.payLink(link!.id);
+      Object.assign(paid, { total: '100.00' });
+      for (const gateway_payment_id of [null, link!.id, paid.id])
+        expect(await payments.findOutcome(page({ gateway_payment_id }))).to.include({ received_amount: '100' });
+    });
+
     it('can no longer be paid after it is cancelled, twice', async () => {
       await payments.openPage(page());
       const [{ id } = { id: '' }] = links();
