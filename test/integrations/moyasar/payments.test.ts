@@ -1,6 +1,7 @@
 /** Charges, pages and refunds at Moyasar: no payment or refund is made twice, whichever request or answer is lost. */
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { Decimal } from '../../../core/foundation/decimal.ts';
 import type {
   AccountCharge,
   AccountPaymentPage,
@@ -252,6 +253,24 @@ describe('integrations/moyasar/payments', () => {
       expect(await catchFailure(() => first)).to.include({ error_class: 'wait', is_of_record: true });
       expect(refunded()).to.equal(1_910);
     });
+
+    for (const first of ['lost_request', 'lost_answer'] as const)
+      for (const second of ['lost_request', 'lost_answer', null] as const)
+        it(`refunds one amount twice although the answers are: ${first}, ${second ?? 'none lost'}`, async () => {
+          const open = new Set(['r:1', 'r:2']);
+          const request = async (key: string) => {
+            const refunded_before = String(new Decimal('19.10').times(2 - open.size));
+            const outcome = await payments.refund(refund({ key, refunded_before })).catch(() => null);
+            if (outcome?.outcome === 'succeeded') open.delete(key);
+          };
+          fake.disturb(/refund$/, first);
+          await request('r:1');
+          if (second !== null) fake.disturb(/refund$/, second);
+          await request('r:2');
+          for (let times = 0; times < 2; times++) for (const key of [...open]) await request(key);
+          expect([...open]).to.deep.equal([]);
+          expect(refunded()).to.equal(3_820);
+        });
 
     it('asks a person if another amount was refunded after a lost answer', async () => {
       fake.disturb(/refund$/, 'lost_request');
