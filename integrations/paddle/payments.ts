@@ -32,7 +32,7 @@ export class PaddlePayments implements AccountPayments {
 
   async openPage(page: AccountPaymentPage): Promise<PaymentOutcome> {
     const { transactions } = this.#parts;
-    const [found] = await transactions.listLive(toSearched(page));
+    const found = await transactions.findLive(toSearched(page));
     const transaction = found ?? (await this.#createPage(page));
     const currency = transaction.currency_code.toLowerCase();
     const isSame = currency === page.currency && computeNet(transaction).eq(toLowest(page.amount, page.currency));

@@ -168,6 +168,14 @@ describe('integrations/moyasar/payments', () => {
       expect(await payments.findOutcome(page())).to.include({ outcome: 'succeeded', refunded_amount: '19.1' });
     });
 
+    it('is the only open one, although two requests at once were interrupted', async () => {
+      await payments.openPage(page());
+      const [{ amount, currency, description, metadata } = { amount: 0 }] = pages();
+      fake.book.createInvoice({ amount, currency, description, metadata });
+      await payments.openPage(page());
+      expect(open()).to.have.length(1);
+    });
+
     it('can no longer be paid after it is cancelled, and is not cancelled after it was paid', async () => {
       await payments.openPage(page());
       const [{ id } = { id: '' }] = pages();

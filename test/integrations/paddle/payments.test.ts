@@ -73,6 +73,19 @@ describe('integrations/paddle/payments', () => {
       expect(statuses()).to.deep.equal(['draft']);
     });
 
+  it('is the only open one, although two requests at once were interrupted', async () => {
+    addAddress();
+    const held = fake.hold(/^POST transactions$/);
+    const opening = openPage();
+    await held.arrived;
+    await openPage();
+    fake.disturb(/^GET transactions$/, 'lost_request');
+    held.release();
+    await opening.catch(() => null);
+    await openPage();
+    expect(statuses().filter((status) => status === 'ready')).to.have.length(1);
+  });
+
   it('is closed once; one without an address only after the customer has entered it', async () => {
     const draft = await openPage();
     expect((await catchFailure(() => payments.cancel(draft))).message).to.contain('invalid_status_change');
