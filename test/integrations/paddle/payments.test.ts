@@ -143,6 +143,16 @@ describe('integrations/paddle/payments', () => {
       expect(error_class).to.equal('person');
     });
 
+    it('is uncertain, not failed, if Paddle has returned another amount', async () => {
+      fake.disturb(/^POST adjustments$/, 'lost_answer');
+      await catchFailure(() => payments.refund!(refund(id)));
+      Object.assign(fake.adjustments.list(id)[0]!.totals, { subtotal: '3361', tax: '639' });
+      const failure = await catchFailure(() => payments.refund!(refund(id)));
+      expect(failure.is_of_record).to.equal(true);
+      expect(failure.message).to.contain('is 40 usd, but 33.61 without tax');
+      expect(fake.adjustments.list(id)).to.have.length(1);
+    });
+
     it('is pending until Paddle decides; the next one waits', async () => {
       fake.adjustments.refund_status = 'pending_approval';
       const pending = await payments.refund!(refund(id));
