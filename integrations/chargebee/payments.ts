@@ -148,8 +148,7 @@ export class ChargebeePayments implements AccountPayments {
     if (invoice_id === null) return null;
     const invoice = await this.#client.load('invoice', invoice_id);
     if (payment.is_page) return await this.#findPageOutcome(invoice, payment);
-    // Within the life of the key, a repeated request returns the transaction.
-    if (payment.key_age_seconds < KEY_SECONDS) return null;
+    // A void payment is not charged again, so also a young key is searched for here.
     const charge = await this.#findCharge(invoice, payment);
     return charge === null ? null : await this.#conclude(charge, payment, invoice.id);
   }
