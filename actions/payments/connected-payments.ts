@@ -81,7 +81,8 @@ export class ConnectedPayments implements PaymentProvider {
     const { now } = request;
     try {
       const opened = await this.#open(scope, now);
-      await checkTaxedOnce({ ...scope, id: request.invoice_id }, opened.connection, this.#stores.postgres);
+      const { invoice_id: id, currency } = request;
+      await checkTaxedOnce({ ...scope, id, currency }, opened.connection, this.#stores.postgres);
       const requested = await this.#identify(scope, request, opened);
       return await opened.call((account) => send(getPayments(account), requested));
     } catch (error) {
