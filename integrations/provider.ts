@@ -40,10 +40,10 @@ export type AccountCapability = {
   readonly secrets: z.ZodObject;
   readonly exchanges: readonly Exchange[];
   /**
-   * The provider is a merchant of record: it adds its own tax to the invoices that it receives, and owes it. No tax is
-   * added here to invoices that go to it (docs/rules/taxes.md, "Merchant of record").
+   * The provider is a merchant of record: it adds its own tax to the invoices in this currency that it receives, and
+   * owes it. No tax is added here to invoices that go to it (docs/rules/taxes.md, "Merchant of record").
    */
-  readonly collects_tax?: true;
+  collects_tax?(currency: string): boolean;
   /**
    * Rate limit of the provider for one account. If absent, requests are not delayed, and only the provider limits them.
    * Rate limit of the provider for one account, or its computation if the plan of the account decides. If absent,

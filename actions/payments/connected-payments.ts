@@ -81,7 +81,8 @@ export class ConnectedPayments implements PaymentProvider {
     const { now } = request;
     try {
       const opened = await this.#open(scope, now);
-      await checkTaxedOnce({ ...scope, id: request.invoice_id }, opened.connection, this.#stores.postgres);
+      const { invoice_id: id, currency } = request;
+      await checkTaxedOnce({ ...scope, id, currency }, opened.connection, this.#stores.postgres);
       const requested = await this.#identify(scope, request, opened);
       return await opened.call((account) => send(getPayments(account), requested));
     } catch (error) {
@@ -152,9 +153,13 @@ export class ConnectedPayments implements PaymentProvider {
   }
 }
 
-/** Whether the provider rejected this request, so that nothing was paid. An error about the credentials does not count. */
+/**
+ * Whether the provider rejected this request, so that nothing was paid. Two errors do not count: one about the credentials, and one about
+ * the state of the payment or refund, which may have moved money.
+ */
 function isRefusal(error: unknown): error is ProviderError {
-  return error instanceof ProviderError && error.error_class !== 'wait' && !error.is_unauthorized;
+  const isPerson = error instanceof ProviderError && error.error_class !== 'wait';
+  return isPerson && !error.is_unauthorized && !error.is_of_record;
 }
 
 function isAway(error: unknown): error is ProviderError {

@@ -26,7 +26,8 @@ type PaymentState = (typeof STATES)[TransactionStatus];
 /** Refuses an unknown status, because it may mean that money moved; a person has to decide. */
 export function toState({ id, status }: Pick<ChargebeeTransaction, 'id' | 'status'>): PaymentState {
   const known = status !== undefined && Object.hasOwn(STATES, status) ? STATES[status] : undefined;
-  if (known === undefined) throw new ProviderError('person', `${id} has the status ${status} at Chargebee`);
+  if (known === undefined)
+    throw new ProviderError('person', `${id} has the status ${status} at Chargebee`, { is_of_record: true });
   return known;
 }
 

@@ -60,7 +60,7 @@ export class ChargebeePayments implements AccountPayments {
       const answer = await this.#client.act(['invoice', invoice.id, 'collect_payment'], { form, key: charge.key });
       return await this.#conclude(pickRecord(answer, 'transaction'), charge, invoice.id);
     } catch (error) {
-      if (!isRefused(error)) throw error;
+      if (!isRefused(error) || error.is_of_record) throw error;
       const made = await this.#findMade(invoice, charge);
       if (made !== null && toState(made) !== 'failed') return await this.#conclude(made, charge, invoice.id);
       return { outcome: 'failed', gateway_payment_id: made?.id ?? null, error: error.message };
@@ -147,8 +147,7 @@ export class ChargebeePayments implements AccountPayments {
     if (invoice_id === null) return null;
     const invoice = await this.#client.load('invoice', invoice_id);
     if (payment.is_page) return await this.#findPageOutcome(invoice, payment);
-    // Within the life of the key, a repeated request returns the transaction.
-    if (payment.key_age_seconds < KEY_SECONDS) return null;
+    // A void payment is not charged again, so also a young key is searched for here.
     const charge = await this.#findCharge(invoice, payment);
     return charge === null ? null : await this.#conclude(charge, payment, invoice.id);
   }

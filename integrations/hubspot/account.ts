@@ -117,13 +117,15 @@ export class HubSpotAccount implements ProviderAccount {
     throw describeDifference(opened, invoice, 'where it was voided');
   }
 
-  /** Reads the draft until its total is computed. A total below ours may contain only some of the lines. */
-  async #readComputed(id: string, { total }: PushedInvoice): Promise<HubSpotRecord> {
+  /** Reads the draft until its total is computed. A total below ours may lack some of the lines, and one above it some of the discounts. */
+  async #readComputed(id: string, { total, lines }: PushedInvoice): Promise<HubSpotRecord> {
+    const hasDiscounts = lines.some(({ amount }) => new Decimal(amount).isNegative());
     for (let reads = 1; ; reads++) {
       const draft = await this.#client.read('invoice', id);
       if (draft === null) throw new ProviderError('wait', `HubSpot: the draft ${id} cannot be read`);
       const billed = readAmount(draft, 'hs_amount_billed');
-      if (billed.gte(total) || (reads === TOTAL_READS_MAX && billed.gt(0))) return draft;
+      const isComputed = hasDiscounts ? billed.eq(total) : billed.gte(total);
+      if (isComputed || (reads === TOTAL_READS_MAX && billed.gt(0))) return draft;
       if (reads === TOTAL_READS_MAX)
         throw new ProviderError('wait', `HubSpot: the total of the draft ${id} is not computed yet`);
       await wait(TOTAL_PAUSE_MS);

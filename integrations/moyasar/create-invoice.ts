@@ -42,9 +42,13 @@ export async function createInvoiceOnce(client: MoyasarClient, invoice: NewInvoi
   return found;
 }
 
-/** Finds the invoice of an earlier attempt. One with another total was never paid and is cancelled, so that a new one replaces it. */
+/**
+ * Finds the invoice of an earlier attempt. One with another total was never paid and is cancelled, so that a new one replaces it. So are
+ * further ones, which interrupted concurrent attempts have left.
+ */
 async function findUsable(client: MoyasarClient, invoice: NewInvoice): Promise<MoyasarInvoice | null> {
-  const [found = null] = await listUsable(client, invoice);
+  const [found = null, ...others] = await listUsable(client, invoice);
+  for (const other of others) if (findInvoiceStatus(other) !== 'paid') await cancelInvoice(client, other.id);
   if (found === null || findInvoiceStatus(found) === 'paid' || hasTotal(found, invoice)) return found;
   await cancelInvoice(client, found.id);
   return null;

@@ -3,16 +3,17 @@
  * that we derive from our key, so a repeated request finds it (docs.moyasar.com/api/idempotency).
  */
 import { createHash } from 'node:crypto';
+import { Decimal } from '../../core/foundation/decimal.ts';
 import type { AccountCharge, AccountPaymentPage, AccountPayments, AccountRefund } from '../account-payments.ts';
 import { JsonNumber } from '../exact-json.ts';
 import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
 import { isRefused, ProviderError } from '../provider-error.ts';
-import { fromSmallestUnits, toPayableUnits } from './amounts.ts';
+import { toPayableUnits } from './amounts.ts';
 import type { MoyasarClient } from './client.ts';
 import { cancelInvoice, createInvoiceOnce, cutText, listUsable, toMetadata } from './create-invoice.ts';
-import { type MoyasarInvoice, type MoyasarPayment, readMetadata } from './records.ts';
+import type { MoyasarInvoice, MoyasarPayment } from './records.ts';
 import { refundOnce } from './refunds.ts';
-import { findInvoiceStatus, findPaid, toPageOutcome, toPaymentOutcome } from './states.ts';
+import { findInvoiceStatus, findPaid, readReceived, toPageOutcome, toPaymentOutcome } from './states.ts';
 
 const REFERENCE = 'farthing_page';
 const DESCRIPTION_MAX = 255;
@@ -43,12 +44,12 @@ export class MoyasarPayments implements AccountPayments {
       metadata: toPaymentMetadata(charge),
     };
     try {
-      return toPaymentOutcome(await this.#client.createPayment(body));
+      return toOutcome(await this.#client.createPayment(body), charge);
     } catch (error) {
       // A second payment with the id is refused, so the first one decides.
       const made = isRefused(error) ? await this.#client.findPayment(toGivenId(charge.key)) : null;
       if (made === null) throw error;
-      return toPaymentOutcome(made);
+      return toOutcome(made, charge);
     }
   }
 
@@ -59,7 +60,7 @@ export class MoyasarPayments implements AccountPayments {
       ...{ description: describePayment(page), metadata: toPaymentMetadata(page) },
       ...{ success_url, back_url: cancel_url, expired_at: new Date(Date.now() + PAGE_MS).toISOString() },
     };
-    return await this.#readPage(await createInvoiceOnce(this.#client, invoice));
+    return await this.#readPage(await createInvoiceOnce(this.#client, invoice), page);
   }
 
   async findOutcome(payment: MoyasarPaymentQuery): Promise<PaymentOutcome | null> {
@@ -76,27 +77,25 @@ export class MoyasarPayments implements AccountPayments {
   /** Reads the page or payment with the stored id. The id of a page is that of its invoice until it is paid. */
   async #findStored(id: string, query: MoyasarPaymentQuery): Promise<PaymentOutcome | null> {
     const page = query.is_page ? await this.#client.findInvoice(id) : null;
-    if (page !== null) return toPageOutcome(page);
+    if (page !== null) return concludePage(page, query);
     const payment = await this.#client.findPayment(id);
-    if (payment === null) return null;
-    const outcome = toPaymentOutcome(payment);
-    return outcome.outcome === 'succeeded' ? { ...outcome, ...toReceivedAmount(payment, query) } : outcome;
+    return payment === null ? null : toOutcome(payment, query);
   }
 
-  async #findCharge({ key }: MoyasarPaymentQuery): Promise<PaymentOutcome | null> {
-    const payment = await this.#client.findPayment(toGivenId(key));
-    return payment === null ? null : toPaymentOutcome(payment);
+  async #findCharge(query: MoyasarPaymentQuery): Promise<PaymentOutcome | null> {
+    const payment = await this.#client.findPayment(toGivenId(query.key));
+    return payment === null ? null : toOutcome(payment, query);
   }
 
-  async #findPage({ key }: MoyasarPaymentQuery): Promise<PaymentOutcome | null> {
-    const [page] = await listUsable(this.#client, { reference_name: REFERENCE, reference: toGivenId(key) });
-    return page === undefined ? null : await this.#readPage(page);
+  async #findPage(query: MoyasarPaymentQuery): Promise<PaymentOutcome | null> {
+    const [page] = await listUsable(this.#client, { reference_name: REFERENCE, reference: toGivenId(query.key) });
+    return page === undefined ? null : await this.#readPage(page, query);
   }
 
   /** Reads the payments of a paid page, which a list does not show. */
-  async #readPage(page: MoyasarInvoice): Promise<PaymentOutcome> {
+  async #readPage(page: MoyasarInvoice, query: MoyasarPaymentQuery): Promise<PaymentOutcome> {
     const isIncomplete = findInvoiceStatus(page) === 'paid' && !page.payments;
-    return toPageOutcome(isIncomplete ? ((await this.#client.findInvoice(page.id)) ?? page) : page);
+    return concludePage(isIncomplete ? ((await this.#client.findInvoice(page.id)) ?? page) : page, query);
   }
 
   async cancel(gateway_payment_id: string): Promise<void> {
@@ -156,12 +155,21 @@ function describePayment({ invoice_number, invoice_id }: MoyasarPaymentQuery): s
   return `Invoice ${invoice_number ?? invoice_id}`;
 }
 
-/** Reads the received amount of a payment that this service did not request. */
-function toReceivedAmount(payment: MoyasarPayment, { payment_id, amount, currency, is_page }: MoyasarPaymentQuery) {
-  if (is_page || readMetadata(payment, 'farthing_payment_id') === payment_id) return {};
+function concludePage(page: MoyasarInvoice, query: MoyasarPaymentQuery): PaymentOutcome {
+  const paid = findInvoiceStatus(page) === 'paid' ? findPaid(page) : null;
+  return paid === null ? toPageOutcome(page) : toOutcome(paid, query);
+}
+
+function toOutcome(payment: MoyasarPayment, query: MoyasarPaymentQuery): PaymentOutcome {
+  const outcome = toPaymentOutcome(payment);
+  return outcome.outcome === 'succeeded' ? { ...outcome, ...toReceivedAmount(payment, query) } : outcome;
+}
+
+/** Reads the received amount. It may differ from the requested one: a person may capture a part, or store another payment here. */
+function toReceivedAmount(payment: MoyasarPayment, { amount, currency }: MoyasarPaymentQuery) {
   const paid_currency = payment.currency.toLowerCase();
-  const received = fromSmallestUnits(payment.amount, paid_currency);
-  if (paid_currency === currency) return { received_amount: received };
+  const received = readReceived(payment);
+  if (paid_currency === currency) return new Decimal(received).eq(amount) ? {} : { received_amount: received };
   throw new ProviderError(
     'wait',
     `${amount} ${currency} was requested, but Moyasar received ${received} ${paid_currency} (${payment.id})`,

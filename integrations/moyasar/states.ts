@@ -46,7 +46,8 @@ function findStatus<Status>(
   { id, status }: { readonly id: string; readonly status: string },
 ): Status {
   const known = Object.hasOwn(statuses, status) ? statuses[status] : undefined;
-  if (known === undefined) throw new ProviderError('person', `${id} has the status ${status} at Moyasar`);
+  if (known === undefined)
+    throw new ProviderError('person', `${id} has the status ${status} at Moyasar`, { is_of_record: true });
   return known;
 }
 
@@ -69,8 +70,8 @@ export function toReportedPayment(payment: MoyasarPayment): ReportedPayment {
 }
 
 /** Amount that was received. A captured payment may have been captured in part. */
-function readReceived({ status, amount, captured, currency }: MoyasarPayment): string {
-  return fromSmallestUnits(status === 'captured' && Number(captured) > 0 ? captured : amount, currency);
+export function readReceived({ amount, captured, currency }: MoyasarPayment): string {
+  return fromSmallestUnits(Number(captured) > 0 ? captured : amount, currency);
 }
 
 function readRefunded(payment: MoyasarPayment): string {
@@ -95,13 +96,12 @@ export function toPaymentOutcome(payment: MoyasarPayment): PaymentOutcome {
   }
 }
 
+/** Outcome of a page by its own state; the payment of a paid page decides, if it is known. */
 export function toPageOutcome(page: MoyasarInvoice): PaymentOutcome {
   const { id, status, url } = page;
   switch (findInvoiceStatus(page)) {
-    case 'paid': {
-      const paid = findPaid(page);
-      return paid === null ? { outcome: 'succeeded', gateway_payment_id: id } : toPaymentOutcome(paid);
-    }
+    case 'paid':
+      return { outcome: 'succeeded', gateway_payment_id: id };
     case 'void':
       return { outcome: 'failed', gateway_payment_id: id, error: `${status}: the page was closed before it was paid` };
     default:

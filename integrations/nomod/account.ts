@@ -111,9 +111,13 @@ export class NomodAccount implements ProviderAccount {
     }
   }
 
-  /** Finds the invoice of an earlier attempt. One with another total was never paid and is cancelled, so that a new one replaces it. */
+  /**
+   * Finds the invoice of an earlier attempt. One with another total was never paid and is cancelled, so that a new one replaces it. So are
+   * further ones, which interrupted concurrent pushes have left.
+   */
   async #findUsable(invoice: PushedInvoice): Promise<NomodInvoice | null> {
-    const [found = null] = await this.#listUsable(invoice);
+    const [found = null, ...others] = await this.#listUsable(invoice);
+    for (const other of others) if (findInvoiceStatus(other) !== 'paid') await this.#cancel(other.id);
     if (found === null || findInvoiceStatus(found) === 'paid' || hasTotal(found, invoice)) return found;
     await this.#cancel(found.id);
     return null;

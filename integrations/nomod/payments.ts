@@ -30,13 +30,22 @@ export class NomodPayments implements AccountPayments {
   async openPage(page: AccountPaymentPage): Promise<PaymentOutcome> {
     const { currency, amount } = page;
     const body = toLink(page);
-    const link = (await this.#findLink(page)) ?? (await this.#createLink(body, currency));
+    const link = (await this.#findUsable(page)) ?? (await this.#createAlone(page, body));
     if (!new Decimal(link.amount).eq(amount) || link.currency.toLowerCase() !== currency) {
       await this.#disable(link.id);
       const found = `${fromNomodAmount(link.amount)} ${link.currency.toLowerCase()}`;
       throw new ProviderError('person', `${amount} ${currency} is requested, but the page of Nomod asks for ${found}`);
     }
-    return await this.#readLink(link);
+    return await this.#readLink(link, page);
+  }
+
+  /** Creates the link. If a concurrent request also created one, this request disables its own and is repeated, so that one remains. */
+  async #createAlone(page: AccountPaymentPage, body: ReturnType<typeof toLink>): Promise<NomodLink> {
+    const created = await this.#createLink(body, page.currency);
+    const usable = await this.#listUsable(page);
+    if (usable.every(({ id }) => id === created.id)) return created;
+    await this.#disable(created.id);
+    throw new ProviderError('wait', `${page.payment_id} was sent to Nomod twice at once: one attempt is repeated`);
   }
 
   async #createLink(body: ReturnType<typeof toLink>, currency: string): Promise<NomodLink> {
@@ -47,22 +56,39 @@ export class NomodPayments implements AccountPayments {
     }
   }
 
-  /** Finds the link of an earlier request. The search may find others, too; the digest in the note decides. */
-  async #findLink({ key, invoice_id, invoice_number }: NomodPaymentQuery): Promise<NomodLink | null> {
+  /** Finds the link of an earlier request. Further open ones, which interrupted concurrent requests have left, are disabled. */
+  async #findUsable(page: AccountPaymentPage): Promise<NomodLink | null> {
+    const [found = null, ...others] = await this.#listUsable(page);
+    for (const other of others) if (isLinkOpen(other)) await this.#disable(other.id);
+    return found;
+  }
+
+  /** Lists the links of the key that are paid or can be paid, paid ones first. The search may find others, too; the digest in the note decides. */
+  async #listUsable({ key, invoice_id, invoice_number }: NomodPaymentQuery): Promise<NomodLink[]> {
     const digest = toDigest(key);
+    const [open, paid]: [NomodLink[], NomodLink[]] = [[], []];
     let read = 0;
     for await (const link of this.#client.list('links', { search: toTitle(invoice_number ?? invoice_id) })) {
-      if (hasNoteId(link.note, digest)) return link;
+      if (hasNoteId(link.note, digest)) {
+        if ((await this.#findPaid(link)) !== null) paid.push(link);
+        else if (isLinkOpen(link)) open.push(link);
+      }
       if (++read >= LISTED_MAX) break;
     }
+    return [...paid, ...open];
+  }
+
+  async #findPaid({ id }: NomodLink): Promise<NomodCharge | null> {
+    for await (const charge of this.#client.list('charges', { link_id: id })) if (isPaid(charge)) return charge;
     return null;
   }
 
   /** Reads the outcome of a link. It closes itself once it is paid, so its charges decide first. */
-  async #readLink({ id, url, ...link }: NomodLink): Promise<PaymentOutcome> {
-    for await (const charge of this.#client.list('charges', { link_id: id }))
-      if (isPaid(charge)) return toChargeOutcome(charge);
-    if (isLinkOpen({ id, url, ...link })) return { outcome: 'processing', gateway_payment_id: id, url, check_at: null };
+  async #readLink(link: NomodLink, query: NomodPaymentQuery): Promise<PaymentOutcome> {
+    const { id, url } = link;
+    const paid = await this.#findPaid(link);
+    if (paid !== null) return toOutcome(paid, query);
+    if (isLinkOpen(link)) return { outcome: 'processing', gateway_payment_id: id, url, check_at: null };
     return { outcome: 'failed', gateway_payment_id: id, error: 'disabled: the page was closed before it was paid' };
   }
 
@@ -70,8 +96,8 @@ export class NomodPayments implements AccountPayments {
     const { gateway_payment_id: id } = payment;
     const stored = id === null ? null : await this.#findStored(id, payment);
     if (stored !== null) return stored;
-    const link = await this.#findLink(payment);
-    if (link !== null) return await this.#readLink(link);
+    const [link] = await this.#listUsable(payment);
+    if (link !== undefined) return await this.#readLink(link, payment);
     if (id === null) return null;
     throw new ProviderError('person', `Nomod no longer has the payment ${id}`, { is_missing: true });
   }
@@ -79,11 +105,9 @@ export class NomodPayments implements AccountPayments {
   /** Reads the page or charge with the stored id. The id of a page is that of its link until it is paid. */
   async #findStored(id: string, query: NomodPaymentQuery): Promise<PaymentOutcome | null> {
     const link = query.is_page ? await this.#client.find('links', id) : null;
-    if (link !== null) return await this.#readLink(link);
+    if (link !== null) return await this.#readLink(link, query);
     const charge = await this.#client.find('charges', id);
-    if (charge === null) return null;
-    const outcome = toChargeOutcome(charge);
-    return outcome.outcome === 'succeeded' ? { ...outcome, ...toReceivedAmount(charge, query) } : outcome;
+    return charge === null ? null : toOutcome(charge, query);
   }
 
   async cancel(gateway_payment_id: string): Promise<void> {
@@ -119,9 +143,9 @@ export class NomodPayments implements AccountPayments {
   async #loadPaid(gateway_payment_id: string): Promise<NomodCharge> {
     const charge = await this.#client.find('charges', gateway_payment_id);
     if (charge !== null) return charge;
-    if ((await this.#client.find('links', gateway_payment_id)) !== null)
-      for await (const one of this.#client.list('charges', { link_id: gateway_payment_id }))
-        if (isPaid(one)) return one;
+    const link = await this.#client.find('links', gateway_payment_id);
+    const paid = link === null ? null : await this.#findPaid(link);
+    if (paid !== null) return paid;
     throw new ProviderError('person', `nobody has paid ${gateway_payment_id} at Nomod`);
   }
 }
@@ -149,12 +173,16 @@ function toLink({ key, amount, currency, invoice_id, invoice_number, success_url
   };
 }
 
-/** Reads the received amount of a charge that does not belong to a page of this service. */
-function toReceivedAmount(charge: NomodCharge, { amount, currency, is_page }: NomodPaymentQuery) {
-  if (is_page) return {};
+function toOutcome(charge: NomodCharge, query: NomodPaymentQuery): PaymentOutcome {
+  const outcome = toChargeOutcome(charge);
+  return outcome.outcome === 'succeeded' ? { ...outcome, ...toReceivedAmount(charge, query) } : outcome;
+}
+
+/** Reads the received amount. It may differ from the requested one: a person may edit the page, or store another charge here. */
+function toReceivedAmount(charge: NomodCharge, { amount, currency }: NomodPaymentQuery) {
   const paid_currency = charge.currency.toLowerCase();
   const received = fromNomodAmount(charge.total);
-  if (paid_currency === currency) return { received_amount: received };
+  if (paid_currency === currency) return new Decimal(received).eq(amount) ? {} : { received_amount: received };
   throw new ProviderError(
     'wait',
     `${amount} ${currency} was requested, but Nomod received ${received} ${paid_currency} (${charge.id})`,

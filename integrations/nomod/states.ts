@@ -47,7 +47,8 @@ function findStatus<Status>(
   { id, status }: { readonly id: string; readonly status: string },
 ): Status {
   const known = Object.hasOwn(statuses, status) ? statuses[status] : undefined;
-  if (known === undefined) throw new ProviderError('person', `${id} has the status ${status} at Nomod`);
+  if (known === undefined)
+    throw new ProviderError('person', `${id} has the status ${status} at Nomod`, { is_of_record: true });
   return known;
 }
 

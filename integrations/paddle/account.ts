@@ -89,7 +89,7 @@ export class PaddleAccount implements ProviderAccount {
 
   /** Finds the transaction of an earlier attempt. A draft with another total was made before the invoice changed, and is canceled. */
   async #findUsable(invoice: PushedInvoice): Promise<PaddleTransaction | null> {
-    const [found = null] = await this.#transactions.listLive(toSearched(invoice));
+    const found = await this.#transactions.findLive(toSearched(invoice));
     if (found === null || found.status !== 'ready' || hasTotal(found, invoice)) return found;
     await this.#transactions.cancel(found);
     return null;

@@ -124,7 +124,8 @@ const REFUND_STATUSES: Readonly<Record<string, ReportedRefund['refund_status']>>
 /** Refuses an unknown status, because it may mean that money moved; a person has to decide. */
 function findRefundStatus({ id, status }: PaddleAdjustment): ReportedRefund['refund_status'] {
   const known = Object.hasOwn(REFUND_STATUSES, status) ? REFUND_STATUSES[status] : undefined;
-  if (known === undefined) throw new ProviderError('person', `the refund ${id} has the status ${status} at Paddle`);
+  if (known === undefined)
+    throw new ProviderError('person', `the refund ${id} has the status ${status} at Paddle`, { is_of_record: true });
   return known;
 }
 

@@ -22,6 +22,11 @@ export function isInvoiceCurrency(currency: string): boolean {
   return INVOICE_CURRENCIES.has(currency.toLowerCase());
 }
 
+/** Whether Paddle has amounts in the currency. */
+export function hasCurrency(currency: string): boolean {
+  return CURRENCIES.has(currency.toLowerCase());
+}
+
 /** Throws if Paddle has no such currency or cannot represent the amount. */
 export function toLowest(amount: string, currency: string): number {
   const unit = { digits: findDigits(currency), step: 1 };
@@ -38,6 +43,6 @@ export function sumLowest(amounts: readonly string[]): Decimal {
 
 function findDigits(currency: string): number {
   const lower = currency.toLowerCase();
-  if (!CURRENCIES.has(lower)) throw new ProviderError('person', `Paddle has no amounts in ${lower}`);
+  if (!hasCurrency(lower)) throw new ProviderError('person', `Paddle has no amounts in ${lower}`);
   return minorUnits(lower);
 }

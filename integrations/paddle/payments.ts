@@ -32,7 +32,7 @@ export class PaddlePayments implements AccountPayments {
 
   async openPage(page: AccountPaymentPage): Promise<PaymentOutcome> {
     const { transactions } = this.#parts;
-    const [found] = await transactions.listLive(toSearched(page));
+    const found = await transactions.findLive(toSearched(page));
     const transaction = found ?? (await this.#createPage(page));
     const currency = transaction.currency_code.toLowerCase();
     const isSame = currency === page.currency && computeNet(transaction).eq(toLowest(page.amount, page.currency));
@@ -88,19 +88,20 @@ export class PaddlePayments implements AccountPayments {
     await this.#parts.transactions.cancel(transaction);
   }
 
-  async refund({ gateway_payment_id, refund_id, amount, currency }: AccountRefund): Promise<RefundOutcome> {
+  async refund(refund: AccountRefund): Promise<RefundOutcome> {
+    const { gateway_payment_id, refund_id, amount, currency } = refund;
     const { client } = this.#parts;
     const transaction = await this.#find(gateway_payment_id);
     const earlier = await listAdjustments(client, gateway_payment_id);
     const found = findAdjustment(earlier, 'refund', refund_id);
-    if (found !== undefined) return toRefundOutcome(found);
+    if (found !== undefined) return checkRefunded(found, refund);
     checkRefundable(transaction, earlier);
     const net = new Decimal(toLowest(amount, currency));
     const made = await createAdjustment(client, {
       ...{ action: 'refund', kind: 'refund', id: refund_id, reason: '' },
       ...{ net, by_line: new Map(), transaction, earlier },
     });
-    return toRefundOutcome(made);
+    return checkRefunded(made, refund);
   }
 
   async #find(gateway_payment_id: string): Promise<PaddleTransaction> {
@@ -148,6 +149,18 @@ function toSuccess(
     provider_tax: fromLowest(tax, currency),
     ...(refunds.length === 0 ? {} : { refunds, refunded_amount: sumSucceeded(refunds) }),
   };
+}
+
+/** Compares the net amount. Paddle cannot take a refund back, so a different one stays uncertain until a person has decided. */
+function checkRefunded(made: PaddleAdjustment, { amount, currency, refund_id }: AccountRefund): RefundOutcome {
+  const outcome = toRefundOutcome(made);
+  const { subtotal } = made.totals;
+  if (outcome.outcome === 'failed' || new Decimal(subtotal).eq(toLowest(amount, currency))) return outcome;
+  throw new ProviderError(
+    'person',
+    `the refund ${refund_id} is ${amount} ${currency}, but ${fromLowest(subtotal, currency)} without tax at Paddle (${made.id})`,
+    { is_of_record: true },
+  );
 }
 
 /** Paddle refunds completed transactions, and decides about one refund at a time. */

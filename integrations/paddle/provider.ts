@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { invalid } from '../../core/foundation/error.ts';
 import type { Provider } from '../provider.ts';
 import { PaddleAccount } from './account.ts';
+import { hasCurrency } from './amounts.ts';
 import { findMode, PaddleClient } from './client.ts';
 import { checkPaddleSignature, parsePaddleWebhook } from './webhook.ts';
 
@@ -40,7 +41,7 @@ export const paddle: Provider = {
   account: {
     secrets: paddleSecrets,
     exchanges: ['customer', 'invoice', 'payment_link', 'refund', 'credit_note', 'pull', 'inbound'],
-    collects_tax: true,
+    collects_tax: hasCurrency,
     requests_per_second: REQUESTS_PER_SECOND,
     detectLive(secrets) {
       const mode = findMode(paddleSecrets.parse(secrets).api_key);

@@ -108,7 +108,8 @@ export function computeNet({ details: { totals } }: PaddleTransaction): Decimal 
 /** Refuses an unknown status, because it may mean that money moved; a person has to decide. */
 function findStates({ id, status }: PaddleTransaction): TransactionStates {
   const known = Object.hasOwn(STATES, status) ? STATES[status] : undefined;
-  if (known === undefined) throw new ProviderError('person', `${id} has the status ${status} at Paddle`);
+  if (known === undefined)
+    throw new ProviderError('person', `${id} has the status ${status} at Paddle`, { is_of_record: true });
   return known;
 }
 

@@ -41,6 +41,13 @@ export class PaddleTransactions {
     return found.filter(({ status }) => status !== 'canceled');
   }
 
+  /** Finds the transaction of an earlier request. Further ones that can be paid, which interrupted concurrent requests have left, are canceled. */
+  async findLive(searched: SearchedTransaction): Promise<PaddleTransaction | null> {
+    const [found = null, ...others] = await this.listLive(searched);
+    for (const other of others) if (other.status !== 'paid' && !hasEnded(other)) await this.cancel(other);
+    return found;
+  }
+
   /** Lists the transactions with our id, canceled ones last. */
   async list({ field, value, customer_id, since }: SearchedTransaction): Promise<PaddleTransaction[]> {
     checkCustomerId(customer_id);

@@ -315,7 +315,9 @@ function toOutcome(payment: Payments.RazorpayPayment): PaymentOutcome {
     case 'created':
       return toProcessing(id);
     default:
-      throw new ProviderError('person', `the payment ${id} has the status ${String(status)} at Razorpay`);
+      throw new ProviderError('person', `the payment ${id} has the status ${String(status)} at Razorpay`, {
+        is_of_record: true,
+      });
   }
 }
 

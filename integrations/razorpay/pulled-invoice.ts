@@ -72,6 +72,7 @@ function findStatus<Status>(
   { id, status = '' }: { readonly id: string; readonly status?: string },
 ): Status {
   const known = Object.hasOwn(statuses, status) ? statuses[status] : undefined;
-  if (known === undefined) throw new ProviderError('person', `${id} has the status ${status} at Razorpay`);
+  if (known === undefined)
+    throw new ProviderError('person', `${id} has the status ${status} at Razorpay`, { is_of_record: true });
   return known;
 }

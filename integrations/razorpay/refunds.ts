@@ -80,6 +80,8 @@ function toRefundOutcome({ id, status }: { readonly id: string; readonly status:
     case 'failed':
       return { outcome: 'failed', error: `refund_failed: Razorpay could not send ${id}` };
     default:
-      throw new ProviderError('person', `the refund ${id} has the status ${status} at Razorpay`);
+      throw new ProviderError('person', `the refund ${id} has the status ${status} at Razorpay`, {
+        is_of_record: true,
+      });
   }
 }

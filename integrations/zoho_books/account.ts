@@ -218,12 +218,30 @@ export class ZohoBooksAccount implements ProviderAccount {
     const earlier = await this.#findSent(name, document);
     if (earlier !== null) return { record: earlier, is_new: false };
     try {
-      return { record: await this.#client.create(name, request), is_new: true };
+      const record = await this.#client.create(name, request);
+      if (name === 'payment') await this.#keepAlone(name, record, document);
+      return { record, is_new: true };
     } catch (error) {
       const created = isRefused(error) ? await this.#findSent(name, document) : null;
       if (created === null) throw error;
       return { record: created, is_new: false };
     }
+  }
+
+  /**
+   * Deletes the new record and repeats the attempt if a concurrent one has created another. Payments need this, because their reference
+   * numbers are not unique; Zoho Books refuses a second invoice or credit note with one number.
+   */
+  async #keepAlone<Name extends ReferencedName>(
+    name: Name,
+    record: ZohoRecords[Name],
+    { reference, provider_customer_id }: ReferencedDocument,
+  ): Promise<void> {
+    const id = getId(name, record);
+    const other = await this.#findSent(name, { reference, provider_customer_id }, id);
+    if (other === null) return;
+    await this.#client.delete(name, { id });
+    throw new ProviderError('wait', `${reference} was sent to Zoho Books twice at once: one attempt is repeated`);
   }
 
   /**
@@ -233,10 +251,11 @@ export class ZohoBooksAccount implements ProviderAccount {
   async #findSent<Name extends ReferencedName>(
     name: Name,
     { reference, provider_customer_id }: Pick<ReferencedDocument, 'reference' | 'provider_customer_id'>,
+    except_id?: string,
   ): Promise<ZohoRecords[Name] | null> {
     const search = { reference_number: reference, customer_id: provider_customer_id };
     for await (const listed of this.#client.list(name, search)) {
-      if ((listed.reference_number ?? reference) !== reference) continue;
+      if ((listed.reference_number ?? reference) !== reference || getId(name, listed) === except_id) continue;
       const found = await this.#client.read(name, getId(name, listed));
       if (found?.reference_number === reference && getStatus(found) !== 'void') return found;
     }

@@ -4,6 +4,7 @@
  */
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
+import type { Invoice } from '../../../core/invoicing/invoice/record.ts';
 import { isSynced } from '../../../core/platform/connection/sync-config.ts';
 import { ProviderError } from '../../../integrations/provider-error.ts';
 import type { Database } from '../../../storage/foundation/stores.ts';
@@ -12,25 +13,32 @@ import { TaxAppliedModel } from '../../../storage/models/invoicing/tax-applied.t
 import { findAccountCapability } from './call-account.ts';
 import { listAccountConnections } from './find-connections.ts';
 
-/** Whether the invoices of the environment go to a merchant of record. A connection that needs attention counts, because it sends later. */
-export async function hasMerchantOfRecord(scope: Scope, database: Database): Promise<boolean> {
-  const connections = await listAccountConnections(scope, database);
+/**
+ * Whether invoices of the environment in this currency go to a merchant of record. A connection that needs attention counts, because it
+ * sends later. An invoice in a currency that the merchant does not take never gets its tax.
+ */
+export async function hasMerchantOfRecord(
+  { tenant_id, environment_id, currency }: Scope & Pick<Invoice, 'currency'>,
+  database: Database,
+): Promise<boolean> {
+  const connections = await listAccountConnections({ tenant_id, environment_id }, database);
   return connections.some(
     (connection) =>
-      findAccountCapability(connection).collects_tax === true &&
+      findAccountCapability(connection).collects_tax?.(currency) === true &&
       isSynced(connection.sync_config, { entity: 'invoice', direction: 'outbound' }),
   );
 }
 
-type TaxedInvoice = Scope & { readonly id: string };
+type TaxedInvoice = Scope & Pick<Invoice, 'id' | 'currency'>;
 
 /** Throws if the invoice has taxes, and the provider would add its own to them. */
 export async function checkTaxedOnce(
-  { id, ...scope }: TaxedInvoice,
+  { id, currency, tenant_id, environment_id }: TaxedInvoice,
   connection: ConnectionModel,
   database: Database,
 ): Promise<void> {
-  if (!findAccountCapability(connection).collects_tax) return;
+  if (!findAccountCapability(connection).collects_tax?.(currency)) return;
+  const scope = { tenant_id, environment_id };
   const where = { entity_type: 'invoice', entity_id: id, status: 'published' };
   const taxes = await TaxAppliedModel.in(scope, database).where(where);
   const sum = sumDecimals(taxes.map(({ tax_amount }) => new Decimal(tax_amount)));

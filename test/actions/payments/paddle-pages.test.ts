@@ -80,6 +80,19 @@ describe('pages at Paddle', () => {
       expect((await account.request('GET', `/payments/${payment_id}`))['refunded_amount']).to.equal(refunded);
     });
 
+  it('a refund with an unknown status stays pending, and is made once', async () => {
+    const { copy_id, payment_id } = await newPaid();
+    there.fake.adjustments.refund_status = 'undocumented';
+    await account.request('POST', `/payments/${payment_id}/refund`, { amount: '40' });
+    there.fake.adjustments.refund_status = 'approved';
+    await runDue(DAY_MS);
+    const { refunds } = (
+      await account.api.request<{ refunds: { refund_status: string }[] }>('GET', `/payments/${payment_id}`)
+    ).body;
+    expect(refunds.map(({ refund_status }) => refund_status)).to.deep.equal(['pending']);
+    expect(there.fake.adjustments.list(copy_id)).to.have.length(1);
+  });
+
   it('a chargeback is told, and changes no amount', async () => {
     const { invoice_id, copy_id, payment_id } = await newPaid();
     const { id } = there.fake.adjustments.chargeBack(copy_id);

@@ -181,6 +181,12 @@ describe('integrations/hubspot/account', () => {
       expect(fake.crm.get('invoices', provider_entity_id).properties['hs_invoice_status']).to.equal('open');
     });
 
+    it('waits until HubSpot has subtracted the discounts', async () => {
+      Object.assign(fake.crm, { delayed_reads: 2, delayed_total: '119.1' });
+      const { provider_entity_id } = await account.pushInvoice!(invoice());
+      expect(fake.crm.get('invoices', provider_entity_id).properties['hs_invoice_status']).to.equal('open');
+    });
+
     it('another total leaves nothing there, and the error has both', async () => {
       fake.crm.tax_rate = '0.2';
       const { error_class, message } = await catchFailure(() => account.pushInvoice!(invoice()));

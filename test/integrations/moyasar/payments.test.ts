@@ -1,6 +1,7 @@
 /** Charges, pages and refunds at Moyasar: no payment or refund is made twice, whichever request or answer is lost. */
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { Decimal } from '../../../core/foundation/decimal.ts';
 import type {
   AccountCharge,
   AccountPaymentPage,
@@ -90,6 +91,13 @@ describe('integrations/moyasar/payments', () => {
       expect(made()).to.deep.equal([]);
     });
 
+    it('does not call a charge with an unknown status refused, because it may have moved money', async () => {
+      const unknown = charge(fake.book.addToken('invents'));
+      for (let times = 0; times < 2; times++)
+        expect(await catchFailure(() => payments.charge(unknown))).to.include({ is_of_record: true });
+      expect(made()).to.have.length(1);
+    });
+
     it('finds no outcome before the charge; a stored payment that is gone needs a person', async () => {
       const asked = charge(fake.book.addToken('pays'));
       expect(await payments.findOutcome(asked)).to.equal(null);
@@ -104,6 +112,19 @@ describe('integrations/moyasar/payments', () => {
       expect(await payments.findOutcome(asked)).to.include({ outcome: 'succeeded', received_amount: '50' });
       const other = await catchFailure(() => payments.findOutcome({ ...asked, currency: 'usd' }));
       expect(other).to.include({ error_class: 'wait', is_of_record: true });
+    });
+
+    it('reads how much of its own charge a person has captured, also after a refund', async () => {
+      const asked = charge(fake.book.addToken('authorizes'));
+      await payments.charge(asked);
+      const [payment] = made();
+      Object.assign(payment!, { status: 'captured', captured: 4_000, captured_at: new Date().toISOString() });
+      const captured = { outcome: 'succeeded', received_amount: '40' };
+      expect(await payments.findOutcome({ ...asked, gateway_payment_id: payment!.id })).to.include(captured);
+      Object.assign(payment!, { status: 'refunded', refunded: 1_000 });
+      expect(await payments.findOutcome(asked)).to.include({ ...captured, refunded_amount: '10' });
+      payment!.currency = 'USD';
+      expect(await catchFailure(() => payments.findOutcome(asked))).to.include({ is_of_record: true });
     });
 
     it('cancels what the bank only reserved, and cannot cancel what waits for the customer', async () => {
@@ -145,6 +166,14 @@ describe('integrations/moyasar/payments', () => {
       expect(await payments.openPage(page())).to.deep.equal(succeeded);
       fake.book.refundPayment(paid.id, { amount: 1_910 });
       expect(await payments.findOutcome(page())).to.include({ outcome: 'succeeded', refunded_amount: '19.1' });
+    });
+
+    it('is the only open one, although two requests at once were interrupted', async () => {
+      await payments.openPage(page());
+      const [{ amount, currency, description, metadata } = { amount: 0 }] = pages();
+      fake.book.createInvoice({ amount, currency, description, metadata });
+      await payments.openPage(page());
+      expect(open()).to.have.length(1);
     });
 
     it('can no longer be paid after it is cancelled, and is not cancelled after it was paid', async () => {
@@ -232,6 +261,24 @@ describe('integrations/moyasar/payments', () => {
       expect(await catchFailure(() => first)).to.include({ error_class: 'wait', is_of_record: true });
       expect(refunded()).to.equal(1_910);
     });
+
+    for (const first of ['lost_request', 'lost_answer'] as const)
+      for (const second of ['lost_request', 'lost_answer', null] as const)
+        it(`refunds one amount twice although the answers are: ${first}, ${second ?? 'none lost'}`, async () => {
+          const open = new Set(['r:1', 'r:2']);
+          const request = async (key: string) => {
+            const refunded_before = String(new Decimal('19.10').times(2 - open.size));
+            const outcome = await payments.refund(refund({ key, refunded_before })).catch(() => null);
+            if (outcome?.outcome === 'succeeded') open.delete(key);
+          };
+          fake.disturb(/refund$/, first);
+          await request('r:1');
+          if (second !== null) fake.disturb(/refund$/, second);
+          await request('r:2');
+          for (let times = 0; times < 2; times++) for (const key of [...open]) await request(key);
+          expect([...open]).to.deep.equal([]);
+          expect(refunded()).to.equal(3_820);
+        });
 
     it('asks a person if another amount was refunded after a lost answer', async () => {
       fake.disturb(/refund$/, 'lost_request');

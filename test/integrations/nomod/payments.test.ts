@@ -56,6 +56,31 @@ describe('integrations/nomod/payments', () => {
       expect(await payments.findOutcome(page())).to.include({ outcome: 'succeeded', refunded_amount: '19.1' });
     });
 
+    it('brings what was paid, although a person has edited the page', async () => {
+      await payments.openPage(page());
+      const [link] = links();
+      const paid = fake.book.payLink(link!.id);
+      Object.assign(paid, { total: '100.00' });
+      for (const gateway_payment_id of [null, link!.id, paid.id])
+        expect(await payments.findOutcome(page({ gateway_payment_id }))).to.include({ received_amount: '100' });
+    });
+
+    it('is the only open one, although two requests at once were interrupted', async () => {
+      await payments.openPage(page());
+      fake.book.editLink(links()[0]!.id, { status: 'disabled' });
+      await payments.openPage(page());
+      fake.book.editLink(links()[0]!.id, { status: 'enabled' });
+      await payments.openPage(page());
+      expect(links().map(({ status }) => status)).to.have.members(['enabled', 'disabled']);
+    });
+
+    it('opens one of two requests with one key that race', async () => {
+      await Promise.allSettled([payments.openPage(page()), payments.openPage(page())]);
+      const { gateway_payment_id } = await payments.openPage(page());
+      const open = links().filter(({ status }) => status === 'enabled');
+      expect(open.map(({ id }) => id)).to.deep.equal([gateway_payment_id]);
+    });
+
     it('can no longer be paid after it is cancelled, twice', async () => {
       await payments.openPage(page());
       const [{ id } = { id: '' }] = links();

@@ -73,6 +73,19 @@ describe('integrations/paddle/payments', () => {
       expect(statuses()).to.deep.equal(['draft']);
     });
 
+  it('is the only open one, although two requests at once were interrupted', async () => {
+    addAddress();
+    const held = fake.hold(/^POST transactions$/);
+    const opening = openPage();
+    await held.arrived;
+    await openPage();
+    fake.disturb(/^GET transactions$/, 'lost_request');
+    held.release();
+    await opening.catch(() => null);
+    await openPage();
+    expect(statuses().filter((status) => status === 'ready')).to.have.length(1);
+  });
+
   it('is closed once; one without an address only after the customer has entered it', async () => {
     const draft = await openPage();
     expect((await catchFailure(() => payments.cancel(draft))).message).to.contain('invalid_status_change');
@@ -128,6 +141,16 @@ describe('integrations/paddle/payments', () => {
         payments.refund!(refund(id, { refund_id: 'ref_3', amount: '1' })),
       );
       expect(error_class).to.equal('person');
+    });
+
+    it('is uncertain, not failed, if Paddle has returned another amount', async () => {
+      fake.disturb(/^POST adjustments$/, 'lost_answer');
+      await catchFailure(() => payments.refund!(refund(id)));
+      Object.assign(fake.adjustments.list(id)[0]!.totals, { subtotal: '3361', tax: '639' });
+      const failure = await catchFailure(() => payments.refund!(refund(id)));
+      expect(failure.is_of_record).to.equal(true);
+      expect(failure.message).to.contain('is 40 usd, but 33.61 without tax');
+      expect(fake.adjustments.list(id)).to.have.length(1);
     });
 
     it('is pending until Paddle decides; the next one waits', async () => {

@@ -357,6 +357,18 @@ describe('integrations/zoho_books/account', () => {
         expect(count('customerpayments')).to.equal(1);
       });
 
+    it('are counted once if two attempts send one at the same time', async () => {
+      const id = await newInvoice();
+      const held = fake.hold(/POST customerpayments/);
+      const first = account.pushPayment!(payment(id));
+      await held.arrived;
+      await account.pushPayment!(payment(id));
+      held.release();
+      expect((await catchFailure(() => first)).error_class).to.equal('wait');
+      await account.pushPayment!({ ...payment(id), ...AGAIN });
+      expect(count('customerpayments')).to.equal(1);
+    });
+
     it('of more than is open need a person', async () => {
       const id = await newInvoice();
       const { error_class, provider_code } = await catchFailure(() =>

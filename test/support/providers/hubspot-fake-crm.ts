@@ -104,6 +104,8 @@ export class HubSpotCrm {
   tax_rate = '0';
   /** Number of reads for which the total of a draft is not computed yet. */
   delayed_reads = 0;
+  /** Total of a draft during these reads; null if there is none yet. */
+  delayed_total: string | null = null;
   /** Whether the account lets people delete open invoices. */
   can_delete_open = false;
   readonly #records = new Map<CrmType, Map<string, CrmRecord>>();

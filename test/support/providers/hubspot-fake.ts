@@ -129,7 +129,7 @@ export class HubSpotFake extends FakeServer<Disturbance> {
     const names = parameters.getAll('properties').flatMap((list) => list.split(','));
     const shown = show(this.crm.get(type, id, { ...(by ? { by } : {}), is_archived }), names);
     if (type === 'invoices' && shown.properties['hs_invoice_status'] === 'draft' && this.crm.delayed_reads-- > 0)
-      shown.properties['hs_amount_billed'] = null;
+      shown.properties['hs_amount_billed'] = this.crm.delayed_total;
     return { status: 200, body: shown };
   }
 

@@ -42,12 +42,13 @@ export type PaymentRecord = {
 };
 
 /** Decision of the bank about payments of a token. */
-export type TokenBehaviour = 'pays' | 'declines' | 'confirms' | 'authorizes';
+export type TokenBehaviour = 'pays' | 'declines' | 'confirms' | 'authorizes' | 'invents';
 const STATUS_BY_BEHAVIOUR = {
   pays: 'paid',
   declines: 'failed',
   confirms: 'initiated',
   authorizes: 'authorized',
+  invents: 'undocumented',
 } as const;
 
 const AMOUNT_MIN = 100;

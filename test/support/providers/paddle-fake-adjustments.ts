@@ -18,7 +18,7 @@ type AdjustedItem = { id: string; item_id: string; type: string; amount: string;
 export type AdjustmentRecord = FakeRecord & {
   action: string;
   transaction_id: string;
-  status: 'approved' | 'pending_approval' | 'rejected' | 'reversed';
+  status: 'approved' | 'pending_approval' | 'rejected' | 'reversed' | 'undocumented';
   reason: string;
   items: AdjustedItem[];
   totals: NetAndTax & Record<string, unknown>;
@@ -29,7 +29,7 @@ const IN_FORCE = ['approved', 'pending_approval'];
 export class PaddleAdjustments {
   readonly #book: PaddleBook;
   /** Status of new refunds. Paddle approves some at once, and decides about others. */
-  refund_status: 'approved' | 'pending_approval' = 'approved';
+  refund_status: 'approved' | 'pending_approval' | 'undocumented' = 'approved';
 
   constructor(book: PaddleBook) {
     this.#book = book;

@@ -88,6 +88,14 @@ for (const [name] of MERCHANTS)
       expect((await account.findMapping(invoice_id)).attention_reason).to.equal(null);
     });
 
+    it('an invoice in a currency that it does not take has its own tax', async () => {
+      const line_items = [{ display_name: 'Help', amount: '100', quantity: '1' }];
+      const amounts = { amount_due: '100', total: '100', subtotal: '100', currency: 'kwd', line_items };
+      const owner = { customer_id: await account.newCustomer(), invoice_status: 'FINALIZED' };
+      const { id } = await account.request('POST', '/invoices', { ...owner, ...amounts });
+      expect(await showTotals(id!)).to.deep.equal(['100', '19', '119']);
+    });
+
     it('an invoice has its own tax again if the connection sends none, or is archived', async () => {
       const path = `/connections/${account.connection_id}` as const;
       const invoice = { inbound: true, outbound: false };
