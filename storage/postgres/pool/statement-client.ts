@@ -178,8 +178,14 @@ function openTransaction(outer: Client, connection: PooledConnection) {
       markEnded();
     }
   };
-  const commit = () => end('COMMIT;');
-  const rollback = () => end('ROLLBACK');
+  // After the end, the connection may belong to another transaction.
+  const commit = async () => {
+    if (isCompleted) throw new Error('the transaction has ended');
+    await end('COMMIT;');
+  };
+  const rollback = async () => {
+    if (!isCompleted) await end('ROLLBACK');
+  };
   Object.assign(transaction, { context, isTransaction: true, isCompleted: state.isCompleted, commit, rollback });
   state.transactor = transaction;
   return { transaction, ended };

@@ -79,6 +79,19 @@ describe('the client of Postgres', () => {
     expect(await list()).to.be.empty;
   });
 
+  it('ends no other transaction when one is ended again', async () => {
+    const first = await postgres.transaction();
+    await add(1, first);
+    await first.commit();
+    await postgres.transaction(async (second) => {
+      await add(2, second);
+      await first.rollback();
+      expect((await failure(first.commit() as unknown as Promise<unknown>))?.message).to.match(/has ended/);
+      await add(3, second);
+    });
+    expect(await list()).to.deep.equal([1, 2, 3]);
+  });
+
   it('takes back a savepoint alone', async () => {
     await postgres.transaction(async (transaction) => {
       await add(1, transaction);
