@@ -13,7 +13,7 @@ export type CompleteStatement = {
   readonly is_prepared?: boolean;
   readonly is_deferred?: boolean;
 };
-type StatementResult = { readonly rows: readonly Record<string, unknown>[] };
+type StatementResult = { readonly rows: readonly Record<string, unknown>[]; readonly command: string };
 type PooledConnection = {
   readonly __knex__disposed?: unknown;
   query(statement: CompleteStatement | string, answered: (error: Error | null, result: StatementResult) => void): void;
@@ -173,7 +173,7 @@ function openTransaction(outer: Client, connection: PooledConnection) {
   const end = async (text: string) => {
     isCompleted = true;
     try {
-      await sendOn(client, connection, { text, values: [] });
+      return await sendOn(client, connection, { text, values: [] });
     } finally {
       markEnded();
     }
@@ -181,7 +181,9 @@ function openTransaction(outer: Client, connection: PooledConnection) {
   // After the end, the connection may belong to another transaction.
   const commit = async () => {
     if (isCompleted) throw new Error('the transaction has ended');
-    await end('COMMIT;');
+    const { command } = await end('COMMIT;');
+    // Postgres answers so, and not by an error, if a statement had failed.
+    if (command === 'ROLLBACK') throw new Error('nothing was committed: a statement of the transaction had failed');
   };
   const rollback = async () => {
     if (!isCompleted) await end('ROLLBACK');

@@ -92,6 +92,15 @@ describe('the client of Postgres', () => {
     expect(await list()).to.deep.equal([1, 2, 3]);
   });
 
+  it('fails if nothing was committed, because a failed statement was ignored', async () => {
+    const ignoring = postgres.transaction(async (transaction) => {
+      await add(1, transaction);
+      await add(1, transaction).catch(() => undefined);
+    });
+    expect((await failure(ignoring))?.message).to.match(/nothing was committed/);
+    expect(await list()).to.be.empty;
+  });
+
   it('takes back a savepoint alone', async () => {
     await postgres.transaction(async (transaction) => {
       await add(1, transaction);
