@@ -15,7 +15,8 @@ export type CompleteStatement = {
 };
 type StatementResult = { readonly rows: readonly Record<string, unknown>[]; readonly command: string };
 type PooledConnection = {
-  readonly __knex__disposed?: unknown;
+  /** Why the pool closes the connection instead of lending it again. */
+  __knex__disposed?: unknown;
   query(statement: CompleteStatement | string, answered: (error: Error | null, result: StatementResult) => void): void;
 };
 
@@ -107,7 +108,6 @@ async function runTransaction(client: Client, work: TransactionWork): Promise<un
       if (!isThenable(running)) return await ended;
       result = await running;
     } catch (error) {
-      // Only on a lost connection it fails, which has then ended the transaction.
       if (!transaction.isCompleted()) await transaction.rollback().catch(() => undefined);
       throw error;
     }
@@ -174,6 +174,10 @@ function openTransaction(outer: Client, connection: PooledConnection) {
     isCompleted = true;
     try {
       return await sendOn(client, connection, { text, values: [] });
+    } catch (error) {
+      // After a failed ROLLBACK, the transaction may still be open on the server.
+      if (text === 'ROLLBACK') connection.__knex__disposed = error;
+      throw error;
     } finally {
       markEnded();
     }

@@ -101,6 +101,20 @@ describe('the client of Postgres', () => {
     expect(await list()).to.be.empty;
   });
 
+  it('lends no connection again whose ROLLBACK has failed', async () => {
+    const connection = await postgres.client.acquireConnection();
+    const query = connection.query.bind(connection);
+    connection.query = (statement: { text: string }, answered: (error: Error) => void) =>
+      statement.text === 'ROLLBACK' ? answered(new Error('canceled')) : query(statement, answered);
+    await postgres.client.releaseConnection(connection);
+    const stopped = postgres.transaction(async (transaction) => {
+      await add(1, transaction);
+      throw new Error('stop');
+    });
+    expect((await failure(stopped))?.message).to.equal('stop');
+    expect(await list()).to.be.empty;
+  });
+
   it('takes back a savepoint alone', async () => {
     await postgres.transaction(async (transaction) => {
       await add(1, transaction);
