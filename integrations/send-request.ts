@@ -29,6 +29,7 @@ export async function sendRequest(
   url: URL,
   { method, headers, body }: ProviderRequest,
 ): Promise<ProviderAnswer> {
+  checkHeaders(provider_name, headers);
   try {
     const response = await fetch(url, {
       method,
@@ -47,6 +48,17 @@ export async function sendRequest(
       'wait',
       isSlow ? `${provider_name}: no answer within ${TIMEOUT_MS} ms` : `${provider_name}: no connection`,
     );
+  }
+}
+
+/** Only credentials can have other characters, such as a line break in their middle. The cause is dropped, because it quotes them. */
+function checkHeaders(provider_name: string, headers: ProviderRequest['headers']): void {
+  try {
+    new Headers(headers);
+  } catch {
+    throw new ProviderError('person', `${provider_name}: the credentials have a character that no header may have`, {
+      is_unauthorized: true,
+    });
   }
 }
 

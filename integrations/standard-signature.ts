@@ -33,8 +33,8 @@ export function isStandardSignature(
   return isTimely && id !== '' && matching.length > 0;
 }
 
-/** Decodes a secret `whsec_<base64>`. Null if it has another form. */
+/** Decodes a secret `whsec_<base64>`. Null if it has another form, or no bytes: anybody could sign with an empty key. */
 export function decodeStandardSecret(secret: string): Uint8Array | null {
-  const text = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(secret)?.[1];
-  return text === undefined ? null : Buffer.from(text, 'base64');
+  const key = Buffer.from(/^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(secret)?.[1] ?? '', 'base64');
+  return key.length === 0 ? null : key;
 }

@@ -37,11 +37,16 @@ const siteSecrets = z.object({
     .meta({ description: "Limit of the site's plan: requests per minute." }),
 });
 
-/** Requires the user name and the password together, because one alone would refuse every webhook. */
-const chargebeeSecrets = siteSecrets.refine(
-  ({ webhook_username, webhook_password }) => (webhook_username === undefined) === (webhook_password === undefined),
-  { path: ['webhook_password'], message: 'is required with webhook_username, and the other way round' },
-);
+/** With one half alone, or two equal ones (webhook.ts), no webhook could be accepted. */
+const chargebeeSecrets = siteSecrets
+  .refine(
+    ({ webhook_username, webhook_password }) => (webhook_username === undefined) === (webhook_password === undefined),
+    { path: ['webhook_password'], message: 'is required with webhook_username, and the other way round' },
+  )
+  .refine(
+    ({ webhook_username, webhook_password }) => webhook_username === undefined || webhook_username !== webhook_password,
+    { path: ['webhook_password'], message: 'must differ from webhook_username' },
+  );
 
 export const chargebee: Provider = {
   account: {

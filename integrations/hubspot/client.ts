@@ -3,7 +3,10 @@
  * "Associations", "Properties").
  */
 import type { AccountSettings } from '../account.ts';
+
+import { encodeSegment } from '../path-segment.ts';
 import { isMissing, ProviderError } from '../provider-error.ts';
+
 import { sendRequest } from '../send-request.ts';
 import { buildRefusal } from './errors.ts';
 import { type HubSpotInput, type HubSpotRecord, type HubSpotType, READ_PROPERTIES, toTypeId } from './records.ts';
@@ -49,12 +52,14 @@ export class HubSpotClient {
     id: string,
     { by, is_archived = false }: { readonly by?: string; readonly is_archived?: boolean } = {},
   ): Promise<HubSpotRecord | null> {
+    const segment = encodeSegment(id);
+    if (segment === null) return null;
     const parameters = {
       properties: (READ_PROPERTIES[type] ?? []).join(','),
       ...(by === undefined ? {} : { idProperty: by }),
       ...(is_archived ? { archived: 'true' } : {}),
     };
-    return await this.#ignoreMissing({ method: 'GET', path: toPath(type, encodeURIComponent(id)), parameters });
+    return await this.#ignoreMissing({ method: 'GET', path: toPath(type, segment), parameters });
   }
 
   /** Reads records by their ids, in any order. Records that do not exist are left out. */
@@ -99,10 +104,12 @@ export class HubSpotClient {
   /** Lists the ids of the associated records of a type; empty if the record does not exist. */
   async listAssociated(type: HubSpotType, id: string, to: HubSpotType): Promise<string[]> {
     const ids: string[] = [];
+    const segment = encodeSegment(id);
+    if (segment === null) return ids;
     for (let after: string | undefined; ; ) {
       const page: AssociatedPage | null = await this.#ignoreMissing({
         method: 'GET',
-        path: toPath(type, `${encodeURIComponent(id)}/associations/${toTypeId(to)}`),
+        path: toPath(type, `${segment}/associations/${toTypeId(to)}`),
         parameters: { limit: String(PAGE), ...(after === undefined ? {} : { after }) },
       });
       ids.push(...(page?.results ?? []).flatMap((one) => one.toObjectId ?? one.id ?? []));

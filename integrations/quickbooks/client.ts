@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { AccountSettings } from '../account.ts';
 import { type ExactJson, writeExactJson } from '../exact-json.ts';
+import { encodeSegment } from '../path-segment.ts';
 import { ProviderError } from '../provider-error.ts';
 import { sendRequest } from '../send-request.ts';
 import { buildStatusError } from '../status-error.ts';
@@ -45,8 +46,10 @@ export class QuickBooksClient {
 
   /** Reads a record; null if it does not exist, or was deleted. */
   async read<Name extends RecordName>(name: Name, id: string): Promise<QuickBooksRecords[Name] | null> {
+    const segment = encodeSegment(id);
+    if (segment === null) return null;
     try {
-      return await this.#send('GET', name, { path: `${name.toLowerCase()}/${encodeURIComponent(id)}` });
+      return await this.#send('GET', name, { path: `${name.toLowerCase()}/${segment}` });
     } catch (error) {
       if (isMissing(error)) return null;
       throw error;

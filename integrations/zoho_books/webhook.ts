@@ -47,7 +47,8 @@ export function checkZohoSignature({
 function listSignedTexts({ headers, body, url }: ZohoDelivery): readonly Buffer[] {
   const query = readQuery(url);
   const raw = Buffer.concat([joinSorted(query), body]);
-  return isForm(headers) ? [joinSorted([...query, ...readForm(body)]), raw] : [raw];
+  const form = isForm(headers) ? readForm(body) : null;
+  return form === null ? [raw] : [joinSorted([...query, ...form]), raw];
 }
 
 function joinSorted(parameters: readonly (readonly [string, string])[]): Buffer {
@@ -60,8 +61,14 @@ function readQuery(url = ''): [string, string][] {
   return start === -1 ? [] : [...new URLSearchParams(url.slice(start + 1))];
 }
 
-function readForm(body: Uint8Array): [string, string][] {
-  return [...new URLSearchParams(Buffer.from(body).toString('utf8'))];
+/** Maximum number of fields of a form. Anybody may send one, and sorting the fields of a megabyte takes most of a second. */
+const FIELDS_MAX = 1_000;
+
+/** Null if the form has too many fields. */
+function readForm(body: Uint8Array): [string, string][] | null {
+  const text = Buffer.from(body).toString('utf8');
+  const isLong = text.split('&', FIELDS_MAX + 1).length > FIELDS_MAX;
+  return isLong ? null : [...new URLSearchParams(text)];
 }
 
 function isForm(headers: InboundWebhook['headers']): boolean {
@@ -92,7 +99,9 @@ export function parseZohoWebhook({ headers, body, url }: ZohoDelivery): InboundE
 
 /** In a form, the default payload is the field `JSONString`. */
 function parseForm(body: Uint8Array): Readonly<Record<string, unknown>> {
-  const { JSONString, ...fields } = Object.fromEntries(readForm(body));
+  const form = readForm(body);
+  if (form === null) throw invalid('body', `has more than ${FIELDS_MAX} fields`);
+  const { JSONString, ...fields } = Object.fromEntries(form);
   return JSONString === undefined ? fields : { ...fields, ...parseObject(JSONString) };
 }
 

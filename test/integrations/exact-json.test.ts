@@ -25,6 +25,12 @@ describe('integrations/exact-json', () => {
   for (const text of ['{"a":01}', '{"a":1.}', '[1-2]', '{"a":-}', '', '{"a":"1}', '<h1>'])
     it(`refuses ${JSON.stringify(text)}`, () => expect(() => parseExactJson(text)).to.throw(SyntaxError));
 
+  for (const end of ['', '\\', '\\\n'])
+    it(`refuses a megabyte of quotes without an end: ${JSON.stringify(end)}`, () => {
+      const text = `{"a":"${'\\"'.repeat(500_000)}${end}`;
+      expect(() => parseExactJson(text)).to.throw(SyntaxError);
+    });
+
   it('refuses a text that is no decimal number', () => {
     for (const text of ['', '1,5', 'NaN', '1e3', '0x1', '1"', '--1']) expect(() => new JsonNumber(text)).to.throw();
   });

@@ -3,7 +3,7 @@
  * its events and enqueues their processing. If the tenant, environment or connection is unknown, the response and its
  * duration are those of a wrong signature, so that ids cannot be probed.
  */
-import { FarthingError, invalid } from '../../../core/foundation/error.ts';
+import { FarthingError } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { InboundEvent } from '../../../integrations/account.ts';
 import { listCapable } from '../../../integrations/find-capability.ts';
@@ -13,10 +13,8 @@ import type { Postgres } from '../../../storage/foundation/stores.ts';
 import { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import { addReadJob, storeProviderEvents } from '../../../storage/queue/provider-events.ts';
 import { type AccountCallSettings, canCall } from '../../foundation/connections/call-account.ts';
+import { checkEvents } from './check-events.ts';
 import { selectWebhookSecrets } from './webhook-secrets.ts';
-
-/** Maximum number of events in one webhook. One statement stores them, and Postgres limits its parameters. */
-const EVENTS_MAX = 1_000;
 
 type ReceivingCapability = AccountCapability &
   Required<Pick<AccountCapability, 'webhook_secrets' | 'verifyWebhook' | 'parseWebhook'>>;
@@ -63,7 +61,7 @@ export async function receiveWebhook(
   capability.verifyWebhook(secrets, webhook);
   if (!connection || !is_known) throw refuse();
   const events = capability.parseWebhook(webhook);
-  if (events.length > EVENTS_MAX) throw invalid('body', `has ${events.length} events; the maximum is ${EVENTS_MAX}`);
+  checkEvents(events);
   const is_called = await canCall({ postgres }, scope);
   return postgres.transaction(async (transaction) => {
     const rows = events.map((event) => toStoredEvent(event, { connection, is_called, now: webhook.now }));

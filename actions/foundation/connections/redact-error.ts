@@ -13,7 +13,10 @@ const AUTHORIZATION = /\b(Basic|Bearer)\s+[\w+/=.~-]+/gi;
  */
 export function redactError(error: unknown, secrets: ProviderSecrets): unknown {
   if (!(error instanceof ProviderError)) return error;
-  const texts = Object.values(secrets).flatMap(listForms);
+  // The longest first: a secret may begin with another one, such as a user name.
+  const texts = Object.values(secrets)
+    .flatMap(listForms)
+    .sort((one, other) => other.length - one.length);
   const redact = (text: string) =>
     texts.reduce((left, secret) => left.replaceAll(secret, '[redacted]'), text.replace(AUTHORIZATION, '$1 [redacted]'));
   return new ProviderError(error.error_class, redact(error.message), {

@@ -4,6 +4,7 @@
  * and the next statement fails with its error.
  */
 import { randomBytes } from 'node:crypto';
+import { createRequire } from 'node:module';
 import pg from 'pg';
 import { isStalePlan } from '../../foundation/failure.ts';
 import { type AnswerCallback, readStatementText } from './when-answered.ts';
@@ -12,6 +13,9 @@ import { type AnswerCallback, readStatementText } from './when-answered.ts';
 export const PREPARED = { is_prepared: true } as const;
 /** Option of a write in a transaction whose result is not needed. COMMIT reports its failure, if no statement before it does. */
 export const DEFERRED = { is_prepared: true, is_deferred: true } as const;
+
+/** The driver's encoding of a value, which its types omit. An encoded value stays the same. */
+const { prepareValue } = createRequire(import.meta.url)('pg/lib/utils') as { prepareValue(value: unknown): unknown };
 
 type SentStatement = {
   readonly text: string;
@@ -78,8 +82,7 @@ class StatementBundler {
     const text = readStatementText(statement);
     if (text.startsWith('BEGIN')) this.#is_open = true;
     if (text === BEGIN || (this.#is_open && (statement as SentStatement).is_deferred)) {
-      this.#deferred.push(text === BEGIN ? { text } : (statement as SentStatement));
-      return answered(null, NO_ROWS);
+      return this.#defer(text === BEGIN ? { text } : (statement as SentStatement), answered);
     }
     if (text === ROLLBACK || text === COMMIT) this.#is_open = false;
     const hasBegun = this.#deferred[0]?.text !== BEGIN;
@@ -96,6 +99,20 @@ class StatementBundler {
     return this.#send(statement, (error, result) =>
       error ? this.#query(undo, () => answered(error, undefined)) : answered(null, result),
     );
+  }
+
+  /**
+   * Encodes the values at once. If the driver finds one that it cannot encode, it ends the message there, and the statement after that
+   * gets the answer.
+   */
+  #defer(statement: SentStatement, answered: AnswerCallback): void {
+    try {
+      const { values = [] } = statement;
+      this.#deferred.push({ ...statement, values: values.map((value) => prepareValue(value)) });
+    } catch (error) {
+      return answered(error as Error, undefined);
+    }
+    answered(null, NO_ROWS);
   }
 
   /** Sends a statement after the deferred ones. */

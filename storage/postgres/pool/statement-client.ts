@@ -13,9 +13,10 @@ export type CompleteStatement = {
   readonly is_prepared?: boolean;
   readonly is_deferred?: boolean;
 };
-type StatementResult = { readonly rows: readonly Record<string, unknown>[] };
+type StatementResult = { readonly rows: readonly Record<string, unknown>[]; readonly command: string };
 type PooledConnection = {
-  readonly __knex__disposed?: unknown;
+  /** Why the pool closes the connection instead of lending it again. */
+  __knex__disposed?: unknown;
   query(statement: CompleteStatement | string, answered: (error: Error | null, result: StatementResult) => void): void;
 };
 
@@ -107,7 +108,6 @@ async function runTransaction(client: Client, work: TransactionWork): Promise<un
       if (!isThenable(running)) return await ended;
       result = await running;
     } catch (error) {
-      // Only on a lost connection it fails, which has then ended the transaction.
       if (!transaction.isCompleted()) await transaction.rollback().catch(() => undefined);
       throw error;
     }
@@ -173,13 +173,25 @@ function openTransaction(outer: Client, connection: PooledConnection) {
   const end = async (text: string) => {
     isCompleted = true;
     try {
-      await sendOn(client, connection, { text, values: [] });
+      return await sendOn(client, connection, { text, values: [] });
+    } catch (error) {
+      // After a failed ROLLBACK, the transaction may still be open on the server.
+      if (text === 'ROLLBACK') connection.__knex__disposed = error;
+      throw error;
     } finally {
       markEnded();
     }
   };
-  const commit = () => end('COMMIT;');
-  const rollback = () => end('ROLLBACK');
+  // After the end, the connection may belong to another transaction.
+  const commit = async () => {
+    if (isCompleted) throw new Error('the transaction has ended');
+    const { command } = await end('COMMIT;');
+    // Postgres answers so, and not by an error, if a statement had failed.
+    if (command === 'ROLLBACK') throw new Error('nothing was committed: a statement of the transaction had failed');
+  };
+  const rollback = async () => {
+    if (!isCompleted) await end('ROLLBACK');
+  };
   Object.assign(transaction, { context, isTransaction: true, isCompleted: state.isCompleted, commit, rollback });
   state.transactor = transaction;
   return { transaction, ended };

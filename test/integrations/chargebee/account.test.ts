@@ -138,6 +138,7 @@ describe('integrations/chargebee/account', () => {
       expect(parse({ webhook_username: 'a', webhook_password: 'b' })).to.equal(true);
       expect(parse({ webhook_username: 'a' })).to.equal(false);
       expect(parse({ webhook_password: 'b' })).to.equal(false);
+      expect(parse({ webhook_username: 'a', webhook_password: 'a' })).to.equal(false);
     });
 
     it('decides the rate of requests by its plan', async () => {

@@ -44,6 +44,14 @@ describe('integrations/hubspot/account', () => {
   });
   afterEach(() => fake.stop());
 
+  for (const id of ['..', '.', ''])
+    it(`never leaves the path of its records: ${JSON.stringify(id)}`, async () => {
+      const before = fake.requests.length;
+      expect(await account.pullInvoice!(id)).to.equal(null);
+      await account.voidInvoice!(id, 'void');
+      expect(fake.requests).to.have.length(before);
+    });
+
   const invoice = (more: Partial<PushedInvoice> = {}): PushedInvoice => ({
     ...PUSH,
     invoice_id: INVOICE_ID,

@@ -62,6 +62,11 @@ describe('integrations/nomod/webhook', () => {
     ['a webhook of six minutes ago', signed, { now: new Date(Date.now() + 360_000) }],
     ['a webhook of in six minutes', signed, { now: new Date(Date.now() - 360_000) }],
     ['no secret', signed, { secrets: [] }],
+    [
+      'a secret without bytes, as whose key none is needed',
+      signNomodWebhook(BODY, 'whsec_A'),
+      { secrets: ['whsec_A'] },
+    ],
     ['a wrong X-API-KEY', { 'x-api-key': `${SECRET}x` }],
     ['an empty X-API-KEY', { 'x-api-key': '' }, { secrets: [''] }],
     ['X-API-KEY beside a wrong signature', { ...signed, 'svix-signature': '', 'x-api-key': SECRET }],

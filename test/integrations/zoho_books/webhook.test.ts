@@ -42,6 +42,21 @@ describe('integrations/zoho_books/webhook', () => {
       expect(() => verify({ query, body }, signature), 'JSON is signed as its bytes alone').to.throw();
     });
 
+    it('covers the fields of a form up to a thousand: anybody may send more, and they are not sorted', () => {
+      for (const [count, isAccepted] of [
+        [1_000, true],
+        [1_001, false],
+      ] as const) {
+        const body = Array.from({ length: count }, (_, index) => `f${index}=1`).join('&');
+        const check = () => verify({ body, type: FORM }, signZohoWebhook({ body, isForm: true }, SECRET));
+        if (isAccepted) expect(check).not.to.throw();
+        else expect(check).to.throw('the signature is not valid');
+        const read = () => parse({ body, type: FORM });
+        if (isAccepted) expect(read).not.to.throw();
+        else expect(read).to.throw('1000 fields');
+      }
+    });
+
     it('accepts the previous secret during a change', () => {
       const delivery = { body: '{}', query: 'event=invoice.edited' };
       const signature = signZohoWebhook(delivery, 'previousSecret1');

@@ -5,6 +5,7 @@ import { isUnavailable } from '../../../../storage/foundation/failure.ts';
 import type { Database } from '../../../../storage/foundation/stores.ts';
 import { DEFERRED, PREPARED } from '../../../../storage/postgres/interceptors/bundled-statements.ts';
 import { connectPostgres } from '../../../../storage/postgres/pool/postgres.ts';
+import { sendStatement } from '../../../../storage/postgres/pool/statement-client.ts';
 import { type FreshDatabase, freshDatabase } from '../../../support/stores.ts';
 import { until } from '../../../support/until.ts';
 
@@ -69,6 +70,19 @@ describe('bundled statements', () => {
     );
     expect(failed?.message).to.match(/insert into things.* duplicate key/s);
     expect(await find([1])).to.be.empty;
+  });
+
+  it('that cannot be encoded are refused, and no other statement gets their answer', async () => {
+    const values: unknown[] = [{}];
+    Object.assign(values[0] as object, { loop: values[0] });
+    await postgres.transaction(async (transaction) => {
+      await transaction.raw(ADD, [1]);
+      const refused = sendStatement(transaction, { text: 'insert into things (id) values ($1)', values, ...DEFERRED });
+      expect((await failure(refused))?.message).to.match(/circular/);
+      const found = await Promise.allSettled([find([1], transaction), find([1], transaction)]);
+      for (const one of found) expect(one).to.deep.equal({ status: 'fulfilled', value: [{ id: 1 }] });
+    });
+    expect(await find([1])).to.deep.equal([{ id: 1 }]);
   });
 
   it('fail with COMMIT, which is then none', async () => {

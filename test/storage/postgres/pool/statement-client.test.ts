@@ -79,6 +79,42 @@ describe('the client of Postgres', () => {
     expect(await list()).to.be.empty;
   });
 
+  it('ends no other transaction when one is ended again', async () => {
+    const first = await postgres.transaction();
+    await add(1, first);
+    await first.commit();
+    await postgres.transaction(async (second) => {
+      await add(2, second);
+      await first.rollback();
+      expect((await failure(first.commit() as unknown as Promise<unknown>))?.message).to.match(/has ended/);
+      await add(3, second);
+    });
+    expect(await list()).to.deep.equal([1, 2, 3]);
+  });
+
+  it('fails if nothing was committed, because a failed statement was ignored', async () => {
+    const ignoring = postgres.transaction(async (transaction) => {
+      await add(1, transaction);
+      await add(1, transaction).catch(() => undefined);
+    });
+    expect((await failure(ignoring))?.message).to.match(/nothing was committed/);
+    expect(await list()).to.be.empty;
+  });
+
+  it('lends no connection again whose ROLLBACK has failed', async () => {
+    const connection = await postgres.client.acquireConnection();
+    const query = connection.query.bind(connection);
+    connection.query = (statement: { text: string }, answered: (error: Error) => void) =>
+      statement.text === 'ROLLBACK' ? answered(new Error('canceled')) : query(statement, answered);
+    await postgres.client.releaseConnection(connection);
+    const stopped = postgres.transaction(async (transaction) => {
+      await add(1, transaction);
+      throw new Error('stop');
+    });
+    expect((await failure(stopped))?.message).to.equal('stop');
+    expect(await list()).to.be.empty;
+  });
+
   it('takes back a savepoint alone', async () => {
     await postgres.transaction(async (transaction) => {
       await add(1, transaction);
