@@ -3,10 +3,8 @@
  * "Associations", "Properties").
  */
 import type { AccountSettings } from '../account.ts';
-
 import { encodeSegment } from '../path-segment.ts';
 import { isMissing, ProviderError } from '../provider-error.ts';
-
 import { sendRequest } from '../send-request.ts';
 import { buildRefusal } from './errors.ts';
 import { type HubSpotInput, type HubSpotRecord, type HubSpotType, READ_PROPERTIES, toTypeId } from './records.ts';

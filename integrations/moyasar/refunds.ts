@@ -69,7 +69,7 @@ function hasRefunded({ amount: wanted, currency }: AccountRefund, { id, before, 
   const since = now.refunded - before.refunded;
   const recorded = now.recorded - before.recorded;
   if (since - recorded === amount) return true;
-  // What was recorded since may have been made before the attempt, if so much was unrecorded then.
+  // A refund that was recorded since may have been made before the attempt, if as much was unrecorded then.
   const unrecorded = before.refunded - before.recorded;
   if (since === 0 || (since === recorded && unrecorded < amount)) return false;
   const changed = fromSmallestUnits(since, currency);

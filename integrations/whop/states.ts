@@ -19,9 +19,9 @@ const INVOICE_STATUSES: Readonly<Record<string, ProviderInvoice['invoice_status'
   void: 'void',
 };
 
-type PaymentState = ReportedPayment['payment_status'] | 'waits_for_customer';
+type WhopPaymentState = ReportedPayment['payment_status'] | 'waits_for_customer';
 
-const PAYMENT_STATES: Readonly<Record<string, PaymentState>> = {
+const PAYMENT_STATES: Readonly<Record<string, WhopPaymentState>> = {
   succeeded: 'succeeded',
   partially_refunded: 'succeeded',
   refunded: 'refunded',
@@ -76,7 +76,7 @@ export function findRefundStatus({ id, status }: WhopRefund): ReportedRefund['re
 }
 
 /** A failed payment that Whop will try again may still bring money. */
-function findPaymentState({ id, substatus, next_payment_attempt }: WhopPayment): PaymentState {
+function findPaymentState({ id, substatus, next_payment_attempt }: WhopPayment): WhopPaymentState {
   const state = findStatus(PAYMENT_STATES, substatus, id);
   return state === 'failed' && next_payment_attempt ? 'pending' : state;
 }

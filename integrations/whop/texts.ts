@@ -5,14 +5,14 @@ const LABEL_MAX = 150;
 /** Notes of a plan that was made for an invoice. They keep Whop from using one plan for two invoices of one amount. */
 const NOTES = 'Farthing ';
 
-type NamedInvoice = { readonly invoice_id: string; readonly invoice_number: string };
+type WhopNamedInvoice = { readonly invoice_id: string; readonly invoice_number: string };
 
 /** Label of the first line: Whop has no other field of an invoice that its answers contain. */
-export function toMarkedLabel(description: string, { invoice_id, invoice_number }: NamedInvoice): string {
+export function toMarkedLabel(description: string, { invoice_id, invoice_number }: WhopNamedInvoice): string {
   return `${cutLabel(description)} (${invoice_number}, ${invoice_id})`;
 }
 
-export function isMarked(label: string, { invoice_id }: Pick<NamedInvoice, 'invoice_id'>): boolean {
+export function isMarked(label: string, { invoice_id }: Pick<WhopNamedInvoice, 'invoice_id'>): boolean {
   return label.endsWith(`, ${invoice_id})`);
 }
 
