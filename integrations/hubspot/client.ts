@@ -154,9 +154,14 @@ export class HubSpotClient {
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     if (answer.status === 204) return {} as Answer;
-    if (answer.status < 200 || answer.status >= 300 || answer.body === undefined) throw buildRefusal(answer);
+    if (answer.status < 200 || answer.status >= 300 || !isRecord(answer.body)) throw buildRefusal(answer);
     return answer.body as Answer;
   }
+}
+
+/** A gateway may answer an error with a status of success. */
+function isRecord(body: unknown): boolean {
+  return typeof body === 'object' && body !== null && (body as { readonly status?: unknown }).status !== 'error';
 }
 
 function toPath(type: HubSpotType, rest?: string): string {

@@ -4,7 +4,7 @@
  */
 import type { AccountSettings } from '../account.ts';
 import type { ExactJson } from '../exact-json.ts';
-import { isMissing, type ProviderError } from '../provider-error.ts';
+import { isMissing, ProviderError } from '../provider-error.ts';
 import { buildAnswerError, sendJson } from '../send-json.ts';
 import type { ProviderAnswer } from '../send-request.ts';
 import { isMoyasarId, type MoyasarInvoice, type MoyasarPayment, readMetadata } from './records.ts';
@@ -87,7 +87,9 @@ export class MoyasarClient {
   }
 
   async #listPage(parameters: Readonly<Record<string, string>>): Promise<InvoicePage> {
-    return await this.#send<InvoicePage>({ method: 'GET', path: 'invoices', parameters });
+    const page = await this.#send<InvoicePage>({ method: 'GET', path: 'invoices', parameters });
+    if (!Array.isArray(page.invoices)) throw new ProviderError('wait', 'Moyasar: a list without invoices');
+    return page;
   }
 
   async #find<Found>(path: string, id: string): Promise<Found | null> {
@@ -106,10 +108,14 @@ export class MoyasarClient {
     await this.#beforeRequest();
     const headers = { authorization: this.#authorization };
     const answer = await sendJson(url, { provider_name: 'Moyasar', method, headers, body });
-    const isObject = typeof answer.body === 'object' && answer.body !== null;
-    if (answer.status >= 200 && answer.status < 300 && isObject) return answer.body as Body;
+    if (answer.status >= 200 && answer.status < 300 && isRecord(answer.body)) return answer.body as Body;
     throw buildMoyasarError(answer);
   }
+}
+
+/** No record has errors: a gateway may answer an error with a status of success. */
+function isRecord(body: unknown): boolean {
+  return typeof body === 'object' && body !== null && !('errors' in body);
 }
 
 type MoyasarErrorBody = { readonly type?: unknown; readonly message?: unknown; readonly errors?: unknown };

@@ -63,7 +63,7 @@ export class NomodClient {
 
   /** Reads the newest customer, which fails with a wrong key. */
   async checkCredentials(): Promise<void> {
-    await this.#send({ method: 'GET', path: 'customers', parameters: { page: '1', page_size: '1' } });
+    await this.#listPage('customers', { page: '1', page_size: '1' });
   }
 
   /** Lists the records of all pages, newest first. */
@@ -73,10 +73,19 @@ export class NomodClient {
   ): AsyncGenerator<NomodRecords[Name]> {
     for (let page = 1; ; page++) {
       const paged = { ...parameters, page: String(page), page_size: String(PAGE) };
-      const answer = await this.#send<NomodPage<NomodRecords[Name]>>({ method: 'GET', path: name, parameters: paged });
+      const answer = await this.#listPage(name, paged);
       yield* answer.results;
       if (answer.next === null || answer.results.length === 0) return;
     }
+  }
+
+  async #listPage<Name extends NomodRecordName>(
+    name: Name,
+    parameters: Readonly<Record<string, string>>,
+  ): Promise<NomodPage<NomodRecords[Name]>> {
+    const page = await this.#send<NomodPage<NomodRecords[Name]>>({ method: 'GET', path: name, parameters });
+    if (!Array.isArray(page.results)) throw new ProviderError('wait', `Nomod: a list of ${name} without results`);
+    return page;
   }
 
   async #send<Body>({ method, path, parameters = {}, body }: NomodRequest): Promise<Body> {
@@ -85,13 +94,17 @@ export class NomodClient {
     await this.#beforeRequest();
     const headers = { 'x-api-key': this.#api_key };
     const answer = await sendJson(url, { provider_name: 'Nomod', method, headers, body });
-    const isObject = typeof answer.body === 'object' && answer.body !== null;
-    if (answer.status >= 200 && answer.status < 300 && isObject) return answer.body as Body;
+    if (answer.status >= 200 && answer.status < 300 && isRecord(answer.body)) return answer.body as Body;
     throw buildNomodError(answer);
   }
 }
 
 type NomodPage<Found> = { readonly results: readonly Found[]; readonly next: string | null };
+
+/** No record has an error: a gateway may answer one with a status of success. */
+function isRecord(body: unknown): boolean {
+  return typeof body === 'object' && body !== null && !('error' in body);
+}
 
 /** Reads `{"error": {"message", "code"}}`, or the refused fields of a request. */
 function buildNomodError(answer: ProviderAnswer): ProviderError {

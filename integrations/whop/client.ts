@@ -5,9 +5,9 @@
 import { createHash } from 'node:crypto';
 import type { AccountSettings } from '../account.ts';
 import { type ExactJson, writeExactJson } from '../exact-json.ts';
-import { ProviderError } from '../provider-error.ts';
+import { isMissing, ProviderError } from '../provider-error.ts';
 import { sendRequest } from '../send-request.ts';
-import { buildWhopError, isMissing } from './errors.ts';
+import { buildWhopError } from './errors.ts';
 import { isWhopId } from './records.ts';
 
 const HOSTS = { production: 'https://api.whop.com', sandbox: 'https://sandbox-api.whop.com' } as const;
@@ -105,14 +105,15 @@ export class WhopClient {
     const answer = await sendRequest('Whop', url, { method, headers, ...content });
     const isSuccess = answer.status >= 200 && answer.status < 300;
     // A deleted record, and a state that was changed, are answered with `true` or nothing.
-    const isReadable = method === 'DELETE' || answer.body === true || isObject(answer.body);
+    const isReadable = method === 'DELETE' || answer.body === true || isRecord(answer.body);
     if (isSuccess && isReadable) return answer.body;
     throw buildWhopError(answer);
   }
 }
 
-function isObject(body: unknown): boolean {
-  return typeof body === 'object' && body !== null;
+/** No record has an error: a gateway may answer one with a status of success. */
+function isRecord(body: unknown): boolean {
+  return typeof body === 'object' && body !== null && !('error' in body);
 }
 
 /** A key has at most 255 bytes, so it is a digest. */

@@ -5,10 +5,9 @@
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import type { PushedInvoice, SearchedInvoice } from '../account.ts';
 import { type ExactJson, JsonNumber } from '../exact-json.ts';
-import { ProviderError } from '../provider-error.ts';
+import { isRefused, ProviderError } from '../provider-error.ts';
 import { fromWhopAmount, toWhopAmount } from './amounts.ts';
 import { OLDEST_FIRST, type WhopAccess, type WhopClient } from './client.ts';
-import { isRefused } from './errors.ts';
 import type { WhopInvoice } from './records.ts';
 import { findInvoiceStatus } from './states.ts';
 import { cutLabel, isMarked, toMarkedLabel, toPlanNotes } from './texts.ts';

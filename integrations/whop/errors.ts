@@ -22,12 +22,3 @@ function parseBody(body: unknown): WhopErrorBody {
   const error = (body as { readonly error?: unknown } | null | undefined)?.error;
   return typeof error === 'object' && error !== null ? error : {};
 }
-
-/** Whether Whop refused the request, so that it had no effect. Refused credentials do not count. */
-export function isRefused(error: unknown): error is ProviderError {
-  return error instanceof ProviderError && error.error_class === 'person' && !error.is_unauthorized;
-}
-
-export function isMissing(error: unknown): boolean {
-  return error instanceof ProviderError && error.is_missing;
-}

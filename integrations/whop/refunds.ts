@@ -5,11 +5,10 @@
 import { sumDecimals } from '../../core/foundation/decimal.ts';
 import type { AccountRefund } from '../account-payments.ts';
 import type { RefundOutcome } from '../payment-provider.ts';
-import { ProviderError } from '../provider-error.ts';
+import { isRefused, ProviderError } from '../provider-error.ts';
 import { fromWhopAmount, toWhopAmount } from './amounts.ts';
 import type { WhopClient } from './client.ts';
 import { CLOCK_SLACK_MS } from './create-invoice.ts';
-import { isRefused } from './errors.ts';
 import type { WhopPayment, WhopRefund } from './records.ts';
 import { findRefundStatus } from './states.ts';
 

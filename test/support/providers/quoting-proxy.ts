@@ -33,7 +33,7 @@ export class QuotingProxy extends FakeServer<never> {
     this.requests.push(name);
     await this.#options.onRequest?.(name);
     if (this.status === null) return this.#pass(request, response, body);
-    const authorization = request.headers.authorization ?? '';
+    const { authorization = String(request.headers['x-api-key'] ?? '') } = request.headers;
     const decoded = Buffer.from(authorization.replace(/^Basic /, ''), 'base64').toString();
     const quote = `${request.url} ${authorization} ${decoded} ${body} ${decodeURIComponent(body)}`;
     this.quoted += quote;
