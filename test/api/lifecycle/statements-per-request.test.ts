@@ -7,7 +7,7 @@ import { type Statement, StatementRecorder } from '../../support/read-rows.ts';
 import { fixed, startWorld, usage, type World } from '../../support/world.ts';
 
 /** Greatest number of statements of a request. */
-const bounds = { preview: 17, subscription: 30, 'subscription with an advance charge': 60 };
+const bounds = { preview: 17, subscription: 30, 'subscription with an advance charge': 50 };
 
 describe('statements of a request', () => {
   let world: World;
