@@ -12,9 +12,15 @@ export abstract class FakeServer<Disturbance> {
   retry_after_seconds: number | null = 2;
   /** Whether the credentials are refused. */
   is_revoked = false;
+  /** Whether a gateway answers each request in place of the provider. */
+  is_away = false;
   readonly #disturbances: { at: RegExp; what: Disturbance }[] = [];
   readonly #barriers: Barrier[] = [];
-  readonly #server = createServer((request, response) => void this.serve(request, response));
+  readonly #server = createServer((request, response) => {
+    if (!this.is_away) return void this.serve(request, response);
+    this.requests.push(`${request.method} ${request.url}`);
+    response.writeHead(503, { 'content-type': 'text/html' }).end('<h1>Away</h1>');
+  });
 
   protected abstract serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
 

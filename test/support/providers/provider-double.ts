@@ -32,6 +32,7 @@ export interface ProviderDouble {
     readonly requests: readonly string[];
     retry_after_seconds: number | null;
     is_revoked: boolean;
+    is_away: boolean;
     start(): Promise<unknown>;
     stop(): Promise<void>;
     /** Differences between the calls and the provider's own specification. Absent without one. */

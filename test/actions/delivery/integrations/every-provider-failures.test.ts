@@ -6,6 +6,7 @@ import { describeProviders } from '../../../support/providers/describe-providers
 import type { ProviderDouble } from '../../../support/providers/provider-double.ts';
 
 const HOUR_S = 3_600;
+const HOURS_A_DAY = 24;
 const PAUSE_S = 60;
 const ASKED_PAUSE_S = 300;
 
@@ -107,6 +108,27 @@ describeProviders('failures', ({ exchanges, there, given }) => {
     await account.request('POST', '/integrations/sync', { entity_type: 'invoice', entity_id: invoice_id });
     expect(account.showCopies(invoice_id).filter((copy) => copy !== 'void')).to.deep.equal(['open 100']);
     expect((await account.findMapping(invoice_id)).push_error).to.equal(null);
+  });
+
+  it('an outage of a day delays what is sent and read, and asks nobody', async () => {
+    const { account } = given;
+    const { invoice_id, copy_id } = await account.newPushed();
+    const payment_id = there.payCopy(copy_id);
+    await account.deliverAll();
+    there.fake.is_away = true;
+    const waiting = await account.newInvoice();
+    for (let hour = 0; hour < HOURS_A_DAY; hour++) {
+      expect([(await account.push()).ended, (await account.read()).ended]).to.deep.equal(['paused', 'paused']);
+      account.passSeconds(HOUR_S);
+    }
+    expect(await account.findConnection()).to.include({ connection_state: 'active', attention_reason: null });
+    await account.passDay();
+    there.fake.is_away = false;
+    expect([(await account.push()).ended, (await account.read()).ended]).to.deep.equal(['done', 'done']);
+    expect(account.showCopies(waiting)).to.deep.equal(['open 100']);
+    expect((await account.findMapping(waiting)).push_error).to.equal(null);
+    expect(await account.showPaid(invoice_id)).to.equal('SUCCEEDED 100');
+    expect(await account.listPayments(invoice_id)).to.deep.equal([`100 ${payment_id}`]);
   });
 
   it('refused credentials need attention, and all follows after they pass the test', async () => {
