@@ -99,6 +99,23 @@ describeProviders('records and money', ({ name, exchanges, there, given }) => {
     expect(await count()).to.equal(before);
   });
 
+  it('an event of another account has no effect, if the provider names the account', async () => {
+    const { account } = given;
+    const { postgres } = account.api.services;
+    const { invoice_id, copy_id } = await account.newPushed();
+    const { id, provider_account_id } = await account.findConnection();
+    there.payCopy(copy_id);
+    const webhooks = there.takeWebhooks();
+    await postgres('connections').where({ id }).update({ provider_account_id: 'another' });
+    for (const webhook of webhooks) expect(await account.deliver(webhook)).to.equal(200);
+    const parse = listCapable('account')[name]!.parseWebhook!;
+    const events = webhooks.flatMap(({ headers, body }) => parse({ headers, body: Buffer.from(body) }));
+    const isNamed = events.length > 0 && events.every((event) => event.provider_account_id !== null);
+    expect((await account.read()).ended).to.equal('done');
+    expect(await account.showPaid(invoice_id)).to.equal(isNamed ? 'PENDING 0' : 'SUCCEEDED 100');
+    await postgres('connections').where({ id }).update({ provider_account_id });
+  });
+
   if (there.sumRefunds)
     it('two refunds of one amount are both made there, each once', async () => {
       const { account } = given;
