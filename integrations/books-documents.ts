@@ -1,17 +1,9 @@
 /** Texts, days and amounts of records that are pushed to accounting providers. An amount that a provider would round is refused. */
 import { Decimal, sumDecimals } from '../core/foundation/decimal.ts';
 import { minorUnits, parseDecimal } from '../core/foundation/money.ts';
-import type { PushedCustomer, PushedInvoice } from './account.ts';
+import type { PushedInvoice } from './account.ts';
 import { JsonNumber } from './exact-json.ts';
 import { ProviderError } from './provider-error.ts';
-
-/** Whether the provider may have the record: an earlier attempt to create it may have taken effect. */
-export function hasBegun({
-  key_age_seconds,
-  is_key_renewed,
-}: Pick<PushedCustomer, 'key_age_seconds' | 'is_key_renewed'>): boolean {
-  return key_age_seconds > 0 || is_key_renewed;
-}
 
 export function checkSum(
   { lines, total, currency }: Pick<PushedInvoice, 'lines' | 'total' | 'currency'>,

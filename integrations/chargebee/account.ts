@@ -2,6 +2,7 @@
  * Account at Chargebee: one site. A customer has our id there. An invoice, payment or credit note has our id in its note
  * or reference, by which a repeated push finds the record of an interrupted one.
  */
+
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type {
   AccountIdentity,
@@ -17,8 +18,9 @@ import type {
 } from '../account.ts';
 import type { AccountPayments } from '../account-payments.ts';
 import { isRefused, ProviderError } from '../provider-error.ts';
+import { cutCharacters, hasBegun } from '../pushed-records.ts';
 import { fromCents, toCents, toInteger } from './amounts.ts';
-import { computeNetTermDays, cutText, hasId, toCustomerForm, toInvoiceForm, toSeconds } from './bodies.ts';
+import { computeNetTermDays, hasId, toCustomerForm, toInvoiceForm, toSeconds } from './bodies.ts';
 import { type ChargebeeClient, pickRecord } from './client.ts';
 import { findChargebeeCreditNote, pushChargebeeCreditNote, voidChargebeeCreditNote } from './credit-notes.ts';
 import { ChargebeeError, isDuplicate } from './errors.ts';
@@ -30,8 +32,6 @@ import type { ChargebeeInvoice, ChargebeeTransaction } from './records.ts';
 /** Tolerance for a difference between the clocks of the two services. */
 const CLOCK_SLACK_SECONDS = 3_600;
 const REFERENCE_MAX = 100;
-
-type PushAge = Pick<PushedCustomer, 'key_age_seconds' | 'is_key_renewed'>;
 
 export class ChargebeeAccount implements ProviderAccount {
   readonly payments: AccountPayments;
@@ -164,7 +164,7 @@ export class ChargebeeAccount implements ProviderAccount {
     const transaction = {
       amount,
       payment_method: 'other',
-      reference_number: cutText(`${payment.payment_id} ${payment.reference}`, REFERENCE_MAX),
+      reference_number: cutCharacters(`${payment.payment_id} ${payment.reference}`, REFERENCE_MAX),
       date: Math.min(toSeconds(payment.paid_at), Math.floor(Date.now() / 1_000)),
     };
     const recording = { form: { transaction }, key: payment.key };
@@ -204,10 +204,6 @@ export class ChargebeeAccount implements ProviderAccount {
     const transaction = await this.#client.read('transaction', id);
     return (transaction?.linked_invoices ?? []).map(({ invoice_id }) => invoice_id);
   }
-}
-
-function hasBegun({ key_age_seconds, is_key_renewed }: PushAge): boolean {
-  return key_age_seconds > 0 || is_key_renewed;
 }
 
 /** Whether total and currency are ours: taxes or rounding could change them. */

@@ -1,7 +1,9 @@
 /** Bodies of pushed records. Texts are shortened to the limits of Chargebee (apidocs.chargebee.com, "Customers", "Invoices"). */
+
 import type { PushedCustomer, PushedInvoice } from '../account.ts';
 import { sumMinorUnits } from '../minor-units.ts';
 import { ProviderError } from '../provider-error.ts';
+import { cutCharacters } from '../pushed-records.ts';
 import { fromCents, toCents } from './amounts.ts';
 import type { Form } from './form.ts';
 
@@ -22,19 +24,19 @@ export function toCustomerForm(customer: PushedCustomer): Form {
   const hasAddress = Object.values(address).some((text) => text !== '');
   return {
     id: customer_id,
-    company: cutText(company, COMPANY_MAX),
+    company: cutCharacters(company, COMPANY_MAX),
     // A shortened address could belong to somebody else.
     email: email.length <= EMAIL_MAX ? email || undefined : undefined,
     auto_collection: 'off',
     meta_data: JSON.stringify({ farthing_customer_id: customer_id, farthing_external_id: external_id }),
     billing_address: hasAddress
       ? {
-          company: cutText(company, COMPANY_MAX),
-          line1: cutText(address.line1, LINE_MAX) || undefined,
-          line2: cutText(address.line2, LINE_MAX) || undefined,
-          city: cutText(address.city, PLACE_MAX) || undefined,
-          state: cutText(address.state, PLACE_MAX) || undefined,
-          zip: cutText(address.postal_code, ZIP_MAX) || undefined,
+          company: cutCharacters(company, COMPANY_MAX),
+          line1: cutCharacters(address.line1, LINE_MAX) || undefined,
+          line2: cutCharacters(address.line2, LINE_MAX) || undefined,
+          city: cutCharacters(address.city, PLACE_MAX) || undefined,
+          state: cutCharacters(address.state, PLACE_MAX) || undefined,
+          zip: cutCharacters(address.postal_code, ZIP_MAX) || undefined,
           country: address.country || undefined,
         }
       : undefined,
@@ -60,7 +62,7 @@ export function toInvoiceForm(invoice: PushedInvoice): Form {
     customer_id: provider_customer_id,
     currency_code: currency.toUpperCase(),
     auto_collection: 'off',
-    invoice_note: cutText(note, NOTE_MAX),
+    invoice_note: cutCharacters(note, NOTE_MAX),
     charges,
   };
 }
@@ -80,7 +82,7 @@ function toCharges(invoice: PushedInvoice): Charge[] {
   if (lines.length === 0) throw new ProviderError('person', 'an invoice without lines cannot be sent to Chargebee');
   const charges = lines.map((line) => ({
     amount: toCents(line.amount, currency),
-    description: cutText(line.description, DESCRIPTION_MAX),
+    description: cutCharacters(line.description, DESCRIPTION_MAX),
     taxable: false,
     ...toPeriod(line.period_start, line.period_end),
   }));
@@ -113,8 +115,4 @@ export function computeNetTermDays({ due_date }: PushedInvoice, now_ms: number):
 
 export function toSeconds(instant: string): number {
   return Math.floor(Date.parse(instant) / 1_000);
-}
-
-export function cutText(text: string, max: number): string {
-  return [...text].slice(0, max).join('');
 }

@@ -3,11 +3,12 @@
  * what remains of an invoice. Money that was refunded elsewhere becomes a recorded refund, for which Chargebee creates a
  * credit note. Its notes, which the customer sees, contain our id.
  */
+
 import type { ProviderRecord, PushedCreditNote, SearchedCreditNote } from '../account.ts';
 import { sumMinorUnits } from '../minor-units.ts';
 import { isRefused, ProviderError } from '../provider-error.ts';
+import { cutCharacters, hasBegun } from '../pushed-records.ts';
 import { fromCents, toCents, toInteger } from './amounts.ts';
-import { cutText } from './bodies.ts';
 import { type ChargebeeClient, pickRecord } from './client.ts';
 import { listCreditNotes } from './invoice-money.ts';
 import type { ChargebeeCreditNote } from './records.ts';
@@ -26,7 +27,7 @@ export async function pushChargebeeCreditNote(
   client: ChargebeeClient,
   note: PushedCreditNote,
 ): Promise<ProviderRecord> {
-  const earlier = note.key_age_seconds > 0 || note.is_key_renewed ? await findNote(client, note) : null;
+  const earlier = hasBegun(note) ? await findNote(client, note) : null;
   return checkNote(earlier ?? (await createNote(client, note)), note);
 }
 
@@ -64,7 +65,7 @@ async function checkFits(client: ChargebeeClient, note: PushedCreditNote, total:
 
 function toNote({ credit_note_number, credit_note_id, lines }: PushedCreditNote): string {
   const listed = lines.map(({ description, amount }) => `${description}: ${amount}`);
-  return cutText([`Credit note ${credit_note_number} (${credit_note_id})`, ...listed].join('\n'), NOTE_MAX);
+  return cutCharacters([`Credit note ${credit_note_number} (${credit_note_id})`, ...listed].join('\n'), NOTE_MAX);
 }
 
 const SENT = /^Credit note .*\((\w+)\)$/m;

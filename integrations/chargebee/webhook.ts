@@ -2,11 +2,13 @@
  * Webhooks of Chargebee (apidocs.chargebee.com, "Events"). They have no signature: HTTP Basic with a user name and
  * password that the user chooses authenticates them. The body is therefore not proven, and only ids are read from it.
  */
+
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
-import { FarthingError, invalid } from '../../core/foundation/error.ts';
+import { invalid } from '../../core/foundation/error.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type { InboundEvent } from '../account.ts';
+import { buildSignatureRefusal } from '../webhook-parts.ts';
 
 type BasicWebhook = { readonly username: string; readonly password: string; readonly header: string | undefined };
 
@@ -19,8 +21,7 @@ export function checkBasicCredentials({ username, password, header = '' }: Basic
   const encoded = /^basic +([A-Za-z0-9+/=]+)$/i.exec(header)?.[1] ?? '';
   const given = digest(Buffer.from(encoded, 'base64'));
   const isSame = timingSafeEqual(given, digest(Buffer.from(`${username}:${password}`)));
-  if (!isSame || username === password)
-    throw new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
+  if (!isSame || username === password) throw buildSignatureRefusal();
 }
 
 function digest(bytes: Buffer): Buffer {

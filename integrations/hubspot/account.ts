@@ -2,6 +2,7 @@
  * Account at HubSpot. A customer is a contact, because HubSpot opens an invoice only for a contact. An invoice is a
  * draft until its total equals ours.
  */
+
 import { setTimeout as wait } from 'node:timers/promises';
 import { Decimal } from '../../core/foundation/decimal.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
@@ -16,6 +17,7 @@ import type {
   SearchedInvoice,
 } from '../account.ts';
 import { isMissing, isRefused, ProviderError } from '../provider-error.ts';
+import { hasBegun } from '../pushed-records.ts';
 import type { HubSpotClient } from './client.ts';
 import { toContactInput, toInvoiceInput, toLineInputs, toPaymentInput } from './documents.ts';
 import { OwnRecords } from './own-records.ts';
@@ -25,8 +27,6 @@ import type { HubSpotRecord } from './records.ts';
 /** HubSpot computes the total of an invoice after its lines were created, which may take a moment. */
 const TOTAL_READS_MAX = 5;
 const TOTAL_PAUSE_MS = 500;
-
-type PushAttempt = Pick<PushedCustomer, 'key_age_seconds' | 'is_key_renewed'>;
 
 export class HubSpotAccount implements ProviderAccount {
   readonly #client: HubSpotClient;
@@ -200,10 +200,6 @@ export class HubSpotAccount implements ProviderAccount {
     if (kind === 'invoice') return [provider_entity_id];
     return kind === 'payment' ? await this.#client.listAssociated('payment', provider_entity_id, 'invoice') : [];
   }
-}
-
-function hasBegun({ key_age_seconds, is_key_renewed }: PushAttempt): boolean {
-  return key_age_seconds > 0 || is_key_renewed;
 }
 
 /** Returns the invoice of an earlier attempt. A different one stays, because a person may have edited it. */

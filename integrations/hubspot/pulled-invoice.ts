@@ -1,8 +1,10 @@
 /** An invoice of HubSpot as pulled, with the payments that are associated with it. */
+
 import { Decimal } from '../../core/foundation/decimal.ts';
 import type { ReportedPayment } from '../../core/payments/provider-payments.ts';
 import type { ProviderInvoice } from '../account.ts';
 import { ProviderError } from '../provider-error.ts';
+import { toInstantText } from '../webhook-parts.ts';
 import { type HubSpotRecord, ID_PROPERTY } from './records.ts';
 
 const INVOICE_STATUSES: Readonly<Record<string, ProviderInvoice['invoice_status']>> = {
@@ -83,9 +85,4 @@ function toReportedPayment(payment: HubSpotRecord, invoice_currency: string): Re
     provider_tax: null,
     reported_payment_id: REPORTED.test(ours) ? ours : null,
   };
-}
-
-function toInstantText(text: string | null | undefined): string | null {
-  const ms = Date.parse(text ?? '');
-  return Number.isNaN(ms) ? null : new Date(ms).toISOString();
 }

@@ -2,6 +2,7 @@
  * Webhooks of HubSpot (developers.hubspot.com, "Validating requests", version 3, and "Generic webhook subscriptions").
  * The signature covers the method, the address, the body and the time. One webhook contains up to a hundred events.
  */
+
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { FarthingError } from '../../core/foundation/error.ts';
@@ -9,6 +10,7 @@ import type { ProviderEventSubject } from '../../core/platform/integration/provi
 import type { InboundEvent } from '../account.ts';
 import { parseExactJson } from '../exact-json.ts';
 import type { InboundWebhook } from '../provider.ts';
+import { buildSignatureRefusal } from '../webhook-parts.ts';
 import { findType } from './records.ts';
 
 export const SIGNATURE_HEADER = 'x-hubspot-signature-v3';
@@ -34,8 +36,7 @@ export function checkHubSpotSignature(
     return given.length === expected.length && timingSafeEqual(given, expected);
   });
   const isRecent = /^\d{1,15}$/.test(timestamp) && Math.abs(now.getTime() - Number(timestamp)) <= TOLERANCE_MS;
-  if (matching.length === 0 || !isRecent)
-    throw new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
+  if (matching.length === 0 || !isRecent) throw buildSignatureRefusal();
 }
 
 /** Numbers are texts, because ids may be longer than a JavaScript number. */

@@ -2,8 +2,10 @@
  * Creates an invoice of Moyasar once per reference. An invoice is a page on which its amount is paid; it is open from its creation, and has
  * no lines. Moyasar has no idempotency keys for invoices, so the reference is in the metadata, by which the invoice is found again.
  */
+
 import { JsonNumber } from '../exact-json.ts';
 import { isRefused, ProviderError } from '../provider-error.ts';
+import { cutCharacters } from '../pushed-records.ts';
 import { fromSmallestUnits, toPayableUnits } from './amounts.ts';
 import type { MoyasarClient } from './client.ts';
 import type { MoyasarInvoice } from './records.ts';
@@ -116,7 +118,7 @@ function toBody({
   return {
     amount: new JsonNumber(String(toPayableUnits(amount, currency))),
     currency: currency.toUpperCase(),
-    description: cutText(description, DESCRIPTION_MAX),
+    description: cutCharacters(description, DESCRIPTION_MAX),
     metadata: toMetadata({ [reference_name]: reference, ...metadata }),
     success_url: success_url ?? undefined,
     back_url: back_url ?? undefined,
@@ -127,12 +129,8 @@ function toBody({
 /** Builds metadata: empty values are omitted, long ones shortened. */
 export function toMetadata(values: Readonly<Record<string, string | null>>): Record<string, string> {
   return Object.fromEntries(
-    Object.entries(values).flatMap(([name, value]) => (value ? [[name, cutText(value, METADATA_MAX)]] : [])),
+    Object.entries(values).flatMap(([name, value]) => (value ? [[name, cutCharacters(value, METADATA_MAX)]] : [])),
   );
-}
-
-export function cutText(text: string, max: number): string {
-  return [...text].slice(0, max).join('');
 }
 
 function hasTotal(there: MoyasarInvoice, { amount, currency }: NewInvoice): boolean {

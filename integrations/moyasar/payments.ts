@@ -2,15 +2,17 @@
  * Payments at Moyasar. A page is an invoice of Moyasar with our key in its metadata. A charge is a payment of a token; its id is a UUID
  * that we derive from our key, so a repeated request finds it (docs.moyasar.com/api/idempotency).
  */
+
 import { createHash } from 'node:crypto';
 import { Decimal } from '../../core/foundation/decimal.ts';
 import type { AccountCharge, AccountPaymentPage, AccountPayments, AccountRefund } from '../account-payments.ts';
 import { JsonNumber } from '../exact-json.ts';
 import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
 import { isRefused, ProviderError } from '../provider-error.ts';
+import { cutCharacters } from '../pushed-records.ts';
 import { toPayableUnits } from './amounts.ts';
 import type { MoyasarClient } from './client.ts';
-import { cancelInvoice, createInvoiceOnce, cutText, listUsable, toMetadata } from './create-invoice.ts';
+import { cancelInvoice, createInvoiceOnce, listUsable, toMetadata } from './create-invoice.ts';
 import type { MoyasarInvoice, MoyasarPayment } from './records.ts';
 import { refundOnce } from './refunds.ts';
 import { findInvoiceStatus, findPaid, readReceived, toPageOutcome, toPaymentOutcome } from './states.ts';
@@ -38,7 +40,7 @@ export class MoyasarPayments implements AccountPayments {
       given_id: toGivenId(charge.key),
       amount: new JsonNumber(String(toPayableUnits(amount, currency))),
       currency: currency.toUpperCase(),
-      description: cutText(describePayment(charge), DESCRIPTION_MAX),
+      description: cutCharacters(describePayment(charge), DESCRIPTION_MAX),
       callback_url: success_url ?? undefined,
       source: { type: 'token', token },
       metadata: toPaymentMetadata(charge),

@@ -2,26 +2,20 @@
  * Webhooks of Moyasar (docs.moyasar.com, "Webhook Reference"). They are not signed: the body contains a token, which proves the sender.
  * Only the ids are read from the body; the payment is then read from Moyasar.
  */
-import { createHash, timingSafeEqual } from 'node:crypto';
+
 import { z } from 'zod';
-import { FarthingError, invalid } from '../../core/foundation/error.ts';
+import { invalid } from '../../core/foundation/error.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type { InboundEvent } from '../account.ts';
+import { buildSignatureRefusal, isSameSecret, toInstantText } from '../webhook-parts.ts';
 import { isMoyasarId } from './records.ts';
 
 type TokenWebhook = { readonly secrets: readonly string[]; readonly body: Uint8Array };
 
-/** Every refusal has one message, so that a forger learns nothing from it. Digests have one length, which the comparison needs. */
 export function checkSecretToken({ secrets, body }: TokenWebhook): void {
   const token = readToken(body);
-  const given = digest(token ?? '');
-  const matching = secrets.filter((secret) => timingSafeEqual(given, digest(secret)));
-  if (token === null || matching.length === 0)
-    throw new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
-}
-
-function digest(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
+  const matching = secrets.filter((secret) => isSameSecret(token ?? '', secret));
+  if (token === null || matching.length === 0) throw buildSignatureRefusal();
 }
 
 function readToken(body: Uint8Array): string | null {
@@ -72,9 +66,4 @@ function listSubjects(data: Readonly<Record<string, unknown>>): ProviderEventSub
 
 function toSubjects(kind: ProviderEventSubject['kind'], id: unknown): ProviderEventSubject[] {
   return typeof id === 'string' && isMoyasarId(id) ? [{ kind, provider_entity_id: id }] : [];
-}
-
-function toInstantText(text: string | null | undefined): string | null {
-  const ms = Date.parse(text ?? '');
-  return Number.isNaN(ms) ? null : new Date(ms).toISOString();
 }

@@ -2,6 +2,7 @@
  * Account at Nomod. Its invoices have one line over the total. Nomod has neither idempotency keys nor metadata: a customer has our id as its
  * job title, an invoice in its note, by which a repeated push finds them.
  */
+
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type {
@@ -16,12 +17,13 @@ import type {
 import type { AccountPayments } from '../account-payments.ts';
 import { JsonNumber } from '../exact-json.ts';
 import { isRefused, ProviderError } from '../provider-error.ts';
+import { cutCharacters, hasBegun } from '../pushed-records.ts';
 import { fromNomodAmount, toNomodAmount } from './amounts.ts';
 import { describeCurrencyRefusal, type NomodClient } from './client.ts';
 import { NomodPayments } from './payments.ts';
 import { type NomodCharge, type NomodCustomer, type NomodInvoice, readInvoiceId } from './records.ts';
 import { findInvoiceStatus, isPaid, toReportedPayment } from './states.ts';
-import { cutText, hasNoteId, toInvoiceNote, toInvoiceNumber, toTitle } from './texts.ts';
+import { hasNoteId, toInvoiceNote, toInvoiceNumber, toTitle } from './texts.ts';
 
 /** Tolerance for a difference between the clocks of the two services. */
 const CLOCK_SLACK_MS = 300_000;
@@ -58,7 +60,7 @@ export class NomodAccount implements ProviderAccount {
 
   /** Finds the customer of an earlier attempt among those that are younger than the first one. */
   async #findCustomer(pushed: PushedCustomer): Promise<NomodCustomer | null> {
-    const isFirst = pushed.key_age_seconds === 0 && !pushed.is_key_renewed;
+    const isFirst = !hasBegun(pushed);
     let read = 0;
     for await (const customer of this.#listSince('customers', pushed.key_created_at, {})) {
       if (customer.job_title === pushed.customer_id) return customer;
@@ -215,11 +217,11 @@ function toRecord({ id, url }: NomodInvoice): ProviderRecord {
 function toNomodCustomer({ customer_id, external_id, name, email, address }: PushedCustomer) {
   const { line1, line2, city, postal_code, country } = address;
   return {
-    first_name: cutText(name || external_id, 150),
+    first_name: cutCharacters(name || external_id, 150),
     email: email || undefined,
     job_title: customer_id,
-    street: cutText([line1, line2].filter(Boolean).join(', '), 100) || undefined,
-    city: cutText(city, 100) || undefined,
+    street: cutCharacters([line1, line2].filter(Boolean).join(', '), 100) || undefined,
+    city: cutCharacters(city, 100) || undefined,
     zip_code: postal_code.length <= 16 ? postal_code || undefined : undefined,
     country: country || undefined,
   };

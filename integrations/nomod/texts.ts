@@ -2,15 +2,13 @@
  * Texts within the limits of Nomod (nomod.com/docs/api-reference/generate-invoice, /generate-link, /create-contact). Nomod has no metadata,
  * so our ids are in notes.
  */
+
 import { createHash } from 'node:crypto';
+import { cutCharacters } from '../pushed-records.ts';
 
 const NUMBER_MAX = 30;
 const NOTE_MAX = 280;
 const TITLE_MAX = 50;
-
-export function cutText(text: string, max: number): string {
-  return [...text].slice(0, max).join('');
-}
 
 /** Builds the number of an invoice; one that is too long is replaced by our id or a digest. */
 export function toInvoiceNumber(invoice_number: string, invoice_id: string): string {
@@ -27,7 +25,7 @@ type NamedInvoice = { readonly invoice_id: string; readonly invoice_number: stri
 
 /** Builds the note of an invoice: our number and id, then further text as far as it fits. */
 export function toInvoiceNote({ invoice_number, invoice_id }: NamedInvoice, text: string): string {
-  return cutText(`${cutText(`Invoice ${invoice_number}`, TITLE_MAX)} (${invoice_id}): ${text}`, NOTE_MAX);
+  return cutCharacters(`${cutCharacters(`Invoice ${invoice_number}`, TITLE_MAX)} (${invoice_id}): ${text}`, NOTE_MAX);
 }
 
 /** Whether the note names our record, as `toInvoiceNote` and the note of a page write it. */
@@ -36,5 +34,5 @@ export function hasNoteId(note: string | null | undefined, id: string): boolean 
 }
 
 export function toTitle(invoice_number: string): string {
-  return cutText(`Invoice ${invoice_number}`, TITLE_MAX);
+  return cutCharacters(`Invoice ${invoice_number}`, TITLE_MAX);
 }

@@ -2,20 +2,22 @@
  * Webhooks of Nomod (nomod.com/docs/webhooks/verifying-webhook-signatures). Svix signs them. Older ones have the secret itself in the header
  * `X-API-KEY`. Only ids are read from the body; the charge is then read from Nomod.
  */
-import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
+
+import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { FarthingError, invalid } from '../../core/foundation/error.ts';
+import { invalid } from '../../core/foundation/error.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type { InboundEvent } from '../account.ts';
 import type { InboundWebhook } from '../provider.ts';
 import { decodeStandardSecret, isStandardSignature } from '../standard-signature.ts';
+import { buildSignatureRefusal, digestText, isSameSecret } from '../webhook-parts.ts';
 import { isNomodId } from './records.ts';
 
 type NomodDelivery = InboundWebhook & { readonly secrets: readonly string[] };
 
-/** Checks both schemes for each webhook. Every refusal has one message, so that a forger learns nothing from it. */
+/** Checks both schemes for each webhook. */
 export function checkNomodSignature({ secrets, headers, body, now }: NomodDelivery): void {
-  const keys = secrets.map((secret) => decodeStandardSecret(secret) ?? digest(secret));
+  const keys = secrets.map((secret) => decodeStandardSecret(secret) ?? digestText(secret));
   const delivery = {
     id: headers['svix-id'] ?? '',
     timestamp: headers['svix-timestamp'] ?? '',
@@ -26,13 +28,8 @@ export function checkNomodSignature({ secrets, headers, body, now }: NomodDelive
   const given = headers['x-api-key'] ?? '';
   // A webhook with headers of Svix must be signed, because a repeated one has no other protection.
   const isOlder = delivery.id === '' && given !== '';
-  const matching = secrets.filter((secret) => timingSafeEqual(digest(given), digest(secret)));
-  if (!isSigned && !(isOlder && matching.length > 0))
-    throw new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
-}
-
-function digest(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
+  const matching = secrets.filter((secret) => isSameSecret(given, secret));
+  if (!isSigned && !(isOlder && matching.length > 0)) throw buildSignatureRefusal();
 }
 
 const nomodEvent = z.object({

@@ -3,15 +3,17 @@
  * (developer.paddle.com/build/transactions/create-transaction-adjustments). They have no `custom_data`, so the reason
  * contains our id. They can be neither changed nor deleted.
  */
+
 import { Decimal } from '../../core/foundation/decimal.ts';
 import type { ReportedRefund } from '../../core/payments/provider-payments.ts';
 import type { ExactJson } from '../exact-json.ts';
 import type { RefundOutcome } from '../payment-provider.ts';
 import { ProviderError } from '../provider-error.ts';
+import { cutCharacters } from '../pushed-records.ts';
 import { fromLowest, sumLowest } from './amounts.ts';
 import type { PaddleClient } from './client.ts';
 import { LINE_FIELD } from './items.ts';
-import { cutText, type PaddleAdjustment, type PaddleTransaction } from './records.ts';
+import { type PaddleAdjustment, type PaddleTransaction } from './records.ts';
 
 const PAGE = '50';
 const REASON_MAX = 200;
@@ -55,7 +57,7 @@ type AdjustmentInput = {
 /** Creates an adjustment of net amounts, to which Paddle adds its tax. */
 export async function createAdjustment(client: PaddleClient, input: AdjustmentInput): Promise<PaddleAdjustment> {
   const { action, kind, id, reason, transaction } = input;
-  const text = reason === '' ? toMark(kind, id) : `${toMark(kind, id)}: ${cutText(reason, REASON_MAX)}`;
+  const text = reason === '' ? toMark(kind, id) : `${toMark(kind, id)}: ${cutCharacters(reason, REASON_MAX)}`;
   return await client.create<PaddleAdjustment>('adjustments', {
     action,
     type: 'partial',

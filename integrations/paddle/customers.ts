@@ -2,12 +2,14 @@
  * Customers at Paddle, whose email is unique, and their addresses. A customer has our id in its `custom_data`, an
  * address a digest of its fields.
  */
+
 import { createHash } from 'node:crypto';
 import type { PushedCustomer } from '../account.ts';
 import { ProviderError } from '../provider-error.ts';
+import { cutCharacters } from '../pushed-records.ts';
 import type { PaddleClient } from './client.ts';
 import { findConflictingCustomer } from './errors.ts';
-import { checkCustomerId, cutText, isPaddleId, type PaddleAddress, type PaddleCustomer } from './records.ts';
+import { checkCustomerId, isPaddleId, type PaddleAddress, type PaddleCustomer } from './records.ts';
 
 const NAME_MAX = 1_024;
 const EMAIL_MAX = 320;
@@ -40,7 +42,7 @@ export class PaddleCustomers {
     try {
       return await this.#client.create<PaddleCustomer>('customers', {
         email,
-        name: cutText(name, NAME_MAX),
+        name: cutCharacters(name, NAME_MAX),
         custom_data,
       });
     } catch (error) {

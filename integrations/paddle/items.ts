@@ -2,12 +2,13 @@
  * Items of a transaction at Paddle: one net amount each, with quantity 1, which the customer cannot change. The products
  * are no part of the tenant's catalog (developer.paddle.com/build/transactions/bill-create-custom-items).
  */
+
 import type { PushedInvoiceLine } from '../../core/platform/integration/pushed-lines.ts';
 import { type ExactJson, JsonNumber } from '../exact-json.ts';
 import { foldSmallestLines, sumMinorUnits } from '../minor-units.ts';
 import { ProviderError } from '../provider-error.ts';
+import { cutCharacters } from '../pushed-records.ts';
 import { fromLowest, toLowest } from './amounts.ts';
-import { cutText } from './records.ts';
 
 const ITEMS_MAX = 100;
 const NAME_MAX = 200;
@@ -61,15 +62,15 @@ function toItem(
     quantity: ONE,
     price: {
       // Paddle requires two characters or more.
-      description: cutText(name.padEnd(2), PRICE_DESCRIPTION_MAX),
+      description: cutCharacters(name.padEnd(2), PRICE_DESCRIPTION_MAX),
       // Paddle adds its tax to the amount.
       tax_mode: 'external',
       unit_price: { amount: String(amount), currency_code: currency.toUpperCase() },
       quantity: { minimum: ONE, maximum: ONE },
       custom_data: line_item_id ? { [LINE_FIELD]: line_item_id } : undefined,
       product: {
-        name: cutText(name, NAME_MAX),
-        description: description === undefined ? undefined : cutText(description, PRODUCT_DESCRIPTION_MAX),
+        name: cutCharacters(name, NAME_MAX),
+        description: description === undefined ? undefined : cutCharacters(description, PRODUCT_DESCRIPTION_MAX),
         tax_category,
       },
     },

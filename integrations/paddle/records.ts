@@ -51,8 +51,3 @@ export function checkCustomerId(id: unknown): void {
   if (!isPaddleId(id, 'ctm'))
     throw new ProviderError('person', `${JSON.stringify(id)} is no customer of Paddle: it must begin with ctm_`);
 }
-
-/** Shortens a text without splitting a character. */
-export function cutText(text: string, length_max: number): string {
-  return [...text].slice(0, length_max).join('');
-}

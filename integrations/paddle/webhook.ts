@@ -3,11 +3,13 @@
  * (developer.paddle.com/webhooks/signature-verification). While the secret of a destination is rotated, there are
  * several `h1`.
  */
+
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
-import { FarthingError, invalid } from '../../core/foundation/error.ts';
+import { invalid } from '../../core/foundation/error.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type { InboundEvent } from '../account.ts';
+import { buildSignatureRefusal, toInstantText } from '../webhook-parts.ts';
 import { isPaddleId } from './records.ts';
 
 /** Maximum age of a delivery; an older one may be a replay. Paddle recommends 5 seconds, which a slow network exceeds. */
@@ -28,8 +30,7 @@ export function checkPaddleSignature({ secrets, header = '', body, now }: Paddle
   const isTimely = others.length === 0 && age_seconds <= TOLERANCE_SECONDS;
   const expected = secrets.map((secret) => createHmac('sha256', secret).update(`${time}:`).update(body).digest());
   const matching = expected.flatMap((one) => given.filter((signature) => timingSafeEqual(signature, one)));
-  if (!isTimely || matching.length === 0)
-    throw new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
+  if (!isTimely || matching.length === 0) throw buildSignatureRefusal();
 }
 
 function listValues(header: string, name: string, form: RegExp): string[] {
@@ -91,9 +92,4 @@ function listSubjects(event_type: string, { id, transaction_id, action }: EventD
 function listTransaction(id: unknown): ProviderEventSubject[] {
   if (!isPaddleId(id, 'txn')) return [];
   return (['invoice', 'payment'] as const).map((kind) => ({ kind, provider_entity_id: id }));
-}
-
-function toInstantText(text: string | null | undefined): string | null {
-  const ms = Date.parse(text ?? '');
-  return Number.isNaN(ms) ? null : new Date(ms).toISOString();
 }

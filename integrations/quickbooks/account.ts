@@ -17,9 +17,9 @@ import type {
   SearchedCreditNote,
   SearchedInvoice,
 } from '../account.ts';
-import { hasBegun } from '../books-documents.ts';
 import type { ExactJson } from '../exact-json.ts';
 import { ProviderError } from '../provider-error.ts';
+import { hasBegun } from '../pushed-records.ts';
 import { type QuickBooksClient, quote } from './client.ts';
 import { DUPLICATE_NAME, DUPLICATE_NUMBER, isFault } from './errors.ts';
 import { toProviderInvoice } from './pulled-invoice.ts';

@@ -9,6 +9,7 @@ import { z } from 'zod';
 import { FarthingError } from '../../core/foundation/error.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type { InboundEvent } from '../account.ts';
+import { buildSignatureRefusal, toInstantText } from '../webhook-parts.ts';
 
 type IntuitWebhook = {
   readonly tokens: readonly string[];
@@ -22,8 +23,7 @@ export function checkIntuitSignature({ tokens, header = '', body }: IntuitWebhoo
   const given = Buffer.from(header);
   // The comparison needs buffers of one length.
   const matching = expected.filter((one) => given.length === one.length && timingSafeEqual(given, one));
-  if (matching.length === 0)
-    throw new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
+  if (matching.length === 0) throw buildSignatureRefusal();
 }
 
 const cloudEvents = z.array(
@@ -108,9 +108,4 @@ function toOlderEvents({ realmId, dataChangeEvent: { entities } }: Notification)
 
 function toSubjects(name: string, provider_entity_id: string): ProviderEventSubject[] {
   return name === 'invoice' || name === 'payment' ? [{ kind: name, provider_entity_id }] : [];
-}
-
-function toInstantText(text: string | undefined): string | null {
-  const ms = Date.parse(text ?? '');
-  return Number.isNaN(ms) ? null : new Date(ms).toISOString();
 }

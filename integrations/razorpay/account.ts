@@ -18,6 +18,7 @@ import type {
 } from '../account.ts';
 import type { AccountPayments } from '../account-payments.ts';
 import { isRefused, ProviderError } from '../provider-error.ts';
+import { cutCharacters, hasBegun } from '../pushed-records.ts';
 import { fromSubunits, toPayableSubunits } from './amounts.ts';
 import {
   createRazorpayClient,
@@ -31,15 +32,7 @@ import { toRazorpayLines } from './lines.ts';
 import { RazorpayPayments } from './payments.ts';
 import { type RefundablePayment, toProviderInvoice } from './pulled-invoice.ts';
 import { readRefunds } from './refunds.ts';
-import {
-  cutText,
-  isRazorpayId,
-  readNote,
-  toInvoiceReceipt,
-  toNotes,
-  toRazorpayEmail,
-  toRazorpayName,
-} from './texts.ts';
+import { isRazorpayId, readNote, toInvoiceReceipt, toNotes, toRazorpayEmail, toRazorpayName } from './texts.ts';
 
 /** Maximum page size of a list at Razorpay. */
 const PAGE = 100;
@@ -82,7 +75,7 @@ class RazorpayAccount implements ProviderAccount {
       const body = toRazorpayCustomer(customer);
       // Razorpay returns the existing customer if the email is the same, so a first push with an email needs no search. A repeated push
       // searches because the email may have changed; a push without an email searches because Razorpay would create another customer.
-      const isFirst = customer.key_age_seconds === 0 && !customer.is_key_renewed;
+      const isFirst = !hasBegun(customer);
       const found = isFirst && body.email !== undefined ? null : await this.#findCustomer(customer);
       const { id } = found ?? (await this.#createCustomer(customer, body));
       return { provider_entity_id: id, url: null };
@@ -298,7 +291,7 @@ function toRazorpayDraft(invoice: PushedInvoice): Omit<Invoices.RazorpayInvoiceC
     draft: '1',
     customer_id: provider_customer_id,
     currency: currency.toUpperCase(),
-    description: cutText(`Invoice ${invoice_number}`, DESCRIPTION_MAX),
+    description: cutCharacters(`Invoice ${invoice_number}`, DESCRIPTION_MAX),
     receipt: toInvoiceReceipt(invoice_number, invoice_id),
     partial_payment: 0,
     sms_notify: 0,

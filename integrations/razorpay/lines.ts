@@ -1,9 +1,10 @@
 /** Lines of an invoice at Razorpay: one positive integer amount each, with quantity 1. */
+
 import type { PushedInvoice } from '../account.ts';
 import { foldSmallestLines, sumMinorUnits } from '../minor-units.ts';
 import { ProviderError } from '../provider-error.ts';
+import { cutCharacters } from '../pushed-records.ts';
 import { fromSubunits, toPayableSubunits, toSubunits } from './amounts.ts';
-import { cutText } from './texts.ts';
 
 /** Maximum number of lines of one invoice; Razorpay refuses more (razorpay.com/docs/api/payments/invoices). */
 const LINES_MAX = 50;
@@ -38,7 +39,7 @@ export function toRazorpayLines(invoice: PushedInvoice): RazorpayLine[] {
 }
 
 function buildLine(name: string, amount: number, currency: string): RazorpayLine {
-  return { name: cutText(name, NAME_MAX), amount, currency: currency.toUpperCase(), quantity: 1 };
+  return { name: cutCharacters(name, NAME_MAX), amount, currency: currency.toUpperCase(), quantity: 1 };
 }
 
 /**
@@ -49,6 +50,6 @@ function toTotalLine({ lines, invoice_number, currency }: PushedInvoice, total: 
   const listed = lines.map(({ description, amount }) => `${description}: ${amount}`).join('\n');
   return {
     ...buildLine(`Invoice ${invoice_number}`, total, currency),
-    description: cutText(listed, DESCRIPTION_MAX),
+    description: cutCharacters(listed, DESCRIPTION_MAX),
   };
 }

@@ -1,5 +1,7 @@
 /** Texts within the limits of Razorpay (razorpay.com/docs/api/customers, /docs/api/orders). */
+
 import { createHash } from 'node:crypto';
+import { cutCharacters } from '../pushed-records.ts';
 
 const NAME_MIN = 3;
 const NAME_MAX = 50;
@@ -31,7 +33,7 @@ export function toNotes(values: Readonly<Record<string, string | null>>): Record
   return Object.fromEntries(
     Object.entries(values)
       .filter((entry): entry is [string, string] => entry[1] !== null && entry[1] !== '')
-      .map(([name, value]) => [name, cutText(value, NOTE_MAX)]),
+      .map(([name, value]) => [name, cutCharacters(value, NOTE_MAX)]),
   );
 }
 
@@ -39,10 +41,6 @@ export function toNotes(values: Readonly<Record<string, string | null>>): Record
 export function readNote({ notes }: { readonly notes?: unknown }, name: string): string | null {
   const value = (notes as Record<string, unknown> | null | undefined)?.[name];
   return typeof value === 'string' ? value : null;
-}
-
-export function cutText(text: string, max: number): string {
-  return [...text].slice(0, max).join('');
 }
 
 /** Builds the receipt of an invoice, which the customer sees as its number. */

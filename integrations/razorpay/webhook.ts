@@ -7,10 +7,11 @@
 
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
-import { FarthingError, invalid } from '../../core/foundation/error.ts';
+import { invalid } from '../../core/foundation/error.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type { InboundEvent } from '../account.ts';
 import type { InboundWebhook } from '../provider.ts';
+import { buildSignatureRefusal } from '../webhook-parts.ts';
 import { isRazorpayId } from './texts.ts';
 
 type SignedDelivery = Pick<InboundWebhook, 'headers' | 'body'> & { readonly secrets: readonly string[] };
@@ -22,8 +23,7 @@ export function checkRazorpaySignature({ secrets, headers, body }: SignedDeliver
   const matching = secrets.filter((secret) =>
     timingSafeEqual(given, createHmac('sha256', secret).update(body).digest()),
   );
-  if (matching.length === 0)
-    throw new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
+  if (matching.length === 0) throw buildSignatureRefusal();
 }
 
 const razorpayEvent = z.object({

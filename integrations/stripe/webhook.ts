@@ -2,8 +2,9 @@
  * Signature of Stripe's webhooks: `Stripe-Signature: t=<unix seconds>,v1=<hex>`, an HMAC-SHA256 of `t.body` with the whole `whsec_…` text as
  * its key (docs.stripe.com/webhooks/signature). While a secret is rotated, there are several `v1`.
  */
+
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { FarthingError } from '../../core/foundation/error.ts';
+import { buildSignatureRefusal } from '../webhook-parts.ts';
 
 /** Maximum age of a delivery; an older one may be a replay. Stripe signs a retry with a new time. */
 const TOLERANCE_SECONDS = 300;
@@ -24,8 +25,7 @@ export function checkStripeSignature({ secrets, header = '', body, now }: Signed
   const expected = secrets.map((secret) => createHmac('sha256', secret).update(`${time}.`).update(body).digest());
   const given = signatures.map((signature) => Buffer.from(signature, 'hex'));
   const matching = expected.flatMap((one) => given.filter((signature) => timingSafeEqual(signature, one)));
-  if (!isTimely || matching.length === 0)
-    throw new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
+  if (!isTimely || matching.length === 0) throw buildSignatureRefusal();
 }
 
 /**

@@ -1,11 +1,13 @@
 /** Webhooks of Whop (docs.whop.com/developer/guides/webhooks), signed by the scheme of Standard Webhooks. Only ids are read from the body. */
+
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { FarthingError, invalid } from '../../core/foundation/error.ts';
+import { invalid } from '../../core/foundation/error.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type { InboundEvent } from '../account.ts';
 import type { InboundWebhook } from '../provider.ts';
 import { decodeStandardSecret, isStandardSignature } from '../standard-signature.ts';
+import { buildSignatureRefusal, toInstantText } from '../webhook-parts.ts';
 import { isWhopId } from './records.ts';
 
 type WhopDelivery = InboundWebhook & { readonly secrets: readonly string[] };
@@ -18,8 +20,7 @@ export function checkWhopSignature({ secrets, headers, body, now }: WhopDelivery
     signatures: headers['webhook-signature'] ?? '',
     ...{ body, now },
   };
-  if (!isStandardSignature(secrets.flatMap(listKeys), delivery))
-    throw new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
+  if (!isStandardSignature(secrets.flatMap(listKeys), delivery)) throw buildSignatureRefusal();
 }
 
 /** A shorter text is no key that somebody encoded. */
@@ -100,9 +101,4 @@ function readPaymentId({ payment }: WhopRecord): unknown {
 
 function toSubjects(kind: ProviderEventSubject['kind'], id: unknown): ProviderEventSubject[] {
   return typeof id === 'string' && isWhopId(id) ? [{ kind, provider_entity_id: id }] : [];
-}
-
-function toInstantText(text: string | null | undefined): string | null {
-  const ms = Date.parse(text ?? '');
-  return Number.isNaN(ms) ? null : new Date(ms).toISOString();
 }

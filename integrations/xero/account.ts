@@ -2,6 +2,7 @@
  * Account at Xero: one organisation. A record that a push creates has our id in its reference, a contact in its number. A repeated push
  * searches for it first. Invoices and credit notes are created as drafts, compared with ours, and then authorised.
  */
+
 import { Decimal } from '../../core/foundation/decimal.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type {
@@ -16,9 +17,9 @@ import type {
   SearchedCreditNote,
   SearchedInvoice,
 } from '../account.ts';
-import { hasBegun } from '../books-documents.ts';
 import type { ExactJson } from '../exact-json.ts';
 import { ProviderError } from '../provider-error.ts';
+import { hasBegun } from '../pushed-records.ts';
 import type { XeroClient } from './client.ts';
 import {
   toAllocationBody,

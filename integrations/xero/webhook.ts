@@ -2,10 +2,12 @@
  * Webhooks of Xero: `x-xero-signature` is the base64 HMAC-SHA256 of the body with the webhook key (developer.xero.com, "Webhooks"). Before a
  * webhook is active, Xero sends lists without events, some with a wrong signature, which must be refused with 401 ("Intent to receive").
  */
+
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { FarthingError } from '../../core/foundation/error.ts';
 import type { InboundEvent } from '../account.ts';
+import { buildSignatureRefusal } from '../webhook-parts.ts';
 
 type XeroWebhook = {
   readonly keys: readonly string[];
@@ -19,8 +21,7 @@ export function checkXeroSignature({ keys, header = '', body }: XeroWebhook): vo
   const given = Buffer.from(header);
   // The comparison needs buffers of one length.
   const matching = expected.filter((one) => given.length === one.length && timingSafeEqual(given, one));
-  if (matching.length === 0)
-    throw new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
+  if (matching.length === 0) throw buildSignatureRefusal();
 }
 
 const eventShape = z.object({

@@ -7,11 +7,12 @@
 
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
-import { FarthingError, invalid } from '../../core/foundation/error.ts';
+import { invalid } from '../../core/foundation/error.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type { InboundEvent } from '../account.ts';
 import { parseExactJson } from '../exact-json.ts';
 import type { InboundWebhook } from '../provider.ts';
+import { buildSignatureRefusal } from '../webhook-parts.ts';
 
 export const FORM = 'application/x-www-form-urlencoded';
 
@@ -36,8 +37,7 @@ export function checkZohoSignature({
   const texts = listSignedTexts(webhook);
   const expected = secrets.flatMap((secret) => texts.map((text) => createHmac('sha256', secret).update(text).digest()));
   const matching = expected.filter((one) => timingSafeEqual(given, one));
-  if (matching.length === 0)
-    throw new FarthingError('permission_denied', 'the signature is not valid', { http_status_code: 401 });
+  if (matching.length === 0) throw buildSignatureRefusal();
 }
 
 /**

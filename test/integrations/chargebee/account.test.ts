@@ -233,7 +233,7 @@ describe('integrations/chargebee/account', () => {
         expect(count('invoice')).to.equal(0);
       });
 
-    it('with another total there is voided, with both numbers, and can be sent anew', async () => {
+    it('with another total there is voided, with both numbers, and can be sent again', async () => {
       fake.site.surcharge = 250;
       const { error_class, message } = await catchFailure(() => push());
       expect(error_class).to.equal('person');

@@ -168,7 +168,7 @@ describe('integrations/whop/payments', () => {
       return made().at(-1)!;
     };
 
-    it('gives back a part, and a second part of the same amount', async () => {
+    it('refunds a part, and a second part of the same amount', async () => {
       const { id } = await pay();
       const first = await payments.refund(refund(id));
       const second = await payments.refund(refund(id, { key: 'refund:2', refunded_before: '19.1' }));

@@ -54,7 +54,7 @@ export interface ProviderDouble {
   listSentNotes(credit_note_id: string): readonly string[];
   /** A customer pays all of the copy. Returns the id of the payment. */
   payCopy(copy_id: string): string;
-  /** A person gives back a part of a payment. Absent if the provider moves no money. */
+  /** A person refunds a part of a payment. Absent if the provider moves no money. */
   refundPayment?(id: string, amount: string): void;
   /** Sum of the refunds of a payment. Absent if the provider makes none. */
   sumRefunds?(payment_id: string): string;
