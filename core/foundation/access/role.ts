@@ -106,6 +106,14 @@ export function canRead({ roles }: { roles: readonly string[] }, entity: Permiss
   return hasPermission(roles, entity, 'read');
 }
 
+/** Lists the permissions of the roles, in the order of ENTITIES: `customer:read`. */
+export function listPermissions({ roles }: { roles: readonly string[] }): string[] {
+  const actions = ['read', 'write', 'correct'] as const;
+  return ENTITIES.flatMap((entity) =>
+    actions.filter((action) => hasPermission(roles, entity, action)).map((action) => `${entity}:${action}`),
+  );
+}
+
 /** Records that a response shows in addition to its subject need a permission of their own. */
 export function requireRead({ roles }: { roles: readonly string[] }, entity: PermissionEntity, what: string): void {
   if (!canRead({ roles }, entity)) throw toPermissionError(`${entity}:read`, what);
