@@ -4,7 +4,7 @@ import type { FetchResponse, ParseAsResponse } from 'openapi-fetch';
 import { api, dataFrom } from './client.ts';
 import type { paths } from './openapi.d.ts';
 
-type GetPath = { [Path in keyof paths]: paths[Path] extends { get: object } ? Path : never }[keyof paths];
+export type GetPath = { [Path in keyof paths]: paths[Path] extends { get: object } ? Path : never }[keyof paths];
 type GetOperation<Path extends GetPath> = paths[Path] extends { get: infer Operation extends object }
   ? Operation
   : never;
