@@ -69,4 +69,4 @@ export function WithSheet({ children, sheet }: { children: ReactNode; sheet: Rea
   );
 }
 
-const TEXTS = defineTexts({ close: 'Close' }, { de: { close: 'Schließen' } });
+const TEXTS = defineTexts({ close: 'Close, esc' }, { de: { close: 'Schließen, esc' } });
