@@ -104,7 +104,9 @@ export const SessionAnswer = z
       .meta({
         description: 'Environments of the tenant, the oldest first. Empty without the permission environment:read.',
       }),
-    permissions: z.array(z.string()).meta({ description: 'Permissions of the roles, such as customer:write.' }),
+    permissions: z
+      .record(z.string(), z.array(z.string()))
+      .meta({ description: 'Actions that the roles allow, by entity: read, write, correct.' }),
   })
   .meta({ id: 'SessionResponse' });
 

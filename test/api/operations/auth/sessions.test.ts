@@ -18,7 +18,7 @@ type Session = {
   user: { id: string; email: string | null; name: string; roles: string[] };
   tenant: { id: string; name: string };
   environments: { id: string; name: string; type: string; test_clock_id: string | null }[];
-  permissions: string[];
+  permissions: Record<string, string[]>;
 };
 type Sessions = { items: { id: string; last_used_at: string; user_agent: string | null; is_current: boolean }[] };
 
@@ -68,7 +68,7 @@ describe('browser sessions', () => {
         ['Production', 'production', null],
       ],
     );
-    expect(shown.permissions).to.include.members(['customer:write', 'event:correct', 'user:read']);
+    expect(shown.permissions).to.deep.include({ customer: ['read', 'write'], event: ['read', 'write', 'correct'] });
     expect((await me(browser)).body).to.deep.equal(shown);
   });
 
@@ -172,7 +172,7 @@ describe('browser sessions', () => {
     });
     const other = openBrowser(api);
     const { body } = await enter(other, { email: reader.email, password: reader.password });
-    expect(body.permissions).to.include('customer:read').and.not.include('customer:write');
+    expect(body.permissions).to.deep.include({ customer: ['read'], event: ['read'] });
     const headers = { 'x-environment-id': shown.environments[0]!.id };
     const create = () => other.request('POST', '/customers', { body: { external_id: 'x' }, headers });
     expect((await create()).status).to.equal(403);
@@ -180,7 +180,7 @@ describe('browser sessions', () => {
     expect((await create()).status).to.equal(201);
     await browser.request('PUT', `/users/${reader.id}/roles`, { body: { roles: [] } });
     const none = await me(other);
-    expect([none.body.environments, none.body.permissions]).to.deep.equal([[], []]);
+    expect([none.body.environments, none.body.permissions]).to.deep.equal([[], {}]);
   });
 
   it('400 with a cookie and a key or token, whichever is right', async () => {
