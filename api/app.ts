@@ -12,7 +12,7 @@ import { isTracing } from '../tracing/spans.ts';
 import { limitLoad } from './http/admission.ts';
 import { collectHeaders, serveCachedReads } from './http/cached-reads.ts';
 import { compressAnswers } from './http/compress.ts';
-import { consoleRoutes } from './http/console.ts';
+import { serveConsole } from './http/console.ts';
 import { docsRoutes } from './http/docs.ts';
 import { getOnly, refuseUnknownPath, sendError } from './http/errors.ts';
 import { healthRoutes } from './http/health.ts';
@@ -120,7 +120,7 @@ function mountPages(app: Express, { services, routes, metrics, operations }: Mou
   app.use(['/metrics', '/docs', '/v1/openapi.json'], compressAnswers);
   app.use(healthRoutes(services), metrics.router);
   app.use('/docs', docsRoutes(routes));
-  app.use(consoleRoutes(services));
+  app.use(serveConsole(services));
   app.get('/', shownWhere(DOCS), (_request, response) => response.redirect('/docs/'));
   app.all('/', shownWhere(DOCS), getOnly);
 

@@ -24,7 +24,7 @@ type BuildPages = {
   readonly files: RequestHandler;
 };
 
-export function consoleRoutes({ console, config }: Pick<Services, 'console' | 'config'>): Router {
+export function serveConsole({ console, config }: Pick<Services, 'console' | 'config'>): Router {
   const router = Router();
   if (console === undefined || config.CONSOLE === 'off') return router;
   let loaded: BuildPages | undefined;
