@@ -3,7 +3,8 @@
  * (docs/rules/pricing.md, "What a price must state").
  */
 
-import { type CreatePrice, definePrice, type Price, type PriceDefinition } from '../../../core/catalog/price/record.ts';
+import { definePrice } from '../../../core/catalog/price/define.ts';
+import { type CreatePrice, type Price, type PriceDefinition } from '../../../core/catalog/price/record.ts';
 import { checkTimeBuckets } from '../../../core/catalog/price/time-buckets.ts';
 import { alreadyExists, invalid, notAllowed, prefixIndex } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
