@@ -48,7 +48,7 @@ export function definePrice(request: CreatePrice, unit?: PriceUnitTerms): PriceD
 }
 
 /** Fields of a requested price that determine its charge for a quantity. */
-type ChargeRequest = Pick<
+export type ChargeRequest = Pick<
   CreatePrice,
   | 'currency'
   | 'type'
