@@ -25,7 +25,7 @@ import { GroupAnswer, GroupListAnswer } from '../../api/catalog/groups/schema.ts
 import { ParsePricingAnswer } from '../../api/catalog/parsing/schema.ts';
 import { PlanAnswer, PlanListAnswer } from '../../api/catalog/plans/schema.ts';
 import { PriceUnitAnswer, PriceUnitListAnswer } from '../../api/catalog/price-units/schema.ts';
-import { BulkPriceAnswer, PriceAnswer, PriceListAnswer } from '../../api/catalog/prices/schema.ts';
+import { BulkPriceAnswer, PriceAnswer, PriceCostAnswer, PriceListAnswer } from '../../api/catalog/prices/schema.ts';
 import {
   TaxAssociationAnswer,
   TaxAssociationListAnswer,
@@ -238,6 +238,7 @@ export const ANSWERS = {
   'POST /plans/:id/sync/subscriptions/v2': WorkflowResult,
   'POST /prices': PriceAnswer,
   'POST /prices/bulk': BulkPriceAnswer,
+  'POST /prices/cost': PriceCostAnswer,
   'GET /prices': PriceListAnswer,
   'POST /prices/search': PriceListAnswer,
   'GET /prices/lookup/:lookup_key': PriceAnswer,
