@@ -93,7 +93,7 @@ const ThreadFields = z.object({
   }),
 });
 
-const EventThreadAnswer = ThreadFields.extend({
+export const EventThreadAnswer = ThreadFields.extend({
   event: EventAnswer.nullable().meta({
     description: 'Event as it counts now; null if no input with this id is an event.',
   }),
