@@ -48,6 +48,7 @@ import { costsheetRoutes } from './reporting/costs/routes.ts';
 import { receivablesRoutes } from './reporting/dashboard/receivables.ts';
 import { dashboardRoutes } from './reporting/dashboard/routes.ts';
 import { debuggerRoutes } from './reporting/events/debugger.ts';
+import { threadRoutes } from './reporting/events/thread.ts';
 import { downloadRoutes } from './reporting/exports/file-routes.ts';
 import { exportFileRoutes } from './reporting/exports/routes.ts';
 import { meterUsageRoutes } from './reporting/meter-usage/routes.ts';
@@ -100,6 +101,7 @@ export const routes: Route[] = [
   ...meterUsageRoutes,
   ...analyticsRoutes,
   ...debuggerRoutes,
+  ...threadRoutes,
   ...exportRoutes,
   ...workflowRoutes,
   ...taskRoutes,

@@ -149,6 +149,7 @@ import {
 import { ReceivablesAnswer } from '../../api/reporting/dashboard/receivables.ts';
 import { DashboardRevenuesAnswer, RevenueDashboardAnswer } from '../../api/reporting/dashboard/schema.ts';
 import { EventByIdAnswer } from '../../api/reporting/events/debugger-answer.ts';
+import { EventThreadAnswer } from '../../api/reporting/events/thread.ts';
 import { MeterUsageAnswer } from '../../api/reporting/meter-usage/routes.ts';
 import {
   RunNowAnswer,
@@ -411,6 +412,7 @@ export const ANSWERS = {
   'POST /events/query': GetEventsAnswer,
   'POST /events/:id/void': CorrectionAnswer,
   'POST /events/:id/replace': CorrectionAnswer,
+  'GET /events/:id/thread': EventThreadAnswer,
   'GET /events/:id/corrections': z.object({ items: z.array(CorrectionAnswer) }),
   'GET /events/dead-letters': z.object({ items: z.array(DeadLetterAnswer), pagination: Pagination }),
   'POST /events/dead-letters/replay': ReplayAnswer,
