@@ -12,6 +12,7 @@ import { findUnprocessed } from '../../../storage/events/unprocessed.ts';
 import { listCorrections } from '../../../storage/progress/corrections.ts';
 import type { PartitionProgress } from '../../../storage/progress/partition-progress.ts';
 import { loadSharedProgress } from '../../../storage/progress/slices.ts';
+import { sendJsonText } from '../../http/compress.ts';
 import { type Context, idParams, type Route, route } from '../../http/route.ts';
 import { formatEventJson } from '../../metering/events/event-json.ts';
 import { EventByIdAnswer, EventProcessingAnswer } from './debugger-answer.ts';
@@ -48,7 +49,7 @@ export const debuggerRoutes: Route[] = [
 ];
 
 async function answerEvent(id: string, context: Context): Promise<void> {
-  const { services, scope, response } = context;
+  const { services, scope, request, response } = context;
   const corrections = await listCorrections(services.postgres, scope, id);
   const [found, outcomes] = await Promise.all([
     findDebuggedEvent(id, context, corrections.length > 0),
@@ -62,10 +63,7 @@ async function answerEvent(id: string, context: Context): Promise<void> {
   const others = JSON.stringify(
     completeKeys(EventProcessingAnswer, { ...shown, corrections, outcomes: distinct(outcomes).map(showOutcome) }),
   );
-  response
-    .status(200)
-    .type('application/json')
-    .send(`{"event":${event},${others.slice(1)}`);
+  sendJsonText(request, response, `{"event":${event},${others.slice(1)}`);
 }
 
 type DebuggedEvent = { event: FoundEvent; in_effect: boolean; is_void: boolean };
