@@ -19,7 +19,8 @@ export const settingRoutes: Route[] = [
     path: '/settings',
     operation_id: 'listSettings',
     summary: 'List all settings',
-    description: 'Returns every setting with all fields, its defaults, and whether it is set. Unchanged fields have their defaults.',
+    description:
+      'Returns every setting with all fields, its defaults, and whether it is set. Unchanged fields have their defaults.',
     tag,
     access: 'setting:read',
     success: 200,
