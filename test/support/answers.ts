@@ -106,6 +106,7 @@ import {
   IngestEventAnswer,
   OtlpMetricsAnswer,
 } from '../../api/metering/events/schema.ts';
+import { SeenNamesAnswer, SeenPropertiesAnswer } from '../../api/metering/events/seen.ts';
 import { UncountedEventAnswer } from '../../api/metering/events/uncounted.ts';
 import { MeterAnswer, MeterDetailAnswer, MeterListAnswer } from '../../api/metering/meters/schema.ts';
 import { UsageAnswer } from '../../api/metering/usage/routes.ts';
@@ -137,6 +138,7 @@ import {
   CustomerUsageAnswer,
   SubscriptionEntitlementsAnswer,
 } from '../../api/rating/entitlements/entitled.ts';
+import { AttentionAnswer } from '../../api/reporting/attention/routes.ts';
 import { CostAnalyticsAnswer } from '../../api/reporting/costs/analytics-schema.ts';
 import {
   CostsheetAnswer,
@@ -156,6 +158,8 @@ import {
   ScheduledTaskAnswer,
   ScheduledTaskListAnswer,
 } from '../../api/reporting/scheduled-tasks/schema.ts';
+import { SearchAnswer } from '../../api/reporting/search/routes.ts';
+import { CustomerSummariesAnswer, PlanSummariesAnswer } from '../../api/reporting/summaries/schema.ts';
 import { AnalyticsAnswer } from '../../api/reporting/usage/analytics-answer.ts';
 import { CheckAnswer, ReservationAnswer, ReservationListAnswer } from '../../api/reservations/schema.ts';
 import { TestClockAnswer, TestClockListAnswer } from '../../api/schedule/test-clocks/schema.ts';
@@ -392,6 +396,12 @@ export const ANSWERS = {
   'POST /invoices/:id/comms/trigger': MessageAnswer,
   'POST /invoices/:id/webhook/trigger': WebhookResentAnswer,
   'GET /dashboard/receivables': ReceivablesAnswer,
+  'GET /dashboard/attention': AttentionAnswer,
+  'POST /customers/summaries': CustomerSummariesAnswer,
+  'POST /plans/summaries': PlanSummariesAnswer,
+  'GET /search': SearchAnswer,
+  'GET /events/names': SeenNamesAnswer,
+  'GET /events/properties': SeenPropertiesAnswer,
   'GET /invoices/:id/pdf': DocumentAddressAnswer,
   'GET /creditnotes/:id/pdf': DocumentAddressAnswer,
   'GET /documents/:token': z.string(),
