@@ -23,6 +23,7 @@ import { Decimal } from '../../core/foundation/decimal.ts';
 import { createdBy } from '../../core/foundation/stamp.ts';
 import { newId } from '../../storage/foundation/new-id.ts';
 import { CouponAssociationModel } from '../../storage/models/subscriptions/coupon-association.ts';
+import { openBrowser, type TestBrowser } from '../support/browser.ts';
 import { clientCall, hasMethod } from '../support/client-call.ts';
 import { ExampleIds, exampleId as id } from '../support/example-ids.ts';
 import { expectGoldenJson } from '../support/golden.ts';
@@ -88,6 +89,8 @@ describe('the examples of the documentation', () => {
   const conditions = new Map<string, string>();
   /** Another than that of the first environment. */
   let key: string | undefined;
+  /** Sends the requests, in place of a key. */
+  let browser: TestBrowser | undefined;
 
   before(async () => {
     fake = await new StripeFake().start();
@@ -601,6 +604,21 @@ describe('the examples of the documentation', () => {
     await ask('cloneEnvironment', { id: id('env') });
     await ask('listAuditLogs', { query: `entity_id=${id('user')}&tenant_wide=true&limit=1` });
     await ask('getAuditLog', { id: id('audit') });
+    await signInBrowsers();
+  }
+
+  async function signInBrowsers() {
+    await ask('getSignInOptions');
+    const other = openBrowser(world.api);
+    browser = openBrowser(world.api);
+    await ask('createSession');
+    await ask('getCurrentSession');
+    browser = other;
+    await send('POST', '/auth/session', requestExample(routes.find((one) => one.operation_id === 'createSession')!));
+    await ask('listSessions');
+    await ask('endSession', { id: id('sess') });
+    await ask('endCurrentSession');
+    browser = undefined;
   }
 
   async function whatIsDoneAgain() {
@@ -965,7 +983,9 @@ describe('the examples of the documentation', () => {
   async function send(method: string, path: string, body?: unknown, successes = [200, 201, 202]) {
     const as = key === undefined ? {} : { key };
     const request = body === undefined ? as : { ...as, body: ids.asMade(body) };
-    const answer = await world.api.request<unknown>(method, ids.asMade(path), request);
+    const answer = await (browser === undefined
+      ? world.api.request<unknown>(method, ids.asMade(path), request)
+      : browser.request<unknown>(method, ids.asMade(path), request));
     expect(answer.status, `${method} ${path}: ${answer.text}`).to.be.oneOf(successes);
     const { body: answered } = answer;
     if (typeof answered !== 'string') return ids.asShown(withFixedParts(answered, world.now));
