@@ -37,6 +37,7 @@ import {
 } from './bucket-cells.ts';
 import { toOpenQueryKey } from './cached-usage.ts';
 import { loadEventsOutside } from './outside-events.ts';
+import { applyPlannedCorrection } from './planned-corrections.ts';
 import type { Certainty, Snapshot } from './snapshot.ts';
 import { subtractCells, toUsageCell } from './subtract-cells.ts';
 import type { ClippedRanges, KeyedEvent, MeterUsageQuery } from './usage-query.ts';
@@ -350,9 +351,11 @@ function buildEventFilter({ only, clipped }: MeterUsageQuery): ((event: RawEvent
 
 async function loadRawCells(read_plan: UsageReadPlan, hasFewEvents = false): Promise<UsageCell[]> {
   const events = hasFewEvents || read_plan.query.is_of_many ? await loadFewRawEvents(read_plan) : null;
-  if (events) return aggregateEvents(read_plan, () => events);
+  if (events)
+    return aggregateEvents(read_plan, () => applyPlannedCorrection(events, read_plan, toRawEventsQuery(read_plan)));
   const raw_query = { ...toRawEventsQuery(read_plan), signal: read_plan.query.bounds?.signal };
-  return aggregateEvents(read_plan, () => streamRawEvents(read_plan.stores.clickhouse, raw_query));
+  const stream = () => streamRawEvents(read_plan.stores.clickhouse, raw_query);
+  return aggregateEvents(read_plan, () => applyPlannedCorrection(stream(), read_plan, raw_query));
 }
 
 /** Reads the events that `streamRawEvents` would return, by one statement for all concurrent callers; null if there are too many. */
