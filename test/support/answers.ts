@@ -411,6 +411,8 @@ export const ANSWERS = {
   'GET /events': GetEventsAnswer,
   'POST /events/query': GetEventsAnswer,
   'POST /events/:id/void': CorrectionAnswer,
+  'POST /events/:id/void/preview': CorrectionPreviewAnswer,
+  'POST /events/:id/replace/preview': CorrectionPreviewAnswer,
   'POST /events/:id/replace': CorrectionAnswer,
   'GET /events/:id/corrections': z.object({ items: z.array(CorrectionAnswer) }),
   'GET /events/dead-letters': z.object({ items: z.array(DeadLetterAnswer), pagination: Pagination }),
