@@ -96,6 +96,7 @@ import {
   ChangePlanV2Answer,
 } from '../../api/lifecycle/subscriptions/plan-change-schema.ts';
 import { CancelScheduleAnswer, SchedulesAnswer } from '../../api/lifecycle/subscriptions/schedule-routes.ts';
+import { CorrectionPreviewAnswer } from '../../api/metering/events/correction-previews.ts';
 import { CorrectionAnswer } from '../../api/metering/events/corrections.ts';
 import { DeadLetterAnswer, ReplayAnswer } from '../../api/metering/events/dead-letters.ts';
 import { MonitoringAnswer } from '../../api/metering/events/monitoring.ts';
@@ -421,6 +422,8 @@ export const ANSWERS = {
   'GET /events': GetEventsAnswer,
   'POST /events/query': GetEventsAnswer,
   'POST /events/:id/void': CorrectionAnswer,
+  'POST /events/:id/void/preview': CorrectionPreviewAnswer,
+  'POST /events/:id/replace/preview': CorrectionPreviewAnswer,
   'POST /events/:id/replace': CorrectionAnswer,
   'GET /events/:id/thread': EventThreadAnswer,
   'GET /events/:id/corrections': z.object({ items: z.array(CorrectionAnswer) }),

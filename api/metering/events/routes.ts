@@ -1,6 +1,7 @@
 /** Routes of events: ingestion, queries, corrections and usage. */
 import type { Route } from '../../http/route.ts';
 import { usageRoutes } from '../usage/routes.ts';
+import { correctionPreviewRoutes } from './correction-previews.ts';
 import { correctionRoutes } from './corrections.ts';
 import { deadLetterRoutes } from './dead-letters.ts';
 import { ingestRoutes } from './ingest.ts';
@@ -15,6 +16,7 @@ export const eventRoutes: Route[] = [
   ...otlpRoutes,
   ...queryRoutes,
   ...correctionRoutes,
+  ...correctionPreviewRoutes,
   ...deadLetterRoutes,
   ...uncountedRoutes,
   ...seenRoutes,
