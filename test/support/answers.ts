@@ -108,7 +108,7 @@ import {
   OtlpMetricsAnswer,
 } from '../../api/metering/events/schema.ts';
 import { SeenNamesAnswer, SeenPropertiesAnswer } from '../../api/metering/events/seen.ts';
-import { UncountedEventAnswer } from '../../api/metering/events/uncounted.ts';
+import { ListUncountedEventsAnswer } from '../../api/metering/events/uncounted.ts';
 import { MeterAnswer, MeterDetailAnswer, MeterListAnswer } from '../../api/metering/meters/schema.ts';
 import { UsageAnswer } from '../../api/metering/usage/routes.ts';
 import { AuditAnswer, AuditListAnswer } from '../../api/operations/audit-logs/schema.ts';
@@ -429,7 +429,7 @@ export const ANSWERS = {
   'GET /events/:id/corrections': z.object({ items: z.array(CorrectionAnswer) }),
   'GET /events/dead-letters': z.object({ items: z.array(DeadLetterAnswer), pagination: Pagination }),
   'POST /events/dead-letters/replay': ReplayAnswer,
-  'GET /events/uncounted': z.object({ items: z.array(UncountedEventAnswer), next_cursor: z.string().nullable() }),
+  'GET /events/uncounted': ListUncountedEventsAnswer,
   'GET /events/monitoring': MonitoringAnswer,
   'POST /events/usage': UsageAnswer,
   'POST /events/usage/meter': UsageAnswer,

@@ -9,6 +9,7 @@ import { monitoringRoutes } from './monitoring.ts';
 import { otlpRoutes } from './otlp.ts';
 import { queryRoutes } from './query.ts';
 import { seenRoutes } from './seen.ts';
+import { streamRoutes } from './stream.ts';
 import { uncountedRoutes } from './uncounted.ts';
 
 export const eventRoutes: Route[] = [
@@ -20,6 +21,7 @@ export const eventRoutes: Route[] = [
   ...deadLetterRoutes,
   ...uncountedRoutes,
   ...seenRoutes,
+  ...streamRoutes,
   ...monitoringRoutes,
   ...usageRoutes,
 ];
