@@ -70,12 +70,16 @@ export async function beginCalls(
   { author, describe = async () => ({}) }: FirstCall,
 ): Promise<IntegrationMappingModel> {
   const current = await IntegrationMappingModel.fetch(mapping, mapping.id, { database: transaction, lock: true });
-  const { entity_type, entity_id, mapping_state } = current;
-  if (mapping_state === 'gone') throw notAllowed(`${entity_type} ${entity_id} was unlinked meanwhile`);
+  checkLinked(current);
   if (hasCallBegun(current)) return current;
   const key_created_at = await loadKeyTime(transaction, author.now);
   const begun = { ...(await describe()), idempotency_key: makeKey(author), key_created_at };
   return IntegrationMappingModel.change(current, begun, { by: author, database: transaction });
+}
+
+/** Refuses to push a record that was unlinked after its mapping was read. */
+export function checkLinked({ entity_type, entity_id, mapping_state }: IntegrationMappingModel): void {
+  if (mapping_state === 'gone') throw notAllowed(`${entity_type} ${entity_id} was unlinked meanwhile`);
 }
 
 /** Finds the current mapping of a record. Locks the connection first, so that concurrent requests cannot both create a mapping. */
