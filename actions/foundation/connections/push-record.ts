@@ -4,6 +4,7 @@
  * before the first record that needs it.
  */
 import { toPostalAddress } from '../../../core/catalog/customer/address.ts';
+import { deriveBusinessName } from '../../../core/catalog/customer/business.ts';
 import { FarthingError } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
@@ -123,6 +124,7 @@ function toPushedCustomer(customer: CustomerModel): Omit<PushedCustomer, keyof P
     external_id: customer.external_id,
     name: customer.name,
     email: customer.email,
+    business_name: deriveBusinessName(customer),
     address: toPostalAddress(customer),
   };
 }

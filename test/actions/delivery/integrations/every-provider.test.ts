@@ -197,6 +197,37 @@ describeProviders('records and money', ({ name, exchanges, there, given }) => {
       expect((await account.findMapping(credited.invoice_id)).push_error).to.equal(null);
     });
 
+  if (exchanges.includes('deal'))
+    it('a subscription goes out as a deal, once, and the deal follows its status', async () => {
+      const { account } = given;
+      const id = await account.newSubscription();
+      await account.push();
+      await account.push();
+      expect(there.listDeals!(id)).to.deep.equal(['closedwon 100']);
+      await account.request('POST', `/subscriptions/${id}/cancel`, { cancellation_type: 'immediate' });
+      await account.push();
+      expect(there.listDeals!(id)).to.deep.equal(['closedlost 100']);
+      expect((await account.findMapping(id)).push_error).to.equal(null);
+    });
+  else
+    it('a subscription is not sent', async () => {
+      const { account } = given;
+      const entity_id = await account.newSubscription();
+      await account.push();
+      expect(await account.findMapping(entity_id)).to.equal(undefined);
+      const body = { entity_type: 'subscription', entity_id };
+      const answer = await account.api.request('POST', '/integrations/sync', { body });
+      expect([answer.status, answer.body.code]).to.deep.equal([400, 'invalid_operation']);
+      expect(answer.body.message).to.equal('no connected provider receives subscriptions');
+      const sync_config = { deal: { inbound: false, outbound: true } };
+      const path = `/connections/${account.connection_id}` as const;
+      const refused = await account.api.request('PUT', path, { body: { sync_config } });
+      expect([refused.status, refused.body.message]).to.deep.equal([
+        400,
+        `sync_config.deal.outbound: ${name} does not support it`,
+      ]);
+    });
+
   it('an invoice that is voided here is void there', async () => {
     const { account } = given;
     const { invoice_id } = await account.newPushed();
