@@ -1,5 +1,5 @@
 /**
- * Deals and companies (developers.hubspot.com, "Deals", "Companies", "Pipelines"). A subscription is a deal in the default
+ * Deals and companies (docs/integrations/hubspot.md, "Deals"; developers.hubspot.com, "Deals", "Companies", "Pipelines"). A subscription is a deal in the default
  * pipeline; a customer that is a business is also a company.
  */
 import type { PushedCustomer, PushedSubscription } from '../account.ts';
