@@ -92,7 +92,7 @@ export async function callWithAccess<Result>(
   call: (account: ProviderAccount) => Promise<Result>,
 ): Promise<Result> {
   const { oauth } = findAccountCapability(connection);
-  const paced = { settings, pace_name: connection.id, ends_at: computeCallEnd() };
+  const paced = { settings, pace_name: connection.id, deadline: startDeadline() };
   if (!oauth) return await callWithSecrets(connection, { secrets, ...paced }, call);
   const address = findAddress(connection.provider_type, settings);
   const terms = { oauth, secrets, address, sealing: createSealer(settings.SECRETS_KEYS), now };
@@ -160,12 +160,12 @@ type PacedCredentials = {
   readonly settings: AccountCallSettings;
   /** Name under which requests share the provider's rate limit; null for a single request. */
   readonly pace_name?: string | null;
-  /** Time of `performance.now()` after which the call begins no further request. */
-  readonly ends_at?: number;
+  /** After this signal the call begins no further request. */
+  readonly deadline?: AbortSignal;
 };
 
-function computeCallEnd(): number {
-  return performance.now() + CALL_MS_MAX;
+function startDeadline(): AbortSignal {
+  return AbortSignal.timeout(CALL_MS_MAX);
 }
 
 /**
@@ -173,7 +173,7 @@ function computeCallEnd(): number {
  */
 export async function callWithSecrets<Result>(
   { provider_type }: Pick<ConnectionModel, 'provider_type'>,
-  { secrets, settings, pace_name = null, ends_at = computeCallEnd() }: PacedCredentials,
+  { secrets, settings, pace_name = null, deadline = startDeadline() }: PacedCredentials,
   call: (account: ProviderAccount) => Promise<Result>,
 ): Promise<Result> {
   const capability = findAccountCapability({ provider_type });
@@ -182,7 +182,7 @@ export async function callWithSecrets<Result>(
   const limit = typeof requests_per_second === 'function' ? requests_per_second(secrets) : requests_per_second;
   const beforeRequest = async () => {
     if (pace_name !== null && limit !== undefined) await waitForPace(pace_name, limit);
-    checkCallTime(ends_at);
+    checkCallTime(deadline);
   };
   try {
     const account = await capability.open(secrets, { address, beforeRequest });
@@ -193,8 +193,8 @@ export async function callWithSecrets<Result>(
 }
 
 /** Ends a call that nobody awaits any more before its next request: its record may be claimed by another attempt. */
-function checkCallTime(ends_at: number): void {
-  if (performance.now() > ends_at) throw new ProviderError('wait', `the call took longer than ${CALL_MS_MAX} ms`);
+function checkCallTime(deadline: AbortSignal): void {
+  if (deadline.aborted) throw new ProviderError('wait', `the call took longer than ${CALL_MS_MAX} ms`);
 }
 
 async function waitForPace(name: string, requests_per_second: number): Promise<void> {

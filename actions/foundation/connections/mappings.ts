@@ -207,6 +207,28 @@ export async function linkEntity(
   return added;
 }
 
+type Payer = { readonly customer_id: string; readonly provider_entity_id: string; readonly author: Author };
+
+/**
+ * Links a customer to the record with which it paid, at a provider that makes its customers itself. No effect if either has a mapping, also
+ * an unlinked one: a person has then decided.
+ */
+export async function linkPayer(
+  transaction: Transaction,
+  connection: ConnectionModel,
+  { customer_id: entity_id, provider_entity_id, author }: Payer,
+): Promise<void> {
+  const entity = { entity_type: 'customer', entity_id } as const;
+  const [known] = await IntegrationMappingModel.in(connection, transaction)
+    .where({ connection_id: connection.id, entity_type: entity.entity_type })
+    .where((either) => void either.where({ entity_id }).orWhere({ provider_entity_id }))
+    .limit(1);
+  if (known) return;
+  const record = { ...buildMapping({ connection, entity, author }), ...MADE, provider_entity_id };
+  const conflict = describeTaken(record, provider_entity_id);
+  await IntegrationMappingModel.add(connection, record, { database: transaction, conflict });
+}
+
 /** Refuses to link a customer to a provider without customers. */
 function checkHasCustomers({ provider_type }: ConnectionModel, { entity_type }: MappedEntity): void {
   if (entity_type === 'customer' && !listCapable('account')[provider_type]?.exchanges.includes('customer'))

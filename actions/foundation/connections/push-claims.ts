@@ -2,9 +2,9 @@
  * One attempt at a time sends a record (docs/integrations/README.md, "Sending a record"). An attempt claims the mapping
  * of the record with a lease, because no transaction is open during a call to a provider.
  */
+import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { ProviderError } from '../../../integrations/provider-error.ts';
-import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Postgres } from '../../../storage/foundation/stores.ts';
 import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
 import { releaseClaim, takeClaim } from '../../../storage/queue/push-claims.ts';
@@ -17,7 +17,7 @@ const SECOND_MS = 1_000;
 const LEASE_SECONDS = (CALLS_MAX * (CALL_MS_MAX + REQUEST_MS_MAX)) / SECOND_MS;
 
 /** An attempt usually takes less than a second, so another one waits for its end. */
-const WAIT_MS = 5_000;
+const POLLS_MAX = 50;
 const POLL_MS = 100;
 
 /** Thrown if another attempt is sending the record. */
@@ -35,7 +35,7 @@ export async function withClaim<Result>(
   mapping: IntegrationMappingModel,
   attempt: (claimed: IntegrationMappingModel) => Promise<Result>,
 ): Promise<Result> {
-  const claimed_by = newId('integration_mapping', Date.now());
+  const claimed_by = randomUUID();
   const claimed = await claimMapping({ postgres }, mapping, claimed_by);
   try {
     return await attempt(claimed);
@@ -50,11 +50,10 @@ async function claimMapping(
   mapping: IntegrationMappingModel,
   claimed_by: string,
 ): Promise<IntegrationMappingModel> {
-  const ends_at = performance.now() + WAIT_MS;
-  for (;;) {
+  for (let polls = 0; ; polls++) {
     const current = await IntegrationMappingModel.fetch(mapping, mapping.id, { database });
     if (await takeClaim(database, current, { claimed_by, lease_seconds: LEASE_SECONDS })) return current;
-    if (performance.now() >= ends_at) throw new BeingSent(current);
+    if (polls === POLLS_MAX) throw new BeingSent(current);
     await wait(POLL_MS);
   }
 }

@@ -10,7 +10,7 @@ import type { PricedItem } from '../../rating/line-amount.ts';
 import { chargePerPeriod } from '../../rating/yearly-charge.ts';
 import type { Subscription, SubscriptionLineItem } from '../../subscriptions/record.ts';
 
-type FixedLine = Pick<
+type InitialLine = Pick<
   SubscriptionLineItem,
   'price_type' | 'quantity' | 'billing_period' | 'billing_period_count' | 'start_date' | 'end_date'
 > &
@@ -19,7 +19,7 @@ type FixedLine = Pick<
 /** A line with another billing period counts with its share: a year has 12 months, 52 weeks or 365 days. */
 export function computeRecurringAmount(
   subscription: Pick<Subscription, 'start_date' | 'billing_period' | 'billing_period_count' | 'currency'>,
-  lines: readonly FixedLine[],
+  lines: readonly InitialLine[],
 ): Decimal {
   const { currency } = subscription;
   const initial = lines.filter((line) => line.price_type === 'FIXED' && isInitial(line, subscription));
@@ -31,7 +31,7 @@ export function computeRecurringAmount(
 }
 
 function isInitial(
-  { start_date, end_date }: Pick<FixedLine, 'start_date' | 'end_date'>,
+  { start_date, end_date }: Pick<InitialLine, 'start_date' | 'end_date'>,
   subscription: Pick<Subscription, 'start_date'>,
 ): boolean {
   const start = toInstant(subscription.start_date);

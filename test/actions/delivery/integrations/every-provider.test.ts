@@ -74,6 +74,33 @@ describeProviders('records and money', ({ name, exchanges, there, given }) => {
     expect(account.showCopies(invoice_id)).to.deep.equal(['paid 0']);
   });
 
+  if (name === 'whop')
+    it('a customer that the provider made is linked when it pays, once, and not again after it was unlinked', async () => {
+      const { account } = given;
+      const customer_id = await account.newCustomer();
+      const pay = async () => {
+        const invoice_id = await account.newInvoice(customer_id);
+        await account.push();
+        there.payCopy((await account.findMapping(invoice_id)).provider_entity_id);
+        await account.deliverAll();
+        await account.read();
+        expect(await account.showPaid(invoice_id)).to.equal('SUCCEEDED 100');
+      };
+      const list = async () => {
+        const rows = await account.api.services.postgres('integration_mappings').where({ entity_id: customer_id });
+        return rows.map(({ mapping_state, provider_entity_id }) => `${mapping_state} ${provider_entity_id}`);
+      };
+      await pay();
+      const [linked] = await list();
+      expect(linked).to.match(/^made mber_/);
+      await pay();
+      expect(await list()).to.deep.equal([linked]);
+      const link = { entity_type: 'customer', entity_id: customer_id, provider_type: name };
+      await account.request('DELETE', '/integrations/link', link);
+      await pay();
+      expect(await list()).to.deep.equal([linked!.replace('made', 'gone')]);
+    });
+
   it('a payment there comes in by the job that reads, if its webhook is lost', async () => {
     const { account } = given;
     const { invoice_id, copy_id } = await account.newPushed();
