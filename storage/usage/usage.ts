@@ -26,7 +26,7 @@ import {
 } from '../../core/metering/usage.ts';
 import { KeyedBatchLoader } from '../concurrency/batch-loader.ts';
 import { runYielding } from '../concurrency/time-slicer.ts';
-import { countRawEvents, type LogPosition } from '../events/raw-events.ts';
+import { countRawEvents, type LogPosition, type PositionedRawEvent } from '../events/raw-events.ts';
 import { toMonthStart } from '../events/tables.ts';
 import type { Stores } from '../foundation/stores.ts';
 import type { EventLog, PartitionLag } from '../log/log.ts';
@@ -35,6 +35,7 @@ import { currentRecorder } from '../postgres/interceptors/dependency-recorder.ts
 import { type PartitionProgress, toOffsetsText } from '../progress/partition-progress.ts';
 import { type CurrentCounting, isSameCounter, loadCurrentCounting } from './counter.ts';
 import type { UsageResult } from './live-usage.ts';
+import { findTouchingCorrection } from './planned-corrections.ts';
 import { type Doubt, readConsistently, type Snapshot, type SnapshotRead } from './snapshot.ts';
 import { type CellsRead, cacheRead, loadUsageCells, toRawEventsQuery, type UsageReadPlan } from './usage-cells.ts';
 import { getUsageFeed } from './usage-feed.ts';
@@ -137,10 +138,11 @@ async function buildCounting({
   counted_by: { counter },
 }: UsageReadContext): Promise<UsageCounting> {
   const meter = compiled(counter.definition);
+  const isCorrected = findTouchingCorrection({ stores, scope, query, meter }) !== null;
   return {
     read_plan: { stores, scope, meter, meter_version: counter.version, grid: toGrid(query), stop: counter.stop },
     parts: await planParts(meter, query),
-    wants_raw: !counter.has_buckets || query.only !== undefined || query.key_of !== undefined,
+    wants_raw: !counter.has_buckets || query.only !== undefined || query.key_of !== undefined || isCorrected,
   };
 }
 
@@ -290,6 +292,8 @@ export type BilledUsageQuery = {
   readonly timezone?: string;
   readonly billing_anchor_ms?: Milliseconds;
   readonly now_ms?: Milliseconds;
+  /** Stored event that is left out. */
+  readonly without?: PositionedRawEvent | undefined;
 };
 
 export type BilledUsage = {

@@ -57,12 +57,18 @@ type Shown = Record<
   secret: { id: string };
 };
 
-/** Previews that happen at one instant with the request before them. */
+/** Previews and reads that happen at one instant with the request before them. */
 const PREVIEWS = [
   'previewSubscription',
   'previewOneOffInvoice',
   'previewSubscriptionCancellation',
   'previewCreditNote',
+  'getAttention',
+  'listEventNames',
+  'listEventProperties',
+  'summarizeCustomers',
+  'summarizePlans',
+  'search',
 ];
 
 describe('the examples of the documentation', () => {
@@ -304,12 +310,15 @@ describe('the examples of the documentation', () => {
     await ask('getEvent', { id: 'call-1' });
     await ask('lookupEvent', { query: 'id=call-1' });
     await ask('listDeadLetters');
+    await ask('getAttention');
     await ask('replayDeadLetters');
     await ask('voidEvent', { id: 'call-5' });
     await ask('replaceEvent', { id: 'call-1' });
     await world.waitForPipeline();
     await ask('listEventCorrections', { id: 'call-1' });
     await ask('getEventsMonitoring');
+    await ask('listEventNames');
+    await ask('listEventProperties', { query: 'event_name=api_call' });
   }
 
   async function whatItCosts() {
@@ -337,6 +346,9 @@ describe('the examples of the documentation', () => {
     await ask('getWorkflowSummary', { workflow_id: id('wf'), run_id: id('run') });
     await ask('getTaskResult', { query: `workflow_id=${id('wf')}` });
     await ask('finalizeInvoice', { id: id('inv', 2) });
+    await ask('summarizeCustomers');
+    await ask('summarizePlans');
+    await ask('search', { query: 'q=acme' });
     await ask('updateInvoice', { id: id('inv', 2) });
     await ask('getInvoice', { id: id('inv', 2) });
     await ask('getInvoicePdf', { id: id('inv', 2), query: 'url=true' });

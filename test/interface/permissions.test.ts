@@ -20,6 +20,10 @@ const EVENT_READING = [
   'listDeadLetters',
   'listUncountedEvents',
   'getEventsMonitoring',
+  'listEventNames',
+  'listEventProperties',
+  'getAttention',
+  'search',
   'getUsageStatistics',
   'getUsageByMeter',
   'getUsageAnalytics',
@@ -49,7 +53,7 @@ const ASKED_EVERYWHERE = ['all_writer', 'all_reader'];
 /** Searches and questions, which come with POST and change nothing. */
 const asks = ({ method, path }: Route) =>
   method === 'get' ||
-  /\/(search|query|preview|usage|usage\/meter|analytics|analytics-v2|detailed-analytics|revenue-dashboard|revenues)$/.test(
+  /\/(search|query|preview|usage|usage\/meter|summaries|analytics|analytics-v2|detailed-analytics|revenue-dashboard|revenues)$/.test(
     path,
   );
 
