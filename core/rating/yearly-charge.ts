@@ -11,7 +11,7 @@ const PER_YEAR = { DAILY: 365, WEEKLY: 52, MONTHLY: 12, QUARTERLY: 4, HALF_YEARL
 type ChargedTerms = Pick<PricedItem, 'price' | 'quantity' | 'billing_period' | 'billing_period_count'>;
 
 /** Monthly amount of a fixed charge, rounded like a line. */
-export function monthlyCharge(terms: ChargedTerms, currency: string): Decimal {
+export function computeMonthlyCharge(terms: ChargedTerms, currency: string): Decimal {
   return roundMoney(yearlyCharge(terms).dividedBy(12), currency);
 }
 
