@@ -1,6 +1,6 @@
 /** A preview of a change is what the change then answers, and writes nothing (docs/rules/invoices.md, "Preview and invoice agree"). */
 import { expect } from 'chai';
-import { countHeldLocks, listChanged, readTraces } from '../../support/traces.ts';
+import { countHeldLocks, listChanged, readTraces, SEQUENCES_WITH_GAPS } from '../../support/traces.ts';
 import { fixed, startWorld, usage, type World } from '../../support/world.ts';
 
 /** An answer without what a preview leaves open: ids, numbers, and keys that are made of ids. */
@@ -57,7 +57,8 @@ describe('previews of changes', () => {
     const before = await readTraces(postgres);
     const known = listIds(await loadAll());
     const preview = await world.post<object>(paths[0], body);
-    expect(listChanged(before, await readTraces(postgres))).to.deep.equal([]);
+    const changed = listChanged(before, await readTraces(postgres));
+    expect(changed.filter((name) => !SEQUENCES_WITH_GAPS.includes(name))).to.deep.equal([]);
     expect(await countHeldLocks(postgres)).to.equal(0);
     for (const id of listIds(preview)) expect(known, id).to.include(id);
     const made = await world.post<object>(paths[1], body);
