@@ -54,6 +54,15 @@ const BORDERS = {
     DECIMAL,
   ],
   ...Object.fromEntries(ENTRANCES.map((entrance) => [entrance, entranceMayNotImport(entrance)])),
+  console: [
+    from(
+      ['storage', 'integrations', 'actions', 'process', 'commands', 'sql', 'tracing', 'api', 'pipeline', 'scheduler'],
+      'console speaks HTTP: of this repository it imports itself and what is pure in core.',
+    ),
+    NO_STORES,
+    NO_TESTS,
+    DECIMAL,
+  ],
   commands: [
     from(['integrations', 'api', 'scheduler', 'console'], 'commands imports the pipeline and what is below it.'),
     NO_STORES,
@@ -110,9 +119,9 @@ const OUT_OF_ORDER = {
 };
 
 export default {
-  plugins: ['typescript', 'import', 'oxc', 'unicorn'],
+  plugins: ['typescript', 'import', 'oxc', 'unicorn', 'react', 'jsx-a11y'],
   categories: { correctness: 'error' },
-  ignorePatterns: ['node_modules', '.farthing', 'test/golden', 'console/**/*.js'],
+  ignorePatterns: ['node_modules', '.farthing', 'test/golden', 'console-dist', 'console/client/openapi.d.ts'],
   rules: {
     eqeqeq: 'error',
     // A cycle of type imports is refused, too, because a reader of one file would need the other first.
@@ -137,6 +146,23 @@ export default {
       folders.flatMap((folder) => keepOrder(`${layer}/${folder}`)),
     ),
     ...Object.keys(OUT_OF_ORDER).map((file) => ({ files: [file], rules: refuse(BORDERS[file.split('/')[0]]) })),
+    {
+      files: ['console/**'],
+      rules: {
+        // Names, metadata and properties of events are text that strangers write.
+        'react/no-danger': 'error',
+        'react/exhaustive-deps': 'error',
+        'react/rules-of-hooks': 'error',
+        // axe checks the pages themselves; these rules take a list of rows, which moves by keys, for a mistake.
+        'jsx-a11y/prefer-tag-over-role': 'off',
+        'jsx-a11y/no-static-element-interactions': 'off',
+        'jsx-a11y/click-events-have-key-events': 'off',
+        'jsx-a11y/no-noninteractive-tabindex': 'off',
+        'jsx-a11y/no-noninteractive-element-interactions': 'off',
+        // It is about React's compiler, which does not run here.
+        'react/incompatible-library': 'off',
+      },
+    },
     {
       files: ['core/foundation/decimal.ts'],
       rules: refuse([...refuseLater('core/foundation', 0), ...coreMayImport('zod', 'decimal.js')]),

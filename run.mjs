@@ -33,6 +33,7 @@ const SCRIPTS = {
   audit: { file: 'commands/audit.ts', stores: true, settings: true },
   partitions: { file: 'commands/partitions.ts', stores: true, settings: true },
   tenants: { file: 'commands/tenants.ts', stores: true, settings: true },
+  console: { file: 'process/console-build.ts' },
   // One file that also runs where it was copied to, so nothing is installed for it.
   'verify-invoice': { file: 'commands/verify-invoice.mjs', alone: true },
   check: { run: check, dev: true },
@@ -218,12 +219,37 @@ async function dev(args) {
 }
 
 async function check() {
+  await writeConsoleTypes();
   const results = await Promise.all(
     CHECKS.map(([what, bin, args, env]) => quietly(what, [bin, ...(Array.isArray(args) ? args : args())], env)),
   );
   for (const { output } of results.filter(({ ok }) => !ok)) process.stdout.write(output);
   for (const { what, ok, seconds } of results) console.log(`${ok ? 'ok    ' : 'failed'} ${what} (${seconds} s)`);
   if (results.some(({ ok }) => !ok)) process.exitCode = 1;
+}
+
+// The console is typed by the OpenAPI document of the API, so its types are made before types are checked: not again while the document
+// is the same. The generator needs the programming interface of TypeScript 5.
+async function writeConsoleTypes() {
+  const folder = join(NODE_MODULES, '.cache', 'console');
+  const [document, checked, types] = ['openapi.json', 'typed.json', 'openapi.d.ts'].map((name) => join(folder, name));
+  const target = join(ROOT, 'console', 'client', 'openapi.d.ts');
+  mkdirSync(folder, { recursive: true });
+  await runWell(['--import', './process/typescript.mjs', 'api/openapi-file.ts', document]);
+  const text = readFileSync(document, 'utf8');
+  if (existsSync(target) && existsSync(checked) && readFileSync(checked, 'utf8') === text) return;
+  const loader = pathToFileURL(join(ROOT, 'process', 'typescript-5.mjs')).href;
+  const register = `data:text/javascript,import{register}from'node:module';register(${JSON.stringify(loader)})`;
+  await runWell(['--import', register, 'node_modules/openapi-typescript/bin/cli.js', document, '-o', types]);
+  renameSync(types, target);
+  renameSync(document, checked);
+}
+
+async function runWell(args) {
+  const { ok, output } = await quietly(args[0], args);
+  if (ok) return;
+  process.stdout.write(output);
+  leave(`failed: ${args.join(' ')}`);
 }
 
 async function fix() {

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 const MARKS = ['stores.json', 'farthing.lock', 'stores.lock', join('postgres', 'data'), join('clickhouse', 'data')];
 /** Folders of a data directory. If the repository itself is one, they lie beside its sources. */
 const FOLDERS = ['postgres', 'clickhouse', 'log', 'identities'];
-const KINDS = /\.(?:ts|mjs|json)$/;
+const KINDS = /\.(?:tsx?|mjs|json|css)$/;
 
 /** All of the root if no data directory is in it; otherwise the files outside of data directories. */
 export function formattedFiles(root) {

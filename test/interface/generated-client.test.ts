@@ -10,7 +10,7 @@ import { routes } from '../../api/resources.ts';
 const ROOT = join(import.meta.dirname, '../..');
 const GENERATOR = join(ROOT, 'node_modules/openapi-typescript/bin/cli.js');
 const COMPILER = join(ROOT, 'node_modules/typescript/bin/tsc');
-const LOADER = new URL('../support/typescript-5.mjs', import.meta.url).href;
+const LOADER = new URL('../../process/typescript-5.mjs', import.meta.url).href;
 const REGISTER = `data:text/javascript,import{register}from'node:module';register(${JSON.stringify(LOADER)})`;
 
 /** The client of openapi-fetch, as far as the story needs it. */

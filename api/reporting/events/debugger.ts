@@ -8,6 +8,7 @@ import { formatUs } from '../../../core/foundation/time/instant.ts';
 import type { FoundEvent } from '../../../storage/events/find-events.ts';
 import { listEventOutcomes, type OutcomeRow } from '../../../storage/events/outcomes.ts';
 import { listCorrections } from '../../../storage/progress/corrections.ts';
+import { sendJsonText } from '../../http/compress.ts';
 import { type Context, idParams, type Route, route } from '../../http/route.ts';
 import { formatEventJson } from '../../metering/events/event-json.ts';
 import { EventByIdAnswer, EventProcessingAnswer } from './debugger-answer.ts';
@@ -44,7 +45,7 @@ export const debuggerRoutes: Route[] = [
 ];
 
 async function answerEvent(id: string, context: Context): Promise<void> {
-  const { services, scope, response } = context;
+  const { services, scope, request, response } = context;
   const corrections = await listCorrections(services.postgres, scope, id);
   const [found, outcomes] = await Promise.all([
     findEvent(services, scope, { id, is_corrected: corrections.length > 0 }),
@@ -58,10 +59,7 @@ async function answerEvent(id: string, context: Context): Promise<void> {
   const others = JSON.stringify(
     completeKeys(EventProcessingAnswer, { ...shown, corrections, outcomes: distinct(outcomes).map(showOutcome) }),
   );
-  response
-    .status(200)
-    .type('application/json')
-    .send(`{"event":${event},${others.slice(1)}`);
+  sendJsonText(request, response, `{"event":${event},${others.slice(1)}`);
 }
 
 async function showEvent({ event, in_effect, is_void }: LocatedEvent, { services, scope }: Context) {

@@ -1,0 +1,53 @@
+/** Bars over time, such as the usage of a line by day. The table behind the chart has the exact figures. */
+import type { ReactNode } from 'react';
+import { formatAxis } from '../figures/format.ts';
+import { useLanguage } from '../texts/texts.ts';
+import { ChartTable } from './chart-table.tsx';
+import styles from './charts.module.css';
+import { type ChartPoint, findAxisMax, toPlace } from './series.ts';
+
+const HEIGHT = 118;
+const WIDTH = 700;
+const GAP = 3;
+
+type BarsProps = { label: string; points: readonly ChartPoint[]; unit?: string; showAt: (at: string) => string };
+
+export function Bars({ label, points, unit, showAt }: BarsProps): ReactNode {
+  const language = useLanguage();
+  const places = points.map(({ value }) => toPlace(value));
+  const max = findAxisMax(Math.max(0, ...places));
+  const width = WIDTH / Math.max(points.length, 1) - GAP;
+  return (
+    <ChartTable label={label} series={[{ key: 'bars', label: unit ?? label, points }]} showAt={showAt}>
+      <div className={styles.axis} aria-hidden="true">
+        {formatAxis(language, max)}
+      </div>
+      <svg
+        className={styles.plot}
+        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={label}
+      >
+        {places.map((place, at) => (
+          <rect
+            key={points[at]!.at}
+            x={at * (width + GAP)}
+            y={HEIGHT - (place / max) * HEIGHT}
+            width={Math.max(width, 0.5)}
+            height={(place / max) * HEIGHT}
+            fill="var(--series-1)"
+          >
+            <title>{`${showAt(points[at]!.at)}: ${points[at]!.value}`}</title>
+          </rect>
+        ))}
+      </svg>
+      {points.length > 0 && (
+        <div className={styles.ends} aria-hidden="true">
+          <span>{showAt(points[0]!.at)}</span>
+          <span>{showAt(points.at(-1)!.at)}</span>
+        </div>
+      )}
+    </ChartTable>
+  );
+}

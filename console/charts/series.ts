@@ -1,0 +1,35 @@
+/** Data of the charts. A figure becomes a floating-point number only where it becomes a place on the screen. */
+export type ChartPoint = { readonly at: string; readonly value: string };
+export type ChartSeries = {
+  readonly key: string;
+  readonly label: string;
+  readonly points: readonly ChartPoint[];
+  /** The period before: dashed and grey. */
+  readonly isBefore?: boolean;
+};
+/** A moment at which something changed: a price, a correction. It is drawn on the axis of time. */
+export type ChartMark = { readonly at: string; readonly label: string };
+
+/** The place of a decimal string on an axis. Digits beyond those of a double cannot be seen. */
+export function toPlace(value: string): number {
+  return Number(value);
+}
+
+export const SERIES_COLOURS = [
+  'var(--series-1)',
+  'var(--series-2)',
+  'var(--series-3)',
+  'var(--series-4)',
+  'var(--series-5)',
+] as const;
+
+export function findColour(index: number): string {
+  return SERIES_COLOURS[index % SERIES_COLOURS.length]!;
+}
+
+/** The next "round" number at or above the largest value: 1, 2, 2.5 or 5 times a power of ten. */
+export function findAxisMax(largest: number): number {
+  if (!(largest > 0)) return 1;
+  const power = 10 ** Math.floor(Math.log10(largest));
+  return ([1, 2, 2.5, 5].find((step) => step * power >= largest) ?? 10) * power;
+}

@@ -1,0 +1,83 @@
+/**
+ * The client of the public API, with the types of its OpenAPI document. The session cookie authenticates; each request names its
+ * environment, and unsafe ones carry the header that a form on a foreign page cannot send.
+ */
+import createClient, { type Middleware } from 'openapi-fetch';
+import type { paths } from './openapi.d.ts';
+
+export const API_BASE = '/v1';
+export const CONSOLE_HEADER = 'X-Farthing-Console';
+export const ENVIRONMENT_HEADER = 'X-Environment-ID';
+
+/** An error of the API: its status, its code, its message, and the field of the request that it names. */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly field: string | null;
+  readonly request_id: string | null;
+
+  constructor(status: number, record: ErrorRecord | null, request_id: string | null) {
+    super(record?.message ?? `the service answered ${status}`);
+    this.name = 'ApiError';
+    this.status = status;
+    this.code = record?.code ?? 'unknown';
+    this.field = typeof record?.details?.field === 'string' ? record.details.field : null;
+    this.request_id = request_id;
+  }
+}
+
+type ErrorRecord = { code?: string; message?: string; details?: { field?: unknown } | null };
+
+/** The environment of the page that is open; null before sign-in. */
+let environment_id: string | null = null;
+
+export function setEnvironment(id: string | null): void {
+  environment_id = id;
+}
+
+const addHeaders: Middleware = {
+  onRequest({ request }) {
+    if (environment_id !== null && !request.headers.has(ENVIRONMENT_HEADER))
+      request.headers.set(ENVIRONMENT_HEADER, environment_id);
+    request.headers.set(CONSOLE_HEADER, '1');
+    return request;
+  },
+};
+
+const throwErrors: Middleware = {
+  async onResponse({ response }) {
+    if (!response.ok) throw await readError(response);
+    return response;
+  },
+};
+
+export async function readError(response: Response): Promise<ApiError> {
+  const record = (await response.json().catch(() => null)) as ErrorRecord | null;
+  return new ApiError(response.status, record, response.headers.get('x-request-id'));
+}
+
+export const api = createClient<paths>({ baseUrl: API_BASE });
+api.use(addHeaders, throwErrors);
+
+/** Unwraps an answer: errors are thrown by the middleware, so that an answer without data has none by contract (204). */
+export async function dataFrom<Data>(answer: Promise<{ data?: Data }>): Promise<NonNullable<Data>> {
+  const { data } = await answer;
+  return data as NonNullable<Data>;
+}
+
+/** Address of a download or a stream, which cannot send headers: the environment stands in the query. */
+export function linkTo(path: string, query: Record<string, string | undefined> = {}): string {
+  const search = new URLSearchParams();
+  for (const [key, value] of Object.entries({ environment_id: environment_id ?? undefined, ...query }))
+    if (value !== undefined) search.set(key, value);
+  return `${API_BASE}${path}?${search}`;
+}
+
+/** The command that asks the same, for a terminal. The key is the reader's own. */
+export function formatCurl(method: string, path: string, body?: unknown): string {
+  const lines = [`curl -X ${method} '${location.origin}${API_BASE}${path}'`, `-H "x-api-key: $FARTHING_API_KEY"`];
+  if (environment_id !== null) lines.push(`-H '${ENVIRONMENT_HEADER}: ${environment_id}'`);
+  if (body !== undefined)
+    lines.push(`-H 'content-type: application/json'`, `-d '${JSON.stringify(body).replaceAll("'", `'\\''`)}'`);
+  return lines.join(' \\\n  ');
+}

@@ -1,0 +1,59 @@
+/** Forms: a deed of the API with its state. An error that names a field stands at that field, any other above the button. */
+import { type UseMutationResult, useMutation } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { ApiError } from '../client/client.ts';
+import { Button } from './button.tsx';
+import styles from './confirm.module.css';
+
+export type Deed<Input, Output> = UseMutationResult<Output, Error, Input>;
+
+export function useDeed<Input, Output>(
+  run: (input: Input) => Promise<Output>,
+  onDone?: (output: Output) => unknown,
+): Deed<Input, Output> {
+  return useMutation<Output, Error, Input>({
+    mutationFn: run,
+    onSuccess: async (output) => {
+      await onDone?.(output);
+    },
+  });
+}
+
+/** The message of an error for one field of the request; `line_items.0.amount` belongs to `line_items`, too. */
+export function fieldError(deed: { error: Error | null }, field: string): string | undefined {
+  const { error } = deed;
+  if (!(error instanceof ApiError) || error.field === null) return undefined;
+  return error.field === field || error.field.startsWith(`${field}.`) ? error.message : undefined;
+}
+
+/** `fields` are those that show their errors themselves. */
+export function FormFoot({
+  deed,
+  fields = [],
+  action,
+  blocked,
+  children,
+}: {
+  deed: { error: Error | null; isPending: boolean };
+  fields?: readonly string[];
+  action: string;
+  blocked?: string | null;
+  children?: ReactNode;
+}): ReactNode {
+  const isShown = deed.error !== null && !fields.some((field) => fieldError(deed, field) !== undefined);
+  return (
+    <>
+      {isShown && (
+        <p role="alert" className={styles.error}>
+          {deed.error?.message}
+        </p>
+      )}
+      <div className={styles.actions}>
+        {children}
+        <Button type="submit" isPrimary isBusy={deed.isPending} blocked={blocked}>
+          {action}
+        </Button>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,79 @@
+/** An input for money or a quantity. It accepts numbers as people of the language write them, and shows what was understood. */
+import { TextInput, type TextInputProps } from '@mantine/core';
+import { type ReactNode, useState } from 'react';
+import { formatQuantity } from '../figures/format.ts';
+import { parseNumber } from '../figures/parse.ts';
+import { defineTexts, useLanguage, useTexts } from '../texts/texts.ts';
+import styles from './number-input.module.css';
+
+type NumberInputProps = Omit<TextInputProps, 'value' | 'onChange'> & {
+  /** The exact decimal string; empty for none. */
+  value: string;
+  onValue: (value: string) => void;
+  unit?: string;
+};
+
+export function NumberInput({ value, onValue, unit, error, ...rest }: NumberInputProps): ReactNode {
+  const texts = useTexts(TEXTS);
+  const language = useLanguage();
+  const [text, setText] = useState(() => (value === '' ? '' : formatQuantity(language, value)));
+  const [shown, setShown] = useState(value);
+  // A value that changes from outside, for example by pasting a table, replaces the text.
+  if (shown !== value) {
+    setShown(value);
+    setText(value === '' ? '' : formatQuantity(language, value));
+  }
+  const parsed = parseNumber(text, language);
+  const accept = (next: string) => {
+    setShown(next);
+    onValue(next);
+  };
+  const change = (next: string) => {
+    setText(next);
+    const read = parseNumber(next, language);
+    if (read.kind === 'number') accept(read.value);
+    else if (read.kind === 'empty') accept('');
+  };
+  const understood = parsed.kind === 'number' ? formatQuantity(language, parsed.value) : null;
+  return (
+    <div>
+      <TextInput
+        {...rest}
+        value={text}
+        inputMode="text"
+        autoComplete="off"
+        classNames={{ input: styles.input }}
+        error={error ?? (parsed.kind === 'invalid' ? texts.invalid : undefined)}
+        onChange={({ currentTarget }) => change(currentTarget.value)}
+      />
+      {understood !== null && understood !== text && (
+        <p className="label">
+          = {understood} {unit}
+        </p>
+      )}
+      {parsed.kind === 'ambiguous' && (
+        <p className="label" role="status">
+          {texts.which}{' '}
+          {parsed.readings.map((reading) => (
+            <button
+              key={reading}
+              type="button"
+              className={styles.reading}
+              onClick={() => {
+                setText(formatQuantity(language, reading));
+                accept(reading);
+              }}
+            >
+              {formatQuantity(language, reading)}
+            </button>
+          ))}
+        </p>
+      )}
+    </div>
+  );
+}
+
+const TEXTS = defineTexts(
+  { invalid: 'This is not a number', which: 'Which one is meant?' },
+  { de: { invalid: 'Das ist keine Zahl', which: 'Welche Zahl ist gemeint?' } },
+);

@@ -1,0 +1,51 @@
+/** The console in a browser. It speaks the public API alone and has no rule of billing in it. */
+import './theme/mantine.css';
+import '@fontsource-variable/geist/wght.css';
+import '@fontsource-variable/geist-mono/wght.css';
+import './theme/tokens.css';
+import './theme/base.css';
+import './theme/overrides.css';
+import { MantineProvider } from '@mantine/core';
+import { Notifications } from '@mantine/notifications';
+import { QueryClientProvider } from '@tanstack/react-query';
+import { RouterProvider } from '@tanstack/react-router';
+import { StrictMode } from 'react';
+import { createRoot } from 'react-dom/client';
+import { createSession, sessionQuery } from './client/session.ts';
+import { queries, router } from './routing/router.ts';
+import { LanguageProvider } from './shell/language.tsx';
+import { resolveVariables, theme } from './theme/theme.ts';
+
+const nonce = document.querySelector<HTMLMetaElement>('meta[property=csp-nonce]')?.nonce ?? '';
+
+/** The one-time link of `npm start` carries its token after the #, which is not sent to any server nor left in the address. */
+async function openLink(): Promise<void> {
+  const token = new URLSearchParams(location.hash.slice(1)).get('link');
+  if (token === null) return;
+  history.replaceState(null, '', location.pathname + location.search);
+  try {
+    await createSession({ link_token: token });
+    await queries.invalidateQueries({ queryKey: sessionQuery.queryKey });
+  } catch {
+    sessionStorage.setItem('farthing.link_refused', '1');
+  }
+}
+
+await openLink();
+createRoot(document.getElementById('root')!).render(
+  <StrictMode>
+    <MantineProvider
+      theme={theme}
+      cssVariablesResolver={resolveVariables}
+      defaultColorScheme="auto"
+      getStyleNonce={() => nonce}
+    >
+      <QueryClientProvider client={queries}>
+        <LanguageProvider>
+          <RouterProvider router={router} />
+          <Notifications position="bottom-right" />
+        </LanguageProvider>
+      </QueryClientProvider>
+    </MantineProvider>
+  </StrictMode>,
+);

@@ -1,0 +1,65 @@
+/** All pages of the console. A page is a folder in pages/ with its routes.ts, listed here. */
+import { QueryClient } from '@tanstack/react-query';
+import { createRouter } from '@tanstack/react-router';
+import { ApiError } from '../client/client.ts';
+import { apiKeysRoutes } from '../pages/api-keys/routes.ts';
+import { customersRoutes } from '../pages/customers/routes.ts';
+import { eventsRoutes } from '../pages/events/routes.ts';
+import { firstBillRoutes } from '../pages/first-bill/routes.ts';
+import { homeRoutes } from '../pages/home/routes.ts';
+import { invoicesRoutes } from '../pages/invoices/routes.ts';
+import { metersRoutes } from '../pages/meters/routes.ts';
+import { plansRoutes } from '../pages/plans/routes.ts';
+import { settingsRoutes } from '../pages/settings/routes.ts';
+import { signInRoute } from '../pages/sign-in/routes.ts';
+import { subscriptionsRoutes } from '../pages/subscriptions/routes.ts';
+import { usageRoutes } from '../pages/usage/routes.ts';
+import { walletsRoutes } from '../pages/wallets/routes.ts';
+import { webhooksRoutes } from '../pages/webhooks/routes.ts';
+import { environmentRoute, rootRoute, startRoute } from './root-route.tsx';
+
+const RETRIES_MAX = 2;
+
+export const queries = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 5_000,
+      // What the service refuses, it refuses again.
+      retry: (count, error) =>
+        count < RETRIES_MAX && !(error instanceof ApiError && error.status < 500 && error.status !== 429),
+    },
+  },
+});
+
+const tree = rootRoute.addChildren([
+  startRoute,
+  signInRoute,
+  environmentRoute.addChildren([
+    ...homeRoutes,
+    ...firstBillRoutes,
+    ...customersRoutes,
+    ...usageRoutes,
+    ...eventsRoutes,
+    ...metersRoutes,
+    ...plansRoutes,
+    ...subscriptionsRoutes,
+    ...invoicesRoutes,
+    ...walletsRoutes,
+    ...apiKeysRoutes,
+    ...webhooksRoutes,
+    ...settingsRoutes,
+  ]),
+]);
+
+export const router = createRouter({
+  routeTree: tree,
+  context: { queries },
+  defaultPreload: 'intent',
+  scrollRestoration: true,
+});
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router;
+  }
+}

@@ -1,0 +1,30 @@
+/** Reads the search parameters of a URL. What is not understood is left out, so that an old link still opens its page. */
+export type SearchInput = Record<string, unknown>;
+
+/** A text, also one that the router has parsed as a number because it looks like one. */
+export function readText(input: SearchInput, key: string): string | undefined {
+  const value = input[key];
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+export function readOneOf<Value extends string>(
+  input: SearchInput,
+  key: string,
+  values: readonly Value[],
+): Value | undefined {
+  const text = readText(input, key);
+  return values.find((value) => value === text);
+}
+
+export function readTexts(input: SearchInput, key: string): string[] | undefined {
+  const value = input[key];
+  if (!Array.isArray(value)) return undefined;
+  const texts = value.filter((each): each is string => typeof each === 'string' && each !== '');
+  return texts.length > 0 ? texts : undefined;
+}
+
+/** A search object without the keys that have no value, so that they do not stand in the URL. */
+export function compact<Search extends object>(search: Search): Search {
+  return Object.fromEntries(Object.entries(search).filter(([, value]) => value !== undefined)) as Search;
+}

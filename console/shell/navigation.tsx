@@ -1,0 +1,191 @@
+import { Menu, UnstyledButton } from '@mantine/core';
+import { useMutation } from '@tanstack/react-query';
+import { Link, type LinkProps, useNavigate } from '@tanstack/react-router';
+import { type ReactNode, useState } from 'react';
+import type { SessionEnvironment } from '../client/session.ts';
+import { deleteSession } from '../client/session.ts';
+import { queries } from '../routing/router.ts';
+import { defineTexts, useTexts } from '../texts/texts.ts';
+import { Mark } from './mark.tsx';
+import styles from './shell.module.css';
+
+type Place = { readonly key: keyof typeof EN; readonly to: LinkProps['to'] };
+type Group = { readonly key: keyof typeof EN | null; readonly places: readonly Place[] };
+
+const GROUPS: readonly Group[] = [
+  {
+    key: null,
+    places: [
+      { key: 'home', to: '/env/$environment_id' },
+      { key: 'customers', to: '/env/$environment_id/customers' },
+      { key: 'usage', to: '/env/$environment_id/usage' },
+      { key: 'events', to: '/env/$environment_id/events' },
+    ],
+  },
+  {
+    key: 'pricing',
+    places: [
+      { key: 'meters', to: '/env/$environment_id/meters' },
+      { key: 'plans', to: '/env/$environment_id/plans' },
+    ],
+  },
+  {
+    key: 'billing',
+    places: [
+      { key: 'subscriptions', to: '/env/$environment_id/subscriptions' },
+      { key: 'invoices', to: '/env/$environment_id/invoices' },
+      { key: 'wallets', to: '/env/$environment_id/wallets' },
+    ],
+  },
+  {
+    key: 'connect',
+    places: [
+      { key: 'apiKeys', to: '/env/$environment_id/api-keys' },
+      { key: 'webhooks', to: '/env/$environment_id/webhooks' },
+    ],
+  },
+];
+
+type NavigationProps = { environment: SessionEnvironment; environments: readonly SessionEnvironment[] };
+
+export function Navigation({ environment, environments }: NavigationProps): ReactNode {
+  const texts = useTexts(TEXTS);
+  // On a narrow screen the navigation is a bar whose list opens.
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <nav className={styles.nav} aria-label={texts.navigation} data-open={isOpen || undefined}>
+      <div className={styles.brand}>
+        <Mark />
+        Farthing
+        <button type="button" className={styles.toggle} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          {texts.menu}
+        </button>
+      </div>
+      <EnvironmentSwitch environment={environment} environments={environments} />
+      <div className={styles.places} onClick={() => setOpen(false)}>
+        {GROUPS.map(({ key, places }) => (
+          <div key={key ?? 'first'} role="group" aria-label={key === null ? undefined : texts[key]}>
+            {key !== null && <h6>{texts[key]}</h6>}
+            {places.map((place) => (
+              <PlaceLink key={place.key} place={place} />
+            ))}
+          </div>
+        ))}
+        <div className={styles.last}>
+          <PlaceLink place={{ key: 'settings', to: '/env/$environment_id/settings' }} />
+          <SignOut />
+        </div>
+      </div>
+    </nav>
+  );
+}
+
+function PlaceLink({ place: { key, to } }: { place: Place }): ReactNode {
+  const texts = useTexts(TEXTS);
+  return (
+    <Link
+      to={to}
+      params={true}
+      className={styles.place}
+      activeOptions={{ exact: key === 'home', includeSearch: false }}
+      activeProps={{ 'aria-current': 'page', className: styles.on }}
+    >
+      {texts[key]}
+    </Link>
+  );
+}
+
+function EnvironmentSwitch({ environment, environments }: NavigationProps): ReactNode {
+  const texts = useTexts(TEXTS);
+  const navigate = useNavigate();
+  return (
+    <Menu position="bottom-start" width="target">
+      <Menu.Target>
+        <UnstyledButton className={styles.switch}>
+          <span>
+            <span className="visually-hidden">{texts.switchFrom} </span>
+            <i className={styles.dot} data-type={environment.test_clock_id ? 'clock' : environment.type} />
+            <bdi>{environment.name}</bdi>
+          </span>
+          <span aria-hidden="true">⌄</span>
+        </UnstyledButton>
+      </Menu.Target>
+      <Menu.Dropdown>
+        {environments.map((each) => (
+          <Menu.Item
+            key={each.id}
+            leftSection={<i className={styles.dot} data-type={each.test_clock_id ? 'clock' : each.type} />}
+            onClick={() => void navigate({ to: '/env/$environment_id', params: { environment_id: each.id } })}
+          >
+            <bdi>{each.name}</bdi>
+          </Menu.Item>
+        ))}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+function SignOut(): ReactNode {
+  const texts = useTexts(TEXTS);
+  const signOut = useMutation({
+    mutationFn: deleteSession,
+    // A full load leaves nothing of the tenant in memory.
+    onSuccess: () => {
+      queries.clear();
+      location.assign('/sign-in');
+    },
+  });
+  return (
+    <button type="button" className={styles.place} onClick={() => signOut.mutate()}>
+      {texts.signOut}
+    </button>
+  );
+}
+
+const EN = {
+  navigation: 'Main',
+  menu: 'Menu',
+  home: 'Home',
+  customers: 'Customers',
+  usage: 'Usage',
+  events: 'Events',
+  pricing: 'Pricing',
+  meters: 'Meters',
+  plans: 'Plans',
+  billing: 'Billing',
+  subscriptions: 'Subscriptions',
+  invoices: 'Invoices',
+  wallets: 'Wallets',
+  connect: 'Connect',
+  apiKeys: 'API keys',
+  webhooks: 'Webhooks',
+  settings: 'Settings',
+  signOut: 'Sign out',
+};
+
+const TEXTS = defineTexts(
+  { ...EN, switchFrom: 'Switch the environment:' },
+  {
+    de: {
+      navigation: 'Hauptnavigation',
+      menu: 'Menü',
+      home: 'Start',
+      customers: 'Kunden',
+      usage: 'Nutzung',
+      events: 'Ereignisse',
+      pricing: 'Preise',
+      meters: 'Zähler',
+      plans: 'Tarife',
+      billing: 'Abrechnung',
+      subscriptions: 'Abonnements',
+      invoices: 'Rechnungen',
+      wallets: 'Guthaben',
+      connect: 'Anbindung',
+      apiKeys: 'API-Schlüssel',
+      webhooks: 'Webhooks',
+      settings: 'Einstellungen',
+      signOut: 'Abmelden',
+      switchFrom: 'Umgebung wechseln:',
+    },
+  },
+);

@@ -1,0 +1,20 @@
+/** Builds the console. The service replaces `__NONCE__` in index.html at each request (docs/decisions/0034). */
+import react from '@vitejs/plugin-react';
+import { defineConfig } from 'vite';
+
+/** Address of the API while developers work on the console (`npm run console`); the built console is served by the API itself. */
+const API = process.env.FARTHING_URL ?? 'http://127.0.0.1:8080';
+
+export default defineConfig({
+  root: import.meta.dirname,
+  plugins: [react()],
+  html: { cspNonce: '__NONCE__' },
+  build: {
+    outDir: '../console-dist/next',
+    emptyOutDir: true,
+    // Fonts stay files: the content security policy allows no data addresses for them.
+    assetsInlineLimit: 0,
+    chunkSizeWarningLimit: 700,
+  },
+  server: { port: 5173, proxy: { '/v1': API, '/docs': API } },
+});
