@@ -22,7 +22,7 @@ import { formatEventJson } from './event-json.ts';
 
 type FeedServices = Pick<Services, 'postgres' | 'clickhouse' | 'logger'>;
 
-export type FeedListener = {
+type FeedListener = {
   readonly filter: SampleFilter;
   /** Receives the JSON of a sample; returns false if it was skipped. */
   send(message: EventsMessage): boolean;
