@@ -16,6 +16,8 @@ const EVENT_READING = [
   'listRawEvents',
   'getEvent',
   'lookupEvent',
+  'getEventThread',
+  'streamEvents',
   'listEventCorrections',
   'listDeadLetters',
   'listUncountedEvents',
