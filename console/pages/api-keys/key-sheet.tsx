@@ -46,7 +46,7 @@ export function KeySheet({ apiKey, blocked, onRotate, onRevoke, onClose }: KeySh
           { label: texts.expires, value: <Day at={expires_at} /> },
         ]}
       />
-      <RecordTools record={apiKey} path="/secrets/api/keys" />
+      <RecordTools record={apiKey} path="/secrets/api/keys" entity_id={id} />
     </SideSheet>
   );
 }
