@@ -10,6 +10,7 @@ import { Button, buttonClass } from '../../components/button.tsx';
 import { useDeed } from '../../components/form.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { isZero } from './decimals.ts';
+import styles from './invoice.module.css';
 import type { Invoice } from './invoice.ts';
 import { FinalizeInvoice, SendInvoice, VoidInvoice } from './invoice-dialogues.tsx';
 import { RecordPayment } from './record-payment.tsx';
@@ -76,12 +77,12 @@ export function InvoiceActions({ invoice }: { invoice: Invoice }): ReactNode {
         </Button>
       )}
       {status === 'DRAFT' && (
-        <Button isPrimary blocked={mayNot} onClick={() => open('finalize')}>
+        <Button isPrimary className={styles.main} blocked={mayNot} onClick={() => open('finalize')}>
           {texts.finalize}
         </Button>
       )}
       {isOwed && (
-        <Button isPrimary blocked={mayNotPay} onClick={() => open('pay')}>
+        <Button isPrimary className={styles.main} blocked={mayNotPay} onClick={() => open('pay')}>
           {texts.pay}
         </Button>
       )}

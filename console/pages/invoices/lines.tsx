@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import { type Column, DataTable } from '../../components/data-table.tsx';
 import { Section, Sheet } from '../../components/page.tsx';
-import { formatMoney } from '../../figures/format.ts';
+import { formatMoney, formatQuantity } from '../../figures/format.ts';
 import { Money, Quantity, WhyButton } from '../../figures/money.tsx';
 import { type Language, useLanguage, useTexts } from '../../texts/texts.ts';
 import styles from './invoice.module.css';
@@ -58,7 +58,14 @@ function listLineColumns(
       header: texts.quantity,
       width: 'minmax(100px, 1.4fr)',
       isFigure: true,
-      cell: ({ quantity }) => <Quantity value={quantity} />,
+      cell: ({ id, quantity, meter_id }) =>
+        meter_id ? (
+          <WhyButton why={texts.whyLine(formatQuantity(language, quantity))} onOpen={() => onAsk(id)}>
+            <Quantity value={quantity} />
+          </WhyButton>
+        ) : (
+          <Quantity value={quantity} />
+        ),
     },
     {
       key: 'price',

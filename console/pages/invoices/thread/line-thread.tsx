@@ -119,13 +119,33 @@ function PriceKnot({ line, explained }: { line: InvoiceLine; explained: LineExpl
   };
   const steps = explained.steps.flatMap((step) => listStepRows(step, texts, money));
   return (
-    <Knot
-      title={texts.price}
-      value={line.plan_display_name && <span className="muted">{<bdi>{line.plan_display_name}</bdi>}</span>}
-    >
+    <Knot title={texts.price} value={<PriceOwner line={line} />}>
       {rows.length === 0 ? texts.noUsageCharged : <WrittenSum rows={rows} {...(rows.length > 1 ? { total } : {})} />}
       {steps.length > 0 && <WrittenSum rows={steps} />}
     </Knot>
+  );
+}
+
+/** The plan that owns the price, with a link to the price. */
+function PriceOwner({ line }: { line: InvoiceLine }): ReactNode {
+  const { plan_display_name: name, entity_type, entity_id: plan_id, price_id } = line;
+  if (!name) return null;
+  if (entity_type !== 'plan' || !plan_id || !price_id)
+    return (
+      <span className="muted">
+        <bdi>{name}</bdi>
+      </span>
+    );
+  return (
+    <Link
+      from="/env/$environment_id/invoices/$invoice_id"
+      to="/env/$environment_id/plans/$plan_id/prices/$price_id"
+      params={({ environment_id }) => ({ environment_id, plan_id, price_id })}
+      search={({ zone }) => ({ zone })}
+      className="muted"
+    >
+      <bdi>{name}</bdi>
+    </Link>
   );
 }
 

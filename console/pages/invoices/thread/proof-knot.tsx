@@ -76,7 +76,8 @@ export function ProofKnot({ invoice, line, ends, event, onFollow }: ProofKnotPro
       {differences.length > 0 && <Differences differences={differences} />}
       {report.data && differences.length === 0 && (
         <p>
-          {line === null ? texts.checkedTotal : texts.checkedLine} {texts.countAll} <code>npm run verify-invoice</code>
+          {line === null ? texts.checkedTotal : texts.checkedLine} {texts.countAll}{' '}
+          <code className={styles.command}>npm run verify-invoice</code>
         </p>
       )}
       {stated.length > 0 && (
