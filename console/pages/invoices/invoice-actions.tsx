@@ -49,7 +49,7 @@ export function InvoiceActions({ invoice }: { invoice: Invoice }): ReactNode {
   return (
     <>
       <a
-        className={buttonClass}
+        className={`${buttonClass} ${styles.side}`}
         href={linkTo(`/invoices/${encodeURIComponent(invoice.id)}/pdf`)}
         target="_blank"
         rel="noopener"
@@ -58,17 +58,18 @@ export function InvoiceActions({ invoice }: { invoice: Invoice }): ReactNode {
         <span className="visually-hidden">, {texts.newTab}</span>
       </a>
       {status === 'FINALIZED' && (
-        <Button blocked={mayNot} onClick={() => open('send')}>
+        <Button className={styles.side} blocked={mayNot} onClick={() => open('send')}>
           {texts.send}
         </Button>
       )}
       {(status === 'FINALIZED' || status === 'DRAFT') && (
-        <Button blocked={mayNot} onClick={() => open('void')}>
+        <Button className={styles.side} blocked={mayNot} onClick={() => open('void')}>
           {texts.voidIt}
         </Button>
       )}
       {status === 'DRAFT' && (
         <Button
+          className={styles.side}
           blocked={mayNot ?? (invoice.is_manually_edited ? texts.edited : null)}
           isBusy={recompute.isPending}
           onClick={() => recompute.mutate(undefined)}

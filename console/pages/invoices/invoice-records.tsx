@@ -45,7 +45,7 @@ export function InvoicePayments({ invoice }: { invoice: Invoice }): ReactNode {
             {
               key: 'when',
               header: texts.when,
-              width: '100px',
+              width: '124px',
               cell: (row) => <Day at={row.succeeded_at ?? row.created_at} />,
             },
             {

@@ -53,7 +53,7 @@ export function InvoicesPage(): ReactNode {
     <>
       <PageHead title={texts.title} actions={<ExportLink />} />
       <div className={styles.bar}>
-        <nav aria-label={texts.filters}>
+        <nav aria-label={texts.filters} className={styles.nav}>
           <ul className={styles.tabs}>
             {INVOICE_FILTERS.map((filter) => (
               <FilterTab key={filter} filter={filter} isOn={filter === show} rest={rest} />
@@ -122,8 +122,8 @@ function FilterTab({ filter, isOn, rest }: FilterTabProps): ReactNode {
         to="."
         search={({ show: _, ...old }) => (filter === 'all' ? old : { ...old, show: filter })}
         className={styles.tab}
-        activeProps={{}}
-        aria-current={isOn ? 'true' : undefined}
+        activeOptions={{ exact: true }}
+        aria-current={isOn ? 'page' : 'false'}
       >
         {texts[filter]}{' '}
         {count.data && <span className={styles.count}>{formatCount(language, count.data.pagination?.total ?? 0)}</span>}
@@ -220,14 +220,14 @@ function listColumns(
     {
       key: 'number',
       header: texts.number,
-      width: '172px',
+      width: '142px',
       cell: ({ invoice_number }) =>
         invoice_number ? <span className="mono">{invoice_number}</span> : <span className="muted">–</span>,
     },
     {
       key: 'customer',
       header: texts.customer,
-      width: 'minmax(160px, 3fr)',
+      width: 'minmax(112px, 3fr)',
       narrow: 'first',
       cell: ({ customer, customer_id }) =>
         customer ? <bdi>{customer.name || customer.external_id}</bdi> : <span className="mono">{customer_id}</span>,
@@ -235,26 +235,26 @@ function listColumns(
     {
       key: 'period',
       header: texts.period,
-      width: 'minmax(150px, 1.4fr)',
+      width: 'minmax(132px, 1.4fr)',
       cell: ({ period_start, period_end }) => <Period start={period_start} end={period_end} />,
     },
     {
       key: 'status',
       header: texts.status,
-      width: '168px',
+      width: 'minmax(130px, 1.4fr)',
       cell: (invoice) => <InvoiceStatus invoice={invoice} />,
     },
     {
       key: 'currency',
       header: <span className="visually-hidden">{texts.currency}</span>,
-      width: '60px',
+      width: '52px',
       narrow: 'hidden',
       cell: ({ currency }) => <span className="muted">{currency.toUpperCase()}</span>,
     },
     {
       key: 'total',
       header: texts.total,
-      width: '120px',
+      width: 'minmax(96px, 0.9fr)',
       isFigure: true,
       narrow: 'end',
       cell: (invoice) => (
@@ -269,7 +269,7 @@ function listColumns(
     {
       key: 'to_pay',
       header: texts.toPay,
-      width: '120px',
+      width: 'minmax(96px, 0.9fr)',
       isFigure: true,
       narrow: 'hidden',
       cell: ({ invoice_status, amount_remaining, currency }) =>

@@ -76,11 +76,16 @@ export function listTotals(
     ...optional('paid', texts.paidSoFar, negateDecimal(invoice.amount_paid)),
     ...optional('refunded', texts.refunded, invoice.refunded_amount),
   ];
-  return [
-    { key: 'subtotal', label: texts.subtotal, amount: invoice.subtotal },
+  const between = [
     ...(coupons.length > 0 ? coupons : isZero(invoice.total_discount) ? [] : [discount]),
     ...optional('credits', texts.prepaidCredits, negateDecimal(invoice.total_prepaid_credits_applied)),
     ...(taxes.length > 0 ? taxes : isZero(invoice.total_tax) ? [] : [tax]),
-    ...(afterwards.length > 0 ? [{ key: 'total', label: texts.total, amount: invoice.total }, ...afterwards] : []),
+  ];
+  const isTotalApart = between.length > 0 && afterwards.length > 0;
+  return [
+    { key: 'subtotal', label: texts.subtotal, amount: invoice.subtotal },
+    ...between,
+    ...(isTotalApart ? [{ key: 'total', label: texts.total, amount: invoice.total }] : []),
+    ...afterwards,
   ];
 }
