@@ -1,19 +1,20 @@
-/** What each record shows on request: its JSON, and the call that reads it. */
+/** What each record shows on request: its JSON, the call that reads it, and its history. */
 import { Tabs } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { formatCurl } from '../client/client.ts';
 import { defineTexts, useTexts } from '../texts/texts.ts';
 import { CodeBlock } from './copy.tsx';
+import { History } from './history.tsx';
 
-/** `path` is that of the operation below /v1, such as `/customers/cust_…`. */
+/** `path` is that of the operation below /v1, such as `/customers/cust_…`; `entity_id` adds the history of the record. */
 export function RecordTools({
   record,
   path,
-  history,
+  entity_id,
 }: {
   record: unknown;
   path: string;
-  history?: ReactNode;
+  entity_id?: string;
 }): ReactNode {
   const texts = useTexts(TEXTS);
   return (
@@ -21,7 +22,7 @@ export function RecordTools({
       <Tabs.List>
         <Tabs.Tab value="json">JSON</Tabs.Tab>
         <Tabs.Tab value="curl">{texts.asCurl}</Tabs.Tab>
-        {history !== undefined && <Tabs.Tab value="history">{texts.history}</Tabs.Tab>}
+        {entity_id !== undefined && <Tabs.Tab value="history">{texts.history}</Tabs.Tab>}
       </Tabs.List>
       <Tabs.Panel value="json" pt="sm">
         <CodeBlock label="JSON" code={JSON.stringify(record, null, 2)} />
@@ -29,9 +30,9 @@ export function RecordTools({
       <Tabs.Panel value="curl" pt="sm">
         <CodeBlock label={texts.asCurl} code={formatCurl('GET', path)} />
       </Tabs.Panel>
-      {history !== undefined && (
+      {entity_id !== undefined && (
         <Tabs.Panel value="history" pt="sm">
-          {history}
+          <History entity_id={entity_id} />
         </Tabs.Panel>
       )}
     </Tabs>

@@ -20,7 +20,7 @@ export function SideSheet({ title, subtitle, onClose, footer, children }: SideSh
   const texts = useTexts(TEXTS);
   const isOver = useMediaQuery('(max-width: 1279px)', window.innerWidth < 1280, { getInitialValueInEffect: false });
   const trap = useFocusTrap(isOver);
-  const own = useRef<HTMLElement>(null);
+  const own = useRef<HTMLDivElement>(null);
   const sheet = useMergedRef(trap, own);
   const heading = useId();
   useEffect(() => {
@@ -34,7 +34,7 @@ export function SideSheet({ title, subtitle, onClose, footer, children }: SideSh
   return (
     <>
       {isOver && <div className={styles.cover} onClick={onClose} aria-hidden="true" />}
-      <aside
+      <div
         ref={sheet}
         className={styles.sheet}
         tabIndex={-1}
@@ -54,7 +54,7 @@ export function SideSheet({ title, subtitle, onClose, footer, children }: SideSh
         {subtitle !== undefined && <p className={styles.subtitle}>{subtitle}</p>}
         <div className={styles.body}>{children}</div>
         {footer !== undefined && <div className={styles.footer}>{footer}</div>}
-      </aside>
+      </div>
     </>
   );
 }
@@ -69,4 +69,4 @@ export function WithSheet({ children, sheet }: { children: ReactNode; sheet: Rea
   );
 }
 
-const TEXTS = defineTexts({ close: 'Close' }, { de: { close: 'Schließen' } });
+const TEXTS = defineTexts({ close: 'Close, esc' }, { de: { close: 'Schließen, esc' } });

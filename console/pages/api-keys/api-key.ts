@@ -1,0 +1,3 @@
+import type { components } from '../../client/openapi.d.ts';
+
+export type ApiKey = components['schemas']['SecretResponse'];
