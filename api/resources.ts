@@ -44,14 +44,18 @@ import { checkoutRoutes } from './payments/checkout-routes.ts';
 import { paymentRoutes } from './payments/routes.ts';
 import { customerEntitlementRoutes } from './rating/entitlements/customer-routes.ts';
 import { entitlementRoutes } from './rating/entitlements/routes.ts';
+import { attentionRoutes } from './reporting/attention/routes.ts';
 import { costsheetRoutes } from './reporting/costs/routes.ts';
 import { receivablesRoutes } from './reporting/dashboard/receivables.ts';
 import { dashboardRoutes } from './reporting/dashboard/routes.ts';
 import { debuggerRoutes } from './reporting/events/debugger.ts';
+import { threadRoutes } from './reporting/events/thread.ts';
 import { downloadRoutes } from './reporting/exports/file-routes.ts';
 import { exportFileRoutes } from './reporting/exports/routes.ts';
 import { meterUsageRoutes } from './reporting/meter-usage/routes.ts';
 import { scheduledTaskRoutes } from './reporting/scheduled-tasks/routes.ts';
+import { searchRoutes } from './reporting/search/routes.ts';
+import { summaryRoutes } from './reporting/summaries/routes.ts';
 import { analyticsRoutes } from './reporting/usage/analytics.ts';
 import { exportRoutes } from './reporting/usage/export.ts';
 import { reservationRoutes } from './reservations/routes.ts';
@@ -81,6 +85,9 @@ export const routes: Route[] = [
   ...costsheetRoutes,
   ...dashboardRoutes,
   ...receivablesRoutes,
+  ...attentionRoutes,
+  ...summaryRoutes,
+  ...searchRoutes,
   ...creditGrantRoutes,
   ...alertRoutes,
   ...addonRoutes,
@@ -100,6 +107,7 @@ export const routes: Route[] = [
   ...meterUsageRoutes,
   ...analyticsRoutes,
   ...debuggerRoutes,
+  ...threadRoutes,
   ...exportRoutes,
   ...workflowRoutes,
   ...taskRoutes,

@@ -30,7 +30,8 @@ export const perSeat = {
 
 /** What the compiler must allow once the model is listed. */
 const USE = `import { priceUsageCharge } from './rating/line-amount.ts';
-import { createPriceShape, CRITICAL_FIELDS, definePrice, replaceCharge } from './catalog/price/record.ts';
+import { definePrice } from './catalog/price/define.ts';
+import { createPriceShape, CRITICAL_FIELDS, replaceCharge } from './catalog/price/record.ts';
 import { Decimal } from './foundation/decimal.ts';
 import { chargeParts, type PriceTerms, priceText } from './catalog/pricing/charge.ts';
 import { planSuccessor } from './catalog/price/successor.ts';

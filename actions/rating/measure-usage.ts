@@ -19,6 +19,7 @@ import type { SubscriptionMember } from '../../core/subscriptions/members.ts';
 import { NotCached } from '../../storage/cache/cache-entry.ts';
 import { isBatched } from '../../storage/concurrency/batched.ts';
 import { Semaphore } from '../../storage/concurrency/semaphore.ts';
+import type { PositionedRawEvent } from '../../storage/events/raw-events.ts';
 import type { Database, Stores } from '../../storage/foundation/stores.ts';
 import type { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
 import { type BilledUsageQuery, readUsage } from '../../storage/usage/usage.ts';
@@ -65,13 +66,15 @@ type UsageReaderInput = {
   readonly subscription: SubscriptionModel;
   readonly members: readonly SubscriptionMember[];
   readonly now?: Date;
+  /** Stored event that is left out. */
+  readonly without?: PositionedRawEvent | undefined;
 };
 
 /** `members` are the customers whose usage the subscription counts. */
 export function createUsageReader(
   stores: Stores,
   database: Database,
-  { subscription, members, now }: UsageReaderInput,
+  { subscription, members, now, without }: UsageReaderInput,
 ): UsageMeasure {
   const scope = toScope(subscription);
   const buildUsageQuery = ({ meter, id }: BillableItem, window: Period, { service, gaps }: ReadUsageOptions) => {
@@ -84,6 +87,7 @@ export function createUsageReader(
       timezone: subscription.timezone,
       billing_anchor_ms: toInstant(subscription.billing_anchor),
       ...(now === undefined ? {} : { now_ms: now.getTime() }),
+      without,
     };
   };
   const inPlace = <Answer>(ask: () => Promise<Answer>): Promise<Answer> =>

@@ -15,6 +15,13 @@ export function endCompressed(request: IncomingMessage, response: ServerResponse
   compressAnswers(request as Request, response as Response, () => response.end(body));
 }
 
+/** Answers 200 with JSON text that a route has written itself. */
+export function sendJsonText(request: Request, response: Response, body: string): void {
+  response.status(200).setHeader('Content-Type', 'application/json; charset=utf-8');
+  response.setHeader('Content-Length', Buffer.byteLength(body));
+  endCompressed(request, response, body);
+}
+
 export function isCompressed({ headers }: IncomingMessage, body: string): boolean {
   return headers['accept-encoding'] !== undefined && body.length >= COMPRESSED_BYTES_MIN;
 }

@@ -94,6 +94,7 @@ const TAGS: Record<string, string> = {
     'Recurring and one-time grants of credits, with their expiry: [credit grants](/docs/rules/credits.md).',
   'Credit notes': 'Credited amounts of invoices: [credit notes](/docs/rules/credit-notes.md).',
   Roles: 'Sets of permissions for keys and users: [permissions](/docs/permissions.md).',
+  Search: 'One search over all kinds of records: [search](/docs/rules/records.md#search).',
   Settings: 'Settings of the service that differ from their defaults: [records](/docs/rules/records.md).',
   'Signing in': 'Sign-in of people with email and password; programs use [API keys](/docs/permissions.md).',
   'Scheduled tasks': 'Recurring exports: [scheduled exports](/docs/rules/exports.md#scheduled-exports).',

@@ -108,7 +108,11 @@ export type PlannedLine<Item extends PricedItem = PricedItem> = LineAmount & {
 };
 
 /** Prices a fixed charge, in advance or in arrears: the charge for the quantity, times the paid share of the period. */
-export function priceFixedCharge(item: PricedItem, share: ProrationShare, currency: string): LineAmount {
+export function priceFixedCharge(
+  item: Pick<PricedItem, 'price' | 'quantity'>,
+  share: ProrationShare,
+  currency: string,
+): LineAmount {
   const parts = chargeParts(item.price, item.quantity);
   const charge = sumDecimals(parts.map((part) => part.amount));
   return {

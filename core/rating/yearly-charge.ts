@@ -2,12 +2,20 @@
 
 import { chargeParts } from '../catalog/pricing/charge.ts';
 import { type Decimal, sumDecimals } from '../foundation/decimal.ts';
+import { roundMoney } from '../foundation/money.ts';
 import type { PricedItem } from './line-amount.ts';
 
 /** Number of periods per year. */
 const PER_YEAR = { DAILY: 365, WEEKLY: 52, MONTHLY: 12, QUARTERLY: 4, HALF_YEARLY: 2, ANNUAL: 1, ONETIME: 0 } as const;
 
-export function yearlyCharge({ price, quantity, billing_period, billing_period_count }: PricedItem): Decimal {
+type ChargedTerms = Pick<PricedItem, 'price' | 'quantity' | 'billing_period' | 'billing_period_count'>;
+
+/** Monthly amount of a fixed charge, rounded like a line. */
+export function monthlyCharge(terms: ChargedTerms, currency: string): Decimal {
+  return roundMoney(yearlyCharge(terms).dividedBy(12), currency);
+}
+
+export function yearlyCharge({ price, quantity, billing_period, billing_period_count }: ChargedTerms): Decimal {
   const amount = sumDecimals(chargeParts(price, quantity).map((part) => part.amount));
   return amount.times(PER_YEAR[billing_period]).dividedBy(billing_period_count);
 }

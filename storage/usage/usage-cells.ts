@@ -3,12 +3,13 @@
 import type { Scope } from '../../core/foundation/scope.ts';
 import { type Microseconds, toUs, US_PER_DAY, US_PER_SECOND } from '../../core/foundation/time/instant.ts';
 import {
+  planRawBucket,
   planRawOnly,
   type SegmentPlan,
   type SegmentRange,
   useEdgeBuckets,
 } from '../../core/metering/analytics/segments.ts';
-import { type BucketField } from '../../core/metering/bucket.ts';
+import { US_BY_ROW_SIZE } from '../../core/metering/bucket-size.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import { EventCells } from '../../core/metering/event-cells.ts';
 import type { UsageCell } from '../../core/metering/usage.ts';
@@ -36,9 +37,10 @@ import {
   type StoredCells,
 } from './bucket-cells.ts';
 import { toOpenQueryKey } from './cached-usage.ts';
+import { buildEventFilter, chooseEarlierOffsets, chooseKey, isBefore, isInQuery } from './counted-events.ts';
 import { loadEventsOutside } from './outside-events.ts';
 import type { Certainty, Snapshot } from './snapshot.ts';
-import { subtractCells, toUsageCell } from './subtract-cells.ts';
+import { canSubtract, subtractCells, toUsageCell } from './subtract-cells.ts';
 import type { ClippedRanges, KeyedEvent, MeterUsageQuery } from './usage-query.ts';
 
 export type UsageReadPlan = {
@@ -132,6 +134,34 @@ async function loadClippedCells(read_plan: UsageReadPlan): Promise<UsageCell[]> 
 }
 
 async function loadWholeCells(read_plan: UsageReadPlan): Promise<CellsRead> {
+  return read_plan.query.without ? loadCellsWithout(read_plan, read_plan.query.without) : loadCountedCells(read_plan);
+}
+
+/**
+ * Loads the cells as if one event had not been sent. The event is subtracted from fields that add up. For any other field its base bucket
+ * is read from raw rows, which are few.
+ */
+async function loadCellsWithout(read_plan: UsageReadPlan, event: PositionedRawEvent): Promise<CellsRead> {
+  const { query, meter, plan } = read_plan;
+  const counted_plan = { ...read_plan, query: { ...query, without: undefined } };
+  if (!isInQuery(counted_plan, event)) return loadCountedCells(counted_plan);
+  if (!canSubtract(meter)) {
+    const size = US_BY_ROW_SIZE[meter.base_size];
+    const without_plan = { ...read_plan, plan: planRawBucket(plan, { at_us: event.timestamp_us, size, ...query }) };
+    return {
+      cells: await loadCellsWithRaw(without_plan, false),
+      raw_ranges: without_plan.plan.raw_ranges,
+      certainty: 'open',
+    };
+  }
+  const [{ cells, ...read }, taken] = await Promise.all([
+    loadCountedCells(counted_plan),
+    aggregateEvents(counted_plan, () => [event]),
+  ]);
+  return { ...read, cells: subtractCells(cells, taken) };
+}
+
+async function loadCountedCells(read_plan: UsageReadPlan): Promise<CellsRead> {
   const { plan } = read_plan;
   const whole = isWhole(plan) ? await loadStoredWithEdges(read_plan) : null;
   const withRaw = async (hasFewEvents: boolean): Promise<CellsRead> => ({
@@ -187,7 +217,12 @@ async function subtractOutside(
     ? await aggregateEvents(read_plan, () => events.filter(isBefore(read_plan)))
     : await loadRawCells({ ...read_plan, plan: { ...read_plan.plan, raw_ranges: outside } });
   const known = events ? { log_positions: events.map(({ log_position }) => log_position) } : {};
-  return { cells: subtractCells(stored.cells, taken), raw_ranges: outside, ...(progress && { progress }), ...known };
+  return {
+    cells: subtractCells(stored.cells.map(toUsageCell), taken),
+    raw_ranges: outside,
+    ...(progress && { progress }),
+    ...known,
+  };
 }
 
 /** Limit of the time outside a range that ends now: the events in it are few only if this time is short. */
@@ -199,11 +234,6 @@ const EDGE_EVENTS_MAX = 2_000;
 /** Whether few events were counted at the edges. The number is 0 if the statement does not return it. */
 function hasFewEdgeEvents({ ends }: StoredCells): boolean {
   return ends.event_count > 0 && ends.event_count <= EDGE_EVENTS_MAX;
-}
-
-function isBefore({ snapshot, stop }: UsageReadPlan): (event: PositionedRawEvent) => boolean {
-  const before = stop ? chooseEarlierOffsets(snapshot.before, stop) : snapshot.before;
-  return ({ log_position }) => BigInt(log_position.offset) < (before.get(log_position.partition) ?? 0n);
 }
 
 function timeUntilNow(ranges: readonly SegmentRange[], { now_ms }: MeterUsageQuery): Microseconds {
@@ -238,7 +268,7 @@ function findRangesToSubtract(
   { meter, plan, query }: UsageReadPlan,
   outside_events: OutsideEvents,
 ): SegmentRange[] | null {
-  if (!meter.aggregation.fills.every((field) => ADDITIVE.includes(field))) return null;
+  if (!canSubtract(meter)) return null;
   const { start_us, end_us } = query;
   const ends = plan.edge_ranges.flat();
   const [from, to] = [Math.min(...ends), Math.max(...ends)];
@@ -248,8 +278,6 @@ function findRangesToSubtract(
   ];
   return timeUntilNow(outside, query) <= timeUntilNow(plan.raw_ranges, query) ? outside : null;
 }
-
-const ADDITIVE: readonly BucketField[] = ['count', 'sum', 'weighted_sum'];
 
 async function loadCellsWithRaw(read_plan: UsageReadPlan, hasFewEvents: boolean): Promise<UsageCell[]> {
   const { meter, plan } = read_plan;
@@ -313,19 +341,6 @@ function toExtraUniques(cell: UsageCell): ExtraUniques {
   };
 }
 
-/** Chooses the earlier offsets: a stopped meter counts nothing after its last barrier. */
-function chooseEarlierOffsets(
-  before: ReadonlyMap<number, bigint>,
-  stop: ReadonlyMap<number, bigint>,
-): Map<number, bigint> {
-  return new Map(
-    [...before].map(([partition, offset]) => {
-      const end = stop.get(partition);
-      return [partition, end !== undefined && end < offset ? end : offset];
-    }),
-  );
-}
-
 function createEventCells({ query, meter, plan, grid }: UsageReadPlan): EventCells<RawEvent> {
   return new EventCells<RawEvent>({
     meter,
@@ -334,18 +349,6 @@ function createEventCells({ query, meter, plan, grid }: UsageReadPlan): EventCel
     passes: buildEventFilter(query),
     key_of: chooseKey(query),
   });
-}
-
-function chooseKey({ key_of, by_customer }: MeterUsageQuery): (event: KeyedEvent) => string {
-  return key_of ?? ((event) => (by_customer ? event.external_customer_id : ''));
-}
-
-function buildEventFilter({ only, clipped }: MeterUsageQuery): ((event: RawEvent) => boolean) | undefined {
-  const passes = only?.passes;
-  if (!clipped?.size) return passes && ((event) => passes(event.properties));
-  const isThere = ({ external_customer_id, timestamp_us }: RawEvent) =>
-    clipped.get(external_customer_id)?.some(([from, to]) => timestamp_us >= from && timestamp_us < to) ?? true;
-  return (event) => isThere(event) && (passes === undefined || passes(event.properties));
 }
 
 async function loadRawCells(read_plan: UsageReadPlan, hasFewEvents = false): Promise<UsageCell[]> {

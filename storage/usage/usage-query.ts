@@ -6,6 +6,7 @@ import type { PropertySource } from '../../core/metering/event-text.ts';
 import type { Meter } from '../../core/metering/meter/record.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import type { QueryBounds } from '../concurrency/query-bounds.ts';
+import type { PositionedRawEvent } from '../events/raw-events.ts';
 
 /** Query for the value of a meter in the half-open range [start_us, end_us), divided into windows if requested. */
 export type MeterUsageQuery = {
@@ -38,6 +39,8 @@ export type MeterUsageQuery = {
         readonly passes?: ((properties: PropertySource) => boolean) | undefined;
       }
     | undefined;
+  /** Stored event that is left out, so that the answer is the usage as if it had not been sent. */
+  readonly without?: PositionedRawEvent | undefined;
   /** Groups the answer by a key of each event. A query with this function reads raw rows. */
   readonly key_of?: ((event: KeyedEvent) => string) | undefined;
   /** True if the keys are groups that a request names. Their number is bounded for a tenant's own query. */

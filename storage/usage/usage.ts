@@ -26,7 +26,7 @@ import {
 } from '../../core/metering/usage.ts';
 import { KeyedBatchLoader } from '../concurrency/batch-loader.ts';
 import { runYielding } from '../concurrency/time-slicer.ts';
-import { countRawEvents, type LogPosition } from '../events/raw-events.ts';
+import { countRawEvents, type LogPosition, type PositionedRawEvent } from '../events/raw-events.ts';
 import { toMonthStart } from '../events/tables.ts';
 import type { Stores } from '../foundation/stores.ts';
 import type { EventLog, PartitionLag } from '../log/log.ts';
@@ -290,6 +290,8 @@ export type BilledUsageQuery = {
   readonly timezone?: string;
   readonly billing_anchor_ms?: Milliseconds;
   readonly now_ms?: Milliseconds;
+  /** Stored event that is left out. */
+  readonly without?: PositionedRawEvent | undefined;
 };
 
 export type BilledUsage = {

@@ -1,6 +1,7 @@
 /** The operations of the areas pricing.*, rounding*, price_unit and price.validation on core/. */
 import { z } from 'zod';
-import { createPriceShape, definePrice } from '../../core/catalog/price/record.ts';
+import { definePrice } from '../../core/catalog/price/define.ts';
+import { createPriceShape } from '../../core/catalog/price/record.ts';
 import { checkTimeBuckets, timeBucketsShape } from '../../core/catalog/price/time-buckets.ts';
 import type { PriceTerms } from '../../core/catalog/pricing/charge.ts';
 import { checkPriceUnit, priceUnitFromFiat, priceUnitToFiat } from '../../core/catalog/pricing/price-unit.ts';

@@ -1,6 +1,7 @@
 /** The operations of the areas subscription.* and trial.*: through the real interface and the scheduler's own work. */
 import { z } from 'zod';
-import { createPriceShape, definePrice, type Price } from '../../core/catalog/price/record.ts';
+import { definePrice } from '../../core/catalog/price/define.ts';
+import { createPriceShape, type Price } from '../../core/catalog/price/record.ts';
 import { anyCase } from '../../core/foundation/record.ts';
 import { formatMs } from '../../core/foundation/time/instant.ts';
 import { resolvePaymentSettings } from '../../core/subscriptions/payment-settings.ts';

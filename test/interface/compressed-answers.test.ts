@@ -59,6 +59,21 @@ describe('answers', () => {
     await expectCompressed(path);
   });
 
+  it('that a route writes itself are compressed, too', async () => {
+    await world.send(
+      Array.from({ length: 30 }, (_, n) => ({
+        event_id: `event-${n}`,
+        event_name: 'tokens_1',
+        external_customer_id: 'acme',
+        timestamp: '2026-01-09T00:00:00Z',
+        properties: { n, text: 'a long text '.repeat(10) },
+      })),
+    );
+    await world.waitForPipeline();
+    await expectCompressed('/v1/events?event_name=tokens_1');
+    await expectCompressed('/v1/events/event-1');
+  });
+
   it('that are documents are compressed and, if the caller has them, not sent again', async () => {
     const paths = ['/v1/openapi.json', '/docs/', '/docs/operations/invoices.json', '/docs/rules/proration.md'];
     for (const path of [...paths, '/docs/swagger-ui-bundle.js', '/docs/swagger-ui.css']) {

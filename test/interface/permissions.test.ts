@@ -49,7 +49,7 @@ const ASKED_EVERYWHERE = ['all_writer', 'all_reader'];
 /** Searches and questions, which come with POST and change nothing. */
 const asks = ({ method, path }: Route) =>
   method === 'get' ||
-  /\/(search|query|preview|usage|usage\/meter|analytics|analytics-v2|detailed-analytics|revenue-dashboard|revenues)$/.test(
+  /\/(search|query|preview|usage|usage\/meter|summaries|analytics|analytics-v2|detailed-analytics|revenue-dashboard|revenues)$/.test(
     path,
   );
 

@@ -25,7 +25,7 @@ import { GroupAnswer, GroupListAnswer } from '../../api/catalog/groups/schema.ts
 import { ParsePricingAnswer } from '../../api/catalog/parsing/schema.ts';
 import { PlanAnswer, PlanListAnswer } from '../../api/catalog/plans/schema.ts';
 import { PriceUnitAnswer, PriceUnitListAnswer } from '../../api/catalog/price-units/schema.ts';
-import { BulkPriceAnswer, PriceAnswer, PriceListAnswer } from '../../api/catalog/prices/schema.ts';
+import { BulkPriceAnswer, PriceAnswer, PriceCostAnswer, PriceListAnswer } from '../../api/catalog/prices/schema.ts';
 import {
   TaxAssociationAnswer,
   TaxAssociationListAnswer,
@@ -106,6 +106,7 @@ import {
   IngestEventAnswer,
   OtlpMetricsAnswer,
 } from '../../api/metering/events/schema.ts';
+import { SeenNamesAnswer, SeenPropertiesAnswer } from '../../api/metering/events/seen.ts';
 import { UncountedEventAnswer } from '../../api/metering/events/uncounted.ts';
 import { MeterAnswer, MeterDetailAnswer, MeterListAnswer } from '../../api/metering/meters/schema.ts';
 import { UsageAnswer } from '../../api/metering/usage/routes.ts';
@@ -137,6 +138,7 @@ import {
   CustomerUsageAnswer,
   SubscriptionEntitlementsAnswer,
 } from '../../api/rating/entitlements/entitled.ts';
+import { AttentionAnswer } from '../../api/reporting/attention/routes.ts';
 import { CostAnalyticsAnswer } from '../../api/reporting/costs/analytics-schema.ts';
 import {
   CostsheetAnswer,
@@ -149,12 +151,15 @@ import {
 import { ReceivablesAnswer } from '../../api/reporting/dashboard/receivables.ts';
 import { DashboardRevenuesAnswer, RevenueDashboardAnswer } from '../../api/reporting/dashboard/schema.ts';
 import { EventByIdAnswer } from '../../api/reporting/events/debugger-answer.ts';
+import { EventThreadAnswer } from '../../api/reporting/events/thread.ts';
 import { MeterUsageAnswer } from '../../api/reporting/meter-usage/routes.ts';
 import {
   RunNowAnswer,
   ScheduledTaskAnswer,
   ScheduledTaskListAnswer,
 } from '../../api/reporting/scheduled-tasks/schema.ts';
+import { SearchAnswer } from '../../api/reporting/search/routes.ts';
+import { CustomerSummariesAnswer, PlanSummariesAnswer } from '../../api/reporting/summaries/schema.ts';
 import { AnalyticsAnswer } from '../../api/reporting/usage/analytics-answer.ts';
 import { CheckAnswer, ReservationAnswer, ReservationListAnswer } from '../../api/reservations/schema.ts';
 import { TestClockAnswer, TestClockListAnswer } from '../../api/schedule/test-clocks/schema.ts';
@@ -238,6 +243,7 @@ export const ANSWERS = {
   'POST /plans/:id/sync/subscriptions/v2': WorkflowResult,
   'POST /prices': PriceAnswer,
   'POST /prices/bulk': BulkPriceAnswer,
+  'POST /prices/cost': PriceCostAnswer,
   'GET /prices': PriceListAnswer,
   'POST /prices/search': PriceListAnswer,
   'GET /prices/lookup/:lookup_key': PriceAnswer,
@@ -390,6 +396,12 @@ export const ANSWERS = {
   'POST /invoices/:id/comms/trigger': MessageAnswer,
   'POST /invoices/:id/webhook/trigger': WebhookResentAnswer,
   'GET /dashboard/receivables': ReceivablesAnswer,
+  'GET /dashboard/attention': AttentionAnswer,
+  'POST /customers/summaries': CustomerSummariesAnswer,
+  'POST /plans/summaries': PlanSummariesAnswer,
+  'GET /search': SearchAnswer,
+  'GET /events/names': SeenNamesAnswer,
+  'GET /events/properties': SeenPropertiesAnswer,
   'GET /invoices/:id/pdf': DocumentAddressAnswer,
   'GET /creditnotes/:id/pdf': DocumentAddressAnswer,
   'GET /documents/:token': z.string(),
@@ -410,6 +422,7 @@ export const ANSWERS = {
   'POST /events/query': GetEventsAnswer,
   'POST /events/:id/void': CorrectionAnswer,
   'POST /events/:id/replace': CorrectionAnswer,
+  'GET /events/:id/thread': EventThreadAnswer,
   'GET /events/:id/corrections': z.object({ items: z.array(CorrectionAnswer) }),
   'GET /events/dead-letters': z.object({ items: z.array(DeadLetterAnswer), pagination: Pagination }),
   'POST /events/dead-letters/replay': ReplayAnswer,

@@ -3,7 +3,8 @@
  * (docs/rules/pricing.md, "What a price must state").
  */
 
-import { type CreatePrice, definePrice, type Price, type PriceDefinition } from '../../../core/catalog/price/record.ts';
+import { definePrice } from '../../../core/catalog/price/define.ts';
+import { type CreatePrice, type Price, type PriceDefinition } from '../../../core/catalog/price/record.ts';
 import { checkTimeBuckets } from '../../../core/catalog/price/time-buckets.ts';
 import { alreadyExists, invalid, notAllowed, prefixIndex } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -108,7 +109,7 @@ export async function addPrice(request: CreatePrice, writing: PriceWriteContext)
 
 /** Gives each time bucket an id, and checks it against the window size of the meter. An empty list returns null. */
 export function buildTimeBuckets(
-  price: PriceDefinition,
+  price: Pick<PriceDefinition, 'currency' | 'commitment_time_buckets'>,
   meter: MeterModel | null,
   { author }: Pick<PriceWriteContext, 'author'>,
 ) {
@@ -122,9 +123,9 @@ export function buildTimeBuckets(
 }
 
 /** Finds the published price unit of a CUSTOM price; definePrice checks whether the price may have one. */
-async function findPriceUnit(
-  request: CreatePrice,
-  { scope, database }: PriceWriteContext,
+export async function findPriceUnit(
+  request: Pick<CreatePrice, 'price_unit_type' | 'price_unit_config'>,
+  { scope, database }: Omit<PriceWriteContext, 'author'>,
 ): Promise<PriceUnitModel | undefined> {
   const { price_unit_type, price_unit_config } = request;
   if (price_unit_type !== 'CUSTOM' || price_unit_config === null) return undefined;

@@ -7,11 +7,11 @@
 import { type Decimal, sumDecimals, ZERO } from '../../../core/foundation/decimal.ts';
 import { invalid } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { toInstant } from '../../../core/foundation/time/instant.ts';
+import { type Microseconds, type Milliseconds, toInstant, toMs } from '../../../core/foundation/time/instant.ts';
 import type { Period } from '../../../core/foundation/time/period.ts';
 import { planServedLines, type ServedLine } from '../../../core/rating/chains/chains-within.ts';
 import { usageToRead } from '../../../core/rating/chains/charge-chains.ts';
-import { runningPeriod } from '../../../core/rating/charges.ts';
+import { type BilledSubscription, computeServicesWithin, runningPeriod } from '../../../core/rating/charges.ts';
 import {
   computeAmountIn,
   computePool,
@@ -28,7 +28,8 @@ import { chargeKey } from '../../../core/rating/plan-invoice.ts';
 import { priceServedLines } from '../../../core/rating/served-lines.ts';
 import { mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
 import { loadAll } from '../../../storage/concurrency/batched.ts';
-import type { Stores } from '../../../storage/foundation/stores.ts';
+import type { PositionedRawEvent } from '../../../storage/events/raw-events.ts';
+import type { Database, Stores } from '../../../storage/foundation/stores.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import {
   type BillableItem,
@@ -39,7 +40,7 @@ import {
 } from '../../rating/billable-items.ts';
 import { createUsageReader } from '../../rating/measure-usage.ts';
 import { loadOwnMembers } from '../../rating/members.ts';
-import { gatherInvoicedLines } from './gather-closed-charges.ts';
+import { gatherInvoicedLines, type InvoicedLine, isCorrection } from './gather-closed-charges.ts';
 import { recordedUsage, subscriptionCommitment } from './gather-commitments.ts';
 
 type UsageRequest = {
@@ -75,40 +76,107 @@ export async function loadSubscriptionUsage(
   const database = stores.postgres;
   const subscription = await SubscriptionModel.fetch(scope, request.subscription_id, { database });
   const requested = deriveRequestedPeriod(subscription, request, now);
+  return priceUsage(stores, await gatherUsage(stores.postgres, { subscription, requested, now }));
+}
+
+/** Usage and charges of the periods that contain an event, without the event and with it. */
+export type UsageAroundEvent = { readonly before: SubscriptionUsage; readonly after: SubscriptionUsage };
+
+/** Loads the usage of the period of each item in which the event lies, twice: as if it had not been sent, and as it is. */
+export async function loadUsageAroundEvent(
+  stores: Stores,
+  subscription: SubscriptionModel,
+  { event, now }: { readonly event: PositionedRawEvent; readonly now: Date },
+): Promise<UsageAroundEvent> {
+  const gathered = await gatherUsage(stores.postgres, {
+    subscription,
+    requested: null,
+    now,
+    at_us: event.timestamp_us,
+  });
+  const [before, after] = await Promise.all([priceUsage(stores, gathered, event), priceUsage(stores, gathered)]);
+  return { before, after };
+}
+
+type UsageSubject = {
+  readonly subscription: SubscriptionModel;
+  readonly requested: Period | null;
+  readonly now: Date;
+  /** Instant whose periods are wanted instead of the running ones. */
+  readonly at_us?: Microseconds;
+};
+type GatheredUsage = Awaited<ReturnType<typeof gatherUsage>>;
+
+/** Gathers the records of the measured items, and the intervals in which they are measured. */
+async function gatherUsage(database: Database, { subscription, requested, now, at_us }: UsageSubject) {
   const billed = toBilledSubscription(subscription);
   const current = currentPeriod(subscription);
-  const at = new Date(Math.min(now.getTime(), (requested ?? current).end - 1));
+  // An event of an earlier period has the free units in force at its instant.
+  const isEarlier = at_us !== undefined && toMs(at_us) < current.start;
+  const at = new Date(Math.min(now.getTime(), isEarlier ? toMs(at_us) : (requested ?? current).end - 1));
   const [members, items] = await loadAll(database, [
     (connected) => loadOwnMembers(connected, subscription),
     (connected) => gatherItems(connected, subscription, { at }),
   ]);
-  const measure = createUsageReader(stores, database, { subscription, members, now });
   const commitment = subscriptionCommitment(subscription);
   const isPooled = commitment !== null || items.some((item) => item.commitment?.duration);
   const running = { subscription: billed, current, now: now.getTime() };
+  const invoiced = isPooled || at_us !== undefined ? await gatherInvoicedLines(database, subscription) : null;
+  const chooseRunning = (item: BillableItem) => requested ?? runningPeriod(item, running) ?? null;
+  const choosePeriod = (item: BillableItem) =>
+    at_us === undefined
+      ? chooseRunning(item)
+      : findPeriodAt(toMs(at_us), item, { running: chooseRunning(item), invoiced: invoiced!, billed });
   const queried = items.flatMap((item) => {
-    const own = requested ?? runningPeriod(item, running);
-    return own ? [{ item, period: own }] : [];
+    const period = choosePeriod(item);
+    return period ? [{ item, period }] : [];
   });
   const served = planServedLines(queried, billed);
-  const isOver = ({ service }: ServedLine<BillableItem>) => requested === null && service.end <= current.start;
-  const invoiced = isPooled || served.some(isOver) ? await gatherInvoicedLines(database, subscription) : [];
-  const recorded = isPooled ? recordedUsage(invoiced) : [];
+  const isOver = ({ service }: ServedLine<BillableItem>) =>
+    requested === null && at_us === undefined && service.end <= current.start;
+  const lines = invoiced ?? (served.some(isOver) ? await gatherInvoicedLines(database, subscription) : []);
   // A line may have ended at the start of the running period while its own billing period continues. Such a line is excluded if its usage
   // was invoiced.
-  const keys = new Set(invoiced.map(({ key }) => key));
+  const keys = new Set(lines.map(({ key }) => key));
   const open = served.filter((one) => !isOver(one) || !keys.has(chargeKey(one.item.id, one.service)));
+  const period = requested ?? (at_us === undefined ? null : queried[0]?.period) ?? current;
+  return { subscription, period, members, commitment, open, recorded: isPooled ? recordedUsage(lines) : [], now };
+}
+
+type PeriodChoice = {
+  readonly running: Period | null;
+  readonly invoiced: readonly InvoicedLine[];
+  readonly billed: BilledSubscription;
+};
+
+/** Finds the period of an item that contains an instant: the running one, that of an invoiced charge, or a regular one. */
+function findPeriodAt(at_ms: Milliseconds, item: BillableItem, { running, invoiced, billed }: PeriodChoice) {
+  const contains = ({ start, end }: Period) => at_ms >= start && at_ms < end;
+  if (running && contains(running)) return running;
+  const charged = invoiced.find(
+    (one) => one.line.subscription_line_item_id === item.id && !isCorrection(one) && contains(one.service),
+  );
+  return charged?.service ?? computeServicesWithin({ start: at_ms, end: at_ms + 1 }, item, billed)[0] ?? null;
+}
+
+/** Measures and prices the gathered lines; `without` is left out. */
+async function priceUsage(
+  stores: Stores,
+  { subscription, period, members, commitment, open, recorded, now }: GatheredUsage,
+  without?: PositionedRawEvent,
+): Promise<SubscriptionUsage> {
+  const measure = createUsageReader(stores, stores.postgres, { subscription, members, now, without });
   const usage = new Map<string, MeasuredUsage>();
   await mapConcurrently(CHARGES_AT_ONCE, usageToRead(open), async ({ item, window, service, chain, keys: of }) => {
     const measured = await measure(item, window, { service, chain });
     for (const key of of) usage.set(key, measured);
   });
   const { currency } = subscription;
+  const billed = toBilledSubscription(subscription);
   const amounts = priceServedLines(open, { usage, subscription: billed, currency, recorded });
   const lines = open.map(({ item, service }, index): SubscriptionUsageCharge => {
     return { item, service, display_name: item.display_name, ...amounts[index]! };
   });
-  const period = requested ?? current;
   const { charges, true_up } =
     commitment === null
       ? { charges: lines, true_up: null }

@@ -5,6 +5,7 @@
 
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { buildInvoiceDocument, type InvoiceDocumentInput } from '../../../core/invoicing/document/document.ts';
+import type { SettingValue } from '../../../core/platform/setting/record.ts';
 import { renderPdf } from '../../../integrations/pdf/render.ts';
 import type { QueryBounds } from '../../../storage/concurrency/query-bounds.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
@@ -45,13 +46,16 @@ export async function loadInvoicePdf(
   return { invoice, name, bytes };
 }
 
-type GatherDocumentInput = Pick<InvoicePdfInput, 'now' | 'bounds'>;
+type GatherDocumentInput = Pick<InvoicePdfInput, 'now' | 'bounds'> & {
+  /** Settings that replace the stored ones. */
+  readonly settings?: SettingValue<'invoice_pdf_config'>;
+};
 
 /** Gathers the content of the document; usage groups are measured as of now. */
 export async function gatherInvoiceDocument(
   stores: Stores,
   invoice: InvoiceModel,
-  input: GatherDocumentInput,
+  { settings: replaced, ...input }: GatherDocumentInput,
 ): Promise<InvoiceDocumentInput> {
   const database = stores.postgres;
   const { tenant_id, environment_id } = invoice;
@@ -59,7 +63,7 @@ export async function gatherInvoiceDocument(
   const lines = await InvoiceLineItemModel.in(scope, database)
     .where({ invoice_id: invoice.id, status: 'published' })
     .orderBy('position');
-  const settings = await loadSetting(scope, 'invoice_pdf_config', database);
+  const settings = replaced ?? (await loadSetting(scope, 'invoice_pdf_config', database));
   return {
     invoice,
     lines,

@@ -31,16 +31,27 @@ export async function loadReceiver(invoice: InvoiceModel, database: Database): P
 
 type InvoiceSeller = { readonly name: string; readonly lines: readonly string[] };
 
-/** Loads the sender from the setting, otherwise from the tenant's own details. A name that no person chose is omitted. */
+/** Loads the sender from the setting, otherwise from the tenant's own details. */
 export async function loadSeller(
-  { company, language }: SettingValue<'invoice_pdf_config'>,
+  settings: SettingValue<'invoice_pdf_config'>,
   { tenant_id, database }: { tenant_id: string; database: Database },
 ): Promise<InvoiceSeller> {
+  if (settings.company) return deriveSeller(settings, undefined);
+  const [tenant] = await TenantModel.ofTenant(tenant_id, database);
+  return deriveSeller(settings, tenant);
+}
+
+export type PrintedTenant = Pick<TenantModel, 'name' | 'is_named' | 'billing_details'>;
+
+/** Derives the sender. A name of the tenant that no person chose is omitted. */
+export function deriveSeller(
+  { company, language }: SettingValue<'invoice_pdf_config'>,
+  tenant: PrintedTenant | undefined,
+): InvoiceSeller {
   if (company) {
     const { name, lines, tax_id, email, website } = company;
     return { name, lines: [...lines, ...[tax_id, email, website].flatMap((line) => line || [])] };
   }
-  const [tenant] = await TenantModel.ofTenant(tenant_id, database);
   const { address, email } = (tenant?.billing_details ?? {}) as {
     address?: Record<string, string> | null;
     email?: string | null;

@@ -97,23 +97,49 @@ async function listLineItems(
   database: Database,
   { customer, prices, at_us }: { customer: CustomerModel; prices: readonly PriceModel[]; at_us: Microseconds },
 ): Promise<TracedLineItem[]> {
+  const at_ms = toMs(at_us);
+  const parents = await loadJoinedParents(database, customer, at_ms);
+  const price_ids = prices.map(({ id }) => id);
   const records = await SubscriptionLineItemModel.in(customer, database)
-    .where({ customer_id: customer.id, status: 'published', price_type: 'USAGE' })
-    .whereIn(
-      'price_id',
-      prices.map(({ id }) => id),
+    .where({ status: 'published', price_type: 'USAGE' })
+    .where(
+      (either) => void either.where({ customer_id: customer.id }).orWhereIn('subscription_id', [...parents.keys()]),
     )
+    .whereIn('price_id', price_ids)
     .orderBy(['created_at', 'subscription_id', 'position', 'id']);
   const ids = records.map(({ subscription_id }) => subscription_id);
   const subscriptions = await SubscriptionModel.byId(customer, ids, database);
-  const at_ms = toMs(at_us);
   return records.map((record) => {
     const subscription = subscriptions.get(record.subscription_id);
     const end = record.end_date ? toInstant(record.end_date) : Number.POSITIVE_INFINITY;
     const timestamp_within_range = at_ms >= toInstant(record.start_date) && at_ms < end;
     const isSubscriptionActive = subscription !== undefined && isActiveAt(subscription, at_ms);
-    return { record, timestamp_within_range, is_active_for_event: timestamp_within_range && isSubscriptionActive };
+    const hasJoined = parents.get(record.subscription_id) ?? true;
+    return {
+      record,
+      timestamp_within_range,
+      is_active_for_event: timestamp_within_range && isSubscriptionActive && hasJoined,
+    };
   });
+}
+
+/** Parents that count the usage of the customer, by id, and whether the customer belonged to them at an instant. */
+async function loadJoinedParents(
+  database: Database,
+  customer: CustomerModel,
+  at_ms: Milliseconds,
+): Promise<ReadonlyMap<string, boolean>> {
+  const inherited = await SubscriptionModel.in(customer, database).where({
+    customer_id: customer.id,
+    subscription_type: 'INHERITED',
+    status: 'published',
+  });
+  const parents = new Map<string, boolean>();
+  for (const { parent_subscription_id: id, start_date, end_date } of inherited) {
+    const isMember = at_ms >= toInstant(start_date) && (!end_date || at_ms < toInstant(end_date));
+    if (id) parents.set(id, isMember || parents.get(id) === true);
+  }
+  return parents;
 }
 
 /** Whether a subscription bills events of an instant. A draft bills none; an ended subscription still bills events before its end. */

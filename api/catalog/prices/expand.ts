@@ -1,4 +1,5 @@
 /** Answer shape of prices: names of the published client, and the records that `expand` names. */
+import type { QuantityCost } from '../../../core/rating/quantity-cost.ts';
 import { AddonModel } from '../../../storage/models/catalog/addon.ts';
 import { PlanModel } from '../../../storage/models/catalog/plan.ts';
 import type { PriceModel } from '../../../storage/models/catalog/price.ts';
@@ -34,4 +35,22 @@ export async function showPrices(prices: readonly PriceModel[], expand: readonly
 export async function showPrice(price: PriceModel, context: Context) {
   const [shown] = await showPrices([price], [], context);
   return shown!;
+}
+
+export function showPriceCosts({ currency, items }: { currency: string; items: readonly QuantityCost[] }) {
+  return {
+    currency,
+    items: items.map(({ quantity, amount, amount_rounded, lines }) => ({
+      quantity,
+      amount: amount.toFixed(),
+      amount_rounded: amount_rounded.toFixed(),
+      lines: lines.map((line) => ({
+        ...line,
+        quantity: line.quantity.toFixed(),
+        unit_amount: line.unit_amount.toFixed(),
+        flat_amount: line.flat_amount?.toFixed() ?? null,
+        amount: line.amount.toFixed(),
+      })),
+    })),
+  };
 }

@@ -3,21 +3,25 @@ import { z } from 'zod';
 import { changePrice } from '../../../actions/catalog/prices/change-price.ts';
 import { createPrice, createPrices } from '../../../actions/catalog/prices/create-price.ts';
 import { endPrice } from '../../../actions/catalog/prices/end-price.ts';
+import { computePriceCosts } from '../../../actions/catalog/prices/price-cost.ts';
 import { CreatePriceRequest } from '../../../core/catalog/price/request.ts';
 import { PriceModel } from '../../../storage/models/catalog/price.ts';
 import { narrow } from '../../../storage/models/foundation/page.ts';
 import { fetchPage } from '../../http/list.ts';
 import { type Context, idParams, MessageAnswer, type Route, route, toAuthor } from '../../http/route.ts';
 import { standardRoutes } from '../../http/standard-routes.ts';
-import { showPrice, showPrices } from './expand.ts';
+import { showPrice, showPriceCosts, showPrices } from './expand.ts';
 import {
   BulkPriceAnswer,
   CreateBulkPriceRequest,
   DeletePriceRequest,
   PriceAnswer,
+  PriceCostAnswer,
+  PriceCostRequest,
   PriceFilter,
   PriceListAnswer,
   priceGrammar,
+  toCostedPrice,
   toPriceChanges,
   UpdatePriceRequest,
 } from './schema.ts';
@@ -72,6 +76,27 @@ export const priceRoutes: Route[] = [
     handle: async ({ body }, context) => {
       const input = { requests: body.items, author: toAuthor(context) };
       return { items: await showPrices(await createPrices(context.services, context.scope, input), [], context) };
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/prices/cost',
+    operation_id: 'getPriceCost',
+    summary: 'Compute the cost of quantities',
+    description:
+      'Prices quantities as an invoice line does, without a subscription, under a stored price (`price_id`) or the ' +
+      'fields of one that is not written (`price`). Nothing is written. If the meter has a `bucket_size`, a quantity ' +
+      'is that of one window. Entitlements, commitments of subscriptions, coupons and taxes are not applied.',
+    tag,
+    access: 'price:read',
+    body: PriceCostRequest,
+    success: 200,
+    answer: PriceCostAnswer,
+    handle: async ({ body }, context) => {
+      const input = { priced: toCostedPrice(body), quantities: body.quantities, at: body.at ?? null };
+      return showPriceCosts(
+        await computePriceCosts(context.services, context.scope, { ...input, author: toAuthor(context) }),
+      );
     },
   }),
   prices.list,

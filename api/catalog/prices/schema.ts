@@ -3,12 +3,14 @@ import {
   billingPeriod,
   CRITICAL_FIELDS,
   type CriticalField,
+  createPriceShape,
   criticalFields,
   priceEntityType,
   priceShape,
 } from '../../../core/catalog/price/record.ts';
 import { CreatePriceRequest } from '../../../core/catalog/price/request.ts';
-import { metadata, optionalKey, timestampText } from '../../../core/foundation/record.ts';
+import { invalid } from '../../../core/foundation/error.ts';
+import { decimalText, metadata, optionalKey, timestampText } from '../../../core/foundation/record.ts';
 import { meterShape } from '../../../core/metering/meter/record.ts';
 import { flag, type ListGrammar, listAnswer, listShape, matchAny } from '../../http/list.ts';
 import { AddonWithoutParts } from '../addons/answer.ts';
@@ -88,6 +90,81 @@ export const DeletePriceRequest = z
   })
   .nullish()
   .meta({ id: 'DeletePriceRequest', example: { end_date: '2030-01-01T00:00:00Z' } });
+
+/** The owner, period and cadence of a price do not change the cost of a quantity, so a price may be costed before it has them. */
+const CostedPrice = createPriceShape
+  .partial({ entity_type: true, entity_id: true, billing_period: true, invoice_cadence: true })
+  .meta({ id: 'CostedPriceRequest' });
+
+export const PriceCostRequest = z
+  .object({
+    price_id: z.string().min(1).nullish().meta({ description: 'Id of a stored price. Refused together with `price`.' }),
+    price: CostedPrice.nullish().meta({
+      description:
+        'Fields of a price that is not written. Its charge is checked as at creation; owner, period, cadence, dates and lookup key are optional and ignored.',
+    }),
+    quantities: z.array(decimalText).min(1).max(500).meta({
+      description:
+        'Quantities to price, from 1 to 500. A negative one, and one below the `min_quantity` of a FIXED price, is refused.',
+    }),
+    at: timestampText.nullish().meta({
+      description:
+        'Instant of the usage, with times of day in UTC. Required for a price with `commitment_time_buckets`; ignored otherwise.',
+    }),
+  })
+  .meta({
+    id: 'PriceCostRequest',
+    example: {
+      price: {
+        type: 'USAGE',
+        billing_model: 'TIERED',
+        tier_mode: 'SLAB',
+        currency: 'usd',
+        tiers: [
+          { up_to: 1000, unit_amount: '0.10' },
+          { unit_amount: '0.08', flat_amount: '5' },
+        ],
+      },
+      quantities: ['1000', '2500'],
+    },
+  });
+
+/** Returns the one price that the request names, or throws. */
+export function toCostedPrice({ price_id, price }: z.output<typeof PriceCostRequest>) {
+  if (price_id && price) throw invalid('price', 'contradicts price_id: give one of them');
+  if (price_id) return { price_id };
+  if (price) return { price };
+  throw invalid('price_id', 'or a price is required');
+}
+
+const CostLine = z
+  .object({
+    from: decimalText.meta({
+      description: 'The line has the units above this number: the end of the tier before, or 0.',
+    }),
+    up_to: decimalText.nullable().meta({ description: 'Last unit of the tier; null for the last tier or no tiers.' }),
+    quantity: decimalText.meta({ description: 'Charged units of the line; packages for PACKAGE.' }),
+    unit_amount: decimalText.meta({ description: 'Price of a unit or package, in units of the currency.' }),
+    flat_amount: decimalText.nullable().meta({ description: 'Amount charged once for the tier; null if none.' }),
+    amount: decimalText.meta({ description: 'Quantity × unit amount + flat amount, not rounded.' }),
+  })
+  .meta({ id: 'PriceCostLine' });
+
+const PriceCost = z
+  .object({
+    quantity: decimalText.meta({ description: 'Quantity of the request.' }),
+    amount: decimalText.meta({ description: 'Cost, not rounded: the sum of the lines, under the commitment of `at`.' }),
+    amount_rounded: decimalText.meta({ description: 'Cost as an invoice line has it, rounded to the currency.' }),
+    lines: z.array(CostLine).meta({ description: 'Tiers or packages that the quantity fills; empty if it is 0.' }),
+  })
+  .meta({ id: 'PriceCost' });
+
+export const PriceCostAnswer = z
+  .object({
+    currency: z.string().meta({ description: 'Currency code (ISO 4217), lowercase.' }),
+    items: z.array(PriceCost).meta({ description: 'Costs in the order of the quantities.' }),
+  })
+  .meta({ id: 'PriceCostResponse' });
 
 export const PriceFilter = listShape({
   price_ids: matchAny('prices'),

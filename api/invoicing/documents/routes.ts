@@ -2,13 +2,14 @@
 import { z } from 'zod';
 import { type DocumentFile, loadCreditNotePdf } from '../../../actions/invoicing/documents/credit-note-pdf.ts';
 import { loadInvoicePdf } from '../../../actions/invoicing/documents/invoice-pdf.ts';
+import { previewInvoicePdf } from '../../../actions/invoicing/documents/preview-pdf.ts';
 import { runAs } from '../../../storage/foundation/request-context.ts';
 import { CreditNoteModel } from '../../../storage/models/invoicing/credit-note.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { makeLink, verifyLink } from '../../http/link.ts';
 import { type Context, idParams, type Route, route } from '../../http/route.ts';
 import { withBounds } from '../../metering/usage/query-fields.ts';
-import { CreditNotePdfQuery, DocumentAddressAnswer, InvoicePdfQuery } from './schema.ts';
+import { CreditNotePdfQuery, DocumentAddressAnswer, InvoicePdfQuery, PreviewPdfRequest } from './schema.ts';
 
 const LINK_SECONDS = 900;
 
@@ -41,6 +42,29 @@ export const documentRoutes: Route[] = [
       if (force_generate) await loadInvoiceFile(context, { id, force: true });
       else await InvoiceModel.fetch(context.scope, id, { database: context.services.postgres });
       return makeAddress('invoice', id, context);
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/invoices/preview/pdf',
+    operation_id: 'previewInvoicePdf',
+    summary: 'Preview the PDF of an invoice',
+    description:
+      'Returns the PDF of an invoice, or of a sample, under settings and tenant data that are not saved. Nothing is ' +
+      'written. The sample has the first number and the due date of the settings; an invoice keeps its own. A field ' +
+      'that the change of the setting would refuse is refused.',
+    tag: 'Invoices',
+    access: 'invoice:read',
+    body: PreviewPdfRequest,
+    success: 200,
+    file_type: 'application/pdf',
+    handle: async ({ body }, context) => {
+      const { invoice_id = null, invoice_config = null, invoice_pdf_config = null, tenant = null } = body;
+      const input = { invoice_id, invoice_config, invoice_pdf_config, tenant, fonts: findFontFolder(context) };
+      const { services, scope, now } = context;
+      return withBounds(context, async (bounds) =>
+        sendPdf(await previewInvoicePdf(services, scope, { ...input, now, bounds }), context),
+      );
     },
   }),
   route({

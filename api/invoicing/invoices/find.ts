@@ -4,7 +4,7 @@
  */
 import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import { narrow } from '../../../storage/models/foundation/page.ts';
-import { InvoiceModel, narrowByPayment } from '../../../storage/models/invoicing/invoice.ts';
+import { InvoiceModel, narrowByOverdue, narrowByPayment } from '../../../storage/models/invoicing/invoice.ts';
 import { fetchPage } from '../../http/list.ts';
 import type { Context } from '../../http/route.ts';
 import { showInvoices } from './expand.ts';
@@ -14,6 +14,7 @@ export async function findInvoices(input: InvoiceFilter, context: Context) {
   const { scope, services } = context;
   const invoices = InvoiceModel.in(scope, services.postgres);
   if (input.payment_status?.length) narrowByPayment(invoices, input.payment_status, context.now);
+  if (input.overdue !== undefined) narrowByOverdue(invoices, input.overdue, context.now);
   const query = narrow(invoices, [
     ['id', input.invoice_ids],
     ['invoice_status', input.invoice_status],

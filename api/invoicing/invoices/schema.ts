@@ -151,6 +151,10 @@ export const InvoiceFilter = listShape({
     description:
       'Matches any of these payment statuses. OVERDUE matches final invoices with an unpaid amount after their due date.',
   }),
+  overdue: flag.optional().meta({
+    description:
+      'True matches final invoices with an unpaid amount after their due date, false all others. Default: both.',
+  }),
   billing_reason: billingReason.optional().meta({ description: 'Billing reason of the invoice.' }),
   amount_due_gt: decimalText.optional().meta({ description: 'Matches invoices whose amount due is above this value.' }),
   amount_remaining_gt: decimalText

@@ -9,6 +9,7 @@ import {
   type FoundEventsQuery,
   findEvents,
 } from '../../../storage/events/find-events.ts';
+import { sendJsonText } from '../../http/compress.ts';
 import { type Context, type Route, route } from '../../http/route.ts';
 import { checkRange, instantUs, propertyValues, withBounds } from '../usage/query-fields.ts';
 import { EventAnswer, formatEventJson } from './event-json.ts';
@@ -134,7 +135,7 @@ export const queryRoutes: Route[] = [
 
 /** Writes the JSON itself: the route's encoder would convert the properties to binary floating-point numbers. */
 async function answerEvents(query: GetEventsInput, context: Context): Promise<void> {
-  const { services, scope, response } = context;
+  const { services, scope, request, response } = context;
   const wanted = toEventConditions(query, context);
   const [page, total_count] = await withBounds(context, async (bounds) => {
     // The two queries run one after the other. If each request needed two query slots at once, requests with one slot each could block
@@ -151,10 +152,7 @@ async function answerEvents(query: GetEventsInput, context: Context): Promise<vo
     offset: hasCursor(query) ? null : query.offset,
   };
   const list = events.map((event) => formatEventJson(event, scope)).join(',');
-  response
-    .status(200)
-    .type('application/json')
-    .send(`{"events":[${list}],${JSON.stringify(rest).slice(1)}`);
+  sendJsonText(request, response, `{"events":[${list}],${JSON.stringify(rest).slice(1)}`);
 }
 
 function toEventConditions(query: GetEventsInput, { scope }: Context): FoundEventsQuery {

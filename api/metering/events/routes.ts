@@ -7,6 +7,7 @@ import { ingestRoutes } from './ingest.ts';
 import { monitoringRoutes } from './monitoring.ts';
 import { otlpRoutes } from './otlp.ts';
 import { queryRoutes } from './query.ts';
+import { seenRoutes } from './seen.ts';
 import { uncountedRoutes } from './uncounted.ts';
 
 export const eventRoutes: Route[] = [
@@ -16,6 +17,7 @@ export const eventRoutes: Route[] = [
   ...correctionRoutes,
   ...deadLetterRoutes,
   ...uncountedRoutes,
+  ...seenRoutes,
   ...monitoringRoutes,
   ...usageRoutes,
 ];

@@ -1,7 +1,12 @@
 /** Audit log: user, record and time of each change, newest first. Each change writes its entry; no route changes an entry. */
 import { invalid } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
+import { deriveEntityName } from '../../../core/platform/audit/entity-name.ts';
+import { SYSTEM_USER } from '../../../core/platform/audit/record.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
 import { loadPage, NEWEST_FIRST, narrow } from '../../../storage/models/foundation/page.ts';
+import { UserModel } from '../../../storage/models/foundation/user.ts';
 import { AuditEntryModel } from '../../../storage/models/operations/audit-entry.ts';
 import { type Context, idParams, type Route, route } from '../../http/route.ts';
 import { AuditAnswer, AuditFilter, AuditListAnswer } from './schema.ts';
@@ -14,7 +19,7 @@ export const auditLogRoutes: Route[] = [
     operation_id: 'listAuditLogs',
     summary: 'List audit log entries',
     description:
-      'Returns the changes of the environment’s records, newest first, with user, record before and record after. Secrets are redacted. All conditions must hold.',
+      'Returns the changes of the environment’s records, newest first, with author, record before and record after. Secrets are redacted. All conditions must hold.',
     tag,
     access: 'audit_log:read',
     query: AuditFilter,
@@ -33,7 +38,8 @@ export const auditLogRoutes: Route[] = [
         ['created_at', '>=', start_time],
         ['created_at', '<=', end_time],
       ]);
-      return loadPage(entries, { limit, offset, cursor, order: NEWEST_FIRST });
+      const page = await loadPage(entries, { limit, offset, cursor, order: NEWEST_FIRST });
+      return { ...page, items: await showEntries(page.items, scope, services.postgres) };
     },
   }),
   route({
@@ -47,9 +53,29 @@ export const auditLogRoutes: Route[] = [
     params: idParams,
     success: 200,
     answer: AuditAnswer,
-    handle: async ({ params }, context) => fetchEntry(params.id, context),
+    handle: async ({ params }, context) => {
+      const { scope, services } = context;
+      const [entry] = await showEntries([await fetchEntry(params.id, context)], scope, services.postgres);
+      return entry;
+    },
   }),
 ];
+
+async function showEntries(entries: readonly AuditEntryModel[], { tenant_id }: Scope, database: Database) {
+  const authors = entries.map(({ user_id }) => user_id).filter((id) => id !== SYSTEM_USER);
+  const users = await UserModel.byId(tenant_id, authors, database);
+  return entries.map((entry) => ({
+    ...entry,
+    actor: entry.user_id === SYSTEM_USER ? SYSTEM_ACTOR : showActor(users.get(entry.user_id)),
+    entity_name: deriveEntityName(entry),
+  }));
+}
+
+const SYSTEM_ACTOR = { type: 'system', id: SYSTEM_USER, name: null, email: null } as const;
+
+function showActor(user: UserModel | undefined) {
+  return user ? { type: user.type, id: user.id, name: user.name || null, email: user.email || null } : null;
+}
 
 async function fetchEntry(id: string, { scope, services }: Context): Promise<AuditEntryModel> {
   const database = services.postgres;

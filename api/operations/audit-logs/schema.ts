@@ -32,5 +32,23 @@ export const AuditFilter = z.object({
   cursor: listShape({}).shape.cursor,
 });
 
-export const AuditAnswer = AuditEntry.meta({ id: 'AuditLogResponse' });
+const AuditActor = z
+  .object({
+    type: z
+      .enum(['user', 'service_account', 'system'])
+      .meta({ description: 'Kind of the actor; `system` for jobs of the clock.' }),
+    id: z.string().meta({ description: 'Id of the user or service account; `system` for jobs of the clock.' }),
+    name: z.string().nullable().meta({ description: 'Present name of the user; null if it has none.' }),
+    email: z.string().nullable().meta({ description: 'Present email address of the user; null if it has none.' }),
+  })
+  .meta({ id: 'AuditLogActor' });
+
+export const AuditAnswer = AuditEntry.extend({
+  actor: AuditActor.nullable().meta({
+    description: 'Author of the change with its name; null if `user_id` is no user of the tenant.',
+  }),
+  entity_name: z.string().nullable().meta({
+    description: 'Name, number or key of the record at the time of the change; null if it has none.',
+  }),
+}).meta({ id: 'AuditLogResponse' });
 export const AuditListAnswer = listAnswer(AuditAnswer, 'ListAuditLogsResponse');

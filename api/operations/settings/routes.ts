@@ -19,7 +19,8 @@ export const settingRoutes: Route[] = [
     path: '/settings',
     operation_id: 'listSettings',
     summary: 'List all settings',
-    description: 'Returns every setting with all fields. Unchanged fields have their defaults.',
+    description:
+      'Returns every setting with all fields, its defaults, and whether it is set. Unchanged fields have their defaults.',
     tag,
     access: 'setting:read',
     success: 200,
@@ -94,9 +95,10 @@ function settingPreset(key: SettingKey, { FINALIZATION_DELAY_SECONDS }: Context[
 function shown(key: SettingKey, row: Awaited<ReturnType<typeof findSetting>>, { scope, services }: Context) {
   const environment_id = SETTINGS[key].reach === 'tenant' ? '' : scope.environment_id;
   const unset = { id: '', status: 'published', created_at: null, updated_at: null, created_by: '', updated_by: '' };
-  const whole: Record<string, unknown> = toWholeSetting(key, row?.value);
-  const changed = new Set(Object.keys(row?.value ?? {}));
-  const preset = Object.entries(settingPreset(key, services.config)).filter(([field]) => !changed.has(field));
-  const value = { ...whole, ...Object.fromEntries(preset) };
-  return { ...unset, ...(isSet(row?.value) ? row : {}), key, value, tenant_id: scope.tenant_id, environment_id };
+  const preset = settingPreset(key, services.config);
+  const value = { ...toWholeSetting(key, { ...preset, ...row?.value }) };
+  const whole_default = toWholeSetting(key, preset);
+  const is_set = isSet(row?.value);
+  const fields = { key, value, default: whole_default, is_set, tenant_id: scope.tenant_id, environment_id };
+  return { ...unset, ...(is_set ? row : {}), ...fields };
 }

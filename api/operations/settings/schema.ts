@@ -25,6 +25,10 @@ export const SettingAnswer = z
     id: z.string().meta({ description: 'Id of the stored setting; empty while all fields have their defaults.' }),
     key: z.enum(KEYS).meta({ description: 'Key of the setting.' }),
     value: z.record(z.string(), z.unknown()).meta({ description: 'All fields, including those with default values.' }),
+    default: z
+      .record(z.string(), z.unknown())
+      .meta({ description: 'All fields with their defaults, as after `DELETE /settings/{key}`.' }),
+    is_set: z.boolean().meta({ description: 'True if at least one field was changed from its default.' }),
     tenant_id: z.string(),
     environment_id: z.string().meta({ description: 'Id of the environment; empty for a setting of the whole tenant.' }),
     status: z.string().meta({ description: 'Always published.' }),

@@ -1,17 +1,14 @@
 /** GET /events/{id} and /events/lookup: an event, its outcome and the reasons. */
 import { z } from 'zod';
+import { findEvent, type LocatedEvent, toMeteredEvent } from '../../../actions/reporting/events/find-event.ts';
 import { type EventTrace, traceEvent } from '../../../actions/reporting/events/trace-event.ts';
 import { errorRecord, notFound } from '../../../core/foundation/error.ts';
 import { completeKeys } from '../../../core/foundation/json/complete-keys.ts';
 import { formatUs } from '../../../core/foundation/time/instant.ts';
-import { properties as propertiesIn } from '../../../core/metering/event-text.ts';
-import { loadAcceptedEvent, loadLastCorrection } from '../../../storage/events/corrections.ts';
 import type { FoundEvent } from '../../../storage/events/find-events.ts';
 import { listEventOutcomes, type OutcomeRow } from '../../../storage/events/outcomes.ts';
-import { findUnprocessed } from '../../../storage/events/unprocessed.ts';
 import { listCorrections } from '../../../storage/progress/corrections.ts';
-import type { PartitionProgress } from '../../../storage/progress/partition-progress.ts';
-import { loadSharedProgress } from '../../../storage/progress/slices.ts';
+import { sendJsonText } from '../../http/compress.ts';
 import { type Context, idParams, type Route, route } from '../../http/route.ts';
 import { formatEventJson } from '../../metering/events/event-json.ts';
 import { EventByIdAnswer, EventProcessingAnswer } from './debugger-answer.ts';
@@ -48,10 +45,10 @@ export const debuggerRoutes: Route[] = [
 ];
 
 async function answerEvent(id: string, context: Context): Promise<void> {
-  const { services, scope, response } = context;
+  const { services, scope, request, response } = context;
   const corrections = await listCorrections(services.postgres, scope, id);
   const [found, outcomes] = await Promise.all([
-    findDebuggedEvent(id, context, corrections.length > 0),
+    findEvent(services, scope, { id, is_corrected: corrections.length > 0 }),
     listEventOutcomes(services.clickhouse, scope, id),
   ]);
   if (!found && outcomes.length === 0) throw notFound('event', id);
@@ -62,55 +59,11 @@ async function answerEvent(id: string, context: Context): Promise<void> {
   const others = JSON.stringify(
     completeKeys(EventProcessingAnswer, { ...shown, corrections, outcomes: distinct(outcomes).map(showOutcome) }),
   );
-  response
-    .status(200)
-    .type('application/json')
-    .send(`{"event":${event},${others.slice(1)}`);
+  sendJsonText(request, response, `{"event":${event},${others.slice(1)}`);
 }
 
-type DebuggedEvent = { event: FoundEvent; in_effect: boolean; is_void: boolean };
-
-/**
- * Searches the stores, the log, and the stores again: a slice with the event may be written to the stores between the first two searches.
- */
-async function findDebuggedEvent(
-  id: string,
-  context: Context,
-  isCorrected: boolean,
-): Promise<DebuggedEvent | undefined> {
-  const stored = await loadStoredEvent(id, context, isCorrected);
-  if (stored) return stored;
-  const waiting = await findUnprocessed(context.services, context.scope, id);
-  if (waiting) return { event: waiting, in_effect: false, is_void: false };
-  return loadStoredEvent(id, context, isCorrected);
-}
-
-/** Loads the event as it counts now: with the content of its last correction. */
-async function loadStoredEvent(
-  id: string,
-  { services: { clickhouse, postgres }, scope }: Context,
-  isCorrected: boolean,
-): Promise<DebuggedEvent | undefined> {
-  const [original, corrected, progress] = await Promise.all([
-    loadAcceptedEvent(clickhouse, scope, id),
-    isCorrected ? loadLastCorrection(clickhouse, scope, id) : undefined,
-    loadSharedProgress(postgres),
-  ]);
-  if (!original) return undefined;
-  const { event_partition: partition, event_offset: offset } = original;
-  const event = { ...original, ...corrected, event_id: id, partition, offset };
-  return { event, in_effect: isInEffect(event, progress), is_void: corrected?.action === 'void' };
-}
-
-/** Whether the slice of the event is processed, so that the pre-aggregated rows include the event. */
-function isInEffect({ partition, offset }: FoundEvent, progress: readonly PartitionProgress[]): boolean {
-  const state = progress.find((candidate) => candidate.partition === partition);
-  return state !== undefined && state.next_offset > BigInt(offset);
-}
-
-async function showEvent({ event, in_effect, is_void }: DebuggedEvent, { services, scope }: Context) {
-  const properties = propertiesIn(event.properties);
-  const trace = await traceEvent(services.postgres, scope, { ...event, properties });
+async function showEvent({ event, in_effect, is_void }: LocatedEvent, { services, scope }: Context) {
+  const trace = await traceEvent(services.postgres, scope, toMeteredEvent(event));
   const debug_tracker = buildTracker(trace, event);
   const state = in_effect ? (is_void ? 'voided' : deriveState(trace)) : 'processing';
   return {

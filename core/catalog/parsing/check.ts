@@ -15,7 +15,8 @@ import {
 import { NO_GRANTS } from '../entitlement/grant-record.ts';
 import { checkEntitlement, checkMeterOfEntitlement } from '../entitlement/record.ts';
 import { checkMeterOfFeature } from '../feature/record.ts';
-import { createPriceShape, definePrice } from '../price/record.ts';
+import { definePrice } from '../price/define.ts';
+import { createPriceShape } from '../price/record.ts';
 import { type Configuration, entitlementBody, featureBody, type NotUnderstood, planBody } from './record.ts';
 
 const draftShape = z.object({

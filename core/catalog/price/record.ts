@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import { Decimal } from '../../foundation/decimal.ts';
 import { invalid } from '../../foundation/error.ts';
-import { checkCurrency, displayAmount, parseDecimal, withSymbol } from '../../foundation/money.ts';
+import { checkCurrency, displayAmount } from '../../foundation/money.ts';
 import {
   allOrNull,
   anyCase,
@@ -26,10 +26,9 @@ import {
 import { requireInstant } from '../../foundation/time/instant.ts';
 import { RECURRING_PERIODS } from '../../foundation/time/period.ts';
 import { checkNotNegative } from '../pricing/amount.ts';
-import { checkCharged, checkModel, isChargedBy } from '../pricing/charge.ts';
+import { checkModel, isChargedBy } from '../pricing/charge.ts';
 import { type BillingModel, PRICE_MODELS, type TierMode } from '../pricing/index.ts';
-import { priceUnitToFiat } from '../pricing/price-unit.ts';
-import { modelFields, type PriceTier, type PricingModel, tierShape } from '../pricing/terms.ts';
+import { modelFields, type PricingModel, tierShape } from '../pricing/terms.ts';
 import { checkTiers, sortTiers } from '../pricing/tiers.ts';
 import { timeBucketsShape } from './time-buckets.ts';
 
@@ -71,8 +70,8 @@ const unitFields = allOrNull({
   price_unit_tiers: z.array(tierShape).meta(ofCustom('Tiers in the price unit; `tiers` has their values in money.')),
   conversion_rate: decimalText.meta(ofCustom('Money value of one price unit when the price was created.')),
 });
-type UnitField = keyof typeof unitFields;
-const UNIT_FIELDS = Object.keys(unitFields) as UnitField[];
+export type UnitField = keyof typeof unitFields;
+export const UNIT_FIELDS = Object.keys(unitFields) as UnitField[];
 
 const timeBuckets = timeBucketsShape.meta({
   description:
@@ -203,44 +202,11 @@ export type CreatePrice = z.output<typeof createPriceShape>;
 /** A complete and validated price, before it has an id, a sequence and an owner. */
 export type PriceDefinition = Omit<Price, 'id' | 'sequence' | keyof typeof baseFields>;
 
-/** Terms that a CUSTOM price copies from its price unit. Its rate does not change afterwards. */
-export type PriceUnitTerms = {
-  readonly id: string;
-  readonly code: string;
-  readonly symbol: string;
-  readonly base_currency: string;
-  readonly conversion_rate: string;
-};
-
-/**
- * Builds the requested price: fills the defaults, sorts the tiers, converts amounts of a custom unit to money, and
- * validates the result.
- */
-export function definePrice(request: CreatePrice, unit?: PriceUnitTerms): PriceDefinition {
-  const { price_unit_config: _config, filter_values, trial_period, ...requested } = request;
-  if (filter_values !== null && Object.keys(filter_values).length > 0)
-    throw invalid('filter_values', 'is not supported on a price: put the filters on its meter');
-  if (request.tiers?.length) checkCharged(request.billing_model, 'tiers');
-  if (request.transform_quantity) checkCharged(request.billing_model, 'transform_quantity');
-  const currency = checkCurrency(request.currency);
-  const money = { ...fiatMoney(request), ...customMoney(request, unit) };
-  const price: PriceDefinition = {
-    ...requested,
-    ...money,
-    currency,
-    display_amount: displayAmount(money.amount ?? '0', currency),
-    amount: money.amount ?? '0',
-    trial_period_days: request.trial_period_days ?? trial_period ?? 0,
-    parent_price_id: '',
-  };
-  if (money.amount === null && isChargedBy(price.billing_model, 'amount'))
-    throw invalid(
-      price.price_unit === null ? 'amount' : 'price_unit_config.amount',
-      `is required for ${price.billing_model}`,
-    );
-  checkPrice(price);
-  return price;
-}
+/** The fields of a price that determine its charge for a quantity. */
+export type ChargeDefinition = Pick<
+  PriceDefinition,
+  'type' | 'currency' | 'billing_model' | ChargedField | 'min_quantity' | 'price_unit_type' | UnitField
+>;
 
 export type RequestedCharge = { readonly [Field in 'billing_model' | ChargedField]?: Price[Field] | null };
 
@@ -260,12 +226,17 @@ export function checkPrice(price: PriceDefinition): void {
   if (price.billing_period === 'ONETIME') checkOnetime(price);
   else if (price.billing_period_count < 1) throw invalid('billing_period_count', 'must be at least 1');
   checkTrial(price);
+  checkTerms(price);
+  checkDates(price);
+}
+
+/** Checks the rules of the charge alone. */
+export function checkTerms(price: ChargeDefinition): void {
   checkMinQuantity(price);
   checkNotNegative('amount', price.amount);
   checkUnitTiers(price);
   checkModel(price);
   checkUnitFields(price);
-  checkDates(price);
 }
 
 /** Checks the fields that depend on the type. Usage is billed in arrears, because it is known only after the period. */
@@ -276,7 +247,6 @@ function checkCharge(price: PriceDefinition): void {
   }
   if (price.invoice_cadence !== 'ARREAR') throw invalid('invoice_cadence', 'must be ARREAR for a USAGE price');
   if (!price.meter_id) throw invalid('meter_id', 'is required for a USAGE price');
-  if (price.min_quantity !== null) throw invalid('min_quantity', 'is not allowed for a USAGE price');
 }
 
 function checkOnetime(price: PriceDefinition): void {
@@ -292,16 +262,18 @@ function checkTrial(price: PriceDefinition): void {
     throw invalid('trial_period_days', 'is allowed for recurring FIXED prices only');
 }
 
-function checkMinQuantity(price: PriceDefinition): void {
-  if (price.min_quantity !== null) checkNotNegative('min_quantity', price.min_quantity);
+function checkMinQuantity({ type, min_quantity }: ChargeDefinition): void {
+  if (min_quantity === null) return;
+  if (type === 'USAGE') throw invalid('min_quantity', 'is not allowed for a USAGE price');
+  checkNotNegative('min_quantity', min_quantity);
 }
 
-function checkUnitTiers(price: PriceDefinition): void {
+function checkUnitTiers(price: ChargeDefinition): void {
   if (price.price_unit_type === 'CUSTOM' && isChargedBy(price.billing_model, 'tiers'))
     checkTiers('price_unit_config.price_unit_tiers', price.price_unit_tiers);
 }
 
-function checkUnitFields(price: PriceDefinition): void {
+function checkUnitFields(price: ChargeDefinition): void {
   if (price.price_unit_type === 'FIAT') {
     if (UNIT_FIELDS.some((field) => price[field] !== null))
       throw invalid('price_unit_type', 'a FIAT price may not carry price unit fields');
@@ -316,65 +288,6 @@ function checkDates({ start_date, end_date }: PriceDefinition): void {
   if (start_date === null || end_date === null) return;
   if (requireInstant('start_date', start_date) > requireInstant('end_date', end_date))
     throw invalid('end_date', 'must not lie before start_date');
-}
-
-type PriceMoney = Pick<PriceDefinition, 'tiers' | UnitField> & { amount: string | null };
-
-function fiatMoney(request: CreatePrice): PriceMoney {
-  return {
-    amount: request.amount,
-    tiers: request.tiers === null ? null : sortTiers(request.tiers),
-    ...(Object.fromEntries(UNIT_FIELDS.map((field) => [field, null])) as Record<UnitField, null>),
-  };
-}
-
-/** A CUSTOM price stores its amounts in the unit and their conversion to money: amount × rate, not rounded until billing. */
-function customMoney(request: CreatePrice, unit: PriceUnitTerms | undefined): PriceMoney | undefined {
-  const config = request.price_unit_config;
-  if (request.price_unit_type === 'FIAT') {
-    if (config !== null) throw invalid('price_unit_config', 'is allowed with price_unit_type CUSTOM only');
-    return undefined;
-  }
-  if (config === null) throw invalid('price_unit_config', 'is required for a CUSTOM price');
-  if (request.tiers !== null && request.tiers.length > 0)
-    throw invalid('tiers', 'belong into price_unit_config.price_unit_tiers for a CUSTOM price');
-  if (request.amount !== null && !new Decimal(request.amount).isZero())
-    throw invalid('amount', 'belongs into price_unit_config.amount for a CUSTOM price');
-  if (unit === undefined) throw invalid('price_unit_config.price_unit', `${config.price_unit} is not a price unit`);
-  if (unit.base_currency.toLowerCase() !== request.currency.toLowerCase())
-    throw invalid('currency', `must be ${unit.base_currency}, the base currency of price unit ${unit.code}`);
-
-  if (config.price_unit_tiers?.length)
-    checkCharged(request.billing_model, 'tiers', 'price_unit_config.price_unit_tiers');
-  const rate = unit.conversion_rate;
-  const tiers = config.price_unit_tiers === null ? null : sortTiers(config.price_unit_tiers);
-  return {
-    amount: config.amount === null ? null : toFiat('price_unit_config.amount', config.amount, rate),
-    tiers: tiers === null ? null : tiers.map((tier) => tierToFiat(tier, rate)),
-    price_unit: unit.code,
-    price_unit_id: unit.id,
-    price_unit_amount: config.amount,
-    display_price_unit_amount: config.amount === null ? null : withSymbol(config.amount, unit.symbol),
-    price_unit_tiers: tiers,
-    conversion_rate: rate,
-  };
-}
-
-function tierToFiat(tier: PriceTier, rate: string): PriceTier {
-  return {
-    up_to: tier.up_to,
-    unit_amount: toFiat('price_unit_config.price_unit_tiers', tier.unit_amount, rate),
-    flat_amount:
-      tier.flat_amount === null ? null : toFiat('price_unit_config.price_unit_tiers', tier.flat_amount, rate),
-  };
-}
-
-/** Converts an amount to money. The result is stored unrounded. A conversion that needs more digits than an amount has is refused. */
-function toFiat(field: string, amount: string, rate: string): string {
-  const text = priceUnitToFiat(amount, rate).toFixed();
-  if (parseDecimal(text) === undefined)
-    throw invalid(field, `${amount} × ${rate} needs more digits than an amount has`);
-  return text;
 }
 
 function byWord<Word extends string>(toWord: (model: PricingModel) => string | null): Record<Word, PricingModel> {

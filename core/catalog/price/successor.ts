@@ -5,16 +5,15 @@
 import { invalid } from '../../foundation/error.ts';
 import { explainInvalid } from '../../foundation/why-invalid.ts';
 import { checkCharged, isChargedBy } from '../pricing/charge.ts';
+import { definePrice, type PriceUnitTerms } from './define.ts';
 import {
   CHARGED_FIELDS,
   type ChargedField,
   type CreatePrice,
   type CriticalField,
   createPriceShape,
-  definePrice,
   type Price,
   type PriceDefinition,
-  type PriceUnitTerms,
 } from './record.ts';
 
 export type PriceChanges = Partial<

@@ -65,9 +65,51 @@ export type PrintedDocument = {
 /** Usage of one group of a line, and its share of the amount. */
 export type DocumentGroup = { readonly label: string; readonly usage: string; readonly cost: string };
 
+/** Fields of an invoice that its document shows. */
+type PrintedInvoice = Pick<
+  Invoice,
+  | 'invoice_type'
+  | 'invoice_status'
+  | 'invoice_number'
+  | 'currency'
+  | 'description'
+  | 'period_start'
+  | 'period_end'
+  | 'created_at'
+  | 'issue_date'
+  | 'finalized_at'
+  | 'due_date'
+  | 'subtotal'
+  | 'total_discount'
+  | 'total_prepaid_credits_applied'
+  | 'total_tax'
+  | 'total'
+  | 'adjustment_amount'
+  | 'total_credits_applied_after_tax'
+  | 'amount_paid'
+  | 'refunded_amount'
+  | 'amount_remaining'
+>;
+type PrintedLine = Pick<
+  InvoiceLineItem,
+  | 'id'
+  | 'display_name'
+  | 'meter_display_name'
+  | 'plan_display_name'
+  | 'price_id'
+  | 'computed_from'
+  | 'period_start'
+  | 'period_end'
+  | 'quantity'
+  | 'amount'
+  | 'currency'
+  | 'line_item_discount'
+  | 'invoice_level_discount'
+>;
+
 export type InvoiceDocumentInput = {
-  readonly invoice: Invoice;
-  readonly lines: readonly InvoiceLineItem[];
+  readonly invoice: PrintedInvoice;
+  readonly lines: readonly PrintedLine[];
   readonly taxes: readonly DocumentTax[];
   /** Groups by line id, the largest first. Absent if the settings name no groups. */
   readonly groups?: ReadonlyMap<string, readonly DocumentGroup[]>;
@@ -126,11 +168,11 @@ export function buildPageParts(
 }
 
 /** A void invoice shows no amount due and no due date. */
-function isVoid({ invoice_status }: Invoice): boolean {
+function isVoid({ invoice_status }: PrintedInvoice): boolean {
   return invoice_status === 'VOIDED';
 }
 
-function deriveMark(invoice: Invoice, words: Translations): string | null {
+function deriveMark(invoice: PrintedInvoice, words: Translations): string | null {
   const { invoice_status } = invoice;
   if (isVoid(invoice)) return words.voided;
   return invoice_status === 'DRAFT' || invoice_status === 'SKIPPED' ? words.draft : null;
@@ -140,7 +182,7 @@ function deriveMark(invoice: Invoice, words: Translations): string | null {
  * Derives the printed date: `issue_date` replaces the date of finalization (docs/rules/documents.md, "The date of
  * issue").
  */
-function deriveIssueDate({ issue_date, finalized_at, created_at }: Invoice): string {
+function deriveIssueDate({ issue_date, finalized_at, created_at }: PrintedInvoice): string {
   return issue_date ?? finalized_at ?? created_at;
 }
 
@@ -160,8 +202,8 @@ function buildFacts({ invoice, lines, words, language, timezone }: DocumentConte
  * invoice is printed from the first to the last of its lines.
  */
 function derivePrintedPeriod(
-  { invoice_type, period_start, period_end }: Invoice,
-  lines: readonly InvoiceLineItem[],
+  { invoice_type, period_start, period_end }: PrintedInvoice,
+  lines: readonly PrintedLine[],
 ): Period | null {
   if (!period_start || !period_end) return null;
   const own = { start: toInstant(period_start), end: toInstant(period_end) };
@@ -174,7 +216,7 @@ function derivePrintedPeriod(
   };
 }
 
-function buildRow(line: InvoiceLineItem, { words, language, timezone, groups }: DocumentContext): DocumentRow {
+function buildRow(line: PrintedLine, { words, language, timezone, groups }: DocumentContext): DocumentRow {
   const { computed_from: from, period_start, period_end, plan_display_name: plan } = line;
   const text = line.display_name || line.meter_display_name || plan || line.price_id || '';
   const { unit_price, steps } = explainAmount(line, { words, language });
@@ -203,7 +245,7 @@ const GROUPS_SHOWN = 20;
 
 function showGroups(
   groups: readonly DocumentGroup[],
-  { currency }: InvoiceLineItem,
+  { currency }: PrintedLine,
   { words, language }: { words: Translations; language: Language },
 ): string[] {
   const shown = groups.slice(0, GROUPS_SHOWN);

@@ -81,6 +81,40 @@ export function planRawOnly(
   return { ...plan, base_ranges: [], day_ranges: [], raw_ranges: [[start_us, end_us]], edge_ranges: [] };
 }
 
+/** Plans to read the base bucket of an instant, and the unaligned edges, from raw rows. */
+export function planRawBucket(
+  plan: SegmentPlan,
+  {
+    at_us,
+    size,
+    start_us,
+    end_us,
+  }: { at_us: Microseconds; size: number; start_us: Microseconds; end_us: Microseconds },
+): SegmentPlan {
+  const from = floorTo(at_us, size);
+  const bucket: SegmentRange = [from, from + size];
+  const day = floorTo(at_us, US_PER_DAY);
+  const isInDays = isInRanges(plan.day_ranges, at_us);
+  const day_ranges = isInDays ? cutRange(plan.day_ranges, [day, day + US_PER_DAY]) : plan.day_ranges;
+  const base_ranges = isInDays ? mergeRanges([...plan.base_ranges, [day, day + US_PER_DAY]]) : plan.base_ranges;
+  const raw: SegmentRange = [Math.max(bucket[0], start_us), Math.min(bucket[1], end_us)];
+  return {
+    ...plan,
+    day_ranges,
+    base_ranges: cutRange(base_ranges, bucket),
+    raw_ranges: mergeRanges([...plan.raw_ranges, raw]),
+    edge_ranges: [],
+  };
+}
+
+function cutRange(ranges: readonly SegmentRange[], [from, to]: SegmentRange): SegmentRange[] {
+  return ranges.flatMap(([start, end]) =>
+    [[start, Math.min(end, from)] as const, [Math.max(start, to), end] as const].filter(
+      ([first, last]) => first < last,
+    ),
+  );
+}
+
 /** Replaces the raw rows of the unaligned edges by their base buckets; correct only if these have no events outside the range. */
 export function useEdgeBuckets(plan: SegmentPlan): SegmentPlan {
   return { ...plan, base_ranges: mergeRanges([...plan.base_ranges, ...plan.edge_ranges]), raw_ranges: [] };

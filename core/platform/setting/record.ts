@@ -203,28 +203,29 @@ export function toWholeSetting<Key extends SettingKey>(key: Key, stored: Setting
 
 /**
  * Fields to store after a change. A sent field replaces the stored one; null restores the default. The result is checked as a whole, and an
- * error names its field.
+ * error names its field in `sent_as`, the key of the request that has the fields.
  */
 export function applySettingChange(
   key: SettingKey,
   stored: SettingFields | undefined,
   sent: SettingFields,
+  sent_as = 'value',
 ): SettingFields {
   const { shape, default: preset, check } = SETTINGS[key] as SettingKind;
   const changed = Object.fromEntries(Object.entries({ ...stored, ...sent }).filter(([, value]) => value !== null));
   const parsed = shape.safeParse({ ...preset, ...changed }, { error: explainInvalid });
-  if (!parsed.success) throw toValueError(parsed.error);
+  if (!parsed.success) throw toSentError(parsed.error, sent_as);
   check?.(parsed.data as never);
   const fields = Object.keys(changed);
   return Object.fromEntries(fields.map((field) => [field, (parsed.data as Record<string, unknown>)[field]]));
 }
 
-/** Prefixes the paths of errors, because the fields are in the key `value` of the request. */
-function toValueError(error: z.ZodError): z.ZodError {
+/** Prefixes the paths of errors, because the fields are in a key of the request. */
+function toSentError(error: z.ZodError, sent_as: string): z.ZodError {
   return new z.ZodError(
     error.issues.map((issue) => {
       const unknown = issue.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [];
-      const path = ['value', ...issue.path, ...unknown];
+      const path = [sent_as, ...issue.path, ...unknown];
       return { ...issue, path, message: unknown.length ? 'is no field of this setting' : issue.message };
     }),
   );

@@ -45,16 +45,17 @@ export function narrowByPayment(
   const stored = statuses.filter((status) => status !== 'OVERDUE');
   void invoices.where((either) => {
     void either.whereIn('payment_status', stored);
-    if (statuses.includes('OVERDUE'))
-      void either.orWhere(
-        (overdue) =>
-          void overdue
-            .where({ invoice_status: 'FINALIZED', status: 'published' })
-            .where('amount_remaining', '>', 0)
-            .where('due_date', '<', now.toISOString()),
-      );
+    if (statuses.includes('OVERDUE')) void either.orWhereRaw(OVERDUE, [now.toISOString()]);
   });
 }
+
+/** Narrows a list to the overdue invoices, or to all others, among them those without a due date. */
+export function narrowByOverdue(invoices: PageQuery<InvoiceModel>, isOverdue: boolean, now: Date): void {
+  void invoices.whereRaw(isOverdue ? OVERDUE : `(${OVERDUE}) is not true`, [now.toISOString()]);
+}
+
+/** SQL condition of an overdue invoice; its parameter is the instant. */
+const OVERDUE = `invoice_status = 'FINALIZED' and status = 'published' and amount_remaining > 0 and due_date < ?`;
 
 /** SQL order of final invoices: by instant, then by number, as in the index (sql/postgres/0256-final-in-order.sql). */
 const IN_ORDER = `finalized_at, length(coalesce(invoice_number, '')), coalesce(invoice_number, '') collate "C", id`;

@@ -95,6 +95,28 @@ describe('receivables by age', () => {
     expect(searched.body.pagination.total).to.equal(4);
   });
 
+  it('are listed by overdue=true, and all other invoices by overdue=false', async () => {
+    const list = async (query: string) => {
+      const { status, body, text } = await api.request('GET', `/invoices?limit=100&${query}`);
+      expect(status, text).to.equal(200);
+      return body.items.map(({ id }) => id).sort();
+    };
+    const body = { customer_id: (await api.request('GET', '/customers/external/acme')).body.id, currency: 'usd' };
+    const sums = { subtotal: '5', total: '5', amount_due: '5' };
+    const { body: draft } = await api.request('POST', '/invoices', { body: { ...body, ...sums } });
+    const overdue = await list('overdue=true');
+    const others = await list('overdue=false');
+    expect(overdue)
+      .to.have.length(4)
+      .and.deep.equal(await idsOf('OVERDUE'));
+    expect(others).to.include(draft.id);
+    expect([...overdue, ...others].sort()).to.deep.equal(await list(''));
+    const both = await api.request('POST', '/invoices/search', { body: { overdue: true, currency: 'eur' } });
+    expect(both.body.pagination.total).to.equal(1);
+    const wrong = await api.request('GET', '/invoices?overdue=perhaps');
+    expect([wrong.status, wrong.body.details?.field]).to.deep.equal([400, 'overdue']);
+  });
+
   it('is of the tenant alone, and needs the permission to read customers too', async () => {
     const { key } = await api.otherTenant();
     const other = await api.request('GET', '/dashboard/receivables', { key });

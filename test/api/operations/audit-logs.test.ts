@@ -52,6 +52,30 @@ describe('/audit-logs', () => {
     expect((await api.request('GET', `/audit-logs/${items[0]!.id}`)).body).to.deep.equal(items[0]);
   });
 
+  it('names the author and the record', async () => {
+    const me = (await api.request('GET', '/users/me')).body;
+    const actor = { type: 'user', id: me.id, name: me.name || null, email: me.email };
+    const plan = await post('/plans', { name: 'Named' });
+    await api.request('PUT', `/plans/${plan.id}`, { body: { name: 'Renamed' } });
+    const { items } = await logs(`?entity_id=${plan.id}`);
+    expect(items.map(({ entity_name }) => entity_name)).to.deep.equal(['Renamed', 'Named']);
+    for (const entry of items) expect(entry.actor).to.deep.equal(actor);
+    const service = await api.keyWithRoles(['super_admin'], { user_type: 'service_account' });
+    const { body: other } = await api.request('POST', '/plans', { body: { name: 'By a service' }, key: service });
+    expect((await logs(`?entity_id=${other.id}`)).items[0]!.actor).to.include({ type: 'service_account' });
+
+    const { postgres } = api.services;
+    const row = { entity_type: 'invoice', action: 'updated', before: null, after: null, created_at: new Date() };
+    const made = (id: string, user_id: string) => ({ ...api.scope, ...row, id, entity_id: `of ${id}`, user_id });
+    await postgres('audit_entries').insert([made('audit_system', 'system'), made('audit_gone', 'user_gone')]);
+    const read = async (id: string) => (await api.request('GET', `/audit-logs/${id}`)).body;
+    expect(await read('audit_system')).to.deep.include({
+      actor: { type: 'system', id: 'system', name: null, email: null },
+      entity_name: null,
+    });
+    expect((await read('audit_gone')).actor).to.equal(null);
+  });
+
   it('tells nothing of what was refused or undone', async () => {
     const before = (await logs()).pagination.total;
     expect((await api.request('POST', '/plans', { body: { name: '' } })).status).to.equal(400);

@@ -27,6 +27,19 @@ describe('settings', () => {
     });
   }
 
+  it('are listed with their defaults, and whether they are set', async () => {
+    const list = async () => (await api.request('GET', '/settings')).body.items;
+    const isSet = async () => (await list()).filter(({ is_set }) => is_set).map(({ key }) => key);
+    expect(await isSet()).to.deep.equal([]);
+    for (const { key, value, default: preset } of await list()) expect(preset, key).to.deep.equal(value);
+    const { body } = await put('invoice_config', { prefix: 'EX' });
+    expect(body).to.deep.include({ is_set: true });
+    expect([body.value.prefix, body.default.prefix]).to.deep.equal(['EX', SETTINGS.invoice_config.default.prefix]);
+    expect(await isSet()).to.deep.equal(['invoice_config']);
+    await reset('invoice_config');
+    expect(await isSet()).to.deep.equal([]);
+  });
+
   it('a change keeps what it does not send, null sets back, and a reset sets all back', async () => {
     const first = await put('invoice_config', { prefix: 'EX', format: 'yyyy' });
     expect(first.body.value).to.include({ prefix: 'EX', format: 'YYYY', suffix_length: 5 });

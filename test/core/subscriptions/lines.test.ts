@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { createPriceShape, definePrice, type Price } from '../../../core/catalog/price/record.ts';
+import { definePrice } from '../../../core/catalog/price/define.ts';
+import { createPriceShape, type Price } from '../../../core/catalog/price/record.ts';
 import { buildLineItem, buildOverriddenPrice, selectPricesToCopy } from '../../../core/subscriptions/lines.ts';
 
 const NOW = Date.parse('2026-03-15T00:00:00Z');

@@ -4,7 +4,8 @@ import fc from 'fast-check';
 import { checkConfiguration } from '../../../../core/catalog/parsing/check.ts';
 import { parsePricing } from '../../../../core/catalog/parsing/parse.ts';
 import type { ParsedPricing } from '../../../../core/catalog/parsing/record.ts';
-import { createPriceShape, definePrice } from '../../../../core/catalog/price/record.ts';
+import { definePrice } from '../../../../core/catalog/price/define.ts';
+import { createPriceShape } from '../../../../core/catalog/price/record.ts';
 import { measureCpuMs } from '../../../support/cpu-time.ts';
 import { samples } from '../../../support/samples.ts';
 

@@ -1,11 +1,6 @@
 import { expect } from 'chai';
-import {
-  checkPrice,
-  createPriceShape,
-  definePrice,
-  type PriceUnitTerms,
-  priceShape,
-} from '../../../../core/catalog/price/record.ts';
+import { definePrice, type PriceUnitTerms } from '../../../../core/catalog/price/define.ts';
+import { checkPrice, createPriceShape, priceShape } from '../../../../core/catalog/price/record.ts';
 import { sortTiers } from '../../../../core/catalog/pricing/tiers.ts';
 
 const FIXED = {

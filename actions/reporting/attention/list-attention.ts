@@ -1,0 +1,64 @@
+/** Lists what needs a person: failed payments, overdue invoices, events that are not counted, alerts and failures. */
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { formatUs, toUs } from '../../../core/foundation/time/instant.ts';
+import type { UncountedReason } from '../../../core/metering/event/uncounted.ts';
+import { ATTENTION_KINDS, type AttentionKind } from '../../../core/platform/attention.ts';
+import type { QueryBounds } from '../../../storage/concurrency/query-bounds.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { type Attention, listRecordAttention, type RecordAttentionKind } from '../../../storage/reporting/attention.ts';
+import { listUncountedEvents } from '../../metering/events/list-uncounted-events.ts';
+
+const RECENT_MS = 7 * 86_400_000;
+const SAMPLES = 5;
+/** Maximum number of counted events per kind, which limits the cost of the answer. */
+const EVENTS_MAX = 1_000;
+
+const EVENT_REASONS = {
+  events_not_counted: ['unmatched', 'unusable', 'conflict'],
+  dead_letters: ['dead_letter'],
+} as const satisfies Partial<Record<AttentionKind, readonly UncountedReason[]>>;
+type EventAttentionKind = keyof typeof EVENT_REASONS;
+
+type AttentionQuery = {
+  readonly kinds: readonly AttentionKind[];
+  readonly now: Date;
+  /** Instant by the machine's clock, which events are received by. */
+  readonly received_at: Date;
+  readonly bounds: QueryBounds;
+};
+
+/** Returns the kinds with at least one record, in the order of ATTENTION_KINDS. */
+export async function listAttention(stores: Stores, scope: Scope, { kinds, now, received_at, bounds }: AttentionQuery) {
+  const isOfEvents = (kind: AttentionKind): kind is EventAttentionKind => kind in EVENT_REASONS;
+  const since = now.getTime() - RECENT_MS;
+  const ofRecords = kinds.filter((kind): kind is RecordAttentionKind => !isOfEvents(kind));
+  const [records, ...events] = await Promise.all([
+    listRecordAttention(scope, { kinds: ofRecords, now, since, samples: SAMPLES }, stores.postgres),
+    ...kinds.filter(isOfEvents).map((kind) => findEventAttention(stores, scope, { kind, received_at, bounds })),
+  ]);
+  const found = [...records.map((one) => ({ ...one, is_minimum: false })), ...events.flatMap((one) => one ?? [])];
+  const order = Object.keys(ATTENTION_KINDS);
+  return found.sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind));
+}
+
+/** Null if there are no such events. The samples are the newest of them. */
+async function findEventAttention(
+  stores: Stores,
+  scope: Scope,
+  { kind, received_at, bounds }: { kind: EventAttentionKind; received_at: Date; bounds: QueryBounds },
+): Promise<(Attention<EventAttentionKind> & { readonly is_minimum: boolean }) | null> {
+  const range = { start_us: toUs(received_at.getTime() - RECENT_MS), end_us: null };
+  const filters = { event_name: null, external_customer_id: null, after: null };
+  const query = { ...range, ...filters, reasons: EVENT_REASONS[kind], limit: EVENTS_MAX, bounds };
+  const { events, next } = await listUncountedEvents(stores, scope, query);
+  const oldest = events.at(-1);
+  if (oldest === undefined && next === null) return null;
+  return {
+    kind,
+    count: events.length,
+    is_minimum: next !== null,
+    amounts: [],
+    oldest_at: formatUs((oldest ?? next)!.received_at_us),
+    sample_ids: [...new Set(events.map(({ event_id, id }) => event_id || id))].slice(0, SAMPLES),
+  };
+}
