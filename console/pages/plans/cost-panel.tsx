@@ -1,8 +1,8 @@
 /** At the side of the editor: the cost of a quantity, its sum written out, the average, the next units, and the curve. */
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import { ApiError } from '../../client/client.ts';
 import { CostCurve } from '../../charts/cost-curve.tsx';
+import { ApiError } from '../../client/client.ts';
 import { NumberInput } from '../../components/number-input.tsx';
 import { Sheet } from '../../components/page.tsx';
 import { Loading } from '../../components/states.tsx';
@@ -94,7 +94,11 @@ function CostFigure({ cost, draft }: { cost: QuantityCost; draft: PriceDraft }):
   const isOpen = why === 'cost';
   const amount = formatMoney(language, cost.amount_rounded, draft.currency);
   const toggle = () =>
-    void navigate({ to: '.', search: (old: object) => ({ ...old, why: isOpen ? undefined : 'cost' }), resetScroll: false } as never);
+    void navigate({
+      to: '.',
+      search: (old: object) => ({ ...old, why: isOpen ? undefined : 'cost' }),
+      resetScroll: false,
+    } as never);
   return (
     <>
       <div className={styles.figure}>

@@ -16,11 +16,7 @@ export function costQuery(draft: PriceDraft, quantities: readonly string[]) {
   return queryOptions({
     queryKey: ['/prices/cost', body] as const,
     queryFn: async (): Promise<CostAnswer> => {
-      const { items } = await dataFrom(
-        (api.POST as (path: string, init: object) => Promise<{ data?: { items: QuantityCost[] } }>)('/prices/cost', {
-          body,
-        }),
-      );
+      const { items } = await dataFrom(api.POST('/prices/cost', { body: body as never }));
       return { quantities, items };
     },
     placeholderData: keepPreviousData,

@@ -1,7 +1,8 @@
 /** A new price of a plan. */
-import { Link, useNavigate, useParams } from '@tanstack/react-router';
-import { useQueryClient } from '@tanstack/react-query';
+
 import { notifications } from '@mantine/notifications';
+import { useQueryClient } from '@tanstack/react-query';
+import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { api, dataFrom } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
@@ -43,11 +44,13 @@ export function NewPricePage(): ReactNode {
   });
   return (
     <>
-      <PageHead
-        title={shown.display_name === '' ? texts.newPrice : shown.display_name}
-        subtitle={plan.data && <bdi>{plan.data.name}</bdi>}
-      />
       <PriceEditor
+        head={
+          <PageHead
+            title={shown.display_name === '' ? texts.newPrice : shown.display_name}
+            subtitle={plan.data && <bdi>{plan.data.name}</bdi>}
+          />
+        }
         draft={shown}
         onDraft={(next) => {
           setTouched(true);

@@ -88,5 +88,7 @@ function hasStarts(rows: readonly (readonly string[])[], language: Language): bo
   if (rows.length === 1) return bare(0, 0) === '0';
   const bound = bare(0, 1);
   const start = bare(1, 0);
-  return Boolean(bound && start) && (start === bound || BigInt(start!.split('.')[0]!) === BigInt(bound!.split('.')[0]!) + 1n);
+  return (
+    Boolean(bound && start) && (start === bound || BigInt(start!.split('.')[0]!) === BigInt(bound!.split('.')[0]!) + 1n)
+  );
 }

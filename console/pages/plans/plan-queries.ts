@@ -6,13 +6,6 @@ import { type GetData, invalidate } from '../../client/queries.ts';
 export type PlanRecord = GetData<'/plans/{id}'>;
 export type PlanPrice = NonNullable<PlanRecord['prices']>[number];
 
-/** Sums of a plan, of its subscriptions that are running. */
-export type PlanSummary = {
-  readonly plan_id: string;
-  readonly active_subscriptions: number;
-  readonly recurring_revenue: readonly { readonly currency: string; readonly amount: string }[];
-};
-
 /** Starts the roll-out of a plan's prices to its running subscriptions; it goes on in the background. */
 export async function startRollOut(queries: QueryClient, plan_id: string) {
   const run = await dataFrom(api.POST('/plans/{id}/sync/subscriptions', { params: { path: { id: plan_id } } }));
@@ -23,12 +16,8 @@ export async function startRollOut(queries: QueryClient, plan_id: string) {
 export function summariesQuery(plan_ids: readonly string[]) {
   return queryOptions({
     queryKey: ['/plans/summaries', plan_ids] as const,
-    queryFn: async (): Promise<Map<string, PlanSummary>> => {
-      const { items } = await dataFrom(
-        (api.POST as (path: string, init: object) => Promise<{ data?: { items: PlanSummary[] } }>)('/plans/summaries', {
-          body: { plan_ids },
-        }),
-      );
+    queryFn: async () => {
+      const { items } = await dataFrom(api.POST('/plans/summaries', { body: { plan_ids: [...plan_ids] } }));
       return new Map(items.map((summary) => [summary.plan_id, summary]));
     },
     enabled: plan_ids.length > 0,

@@ -39,9 +39,7 @@ export type EditedPrice = {
   readonly display_name: string | null;
   readonly currency: string;
   readonly amount: string;
-  readonly tiers:
-    | readonly { up_to: number | null; unit_amount: string; flat_amount: string | null }[]
-    | null;
+  readonly tiers: readonly { up_to: number | null; unit_amount: string; flat_amount: string | null }[] | null;
   readonly transform_quantity: { divide_by: number; round: 'up' | 'down' } | null;
   readonly billing_period: PricePeriod;
   readonly billing_period_count: number;
@@ -109,7 +107,8 @@ export function deriveModel(
 
 /** The draft after the choice of a model: a flat fee is fixed and paid in advance. */
 export function chooseModel(draft: PriceDraft, model: PriceModelChoice): PriceDraft {
-  if (model !== 'flat') return { ...draft, model, min_quantity: draft.type === 'FIXED' ? draft.min_quantity || '1' : '' };
+  if (model !== 'flat')
+    return { ...draft, model, min_quantity: draft.type === 'FIXED' ? draft.min_quantity || '1' : '' };
   return { ...chooseType(draft, 'FIXED'), model, min_quantity: '' };
 }
 

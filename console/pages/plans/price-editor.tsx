@@ -13,6 +13,7 @@ import { Columns, Section } from '../../components/page.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { CostPanel } from './cost-panel.tsx';
 import { addScaleQuantities, costQuery } from './cost-query.ts';
+import { MeterSelect } from './meter-select.tsx';
 import {
   chooseModel,
   chooseType,
@@ -23,7 +24,15 @@ import {
   type PriceModelChoice,
 } from './price-draft.ts';
 import styles from './price-editor.module.css';
-import { chooseScale, indexCosts, type PriceScale, SCALES, scalePrice, suggestQuantity, tierTotals } from './price-figures.ts';
+import {
+  chooseScale,
+  indexCosts,
+  type PriceScale,
+  SCALES,
+  scalePrice,
+  suggestQuantity,
+  tierTotals,
+} from './price-figures.ts';
 import { PriceTerms } from './price-terms.tsx';
 import { PRICE_TEXTS } from './price-texts.ts';
 import { TierTable } from './tier-table.tsx';
@@ -31,6 +40,8 @@ import { TierTable } from './tier-table.tsx';
 const TYPING_MS = 250;
 
 type PriceEditorProps = {
+  /** The head of the page, so that the cost stands beside it, too. */
+  head: ReactNode;
   draft: PriceDraft;
   onDraft: (draft: PriceDraft) => void;
   /** A stored price: its type and its terms stay. */
@@ -88,19 +99,29 @@ export function PriceEditor(props: PriceEditorProps): ReactNode {
     </>
   );
   return (
-    <Columns side={panel}>
+    <Columns side={<div className={styles.side}>{panel}</div>}>
       <div ref={form}>
+        {props.head}
         {!isStored && (
           <Section title={texts.charge} hint={draft.type === 'USAGE' ? texts.usageHint : texts.fixedHint}>
-            <Choice
-              label={texts.charge}
-              value={draft.type}
-              options={[
-                { value: 'USAGE', label: texts.usage },
-                { value: 'FIXED', label: texts.fixed },
-              ]}
-              onValue={(type) => onDraft(chooseType(draft, type))}
-            />
+            <div className={styles.charge}>
+              <Choice
+                label={texts.charge}
+                value={draft.type}
+                options={[
+                  { value: 'USAGE', label: texts.usage },
+                  { value: 'FIXED', label: texts.fixed },
+                ]}
+                onValue={(type) => onDraft(chooseType(draft, type))}
+              />
+              {draft.type === 'USAGE' && (
+                <MeterSelect
+                  draft={draft}
+                  onMeter={(changes) => onDraft({ ...draft, ...changes })}
+                  error={errorAt('meter_id')}
+                />
+              )}
+            </div>
           </Section>
         )}
         <Section title={texts.model} hint={texts.modelHint(draft.model)}>

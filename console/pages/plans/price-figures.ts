@@ -62,7 +62,9 @@ export function suggestQuantity(draft: PriceDraft): string {
  * of each bound, where the cost may jump.
  */
 export function listCurveQuantities(draft: PriceDraft, chosen: string): string[] {
-  const end = Decimal.max(chosen, findLastEnd(draft) ?? '0', '1').times('1.15').ceil();
+  const end = Decimal.max(chosen, findLastEnd(draft) ?? '0', '1')
+    .times('1.15')
+    .ceil();
   const quantities = [...evenSteps(end), ...bounds(draft, end)].filter((quantity) => quantity.gte(0));
   const least = draft.type === 'FIXED' && draft.min_quantity !== '' ? new Decimal(draft.min_quantity) : new Decimal(0);
   const texts = new Set(
@@ -89,10 +91,9 @@ function bounds(draft: PriceDraft, end: Decimal): Decimal[] {
 
 function listPackageEnds(size: Decimal, end: Decimal): Decimal[] {
   if (size.lte(0) || end.dividedBy(size).gt(PACKAGES_MAX)) return [];
-  return Array.from({ length: end.dividedBy(size).floor().toNumber() }, (_, at) => size.times(at + 1)).flatMap((each) => [
-    each.minus(1),
-    each,
-  ]);
+  return Array.from({ length: end.dividedBy(size).floor().toNumber() }, (_, at) => size.times(at + 1)).flatMap(
+    (each) => [each.minus(1), each],
+  );
 }
 
 /** The quantity after the chosen one: a further unit, thousand or million. */
@@ -104,7 +105,11 @@ export function addScale(quantity: string, power: PriceScale): string {
 export function averageCost(cost: Pick<QuantityCost, 'quantity' | 'amount'>, power: PriceScale): string | null {
   const quantity = new Decimal(cost.quantity);
   if (quantity.isZero()) return null;
-  return new Decimal(cost.amount).times(new Decimal(10).pow(power)).dividedBy(quantity).toSignificantDigits(6).toFixed();
+  return new Decimal(cost.amount)
+    .times(new Decimal(10).pow(power))
+    .dividedBy(quantity)
+    .toSignificantDigits(6)
+    .toFixed();
 }
 
 export function subtractAmounts(amount: string, subtracted: string): string {

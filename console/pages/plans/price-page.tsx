@@ -31,7 +31,7 @@ export type StoredPrice = GetData<'/prices/{id}'>;
 
 export function PricePage(): ReactNode {
   const { price_id } = useParams({ from: FROM });
-  const price = useGet('/prices/{id}', { path: { id: price_id }, query: { expand: 'meters,plan' } as never });
+  const price = useGet('/prices/{id}', { path: { id: price_id } });
   return (
     <Loaded query={price} rows={8}>
       {(stored) => <StoredPriceEditor key={stored.id} price={stored} />}
@@ -49,6 +49,7 @@ function StoredPriceEditor({ price }: { price: StoredPrice }): ReactNode {
   const language = useLanguage();
   const zone = useZone();
   const plan = useGet('/plans/{id}', { path: { id: plan_id } });
+  const meter = useGet('/meters/{id}', { path: { id: price.meter_id ?? '' } }, { enabled: price.meter_id !== null });
   const runningCount = useRunningCount(plan_id);
   const [draft, setDraft] = useState<PriceDraft>(() => toDraft(price));
   const [dialog, setDialog] = useState<'publish' | 'end' | null>(null);
@@ -84,40 +85,48 @@ function StoredPriceEditor({ price }: { price: StoredPrice }): ReactNode {
         )
       }
     >
-      <PageHead
-        title={name}
-        status={price.end_date !== null && <Chip>{texts.ended}</Chip>}
-        subtitle={
-          <>
-            {plan.data && (
-              <Link from={FROM} to="/env/$environment_id/plans/$plan_id">
-                <bdi>{plan.data.name}</bdi>
-              </Link>
-            )}
-            {price.meter && (
-              <>
-                {' · '}
-                {texts.meter}{' '}
-                <Link from={FROM} to="/env/$environment_id/meters/$meter_id" params={{ meter_id: price.meter.id }}>
-                  <bdi>{price.meter.name}</bdi>
-                </Link>
-              </>
-            )}
-            {' · '}
-            <PriceTermsLine price={price} />
-          </>
-        }
-        actions={
-          <>
-            <Button onClick={() => openSheet('record')}>{texts.record}</Button>
-            <Button isDangerous blocked={price.price_unit !== null ? null : blocked} onClick={() => setDialog('end')}>
-              {texts.endPrice}
-            </Button>
-          </>
-        }
-      />
-      {blocked && <p className="muted">{blocked}</p>}
       <PriceEditor
+        head={
+          <>
+            <PageHead
+              title={name}
+              status={price.end_date !== null && <Chip>{texts.ended}</Chip>}
+              subtitle={
+                <>
+                  {plan.data && (
+                    <Link from={FROM} to="/env/$environment_id/plans/$plan_id">
+                      <bdi>{plan.data.name}</bdi>
+                    </Link>
+                  )}
+                  {meter.data && (
+                    <>
+                      {' · '}
+                      {texts.meter}{' '}
+                      <Link from={FROM} to="/env/$environment_id/meters/$meter_id" params={{ meter_id: meter.data.id }}>
+                        <bdi>{meter.data.name}</bdi>
+                      </Link>
+                    </>
+                  )}
+                  {' · '}
+                  <PriceTermsLine price={price} />
+                </>
+              }
+              actions={
+                <>
+                  <Button onClick={() => openSheet('record')}>{texts.record}</Button>
+                  <Button
+                    isDangerous
+                    blocked={price.price_unit !== null ? null : blocked}
+                    onClick={() => setDialog('end')}
+                  >
+                    {texts.endPrice}
+                  </Button>
+                </>
+              }
+            />
+            {blocked && <p className="muted">{blocked}</p>}
+          </>
+        }
         draft={draft}
         onDraft={setDraft}
         isStored

@@ -2,10 +2,10 @@
 import type { ReactNode } from 'react';
 import { formatMoney, formatQuantity } from '../../figures/format.ts';
 import { defineTexts, useLanguage, useTexts } from '../../texts/texts.ts';
+import type { PlanPrice } from './plan-queries.ts';
 import { toDraft } from './price-draft.ts';
 import { chooseScale, scalePrice } from './price-figures.ts';
 import { PRICE_TEXTS } from './price-texts.ts';
-import type { PlanPrice } from './plan-queries.ts';
 
 export function PriceRate({ price }: { price: PlanPrice }): ReactNode {
   const texts = useTexts(TEXTS);

@@ -1,10 +1,6 @@
 /** The terms of a price, one a row. A stored price shows the terms that stay; its name and key can change. */
 import { Select, TextInput } from '@mantine/core';
-import { DateTimePicker } from '@mantine/dates';
-import '@mantine/dates/styles.css';
-import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import { useGet } from '../../client/queries.ts';
 import { NumberInput } from '../../components/number-input.tsx';
 import { Section } from '../../components/page.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -13,7 +9,6 @@ import styles from './price-editor.module.css';
 import { PRICE_TEXTS } from './price-texts.ts';
 
 const CURRENCIES = ['usd', 'eur', 'gbp', 'chf', 'jpy', 'cad', 'aud', 'sek', 'nok', 'dkk', 'pln', 'inr', 'brl', 'kwd'];
-const METERS_MAX = 100;
 
 type PriceTermsProps = {
   draft: PriceDraft;
@@ -24,7 +19,14 @@ type PriceTermsProps = {
   runningCount: number;
 };
 
-export function PriceTerms({ draft, onDraft, isStored, isReadOnly, errorAt, runningCount }: PriceTermsProps): ReactNode {
+export function PriceTerms({
+  draft,
+  onDraft,
+  isStored,
+  isReadOnly,
+  errorAt,
+  runningCount,
+}: PriceTermsProps): ReactNode {
   const texts = useTexts(PRICE_TEXTS);
   const change = (changes: Partial<PriceDraft>) => onDraft({ ...draft, ...changes });
   const isFixed = draft.type === 'FIXED';
@@ -41,17 +43,14 @@ export function PriceTerms({ draft, onDraft, isStored, isReadOnly, errorAt, runn
             onChange={({ currentTarget }) => change({ display_name: currentTarget.value })}
           />
         </Term>
-        {!isFixed && !isStored && <MeterTerm {...{ draft, errorAt }} onMeter={change} />}
         {!isStored && <OpenTerms {...{ draft, errorAt, isFixed, isOnce, change }} />}
         <Term label={texts.starts} hint={texts.startsHint}>
-          <DateTimePicker
+          <TextInput
+            type="datetime-local"
             aria-label={texts.starts}
-            placeholder={texts.startsNow}
             readOnly={isReadOnly}
-            clearable
-            valueFormat="D MMM YYYY, HH:mm"
-            value={draft.starts_at === '' ? null : draft.starts_at.slice(0, 19).replace('T', ' ')}
-            onChange={(value) => change({ starts_at: value === null ? '' : `${value.replace(' ', 'T')}Z` })}
+            value={draft.starts_at.slice(0, 16)}
+            onChange={({ currentTarget: { value } }) => change({ starts_at: value === '' ? '' : `${value}:00Z` })}
             error={errorAt('effective_from') ?? errorAt('start_date')}
           />
         </Term>
@@ -73,9 +72,7 @@ export function PriceTerms({ draft, onDraft, isStored, isReadOnly, errorAt, runn
             <span className="muted">{texts.allowanceWhere}</span>
           </Term>
         )}
-        <Term label={texts.appliesTo}>
-          {runningCount > 0 ? texts.appliesAll(runningCount) : texts.appliesNew}
-        </Term>
+        <Term label={texts.appliesTo}>{runningCount > 0 ? texts.appliesAll(runningCount) : texts.appliesNew}</Term>
       </div>
     </Section>
   );
@@ -165,39 +162,6 @@ function OpenTerms({
         </Term>
       )}
     </>
-  );
-}
-
-function MeterTerm({
-  draft,
-  errorAt,
-  onMeter,
-}: Pick<PriceTermsProps, 'draft' | 'errorAt'> & { onMeter: (changes: Partial<PriceDraft>) => void }): ReactNode {
-  const texts = useTexts(PRICE_TEXTS);
-  const meters = useGet('/meters', { query: { limit: METERS_MAX, status: 'published' } });
-  const items = meters.data?.items ?? [];
-  return (
-    <Term
-      label={texts.meter}
-      hint={
-        <Link to="/env/$environment_id/meters/new" params={true as never}>
-          {texts.newMeter}
-        </Link>
-      }
-    >
-      <Select
-        aria-label={texts.meter}
-        searchable
-        placeholder={meters.data && items.length === 0 ? texts.noMeters : texts.chooseMeter}
-        data={items.map(({ id, name, event_name }) => ({ value: id, label: `${name} (${event_name})` }))}
-        value={draft.meter_id}
-        onChange={(meter_id) => {
-          const meter = items.find(({ id }) => id === meter_id);
-          onMeter({ meter_id, ...(draft.display_name === '' && meter ? { display_name: meter.name } : {}) });
-        }}
-        error={errorAt('meter_id')}
-      />
-    </Term>
   );
 }
 

@@ -35,7 +35,13 @@ export function TierPaste({ text: first, scale, onTiers, onClose }: TierPastePro
           ? texts.pastePoint
           : null;
   return (
-    <Modal opened onClose={onClose} title={texts.pasteTitle} size="lg" closeButtonProps={{ 'aria-label': texts.cancel }}>
+    <Modal
+      opened
+      onClose={onClose}
+      title={texts.pasteTitle}
+      size="lg"
+      closeButtonProps={{ 'aria-label': texts.cancel }}
+    >
       <p className="muted">{texts.pasteHint}</p>
       <Textarea
         mt="md"

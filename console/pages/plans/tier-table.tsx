@@ -5,10 +5,10 @@ import { Money, Quantity, Unknown } from '../../figures/money.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { isTable, parseTiers } from './parse-tiers.ts';
 import { OPEN_TIER, type TierDraft } from './price-draft.ts';
+import styles from './price-editor.module.css';
 import { type PriceScale, scalePrice } from './price-figures.ts';
 import { PRICE_TEXTS } from './price-texts.ts';
 import { TierPaste } from './tier-paste.tsx';
-import styles from './price-editor.module.css';
 
 export type TierTableProps = {
   tiers: readonly TierDraft[];
@@ -34,7 +34,11 @@ export function TierTable(props: TierTableProps): ReactNode {
     onTiers(tiers.map((tier, index) => (index === at ? { ...tier, ...changes } : tier)));
   const addTier = () => onTiers([...tiers.slice(0, -1), OPEN_TIER, ...tiers.slice(-1)]);
   const removeTier = (at: number) =>
-    onTiers(tiers.filter((_, index) => index !== at).map((tier, index, all) => (index === all.length - 1 ? { ...tier, up_to: '' } : tier)));
+    onTiers(
+      tiers
+        .filter((_, index) => index !== at)
+        .map((tier, index, all) => (index === all.length - 1 ? { ...tier, up_to: '' } : tier)),
+    );
   const move = (event: KeyboardEvent<HTMLTableElement>) => moveInTable(event, table.current, addTier, isReadOnly);
   const paste = (event: ClipboardEvent) => {
     const text = event.clipboardData.getData('text/plain');
