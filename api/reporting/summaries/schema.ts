@@ -38,7 +38,7 @@ const CustomerSummary = z
         'invoiced is not deducted.',
     }),
   })
-  .meta({ id: 'CustomerSummary' });
+  .meta({ id: 'CustomerTotals' });
 
 export const CustomerSummariesAnswer = z
   .object({ items: z.array(CustomerSummary).meta({ description: 'One item per customer, in the requested order.' }) })
@@ -58,7 +58,7 @@ const PlanSummary = z
         'if nothing recurs.',
     }),
   })
-  .meta({ id: 'PlanSummary' });
+  .meta({ id: 'PlanTotals' });
 
 export const PlanSummariesAnswer = z
   .object({ items: z.array(PlanSummary).meta({ description: 'One item per plan, in the requested order.' }) })
