@@ -50,6 +50,8 @@ type PriceEditorProps = {
   error: Error | null;
   /** Why the price cannot be published now. */
   blocked: string | null;
+  /** Why there is nothing to publish. */
+  idle?: string | null;
   note: string;
   runningCount: number;
   onPublish: () => void;
@@ -92,7 +94,7 @@ export function PriceEditor(props: PriceEditorProps): ReactNode {
       <div className={styles.publish}>
         <span className="label">{props.note}</span>
         {props.discard}
-        <Button isPrimary blocked={blocked} onClick={publish}>
+        <Button isPrimary blocked={blocked ?? props.idle} onClick={publish}>
           {texts.publish}
         </Button>
       </div>

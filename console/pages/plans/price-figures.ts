@@ -12,13 +12,14 @@ export function scalePrice(amount: string, power: number): string {
   return amount === '' ? '' : new Decimal(amount).times(new Decimal(10).pow(power)).toFixed();
 }
 
-/** The scale in which no price of the draft is below a hundredth, if there is one. */
+/** The smallest scale in which the least price of the draft can be read: a cent, or a tenth of a larger scale. */
 export function chooseScale(draft: PriceDraft): PriceScale {
   const prices = isTiered(draft.model) ? draft.tiers.map(({ unit_amount }) => unit_amount) : [draft.amount];
   const known = prices.filter((price) => price !== '' && !new Decimal(price).isZero());
   if (draft.model === 'flat' || draft.model === 'package' || known.length === 0) return 0;
   const least = Decimal.min(...known);
-  return SCALES.find((power) => least.times(new Decimal(10).pow(power)).gte('0.01')) ?? 6;
+  if (least.gte('0.01')) return 0;
+  return least.gte('0.0001') ? 3 : 6;
 }
 
 /** The priced answer of one quantity. */
@@ -127,7 +128,8 @@ export function tierTotals(draft: PriceDraft, costs: ReadonlyMap<string, Quantit
 
 export function buildCurve(draft: PriceDraft, quantities: readonly string[], costs: ReadonlyMap<string, QuantityCost>) {
   const ends = new Set(isTiered(draft.model) ? draft.tiers.map(({ up_to }) => up_to) : []);
-  return quantities.flatMap((quantity): CurvePoint[] => {
+  const inOrder = [...quantities].sort((a, b) => new Decimal(a).comparedTo(b));
+  return inOrder.flatMap((quantity): CurvePoint[] => {
     const cost = costs.get(quantity);
     return cost ? [{ quantity, amount: cost.amount, isTierEnd: ends.has(quantity) }] : [];
   });

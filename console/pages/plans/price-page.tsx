@@ -4,7 +4,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { api, dataFrom } from '../../client/client.ts';
-import { type GetData, invalidate, useGet } from '../../client/queries.ts';
+import { invalidate, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { Button, buttonClass } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
@@ -18,7 +18,7 @@ import { Loaded } from '../../components/states.tsx';
 import { formatInstant } from '../../figures/format.ts';
 import { useZone } from '../../figures/when.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
-import { startRollOut } from './plan-queries.ts';
+import { type StoredPrice, startRollOut } from './plan-queries.ts';
 import { buildPriceChange, isChargeChanged, type PriceDraft, toDraft } from './price-draft.ts';
 import { PriceEditor } from './price-editor.tsx';
 import { PRICE_TEXTS } from './price-texts.ts';
@@ -27,7 +27,6 @@ import { PublishDialog } from './publish-dialog.tsx';
 import { useRunningCount } from './running-count.ts';
 
 const FROM = '/env/$environment_id/plans/$plan_id/prices/$price_id';
-export type StoredPrice = GetData<'/prices/{id}'>;
 
 export function PricePage(): ReactNode {
   const { price_id } = useParams({ from: FROM });
@@ -132,9 +131,10 @@ function StoredPriceEditor({ price }: { price: StoredPrice }): ReactNode {
         isStored
         error={publish.error}
         blocked={blocked}
+        idle={isChanged ? null : texts.unchanged}
         note={isChanged ? texts.notInEffect : texts.unchanged}
         runningCount={runningCount}
-        onPublish={() => isChanged && setDialog('publish')}
+        onPublish={() => setDialog('publish')}
         discard={
           isChanged ? (
             <Button onClick={() => setDraft(toDraft(price))}>{texts.discard}</Button>

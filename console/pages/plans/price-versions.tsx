@@ -7,8 +7,7 @@ import { DataTable } from '../../components/data-table.tsx';
 import { Section } from '../../components/page.tsx';
 import { Moment } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
-import type { PlanPrice } from './plan-queries.ts';
-import type { StoredPrice } from './price-page.tsx';
+import type { PlanPrice, StoredPrice } from './plan-queries.ts';
 import { PriceRate } from './price-rate.tsx';
 import { PRICE_TEXTS } from './price-texts.ts';
 

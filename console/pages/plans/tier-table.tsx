@@ -74,7 +74,7 @@ export function TierTable(props: TierTableProps): ReactNode {
               <th scope="col">{texts.unitAmount}</th>
               <th scope="col">{texts.flatFee}</th>
               <th scope="col">{totalLabel}</th>
-              <td />
+              <td aria-hidden="true" />
             </tr>
           </thead>
           <tbody>
