@@ -54,7 +54,13 @@ export function EventTester({ draft, isBroken }: { draft: MeterDraft; isBroken: 
                     )}
                   </strong>
                 </div>
-                <div className={`mono ${styles.properties}`}>{formatProperties(properties)}</div>
+                <div className={`mono ${styles.properties}`}>
+                  {Object.entries(properties ?? {}).map(([key, value]) => (
+                    <span key={key}>
+                      {key}: {typeof value === 'string' ? value : JSON.stringify(value)}
+                    </span>
+                  ))}
+                </div>
               </li>
             );
           })}
@@ -62,10 +68,4 @@ export function EventTester({ draft, isBroken }: { draft: MeterDraft; isBroken: 
       </Sheet>
     </section>
   );
-}
-
-function formatProperties(properties: unknown): string {
-  return Object.entries((properties ?? {}) as Record<string, unknown>)
-    .map(([key, value]) => `${key}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
-    .join('  ');
 }

@@ -5,7 +5,7 @@ import { primaryButtonClass } from '../../components/button.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
 import { Section, Sheet } from '../../components/page.tsx';
 import { Empty } from '../../components/states.tsx';
-import { Unknown } from '../../figures/money.tsx';
+import { Quantity, Unknown } from '../../figures/money.tsx';
 import { Day } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import type { PlanPrice, PlanRecord } from './plan-queries.ts';
@@ -73,17 +73,14 @@ function PriceTable({ label, prices, isUsage }: PriceTableProps): ReactNode {
       narrow: 'second',
       cell: (price) => <PriceRate price={price} />,
     },
-    ...(isUsage
-      ? [
-          {
-            key: 'meter',
-            header: texts.meter,
-            width: 'minmax(120px, 1fr)',
-            narrow: 'hidden' as const,
-            cell: ({ meter }: PlanPrice) => (meter ? <bdi>{meter.name}</bdi> : <Unknown />),
-          },
-        ]
-      : []),
+    {
+      key: 'meter',
+      header: isUsage ? texts.meter : terms.minQuantity,
+      width: 'minmax(120px, 1fr)',
+      narrow: 'hidden',
+      cell: ({ meter, min_quantity }) =>
+        meter ? <bdi>{meter.name}</bdi> : isUsage ? <Unknown /> : <Quantity value={min_quantity} />,
+    },
     {
       key: 'billed',
       header: texts.billed,
