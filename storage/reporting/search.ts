@@ -140,7 +140,7 @@ export async function searchRecords(
 function buildSelect(kind: SearchRecordKind, matched: string, rank: string): string {
   const { table, title = 'null', subtitle = 'null', state, customer_id = 'null', plan_id = 'null' } = TABLES[kind];
   const columns = { title, subtitle, status: state, customer_id, plan_id };
-  const selected = Object.entries(columns).map(([name, sql]) => `(${sql})::text as ${name}`);
+  const selected = Object.entries(columns).map(([name, sql]) => `cast(${sql} as text) as ${name}`);
   return `select '${kind}' as kind, id, ${matched} as matched, ${rank} as rank, ${selected.join(', ')} from ${table}
            where tenant_id = :tenant_id and environment_id = :environment_id`;
 }

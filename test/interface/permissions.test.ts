@@ -20,6 +20,10 @@ const EVENT_READING = [
   'listDeadLetters',
   'listUncountedEvents',
   'getEventsMonitoring',
+  'listEventNames',
+  'listEventProperties',
+  'getAttention',
+  'search',
   'getUsageStatistics',
   'getUsageByMeter',
   'getUsageAnalytics',
@@ -36,10 +40,10 @@ const RESERVING = [
   'commitReservation',
   'releaseReservation',
 ];
-const PROFILE = ['getUserInfo', 'updateUser'];
+const PROFILE = ['getUserInfo', 'updateUser', 'getCurrentSession', 'endCurrentSession', 'listSessions', 'endSession'];
 /** What nobody can have a key for yet, or needs one for, and what comes with a signature. */
 const PUBLIC = [
-  ...['signUp', 'login', 'getDocument', 'receiveSandboxWebhook', 'getExportFile'],
+  ...['signUp', 'login', 'createSession', 'getSignInOptions', 'getDocument', 'receiveSandboxWebhook', 'getExportFile'],
   ...listReceivedProviders().map(nameHandler),
 ];
 
@@ -79,7 +83,7 @@ describe('permissions', () => {
     ['super_admin, everything', ['super_admin'], {}, all],
     ['super_admin of a service account, everything', ['super_admin'], machine, all],
     ['all_writer, everything', ['all_writer'], {}, all],
-    ['all_reader, every question, and its own profile', ['all_reader'], {}, [...reads, 'updateUser']],
+    ['all_reader, every question, and its own profile', ['all_reader'], {}, [...reads, ...PROFILE]],
     ['event_ingestor, sending events and nothing else', ['event_ingestor'], machine, INGESTION],
     ['event_reader, reading events and nothing else', ['event_reader'], machine, EVENT_READING],
     ['reserver, reservations and nothing else', ['reserver'], machine, RESERVING],
