@@ -98,6 +98,7 @@ export const METER_TEXTS = defineTexts(
     trial: 'The last seven days',
     trialHint: 'Name the events and their value to see what the meter gives.',
     trialQuiet: 'This number comes from your real events. Nothing is saved yet.',
+    trialBroken: 'The definition has an error. It stands at its field.',
     perDay: 'Per day, UTC',
     ofEvents: (count: string) => `from ${count} events`,
     unusable: (count: string) =>
@@ -197,6 +198,7 @@ export const METER_TEXTS = defineTexts(
       trial: 'Die letzten sieben Tage',
       trialHint: 'Nennen Sie die Ereignisse und ihren Wert, um die Zahl des Zählers zu sehen.',
       trialQuiet: 'Diese Zahl kommt von Ihren echten Ereignissen. Nichts ist gespeichert.',
+      trialBroken: 'Die Definition hat einen Fehler. Er steht bei seinem Feld.',
       perDay: 'Je Tag, UTC',
       ofEvents: (count) => `aus ${count} Ereignissen`,
       unusable: (count) =>

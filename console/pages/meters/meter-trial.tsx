@@ -71,7 +71,7 @@ export function MeterTrial({ draft, range, trial }: MeterTrialProps): ReactNode 
           </>
         ) : trial.error ? (
           <p role="alert" className={styles.fault}>
-            {isElsewhere ? trial.error.message.replace(/<input>:\d+:\d+: ?/, '') : trial.error.message}
+            {isElsewhere ? texts.trialBroken : trial.error.message}
           </p>
         ) : trial.isReady ? (
           <Loading rows={3} />
