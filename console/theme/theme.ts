@@ -21,7 +21,6 @@ export const theme = createTheme({
     Modal: { defaultProps: { centered: true, transitionProps: { duration: 120 }, radius: 'lg' } },
     // A `header` inside a dialogue would be a second banner of the document.
     ModalHeader: { defaultProps: { component: 'div' } },
-    Notification: { defaultProps: { closeButtonProps: { 'aria-label': '×' } } },
     Menu: { defaultProps: { transitionProps: { duration: 120 } } },
     Tooltip: { defaultProps: { openDelay: 300, multiline: true, maw: 320 } },
   },

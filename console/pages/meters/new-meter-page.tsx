@@ -33,7 +33,7 @@ export function NewMeterPage(): ReactNode {
     () => dataFrom(api.POST('/meters', { body: buildMeterRequest(draft) as never })),
     async (meter) => {
       await invalidate(queries, '/meters', '/events');
-      notifications.show({ message: texts.created(meter.name) });
+      notifications.show({ message: texts.created(meter.name), closeButtonProps: { 'aria-label': texts.close } });
       await navigate({ to: '/env/$environment_id/meters/$meter_id', params: { meter_id: meter.id }, search: {} });
     },
   );

@@ -79,7 +79,7 @@ export function CostPanel(props: CostPanelProps): ReactNode {
       ) : isLoading ? (
         <Loading rows={4} />
       ) : (
-        <p className={styles.costHint}>{texts.costHint}</p>
+        <p className={styles.costHint}>{isElsewhere ? texts.costFault : texts.costHint}</p>
       )}
     </Sheet>
   );

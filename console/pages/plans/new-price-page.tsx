@@ -39,7 +39,10 @@ export function NewPricePage(): ReactNode {
     const price = await dataFrom(api.POST('/prices', { body: body as never }));
     if (isRolledOut) await startRollOut(queries, plan_id);
     await invalidate(queries, '/plans', '/prices', '/meters');
-    notifications.show({ message: texts.published(price.display_name ?? texts.newPrice) });
+    notifications.show({
+      message: texts.published(price.display_name ?? texts.newPrice),
+      closeButtonProps: { 'aria-label': texts.close },
+    });
     await navigate({ to: '/env/$environment_id/plans/$plan_id', search: (old) => ({ zone: old.zone }) });
   });
   return (

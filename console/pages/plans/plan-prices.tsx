@@ -58,7 +58,7 @@ function PriceTable({ label, prices, isUsage }: PriceTableProps): ReactNode {
     {
       key: 'name',
       header: texts.price,
-      width: 'minmax(140px, 1.2fr)',
+      width: 'minmax(110px, 1.2fr)',
       narrow: 'first',
       cell: ({ id, display_name }) => (
         <Link from={FROM} to="/env/$environment_id/plans/$plan_id/prices/$price_id" params={{ price_id: id }}>
@@ -69,14 +69,14 @@ function PriceTable({ label, prices, isUsage }: PriceTableProps): ReactNode {
     {
       key: 'charge',
       header: texts.charge,
-      width: 'minmax(200px, 2fr)',
+      width: 'minmax(170px, 2fr)',
       narrow: 'second',
       cell: (price) => <PriceRate price={price} />,
     },
     {
       key: 'meter',
       header: isUsage ? texts.meter : terms.minQuantity,
-      width: 'minmax(120px, 1fr)',
+      width: 'minmax(100px, 1fr)',
       narrow: 'hidden',
       cell: ({ meter, min_quantity }) =>
         meter ? <bdi>{meter.name}</bdi> : isUsage ? <Unknown /> : <Quantity value={min_quantity} />,
@@ -84,28 +84,21 @@ function PriceTable({ label, prices, isUsage }: PriceTableProps): ReactNode {
     {
       key: 'billed',
       header: texts.billed,
-      width: 'minmax(150px, 1fr)',
+      width: 'minmax(160px, 1.2fr)',
       narrow: 'second',
-      cell: ({ billing_period, billing_period_count, invoice_cadence }) =>
+      cell: ({ billing_period, billing_period_count, invoice_cadence, currency }) =>
         `${
           billing_period_count === 1
             ? terms.period(billing_period)
             : terms.every(String(billing_period_count), billing_period)
-        }, ${invoice_cadence === 'ARREAR' ? terms.arrears : terms.advance}`,
+        }, ${invoice_cadence === 'ARREAR' ? terms.arrears : terms.advance}, ${currency.toUpperCase()}`,
     },
     {
       key: 'from',
       header: texts.from,
-      width: '120px',
+      width: '112px',
       narrow: 'hidden',
       cell: ({ start_date }) => <Day at={start_date} />,
-    },
-    {
-      key: 'currency',
-      header: terms.currency,
-      width: '84px',
-      narrow: 'end',
-      cell: ({ currency }) => currency.toUpperCase(),
     },
   ];
   return (

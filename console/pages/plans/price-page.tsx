@@ -64,7 +64,10 @@ function StoredPriceEditor({ price }: { price: StoredPrice }): ReactNode {
     );
     if (isRolledOut) await startRollOut(queries, plan_id);
     await invalidate(queries, '/plans', '/prices');
-    notifications.show({ message: texts.published(draft.display_name || name) });
+    notifications.show({
+      message: texts.published(draft.display_name || name),
+      closeButtonProps: { 'aria-label': texts.close },
+    });
     await toPlan();
   });
   const blocked = !can(session, 'price', 'write')

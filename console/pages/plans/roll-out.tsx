@@ -1,7 +1,7 @@
 /** Rolls the latest prices of a plan out to its running subscriptions. First it shows which subscriptions change, and from when. */
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
-import { getQuery, useGet } from '../../client/queries.ts';
+import { type ReactNode, useEffect } from 'react';
+import { getQuery, invalidate, useGet } from '../../client/queries.ts';
 import { Button } from '../../components/button.tsx';
 import { useDeed } from '../../components/form.tsx';
 import { Facts, Section } from '../../components/page.tsx';
@@ -123,8 +123,12 @@ function RunProgress({ workflow_id, run_id }: RunProgressProps): ReactNode {
     refetchInterval: ({ state }) => (state.data && !RUNS.includes(state.data.status) ? false : POLL_MS),
   });
   const { data } = run;
-  if (data?.status === 'Completed')
-    return <p role="status">{texts.rollOutDone(String(data.result?.['subscriptions_synced'] ?? '–'))}</p>;
+  const queries = useQueryClient();
+  const isDone = data?.status === 'Completed';
+  useEffect(() => {
+    if (isDone) void invalidate(queries, '/subscriptions');
+  }, [isDone, queries]);
+  if (isDone) return <p role="status">{texts.rollOutDone(String(data.result?.['subscriptions_synced'] ?? '–'))}</p>;
   if (data && !RUNS.includes(data.status))
     return (
       <p role="alert">
