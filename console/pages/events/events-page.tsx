@@ -157,6 +157,7 @@ function EventTabs({ search, filters }: { search: EventsSearch; filters: EventFi
             to="."
             search={({ tab: _tab, reason: _reason, ...old }) => old}
             className={styles.tab}
+            activeOptions={{ exact: true }}
             aria-current={search.tab === undefined ? 'page' : 'false'}
           >
             {texts.all}
@@ -168,6 +169,7 @@ function EventTabs({ search, filters }: { search: EventsSearch; filters: EventFi
             to="."
             search={(old) => ({ ...old, tab: 'uncounted' })}
             className={styles.tab}
+            activeOptions={{ exact: true }}
             aria-current={search.tab === 'uncounted' ? 'page' : 'false'}
           >
             {texts.uncounted}{' '}
