@@ -406,6 +406,7 @@ export const ANSWERS = {
   'GET /events/properties': SeenPropertiesAnswer,
   'GET /invoices/:id/pdf': DocumentAddressAnswer,
   'GET /creditnotes/:id/pdf': DocumentAddressAnswer,
+  'POST /invoices/preview/pdf': z.string(),
   'GET /documents/:token': z.string(),
   'POST /creditnotes': CreditNoteAnswer,
   'POST /creditnotes/preview': CreditNoteAnswer,

@@ -131,9 +131,9 @@ export const correctionPreviewRoutes: Route[] = [
   }),
 ];
 
-type PreviewInput = Omit<Parameters<typeof previewCorrection>[2], 'now'>;
+type CorrectionPreviewInput = Omit<Parameters<typeof previewCorrection>[2], 'now'>;
 
-async function preview({ services, scope, principal, now }: Context, input: PreviewInput) {
+async function preview({ services, scope, principal, now }: Context, input: CorrectionPreviewInput) {
   requireRead(principal, 'invoice', 'the effect of a correction on invoices');
   return showPreview(await previewCorrection(services, scope, { ...input, now }));
 }
