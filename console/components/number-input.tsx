@@ -31,8 +31,8 @@ export function NumberInput({ value, onValue, unit, error, ...rest }: NumberInpu
   const change = (next: string) => {
     setText(next);
     const read = parseNumber(next, language);
-    if (read.kind === 'number') accept(read.value);
-    else if (read.kind === 'empty') accept('');
+    // A text that is no number, or two, has no value: the one before it must not be sent.
+    accept(read.kind === 'number' ? read.value : '');
   };
   const understood = parsed.kind === 'number' ? formatQuantity(language, parsed.value) : null;
   return (
@@ -43,7 +43,7 @@ export function NumberInput({ value, onValue, unit, error, ...rest }: NumberInpu
         inputMode="text"
         autoComplete="off"
         classNames={{ input: styles.input }}
-        error={error ?? (parsed.kind === 'invalid' ? texts.invalid : undefined)}
+        error={error ?? (parsed.kind === 'invalid' ? texts.invalid : parsed.kind === 'ambiguous')}
         onChange={({ currentTarget }) => change(currentTarget.value)}
       />
       {understood !== null && understood !== text && (

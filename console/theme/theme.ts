@@ -19,6 +19,8 @@ export const theme = createTheme({
     TextInput: { defaultProps: { size: 'sm' } },
     Select: { defaultProps: { size: 'sm', checkIconPosition: 'right' } },
     Modal: { defaultProps: { centered: true, transitionProps: { duration: 120 }, radius: 'lg' } },
+    // A `header` inside a dialogue would be a second banner of the document.
+    ModalHeader: { defaultProps: { component: 'div' } },
     Menu: { defaultProps: { transitionProps: { duration: 120 } } },
     Tooltip: { defaultProps: { openDelay: 300, multiline: true, maw: 320 } },
   },

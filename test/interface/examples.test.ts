@@ -69,6 +69,10 @@ const PREVIEWS = [
   'summarizeCustomers',
   'summarizePlans',
   'search',
+  'getPriceCost',
+  'previewInvoicePdf',
+  'previewEventVoid',
+  'previewEventReplacement',
 ];
 
 describe('the examples of the documentation', () => {
@@ -244,6 +248,7 @@ describe('the examples of the documentation', () => {
     await ask('getPlan', { id: id('plan') });
     await ask('createPrice');
     await ask('createPricesBulk');
+    await ask('getPriceCost');
     await ask('getPriceByLookupKey', { lookup_key: 'pro_base' });
     await ask('updatePrice', { id: id('price') });
     await ask('getPrice', { id: id('price', 2) });
@@ -312,6 +317,9 @@ describe('the examples of the documentation', () => {
     await ask('listDeadLetters');
     await ask('getAttention');
     await ask('replayDeadLetters');
+    await world.waitForPipeline();
+    await ask('previewEventVoid', { id: 'call-5' });
+    await ask('previewEventReplacement', { id: 'call-1' });
     await ask('voidEvent', { id: 'call-5' });
     await ask('replaceEvent', { id: 'call-1' });
     await world.waitForPipeline();
@@ -354,6 +362,7 @@ describe('the examples of the documentation', () => {
     await ask('getInvoice', { id: id('inv', 2) });
     await ask('getInvoicePdf', { id: id('inv', 2), query: 'url=true' });
     await ask('updateInvoicePaymentStatus', { id: id('inv', 2) });
+    await ask('previewInvoicePdf');
     await ask('previewOneOffInvoice');
     await ask('createInvoice');
     await send('POST', `/invoices/${id('inv', 3)}/finalize`);
