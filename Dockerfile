@@ -10,6 +10,14 @@ COPY package.json package-lock.json .npmrc ./
 # No package may run a script at install, and none needs one.
 RUN npm ci --omit=dev --omit=optional --ignore-scripts
 
+# vite has native parts, which are optional packages, so this stage has all of them; none is in the image.
+FROM node:22.23.2-bookworm-slim AS console
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --omit=dev --ignore-scripts
+COPY . .
+RUN node --import ./process/typescript.mjs process/console-build.ts
+
 FROM node:22.23.2-bookworm-slim
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 DATA_DIR=/data
 WORKDIR /app
@@ -18,6 +26,7 @@ RUN install -d -o node -g node /data /exports
 COPY --from=dependencies /app/node_modules ./node_modules
 # What belongs in here is decided by .dockerignore. Root owns it, so that the process cannot change its own code.
 COPY . .
+COPY --from=console /app/console-dist ./console-dist
 USER node
 EXPOSE 8080
 STOPSIGNAL SIGTERM

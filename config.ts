@@ -52,6 +52,8 @@ const Settings = z.object({
   METRICS: shown.default('public'),
   /** Access to /docs and the OpenAPI document. */
   DOCS: shown.default('public'),
+  /** Access to the console in the browser, whose pages are at `/`. */
+  CONSOLE: shown.default('public'),
   /** Requests per minute and API key, in each API process, before the answer is 429; 0 is no limit. */
   RATE_LIMIT_REQUESTS: whole.default(300_000),
   /** Wrong API keys per minute and address before unknown keys are answered 429; 0 is no limit. */
@@ -217,9 +219,9 @@ export function readConfig(environment: Record<string, string | undefined> = pro
   refuseMistyped(environment);
   const parsed = Settings.safeParse(known, { error: explainInvalid });
   if (parsed.success) {
-    const { METRICS, DOCS, INTERNAL_PORT } = parsed.data;
-    if (INTERNAL_PORT === undefined && [METRICS, DOCS].includes('internal'))
-      throw new Error('configuration: INTERNAL_PORT: is required where METRICS or DOCS is internal');
+    const { METRICS, DOCS, CONSOLE, INTERNAL_PORT } = parsed.data;
+    if (INTERNAL_PORT === undefined && [METRICS, DOCS, CONSOLE].includes('internal'))
+      throw new Error('configuration: INTERNAL_PORT: is required where METRICS, DOCS or CONSOLE is internal');
     if ((parsed.data.SMTP_URL === undefined) !== (parsed.data.MAIL_FROM === undefined))
       throw new Error('configuration: SMTP_URL and MAIL_FROM go together');
     if ((parsed.data.LLM_BASE_URL === undefined) !== (parsed.data.LLM_MODEL === undefined))

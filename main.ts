@@ -1,5 +1,7 @@
 /** `npm start`: the whole service in one process tree, with the embedded stores unless URLs are configured. */
+import { createConsoleLink } from './actions/operations/access/open-session.ts';
 import { readConfig } from './config.ts';
+import { startConsoleBuild } from './process/console-source.ts';
 import { explain } from './process/explain.ts';
 import { silenceQueueTraces } from './process/quiet-queue.ts';
 import { type RunningService, startService } from './service.ts';
@@ -18,6 +20,7 @@ async function main(): Promise<void> {
   };
   const interruption = new AbortController();
   const starting = startService(config, {
+    ...(config.CONSOLE === 'off' ? {} : { startConsole: (logger) => startConsoleBuild({ logger }) }),
     interruption: interruption.signal,
     onDeath: (part, detail) => {
       if (ending) return;
@@ -39,11 +42,11 @@ async function main(): Promise<void> {
   }
   try {
     running = await starting;
+    console.log(welcome(running, await makeLink(running)));
   } catch (error) {
     if (interruption.signal.aborted) return; // The signal handler ends the process.
     throw error;
   }
-  console.log(welcome(running));
 }
 
 /**
@@ -73,8 +76,19 @@ async function stopped(running: RunningService | undefined): Promise<string | un
   );
 }
 
-function welcome({ url, api_key, services }: RunningService): string {
-  const { DOCS, BOOTSTRAP_API_KEY } = services.config;
+/**
+ * Makes the one-time link that signs in the first user. With a configured key there is none: the output of such a service goes to logs, and the
+ * key sets an email and a password by `PUT /v1/users/me`.
+ */
+async function makeLink({ services, first_user }: RunningService): Promise<string | null> {
+  const { CONSOLE, BOOTSTRAP_API_KEY } = services.config;
+  if (CONSOLE !== 'public' || BOOTSTRAP_API_KEY !== undefined) return null;
+  return createConsoleLink(services, first_user, services.clock());
+}
+
+function welcome({ url, api_key, services }: RunningService, link_token: string | null): string {
+  const { DOCS, CONSOLE, PUBLIC_URL, BOOTSTRAP_API_KEY } = services.config;
+  const page = `${PUBLIC_URL ?? url}/`;
   // The operator knows a configured key, and the output of a service goes to logs, so the key is not printed.
   const isConfigured = BOOTSTRAP_API_KEY !== undefined;
   const shown = isConfigured ? null : api_key;
@@ -87,6 +101,9 @@ function welcome({ url, api_key, services }: RunningService): string {
       : shown === null
         ? 'API key    as shown at the first start (set BOOTSTRAP_API_KEY to add one)'
         : `API key    ${shown}   (shown once)`,
+    ...(CONSOLE === 'public'
+      ? [link_token === null ? `console    ${page}` : `console    ${page}#link=${link_token}   (once, within a day)`]
+      : []),
     ...(DOCS === 'public' ? [`docs       ${url}/docs`] : []),
     `try        curl -s ${url}/v1/events -H ${header} -H 'content-type: application/json' -d '${event}'`,
     `farthing is ready at ${url}`,

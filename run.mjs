@@ -33,6 +33,7 @@ const SCRIPTS = {
   audit: { file: 'commands/audit.ts', stores: true, settings: true },
   partitions: { file: 'commands/partitions.ts', stores: true, settings: true },
   tenants: { file: 'commands/tenants.ts', stores: true, settings: true },
+  console: { file: 'process/console-build.ts' },
   // One file that also runs where it was copied to, so nothing is installed for it.
   'verify-invoice': { file: 'commands/verify-invoice.mjs', alone: true },
   check: { run: check, dev: true },

@@ -10,6 +10,7 @@ import type { Services } from './api/http/services.ts';
 import type { Config } from './config.ts';
 import { identityOptions, startPipeline } from './pipeline/pipeline.ts';
 import { publishRoles } from './process/build-info.ts';
+import type { StartedConsole } from './process/console-source.ts';
 import { warnOfExperimental } from './process/experimental.ts';
 import { makeLogger } from './process/logger.ts';
 import { openDoor } from './process/process-door.ts';
@@ -32,6 +33,8 @@ export type RunningService = {
   /** The first API key, returned once: null if an earlier start created it. */
   readonly api_key: string | null;
   readonly services: Services;
+  /** User of the first start. */
+  readonly first_user: { readonly tenant_id: string; readonly user_id: string };
   /** Finishes work in progress from the outside in: requests, jobs, slices, stores. */
   stop(): Promise<void>;
   /** Process ids of the embedded stores. */
@@ -41,6 +44,8 @@ export type RunningService = {
 type ServiceOptions = {
   clock?: () => Date;
   logger?: Logger;
+  /** Starts the build of the console, which is then served; none is served if absent. */
+  startConsole?: (logger: Logger) => StartedConsole;
   /** Called if an essential part ended unexpectedly. */
   onDeath?: (part: string, detail: string) => void;
   /** Aborts the start: all started parts are stopped. */
@@ -90,6 +95,8 @@ async function startParts(
   // The port is opened first, so that no part starts for a service that no client could reach.
   const door = await openDoor(config);
   stops.push(() => door.close());
+  const console = options.startConsole?.(logger);
+  if (console) stops.push(() => console.stop());
   const embedded = await startEmbedded({
     dir: config.DATA_DIR,
     postgres_url: config.DATABASE_URL,
@@ -107,12 +114,22 @@ async function startParts(
   stops.push(async () => Promise.all([postgres.destroy(), clickhouse.close(), questions.close()]));
   await reachStores({ postgres, clickhouse }, { within_ms: 0, logger });
   await migrate({ postgres, clickhouse }, { cluster: config.CLICKHOUSE_CLUSTER });
-  const { api_key } = await bootstrap(postgres, { api_key: config.BOOTSTRAP_API_KEY, now: clock() });
+  const { api_key, user } = await bootstrap(postgres, { api_key: config.BOOTSTRAP_API_KEY, now: clock() });
   const log = await openLog(config, { postgres, logger });
   stops.push(() => log.close());
   measureLog(log, clock);
   measureStores({ postgres, clickhouse, data_dir: config.DATA_DIR, clock });
-  const services: Services = { postgres, clickhouse, log, config, logger, clock, usage_cache: new UsageCache() };
+  const usage_cache = new UsageCache();
+  const services: Services = {
+    postgres,
+    clickhouse,
+    log,
+    config,
+    logger,
+    clock,
+    usage_cache,
+    console,
+  };
   const owner = `${hostname()}:${process.pid}`;
   const pipeline = await startPipeline(services, {
     owner,
@@ -130,5 +147,6 @@ async function startParts(
   publishRoles('api', 'pipeline', 'scheduler');
   door.open(buildListener({ ...services, clickhouse: questions }));
   stops.push(() => door.close());
-  return { url: door.url, api_key, services, stop, pids: () => embedded.pids() };
+  const first_user = { tenant_id: user.tenant_id, user_id: user.id };
+  return { url: door.url, api_key, services, first_user, stop, pids: () => embedded.pids() };
 }

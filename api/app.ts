@@ -12,6 +12,7 @@ import { isTracing } from '../tracing/spans.ts';
 import { limitLoad } from './http/admission.ts';
 import { collectHeaders, serveCachedReads } from './http/cached-reads.ts';
 import { compressAnswers } from './http/compress.ts';
+import { serveConsole } from './http/console.ts';
 import { docsRoutes } from './http/docs.ts';
 import { getOnly, refuseUnknownPath, sendError } from './http/errors.ts';
 import { healthRoutes } from './http/health.ts';
@@ -119,6 +120,7 @@ function mountPages(app: Express, { services, routes, metrics, operations }: Mou
   app.use(['/metrics', '/docs', '/v1/openapi.json'], compressAnswers);
   app.use(healthRoutes(services), metrics.router);
   app.use('/docs', docsRoutes(routes));
+  app.use(serveConsole(services));
   app.get('/', shownWhere(DOCS), (_request, response) => response.redirect('/docs/'));
   app.all('/', shownWhere(DOCS), getOnly);
 
@@ -160,7 +162,7 @@ const HARDENING = helmet({
   contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
   frameguard: { action: 'deny' },
   referrerPolicy: { policy: 'no-referrer' },
-  // Pages of any origin may call the API with their own key. The API has no cookies that a page could misuse.
+  // Pages of any origin may call the API with their own key. Answers to a session cookie have a stricter policy (http/mount.ts).
   crossOriginResourcePolicy: { policy: 'cross-origin' },
 });
 

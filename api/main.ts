@@ -1,5 +1,6 @@
 /** `npm run api`: the HTTP interface as a separate process, in any number of instances. */
 
+import { findBuiltConsole } from '../process/console-source.ts';
 import { runProcess } from '../process/process.ts';
 import { bootstrap } from '../storage/models/operations/bootstrap.ts';
 import { UsageCache } from '../storage/usage/usage-cache.ts';
@@ -9,7 +10,7 @@ import { listenForAccessChanges } from './http/access-changes.ts';
 import { startCacheAudit } from './operations/audit-cache.ts';
 
 runProcess('api', async (given) => {
-  const services = { ...given, usage_cache: new UsageCache({ isFed: true }) };
+  const services = { ...given, usage_cache: new UsageCache({ isFed: true }), console: findBuiltConsole() };
   startUsageFeed(services.postgres, services.usage_cache);
   const { postgres, config, clock } = services;
   const { api_key } = await bootstrap(postgres, { api_key: config.BOOTSTRAP_API_KEY, now: clock() });

@@ -2,7 +2,7 @@
  * Requests of each kind, beside bare Express in the same run. Without flags it prints the CPU of this checkout. With `--against <commit>` it
  * compares with that commit, or with another checkout by its folder, in five interleaved pairs (`--pairs`).
  *
- * `--part=cpu|growth|capacity|overload` runs one part; `--kinds=a,b` measures only these kinds; `--seconds=3` is the time for each kind;
+ * `--part=cpu|growth|capacity|overload` runs one part, and `--part=start` measures starts instead; `--kinds=a,b` measures only these kinds; `--seconds=3` is the time for each kind;
  * `--events=1000000` is the larger number of events for `GET /events/{id}`; `--step=15` is the number of seconds at each rate;
  * `--capacity=100` is the capacity for an overload, which lasts for `--overload=60` seconds.
  */
@@ -15,6 +15,7 @@ import { compareGrowth } from './requests-growth.ts';
 import { MIX } from './requests-mix.ts';
 import { measureOverload } from './requests-overload.ts';
 import { type Side, startSide } from './requests-side.ts';
+import { compareStarts } from './start-times.ts';
 
 export async function run(): Promise<void> {
   const commit = textFlag('against');
@@ -22,6 +23,7 @@ export async function run(): Promise<void> {
   const sides: Side[] = [];
   let floor: Floor | undefined;
   try {
+    if (textFlag('part') === 'start') return await compareStarts(checkouts);
     for (const checkout of checkouts) sides.push(await startSide(checkout));
     const [ours, theirs] = sides as [Side, Side | undefined];
     floor = await startFloor(ours.service);

@@ -6,6 +6,7 @@
 import type { ReportedInvoice } from '../core/payments/provider-payments.ts';
 import type { ProviderEventSubject } from '../core/platform/integration/provider-event.ts';
 import type { PushedInvoiceLine } from '../core/platform/integration/pushed-lines.ts';
+import type { SubscriptionStatus } from '../core/subscriptions/record.ts';
 import type { AccountPayments } from './account-payments.ts';
 
 /**
@@ -34,6 +35,8 @@ export type PushedCustomer = IdempotentPush & {
   readonly external_id: string;
   readonly name: string;
   readonly email: string;
+  /** Name of the business; null for a person. */
+  readonly business_name?: string | null;
   readonly address: {
     readonly line1: string;
     readonly line2: string;
@@ -43,6 +46,20 @@ export type PushedCustomer = IdempotentPush & {
     /** Country code (ISO 3166-1 alpha-2), or empty. */
     readonly country: string;
   };
+};
+
+/** A subscription to create at the provider as a deal. */
+export type PushedSubscription = IdempotentPush & {
+  readonly subscription_id: string;
+  /** Customer that pays, and its id at the provider. */
+  readonly customer_id: string;
+  readonly provider_customer_id: string;
+  readonly name: string;
+  /** Recurring fixed amount of one billing period, by the lines at the start. */
+  readonly amount: string;
+  readonly currency: string;
+  readonly start_date: string;
+  readonly subscription_status: SubscriptionStatus;
 };
 
 /** Id of a record at the provider, and the address of its page, if it has one. */
@@ -134,6 +151,12 @@ export interface ProviderAccount {
    * provider and throws an error with both.
    */
   pushInvoice?(invoice: PushedInvoice): Promise<ProviderRecord>;
+  pushSubscription?(subscription: PushedSubscription): Promise<ProviderRecord>;
+  /** Brings the deal of a subscription to its current status. */
+  updateSubscription?(
+    provider_entity_id: string,
+    subscription: Pick<PushedSubscription, 'subscription_status'>,
+  ): Promise<void>;
   pushPayment?(payment: PushedPayment): Promise<ProviderRecord>;
   /** Applies a payment received by this account to its invoice. No effect if the payment, or a record of part of it, is already applied. */
   attachPayment?(payment: AttachedPayment): Promise<void>;

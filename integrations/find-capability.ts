@@ -1,6 +1,7 @@
 /** Finds providers by a capability. */
+import type { PushedEntityType } from '../core/platform/integration/pushed-events.ts';
 import { PROVIDERS } from './index.ts';
-import type { Provider } from './provider.ts';
+import type { AccountCapability, Exchange, Provider } from './provider.ts';
 
 /** Lists the providers that have a capability: its implementation by the name of the provider. */
 export function listCapable<Capability extends keyof Provider>(
@@ -12,6 +13,15 @@ export function listCapable<Capability extends keyof Provider>(
     if (found !== undefined) capable[name] = found as NonNullable<Provider[Capability]>;
   }
   return capable;
+}
+
+/** Whether a provider receives records of this type. A subscription is received as a deal. */
+export function canReceive(
+  { exchanges }: Pick<AccountCapability, 'exchanges'>,
+  entity_type: PushedEntityType,
+): boolean {
+  const exchange: Exchange = entity_type === 'subscription' ? 'deal' : entity_type;
+  return exchanges.includes(exchange);
 }
 
 type Selectable<Settings, Made> = { create(settings: Settings): Made | null };

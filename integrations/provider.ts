@@ -29,6 +29,7 @@ export const EXCHANGES = [
   'saved_card',
   'refund',
   'credit_note',
+  'deal',
   'pull',
   'inbound',
 ] as const;

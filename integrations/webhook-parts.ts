@@ -16,6 +16,18 @@ export function digestText(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
+/**
+ * Parses the body of a webhook. It is undefined if the body is no JSON in UTF-8, so that the shape of the provider's events refuses it;
+ * no error quotes it. Ids that may be longer than a JavaScript number need `parseExactJson`.
+ */
+export function parseJsonBody(body: Uint8Array, parse: (text: string) => unknown = JSON.parse): unknown {
+  try {
+    return parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+  } catch {
+    return undefined;
+  }
+}
+
 /** Instant in UTC of a time at the provider; null if it has none that can be read. */
 export function toInstantText(text: string | null | undefined): string | null {
   const ms = Date.parse(text ?? '');

@@ -48,6 +48,7 @@ export const HELP = {
       ['--new-password <email>', 'for a user who has lost it'],
     ],
   },
+  console: { does: 'builds the console in the browser, if its build is missing or stale' },
   'verify-invoice': {
     does: 'checks an invoice by its proof and its events, without a service (docs/proof.md)',
     options: [

@@ -3,6 +3,7 @@
  * missing host, bytes that are not HTTP. Requests pipelined on one connection run one after another (docs/decisions/0021-fairness.md).
  */
 import { AsyncResource } from 'node:async_hooks';
+import { setMaxListeners } from 'node:events';
 import {
   createServer,
   IncomingMessage,
@@ -39,6 +40,20 @@ class FrameworkResponse extends ServerResponse {}
 Object.setPrototypeOf(FrameworkRequest.prototype, express.request);
 Object.setPrototypeOf(FrameworkResponse.prototype, express.response);
 
+/** Signals that end the streams of a server that stops, by connection. */
+const stopSignals = new WeakMap<Socket, AbortSignal>();
+const stopControllers = new WeakMap<Server, AbortController>();
+
+/** Aborted when the server of a request begins to stop. An answer without an end of its own must then end. */
+export function getStopSignal({ socket }: IncomingMessage): AbortSignal | undefined {
+  return stopSignals.get(socket);
+}
+
+/** Ends the streams of a server. Other answers are finished. */
+export function endStreams(server: Server): void {
+  stopControllers.get(server)?.abort();
+}
+
 export function makeHttpServer(listener: RequestListener, options: ServerOptions = {}): Server {
   /** Last response that was begun on each connection. Most clients wait for it before the next request, and then need no further state. */
   const inHand = new WeakMap<Socket, ServerResponse>();
@@ -70,6 +85,11 @@ export function makeHttpServer(listener: RequestListener, options: ServerOptions
   const server = createServer({ ...ours, ...options }, (request, response) =>
     inTurn(request, response, lacksHost(request) ? createRejection(400, NO_HOST) : listener),
   );
+  const stopping = new AbortController();
+  // Each stream listens to this signal, and Node would warn of more than ten listeners.
+  setMaxListeners(0, stopping.signal);
+  stopControllers.set(server, stopping);
+  server.on('connection', (socket: Socket) => void stopSignals.set(socket, stopping.signal));
   // The handler asks for the body once it has accepted the key (api/http/mount.ts). If it answers before, Node closes the connection,
   // because the client may then send the body or not.
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) =>

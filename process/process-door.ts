@@ -10,7 +10,7 @@ import type { Config } from '../config.ts';
 import { errorRecord, FarthingError, invalid, methodNotAllowed } from '../core/foundation/error.ts';
 import './build-info.ts';
 import type { Stores } from '../storage/foundation/stores.ts';
-import { makeHttpServer } from './http-server.ts';
+import { endStreams, makeHttpServer } from './http-server.ts';
 import { checkReadiness, NEEDED_FOR } from './readiness.ts';
 import { ALIVE } from './version.ts';
 
@@ -88,6 +88,7 @@ function formatUrl(server: Server, host: string): string {
 
 /** Closes each connection as soon as it is idle; after DRAIN_MS, all remaining ones. */
 function drain(server: Server): Promise<void> {
+  endStreams(server);
   return new Promise((resolve) => {
     const force = setTimeout(() => server.closeAllConnections(), DRAIN_MS);
     const idle = setInterval(() => server.closeIdleConnections(), 50);

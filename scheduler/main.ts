@@ -44,6 +44,7 @@ import { purgeOAuthSessionsJob } from './jobs/purge-oauth-sessions.ts';
 import { purgeRecordChangesJob } from './jobs/purge-record-changes.ts';
 import { purgeReservationEventsJob } from './jobs/purge-reservation-events.ts';
 import { purgeSeriesJob } from './jobs/purge-series.ts';
+import { purgeSessionsJob } from './jobs/purge-sessions.ts';
 import { purgeSystemEventsJob } from './jobs/purge-system-events.ts';
 import { retryWebhooksJob } from './jobs/retry-webhooks.ts';
 import { sealSecretsJob } from './jobs/seal-secrets.ts';
@@ -131,6 +132,7 @@ function createJobs(services: SchedulerServices): ScheduledJob[] {
     enqueueReadsJob(services, MINUTE),
     enqueuePushesJob(services, MINUTE),
     purgeOAuthSessionsJob(services, HOUR),
+    purgeSessionsJob(services, HOUR),
   ];
 }
 

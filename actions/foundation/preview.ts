@@ -1,16 +1,16 @@
 /**
- * Previews a change by the change itself, in a transaction that is rolled back. So the preview cannot differ from the change. It draws no
+ * Previews a change by the change itself, in a transaction that is rolled back (docs/decisions/0037-previews.md). So the preview cannot differ from the change. It draws no
  * number and calls no provider; system events and jobs are rolled back, too.
  */
 import type { Author } from '../../core/foundation/stamp.ts';
 import { collectNewIds } from '../../storage/foundation/new-id.ts';
-import type { Database, Stores, Transaction } from '../../storage/foundation/stores.ts';
+import type { Stores, Transaction } from '../../storage/foundation/stores.ts';
 import { runBillingTransaction } from './transaction.ts';
 
 type Preview<Made, Answer> = {
   readonly change: (transaction: Transaction) => Promise<Made>;
   /** Builds the answer inside the transaction, where the records exist. */
-  readonly show: (made: Made, database: Database) => Promise<Answer>;
+  readonly show: (made: Made, database: Transaction) => Promise<Answer>;
 };
 
 /** Request of a preview, and the answer that shows what it would make. */

@@ -1,15 +1,18 @@
 /**
- * Authenticates a request. The header `x-api-key`, or else a bearer token or key, determines tenant, principal and roles. A key determines the
- * environment, and a header that names another one is refused. A token's environment is its claim, else the header X-Environment-ID, which
- * must belong to the tenant (docs/rules/records.md, "Tenant and environment").
+ * Authenticates a request. The header `x-api-key`, a bearer token or key, or the cookie of a browser session determines tenant, principal and
+ * roles. A key determines the environment, and a header that names another one is refused. A token's environment is its claim, else the
+ * header X-Environment-ID, which must belong to the tenant (docs/rules/records.md, "Tenant and environment"). A session names it in the
+ * header or in the query.
  */
 import type { Request } from 'express';
 import type { LRUCache } from 'lru-cache';
 import type { Permission } from '../../core/foundation/access/role.ts';
-import { FarthingError } from '../../core/foundation/error.ts';
+import { deriveSessionEnd, shouldRecordUse } from '../../core/foundation/access/session.ts';
+import { FarthingError, invalid } from '../../core/foundation/error.ts';
 import { toInstant } from '../../core/foundation/time/instant.ts';
 import { createLru } from '../../storage/foundation/lru.ts';
 import { hashApiKey } from '../../storage/foundation/secrets/api-key.ts';
+import { hashSessionToken } from '../../storage/foundation/secrets/session-token.ts';
 import type { Database } from '../../storage/foundation/stores.ts';
 import {
   type AuthenticatedKey,
@@ -18,10 +21,12 @@ import {
   isTenantEnvironment,
   updateKeyLastUsed,
 } from '../../storage/models/operations/secret.ts';
+import { findSessionHolder, updateSessionLastUsed } from '../../storage/models/operations/session.ts';
 import { toFarthingError, unauthenticated } from './errors.ts';
 import { checkAccess, hasAccess } from './permissions.ts';
 import { RateLimits } from './rate-limit.ts';
 import type { Services } from './services.ts';
+import { checkConsoleRequest, findQueryEnvironment, peekSessionToken, readSessionToken } from './session-cookie.ts';
 import { type Claims, readClaims, verifyToken } from './token.ts';
 
 export type AuthenticatedPrincipal = AuthenticatedKey & { readonly environment_id: string };
@@ -67,7 +72,7 @@ export async function authenticate(
 ): Promise<AuthenticatedPrincipal> {
   const holder = await resolveHolder(request, services, now);
   if (holder.expires_at !== null && toInstant(holder.expires_at) <= now.getTime())
-    throw unauthenticated('the API key has expired');
+    throw unauthenticated(holder.session_id === null ? 'the API key has expired' : SESSION_ENDED);
   checkAccess(access, holder);
   return { ...holder, environment_id: await resolveEnvironment(request, holder, access, services.postgres) };
 }
@@ -82,6 +87,8 @@ export function findCachedPrincipal(
   { postgres }: Pick<Services, 'postgres'>,
   now: Date,
 ): AuthenticatedPrincipal | undefined {
+  // A request with a cookie is checked by `authenticate`.
+  if (headers.cookie !== undefined && peekSessionToken({ headers }) !== undefined) return undefined;
   const key = findApiKey({ headers });
   const hash = key === null ? null : hashApiKey(key);
   const cached = hash === null ? undefined : getHolderCache(postgres).get(hash);
@@ -106,8 +113,10 @@ export function findKnownTenant(
 ): string | undefined {
   const key = findApiKey({ headers });
   const token = key === null ? bearerToken({ headers }) : undefined;
-  if (key === null && token === undefined) return undefined;
-  const name = key === null ? nameToken(readClaims(token!)) : hashApiKey(key);
+  const session = key === null && token === undefined ? peekSessionToken({ headers }) : undefined;
+  if (key === null && token === undefined && session === undefined) return undefined;
+  const name =
+    key !== null ? hashApiKey(key) : session !== undefined ? nameSession(session) : nameToken(readClaims(token!));
   return getHolderCache(postgres).peek(name, { allowStale: true })?.holder.tenant_id;
 }
 
@@ -146,14 +155,25 @@ let changes = 0;
 
 async function resolveHolder(request: Request, services: Services, now: Date): Promise<AuthenticatedKey> {
   const key = findApiKey(request);
+  const token = bearerToken(request);
   const { postgres } = services;
+  const session = readSessionToken(request, services.config);
+  if (session !== undefined) {
+    // Either of them would act for another user than the caller may mean.
+    if (key !== null || token !== undefined)
+      throw invalid('Cookie', 'a request has the cookie of a session, or a key or token, never both');
+    checkConsoleRequest(request, services.config);
+    const hash = hashSessionToken(session);
+    const find = () => loadSessionHolder(postgres, hash, now);
+    const findNew = () => getRateLimits(services).guarded(request, find);
+    return remembered(nameSession(session), { postgres, now, find, findNew });
+  }
   if (key !== null) {
     const hash = hashApiKey(key);
     const find = () => loadKeyHolder(postgres, hash, now);
     const findNew = () => getRateLimits(services).guarded(request, find);
     return remembered(hash, { postgres, now, find, findNew });
   }
-  const token = bearerToken(request);
   if (!token) throw unauthenticated('the header x-api-key is missing, or Authorization: Bearer with a key or token');
   const claims = await verifyToken(services, token, now);
   return remembered(nameToken(claims), { postgres, now, find: () => holderOfToken(postgres, claims) });
@@ -161,6 +181,11 @@ async function resolveHolder(request: Request, services: Services, now: Date): P
 
 /** Cache key of a token. The claims include the second at which the token was signed. */
 const nameToken = (claims: Claims | undefined) => JSON.stringify(claims ?? null);
+
+/** Cache key of a session. A session token that is sent as an API key finds nothing under it. */
+const nameSession = (token: string) => `session ${hashSessionToken(token)}`;
+
+const SESSION_ENDED = 'the session has ended: sign in again';
 
 type HolderLookup = {
   readonly postgres: Database;
@@ -218,6 +243,16 @@ async function loadKeyHolder(database: Database, hash: string, now: Date): Promi
   return holder;
 }
 
+/** Loads the user of a session and records its use. The end of the session moves with its use. */
+async function loadSessionHolder(database: Database, hash: string, now: Date): Promise<AuthenticatedKey> {
+  const holder = await findSessionHolder(database, hash);
+  if (!holder || deriveSessionEnd(holder) <= now) throw unauthenticated(SESSION_ENDED);
+  const isRecorded = shouldRecordUse(holder.last_used_at, now);
+  if (isRecorded) await updateSessionLastUsed(database, holder.session_id, now);
+  const used = isRecorded ? { ...holder, last_used_at: now.toISOString() } : holder;
+  return { ...used, expires_at: deriveSessionEnd(used).toISOString() };
+}
+
 /** Loads the current roles. A changed password invalidates earlier tokens. */
 async function holderOfToken(database: Database, claims: Claims): Promise<AuthenticatedKey> {
   const holder = await findTokenHolder(database, claims);
@@ -262,7 +297,7 @@ async function resolveEnvironment(
   access: Permission,
   database: Database,
 ): Promise<string> {
-  const requested = request.get('x-environment-id')?.trim() || null;
+  const requested = findRequestedEnvironment(request, holder);
   // Using the environment of the key instead of the requested one would write to an environment that the caller did not mean.
   if (
     holder.secret_id !== null &&
@@ -283,4 +318,14 @@ async function resolveEnvironment(
   if (!(await isTenantEnvironment(database, holder.tenant_id, meant)))
     throw new FarthingError('permission_denied', 'this environment does not belong to the tenant');
   return meant;
+}
+
+/** A session may name its environment in the query, too. */
+function findRequestedEnvironment(request: Request, { session_id }: AuthenticatedKey): string | null {
+  const inHeader = request.get('x-environment-id')?.trim() || null;
+  if (session_id === null) return inHeader;
+  const inQuery = findQueryEnvironment(request);
+  if (inHeader !== null && inQuery !== null && inHeader !== inQuery)
+    throw invalid('environment_id', 'is another environment than that of the header X-Environment-ID');
+  return inHeader ?? inQuery;
 }

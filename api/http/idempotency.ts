@@ -25,6 +25,7 @@ import { ceHeaderText } from './ce-headers.ts';
 import { Effects } from './effects.ts';
 import { isNoted } from './idempotency-strategy.ts';
 import type { Context, Route } from './route.ts';
+import { readSessionToken } from './session-cookie.ts';
 
 /** An answer ready to be sent. `body` is JSON text, null when there is none. */
 export type Reply = { readonly http_status: number; readonly body: string | null; readonly replayed?: boolean };
@@ -167,7 +168,7 @@ function sha256(text: string): string {
 }
 
 /**
- * An answer that contains a secret (a new API key) is stored encrypted with the caller's API key or token, which is not stored. A reader of
+ * An answer that contains a secret (a new API key) is stored encrypted with the caller's API key, token or cookie, which is not stored. A reader of
  * the table learns nothing, and a caller that lost the answer gets it again.
  */
 function stored(body: string | null, route: Route, context: Context): Buffer | null {
@@ -189,8 +190,10 @@ function restored(answer: Buffer, route: Route, context: Context): string {
   }
 }
 
-function sealingKey({ request }: Context): Buffer {
-  return createHmac('sha256', request.get('x-api-key')?.trim() || (bearerToken(request) ?? ''))
+function sealingKey({ request, services }: Context): Buffer {
+  const secret =
+    readSessionToken(request, services.config) ?? (request.get('x-api-key')?.trim() || bearerToken(request));
+  return createHmac('sha256', secret ?? '')
     .update(request.get('idempotency-key') ?? '')
     .digest();
 }

@@ -155,11 +155,11 @@ type Caller = Pick<Context, 'scope' | 'principal'>;
 
 const NOBODY: Caller = {
   scope: { tenant_id: '', environment_id: '' },
-  principal: { user_id: '', tenant_id: '', roles: [], secret_id: null },
+  principal: { user_id: '', tenant_id: '', roles: [], secret_id: null, session_id: null },
 };
 
 function createContextFor(
-  { tenant_id, environment_id, user_id, roles, secret_id }: AuthenticatedPrincipal,
+  { tenant_id, environment_id, user_id, roles, secret_id, session_id }: AuthenticatedPrincipal,
   access: Access,
   base: ContextBase,
 ): Context | Promise<Context> {
@@ -167,7 +167,9 @@ function createContextFor(
   getRateLimits(services).countRequest(secret_id ?? user_id, response);
   const scope: Scope = { tenant_id, environment_id };
   response.locals.scope = scope;
-  const caller: Caller = { scope, principal: { user_id, tenant_id, roles, secret_id } };
+  // A page of another origin of the same site may not embed what the cookie shows.
+  if (session_id !== null) response.setHeader('Cross-Origin-Resource-Policy', 'same-origin');
+  const caller: Caller = { scope, principal: { user_id, tenant_id, roles, secret_id, session_id } };
   const clocked = { access, scope, services, response, received_at };
   if (isRequestByTheMachine(clocked)) return toContext(base, caller, null);
   return loadRequestClock(clocked).then((clock) => toContext(base, caller, clock));
@@ -253,13 +255,22 @@ const ANYTHING = z.unknown();
 
 function decode(route: MountedRoute, context: Context) {
   const { request } = context;
-  const { params, query } = request;
+  const { params } = request;
+  const query = readQuery(route, context);
   refuseUnknownParameters(route, query);
   return {
     params: parsed(route.params, params, 'path'),
     query: parsed(route.query, query, 'query'),
     body: route.raw_body ? rawBody(route, request) : parsedBody(route, context),
   };
+}
+
+/** Query of the route. A session may have named its environment there (auth.ts). */
+function readQuery({ query: shape }: Route, { request, principal }: Context): object {
+  const { query } = request;
+  if (principal.session_id === null || (shape instanceof z.ZodObject && 'environment_id' in shape.shape)) return query;
+  const { environment_id: _, ...own } = query;
+  return own;
 }
 
 /**

@@ -10,6 +10,7 @@ import { finishSchemas, type OpenApiDocument } from './finish-schemas.ts';
 import { ANY, describeShape } from './json-schemas.ts';
 import { describeInQuery } from './list.ts';
 import type { Route } from './route.ts';
+import { PLAIN_NAME } from './session-cookie.ts';
 import { hasCondition, hasEntityTag } from './target.ts';
 
 export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
@@ -23,7 +24,7 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
       servers: [{ url: '/v1' }],
-      security: [{ ApiKeyAuth: [] }, { BearerAuth: [] }],
+      security: [{ ApiKeyAuth: [] }, { BearerAuth: [] }, { SessionCookie: [] }],
       tags: listTags(routes),
       paths: buildPaths(routes, readExamples(routes)),
       components: {
@@ -33,6 +34,13 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
             type: 'http',
             scheme: 'bearer',
             description: 'An API key, or a token of `POST /auth/login`; then X-Environment-ID names the environment.',
+          },
+          SessionCookie: {
+            type: 'apiKey',
+            in: 'cookie',
+            name: PLAIN_NAME,
+            description:
+              'Browser session of `POST /auth/session`, for pages of this service; over https its name is `__Host-farthing`. X-Environment-ID or the query parameter `environment_id` names the environment. A change needs the header `X-Farthing-Console: 1`. Refused together with a key or token.',
           },
         },
         responses: errorResponses(),

@@ -24,8 +24,10 @@ type RequestPrincipal = {
   readonly user_id: string;
   readonly tenant_id: string;
   readonly roles: readonly string[];
-  /** API key of the request; null for a user token. */
+  /** API key of the request; null for a user token or a session. */
   readonly secret_id: string | null;
+  /** Browser session of the request; null for a key or token. */
+  readonly session_id: string | null;
 };
 
 export type Context = {

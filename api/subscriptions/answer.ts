@@ -77,6 +77,13 @@ export const SubscriptionAnswer = Subscription.extend({
   warnings,
 }).meta({ id: 'SubscriptionResponse' });
 
+export const PreviewSubscriptionAnswer = SubscriptionAnswer.extend({
+  next_invoice: InvoiceWithoutParts.nullable().meta({
+    description:
+      'Invoice after the opening one, with the usage so far; the opening invoice of a draft, a trial or a later start. Null if the invoices of the parent include the subscription.',
+  }),
+}).meta({ id: 'PreviewSubscriptionResponse' });
+
 export const SubscriptionAnswerV2 = Subscription.extend({
   ...clientCompatibilityFields,
   ...parts,

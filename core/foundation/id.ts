@@ -7,6 +7,7 @@ export const ID_PREFIX = {
   environment: 'env',
   user: 'user',
   secret: 'secret',
+  session: 'sess',
   event: 'event',
   meter: 'meter',
   feature: 'feat',

@@ -51,6 +51,8 @@ export type ReportedCredit = {
 };
 
 export type ReportedInvoice = {
+  /** Customer at the provider who paid, if the provider makes its customers itself; null before a payment, absent elsewhere. */
+  readonly provider_customer_id?: string | null;
   readonly invoice_status: 'draft' | 'open' | 'paid' | 'void' | 'uncollectible';
   /** Total without payments and credits. */
   readonly total: string;

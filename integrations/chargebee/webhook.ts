@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { invalid } from '../../core/foundation/error.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type { InboundEvent } from '../account.ts';
-import { buildSignatureRefusal } from '../webhook-parts.ts';
+import { buildSignatureRefusal, parseJsonBody } from '../webhook-parts.ts';
 
 type BasicWebhook = { readonly username: string; readonly password: string; readonly header: string | undefined };
 
@@ -76,13 +76,10 @@ export function parseChargebeeWebhook(body: Uint8Array): readonly InboundEvent[]
   ];
 }
 
-/** Parses the body. The error message does not quote it. */
 function parseEvent(body: Uint8Array): z.output<typeof chargebeeEvent> {
-  try {
-    return chargebeeEvent.parse(JSON.parse(Buffer.from(body).toString('utf8')));
-  } catch {
-    throw invalid('body', 'is no event of Chargebee');
-  }
+  const parsed = chargebeeEvent.safeParse(parseJsonBody(body));
+  if (!parsed.success) throw invalid('body', 'is no event of Chargebee');
+  return parsed.data;
 }
 
 function listSubjects(event_type: string, content: ChargebeeContent): ProviderEventSubject[] {

@@ -14,11 +14,13 @@ import type {
   PushedCustomer,
   PushedInvoice,
   PushedPayment,
+  PushedSubscription,
   SearchedInvoice,
 } from '../account.ts';
 import { isMissing, isRefused, ProviderError } from '../provider-error.ts';
 import { hasBegun } from '../pushed-records.ts';
 import type { HubSpotClient } from './client.ts';
+import { toCompanyInput, toDealInput, toStageInput } from './deals.ts';
 import { toContactInput, toInvoiceInput, toLineInputs, toPaymentInput } from './documents.ts';
 import { OwnRecords } from './own-records.ts';
 import { readAmount, readCurrency, readInvoiceStatus, readUrl, toProviderInvoice } from './pulled-invoice.ts';
@@ -42,7 +44,18 @@ export class HubSpotAccount implements ProviderAccount {
     return { provider_account_id: portalId, name: null };
   }
 
+  /** Creates the contact, and the company of a customer that is a business. */
   async pushCustomer(customer: PushedCustomer): Promise<ProviderRecord> {
+    const contact = await this.#pushContact(customer);
+    const { customer_id, business_name = null } = customer;
+    if (business_name !== null) {
+      const company = toCompanyInput(business_name, customer, contact.provider_entity_id);
+      await this.#records.create('company', customer_id, company);
+    }
+    return contact;
+  }
+
+  async #pushContact(customer: PushedCustomer): Promise<ProviderRecord> {
     const { customer_id, email } = customer;
     const earlier = hasBegun(customer) ? await this.#records.find('contact', customer_id) : null;
     if (earlier !== null) return toRecord(earlier);
@@ -56,6 +69,29 @@ export class HubSpotAccount implements ProviderAccount {
         { provider_code: error.provider_code },
       );
     }
+  }
+
+  async pushSubscription(subscription: PushedSubscription): Promise<ProviderRecord> {
+    const { subscription_id, customer_id } = subscription;
+    const earlier = hasBegun(subscription) ? await this.#records.find('deal', subscription_id) : null;
+    if (earlier !== null) {
+      await this.updateSubscription(earlier.id, subscription);
+      return toRecord(earlier);
+    }
+    const company = await this.#records.find('company', customer_id);
+    const deal = toDealInput(subscription, company?.id ?? null);
+    try {
+      return toRecord((await this.#records.create('deal', subscription_id, deal)).record);
+    } catch (error) {
+      throw explainCurrency(error, 'deal_currency_code', subscription);
+    }
+  }
+
+  async updateSubscription(
+    provider_entity_id: string,
+    subscription: Pick<PushedSubscription, 'subscription_status'>,
+  ): Promise<void> {
+    await this.#client.update('deal', provider_entity_id, toStageInput(subscription));
   }
 
   /** HubSpot returns a deleted contact only on request. */
@@ -89,12 +125,7 @@ export class HubSpotAccount implements ProviderAccount {
     try {
       return await this.#records.create('invoice', invoice.invoice_id, toInvoiceInput(invoice));
     } catch (error) {
-      if (!isRefused(error) || !error.message.includes('hs_currency')) throw error;
-      throw new ProviderError(
-        'person',
-        `HubSpot does not accept the currency ${invoice.currency}: add it to the account there (${error.message})`,
-        { provider_code: error.provider_code },
-      );
+      throw explainCurrency(error, 'hs_currency', invoice);
     }
   }
 
@@ -200,6 +231,14 @@ export class HubSpotAccount implements ProviderAccount {
     if (kind === 'invoice') return [provider_entity_id];
     return kind === 'payment' ? await this.#client.listAssociated('payment', provider_entity_id, 'invoice') : [];
   }
+}
+
+/** Returns what a person can do about a refused currency; any other error is returned unchanged. */
+function explainCurrency(error: unknown, property: string, { currency }: { readonly currency: string }): unknown {
+  if (!isRefused(error) || !error.message.includes(property)) return error;
+  const { message, provider_code } = error;
+  const why = `HubSpot does not accept the currency ${currency}: add it to the account there (${message})`;
+  return new ProviderError('person', why, { provider_code });
 }
 
 /** Returns the invoice of an earlier attempt. A different one stays, because a person may have edited it. */

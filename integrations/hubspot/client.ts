@@ -116,10 +116,14 @@ export class HubSpotClient {
     }
   }
 
+  async hasProperty(type: HubSpotType, name: string): Promise<boolean> {
+    return (await this.#ignoreMissing({ method: 'GET', path: `${toPropertiesPath(type)}/${name}` })) !== null;
+  }
+
   /** Creates a text property without duplicate values, and its group. Returns false if the property exists. */
   async createIdProperty(type: HubSpotType, name: string): Promise<boolean> {
-    const path = `crm/properties/${VERSION}/${toTypeId(type)}`;
-    if ((await this.#ignoreMissing({ method: 'GET', path: `${path}/${name}` })) !== null) return false;
+    const path = toPropertiesPath(type);
+    if (await this.hasProperty(type, name)) return false;
     const group = { name: 'farthing', label: 'Farthing' };
     await this.#ignoreTaken({ method: 'POST', path: `${path}/groups`, body: group });
     const property = { name, label: 'Farthing id', groupName: group.name, type: 'string', fieldType: 'text' };
@@ -167,6 +171,10 @@ function isRecord(body: unknown): boolean {
 function toPath(type: HubSpotType, rest?: string): string {
   const path = `crm/objects/${VERSION}/${toTypeId(type)}`;
   return rest === undefined ? path : `${path}/${rest}`;
+}
+
+function toPropertiesPath(type: HubSpotType): string {
+  return `crm/properties/${VERSION}/${toTypeId(type)}`;
 }
 
 function toBatches<One>(all: readonly One[]): One[][] {

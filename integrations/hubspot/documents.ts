@@ -10,7 +10,7 @@ import { ProviderError } from '../provider-error.ts';
 import { buildAssociation, type HubSpotInput } from './records.ts';
 
 const TEXT_MAX = 1_000;
-const NAME_MAX = 255;
+export const NAME_MAX = 255;
 
 export function toContactInput({ name, external_id, email, address }: PushedCustomer): HubSpotInput {
   const title = cut(name.trim() || external_id, NAME_MAX);
@@ -18,13 +18,15 @@ export function toContactInput({ name, external_id, email, address }: PushedCust
     email,
     lastname: title,
     company: title,
-    address: [address.line1, address.line2].filter((line) => line !== '').join(', '),
-    city: address.city,
-    state: address.state,
-    zip: address.postal_code,
-    country: address.country,
+    ...toAddressInput(address),
   };
   return { properties: Object.fromEntries(Object.entries(properties).filter(([, text]) => text !== '')) };
+}
+
+/** Properties of the address, which contacts and companies share; empty texts are not known. */
+export function toAddressInput({ line1, line2, city, state, postal_code, country }: PushedCustomer['address']) {
+  const address = [line1, line2].filter((line) => line !== '').join(', ');
+  return { address, city, state, zip: postal_code, country };
 }
 
 export function toInvoiceInput(invoice: PushedInvoice): HubSpotInput {
@@ -103,7 +105,7 @@ function checkSum({ lines, total, currency }: Pick<PushedInvoice, 'lines' | 'tot
 }
 
 /** Refuses more decimals than the currency has, because HubSpot would round them. */
-function toAmount(amount: string, currency: string): string {
+export function toAmount(amount: string, currency: string): string {
   const value = parseDecimal(amount);
   if (value === undefined) throw new ProviderError('person', `${JSON.stringify(amount)} is not an amount`);
   if (value.decimalPlaces() > minorUnits(currency))
@@ -111,7 +113,7 @@ function toAmount(amount: string, currency: string): string {
   return value.toFixed();
 }
 
-function toInstantText(instant: string): string {
+export function toInstantText(instant: string): string {
   return new Date(instant).toISOString();
 }
 
@@ -120,6 +122,6 @@ function toDate(instant: string): string {
 }
 
 /** Shortens a text without splitting a character. */
-function cut(text: string, length_max: number): string {
+export function cut(text: string, length_max: number): string {
   return text.length <= length_max ? text : text.slice(0, length_max).replace(/[\uD800-\uDBFF]$/, '');
 }

@@ -6,7 +6,7 @@ import { isRefused } from '../provider-error.ts';
 import type { HubSpotClient } from './client.ts';
 import { type HubSpotInput, type HubSpotRecord, ID_PROPERTY } from './records.ts';
 
-type OwnType = 'contact' | 'invoice' | 'payment';
+type OwnType = 'contact' | 'company' | 'deal' | 'invoice' | 'payment';
 type CreatedRecord = {
   readonly record: HubSpotRecord;
   /** Whether this call created the record; false if an earlier attempt did. */
@@ -25,7 +25,7 @@ export class OwnRecords {
       return await this.#client.read(type, our_id, { by: ID_PROPERTY });
     } catch (error) {
       // HubSpot refuses the search before the first record is created, because the account has no such property yet.
-      if (isRefused(error)) return null;
+      if (isRefused(error) && !(await this.#client.hasProperty(type, ID_PROPERTY))) return null;
       throw error;
     }
   }

@@ -21,7 +21,7 @@ const hubspotSecrets = z.object({
 export const hubspot: Provider = {
   account: {
     secrets: hubspotSecrets,
-    exchanges: ['customer', 'invoice', 'payment', 'pull', 'inbound'],
+    exchanges: ['customer', 'invoice', 'payment', 'deal', 'pull', 'inbound'],
     requests_per_second: REQUESTS_PER_SECOND,
     detectLive: () => null,
     open: async (secrets, settings) =>

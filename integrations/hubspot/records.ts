@@ -3,6 +3,8 @@
 /** Ids of the types of records. Their names differ between versions of the API, and a type may be renamed. */
 const TYPE_IDS = {
   contact: '0-1',
+  company: '0-2',
+  deal: '0-3',
   line_item: '0-8',
   invoice: '0-53',
   discount: '0-84',
@@ -21,7 +23,10 @@ export function findType(type_id: string | undefined): HubSpotType | null {
 
 /** Ids of the kinds of associations, which HubSpot defines. */
 const ASSOCIATIONS = {
+  deal_to_contact: 3,
   invoice_to_contact: 177,
+  company_to_contact: 280,
+  deal_to_company: 341,
   payment_to_contact: 387,
   line_item_to_invoice: 410,
   discount_to_invoice: 412,
@@ -49,11 +54,13 @@ export type HubSpotInput = {
   readonly associations?: readonly HubSpotAssociation[];
 };
 
-/** Property of contacts, invoices and payments with our id. HubSpot refuses a second record with one value. */
+/** Property with our id, of the records that a push creates. HubSpot refuses a second record with one value. */
 export const ID_PROPERTY = 'farthing_id';
 
 export const READ_PROPERTIES: Readonly<Partial<Record<HubSpotType, readonly string[]>>> = {
   contact: [ID_PROPERTY],
+  company: [ID_PROPERTY],
+  deal: [ID_PROPERTY, 'dealstage'],
   invoice: [
     ...[ID_PROPERTY, 'hs_invoice_status', 'hs_currency', 'hs_amount_billed', 'hs_balance_due'],
     'hs_invoice_link',

@@ -10,7 +10,7 @@ import type { ProviderEventSubject } from '../../core/platform/integration/provi
 import type { InboundEvent } from '../account.ts';
 import { parseExactJson } from '../exact-json.ts';
 import type { InboundWebhook } from '../provider.ts';
-import { buildSignatureRefusal } from '../webhook-parts.ts';
+import { buildSignatureRefusal, parseJsonBody } from '../webhook-parts.ts';
 import { findType } from './records.ts';
 
 export const SIGNATURE_HEADER = 'x-hubspot-signature-v3';
@@ -61,17 +61,9 @@ const events = z.array(
 type HubSpotEvent = z.output<typeof events>[number];
 
 export function parseHubSpotWebhook(body: Uint8Array): readonly InboundEvent[] {
-  const parsed = events.safeParse(parseJsonBody(body));
+  const parsed = events.safeParse(parseJsonBody(body, parseExactJson));
   if (parsed.success) return parsed.data.map(toEvent);
   throw new FarthingError('validation_error', 'the body is no list of events of HubSpot');
-}
-
-function parseJsonBody(body: Uint8Array): unknown {
-  try {
-    return parseExactJson(new TextDecoder('utf-8', { fatal: true }).decode(body));
-  } catch {
-    throw new FarthingError('validation_error', 'the body is no JSON');
-  }
 }
 
 function toEvent(event: HubSpotEvent): InboundEvent {

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { invalid } from '../../core/foundation/error.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type { InboundEvent } from '../account.ts';
-import { buildSignatureRefusal, isSameSecret, toInstantText } from '../webhook-parts.ts';
+import { buildSignatureRefusal, isSameSecret, parseJsonBody, toInstantText } from '../webhook-parts.ts';
 import { isMoyasarId } from './records.ts';
 
 type TokenWebhook = { readonly secrets: readonly string[]; readonly body: Uint8Array };
@@ -19,17 +19,8 @@ export function checkSecretToken({ secrets, body }: TokenWebhook): void {
 }
 
 function readToken(body: Uint8Array): string | null {
-  const parsed = z.object({ secret_token: z.string().min(1) }).safeParse(parseBody(body));
+  const parsed = z.object({ secret_token: z.string().min(1) }).safeParse(parseJsonBody(body));
   return parsed.success ? parsed.data.secret_token : null;
-}
-
-/** Undefined if the body is no JSON. */
-function parseBody(body: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(body).toString('utf8'));
-  } catch {
-    return undefined;
-  }
 }
 
 const moyasarEvent = z.object({
@@ -43,7 +34,7 @@ const moyasarEvent = z.object({
 const USED_EVENTS = /^payment_(?:paid|faild|failed|refunded|voided|authorized|captured|abandoned|canceled|expired)$/;
 
 export function parseMoyasarWebhook(body: Uint8Array): InboundEvent[] {
-  const parsed = moyasarEvent.safeParse(parseBody(body));
+  const parsed = moyasarEvent.safeParse(parseJsonBody(body));
   if (!parsed.success) throw invalid('body', 'is no event of Moyasar');
   const { id, type, created_at, data } = parsed.data;
   return [

@@ -10,7 +10,7 @@ import type { ProviderEventSubject } from '../../core/platform/integration/provi
 import type { InboundEvent } from '../account.ts';
 import type { InboundWebhook } from '../provider.ts';
 import { decodeStandardSecret, isStandardSignature } from '../standard-signature.ts';
-import { buildSignatureRefusal, digestText, isSameSecret } from '../webhook-parts.ts';
+import { buildSignatureRefusal, digestText, isSameSecret, parseJsonBody } from '../webhook-parts.ts';
 import { isNomodId } from './records.ts';
 
 type NomodDelivery = InboundWebhook & { readonly secrets: readonly string[] };
@@ -43,7 +43,7 @@ const OLDER_TYPE = 'charge';
 const USED_EVENTS = /^charge\.\w+$/;
 
 export function parseNomodWebhook({ headers, body }: Pick<InboundWebhook, 'headers' | 'body'>): InboundEvent[] {
-  const parsed = parseJson(body);
+  const parsed = parseJsonBody(body);
   const event = nomodEvent.safeParse(parsed);
   const older = olderEvent.safeParse(parsed);
   if (!event.success && !older.success) throw invalid('body', 'is no event of Nomod');
@@ -60,14 +60,6 @@ export function parseNomodWebhook({ headers, body }: Pick<InboundWebhook, 'heade
       subjects: type === OLDER_TYPE || USED_EVENTS.test(type) ? listSubjects(data ?? {}) : [],
     },
   ];
-}
-
-function parseJson(body: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(body).toString('utf8'));
-  } catch {
-    throw invalid('body', 'must be JSON');
-  }
 }
 
 /**

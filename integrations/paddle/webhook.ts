@@ -9,7 +9,7 @@ import { z } from 'zod';
 import { invalid } from '../../core/foundation/error.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type { InboundEvent } from '../account.ts';
-import { buildSignatureRefusal, toInstantText } from '../webhook-parts.ts';
+import { buildSignatureRefusal, parseJsonBody, toInstantText } from '../webhook-parts.ts';
 import { isPaddleId } from './records.ts';
 
 /** Maximum age of a delivery; an older one may be a replay. Paddle recommends 5 seconds, which a slow network exceeds. */
@@ -71,13 +71,10 @@ export function parsePaddleWebhook(body: Uint8Array): InboundEvent[] {
   ];
 }
 
-/** Parses the body. The error message does not quote it. */
 function parseEvent(body: Uint8Array): z.output<typeof paddleEvent> {
-  try {
-    return paddleEvent.parse(JSON.parse(Buffer.from(body).toString('utf8')));
-  } catch {
-    throw invalid('body', 'is no event of Paddle');
-  }
+  const parsed = paddleEvent.safeParse(parseJsonBody(body));
+  if (!parsed.success) throw invalid('body', 'is no event of Paddle');
+  return parsed.data;
 }
 
 function listSubjects(event_type: string, { id, transaction_id, action }: EventData): ProviderEventSubject[] {

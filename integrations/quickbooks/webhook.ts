@@ -9,7 +9,7 @@ import { z } from 'zod';
 import { FarthingError } from '../../core/foundation/error.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type { InboundEvent } from '../account.ts';
-import { buildSignatureRefusal, toInstantText } from '../webhook-parts.ts';
+import { buildSignatureRefusal, parseJsonBody, toInstantText } from '../webhook-parts.ts';
 
 type IntuitWebhook = {
   readonly tokens: readonly string[];
@@ -61,14 +61,6 @@ export function parseIntuitWebhook(body: Uint8Array): readonly InboundEvent[] {
   const older = notifications.safeParse(parsed);
   if (older.success) return older.data.eventNotifications.flatMap(toOlderEvents);
   throw new FarthingError('validation_error', 'the body is no list of CloudEvents and has no eventNotifications');
-}
-
-function parseJsonBody(body: Uint8Array): unknown {
-  try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
-  } catch {
-    throw new FarthingError('validation_error', 'the body is no JSON');
-  }
 }
 
 function toEvent({

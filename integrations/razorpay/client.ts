@@ -20,6 +20,7 @@ type HttpAnswer<Data> = { readonly status: number; readonly data: Data };
 type HttpClient = {
   readonly defaults: Record<string, unknown>;
   readonly interceptors: {
+    readonly request: { use(prepare: (request: object) => Promise<object>): void };
     readonly response: {
       use(
         pass: (answer: HttpAnswer<unknown>) => HttpAnswer<unknown>,
@@ -33,7 +34,7 @@ type HttpClient = {
 /** Creates the client. The library is loaded only if an account is opened. */
 export async function createRazorpayClient(
   { key_id, secret_key }: RazorpayCredentials,
-  { address }: AccountSettings,
+  { address, beforeRequest = async () => {} }: AccountSettings,
 ): Promise<RazorpayClient> {
   const { default: Client } = await import('razorpay');
   const client = new Client({ key_id, key_secret: secret_key }) as RazorpayClient;
@@ -44,6 +45,10 @@ export async function createRazorpayClient(
     maxRedirects: 0,
     proxy: false,
     ...(address === null ? {} : { baseURL: address.href.replace(/\/+$/, '') }),
+  });
+  interceptors.request.use(async (request) => {
+    await beforeRequest();
+    return request;
   });
   interceptors.response.use(checkAnswer, (failed) => Promise.reject(wrapError(toRazorpayError(failed))));
   return client;

@@ -11,7 +11,7 @@ import { invalid } from '../../core/foundation/error.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type { InboundEvent } from '../account.ts';
 import type { InboundWebhook } from '../provider.ts';
-import { buildSignatureRefusal } from '../webhook-parts.ts';
+import { buildSignatureRefusal, parseJsonBody } from '../webhook-parts.ts';
 import { isRazorpayId } from './texts.ts';
 
 type SignedDelivery = Pick<InboundWebhook, 'headers' | 'body'> & { readonly secrets: readonly string[] };
@@ -51,7 +51,7 @@ const KINDS: Readonly<Record<string, ProviderEventSubject['kind']>> = {
 };
 
 export function parseRazorpayWebhook({ body }: Pick<InboundWebhook, 'body'>): InboundEvent[] {
-  const parsed = razorpayEvent.safeParse(parseJson(body));
+  const parsed = razorpayEvent.safeParse(parseJsonBody(body));
   if (!parsed.success) throw invalid('body', 'is no event of Razorpay');
   const { event, account_id, created_at, payload } = parsed.data;
   return [
@@ -63,14 +63,6 @@ export function parseRazorpayWebhook({ body }: Pick<InboundWebhook, 'body'>): In
       subjects: USED_EVENTS.test(event) ? listSubjects(payload) : [],
     },
   ];
-}
-
-function parseJson(body: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(body).toString('utf8'));
-  } catch {
-    throw invalid('body', 'must be JSON');
-  }
 }
 
 function listSubjects(payload: Readonly<Record<string, unknown>>): ProviderEventSubject[] {

@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { invalid } from '../../core/foundation/error.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type { InboundEvent } from '../account.ts';
+import { parseJsonBody } from '../webhook-parts.ts';
 
 const reference = z
   .union([z.string(), z.object({ id: z.string() }).transform(({ id }) => id)])
@@ -44,13 +45,10 @@ export function parseStripeEvents(body: Uint8Array): readonly InboundEvent[] {
   return [{ ...event, subjects: list?.(data.object) ?? [] }];
 }
 
-/** Parses the body. The error message does not quote it. */
 function parseEvent(body: Uint8Array): z.output<typeof stripeEvent> {
-  try {
-    return stripeEvent.parse(JSON.parse(Buffer.from(body).toString('utf8')));
-  } catch {
-    throw invalid('body', 'is no event of Stripe');
-  }
+  const parsed = stripeEvent.safeParse(parseJsonBody(body));
+  if (!parsed.success) throw invalid('body', 'is no event of Stripe');
+  return parsed.data;
 }
 
 type SubjectList = (object: StripeObject) => ProviderEventSubject[];

@@ -63,12 +63,14 @@ export class WhopAccount implements ProviderAccount {
   async pullInvoice(provider_entity_id: string): Promise<ProviderInvoice | null> {
     const invoice = await this.#client.find<WhopInvoice>('invoices', provider_entity_id);
     if (invoice === null) return null;
+    const payments = await this.#listPayments(invoice);
     return {
       ...toRecord(invoice),
+      provider_customer_id: payments.find((payment) => isPaid(payment) && payment.member)?.member?.id ?? null,
       invoice_status: findInvoiceStatus(invoice),
       total: computeTotal(invoice).toFixed(),
       currency: invoice.current_plan.currency.toLowerCase(),
-      payments: (await this.#listPayments(invoice)).map(toReportedPayment),
+      payments: payments.map(toReportedPayment),
     };
   }
 

@@ -38,6 +38,8 @@ export type WhopPayment = WhopIdentified & {
   readonly voidable?: boolean;
   readonly plan?: (WhopIdentified & { readonly internal_notes?: string | null }) | null;
   readonly product?: WhopIdentified | null;
+  /** Member of the company who paid, `mber_…`. */
+  readonly member?: WhopIdentified | null;
   readonly metadata?: WhopMetadata;
 };
 

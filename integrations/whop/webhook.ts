@@ -7,7 +7,7 @@ import type { ProviderEventSubject } from '../../core/platform/integration/provi
 import type { InboundEvent } from '../account.ts';
 import type { InboundWebhook } from '../provider.ts';
 import { decodeStandardSecret, isStandardSignature } from '../standard-signature.ts';
-import { buildSignatureRefusal, toInstantText } from '../webhook-parts.ts';
+import { buildSignatureRefusal, parseJsonBody, toInstantText } from '../webhook-parts.ts';
 import { isWhopId } from './records.ts';
 
 type WhopDelivery = InboundWebhook & { readonly secrets: readonly string[] };
@@ -46,7 +46,7 @@ const whopEvent = z.object({
 type WhopRecord = Readonly<Record<string, unknown>>;
 
 export function parseWhopWebhook({ headers, body }: Pick<InboundWebhook, 'headers' | 'body'>): InboundEvent[] {
-  const parsed = whopEvent.safeParse(parseBody(body));
+  const parsed = whopEvent.safeParse(parseJsonBody(body));
   if (!parsed.success) throw invalid('body', 'is no event of Whop');
   const { id, type, timestamp, company_id, data } = parsed.data;
   return [
@@ -59,15 +59,6 @@ export function parseWhopWebhook({ headers, body }: Pick<InboundWebhook, 'header
       subjects: listSubjects(type, data ?? {}),
     },
   ];
-}
-
-/** Undefined if the body is no JSON. */
-function parseBody(body: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(body).toString('utf8'));
-  } catch {
-    return undefined;
-  }
 }
 
 function listSubjects(type: string, data: WhopRecord): ProviderEventSubject[] {

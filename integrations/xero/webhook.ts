@@ -7,7 +7,7 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { FarthingError } from '../../core/foundation/error.ts';
 import type { InboundEvent } from '../account.ts';
-import { buildSignatureRefusal } from '../webhook-parts.ts';
+import { buildSignatureRefusal, parseJsonBody } from '../webhook-parts.ts';
 
 type XeroWebhook = {
   readonly keys: readonly string[];
@@ -40,14 +40,6 @@ export function parseXeroWebhook(body: Uint8Array): readonly InboundEvent[] {
   const parsed = webhookShape.safeParse(parseJsonBody(body));
   if (!parsed.success) throw new FarthingError('validation_error', 'the body has no list of events');
   return parsed.data.events.map(toEvent);
-}
-
-function parseJsonBody(body: Uint8Array): unknown {
-  try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
-  } catch {
-    throw new FarthingError('validation_error', 'the body is no JSON');
-  }
 }
 
 /** Events have no id, so a digest of their content is the id, equal in a repeated delivery. */

@@ -12,7 +12,7 @@ import type { ProviderEventSubject } from '../../core/platform/integration/provi
 import type { InboundEvent } from '../account.ts';
 import { parseExactJson } from '../exact-json.ts';
 import type { InboundWebhook } from '../provider.ts';
-import { buildSignatureRefusal } from '../webhook-parts.ts';
+import { buildSignatureRefusal, parseJsonBody } from '../webhook-parts.ts';
 
 export const FORM = 'application/x-www-form-urlencoded';
 
@@ -80,7 +80,7 @@ function isForm(headers: InboundWebhook['headers']): boolean {
  * afterwards, so the payload only names what changed.
  */
 export function parseZohoWebhook({ headers, body, url }: ZohoDelivery): InboundEvent[] {
-  const content = isForm(headers) ? parseForm(body) : parseObject(Buffer.from(body).toString('utf8'));
+  const content = isForm(headers) ? parseForm(body) : parseObject(body);
   const event = new Map(readQuery(url)).get('event');
   const [name] = Object.entries(content).find(([, value]) => isObject(value)) ?? ['record'];
   const digest = createHash('sha256')
@@ -102,17 +102,13 @@ function parseForm(body: Uint8Array): Readonly<Record<string, unknown>> {
   const form = readForm(body);
   if (form === null) throw invalid('body', `has more than ${FIELDS_MAX} fields`);
   const { JSONString, ...fields } = Object.fromEntries(form);
-  return JSONString === undefined ? fields : { ...fields, ...parseObject(JSONString) };
+  return JSONString === undefined ? fields : { ...fields, ...parseObject(Buffer.from(JSONString)) };
 }
 
-function parseObject(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const parsed = parseExactJson(text);
-    if (isObject(parsed)) return parsed;
-  } catch {
-    // The error below names the field.
-  }
-  throw invalid('body', 'is no JSON object');
+function parseObject(body: Uint8Array): Readonly<Record<string, unknown>> {
+  const parsed = parseJsonBody(body, parseExactJson);
+  if (!isObject(parsed)) throw invalid('body', 'is no JSON object');
+  return parsed;
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -1,6 +1,7 @@
 /** The open connections that every entrance passes to actions and models. */
 import type { ClickHouseClient } from '@clickhouse/client';
 import type { Knex } from 'knex';
+import type { PlannedCorrection } from '../../core/metering/planned-correction.ts';
 import type { EventLog } from '../log/log.ts';
 import type { UsageCache } from '../usage/usage-cache.ts';
 
@@ -17,6 +18,8 @@ export type Stores = {
   readonly log: EventLog;
   /** Usage cache, if this process runs the pipeline or receives its slice notifications. */
   readonly usage_cache?: UsageCache | undefined;
+  /** Present only in a preview of a correction: usage is read as if it had taken effect. */
+  readonly planned_correction?: PlannedCorrection | undefined;
   /** Absent in a process that calls no provider. */
   readonly config?: ProviderCallSettings | undefined;
 };

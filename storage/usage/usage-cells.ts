@@ -39,6 +39,7 @@ import {
 import { toOpenQueryKey } from './cached-usage.ts';
 import { buildEventFilter, chooseEarlierOffsets, chooseKey, isBefore, isInQuery } from './counted-events.ts';
 import { loadEventsOutside } from './outside-events.ts';
+import { applyPlannedCorrection } from './planned-corrections.ts';
 import type { Certainty, Snapshot } from './snapshot.ts';
 import { canSubtract, subtractCells, toUsageCell } from './subtract-cells.ts';
 import type { ClippedRanges, KeyedEvent, MeterUsageQuery } from './usage-query.ts';
@@ -353,9 +354,11 @@ function createEventCells({ query, meter, plan, grid }: UsageReadPlan): EventCel
 
 async function loadRawCells(read_plan: UsageReadPlan, hasFewEvents = false): Promise<UsageCell[]> {
   const events = hasFewEvents || read_plan.query.is_of_many ? await loadFewRawEvents(read_plan) : null;
-  if (events) return aggregateEvents(read_plan, () => events);
+  if (events)
+    return aggregateEvents(read_plan, () => applyPlannedCorrection(events, read_plan, toRawEventsQuery(read_plan)));
   const raw_query = { ...toRawEventsQuery(read_plan), signal: read_plan.query.bounds?.signal };
-  return aggregateEvents(read_plan, () => streamRawEvents(read_plan.stores.clickhouse, raw_query));
+  const stream = () => streamRawEvents(read_plan.stores.clickhouse, raw_query);
+  return aggregateEvents(read_plan, () => applyPlannedCorrection(stream(), read_plan, raw_query));
 }
 
 /** Reads the events that `streamRawEvents` would return, by one statement for all concurrent callers; null if there are too many. */

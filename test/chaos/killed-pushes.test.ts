@@ -1,6 +1,6 @@
 /**
  * kill -9 of a scheduler that sends records to a provider, at each of its calls and when it writes the mapping: the next scheduler sends nothing
- * twice and loses nothing (docs/integrations/README.md, "Sending a record").
+ * twice and loses nothing, once the claim of the dead one has expired (docs/integrations/README.md, "Sending a record").
  */
 import { once } from 'node:events';
 import { expect } from 'chai';
@@ -62,6 +62,11 @@ describe('a scheduler that is killed while it sends', () => {
     child.kill('SIGKILL');
     await ended;
   };
+  /** As if the lease of the dead scheduler's claims had passed. */
+  const expireClaims = () =>
+    postgres()('integration_mappings')
+      .whereNotNull('claimed_until')
+      .update({ claimed_until: postgres().raw('clock_timestamp()') });
   const runUntilSent = async (count: number) => {
     const now = new Date();
     const scheduler = startScheduler(api.services, { clock: () => now, liveness: QUICK });
@@ -118,6 +123,7 @@ describe('a scheduler that is killed while it sends', () => {
     await reached();
     await kill(child);
     await revive();
+    expect(await expireClaims(), 'the dead scheduler had claimed the record').to.equal(1);
     await runUntilSent(isMoney ? 4 : 2);
     await expectOnce(invoice_id, isMoney);
   }

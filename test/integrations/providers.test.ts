@@ -3,8 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { providerType } from '../../api/delivery/connections/schema.ts';
+import { PAYMENT_GATEWAYS } from '../../core/payments/record.ts';
 import { listCapable } from '../../integrations/find-capability.ts';
 import { PROVIDERS } from '../../integrations/index.ts';
+import type { Exchange } from '../../integrations/provider.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const FOLDERS = ['core', 'actions', 'api', 'storage', 'pipeline', 'scheduler', 'process', 'commands'];
@@ -31,6 +33,14 @@ describe('providers', () => {
 
   it('have a folder each', () => {
     expect(folders).to.have.members(Object.keys(PROVIDERS));
+  });
+
+  it('collect payments if the API has them as gateways, and only then', () => {
+    const collects = ([, { exchanges }]: [string, { exchanges: readonly Exchange[] }]) =>
+      exchanges.includes('payment_link') || exchanges.includes('saved_card');
+    const accounts = Object.entries(listCapable('account')).filter(collects);
+    const gateways = [...Object.keys(listCapable('payments')), ...accounts.map(([name]) => name)];
+    expect([...PAYMENT_GATEWAYS]).to.have.members(gateways);
   });
 
   it('are named by their folder and index.ts alone', () => {

@@ -23,6 +23,7 @@ import { Decimal } from '../../core/foundation/decimal.ts';
 import { createdBy } from '../../core/foundation/stamp.ts';
 import { newId } from '../../storage/foundation/new-id.ts';
 import { CouponAssociationModel } from '../../storage/models/subscriptions/coupon-association.ts';
+import { openBrowser, type TestBrowser } from '../support/browser.ts';
 import { clientCall, hasMethod } from '../support/client-call.ts';
 import { ExampleIds, exampleId as id } from '../support/example-ids.ts';
 import { expectGoldenJson } from '../support/golden.ts';
@@ -56,12 +57,22 @@ type Shown = Record<
   secret: { id: string };
 };
 
-/** Previews that happen at one instant with the request before them. */
+/** Previews and reads that happen at one instant with the request before them. */
 const PREVIEWS = [
   'previewSubscription',
   'previewOneOffInvoice',
   'previewSubscriptionCancellation',
   'previewCreditNote',
+  'getAttention',
+  'listEventNames',
+  'listEventProperties',
+  'summarizeCustomers',
+  'summarizePlans',
+  'search',
+  'getPriceCost',
+  'previewInvoicePdf',
+  'previewEventVoid',
+  'previewEventReplacement',
 ];
 
 describe('the examples of the documentation', () => {
@@ -88,6 +99,8 @@ describe('the examples of the documentation', () => {
   const conditions = new Map<string, string>();
   /** Another than that of the first environment. */
   let key: string | undefined;
+  /** Sends the requests, in place of a key. */
+  let browser: TestBrowser | undefined;
 
   before(async () => {
     fake = await new StripeFake().start();
@@ -235,6 +248,7 @@ describe('the examples of the documentation', () => {
     await ask('getPlan', { id: id('plan') });
     await ask('createPrice');
     await ask('createPricesBulk');
+    await ask('getPriceCost');
     await ask('getPriceByLookupKey', { lookup_key: 'pro_base' });
     await ask('updatePrice', { id: id('price') });
     await ask('getPrice', { id: id('price', 2) });
@@ -301,12 +315,19 @@ describe('the examples of the documentation', () => {
     await ask('getEvent', { id: 'call-1' });
     await ask('lookupEvent', { query: 'id=call-1' });
     await ask('listDeadLetters');
+    await ask('getAttention');
     await ask('replayDeadLetters');
+    await world.waitForPipeline();
+    await ask('previewEventVoid', { id: 'call-5' });
+    await ask('previewEventReplacement', { id: 'call-1' });
     await ask('voidEvent', { id: 'call-5' });
     await ask('replaceEvent', { id: 'call-1' });
     await world.waitForPipeline();
     await ask('listEventCorrections', { id: 'call-1' });
     await ask('getEventsMonitoring');
+    await ask('listEventNames');
+    await ask('listEventProperties', { query: 'event_name=api_call' });
+    await ask('getEventThread', { id: 'call-2' });
   }
 
   async function whatItCosts() {
@@ -334,10 +355,14 @@ describe('the examples of the documentation', () => {
     await ask('getWorkflowSummary', { workflow_id: id('wf'), run_id: id('run') });
     await ask('getTaskResult', { query: `workflow_id=${id('wf')}` });
     await ask('finalizeInvoice', { id: id('inv', 2) });
+    await ask('summarizeCustomers');
+    await ask('summarizePlans');
+    await ask('search', { query: 'q=acme' });
     await ask('updateInvoice', { id: id('inv', 2) });
     await ask('getInvoice', { id: id('inv', 2) });
     await ask('getInvoicePdf', { id: id('inv', 2), query: 'url=true' });
     await ask('updateInvoicePaymentStatus', { id: id('inv', 2) });
+    await ask('previewInvoicePdf');
     await ask('previewOneOffInvoice');
     await ask('createInvoice');
     await send('POST', `/invoices/${id('inv', 3)}/finalize`);
@@ -601,6 +626,21 @@ describe('the examples of the documentation', () => {
     await ask('cloneEnvironment', { id: id('env') });
     await ask('listAuditLogs', { query: `entity_id=${id('user')}&tenant_wide=true&limit=1` });
     await ask('getAuditLog', { id: id('audit') });
+    await signInBrowsers();
+  }
+
+  async function signInBrowsers() {
+    await ask('getSignInOptions');
+    const other = openBrowser(world.api);
+    browser = openBrowser(world.api);
+    await ask('createSession');
+    await ask('getCurrentSession');
+    browser = other;
+    await send('POST', '/auth/session', requestExample(routes.find((one) => one.operation_id === 'createSession')!));
+    await ask('listSessions');
+    await ask('endSession', { id: id('sess') });
+    await ask('endCurrentSession');
+    browser = undefined;
   }
 
   async function whatIsDoneAgain() {
@@ -767,6 +807,7 @@ describe('the examples of the documentation', () => {
     const invoice = id('inv', 2);
     const january = 'start_time=2026-01-01T00:00:00Z&end_time=2026-02-01T00:00:00Z';
     await ask('exportUsage', { query: january });
+    await ask('streamEvents', { query: 'event_name=api_call' });
     await ask('exportRecords', { entity_type: 'events', query: january });
     const path = `/invoices/${invoice}/proof/events` as const;
     const lines = await fetch(`${world.api.url}/v1${ids.asMade(path)}`, { headers: { 'x-api-key': world.api.key } });
@@ -965,7 +1006,9 @@ describe('the examples of the documentation', () => {
   async function send(method: string, path: string, body?: unknown, successes = [200, 201, 202]) {
     const as = key === undefined ? {} : { key };
     const request = body === undefined ? as : { ...as, body: ids.asMade(body) };
-    const answer = await world.api.request<unknown>(method, ids.asMade(path), request);
+    const answer = await (browser === undefined
+      ? world.api.request<unknown>(method, ids.asMade(path), request)
+      : browser.request<unknown>(method, ids.asMade(path), request));
     expect(answer.status, `${method} ${path}: ${answer.text}`).to.be.oneOf(successes);
     const { body: answered } = answer;
     if (typeof answered !== 'string') return ids.asShown(withFixedParts(answered, world.now));

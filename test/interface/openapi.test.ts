@@ -47,7 +47,8 @@ describe('the OpenAPI document', () => {
       name: 'x-api-key',
     });
     expect(document.components.securitySchemes.BearerAuth).to.deep.include({ type: 'http', scheme: 'bearer' });
-    expect(document.security).to.deep.equal([{ ApiKeyAuth: [] }, { BearerAuth: [] }]);
+    expect(document.security).to.deep.equal([{ ApiKeyAuth: [] }, { BearerAuth: [] }, { SessionCookie: [] }]);
+    expect(document.components.securitySchemes.SessionCookie).to.deep.include({ in: 'cookie', name: 'farthing' });
   });
 
   it('covers every route, with its success and its refusals', () => {

@@ -34,22 +34,23 @@ describe('npm start', function () {
 
     after(() => directory.remove());
 
-    it('prints the base URL, a key, the docs and a curl that works, and last that it is ready', async () => {
+    it('prints the base URL, a key, a link to the console, the docs and a curl that works, and last that it is ready', async () => {
       service = await startServiceProcess(settings);
       console.log(`      first start: ready in ${service.ready_ms} ms`);
       const lines = service.stdout().trimEnd().split('\n');
       expect(lines.map((line) => line.split(/\s{2,}|(?= is ready)/)[0])).to.deep.equal([
         'base URL',
         'API key',
+        'console',
         'docs',
         'try',
         'farthing',
       ]);
       expect(lines[0]).to.equal(`base URL   ${service.url}/v1`);
-      expect(lines[2]).to.equal(`docs       ${service.url}/docs`);
+      expect(lines[3]).to.equal(`docs       ${service.url}/docs`);
       expect((await fetch(`${service.url}/docs`)).status).to.equal(200);
       expect((await fetch(`${service.url}/ready`)).status).to.equal(200);
-      const answer = await fetchLikeCurl(lines[3]!.replace(/^try\s+/, ''));
+      const answer = await fetchLikeCurl(lines[4]!.replace(/^try\s+/, ''));
       expect(answer.status, answer.text).to.equal(202);
       expect(service.stderr()).to.equal('');
     });

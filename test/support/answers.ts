@@ -96,6 +96,7 @@ import {
   ChangePlanV2Answer,
 } from '../../api/lifecycle/subscriptions/plan-change-schema.ts';
 import { CancelScheduleAnswer, SchedulesAnswer } from '../../api/lifecycle/subscriptions/schedule-routes.ts';
+import { CorrectionPreviewAnswer } from '../../api/metering/events/correction-previews.ts';
 import { CorrectionAnswer } from '../../api/metering/events/corrections.ts';
 import { DeadLetterAnswer, ReplayAnswer } from '../../api/metering/events/dead-letters.ts';
 import { MonitoringAnswer } from '../../api/metering/events/monitoring.ts';
@@ -107,7 +108,7 @@ import {
   OtlpMetricsAnswer,
 } from '../../api/metering/events/schema.ts';
 import { SeenNamesAnswer, SeenPropertiesAnswer } from '../../api/metering/events/seen.ts';
-import { UncountedEventAnswer } from '../../api/metering/events/uncounted.ts';
+import { ListUncountedEventsAnswer } from '../../api/metering/events/uncounted.ts';
 import { MeterAnswer, MeterDetailAnswer, MeterListAnswer } from '../../api/metering/meters/schema.ts';
 import { UsageAnswer } from '../../api/metering/usage/routes.ts';
 import { AuditAnswer, AuditListAnswer } from '../../api/operations/audit-logs/schema.ts';
@@ -165,6 +166,7 @@ import { CheckAnswer, ReservationAnswer, ReservationListAnswer } from '../../api
 import { TestClockAnswer, TestClockListAnswer } from '../../api/schedule/test-clocks/schema.ts';
 import {
   AddedLineItemAnswer,
+  PreviewSubscriptionAnswer,
   SubscriptionAnswer,
   SubscriptionAnswerV2,
   SubscriptionLineItemAnswer,
@@ -345,7 +347,7 @@ export const ANSWERS = {
   'POST /subscriptions/:id/activate': SubscriptionAnswer,
   'POST /subscriptions/:id/cancel': CancelSubscriptionAnswer,
   'POST /subscriptions/:id/cancel/preview': CancelSubscriptionPreviewAnswer,
-  'POST /subscriptions/preview': SubscriptionAnswer,
+  'POST /subscriptions/preview': PreviewSubscriptionAnswer,
   'POST /subscriptions/:id/modify/preview': ModifySubscriptionAnswer,
   'POST /subscriptions/:id/modify/execute': ModifySubscriptionAnswer,
   'GET /subscriptions/schedules': SchedulesAnswer,
@@ -421,12 +423,14 @@ export const ANSWERS = {
   'GET /events': GetEventsAnswer,
   'POST /events/query': GetEventsAnswer,
   'POST /events/:id/void': CorrectionAnswer,
+  'POST /events/:id/void/preview': CorrectionPreviewAnswer,
+  'POST /events/:id/replace/preview': CorrectionPreviewAnswer,
   'POST /events/:id/replace': CorrectionAnswer,
   'GET /events/:id/thread': EventThreadAnswer,
   'GET /events/:id/corrections': z.object({ items: z.array(CorrectionAnswer) }),
   'GET /events/dead-letters': z.object({ items: z.array(DeadLetterAnswer), pagination: Pagination }),
   'POST /events/dead-letters/replay': ReplayAnswer,
-  'GET /events/uncounted': z.object({ items: z.array(UncountedEventAnswer), next_cursor: z.string().nullable() }),
+  'GET /events/uncounted': ListUncountedEventsAnswer,
   'GET /events/monitoring': MonitoringAnswer,
   'POST /events/usage': UsageAnswer,
   'POST /events/usage/meter': UsageAnswer,

@@ -16,6 +16,7 @@ import { readConfig } from '../../config.ts';
 import type { ApiKeyType, UserType } from '../../core/foundation/access/role.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import { startPipeline } from '../../pipeline/pipeline.ts';
+import type { ConsoleSource } from '../../process/console-source.ts';
 import { makeHttpServer } from '../../process/http-server.ts';
 import { newId } from '../../storage/foundation/new-id.ts';
 import { hashApiKey, makeApiKey } from '../../storage/foundation/secrets/api-key.ts';
@@ -93,6 +94,8 @@ export async function startTestApi(
     usage_cache?: UsageCache;
     /** If true, the API with the `usage_cache` is a separate process, as in `npm run api`: other processes write to Postgres, too. */
     beside?: boolean;
+    /** The console that the API serves; none if absent. */
+    console?: ConsoleSource;
   } = {},
 ): Promise<TestApi> {
   let now = new Date(options.now ?? '2026-03-15T12:00:00Z');
@@ -107,7 +110,8 @@ export async function startTestApi(
   const lines: string[] = [];
   const logger = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) });
   const { usage_cache } = options;
-  const services: Services = { postgres, clickhouse, log, config, logger, clock: () => now, usage_cache };
+  const { console } = options;
+  const services: Services = { postgres, clickhouse, log, config, logger, clock: () => now, usage_cache, console };
   const { tenant, environment, api_key } = await bootstrap(postgres, { now });
   const key = api_key!;
   const scope = { tenant_id: tenant.id, environment_id: environment.id };
@@ -164,10 +168,18 @@ async function send(
     },
     sent,
   });
-  const text = await textOf(response);
+  const isStream = response.headers['content-type']?.startsWith('text/event-stream');
+  const text = await (isStream ? readFirstPart(response) : textOf(response));
   const { statusCode: status = 0 } = response;
   const answered = headersOf(response);
   return { status, headers: answered, body: parsed(text, answered), text };
+}
+
+/** Reads the beginning of a stream, which has no end, and closes it. */
+async function readFirstPart(response: IncomingMessage): Promise<string> {
+  const [part] = (await once(response, 'data')) as [Buffer];
+  response.destroy();
+  return part.toString('utf8');
 }
 
 /** Encodes a body. If it were a text, Node would send the headers in the encoding of the text. */

@@ -2,7 +2,10 @@
 import type { Database } from '../../storage/foundation/stores.ts';
 
 /** Progress of the running pipeline and last use of keys, which change without the request. */
-const OTHERS = ['slices', 'slice_ledger', 'secrets', 'graphile_worker', 'told_slices_wanted'];
+const OTHERS = ['slices', 'slice_ledger', 'log_partitions', 'log_consumers', 'secrets', 'told_slices_wanted'];
+
+/** Sequences that only order rows. Every rolled-back transaction leaves gaps in them (docs/decisions/0037-previews.md). */
+export const SEQUENCES_WITH_GAPS = ['public.system_events_sequence_seq', 'public.revenue_outbox_id_seq'];
 
 export async function readTraces(database: Database): Promise<Record<string, string>> {
   const { rows: tables } = await database.raw<{ rows: { name: string }[] }>(
@@ -14,7 +17,11 @@ export async function readTraces(database: Database): Promise<Record<string, str
     ({ name }) =>
       `select '${name}' as name, count(*) || ' ' || coalesce(md5(string_agg(t::text, ',' order by t::text)), '') as state from ${name} t`,
   );
-  const { rows } = await database.raw<{ rows: { name: string; state: string }[] }>(states.join(' union all '));
+  const sequences = `select schemaname || '.' || sequencename as name, coalesce(last_value::text, '') as state
+                       from pg_sequences where schemaname = 'public'`;
+  const { rows } = await database.raw<{ rows: { name: string; state: string }[] }>(
+    [...states, sequences].join(' union all '),
+  );
   return Object.fromEntries(rows.map(({ name, state }) => [name, state]));
 }
 
@@ -26,4 +33,9 @@ export async function countHeldLocks(database: Database): Promise<number> {
        and (database is null or database = (select oid from pg_database where datname = current_database()))`,
   );
   return rows[0]!.count;
+}
+
+/** Names of the tables that differ between two states. */
+export function listChanged(before: Record<string, string>, after: Record<string, string>): string[] {
+  return Object.keys(after).filter((name) => before[name] !== after[name]);
 }

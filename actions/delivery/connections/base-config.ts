@@ -24,6 +24,7 @@ export function deriveBaseConfig({ provider_type }: Pick<ConnectionModel, 'provi
   return {
     ...NOTHING,
     customer: has('customer') ? { inbound: false, outbound: true } : null,
+    deal: has('deal') ? { inbound: false, outbound: true } : null,
     invoice: has('invoice') ? { inbound, outbound: true } : null,
     payment: has('invoice', 'payment_link', 'saved_card')
       ? { inbound, outbound: has('payment', 'payment_link', 'saved_card') }

@@ -9,7 +9,7 @@ import type { Author } from '../../../core/foundation/stamp.ts';
 import { describeStopped } from '../../../core/platform/connection/record.ts';
 import { isSynced } from '../../../core/platform/connection/sync-config.ts';
 import { PUSHED_ENTITY_TYPES, type PushedEntityType } from '../../../core/platform/integration/pushed-events.ts';
-import { listCapable } from '../../../integrations/find-capability.ts';
+import { canReceive, listCapable } from '../../../integrations/find-capability.ts';
 import type { Postgres } from '../../../storage/foundation/stores.ts';
 import type { ConnectionModel } from '../../../storage/models/foundation/connection.ts';
 import type { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
@@ -18,6 +18,7 @@ import { type PushTarget, pushCustomer } from '../../foundation/connections/push
 import { pushCreditNote } from './push-credit-note.ts';
 import { pushInvoice } from './push-invoice.ts';
 import { pushPayment } from './push-payment.ts';
+import { pushSubscription } from './push-subscription.ts';
 
 type PushInput = {
   readonly connection: ConnectionModel;
@@ -34,6 +35,7 @@ const PUSHES: Readonly<Record<PushedEntityType, EntityPush>> = {
   invoice: pushInvoice,
   payment: pushPayment,
   credit_note: pushCreditNote,
+  subscription: pushSubscription,
 };
 
 export function isPushed(entity_type: string): entity_type is PushedEntityType {
@@ -42,15 +44,20 @@ export function isPushed(entity_type: string): entity_type is PushedEntityType {
 
 /** Whether the provider accepts records of this type. */
 export function canPush(connection: ConnectionModel, entity_type: PushedEntityType): boolean {
-  return listCapable('account')[connection.provider_type]?.exchanges.includes(entity_type) ?? false;
+  const capability = listCapable('account')[connection.provider_type];
+  return capability !== undefined && canReceive(capability, entity_type);
 }
 
-/** Whether `sync_config` includes pushes of this type. It has no entry for credit notes, so its entry for invoices decides. */
+/**
+ * Whether `sync_config` includes pushes of this type. It has no entry for credit notes, so its entry for invoices decides. A subscription
+ * is pushed as a deal.
+ */
 export function isPushSynced({ sync_config }: ConnectionModel, entity_type: PushedEntityType): boolean {
   return isSynced(sync_config, { entity: toSyncedEntity(entity_type), direction: 'outbound' });
 }
 
 function toSyncedEntity(entity_type: PushedEntityType) {
+  if (entity_type === 'subscription') return 'deal';
   return entity_type === 'credit_note' ? 'invoice' : entity_type;
 }
 

@@ -23,6 +23,7 @@ import {
   intendMapping,
 } from '../../foundation/connections/mappings.ts';
 import { checkTaxedOnce } from '../../foundation/connections/merchant-of-record.ts';
+import { BeingSent, withClaim } from '../../foundation/connections/push-claims.ts';
 import {
   ensureProviderCustomer,
   loadPushKey,
@@ -125,18 +126,22 @@ async function withdrawUncertain(
 ): Promise<IntegrationMappingModel> {
   const { author, call } = target;
   const provider_customer_id = await ensureProviderCustomer(stores, invoice, invoice.customer_id, target);
-  const { key_created_at } = await loadPushKey(stores, mapping);
-  const found = await call(async (account) => {
-    if (!account.findInvoice) throw describeUncertain(invoice);
-    return account.findInvoice({ invoice_id: invoice.id, provider_customer_id, key_created_at });
+  return withClaim(stores, mapping, async (claimed) => {
+    if (claimed.mapping_state === 'gone') return claimed;
+    if (claimed.mapping_state === 'made') throw new BeingSent(claimed);
+    const { key_created_at } = await loadPushKey(stores, claimed);
+    const found = await call(async (account) => {
+      if (!account.findInvoice) throw describeUncertain(invoice);
+      return account.findInvoice({ invoice_id: invoice.id, provider_customer_id, key_created_at });
+    });
+    const made = found === null ? claimed : await completeMapping(stores, claimed, { made: found, author });
+    if (found !== null) await voidThere(made, target);
+    await stores.postgres.transaction(async (database) => {
+      const current = await IntegrationMappingModel.fetch(made, made.id, { database, lock: true });
+      if (current.mapping_state !== 'gone') await dropMapping(database, current, author);
+    });
+    return made;
   });
-  const made = found === null ? mapping : await completeMapping(stores, mapping, { made: found, author });
-  if (found !== null) await voidThere(made, target);
-  await stores.postgres.transaction(async (database) => {
-    const current = await IntegrationMappingModel.fetch(made, made.id, { database, lock: true });
-    if (current.mapping_state !== 'gone') await dropMapping(database, current, author);
-  });
-  return made;
 }
 
 function describeUncertain({ id, invoice_status }: InvoiceModel): ProviderError {

@@ -14,6 +14,7 @@ import { IntegrationMappingModel } from '../../../storage/models/foundation/inte
 import { CreditNoteModel } from '../../../storage/models/invoicing/credit-note.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { addPushJob, markPending } from '../../../storage/queue/pending-pushes.ts';
 import type { UndispatchedEvent } from '../../../storage/queue/undispatched-events.ts';
 import { lockAccountConnections } from '../../foundation/connections/find-connections.ts';
@@ -124,6 +125,14 @@ const LISTS: Readonly<Record<PushedEntityType, SendableList>> = {
       credit_note_status === 'FINALIZED' && finalized_at ? { id, invoice_id, since: finalized_at } : [],
     );
     return listUncontained(transaction, connection, money);
+  },
+  subscription: async (transaction, connection, ids) => {
+    const subscriptions = [...(await SubscriptionModel.byId(connection, ids, transaction)).values()];
+    const sent = subscriptions.filter(({ subscription_type }) => subscription_type !== 'INHERITED');
+    return listSince(
+      connection,
+      sent.map(({ id, created_at }) => ({ id, since: created_at })),
+    );
   },
 };
 

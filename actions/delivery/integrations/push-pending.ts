@@ -37,12 +37,17 @@ import { isPushed, pushEntity } from './push-entity.ts';
  */
 type PushResult = { readonly ended: 'done' | 'stopped' | 'paused' | 'continued'; readonly sent: number };
 
+/** Pause of a record that another attempt sends, or whose state at the provider is not known yet. */
+const RECORD_PAUSE_MS = 60_000;
+
 export async function pushPending(
   { postgres }: Postgres,
   scope: Scope,
   { connection_id, settings, clock, mayGoOn }: ConnectionRun,
 ): Promise<PushResult> {
   let sent = 0;
+  /** Records that wait for themselves alone. They are last in the queue, so the first one of them is reached after all others. */
+  const waiting = new Set<string>();
   for (;;) {
     const connection = await ConnectionModel.fetch(scope, connection_id, { database: postgres });
     if (connection.status !== 'published' || connection.connection_state !== 'active')
@@ -54,6 +59,10 @@ export async function pushPending(
     }
     const mapping = await findFirstPending(postgres, scope, connection_id);
     if (!mapping) return { ended: 'done', sent };
+    if (waiting.has(mapping.id)) {
+      await postgres.transaction((transaction) => delayPushJob(transaction, connection, RECORD_PAUSE_MS));
+      return { ended: 'paused', sent };
+    }
     if (!(await mayGoOn())) {
       await postgres.transaction((transaction) => continuePushJob(transaction, connection));
       return { ended: 'continued', sent };
@@ -64,7 +73,10 @@ export async function pushPending(
       await endPause({ postgres }, connection);
       sent++;
     } catch (error) {
-      if (error instanceof ProviderError && error.error_class === 'wait') {
+      if (error instanceof ProviderError && error.error_class === 'wait' && error.is_of_record) {
+        waiting.add(mapping.id);
+        await movePendingBack(postgres, mapping);
+      } else if (error instanceof ProviderError && error.error_class === 'wait') {
         await pauseConnection({ postgres }, connection, { error, now: clock() });
         await movePendingBack(postgres, mapping);
       } else if (error instanceof ProviderError && error.is_unauthorized) return { ended: 'stopped', sent };

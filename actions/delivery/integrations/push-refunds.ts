@@ -10,6 +10,7 @@ import type { Postgres } from '../../../storage/foundation/stores.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import type { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { PaymentRefundModel } from '../../../storage/models/payments/payment-refund.ts';
+import { withClaim } from '../../foundation/connections/push-claims.ts';
 import { loadPushKey, type PushTarget } from '../../foundation/connections/push-record.ts';
 import type { SentMoney } from './intend-money.ts';
 import { listReceivedPayments } from './sent-invoice.ts';
@@ -60,21 +61,20 @@ async function pushMadeRefunds(stores: Postgres, { payment, sent }: SentPayment,
   const exchanged = { ...(await loadPushKey(stores, sent.mapping)), is_key_renewed: true };
   for (const { id, amount, reason } of refunds) {
     const line = { description: reason ?? 'Refund', amount, line_item_id: null, period_start: null, period_end: null };
-    await target.call(async (account) =>
-      account.pushCreditNote?.({
-        ...exchanged,
-        key: id,
-        credit_note_id: id,
-        credit_note_number: id,
-        provider_customer_id: sent.provider_customer_id,
-        provider_invoice_id: sent.provider_invoice_id,
-        currency: payment.currency,
-        lines: [line],
-        total: amount,
-        effect: 'refunded_elsewhere',
-        reason: 'ORDER_CHANGE',
-      }),
-    );
+    const note = {
+      ...exchanged,
+      key: id,
+      credit_note_id: id,
+      credit_note_number: id,
+      provider_customer_id: sent.provider_customer_id,
+      provider_invoice_id: sent.provider_invoice_id,
+      currency: payment.currency,
+      lines: [line],
+      total: amount,
+      effect: 'refunded_elsewhere',
+      reason: 'ORDER_CHANGE',
+    } as const;
+    await withClaim(stores, sent.mapping, () => target.call(async (account) => account.pushCreditNote?.(note)));
   }
 }
 

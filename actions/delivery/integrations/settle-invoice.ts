@@ -11,6 +11,7 @@ import { CreditNoteModel } from '../../../storage/models/invoicing/credit-note.t
 import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import type { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { findAccountCapability } from '../../foundation/connections/call-account.ts';
+import { withClaim } from '../../foundation/connections/push-claims.ts';
 import { ensureProviderCustomer, loadPushKey, type PushTarget } from '../../foundation/connections/push-record.ts';
 import { attachCharges } from './attach-charges.ts';
 import { listReceivedPayments } from './sent-invoice.ts';
@@ -113,5 +114,5 @@ async function settleByHand(
     paid_at: invoice.paid_at ?? target.author.now.toISOString(),
     reference: invoice.invoice_number ?? invoice.id,
   };
-  await target.call((account) => account.pushPayment!(payment));
+  await withClaim(stores, mapping, () => target.call((account) => account.pushPayment!(payment)));
 }

@@ -2,7 +2,7 @@
  * Calls a tenant's account at a provider (docs/integrations/README.md, "Connections"). Calls are made outside any transaction, and never in
  * an environment with a test clock. No error contains credentials.
  */
-import { FarthingError, notAllowed } from '../../../core/foundation/error.ts';
+import { alreadyExists, FarthingError, notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { checkLive } from '../../../core/platform/connection/live.ts';
 import type { ProviderSecrets } from '../../../core/platform/connection/record.ts';
@@ -17,8 +17,10 @@ import type { ConnectionModel } from '../../../storage/models/foundation/connect
 import { EnvironmentModel } from '../../../storage/models/foundation/environment.ts';
 import { loadClock } from '../../../storage/models/schedule/environment-clock.ts';
 import type { ChangeAuthor } from '../emit.ts';
+import { CALL_MS_MAX } from './call-deadline.ts';
 import { openConnectionSecrets } from './connection-secrets.ts';
 import { loadAccess, type TokenAccess } from './oauth-tokens.ts';
+import { BeingSent } from './push-claims.ts';
 import { redactError } from './redact-error.ts';
 import { stopConnection } from './stop-connection.ts';
 
@@ -90,7 +92,7 @@ export async function callWithAccess<Result>(
   call: (account: ProviderAccount) => Promise<Result>,
 ): Promise<Result> {
   const { oauth } = findAccountCapability(connection);
-  const paced = { settings, pace_name: connection.id };
+  const paced = { settings, pace_name: connection.id, deadline: startDeadline() };
   if (!oauth) return await callWithSecrets(connection, { secrets, ...paced }, call);
   const address = findAddress(connection.provider_type, settings);
   const terms = { oauth, secrets, address, sealing: createSealer(settings.SECRETS_KEYS), now };
@@ -158,28 +160,41 @@ type PacedCredentials = {
   readonly settings: AccountCallSettings;
   /** Name under which requests share the provider's rate limit; null for a single request. */
   readonly pace_name?: string | null;
+  /** After this signal the call begins no further request. */
+  readonly deadline?: AbortSignal;
 };
+
+function startDeadline(): AbortSignal {
+  return AbortSignal.timeout(CALL_MS_MAX);
+}
 
 /**
  * Calls an account with credentials that are not stored yet. For a provider with OAuth they contain the access token.
  */
 export async function callWithSecrets<Result>(
   { provider_type }: Pick<ConnectionModel, 'provider_type'>,
-  { secrets, settings, pace_name = null }: PacedCredentials,
+  { secrets, settings, pace_name = null, deadline = startDeadline() }: PacedCredentials,
   call: (account: ProviderAccount) => Promise<Result>,
 ): Promise<Result> {
   const capability = findAccountCapability({ provider_type });
   const address = findAddress(provider_type, settings);
   const { requests_per_second } = capability;
   const limit = typeof requests_per_second === 'function' ? requests_per_second(secrets) : requests_per_second;
-  const pacing =
-    pace_name === null || limit === undefined ? {} : { beforeRequest: () => waitForPace(pace_name, limit) };
+  const beforeRequest = async () => {
+    if (pace_name !== null && limit !== undefined) await waitForPace(pace_name, limit);
+    checkCallTime(deadline);
+  };
   try {
-    const account = await capability.open(secrets, { address, ...pacing });
+    const account = await capability.open(secrets, { address, beforeRequest });
     return await call(account);
   } catch (error) {
     throw redactError(error, secrets);
   }
+}
+
+/** Ends a call that nobody awaits any more before its next request: its record may be claimed by another attempt. */
+function checkCallTime(deadline: AbortSignal): void {
+  if (deadline.aborted) throw new ProviderError('wait', `the call took longer than ${CALL_MS_MAX} ms`);
 }
 
 async function waitForPace(name: string, requests_per_second: number): Promise<void> {
@@ -199,6 +214,7 @@ export function findAddress(provider_type: string, { PROVIDER_ADDRESSES }: Accou
 /** Converts an error for the answer to a request that called the provider; other errors are returned unchanged. */
 export function toAnswerError(error: unknown, { provider_type }: Pick<ConnectionModel, 'provider_type'>): unknown {
   if (!(error instanceof ProviderError)) return error;
+  if (error instanceof BeingSent) return alreadyExists(error.message, { provider_type });
   const { error_class, message, provider_code, retry_after_seconds } = error;
   const why = `${provider_type}: ${message}`;
   if (error_class !== 'wait') return notAllowed(why, { provider_type, provider_code });

@@ -7,9 +7,12 @@ import { ProviderError } from '../../../integrations/provider-error.ts';
  */
 export const CALL_MS_MAX = 120_000;
 
+/** Maximum duration of one request of a call: each client has this time-out. */
+export const REQUEST_MS_MAX = 30_000;
+
 /**
- * Throws a `ProviderError` of the class `wait` if the call takes longer. The call cannot be stopped, so its result is unknown; a later call
- * requests it again with the same key.
+ * Throws a `ProviderError` of the class `wait` if the call takes longer. The call begins no further request (call-account.ts), but the last
+ * one cannot be stopped, so its result is unknown; a later call requests it again with the same key.
  */
 export async function callWithin<Result>(limit_ms: number, call: () => Promise<Result>): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;

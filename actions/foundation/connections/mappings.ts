@@ -70,12 +70,16 @@ export async function beginCalls(
   { author, describe = async () => ({}) }: FirstCall,
 ): Promise<IntegrationMappingModel> {
   const current = await IntegrationMappingModel.fetch(mapping, mapping.id, { database: transaction, lock: true });
-  const { entity_type, entity_id, mapping_state } = current;
-  if (mapping_state === 'gone') throw notAllowed(`${entity_type} ${entity_id} was unlinked meanwhile`);
+  checkLinked(current);
   if (hasCallBegun(current)) return current;
   const key_created_at = await loadKeyTime(transaction, author.now);
   const begun = { ...(await describe()), idempotency_key: makeKey(author), key_created_at };
   return IntegrationMappingModel.change(current, begun, { by: author, database: transaction });
+}
+
+/** Refuses to push a record that was unlinked after its mapping was read. */
+export function checkLinked({ entity_type, entity_id, mapping_state }: IntegrationMappingModel): void {
+  if (mapping_state === 'gone') throw notAllowed(`${entity_type} ${entity_id} was unlinked meanwhile`);
 }
 
 /** Finds the current mapping of a record. Locks the connection first, so that concurrent requests cannot both create a mapping. */
@@ -201,6 +205,28 @@ export async function linkEntity(
   const added = await IntegrationMappingModel.add(scope, record, { database: transaction, conflict });
   if (isDue) await addReadJob(transaction, connection);
   return added;
+}
+
+type Payer = { readonly customer_id: string; readonly provider_entity_id: string; readonly author: Author };
+
+/**
+ * Links a customer to the record with which it paid, at a provider that makes its customers itself. No effect if either has a mapping, also
+ * an unlinked one: a person has then decided.
+ */
+export async function linkPayer(
+  transaction: Transaction,
+  connection: ConnectionModel,
+  { customer_id: entity_id, provider_entity_id, author }: Payer,
+): Promise<void> {
+  const entity = { entity_type: 'customer', entity_id } as const;
+  const [known] = await IntegrationMappingModel.in(connection, transaction)
+    .where({ connection_id: connection.id, entity_type: entity.entity_type })
+    .where((either) => void either.where({ entity_id }).orWhere({ provider_entity_id }))
+    .limit(1);
+  if (known) return;
+  const record = { ...buildMapping({ connection, entity, author }), ...MADE, provider_entity_id };
+  const conflict = describeTaken(record, provider_entity_id);
+  await IntegrationMappingModel.add(connection, record, { database: transaction, conflict });
 }
 
 /** Refuses to link a customer to a provider without customers. */

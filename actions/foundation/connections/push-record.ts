@@ -4,6 +4,7 @@
  * before the first record that needs it.
  */
 import { toPostalAddress } from '../../../core/catalog/customer/address.ts';
+import { deriveBusinessName } from '../../../core/catalog/customer/business.ts';
 import { FarthingError } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
@@ -16,7 +17,9 @@ import type { ConnectionModel } from '../../../storage/models/foundation/connect
 import type { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
 import { measureKeyAge } from '../../../storage/postgres/database-time.ts';
 import { type AccountCaller, findAccountCapability } from './call-account.ts';
-import { beginCalls, completeMapping, intendMapping, renewMappingKey } from './mappings.ts';
+import { CALL_MS_MAX, callWithin } from './call-deadline.ts';
+import { beginCalls, checkLinked, completeMapping, intendMapping, renewMappingKey } from './mappings.ts';
+import { withClaim } from './push-claims.ts';
 
 export type PushTarget = {
   readonly connection: ConnectionModel;
@@ -53,29 +56,35 @@ export async function pushBegun(
   push: KeyedPush,
 ): Promise<IntegrationMappingModel> {
   if (mapping.mapping_state === 'made') return mapping;
-  let made: ProviderRecord;
-  try {
-    const key = await loadPushKey(stores, mapping);
-    made = await call((account) => push(account, key));
-  } catch (error) {
-    if (!(error instanceof ProviderError)) throw error;
-    if (error.error_class === 'person') await renewMappingKey(stores, mapping, author);
-    if (error.error_class !== 'done' || error.provider_entity_id === null) throw error;
-    made = { provider_entity_id: error.provider_entity_id, url: null };
-  }
-  return completeMapping(stores, mapping, { made, author });
+  return withClaim(stores, mapping, async (claimed) => {
+    checkLinked(claimed);
+    if (claimed.mapping_state === 'made') return claimed;
+    let made: ProviderRecord;
+    try {
+      const key = await loadPushKey(stores, claimed);
+      made = await callWithin(CALL_MS_MAX, () => call((account) => push(account, key)));
+    } catch (error) {
+      if (!(error instanceof ProviderError)) throw error;
+      if (error.error_class === 'person') await renewMappingKey(stores, claimed, author);
+      if (error.error_class !== 'done' || error.provider_entity_id === null) throw error;
+      made = { provider_entity_id: error.provider_entity_id, url: null };
+    }
+    return completeMapping(stores, claimed, { made, author });
+  });
 }
 
 /**
  * Loads the idempotency key with its age. A record that was linked by hand has no key; the age then counts from the link, because
- * everything pushed for that record is younger.
+ * everything pushed for that record is younger. After an earlier attempt the age is at least one second, so that a provider without keys is
+ * searched however soon the attempt is repeated.
  */
 export async function loadPushKey(
   { postgres }: Postgres,
-  { idempotency_key, key_created_at: called_at, is_key_renewed, created_at }: IntegrationMappingModel,
+  { idempotency_key, key_created_at: called_at, is_key_renewed, created_at, claimed_by }: IntegrationMappingModel,
 ): Promise<PushKey> {
   const key_created_at = new Date(toInstant(called_at ?? created_at));
-  const key_age_seconds = Math.floor(await measureKeyAge(postgres, key_created_at));
+  const age = Math.floor(await measureKeyAge(postgres, key_created_at));
+  const key_age_seconds = claimed_by === null ? age : Math.max(1, age);
   return { key: idempotency_key!, key_created_at, key_age_seconds, is_key_renewed };
 }
 
@@ -115,6 +124,7 @@ function toPushedCustomer(customer: CustomerModel): Omit<PushedCustomer, keyof P
     external_id: customer.external_id,
     name: customer.name,
     email: customer.email,
+    business_name: deriveBusinessName(customer),
     address: toPostalAddress(customer),
   };
 }

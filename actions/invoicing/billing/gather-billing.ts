@@ -234,11 +234,14 @@ async function measureCharges(
   { subject, charged, committed, members, lines, isCheckingClosed, corrected, is_settled }: ChargeRecords,
 ): Promise<GatheredCharges> {
   const { items, period } = charged;
+  const isCorrectedNow = corrected || stores.planned_correction !== undefined;
   const { measure, readInstant } = createMeasure(stores, database, { ...subject, members: members ?? [] });
   // Reads that run concurrently are combined into one query (batch loader).
   const [usage, measured] = await Promise.all([
     loadMeasuredUsage(listOpenCharges(charged), measure),
-    isCheckingClosed ? gatherClosedCharges({ lines, items, before: period.end, corrected }, measure) : [],
+    isCheckingClosed
+      ? gatherClosedCharges({ lines, items, before: period.end, corrected: isCorrectedNow }, measure)
+      : [],
   ]);
   await waitAtBarrier(database);
   const closed = await subtractReturned(database, measured, lines);

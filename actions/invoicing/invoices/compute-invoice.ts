@@ -11,7 +11,7 @@ import type { BillingReason, InvoiceLineItem, InvoiceWithLines } from '../../../
 import { isSameInvoice } from '../../../core/invoicing/invoice/same-lines.ts';
 import { deriveReferencePoint } from '../../../core/rating/after-end.ts';
 import type { ReferencePoint } from '../../../core/rating/charges.ts';
-import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { CouponApplicationModel, deleteApplications } from '../../../storage/models/invoicing/coupon-application.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { deleteInvoiceLines, InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
@@ -141,6 +141,16 @@ export function isDerivedFromSubscription({ billing_reason }: Pick<InvoiceModel,
   return REFERENCE_BY_REASON[billing_reason] !== undefined;
 }
 
+/** Plans an open draft as it would be computed now, without writing; null if its lines are not computed. */
+export async function planDraft(
+  stores: Stores,
+  database: Database,
+  { invoice, subscription, now }: LockedInvoice & { readonly now: Date },
+): Promise<PlannedInvoice | null> {
+  const read = { invoice, subscription, line_items: await loadInvoiceLines(invoice, database) };
+  return isComputed(read) ? planRecomputation(stores, database, read, now) : null;
+}
+
 type SubscriptionInvoice = InvoiceToCompute & { readonly subscription: SubscriptionModel };
 
 /**
@@ -161,14 +171,14 @@ function toPeriod({ period_start, period_end }: InvoiceModel): Period {
 
 function planRecomputation(
   stores: Stores,
-  transaction: Transaction,
+  database: Database,
   locked: SubscriptionInvoice,
   now: Date,
 ): Promise<PlannedInvoice> {
   const { invoice, subscription } = locked;
   const period = toPeriod(invoice);
   const reference = deriveReference(invoice, period, subscription)!;
-  return planRecomputedInvoice(stores, transaction, { subscription, period, reference, before: locked, now });
+  return planRecomputedInvoice(stores, database, { subscription, period, reference, before: locked, now });
 }
 
 type WrittenComputation = { readonly invoice: InvoiceModel; readonly line_items: InvoiceLineItemModel[] };

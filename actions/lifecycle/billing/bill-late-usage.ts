@@ -6,9 +6,10 @@
  */
 
 import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
+import type { Period } from '../../../core/foundation/time/period.ts';
 import { latePeriod } from '../../../core/rating/after-end.ts';
 import { deriveEndInstant } from '../../../core/subscriptions/propagation.ts';
-import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { BILL_DELAY_SECONDS, finishLateUsage, takeLateUsage } from '../../../storage/progress/late-usage.ts';
@@ -97,17 +98,25 @@ async function draftLate(
   transaction: Transaction,
   { subscription, now }: LateUsageCheck,
 ): Promise<boolean> {
-  const { end_ms } = toBilledSubscription(subscription);
-  const ends = await listPeriodEnds(subscription, transaction);
-  const period = latePeriod(ends, { end_ms, now: now.getTime() });
+  const period = await findLatePeriod(transaction, { subscription, now });
   if (period === null || subscription.subscription_status !== 'cancelled') return false;
   const payer_id = await loadPayer(subscription, transaction);
   return (await draftLateInvoice(stores, transaction, { subscription, period, payer_id, now })) !== null;
 }
 
+/** Finds the period of an invoice of usage that arrives after the end of the subscription. */
+export async function findLatePeriod(
+  database: Database,
+  { subscription, now }: LateUsageCheck,
+): Promise<Period | null> {
+  const { end_ms } = toBilledSubscription(subscription);
+  const ends = await listPeriodEnds(subscription, database);
+  return latePeriod(ends, { end_ms, now: now.getTime() });
+}
+
 /** Lists the period ends of the subscription's cycle invoices that are not void. */
-async function listPeriodEnds(subscription: SubscriptionModel, transaction: Transaction): Promise<Milliseconds[]> {
-  const invoices = await InvoiceModel.in(subscription, transaction)
+async function listPeriodEnds(subscription: SubscriptionModel, database: Database): Promise<Milliseconds[]> {
+  const invoices = await InvoiceModel.in(subscription, database)
     .where({ subscription_id: subscription.id, status: 'published', billing_reason: 'SUBSCRIPTION_CYCLE' })
     .whereNot('invoice_status', 'VOIDED')
     .whereNotNull('period_end')

@@ -57,17 +57,37 @@ export async function previewInvoice(
   if (subscription.subscription_status === 'cancelled')
     throw notAllowed('a cancelled subscription has no next invoice', { id: subscription.id });
   const next = nextInvoice(subscription, request);
-  const { period, reason } = next;
   const is_changing = isChangingThen(pending, next);
   const [plan] = await planInvoices(stores, next, { subscription, now, is_changing });
+  const invoice = toPreviewedInvoice(next, plan, { subscription, now });
+  const line_items = invoice.line_items.filter(
+    (line) => !request.hide_zero_charges_line_items || !new Decimal(line.amount).isZero(),
+  );
+  return { ...invoice, line_items, subscription };
+}
 
+/** Previews the next invoice of a subscription that `database`, a transaction, has created; null if its parent has the invoices. */
+export async function previewFollowingInvoice(
+  stores: Stores,
+  database: Transaction,
+  { subscription, now }: PreviewSubject,
+): Promise<InvoiceWithLines | null> {
+  if (subscription.subscription_type === 'INHERITED') return null;
+  const next = nextInvoice(subscription, { subscription_id: subscription.id });
+  const subject = { ...toPreviewSubject(next, subscription, now), change: null, earlier: null, is_followed: false };
+  const { plan } = await planPreviewInvoice(stores, database, subject);
+  return toPreviewedInvoice(next, plan, { subscription, now });
+}
+
+function toPreviewedInvoice(
+  { period, reason }: NextInvoice,
+  plan: PreviewPlan,
+  { subscription, now }: PreviewSubject,
+): InvoiceWithLines {
   const record = toInvoiceRecord({ subscription, period, reason, plan }, '', now);
   const invoice = { ...record, invoice_status: 'DRAFT' as const, idempotency_key: null };
   const { lines, ...parts } = toInvoiceParts(plan, invoice, now);
-  const line_items = lines.filter(
-    (line) => !request.hide_zero_charges_line_items || !new Decimal(line.amount).isZero(),
-  );
-  return { ...invoice, ...parts, line_items, subscription };
+  return { ...invoice, ...parts, line_items: lines };
 }
 
 type PreviewSubject = { readonly subscription: SubscriptionModel; readonly now: Date };

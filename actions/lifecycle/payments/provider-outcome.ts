@@ -5,6 +5,7 @@ import { ProviderError } from '../../../integrations/provider-error.ts';
 import { isUnavailable } from '../../../storage/foundation/failure.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
+import { BeingSent } from '../../foundation/connections/push-claims.ts';
 import type { ChangeAuthor } from '../../foundation/emit.ts';
 import { buildPaymentRequest } from '../../payments/payment-request.ts';
 import { createProvider } from '../../payments/providers.ts';
@@ -85,7 +86,7 @@ export function toUnknown(failure: FarthingError): ProviderOutcome {
  */
 export function deriveQueryFailure(failure: FarthingError | null): PaymentModel['query_failure'] {
   const cause = failure?.cause;
-  if (!(cause instanceof ProviderError) || cause.is_unauthorized) return null;
+  if (!(cause instanceof ProviderError) || cause.is_unauthorized || cause instanceof BeingSent) return null;
   if (cause.is_missing) return 'missing';
   return cause.error_class === 'person' || cause.is_of_record ? 'person' : null;
 }

@@ -14,6 +14,7 @@ import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { setNextPull } from '../../../storage/queue/provider-events.ts';
 import { type AccountCaller, findAccountCapability } from '../../foundation/connections/call-account.ts';
 import { describeRefusal } from '../../foundation/connections/connection-runs.ts';
+import { linkPayer } from '../../foundation/connections/mappings.ts';
 import { emit } from '../../foundation/emit.ts';
 import { lockInvoices } from '../../invoicing/invoices/lock-invoice.ts';
 import { recordInvoiceReport } from './record-provider-payment.ts';
@@ -65,6 +66,11 @@ export async function applyPulled(
   const sent_total = mapping.sent_invoice?.amount_remaining ?? null;
   const report = { connection, can_refund, invoice_id: mapping.entity_id, sent_total, reported: pulled, now };
   const { differences, is_undecided, is_money_unrecorded } = await recordInvoiceReport(stores, transaction, report);
+  if (pulled.provider_customer_id) {
+    const { customer_id } = await InvoiceModel.fetch(mapping, mapping.entity_id, { database: transaction });
+    const payer = { customer_id, provider_entity_id: pulled.provider_customer_id, author: { user_id: '', now } };
+    await linkPayer(transaction, connection, payer);
+  }
   await setNextPull(transaction, seen, chooseNextPull({ pulled, is_undecided, mapping, now }));
   await noteDifferences(transaction, { mapping, now, differences });
   return { is_money_unrecorded };

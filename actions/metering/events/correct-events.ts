@@ -204,7 +204,10 @@ async function storeCorrections(
 }
 
 /** Builds the replacing content; without a timestamp it has that of the event. */
-function buildReplacement({ replacement }: Correction, before: EventContent): EventContent {
+export function buildReplacement(
+  { replacement }: Pick<Correction, 'replacement'>,
+  before: Pick<EventContent, 'timestamp_us'>,
+): EventContent {
   const fields = readEvent(replacement!);
   const given = fields.timestamp ? parseEventTime(fields.timestamp) : undefined;
   if (fields.external_customer_id === undefined || (typeof given === 'string' && given !== 'absent'))

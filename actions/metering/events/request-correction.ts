@@ -39,20 +39,33 @@ export async function requestCorrection(
   input: RequestCorrectionInput,
 ): Promise<Correction> {
   const { event_id, action, replacement, reason, user_id: requested_by, now: requested_at } = input;
-  if (!(await isAccepted(stores, scope, event_id))) throw notFound('event', event_id);
+  await checkAccepted(stores, scope, event_id);
   await ensureCorrectionNumbers(stores);
   return stores.postgres.transaction(async (transaction) => {
     await lockEvent(transaction, scope, event_id);
     const known = await listCorrections(transaction, scope, event_id);
-    const last = known.filter(({ state }) => state !== 'unknown_event').at(-1);
-    if (last?.action === 'void' && action === 'void') return last;
-    if (last?.action === 'void')
-      throw notAllowed(`event ${event_id} is voided and cannot be replaced`, { id: event_id });
+    const repeated = findRepeatedVoid(known, { event_id, action });
+    if (repeated) return repeated;
     return addCorrection(transaction, scope, { event_id, action, replacement, reason, requested_by, requested_at });
   });
 }
 
-/** Whether the event is in the stores, or in the unprocessed part of the log. */
+/** Returns the void of an event that is to be voided again, which changes nothing. Refuses to replace a voided event. */
+export function findRepeatedVoid(
+  known: readonly Correction[],
+  { event_id, action }: Pick<RequestCorrectionInput, 'event_id' | 'action'>,
+): Correction | null {
+  const last = known.filter(({ state }) => state !== 'unknown_event').at(-1);
+  if (last?.action !== 'void') return null;
+  if (action === 'void') return last;
+  throw notAllowed(`event ${event_id} is voided and cannot be replaced`, { id: event_id });
+}
+
+/** Refuses an id that no event in the stores, or in the unprocessed part of the log, has. */
+export async function checkAccepted(stores: Stores, scope: Scope, event_id: string): Promise<void> {
+  if (!(await isAccepted(stores, scope, event_id))) throw notFound('event', event_id);
+}
+
 async function isAccepted(stores: Stores, scope: Scope, eventId: string): Promise<boolean> {
   const partition = toPartition(computeEventShard(scope, eventId), stores.log.partition_count);
   const lag = await stores.log.lag();

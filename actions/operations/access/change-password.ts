@@ -14,7 +14,8 @@ export async function preparePassword(
   { password, current_password }: ChangePasswordInput,
 ): Promise<(transaction: Database, now: Date) => Promise<void>> {
   const storedHash = await findPassword(postgres, owner);
-  if (storedHash === undefined) throw notAllowed('this user does not sign in with a password');
+  if (storedHash === undefined)
+    throw notAllowed('this user does not sign in with a password: a user without one sends email, too');
   if (!current_password) throw invalid('current_password', 'is required to change the password');
   if (!(await isPassword(current_password, storedHash)))
     throw new FarthingError('permission_denied', 'current_password: is not the password', {

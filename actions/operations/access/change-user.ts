@@ -9,6 +9,8 @@ import { countActiveKeys } from '../../../storage/models/operations/secret.ts';
 type UserSubject = { readonly tenant_id: string; readonly id: string; readonly author: Author };
 type UserProfileChanges = {
   readonly name?: string | undefined;
+  /** First email of the user. */
+  readonly email?: string | undefined;
   readonly metadata?: Record<string, string> | undefined;
 };
 /** Writes the password that actions/operations/access/change-password.ts has checked. */

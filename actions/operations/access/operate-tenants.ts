@@ -51,6 +51,6 @@ export async function renewPassword(
   if (!known) throw notFound('user', email);
   const password = makePassword();
   const hash = await hashPassword(password);
-  await replacePassword(postgres, { ...known, hash, now });
+  await postgres.transaction((transaction) => replacePassword(transaction, { ...known, hash, now }));
   return password;
 }

@@ -3,7 +3,7 @@ import { FarthingError, invalid } from '../../../core/foundation/error.ts';
 import { isPassword } from '../../../storage/foundation/secrets/password.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 import { EnvironmentModel } from '../../../storage/models/foundation/environment.ts';
-import { findSignIn } from '../../../storage/models/operations/user-password.ts';
+import { findSignIn, type SignIn } from '../../../storage/models/operations/user-password.ts';
 
 type SignInInput = {
   readonly email: string;
@@ -22,10 +22,7 @@ export async function signIn(
   { postgres }: Pick<Stores, 'postgres'>,
   { email, password, environment_id }: SignInInput,
 ): Promise<SignInResult> {
-  const known = await findSignIn(postgres, email);
-  const isRight = await isPassword(password, known?.hash);
-  if (!known || !isRight) throw new FarthingError('permission_denied', 'the email or the password is wrong');
-  const { user_id, tenant_id } = known;
+  const { user_id, tenant_id } = await verifyPassword({ postgres }, { email, password });
   if (!environment_id) return { user_id, tenant_id, environment_id: null };
   const [environment] = await EnvironmentModel.ofTenant(tenant_id, postgres).where({
     id: environment_id,
@@ -33,4 +30,19 @@ export async function signIn(
   });
   if (!environment) throw invalid('environment_id', 'is no environment of this tenant');
   return { user_id, tenant_id, environment_id };
+}
+
+/** Returns the user of the email, or throws 403 if the password is wrong. */
+export async function verifyPassword(
+  { postgres }: Pick<Stores, 'postgres'>,
+  { email, password }: { readonly email: string; readonly password: string },
+): Promise<SignIn> {
+  const known = await findSignIn(postgres, email);
+  const isRight = await isPassword(password, known?.hash);
+  if (!known || !isRight) throw wrongSignIn();
+  return known;
+}
+
+export function wrongSignIn(): FarthingError {
+  return new FarthingError('permission_denied', 'the email or the password is wrong');
 }

@@ -92,7 +92,7 @@ export const integrationRoutes: Route[] = [
     operation_id: 'syncIntegration',
     summary: 'Send or read a record',
     description:
-      '`push` sends a customer, a final invoice, a received payment or a final credit note to each connected provider that receives its kind: an invoice after its customer, money only after its invoice. A record that is there already is not sent again. `pull` makes an invoice, or the saved payment methods of a customer, due to be read. Refused if no connected provider supports it.',
+      '`push` sends a customer, a final invoice, a received payment, a final credit note or a subscription to each connected provider that receives its kind: an invoice after its customer, money only after its invoice. A record that is there already is not sent again; of a subscription the status is. 409 while another request or the job of the connection sends the record. `pull` makes an invoice, or the saved payment methods of a customer, due to be read. Refused if no connected provider supports it.',
     tag,
     access: 'integration:write',
     body: SyncEntity,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { anyCase, clearedMap, keyText, metadataMap } from '../../../core/foundation/record.ts';
+import { anyCase, clearedMap, emailAddress, keyText, metadataMap } from '../../../core/foundation/record.ts';
 import { USER_TYPES } from '../../../storage/models/foundation/user.ts';
 import { type ListGrammar, listAnswer, listShape, textList } from '../../http/list.ts';
 import { newPassword } from '../auth/schema.ts';
@@ -34,12 +34,16 @@ export const UpdateUser = z
       .optional()
       .meta({ description: 'Display name; null clears it.' }),
     metadata: clearedMap.optional(),
+    email: emailAddress.max(320).nullish().meta({
+      description:
+        'Email address for sign-in, together with password, of a user that has none yet, such as that of the first start. An email does not change later; null has no effect.',
+    }),
     password: newPassword.optional().meta(newPassword.meta()!),
     current_password: z
       .string()
       .max(1024)
       .nullish()
-      .meta({ description: 'Current password. Required with a new password.' }),
+      .meta({ description: 'Current password. Required with a new password, unless the user has none yet.' }),
   })
   .meta({ id: 'UpdateUserRequest', example: { name: 'Ada' } });
 export const RenameServiceAccount = z

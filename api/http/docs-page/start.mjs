@@ -42,6 +42,8 @@ async function open(tag, url) {
     persistAuthorization: false,
     // It takes longer to colour an example than to show it.
     syntaxHighlight: { activated: false },
+    // The cookie of the console on this host would be refused beside a key.
+    requestInterceptor: (request) => Object.assign(request, { credentials: 'omit' }),
     plugins: [
       { wrapComponents: { responses: withSamples, info: () => () => null } },
       { statePlugins: { auth } },

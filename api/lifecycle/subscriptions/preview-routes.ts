@@ -1,8 +1,9 @@
 /** Previews of a new subscription and of a cancellation (docs/rules/invoices.md, "Preview and invoice agree"). */
+import { previewFollowingInvoice } from '../../../actions/lifecycle/invoices/preview-invoice.ts';
 import { previewCancellation } from '../../../actions/lifecycle/subscriptions/cancel-subscription.ts';
 import { previewSubscription } from '../../../actions/lifecycle/subscriptions/create-subscription.ts';
 import { idParams, type Route, route, toAuthor, toPreviewContext } from '../../http/route.ts';
-import { SubscriptionAnswer } from '../../subscriptions/answer.ts';
+import { PreviewSubscriptionAnswer } from '../../subscriptions/answer.ts';
 import { CancelSubscription, CancelSubscriptionPreviewAnswer, CreateSubscription } from '../../subscriptions/schema.ts';
 import { showCancelled, showRequested, toCancelRequest } from './show-cancelled.ts';
 import { showMade } from './show-made.ts';
@@ -17,15 +18,19 @@ export const previewRoutes: Route[] = [
     summary: 'Preview a new subscription',
     description:
       'Returns the subscription as its creation would, with its line items and its opening invoice before ' +
-      'collection (`latest_invoice`; null with a later start). Nothing is written; ids are empty, and no number ' +
-      'is assigned. A request that the creation would refuse is refused.',
+      'collection (`latest_invoice`; null with a later start), and the invoice after it (`next_invoice`). Nothing is ' +
+      'written; ids are empty, and no number is assigned. A request that the creation would refuse is refused.',
     body: CreateSubscription,
-    answer: SubscriptionAnswer,
+    answer: PreviewSubscriptionAnswer,
     handle: ({ body }, context) =>
       previewSubscription(context.services, context.scope, {
         request: body,
         author: toAuthor(context),
-        show: (made, database) => showMade(made, toPreviewContext(context, database)),
+        show: async (made, database) => {
+          const created = { subscription: made.subscription, now: context.now };
+          const next_invoice = await previewFollowingInvoice(context.services, database, created);
+          return { ...(await showMade(made, toPreviewContext(context, database))), next_invoice };
+        },
       }),
   }),
   route({

@@ -22,7 +22,7 @@ const reason = z
   .meta({ description: 'Reason, 1 to 1,000 characters. It is stored with the user and the time.' });
 
 const VoidEventRequest = z.object({ reason }).meta({ id: 'VoidEventRequest', example: { reason: 'sent by a test' } });
-const ReplaceEventRequest = z
+export const ReplaceEventRequest = z
   .object({
     event: IngestEventRequest.meta({ description: 'Complete event with the correct content.' }),
     reason,
@@ -132,24 +132,34 @@ function shown({ id, event_id, action, reason, requested_by, requested_at, state
   return { id, event_id, action, reason, requested_by, requested_at, state, applied_at };
 }
 
-/** Returns the original text of the event, so that its numbers keep their digits. */
 function replacementIn(context: Context, id: string): { replacement: string; reason: string } {
+  const { body, replacement } = parseReplacement(context, { id, shape: ReplaceEventRequest });
+  const why = reason.safeParse(body.reason);
+  if (!why.success) throw invalid('reason', 'is required, with at most 1000 characters');
+  return { replacement, reason: why.data };
+}
+
+type SentReplacement = { event?: unknown; reason?: unknown };
+
+/** Returns the body, and the original text of its event, so that the numbers of the event keep their digits. */
+export function parseReplacement(
+  context: Context,
+  { id, shape }: { id: string; shape: z.ZodObject },
+): { body: SentReplacement; replacement: string } {
   const bytes: Buffer = context.request.body;
   checkBodySize(bytes);
   const text = bytes.toString('utf8');
-  let body: { event?: unknown; reason?: unknown };
+  let body: SentReplacement;
   try {
-    body = parseJson(text) as typeof body;
+    body = parseJson(text) as SentReplacement;
   } catch {
     throw invalid('body', 'must be valid JSON');
   }
-  checkKeys(ReplaceEventRequest, body, context);
-  const why = reason.safeParse(body?.reason);
-  if (!why.success) throw invalid('reason', 'is required, with at most 1000 characters');
+  checkKeys(shape, body, context);
   const replacement = properties(text).get('event')?.text ?? '';
-  const fault = findEventFault(body.event) ?? findKeyFault(replacement, { start: 0, end: replacement.length });
+  const fault = findEventFault(body?.event) ?? findKeyFault(replacement, { start: 0, end: replacement.length });
   if (fault) throw invalid(fault.field === '' ? 'event' : `event.${fault.field}`, fault.why);
   const { event_id } = body.event as { event_id?: string | null };
   if (event_id && event_id !== id) throw invalid('event.event_id', `must be ${id} or absent`);
-  return { replacement, reason: why.data };
+  return { body, replacement };
 }

@@ -1,6 +1,7 @@
 /** Routes of events: ingestion, queries, corrections and usage. */
 import type { Route } from '../../http/route.ts';
 import { usageRoutes } from '../usage/routes.ts';
+import { correctionPreviewRoutes } from './correction-previews.ts';
 import { correctionRoutes } from './corrections.ts';
 import { deadLetterRoutes } from './dead-letters.ts';
 import { ingestRoutes } from './ingest.ts';
@@ -8,6 +9,7 @@ import { monitoringRoutes } from './monitoring.ts';
 import { otlpRoutes } from './otlp.ts';
 import { queryRoutes } from './query.ts';
 import { seenRoutes } from './seen.ts';
+import { streamRoutes } from './stream.ts';
 import { uncountedRoutes } from './uncounted.ts';
 
 export const eventRoutes: Route[] = [
@@ -15,9 +17,11 @@ export const eventRoutes: Route[] = [
   ...otlpRoutes,
   ...queryRoutes,
   ...correctionRoutes,
+  ...correctionPreviewRoutes,
   ...deadLetterRoutes,
   ...uncountedRoutes,
   ...seenRoutes,
+  ...streamRoutes,
   ...monitoringRoutes,
   ...usageRoutes,
 ];

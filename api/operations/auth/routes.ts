@@ -1,13 +1,13 @@
-/** Sign-up and sign-in: they need no key and return a token (http/token.ts). */
+/** Sign-up and sign-in of programs: they need no key and return a token (http/token.ts). Browsers have sessions. */
 import { signIn } from '../../../actions/operations/access/sign-in.ts';
 import { signUp } from '../../../actions/operations/access/sign-up.ts';
-import { FarthingError } from '../../../core/foundation/error.ts';
 import { AuthAnswer, Login, SignUp } from '../../foundation/auth/schema.ts';
 import { getRateLimits } from '../../http/auth.ts';
 import { clientAddress } from '../../http/rate-limit.ts';
 import { type Context, type Route, route } from '../../http/route.ts';
 import { makeToken } from '../../http/token.ts';
 import { limitAttempts } from './attempts.ts';
+import { refuseClosedSignUp, sessionRoutes } from './session-routes.ts';
 
 const tag = 'Signing in';
 
@@ -27,8 +27,7 @@ export const authRoutes: Route[] = [
     handle: async ({ body }, context) => {
       const { services, now, request } = context;
       getRateLimits(services).countSigning(request);
-      if (services.config.SIGN_UP === 'closed')
-        throw new FarthingError('permission_denied', 'nobody can sign up here: ask the operator for a tenant');
+      refuseClosedSignUp(services);
       const { user } = await signUp(services, { wanted: body, now });
       return answered({ user_id: user.id, tenant_id: user.tenant_id, environment_id: null }, context);
     },
@@ -52,6 +51,7 @@ export const authRoutes: Route[] = [
       return answered(await limitAttempts(whom, () => signIn(services, body)), context);
     },
   }),
+  ...sessionRoutes,
 ];
 
 async function answered(who: Parameters<typeof makeToken>[1], { services, now }: Context) {

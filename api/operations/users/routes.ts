@@ -2,6 +2,7 @@
 
 import { preparePassword } from '../../../actions/operations/access/change-password.ts';
 import { archiveServiceAccount, changeUser, replaceRoles } from '../../../actions/operations/access/change-user.ts';
+import { prepareClaim } from '../../../actions/operations/access/claim-user.ts';
 import { createUser } from '../../../actions/operations/access/create-user.ts';
 import { requireSuperAdmin } from '../../../core/foundation/access/role.ts';
 import { invalid } from '../../../core/foundation/error.ts';
@@ -50,9 +51,9 @@ export const userRoutes: Route[] = [
     operation_id: 'updateUser',
     summary: 'Update your own profile',
     description:
-      'Changes the name, metadata or password of the user that owns the API key or token. Only sent fields ' +
-      'change; null clears name or metadata. A new password needs the current one, and invalidates all earlier ' +
-      'tokens.',
+      'Changes the name, metadata or password of the user that owns the API key, token or session. Only sent fields ' +
+      'change; null clears name or metadata. A new password needs the current one, and ends all sessions and earlier ' +
+      'tokens. A user without an email sets it together with its first password, once.',
     tag,
     access: 'self:write',
     findTarget: ({ principal }) => principal.user_id,
@@ -61,14 +62,16 @@ export const userRoutes: Route[] = [
     answer: UserAnswer,
     handle: async ({ body }, context) => {
       const { services, principal } = context;
-      const { password, current_password, ...changes } = body;
+      const { email, password, current_password, ...changes } = body;
       if (current_password && !password) throw invalid('password', 'is required with current_password');
-      const wanted = password && { password, current_password };
+      const claim = email ? await prepareClaim(services, principal, { email, password }) : undefined;
+      const wanted = password && !claim && { password, current_password };
       const newPassword =
-        wanted && (await limitAttempts([principal.user_id], () => preparePassword(services, principal, wanted)));
+        claim ||
+        (wanted && (await limitAttempts([principal.user_id], () => preparePassword(services, principal, wanted))));
       const user = await changeUser(services, {
         ...subject(context, principal.user_id),
-        changes,
+        changes: claim && email ? { ...changes, email } : changes,
         ...(newPassword ? { newPassword } : {}),
       });
       if (newPassword) forgetKeys(services, principal.tenant_id);

@@ -106,6 +106,15 @@ export function canRead({ roles }: { roles: readonly string[] }, entity: Permiss
   return hasPermission(roles, entity, 'read');
 }
 
+/** Lists the actions that the roles allow, by entity. An entity without any action is left out. */
+export function listPermissions({ roles }: { roles: readonly string[] }): Record<string, Action[]> {
+  const actions = ['read', 'write', 'correct'] as const;
+  const allowed = ENTITIES.map((entity) => {
+    return [entity, actions.filter((action) => hasPermission(roles, entity, action))] as const;
+  });
+  return Object.fromEntries(allowed.filter(([, some]) => some.length > 0));
+}
+
 /** Records that a response shows in addition to its subject need a permission of their own. */
 export function requireRead({ roles }: { roles: readonly string[] }, entity: PermissionEntity, what: string): void {
   if (!canRead({ roles }, entity)) throw toPermissionError(`${entity}:read`, what);

@@ -4,7 +4,7 @@
  */
 import type { SystemEventName } from '../system-event/catalogue.ts';
 
-export const PUSHED_ENTITY_TYPES = ['customer', 'invoice', 'payment', 'credit_note'] as const;
+export const PUSHED_ENTITY_TYPES = ['customer', 'invoice', 'payment', 'credit_note', 'subscription'] as const;
 export type PushedEntityType = (typeof PUSHED_ENTITY_TYPES)[number];
 
 type PushedEvent = {
@@ -24,6 +24,11 @@ const PUSHED_EVENTS: Partial<Record<SystemEventName, PushedEvent>> = {
   // Pushed at its creation, too, because a credit note of a subscription change is final from then on.
   'credit_note.created': { entity_type: 'credit_note', only_known: false },
   'credit_note.updated': { entity_type: 'credit_note', only_known: false },
+  'subscription.created': { entity_type: 'subscription', only_known: false },
+  // A draft becomes active without another event.
+  'subscription.activated': { entity_type: 'subscription', only_known: false },
+  'subscription.updated': { entity_type: 'subscription', only_known: true },
+  'subscription.cancelled': { entity_type: 'subscription', only_known: true },
 };
 
 export function findPushedEvent(event_name: string): PushedEvent | null {

@@ -22,6 +22,10 @@ export class IntegrationMappingModel extends ScopedModel {
   declare is_key_renewed: boolean;
   /** Instant at which the record became due to be pushed; null if the provider has its current state. */
   declare pending_since: string | null;
+  /** Attempt that sends the record now, or sent it last; null before the first one. */
+  declare claimed_by: string | null;
+  /** Instant at which the claim of a running attempt expires; null if none runs. */
+  declare claimed_until: string | null;
   /** Amounts of an invoice at its first push; null for other records and for mappings that were linked by hand. */
   declare sent_invoice: SentInvoice | null;
 

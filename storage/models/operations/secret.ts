@@ -21,8 +21,10 @@ export class SecretModel extends ScopedModel {
 
 /** The facts that a request needs about its key or token. */
 export type AuthenticatedKey = Rights & {
-  /** Null for a token. */
+  /** Null for a token and a session. */
   readonly secret_id: string | null;
+  /** Null for a key and a token. */
+  readonly session_id: string | null;
   readonly tenant_id: string;
   readonly environment_id: string | null;
   readonly user_id: string;
@@ -34,8 +36,8 @@ export type AuthenticatedKey = Rights & {
 /** Finds the owner of a key across all tenants. Undefined for revoked keys and archived users. */
 export async function findKeyHolder(database: Database, key_hash: string): Promise<AuthenticatedKey | undefined> {
   const { rows } = await database.raw(
-    `select s.id as secret_id, s.tenant_id, s.environment_id, s.user_id, s.type as key_type, u.type as user_type, u.roles,
-            t.suspended, s.expires_at, s.last_used_at
+    `select s.id as secret_id, null as session_id, s.tenant_id, s.environment_id, s.user_id, s.type as key_type,
+            u.type as user_type, u.roles, t.suspended, s.expires_at, s.last_used_at
        from secrets s
        join users u on u.id = s.user_id and u.tenant_id = s.tenant_id and u.status = 'published'
        join tenants t on t.id = s.tenant_id and t.status = 'published'
@@ -51,8 +53,8 @@ export async function findTokenHolder(
   { tenant_id, user_id }: { tenant_id: string; user_id: string },
 ): Promise<(AuthenticatedKey & { readonly password_changed_at: string | null }) | undefined> {
   const { rows } = await database.raw(
-    `select null as secret_id, u.tenant_id, null as environment_id, u.id as user_id, 'private_key' as key_type,
-            u.type as user_type, u.roles, t.suspended, null as expires_at, null as last_used_at,
+    `select null as secret_id, null as session_id, u.tenant_id, null as environment_id, u.id as user_id,
+            'private_key' as key_type, u.type as user_type, u.roles, t.suspended, null as expires_at, null as last_used_at,
             p.changed_at as password_changed_at
        from users u
        join tenants t on t.id = u.tenant_id and t.status = 'published'

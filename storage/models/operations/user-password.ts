@@ -1,6 +1,7 @@
 /** Table `user_passwords`: the sign-in of a user, separate from the user's readable record. */
 import type { Database } from '../../foundation/stores.ts';
 import { toConflictError } from '../foundation/statements.ts';
+import { deleteUserSessions } from './session.ts';
 
 type UserPasswordInput = {
   readonly user_id: string;
@@ -25,7 +26,7 @@ export async function addPassword(
   }
 }
 
-/** Replaces the password; earlier tokens are no longer accepted. */
+/** Replaces the password. Earlier tokens are no longer accepted, and all sessions of the user end. */
 export async function replacePassword(
   database: Database,
   { user_id, tenant_id, hash, now }: Omit<UserPasswordInput, 'email'>,
@@ -36,6 +37,7 @@ export async function replacePassword(
     user_id,
     tenant_id,
   ]);
+  await deleteUserSessions(database, { tenant_id, user_id });
 }
 
 /** The hash of this user's password; undefined if the user cannot sign in. */
@@ -50,7 +52,19 @@ export async function findPassword(
   return rows[0]?.hash;
 }
 
-type SignIn = { readonly user_id: string; readonly tenant_id: string; readonly hash: string };
+/** Locks the password against a change until the transaction ends. Undefined if the user cannot sign in. */
+export async function lockPassword(
+  transaction: Database,
+  { user_id, tenant_id }: { user_id: string; tenant_id: string },
+): Promise<string | undefined> {
+  const { rows } = await transaction.raw(
+    'select hash from user_passwords where user_id = ? and tenant_id = ? for share',
+    [user_id, tenant_id],
+  );
+  return rows[0]?.hash;
+}
+
+export type SignIn = { readonly user_id: string; readonly tenant_id: string; readonly hash: string };
 
 /** The user with this email across all tenants; undefined for archived users. */
 export async function findSignIn(database: Database, email: string): Promise<SignIn | undefined> {

@@ -21,6 +21,8 @@ const TENANT_WIDE: Readonly<Record<string, readonly ScopeColumnOfTable[]>> = {
   tenant_settings: TENANT,
   users: TENANT,
   user_passwords: TENANT,
+  sessions: TENANT,
+  console_links: TENANT,
   // A key may be valid for all environments.
   secrets: TENANT,
 };

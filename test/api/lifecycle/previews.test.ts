@@ -1,6 +1,8 @@
 /** A preview of a change is what the change then answers, and writes nothing (docs/rules/invoices.md, "Preview and invoice agree"). */
 import { expect } from 'chai';
-import { fixed, startWorld, usage, type World } from '../../support/world.ts';
+import type { Invoice } from '../../support/answers.ts';
+import { countHeldLocks, listChanged, readTraces, SEQUENCES_WITH_GAPS } from '../../support/traces.ts';
+import { fixed, startWorld, summarizeInvoice, usage, type World } from '../../support/world.ts';
 
 /** An answer without what a preview leaves open: ids, numbers, and keys that are made of ids. */
 function toOpenText(answer: object): object {
@@ -29,21 +31,6 @@ describe('previews of changes', () => {
   });
   after(() => world.stop());
 
-  /** Counts of everything that a change could leave. */
-  async function countRows(): Promise<unknown> {
-    const tables = [
-      'subscriptions',
-      'invoices',
-      'invoice_line_items',
-      'credit_notes',
-      'wallets',
-      'payments',
-      'audit_entries',
-    ];
-    const all = tables.map((table) => `select '${table}' as name, count(*)::int as n from ${table}`);
-    return (await world.api.services.postgres.raw(all.join(' union all '))).rows;
-  }
-
   /** Loads the records that an answer may name. */
   async function loadAll(): Promise<unknown> {
     const tables = [
@@ -67,15 +54,18 @@ describe('previews of changes', () => {
     paths: readonly [Preview, Change],
     body: Record<string, unknown>,
   ) {
-    const before = await countRows();
+    const { postgres } = world.api.services;
+    const before = await readTraces(postgres);
     const known = listIds(await loadAll());
     const preview = await world.post<object>(paths[0], body);
-    expect(await countRows()).to.deep.equal(before);
+    const changed = listChanged(before, await readTraces(postgres));
+    expect(changed.filter((name) => !SEQUENCES_WITH_GAPS.includes(name))).to.deep.equal([]);
+    expect(await countHeldLocks(postgres)).to.equal(0);
     for (const id of listIds(preview)) expect(known, id).to.include(id);
     const made = await world.post<object>(paths[1], body);
-    const { final_invoice, ...others } = toOpenText(preview) as { final_invoice?: object };
+    const { final_invoice, next_invoice, ...others } = toOpenText(preview) as Record<string, object | null>;
     expect(others).to.deep.equal(toOpenText(made));
-    return { preview, made, final_invoice } as const;
+    return { preview, made, final_invoice, next_invoice } as const;
   }
 
   const subscribing = (fields: object = {}) => ({
@@ -88,7 +78,10 @@ describe('previews of changes', () => {
   });
 
   it('a new subscription: its lines and its opening invoice with discount and tax, without ids and a number', async () => {
-    const { preview, made } = await compare(['/subscriptions/preview', '/subscriptions'], subscribing());
+    const { preview, made, next_invoice } = await compare(['/subscriptions/preview', '/subscriptions'], subscribing());
+    await expectNext(next_invoice, (made as Previewed).id);
+    // 31 of the next month, less a tenth, and 19 % of it.
+    expect((next_invoice as PreviewedInvoice).total).to.equal('33.2');
     const { id, latest_invoice, line_items } = preview as Previewed;
     // 31 less a tenth, and 19 % of 27.9.
     expect([id, latest_invoice!.id, latest_invoice!.invoice_number, latest_invoice!.total]).to.deep.equal([
@@ -102,14 +95,23 @@ describe('previews of changes', () => {
     world.remember('subscription acme', (made as Previewed).id);
   });
 
+  /** The next invoice of a preview is the previewed one of the created subscription. */
+  async function expectNext(next_invoice: object | null | undefined, subscription_id: string): Promise<void> {
+    const own = await world.post('/invoices/preview', { subscription_id });
+    const summarize = (invoice: Invoice) => [invoice.billing_reason, invoice.total_tax, summarizeInvoice(invoice)];
+    expect(summarize(next_invoice as Invoice)).to.deep.equal(summarize(own));
+  }
+
   it('a new subscription with a trial, a shortened first period, or a later start', async () => {
     for (const fields of [
       { trial_period_days: 14 },
       { billing_anchor: '2026-03-20T00:00:00Z', proration_behavior: 'create_prorations' },
       { start_date: '2026-05-01T00:00:00Z' },
       { subscription_status: 'draft' },
-    ])
-      await compare(['/subscriptions/preview', '/subscriptions'], subscribing(fields));
+    ]) {
+      const { made, next_invoice } = await compare(['/subscriptions/preview', '/subscriptions'], subscribing(fields));
+      await expectNext(next_invoice, (made as Previewed).id);
+    }
   });
 
   it('a one-off invoice, as a draft and final: no number is drawn', async () => {

@@ -79,6 +79,48 @@ describe('events that count nowhere', () => {
     expect(showAll(await list(range))).to.equal('unmatched stray, unusable many');
   });
 
+  it('with the content of stored events, and the name that is probably meant', async () => {
+    await sendOneByOne([event('misspelt', { event_name: 'cal', properties: { n: 1.5 } })]);
+    const { items } = await world.get('/events/uncounted?event_name=cal');
+    expect(items[0]).to.deep.include({ nearest_event_name: 'call', timestamp: '2026-03-15T11:00:00Z' });
+    expect(items[0]!.properties).to.deep.equal({ n: 1.5 });
+    const [dead] = (await world.get('/events/uncounted?reason=dead_letter')).items;
+    expect(dead).to.include({ nearest_event_name: null, timestamp: null, properties: null });
+    const [stray] = (await world.get('/events/uncounted?event_name=stray')).items;
+    expect(stray!.nearest_event_name).to.equal(null);
+    const body = { reason: 'a test' };
+    expect((await world.api.request('POST', '/events/misspelt/void', { body })).status).to.equal(202);
+    await world.waitForPipeline();
+  });
+
+  it('the number of events for each reason, within some days', async () => {
+    const counts = async (query: string) => {
+      const { counts: counted } = await world.get(`/events/uncounted?counts=true&limit=1${query}`);
+      return counted!.map(({ reason, event_count, has_more }) => `${reason} ${event_count}${has_more ? '+' : ''}`);
+    };
+    const all = ['dead_letter 1', 'conflict 1', 'unusable 1', 'unmatched 2'];
+    expect(await counts('')).to.deep.equal(all);
+    expect(await counts('&days=1')).to.deep.equal(all);
+    expect(await counts('&event_name=call')).to.deep.equal([
+      'dead_letter 0',
+      'conflict 1',
+      'unusable 1',
+      'unmatched 1',
+    ]);
+    world.at('2026-03-17T12:00:00Z');
+    expect(await counts('&days=1')).to.deep.equal(['dead_letter 0', 'conflict 0', 'unusable 0', 'unmatched 0']);
+    expect(await counts('&days=3')).to.deep.equal(all);
+    expect((await world.get('/events/uncounted')).counts).to.equal(null);
+    world.at('2026-03-15T12:00:20Z');
+  });
+
+  it('400 for days out of range, or with a start', async () => {
+    for (const query of ['days=0', 'days=32', 'days=2&start_time=2026-03-15T00:00:00Z']) {
+      const { status, body } = await world.api.request('GET', `/events/uncounted?${query}`);
+      expect([status, body.details!.field], query).to.deep.equal([400, 'days']);
+    }
+  });
+
   it('by pages, also while others arrive', async () => {
     const seen: string[] = [];
     let cursor = '';

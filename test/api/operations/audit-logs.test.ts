@@ -74,6 +74,7 @@ describe('/audit-logs', () => {
       entity_name: null,
     });
     expect((await read('audit_gone')).actor).to.equal(null);
+    await postgres('audit_entries').whereIn('id', ['audit_system', 'audit_gone']).delete();
   });
 
   it('tells nothing of what was refused or undone', async () => {

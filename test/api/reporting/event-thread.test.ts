@@ -20,7 +20,11 @@ describe('events: the thread of an event', () => {
 
   before(async () => {
     world = await startWorld({ now: '2026-03-01T00:00:00Z' });
-    await world.meter('completion', { type: 'SUM', field: 'n' }, { filters: [{ key: 'region', values: ['eu', 'us'] }] });
+    await world.meter(
+      'completion',
+      { type: 'SUM', field: 'n' },
+      { filters: [{ key: 'region', values: ['eu', 'us'] }] },
+    );
     await world.meter('requests', { type: 'COUNT' }, { event_name: 'completion' });
     await world.meter('peak', { type: 'MAX', field: 'n' }, { event_name: 'completion' });
     await world.plan('Pro', [
@@ -114,7 +118,12 @@ describe('events: the thread of an event', () => {
     }
 
     it('a voided event, which adds nothing', async () => {
-      expect(await follow(world, 'voided')).to.deep.include({ status: 'voided', reason: null, meters: [], charges: [] });
+      expect(await follow(world, 'voided')).to.deep.include({
+        status: 'voided',
+        reason: null,
+        meters: [],
+        charges: [],
+      });
     });
 
     it('a corrected event, with the content that replaced the first', async () => {
@@ -142,6 +151,25 @@ describe('events: the thread of an event', () => {
       await world.resumePipeline();
       await world.waitForPipeline();
     });
+  });
+
+  it('the event of a customer whose usage a parent pays, on the subscription of the parent', async () => {
+    await world.customer('branch');
+    const inheritance = { external_customer_ids_to_inherit_subscription: ['branch'] };
+    await world.subscribe('company', 'Pro', { inheritance });
+    await world.send([
+      event('own', { external_customer_id: 'company', timestamp: '2026-03-15T12:00:01Z' }),
+      event('joined', { external_customer_id: 'branch', timestamp: '2026-03-15T12:00:02Z' }),
+    ]);
+    await world.waitForPipeline();
+    const thread = await follow(world, 'joined');
+    expect(thread).to.include({ status: 'counted', reason: null });
+    const [charge] = thread.charges;
+    expect(charge).to.include({ subscription_id: world.id('subscription company'), before: '60', after: '113' });
+    // The usage of the customer is its own, and the charge is that of the whole family.
+    const sum = thread.meters.find(({ name }: { name: string }) => name === 'completion');
+    expect(sum).to.include({ before: '0', after: '60' });
+    expect(thread.next_invoice!.amount).to.equal((await world.preview('company')).total);
   });
 
   it('401 without a key, 403 for a key that may not read events', async () => {
@@ -183,7 +211,7 @@ describe('events: the thread of an event', () => {
   });
 });
 
-const AGGREGATIONS: object[] = [
+const AGGREGATIONS: Record<string, unknown>[] = [
   { type: 'SUM', field: 'n' },
   { type: 'COUNT' },
   { type: 'MAX', field: 'n' },
@@ -220,7 +248,10 @@ describe('events: the sums of a thread', function () {
         const names = AGGREGATIONS.map((_, index) => `meter ${index}`);
         for (const [index, aggregation] of AGGREGATIONS.entries())
           await world.meter(names[index]!, aggregation, { event_name: 'call' });
-        await world.plan('Pro', names.map((name) => randomPrice(name, chance)));
+        await world.plan(
+          'Pro',
+          names.map((name) => randomPrice(name, chance)),
+        );
         // The second customer sends all events but one.
         await world.subscribe('whole', 'Pro');
         await world.subscribe('without', 'Pro');
@@ -228,7 +259,9 @@ describe('events: the sums of a thread', function () {
         const events = Array.from({ length: 25 }, (_, index) => ({
           event_id: `${index}`,
           event_name: 'call',
-          timestamp: new Date(Date.UTC(2026, 2, chance.whole(1, 19), chance.whole(9, 11), chance.whole(0, 59))).toISOString(),
+          timestamp: new Date(
+            Date.UTC(2026, 2, chance.whole(1, 19), chance.whole(9, 11), chance.whole(0, 59)),
+          ).toISOString(),
           properties: { n: `${chance.whole(-2, 30)}.${chance.whole(0, 9)}` },
         }));
         const left_out = chance.pick(events);
@@ -250,7 +283,10 @@ describe('events: the sums of a thread', function () {
           const [line, other] = [lineOf(whole), lineOf(without)];
           const rounded = (text: string) => roundMoney(new Decimal(text), 'usd').toFixed();
           const context = JSON.stringify({ name, charge, line, other });
-          expect([charge.quantity_before, charge.quantity_after], context).to.deep.equal([other.quantity, line.quantity]);
+          expect([charge.quantity_before, charge.quantity_after], context).to.deep.equal([
+            other.quantity,
+            line.quantity,
+          ]);
           expect([rounded(charge.before), rounded(charge.after)], context).to.deep.equal([
             new Decimal(other.amount).toFixed(),
             new Decimal(line.amount).toFixed(),

@@ -105,7 +105,7 @@ describe('summaries of plans', () => {
     await world.plan('Pro', [
       fixed('10'),
       usage('calls', '1'),
-      fixed('5', { billing_period: 'ONETIME', billing_cadence: 'ONETIME' }),
+      fixed('5', { billing_period: 'ONETIME', invoice_cadence: 'ADVANCE' }),
     ]);
     await world.plan('Yearly', [fixed('100', { billing_period: 'ANNUAL' })]);
     await world.plan('Empty', [fixed('3')]);

@@ -5,7 +5,13 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { PushedInvoiceLine } from '../../../core/platform/integration/pushed-lines.ts';
-import type { ProviderAccount, PushedCustomer, PushedInvoice, PushedPayment } from '../../../integrations/account.ts';
+import type {
+  ProviderAccount,
+  PushedCustomer,
+  PushedInvoice,
+  PushedPayment,
+  PushedSubscription,
+} from '../../../integrations/account.ts';
 import { hubspot } from '../../../integrations/hubspot/provider.ts';
 import { catchFailure } from '../../support/providers/failure.ts';
 import { HubSpotFake } from '../../support/providers/hubspot-fake.ts';
@@ -22,6 +28,18 @@ const CUSTOMER: PushedCustomer = {
   name: "O'Neill & Acme",
   email: 'billing@acme.example',
   address: { line1: 'Way 1', line2: 'Floor 2', city: 'Bern', state: '', postal_code: '3000', country: 'CH' },
+};
+
+const BUSINESS = { ...CUSTOMER, business_name: 'Acme AG' };
+const SUBSCRIPTION: Omit<PushedSubscription, 'provider_customer_id'> = {
+  ...PUSH,
+  subscription_id: 'subs_1',
+  customer_id: 'cust_1',
+  name: 'Acme – Pro',
+  amount: '120.5',
+  currency: 'usd',
+  start_date: '2026-11-01T00:00:00.000Z',
+  subscription_status: 'trialing',
 };
 
 const line = (amount: string, description = `for ${amount}`): PushedInvoiceLine => ({
@@ -75,8 +93,9 @@ describe('integrations/hubspot/account', () => {
     reference: 'pi_12345678901234567890123',
     ...more,
   });
-  const list = (type: 'contacts' | 'invoices' | 'line_items' | 'discounts' | 'commerce_payments') =>
-    fake.crm.list(type).map(({ properties }) => properties);
+  const list = (
+    type: 'contacts' | 'companies' | 'deals' | 'invoices' | 'line_items' | 'discounts' | 'commerce_payments',
+  ) => fake.crm.list(type).map(({ properties }) => properties);
   const count = () => [list('invoices').length, list('line_items').length, list('discounts').length];
 
   describe('identify', () => {
@@ -91,6 +110,75 @@ describe('integrations/hubspot/account', () => {
         is_unauthorized: true,
         provider_code: 'INVALID_AUTHENTICATION',
       });
+    });
+  });
+
+  describe('pushSubscription', () => {
+    const push = async (more: Partial<PushedSubscription> = {}, customer: PushedCustomer = BUSINESS) => {
+      const { provider_entity_id: provider_customer_id } = await account.pushCustomer!({ ...customer, ...AGAIN });
+      return await account.pushSubscription!({ ...SUBSCRIPTION, provider_customer_id, ...more });
+    };
+
+    it('creates a deal with the contact and the company of the customer', async () => {
+      const { provider_entity_id } = await push();
+      expect(fake.crm.get('deals', provider_entity_id).properties).to.deep.equal({
+        dealname: 'Acme – Pro',
+        pipeline: 'default',
+        dealstage: 'decisionmakerboughtin',
+        amount: '120.5',
+        deal_currency_code: 'USD',
+        closedate: '2026-11-01T00:00:00.000Z',
+        farthing_id: 'subs_1',
+      });
+      const linked = (type: 'contacts' | 'companies') => fake.crm.listLinked('deals', provider_entity_id, type);
+      expect([linked('contacts').length, linked('companies').length]).to.deep.equal([1, 1]);
+    });
+
+    it('of a person has no company', async () => {
+      const { provider_entity_id } = await push({}, CUSTOMER);
+      expect(fake.crm.listLinked('deals', provider_entity_id, 'companies')).to.deep.equal([]);
+    });
+
+    it('is not repeated if its answer was lost; the deal then has the current stage', async () => {
+      fake.disturb(/^POST 0-3$/, 'lost_answer');
+      expect((await catchFailure(() => push())).error_class).to.equal('wait');
+      await push({ ...AGAIN, subscription_status: 'active' });
+      expect(list('deals').map(({ dealstage }) => dealstage)).to.deep.equal(['closedwon']);
+    });
+
+    for (const [subscription_status, stage] of [
+      ['trialing', 'decisionmakerboughtin'],
+      ['incomplete', 'contractsent'],
+      ['active', 'closedwon'],
+      ['paused', 'closedwon'],
+      ['cancelled', 'closedlost'],
+    ] as const)
+      it(`that is ${subscription_status} is in the stage ${stage}, and stays as a person edited it otherwise`, async () => {
+        const { provider_entity_id } = await push();
+        fake.crm.update('deals', provider_entity_id, { amount: '99' });
+        await account.updateSubscription!(provider_entity_id, { subscription_status });
+        expect(fake.crm.get('deals', provider_entity_id).properties).to.include({ dealstage: stage, amount: '99' });
+      });
+
+    it('in a currency that the account lacks is refused', async () => {
+      const failure = await catchFailure(() => push({ currency: 'sek' }));
+      expect(failure).to.include({ error_class: 'person' });
+      expect(failure.message).to.match(/does not accept the currency sek: add it to the account there/);
+      expect(list('deals')).to.deep.equal([]);
+    });
+
+    it('that was deleted there is refused', async () => {
+      const { provider_entity_id } = await push();
+      fake.crm.archive('deals', provider_entity_id);
+      const update = () => account.updateSubscription!(provider_entity_id, { subscription_status: 'active' });
+      expect(await catchFailure(update)).to.include({ error_class: 'person', is_missing: true });
+    });
+
+    it('a search that HubSpot refuses for another reason than the missing property is no proof that there is none', async () => {
+      await push();
+      fake.disturb(/^GET 0-3\/subs_1$/, 'refusal');
+      expect((await catchFailure(() => push(AGAIN))).error_class).to.equal('person');
+      expect(list('deals')).to.have.length(1);
     });
   });
 
@@ -110,6 +198,28 @@ describe('integrations/hubspot/account', () => {
       const before = fake.requests.length;
       await account.pushCustomer!({ ...CUSTOMER, customer_id: 'cust_2', email: 'second@acme.example' });
       expect(fake.requests.slice(before)).to.deep.equal(['POST 0-1']);
+    });
+
+    it('creates a company of a business, once, with the contact', async () => {
+      fake.disturb(/^POST 0-2$/, 'lost_answer');
+      expect((await catchFailure(() => account.pushCustomer!(BUSINESS))).error_class).to.equal('wait');
+      const { provider_entity_id } = await account.pushCustomer!({ ...BUSINESS, ...AGAIN });
+      const [company, ...others] = fake.crm.list('companies');
+      expect(others).to.deep.equal([]);
+      expect(company!.properties).to.deep.equal({
+        name: 'Acme AG',
+        address: 'Way 1, Floor 2',
+        city: 'Bern',
+        zip: '3000',
+        country: 'CH',
+        farthing_id: 'cust_1',
+      });
+      expect(fake.crm.listLinked('companies', company!.id, 'contacts')).to.deep.equal([provider_entity_id]);
+    });
+
+    it('creates no company of a person', async () => {
+      await account.pushCustomer!({ ...CUSTOMER, business_name: null });
+      expect(list('companies')).to.deep.equal([]);
     });
 
     it('one without an e-mail and a name has its external id as the name', async () => {

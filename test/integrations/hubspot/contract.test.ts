@@ -125,6 +125,28 @@ describe('integrations/hubspot/contract', () => {
     await create();
   });
 
+  it('a company has its contact, and a deal both, a stage of its pipeline and a currency of the account', async () => {
+    const contact_id = await newContact();
+    const properties = { name: 'Acme', zip: '3000' };
+    const company = await crm.companies.basicApi.create({ properties, associations: associate(contact_id, 280) });
+    const terms = { dealname: 'Pro', pipeline: 'default', dealstage: 'closedwon', amount: '12.5' };
+    const both = [...associate(contact_id, 3), ...associate(company.id, 341)] as never;
+    const create = (more: Record<string, string>) =>
+      crm.deals.basicApi.create({ properties: { ...terms, ...more }, associations: both });
+    const { id } = await create({ deal_currency_code: 'EUR', closedate: '2026-11-05T10:00:00Z' });
+    for (const [type, to_id] of [
+      ['contacts', contact_id],
+      ['companies', company.id],
+    ] as const) {
+      const { results } = await crm.associations.v4.basicApi.getPage('deals', id, type);
+      expect(results.map(({ toObjectId }) => String(toObjectId))).to.deep.equal([to_id]);
+    }
+    await crm.deals.basicApi.update(id, { properties: { dealstage: 'closedlost' } });
+    expect((await crm.deals.basicApi.getById(id, ['dealstage'])).properties).to.include({ dealstage: 'closedlost' });
+    expect(await refusalOf(create({ dealstage: 'won' }))).to.equal('400 VALIDATION_ERROR');
+    expect(await refusalOf(create({ deal_currency_code: 'XYZ' }))).to.equal('400 VALIDATION_ERROR');
+  });
+
   it('a second contact with an e-mail is refused', async () => {
     const create = () => crm.contacts.basicApi.create({ properties: { email: 'a@acme.example' }, associations: [] });
     await create();

@@ -1,9 +1,16 @@
 import type { PushedEntityType } from '../../../core/platform/integration/pushed-events.ts';
 import { API_KEY, ChargebeeFake } from './chargebee-fake.ts';
 import type { CreditNoteRecord, InvoiceRecord, TransactionRecord } from './chargebee-fake-site.ts';
-import type { CallFailure, InvoiceCopy, ProviderDouble, SignedWebhook } from './provider-double.ts';
+import {
+  type CallFailure,
+  findPattern,
+  type InvoiceCopy,
+  type ProviderDouble,
+  type RequestPatterns,
+  type SignedWebhook,
+} from './provider-double.ts';
 
-const REQUESTS: Readonly<Record<PushedEntityType | 'read', RegExp>> = {
+const REQUESTS: RequestPatterns = {
   customer: /^POST customers$/,
   invoice: /^POST invoices\/create_for_charge_items_and_charges$/,
   payment: /^POST invoices\/\w+\/record_payment$/,
@@ -21,11 +28,11 @@ export class ChargebeeDouble implements ProviderDouble {
   #taken = 0;
 
   disturb(request: PushedEntityType | 'read', failure: CallFailure): void {
-    this.fake.disturb(REQUESTS[request], failure);
+    this.fake.disturb(findPattern(REQUESTS, request), failure);
   }
 
   hold(request: PushedEntityType): ReturnType<ChargebeeFake['hold']> {
-    return this.fake.hold(REQUESTS[request]);
+    return this.fake.hold(findPattern(REQUESTS, request));
   }
 
   listCustomers(customer_id: string): string[] {

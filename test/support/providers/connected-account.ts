@@ -76,6 +76,18 @@ export class ConnectedAccount {
     return (await this.request('POST', '/customers', { ...body, ...address }))['id']!;
   }
 
+  /** A subscription over 100 a month, of a plan of its own. */
+  async newSubscription(fields: object = {}): Promise<string> {
+    const customer_id = await this.newCustomer();
+    const { currency } = this.provider;
+    const plan_id = (await this.request('POST', '/plans', { name: 'Pro' }))['id']!;
+    const terms = { entity_type: 'PLAN', entity_id: plan_id, type: 'FIXED', billing_model: 'FLAT_FEE', amount: '100' };
+    const cadence = { billing_period: 'MONTHLY', invoice_cadence: 'ADVANCE', price_unit_type: 'FIAT' };
+    await this.request('POST', '/prices', { ...terms, ...cadence, currency });
+    const body = { customer_id, plan_id, currency, billing_period: 'MONTHLY', ...fields };
+    return (await this.request('POST', '/subscriptions', body))['id']!;
+  }
+
   /** A final invoice over 100. */
   async newInvoice(customer_id?: string): Promise<string> {
     const line_items = [{ display_name: 'Help', amount: '100', quantity: '1' }];

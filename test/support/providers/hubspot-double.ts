@@ -1,15 +1,22 @@
 import type { PushedEntityType } from '../../../core/platform/integration/pushed-events.ts';
 import { HubSpotFake, signHubSpotRequest } from './hubspot-fake.ts';
 import { type CrmType, TYPES } from './hubspot-fake-crm.ts';
-import type { CallFailure, InvoiceCopy, ProviderDouble, SignedWebhook } from './provider-double.ts';
+import {
+  type CallFailure,
+  findPattern,
+  type InvoiceCopy,
+  type ProviderDouble,
+  type RequestPatterns,
+  type SignedWebhook,
+} from './provider-double.ts';
 
-const REQUESTS = {
+const REQUESTS: RequestPatterns = {
   customer: /^POST 0-1$/,
   invoice: /^POST 0-53$/,
   payment: /^POST 0-101$/,
-  credit_note: /^no such request$/,
+  subscription: /^POST 0-3$/,
   read: /^GET 0-53\/\d+$/,
-} as const;
+};
 
 const STATUSES: Readonly<Record<string, InvoiceCopy['status']>> = {
   draft: 'draft',
@@ -30,7 +37,7 @@ export class HubSpotDouble implements ProviderDouble {
   }
 
   disturb(request: PushedEntityType | 'read', failure: CallFailure): void {
-    this.fake.disturb(REQUESTS[request], failure === 'fault' ? 'unavailable' : failure);
+    this.fake.disturb(findPattern(REQUESTS, request), failure === 'fault' ? 'unavailable' : failure);
   }
 
   listCustomers(customer_id: string): string[] {
@@ -47,6 +54,12 @@ export class HubSpotDouble implements ProviderDouble {
 
   listSentPayments(payment_id: string): string[] {
     return this.#listOwn('commerce_payments', payment_id).map(({ properties }) => properties['hs_initial_amount']!);
+  }
+
+  listDeals(subscription_id: string): string[] {
+    return this.#listOwn('deals', subscription_id).map(({ properties }) => {
+      return `${properties['dealstage']} ${properties['amount']}`;
+    });
   }
 
   listSentNotes(): string[] {

@@ -1,6 +1,6 @@
 /**
  * The records of an account at HubSpot, by its public documentation: developers.hubspot.com, "Invoices", "Payments API",
- * "Line items", "Discounts", "Contacts", "Properties" (unique values), "Associate records" (type ids), "Error handling".
+ * "Line items", "Discounts", "Contacts", "Companies", "Deals", "Pipelines", "Properties" (unique values), "Associate records" (type ids), "Error handling".
  */
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { minorUnits } from '../../../core/foundation/money.ts';
@@ -45,6 +45,8 @@ const oneOf = (...options: string[]): Property => ({ type: 'enumeration', option
 
 export const TYPES = {
   contacts: '0-1',
+  companies: '0-2',
+  deals: '0-3',
   line_items: '0-8',
   invoices: '0-53',
   discounts: '0-84',
@@ -57,6 +59,19 @@ const PROPERTIES: Readonly<Record<CrmType, Readonly<Record<string, Property>>>> 
     email: { type: 'string', is_unique: true },
     ...{ firstname: text, lastname: text, company: text, phone: text },
     ...{ address: text, city: text, state: text, zip: text, country: text },
+  },
+  companies: {
+    domain: text,
+    ...{ name: text, description: text, phone: text },
+    ...{ address: text, address2: text, city: text, state: text, zip: text, country: text },
+  },
+  deals: {
+    ...{ dealname: text, amount: number, deal_currency_code: text, closedate: datetime, description: text },
+    pipeline: oneOf('default'),
+    dealstage: oneOf(
+      ...['appointmentscheduled', 'qualifiedtobuy', 'presentationscheduled', 'decisionmakerboughtin'],
+      ...['contractsent', 'closedwon', 'closedlost'],
+    ),
   },
   line_items: {
     ...{ name: text, description: text, quantity: number, price: number, amount: computed },
@@ -87,7 +102,10 @@ const PROPERTIES: Readonly<Record<CrmType, Readonly<Record<string, Property>>>> 
 };
 
 const ASSOCIATIONS: Readonly<Record<number, readonly [CrmType, CrmType]>> = {
+  3: ['deals', 'contacts'],
   177: ['invoices', 'contacts'],
+  280: ['companies', 'contacts'],
+  341: ['deals', 'companies'],
   387: ['commerce_payments', 'contacts'],
   410: ['line_items', 'invoices'],
   412: ['discounts', 'invoices'],
@@ -214,7 +232,7 @@ export class HubSpotCrm {
       if (property.is_unique && value !== '') this.#checkUnique(type, { name, value, own_id });
       values[name] = value === '' ? null : value;
     }
-    for (const name of ['hs_currency', 'hs_currency_code'])
+    for (const name of ['hs_currency', 'hs_currency_code', 'deal_currency_code'])
       if (values[name] && !this.currencies.includes(values[name]))
         throw refuse(name, 'INVALID_OPTION', `${values[name]} was not one of the allowed options`);
     return values;
@@ -228,9 +246,15 @@ export class HubSpotCrm {
   }
 
   #checkRequired(type: CrmType, values: Readonly<Record<string, string | null>>): void {
-    const required = { invoices: ['hs_currency'], commerce_payments: ['hs_initial_amount', 'hs_initiated_date'] };
+    const required = {
+      invoices: ['hs_currency'],
+      commerce_payments: ['hs_initial_amount', 'hs_initiated_date'],
+      deals: ['dealname', 'dealstage'],
+    };
     for (const name of required[type as keyof typeof required] ?? [])
       if (!values[name]) throw refuse(name, 'REQUIRED_FIELD', `${name} is required`);
+    if (type === 'companies' && !values['name'] && !values['domain'])
+      throw new CrmRefusal(400, 'VALIDATION_ERROR', 'one of name, domain is required');
     if (type === 'contacts' && !values['email'] && !values['firstname'] && !values['lastname'])
       throw new CrmRefusal(400, 'VALIDATION_ERROR', 'one of email, firstname, lastname is required');
   }

@@ -8,7 +8,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { breakAnswer, FakeServer, readBody } from './fake-server.ts';
 import { type CrmInput, type CrmRecord, CrmRefusal, type CrmType, HubSpotCrm, TYPES } from './hubspot-fake-crm.ts';
 
-type Disturbance = 'unavailable' | 'rate_limit' | 'daily_limit' | 'lost_answer' | 'html';
+type Disturbance = 'unavailable' | 'rate_limit' | 'daily_limit' | 'lost_answer' | 'html' | 'refusal';
 type Answer = { readonly status: number; readonly body?: unknown };
 type Call = { readonly method: string; readonly path: string; readonly url: URL; readonly text: string };
 
@@ -211,6 +211,8 @@ function toRefusal({ status, category, message, errors }: CrmRefusal): Answer {
 
 function disturb(what: Disturbance | null): Answer | null {
   if (what === 'unavailable') return { status: 503, body: {} };
+  if (what === 'refusal')
+    return toRefusal(new CrmRefusal(400, 'VALIDATION_ERROR', 'The request could not be understood.'));
   if (what !== 'rate_limit' && what !== 'daily_limit') return null;
   const policyName = what === 'rate_limit' ? 'TEN_SECONDLY_ROLLING' : 'DAILY';
   const message = `You have reached your ${policyName.toLowerCase()} limit.`;

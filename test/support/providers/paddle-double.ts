@@ -1,9 +1,16 @@
 import type { PushedEntityType } from '../../../core/platform/integration/pushed-events.ts';
 import { PaddleFake, signPaddleBody } from './paddle-fake.ts';
 import type { TransactionRecord } from './paddle-fake-book.ts';
-import type { CallFailure, InvoiceCopy, ProviderDouble, SignedWebhook } from './provider-double.ts';
+import {
+  type CallFailure,
+  findPattern,
+  type InvoiceCopy,
+  type ProviderDouble,
+  type RequestPatterns,
+  type SignedWebhook,
+} from './provider-double.ts';
 
-const REQUESTS: Readonly<Partial<Record<PushedEntityType | 'read', RegExp>>> = {
+const REQUESTS: RequestPatterns = {
   customer: /^POST customers$/,
   invoice: /^POST transactions$/,
   credit_note: /^POST adjustments$/,
@@ -21,11 +28,11 @@ export class PaddleDouble implements ProviderDouble {
   #taken = 0;
 
   disturb(request: PushedEntityType | 'read', failure: CallFailure): void {
-    this.fake.disturb(findRequest(request), failure);
+    this.fake.disturb(findPattern(REQUESTS, request), failure);
   }
 
   hold(request: PushedEntityType): ReturnType<PaddleFake['hold']> {
-    return this.fake.hold(findRequest(request));
+    return this.fake.hold(findPattern(REQUESTS, request));
   }
 
   listCustomers(customer_id: string): string[] {
@@ -118,10 +125,4 @@ export class PaddleDouble implements ProviderDouble {
     const all = this.fake.book.list<Found & { created_at: string; updated_at: string }>(prefix);
     return all.filter(({ custom_data }) => (custom_data as Record<string, unknown> | null)?.[field] === id);
   }
-}
-
-function findRequest(request: PushedEntityType | 'read'): RegExp {
-  const at = REQUESTS[request];
-  if (at === undefined) throw new Error(`Paddle has no ${request}s`);
-  return at;
 }

@@ -22,6 +22,15 @@ export type SignedWebhook = {
   sign?(url: string): SignedHeaders;
 };
 
+/** Method and path of the requests that create a record, and of those that read an invoice. */
+export type RequestPatterns = Readonly<Partial<Record<PushedEntityType | 'read', RegExp>>>;
+
+export function findPattern(patterns: RequestPatterns, request: PushedEntityType | 'read'): RegExp {
+  const at = patterns[request];
+  if (at === undefined) throw new Error(`this provider has no ${request}s`);
+  return at;
+}
+
 export interface ProviderDouble {
   readonly provider_type: string;
   readonly currency: string;
@@ -48,6 +57,8 @@ export interface ProviderDouble {
   /** Ids of the customers at the provider that stand for this customer. */
   listCustomers(customer_id: string): readonly string[];
   listCopies(invoice_id: string): readonly InvoiceCopy[];
+  /** Stage and amount of each deal of a subscription, such as `closedwon 100`. Absent if the provider has no deals. */
+  listDeals?(subscription_id: string): readonly string[];
   /** Amounts of the payments that were sent with this id. */
   listSentPayments(payment_id: string): readonly string[];
   /** Amounts of the credit notes that were sent with this id and are not void. */

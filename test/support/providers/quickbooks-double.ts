@@ -1,15 +1,22 @@
 import type { PushedEntityType } from '../../../core/platform/integration/pushed-events.ts';
-import type { CallFailure, InvoiceCopy, ProviderDouble, SignedWebhook } from './provider-double.ts';
+import {
+  type CallFailure,
+  findPattern,
+  type InvoiceCopy,
+  type ProviderDouble,
+  type RequestPatterns,
+  type SignedWebhook,
+} from './provider-double.ts';
 import { QuickBooksFake, signIntuitBody } from './quickbooks-fake.ts';
 import type { BookRecord } from './quickbooks-fake-books.ts';
 
-const REQUESTS = {
+const REQUESTS: RequestPatterns = {
   customer: /^POST customer$/,
   invoice: /^POST invoice$/,
   payment: /^POST payment$/,
   credit_note: /^POST creditmemo$/,
   read: /^GET invoice\/\w+$/,
-} as const;
+};
 
 type Change = { readonly name: string; readonly id: string; readonly operation: string };
 
@@ -26,11 +33,11 @@ export class QuickBooksDouble implements ProviderDouble {
   }
 
   disturb(request: PushedEntityType | 'read', failure: CallFailure): void {
-    this.fake.disturb(REQUESTS[request], failure === 'fault' ? 'unavailable' : failure);
+    this.fake.disturb(findPattern(REQUESTS, request), failure === 'fault' ? 'unavailable' : failure);
   }
 
   hold(request: PushedEntityType): ReturnType<QuickBooksFake['hold']> {
-    return this.fake.hold(REQUESTS[request]);
+    return this.fake.hold(findPattern(REQUESTS, request));
   }
 
   listCustomers(customer_id: string): string[] {

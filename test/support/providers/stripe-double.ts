@@ -1,16 +1,23 @@
 import type { PushedEntityType } from '../../../core/platform/integration/pushed-events.ts';
-import type { CallFailure, InvoiceCopy, ProviderDouble, SignedWebhook } from './provider-double.ts';
+import {
+  type CallFailure,
+  findPattern,
+  type InvoiceCopy,
+  type ProviderDouble,
+  type RequestPatterns,
+  type SignedWebhook,
+} from './provider-double.ts';
 import { StripeFake, signStripeBody } from './stripe-fake.ts';
 import { type CreditNoteRecord, createNote } from './stripe-fake-money-out.ts';
 import { type InvoiceRecord, type StripeRecord, seconds } from './stripe-fake-records.ts';
 
-const REQUESTS = {
+const REQUESTS: RequestPatterns = {
   customer: /^POST customers$/,
   invoice: /^POST invoices.*finalize$/,
   payment: /^POST invoices.*attach_payment$/,
   credit_note: /^POST credit_notes$/,
   read: /^GET invoices\/\w+$/,
-} as const;
+};
 const WEBHOOK_SECRET = 'whsec_of_the_endpoint';
 
 export class StripeDouble implements ProviderDouble {
@@ -21,11 +28,11 @@ export class StripeDouble implements ProviderDouble {
   #taken = 0;
 
   disturb(request: PushedEntityType | 'read', failure: CallFailure): void {
-    this.fake.disturb(REQUESTS[request], failure === 'fault' ? 'unavailable' : failure);
+    this.fake.disturb(findPattern(REQUESTS, request), failure === 'fault' ? 'unavailable' : failure);
   }
 
   hold(request: PushedEntityType): ReturnType<StripeFake['hold']> {
-    return this.fake.hold(REQUESTS[request]);
+    return this.fake.hold(findPattern(REQUESTS, request));
   }
 
   listCustomers(customer_id: string): string[] {

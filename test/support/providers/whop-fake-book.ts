@@ -71,6 +71,7 @@ export class WhopBook {
   refund_status: RefundRecord['status'] = 'succeeded';
   readonly #plans = new Map<string, PlanRecord>();
   readonly #methods = new Map<string, { member_id: string; behaviour: MethodBehaviour }>();
+  readonly #members = new Map<string, string>();
   readonly #products = new Map<string, string>();
   readonly #announce: (type: string, data: Fields) => void;
   #count = 0;
@@ -165,12 +166,20 @@ export class WhopBook {
     const invoice = this.find(this.invoices, id);
     const plan = this.find(this.#plans, invoice.current_plan.id);
     if (!['open', 'past_due'].includes(invoice.status)) throw new Error(`it is ${invoice.status}`);
-    const payment = this.#pay({ plan, substatus, metadata: null, product_id: this.#products.get(id)! });
+    const member = { id: this.#findMember(String(invoice.email_address)) };
+    const payment = this.#pay({ plan, substatus, metadata: null, product_id: this.#products.get(id)!, member });
     if (substatus === 'succeeded') {
       invoice.status = 'paid';
       this.#announce('invoice.paid', invoice);
     }
     return payment;
+  }
+
+  /** A person who pays becomes a member of the company. */
+  #findMember(email_address: string): string {
+    const id = this.#members.get(email_address) ?? this.makeId('mber');
+    this.#members.set(email_address, id);
+    return id;
   }
 
   addMethod(behaviour: MethodBehaviour): string {
@@ -200,12 +209,14 @@ export class WhopBook {
     substatus,
     product_id,
     checkout_configuration_id = null,
+    member = null,
   }: {
     plan: PlanRecord;
     metadata: Metadata;
     substatus: string;
     product_id: string | null;
     checkout_configuration_id?: string | null;
+    member?: { id: string } | null;
   }): PaymentRecord {
     const now = new Date().toISOString();
     const payment: PaymentRecord = {
@@ -213,7 +224,7 @@ export class WhopBook {
       ...{ total: plan.initial_price, tax_amount: null, tax_behavior: null, tax_refunded_amount: null },
       ...{ refunded_amount: 0, refunds: [], created_at: now, paid_at: substatus === 'succeeded' ? now : null },
       ...{ failure_message: substatus === 'failed' ? 'Your card was declined' : null, next_payment_attempt: null },
-      ...{ voidable: false, metadata, checkout_configuration_id },
+      ...{ voidable: false, metadata, checkout_configuration_id, member },
       ...{ plan: { id: plan.id, internal_notes: plan.internal_notes, metadata: null }, product: { id: product_id } },
     };
     this.payments.set(payment.id, payment);

@@ -1,16 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import type { PushedEntityType } from '../../../core/platform/integration/pushed-events.ts';
-import type { CallFailure, InvoiceCopy, ProviderDouble, SignedWebhook } from './provider-double.ts';
+import {
+  type CallFailure,
+  findPattern,
+  type InvoiceCopy,
+  type ProviderDouble,
+  type RequestPatterns,
+  type SignedWebhook,
+} from './provider-double.ts';
 import { signXeroBody, XeroFake } from './xero-fake.ts';
 import type { BookDocument } from './xero-fake-books.ts';
 
-const REQUESTS = {
+const REQUESTS: RequestPatterns = {
   customer: /^PUT Contacts$/,
   invoice: /^PUT Invoices$/,
   payment: /^PUT Payments$/,
   credit_note: /^(?:PUT CreditNotes|POST CreditNotes\/[\w-]+)$/,
   read: /^GET Invoices\/[\w-]+$/,
-} as const;
+};
 const STATUSES: Readonly<Record<string, InvoiceCopy['status']>> = {
   DRAFT: 'draft',
   AUTHORISED: 'open',
@@ -31,11 +38,11 @@ export class XeroDouble implements ProviderDouble {
   }
 
   disturb(request: PushedEntityType | 'read', failure: CallFailure): void {
-    this.fake.disturb(REQUESTS[request], failure === 'fault' ? 'unavailable' : failure);
+    this.fake.disturb(findPattern(REQUESTS, request), failure === 'fault' ? 'unavailable' : failure);
   }
 
   hold(request: PushedEntityType): ReturnType<XeroFake['hold']> {
-    return this.fake.hold(REQUESTS[request]);
+    return this.fake.hold(findPattern(REQUESTS, request));
   }
 
   listCustomers(customer_id: string): string[] {

@@ -1,16 +1,23 @@
 import type { PushedEntityType } from '../../../core/platform/integration/pushed-events.ts';
-import type { CallFailure, InvoiceCopy, ProviderDouble, SignedWebhook } from './provider-double.ts';
+import {
+  type CallFailure,
+  findPattern,
+  type InvoiceCopy,
+  type ProviderDouble,
+  type RequestPatterns,
+  type SignedWebhook,
+} from './provider-double.ts';
 import { signZohoWebhook, ZohoBooksFake } from './zoho-books-fake.ts';
 import type { BooksRecord } from './zoho-books-fake-books.ts';
 
-const REQUESTS = {
+const REQUESTS: RequestPatterns = {
   customer: /^POST contacts$/,
   invoice: /^POST invoices$/,
   payment: /^POST customerpayments$/,
   // A credit note is created, or withdrawn.
   credit_note: /^POST creditnotes(?:\/\d+\/status\/void)?$/,
   read: /^GET invoices\/\d+$/,
-} as const;
+};
 
 const STATUSES: Readonly<Record<string, InvoiceCopy['status']>> = { draft: 'draft', paid: 'paid', void: 'void' };
 
@@ -29,11 +36,11 @@ export class ZohoBooksDouble implements ProviderDouble {
   }
 
   disturb(request: PushedEntityType | 'read', failure: CallFailure): void {
-    this.fake.disturb(REQUESTS[request], failure === 'fault' ? 'unavailable' : failure);
+    this.fake.disturb(findPattern(REQUESTS, request), failure === 'fault' ? 'unavailable' : failure);
   }
 
   hold(request: PushedEntityType): ReturnType<ZohoBooksFake['hold']> {
-    return this.fake.hold(REQUESTS[request]);
+    return this.fake.hold(findPattern(REQUESTS, request));
   }
 
   listCustomers(customer_id: string): string[] {

@@ -7,6 +7,7 @@ import fc from 'fast-check';
 import { reverseMadeRefund } from '../../../../actions/lifecycle/payments/reverse-refund.ts';
 import { lockPayment } from '../../../../actions/payments/lock-payment.ts';
 import { PUSHED_ENTITY_TYPES } from '../../../../core/platform/integration/pushed-events.ts';
+import { canReceive } from '../../../../integrations/find-capability.ts';
 import { PaymentRefundModel } from '../../../../storage/models/payments/payment-refund.ts';
 import { describeProviders } from '../../../support/providers/describe-providers.ts';
 import { CALL_FAILURES, type CallFailure } from '../../../support/providers/provider-double.ts';
@@ -47,7 +48,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 describeProviders('both sides of a connection', ({ exchanges, there, given }) => {
   const table = (name: string) => given.account.api.services.postgres(name);
-  const requests = PUSHED_ENTITY_TYPES.filter((one) => exchanges.includes(one));
+  const requests = PUSHED_ENTITY_TYPES.filter((one) => canReceive({ exchanges }, one));
   const newest = async (name: string, where: object) =>
     (await table(name).where(where).orderBy('id', 'desc').first())?.id;
   /** The bank of the customer returns the money. */

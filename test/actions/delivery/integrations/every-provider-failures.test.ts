@@ -1,6 +1,7 @@
 /** docs/integrations/README.md, "Sending by itself": failures of every provider with an account, and what follows from them. */
 import { expect } from 'chai';
 import { PUSHED_ENTITY_TYPES, type PushedEntityType } from '../../../../core/platform/integration/pushed-events.ts';
+import { canReceive } from '../../../../integrations/find-capability.ts';
 import type { ConnectedAccount } from '../../../support/providers/connected-account.ts';
 import { describeProviders } from '../../../support/providers/describe-providers.ts';
 import type { ProviderDouble } from '../../../support/providers/provider-double.ts';
@@ -36,6 +37,10 @@ const WAITING: Readonly<
     const show = () => [...account.showCopies(invoice_id), ...there.listSentNotes(id)];
     return { show, expected: ['open 70', '30'] };
   },
+  async subscription(account, there) {
+    const id = await account.newSubscription();
+    return { show: () => there.listDeals!(id), expected: ['closedwon 100'] };
+  },
 };
 
 describeProviders('failures', ({ exchanges, there, given }) => {
@@ -44,7 +49,7 @@ describeProviders('failures', ({ exchanges, there, given }) => {
     ['fault', PAUSE_S, ['invoice']],
     ['lost_answer', PAUSE_S, PUSHED_ENTITY_TYPES],
   ] as const) {
-    for (const kind of kinds.filter((one) => exchanges.includes(one)))
+    for (const kind of kinds.filter((one) => canReceive({ exchanges }, one)))
       it(`${failure} of a ${kind} that is sent pauses the connection, and it is there once`, async () => {
         const { account } = given;
         there.fake.retry_after_seconds = ASKED_PAUSE_S;

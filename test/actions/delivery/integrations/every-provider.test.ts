@@ -74,6 +74,33 @@ describeProviders('records and money', ({ name, exchanges, there, given }) => {
     expect(account.showCopies(invoice_id)).to.deep.equal(['paid 0']);
   });
 
+  if (name === 'whop')
+    it('a customer that the provider made is linked when it pays, once, and not again after it was unlinked', async () => {
+      const { account } = given;
+      const customer_id = await account.newCustomer();
+      const pay = async () => {
+        const invoice_id = await account.newInvoice(customer_id);
+        await account.push();
+        there.payCopy((await account.findMapping(invoice_id)).provider_entity_id);
+        await account.deliverAll();
+        await account.read();
+        expect(await account.showPaid(invoice_id)).to.equal('SUCCEEDED 100');
+      };
+      const list = async () => {
+        const rows = await account.api.services.postgres('integration_mappings').where({ entity_id: customer_id });
+        return rows.map(({ mapping_state, provider_entity_id }) => `${mapping_state} ${provider_entity_id}`);
+      };
+      await pay();
+      const [linked] = await list();
+      expect(linked).to.match(/^made mber_/);
+      await pay();
+      expect(await list()).to.deep.equal([linked]);
+      const link = { entity_type: 'customer', entity_id: customer_id, provider_type: name };
+      await account.request('DELETE', '/integrations/link', link);
+      await pay();
+      expect(await list()).to.deep.equal([linked!.replace('made', 'gone')]);
+    });
+
   it('a payment there comes in by the job that reads, if its webhook is lost', async () => {
     const { account } = given;
     const { invoice_id, copy_id } = await account.newPushed();
@@ -195,6 +222,37 @@ describeProviders('records and money', ({ name, exchanges, there, given }) => {
       await account.push();
       expect(account.showCopies(credited.invoice_id)).to.deep.equal(['void']);
       expect((await account.findMapping(credited.invoice_id)).push_error).to.equal(null);
+    });
+
+  if (exchanges.includes('deal'))
+    it('a subscription goes out as a deal, once, and the deal follows its status', async () => {
+      const { account } = given;
+      const id = await account.newSubscription();
+      await account.push();
+      await account.push();
+      expect(there.listDeals!(id)).to.deep.equal(['closedwon 100']);
+      await account.request('POST', `/subscriptions/${id}/cancel`, { cancellation_type: 'immediate' });
+      await account.push();
+      expect(there.listDeals!(id)).to.deep.equal(['closedlost 100']);
+      expect((await account.findMapping(id)).push_error).to.equal(null);
+    });
+  else
+    it('a subscription is not sent', async () => {
+      const { account } = given;
+      const entity_id = await account.newSubscription();
+      await account.push();
+      expect(await account.findMapping(entity_id)).to.equal(undefined);
+      const body = { entity_type: 'subscription', entity_id };
+      const answer = await account.api.request('POST', '/integrations/sync', { body });
+      expect([answer.status, answer.body.code]).to.deep.equal([400, 'invalid_operation']);
+      expect(answer.body.message).to.equal('no connected provider receives subscriptions');
+      const sync_config = { deal: { inbound: false, outbound: true } };
+      const path = `/connections/${account.connection_id}` as const;
+      const refused = await account.api.request('PUT', path, { body: { sync_config } });
+      expect([refused.status, refused.body.message]).to.deep.equal([
+        400,
+        `sync_config.deal.outbound: ${name} does not support it`,
+      ]);
     });
 
   it('an invoice that is voided here is void there', async () => {
