@@ -138,7 +138,7 @@ function listSumRows(cost: QuantityCost, draft: PriceDraft, language: Language, 
     return {
       key: String(at),
       what: name,
-      times: `× ${showRate(line.unit_amount, language)}${flat}`,
+      times: `×\u00a0${showRate(line.unit_amount, language)}${flat}`,
       amount: money(line.amount),
     };
   });
@@ -147,5 +147,7 @@ function listSumRows(cost: QuantityCost, draft: PriceDraft, language: Language, 
 /** A small rate stands per million, as in the sums of invoices: × 3.00 / 1 M. */
 function showRate(rate: string, language: Language): string {
   const isSmall = /^0\.00/.test(rate) && /[1-9]/.test(rate);
-  return isSmall ? `${formatMoney(language, scalePrice(rate, 6), null)} / 1 M` : formatMoney(language, rate, null);
+  return isSmall
+    ? `${formatMoney(language, scalePrice(rate, 6), null)}\u00a0/\u00a01\u00a0M`
+    : formatMoney(language, rate, null);
 }

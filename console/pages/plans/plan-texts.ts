@@ -1,5 +1,15 @@
 import { defineTexts } from '../../texts/texts.ts';
 
+const DE_STATUSES: Record<string, string> = {
+  active: 'aktiv',
+  trialing: 'Probezeit',
+  draft: 'Entwurf',
+  cancelled: 'beendet',
+  paused: 'pausiert',
+  past_due: 'überfällig',
+  incomplete: 'unvollständig',
+};
+
 export const PLAN_TEXTS = defineTexts(
   {
     plans: 'Plans',
@@ -91,6 +101,7 @@ export const PLAN_TEXTS = defineTexts(
     allSubscriptions: (count: number) => `All ${count} subscriptions`,
     customer: 'Customer',
     status: 'Status',
+    statusName: (status: string) => status.replaceAll('_', ' '),
     running: 'Running period',
     upToDate: 'latest prices',
     behind: 'earlier prices',
@@ -209,6 +220,7 @@ export const PLAN_TEXTS = defineTexts(
       allSubscriptions: (count) => `Alle ${count} Abonnements`,
       customer: 'Kunde',
       status: 'Status',
+      statusName: (status) => DE_STATUSES[status] ?? status.replaceAll('_', ' '),
       running: 'Laufende Periode',
       upToDate: 'neueste Preise',
       behind: 'frühere Preise',
