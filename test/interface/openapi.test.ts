@@ -84,7 +84,7 @@ describe('the OpenAPI document', () => {
         description: description ?? schema.description,
       }));
       const { $ref } = operation.requestBody?.content!['application/json']!.schema ?? {};
-      const searched = path.endsWith('/search') ? followReference(document, $ref!).properties! : {};
+      const searched = path.endsWith('/search') && $ref ? followReference(document, $ref).properties! : {};
       const conditions = Object.entries(searched).map(([name, { description }]) => ({ name, description }));
       return [...parameters, ...conditions]
         .filter(({ description }) => !/^[A-Z`].+\.$/s.test(description ?? ''))

@@ -1,6 +1,6 @@
 /** Figures of the price editor: decimal strings in other units, and the quantities whose cost draws the curve. */
 import { Decimal } from '../../../core/foundation/decimal.ts';
-import type { CurvePoint } from '../../charts/cost-curve.tsx';
+import type { CurvePoint } from '../../charts/series.ts';
 import { isTiered, type PriceDraft } from './price-draft.ts';
 
 /** Prices are shown per 1, per 1,000 or per 1,000,000 units, as powers of ten. */
