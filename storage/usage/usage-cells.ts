@@ -184,7 +184,7 @@ async function subtractOutside(
       : null,
   ]);
   const taken = events
-    ? await aggregateEvents(read_plan, () => events.filter(isBefore(read_plan)))
+    ? await aggregateEvents(read_plan, () => events.filter(isBefore(read_plan)), true)
     : await loadRawCells({ ...read_plan, plan: { ...read_plan.plan, raw_ranges: outside } });
   const known = events ? { log_positions: events.map(({ log_position }) => log_position) } : {};
   return { cells: subtractCells(stored.cells, taken), raw_ranges: outside, ...(progress && { progress }), ...known };
@@ -350,7 +350,7 @@ function buildEventFilter({ only, clipped }: MeterUsageQuery): ((event: RawEvent
 
 async function loadRawCells(read_plan: UsageReadPlan, hasFewEvents = false): Promise<UsageCell[]> {
   const events = hasFewEvents || read_plan.query.is_of_many ? await loadFewRawEvents(read_plan) : null;
-  if (events) return aggregateEvents(read_plan, () => events);
+  if (events) return aggregateEvents(read_plan, () => events, true);
   const raw_query = { ...toRawEventsQuery(read_plan), signal: read_plan.query.bounds?.signal };
   return aggregateEvents(read_plan, () => streamRawEvents(read_plan.stores.clickhouse, raw_query));
 }
@@ -375,10 +375,11 @@ async function loadFewRawEvents(read_plan: UsageReadPlan): Promise<PositionedRaw
 async function aggregateEvents(
   read_plan: UsageReadPlan,
   events: () => AsyncIterable<RawEvent> | Iterable<RawEvent>,
+  is_loaded = false,
 ): Promise<UsageCell[]> {
   const { scope, query, meter } = read_plan;
   const { bounds } = query;
-  return readWithin({ tenant_id: scope.tenant_id, bounds }, meter, async (work) => {
+  return readWithin({ tenant_id: scope.tenant_id, bounds, is_loaded }, meter, async (work) => {
     const slicer = new TimeSlicer(bounds?.asker);
     const gathering = createEventCells(read_plan);
     for await (const event of events()) {
