@@ -354,10 +354,8 @@ function createEventCells({ query, meter, plan, grid }: UsageReadPlan): EventCel
 
 async function loadRawCells(read_plan: UsageReadPlan, hasFewEvents = false): Promise<UsageCell[]> {
   const events = hasFewEvents || read_plan.query.is_of_many ? await loadFewRawEvents(read_plan) : null;
-  if (events) {
-    const corrected = () => applyPlannedCorrection(events, read_plan, toRawEventsQuery(read_plan));
-    return aggregateEvents(read_plan, corrected, true);
-  }
+  const corrected = events && (() => applyPlannedCorrection(events, read_plan, toRawEventsQuery(read_plan)));
+  if (corrected) return aggregateEvents(read_plan, corrected, true);
   const raw_query = { ...toRawEventsQuery(read_plan), signal: read_plan.query.bounds?.signal };
   const stream = () => streamRawEvents(read_plan.stores.clickhouse, raw_query);
   return aggregateEvents(read_plan, () => applyPlannedCorrection(stream(), read_plan, raw_query));
